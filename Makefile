@@ -1,0 +1,49 @@
+# Every target sets up what it needs; a second run finds it done. Settings:
+#   PYTHON=python3.12   the interpreter that the virtual environment is made with (3.11 or newer)
+#   EDT_CUDA=0          build Horovod for the CPU even where there is a CUDA torch
+#   ARGS="-k loader"    more arguments for pytest
+PYTHON ?= python3
+ARGS ?=
+BIN := .venv/bin
+
+# As root, Open MPI asks for this twice. Elsewhere it has no effect.
+export OMPI_ALLOW_RUN_AS_ROOT := 1
+export OMPI_ALLOW_RUN_AS_ROOT_CONFIRM := 1
+unexport PYTHONPATH PYTHONHOME
+# The environment's commands come first, whatever is active in the calling shell. Not for set-up itself: its
+# python3 is the one that the environment is made of.
+IN_VENV := PATH="$(CURDIR)/$(BIN):$$PATH"
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test lint format doctor clean
+
+help: ## show the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' Makefile
+
+setup: ## make the virtual environment in .venv, build Horovod and the native kernels
+	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo 'set-up: "$(PYTHON)" is missing or older than Python 3.11: install a newer Python,' \
+	       'or name one: make PYTHON=python3.12 $(MAKECMDGOALS)' >&2; exit 1; }
+	@"$(PYTHON)" tools/set_up.py
+
+demo: setup ## train on real data while the number of workers changes
+	@$(IN_VENV) edt demo examples/digits.py
+
+doctor: setup ## check this machine and the environment
+	@$(IN_VENV) edt doctor
+
+lint: setup ## ruff, mypy --strict, import-linter
+	$(IN_VENV) ruff check .
+	$(IN_VENV) ruff format --check .
+	$(IN_VENV) mypy
+	$(IN_VENV) lint-imports
+
+test: lint ## set up, lint, and run the tests
+	$(IN_VENV) pytest $(ARGS)
+
+format: setup ## let ruff rewrite the sources
+	$(IN_VENV) ruff check --fix .
+	$(IN_VENV) ruff format .
+
+clean: ## remove the environment and everything built (the cache of built wheels stays)
+	rm -rf .venv build dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis

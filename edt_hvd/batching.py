@@ -1,0 +1,189 @@
+"""How an epoch is cut into steps, micro-batches and the workers' shares of them. Arithmetic only.
+
+An epoch is an order of the dataset's samples; everything here speaks of *positions* in that order::
+
+    epoch        |---- step 0 ----|---- step 1 ----|-- 2 --|     effective_batch_size, the last may be short
+    step 1       |----|----|----|--|                             micro_batch_size, the last may be short
+    2 workers    |-- 0 ---|-- 1 ---|                             contiguous, balanced in micro-batches
+
+Only the last line depends on the number of workers, so neither the samples of a step nor the weight of
+any of them in its gradient does.
+"""
+
+import hashlib
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class MicroBatch:
+    """The samples of one forward and backward pass.
+
+    Attributes:
+        positions: of its samples in the epoch's order.
+        weight: its samples divided by the whole batch's; the weights of a batch sum to 1.
+    """
+
+    positions: range
+    weight: float
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """The samples of one optimizer step, whatever the number of workers.
+
+    Attributes:
+        step: number of the step in its epoch, from 0.
+        positions: of its samples in the epoch's order; never empty.
+        micro_batch_size: samples in each of its micro-batches but the last, which may be short.
+    """
+
+    step: int
+    positions: range
+    micro_batch_size: int
+
+    @property
+    def samples(self) -> int:
+        """Number of samples in the whole batch."""
+        return len(self.positions)
+
+    @property
+    def micro_batches(self) -> int:
+        """Number of micro-batches in the whole batch."""
+        return -(-self.samples // self.micro_batch_size)
+
+    def micro_batch(self, index: int) -> MicroBatch:
+        """The micro-batch of that index, 0 to ``micro_batches - 1``."""
+        start = index * self.micro_batch_size
+        positions = self.positions[start : start + self.micro_batch_size]
+        return MicroBatch(positions, len(positions) / self.samples)
+
+    def share(self, rank: int, size: int) -> tuple[MicroBatch, ...]:
+        """The micro-batches of worker `rank` of `size`, in order; none when there are fewer than workers."""
+        return tuple(self.micro_batch(index) for index in balanced_run(self.micro_batches, rank, size))
+
+
+@dataclass(frozen=True, slots=True)
+class Batching:
+    """How the epochs of a dataset are cut into batches.
+
+    Attributes:
+        dataset_length: samples in the dataset; may be 0.
+        effective_batch_size: samples in every batch but the last of an epoch, which may be short.
+        drop_last: leave a short last batch out.
+    """
+
+    dataset_length: int
+    effective_batch_size: int
+    drop_last: bool = False
+
+    def __post_init__(self) -> None:
+        check_positive("effective_batch_size", self.effective_batch_size)
+
+    @property
+    def steps(self) -> int:
+        """Optimizer steps in an epoch."""
+        if self.drop_last:
+            return self.dataset_length // self.effective_batch_size
+        return -(-self.dataset_length // self.effective_batch_size)
+
+    def batch(self, step: int, micro_batch_size: int) -> Batch:
+        """The batch of that step of an epoch.
+
+        Raises:
+            IndexError: a step outside 0 to ``steps - 1``.
+        """
+        if not 0 <= step < self.steps:
+            raise IndexError(
+                f"step {step} is outside the epoch's {self.steps} steps; start the next epoch instead"
+            )
+        start = step * self.effective_batch_size
+        stop = min(start + self.effective_batch_size, self.dataset_length)
+        return Batch(step, range(start, stop), micro_batch_size)
+
+
+@dataclass(frozen=True, slots=True)
+class MicroBatchChoice:
+    """The micro-batch size to use, and what the user should be told about it, if anything."""
+
+    size: int
+    warning: str | None = None
+
+
+def choose_micro_batch_size(
+    effective_batch_size: int, requested: int | None, max_workers: int
+) -> MicroBatchChoice:
+    """The micro-batch size with which every one of `max_workers` workers has something to do.
+
+    That is the requested size or, when it leaves fewer micro-batches than workers, the largest one that
+    does not; without a request, the batch divided by the workers, rounded up, takes its place.
+
+    Raises:
+        ValueError, TypeError: as `check_sizes`.
+    """
+    check_sizes(effective_batch_size, requested)
+    check_positive("max_workers", max_workers)
+    size = -(-effective_batch_size // max_workers) if requested is None else requested
+    if max_workers > effective_batch_size:
+        return MicroBatchChoice(
+            1,
+            f"effective_batch_size={effective_batch_size} has fewer samples than this job may have workers "
+            f"({max_workers}); some of them will have nothing to do. Raise effective_batch_size, or limit "
+            f"the job to {effective_batch_size} workers",
+        )
+    if max_workers > 1:
+        size = min(size, -(-effective_batch_size // (max_workers - 1)) - 1)
+    if requested is None or size == requested:
+        return MicroBatchChoice(size)
+    return MicroBatchChoice(
+        size,
+        f"micro_batch_size={requested} cuts effective_batch_size={effective_batch_size} into fewer "
+        f"micro-batches than this job may have workers ({max_workers}); micro_batch_size={size} is used. "
+        "Pass that, or raise effective_batch_size",
+    )
+
+
+def balanced_run(items: int, rank: int, size: int) -> range:
+    """The contiguous run of `items` that worker `rank` of `size` has; the runs differ by one at most.
+
+    Raises:
+        ValueError: a rank outside 0 to ``size - 1``.
+    """
+    if not 0 <= rank < size:
+        raise ValueError(f"rank {rank} is outside the world of {size} workers; ranks go from 0 to {size - 1}")
+    return range(rank * items // size, (rank + 1) * items // size)
+
+
+def mixed_seed(*parts: int) -> int:
+    """A seed of 64 bits from several numbers, such as seed and epoch; their order and every bit count."""
+    digest = hashlib.blake2b("/".join(map(str, parts)).encode(), digest_size=8).digest()
+    return int.from_bytes(digest, "big")
+
+
+def check_sizes(effective_batch_size: int, micro_batch_size: int | None) -> None:
+    """Check the two sizes that a user gives.
+
+    Raises:
+        TypeError: one that is not a whole number.
+        ValueError: one below 1, or a micro-batch larger than the batch.
+    """
+    check_positive("effective_batch_size", effective_batch_size)
+    if micro_batch_size is None:
+        return
+    check_positive("micro_batch_size", micro_batch_size)
+    if micro_batch_size > effective_batch_size:
+        raise ValueError(
+            f"micro_batch_size={micro_batch_size} is larger than "
+            f"effective_batch_size={effective_batch_size}; make it smaller, or leave it out to have it chosen"
+        )
+
+
+def check_positive(name: str, value: int) -> None:
+    """Check that a number is whole and at least 1.
+
+    Raises:
+        TypeError, ValueError: it is not; the message names it.
+    """
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise TypeError(f"{name}={value!r} is a {type(value).__name__}; give a whole number of at least 1")
+    if value < 1:
+        raise ValueError(f"{name}={value} is below 1; give a whole number of at least 1")

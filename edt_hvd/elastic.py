@@ -1,0 +1,95 @@
+"""The elastic function: entered once this worker has a place in the world, again whenever that changes."""
+
+import functools
+import time
+from collections.abc import Callable
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+import horovod.torch as hvd
+from horovod.common.elastic import State
+from horovod.common.exceptions import HorovodInternalError, HostsUpdatedInterrupt
+from horovod.runner.elastic.worker import HostUpdateResult
+
+from edt_hvd import reducer, world
+from edt_hvd.reporting import ResizeReport
+
+P = ParamSpec("P")
+R = TypeVar("R")
+ElasticFunction = Callable[Concatenate[Any, P], R]
+
+
+def elastic(function: ElasticFunction[P, R]) -> ElasticFunction[P, R]:
+    """Make `function(state, ...)` survive changes of the number of workers.
+
+    `state` is an `edt_hvd.TorchState` or any state of Horovod's. The function is called once this worker
+    is part of the world and the state is the same everywhere. When the membership changes, every worker
+    leaves it at the same `state.commit()`, the world is formed anew, the reset callbacks run, the state is
+    brought to the newcomers and the function is called again: it has to go on from what the state says.
+    When a worker is lost, the others go back to the last commit first.
+
+    A worker that is not needed any more leaves through `SystemExit(0)`. Under python, mpirun and a static
+    horovodrun the world never changes and the function is called once; under an elastic horovodrun,
+    Horovod's own loop is used.
+
+    Raises:
+        HorovodInternalError: workers were lost and no new world could be formed.
+    """
+
+    @functools.wraps(function)
+    def run(state: Any, *args: P.args, **kwargs: P.kwargs) -> R:
+        world.init()
+        here = world.current()
+        if isinstance(here, world.AssignedWorld):
+            return _run_assigned(here, function, state, *args, **kwargs)
+        if here.horovod_elastic:
+            return hvd.elastic.run(function)(state, *args, **kwargs)  # type: ignore[no-any-return]
+        state.sync()
+        return function(state, *args, **kwargs)
+
+    return run  # type: ignore[return-value]  # functools.wraps forgets that `state` is positional
+
+
+def _run_assigned(
+    here: world.AssignedWorld,
+    function: ElasticFunction[P, R],
+    state: State,
+    *args: P.args,
+    **kwargs: P.kwargs,
+) -> R:
+    here.join()
+    here.launcher.on_stop(lambda generation: _announce(state, generation))
+    report = ResizeReport.first(here.generation, hvd.size())
+    while True:
+        try:
+            _sync(here, state, report)
+            result = function(state, *args, **kwargs)
+            here.launcher.send("done")
+            report.send_to(here.launcher, time.monotonic())
+            return result
+        except HorovodInternalError:
+            stopped_at = time.monotonic()
+            state.restore()
+        except HostsUpdatedInterrupt:
+            stopped_at = time.monotonic()
+        previous_size = report.size
+        here.rejoin(progress=getattr(state, "progress", 0))
+        report = ResizeReport(here.generation, previous_size, hvd.size(), stopped_at)
+        report.mark("rendezvous", time.monotonic())
+        reducer.reset()
+        state.on_reset()
+
+
+def _sync(here: world.AssignedWorld, state: State, report: ResizeReport) -> None:
+    state.sync()
+    report.mark("sync", time.monotonic())
+    if hasattr(state, "resize_report"):
+        state.resize_report = report
+    else:
+        report.send_to(here.launcher, time.monotonic())
+    if here.stop_wanted:  # announced while this worker was not listening
+        _announce(state, here.launcher.wanted_generation)
+
+
+def _announce(state: State, generation: int) -> None:
+    """Put the announced membership where Horovod's own states look for it."""
+    state.on_hosts_updated(generation, HostUpdateResult.added)

@@ -1,0 +1,39 @@
+"""The library's exception tree.
+
+    EdtError
+    ├── NotInitializedError    a call that needs `edt_hvd.init()` came before it
+    ├── CoordinatorLostError   the launcher went away, or never answered
+    ├── GradientError          gradients that cannot be reduced as they are
+    └── StateError             a state or checkpoint that does not fit what it is loaded into
+
+Bad arguments raise the built-in `ValueError` or `TypeError`.
+"""
+
+
+class EdtError(Exception):
+    """Base of everything this library raises on its own account."""
+
+
+class NotInitializedError(EdtError):
+    """A call that needs the library came before `edt_hvd.init()`."""
+
+    def __init__(self, call: str) -> None:
+        super().__init__(f"{call} needs an initialized library; call edt_hvd.init() first")
+
+
+class CoordinatorLostError(EdtError):
+    """The connection to the launcher could not be made or has ended."""
+
+    def __init__(self, address: str, reason: str) -> None:
+        super().__init__(
+            f"no connection to the launcher at {address}: {reason}; "
+            "is edt-launch still running, and is the port reachable from this host?"
+        )
+
+
+class GradientError(EdtError):
+    """Gradients that cannot be reduced as they are."""
+
+
+class StateError(EdtError):
+    """A saved state does not fit the object it is loaded into."""

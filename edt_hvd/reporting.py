@@ -1,0 +1,104 @@
+"""What the coordinator tells the launcher about the training: values, progress, and how long resizes took."""
+
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import horovod.torch as hvd
+
+from edt_hvd import world
+from edt_hvd.control import Launcher
+
+REPORT_INTERVAL = 0.2
+"""Seconds between two progress messages."""
+
+_values: dict[str, float | int | str | bool] = {}
+_sent_at = float("-inf")
+
+
+def report(**values: Any) -> None:
+    """Show values in the launcher's live view and keep them in its event log.
+
+    Only the coordinator's values count; elsewhere, and without a launcher, the call does nothing.
+    `total_steps`, the number of optimizer steps of the whole run, gives the view its ETA.
+
+    Args:
+        **values: numbers, strings, booleans, or tensors with one element.
+
+    Raises:
+        TypeError: a value of another type.
+    """
+    for name, value in values.items():
+        _values[name] = _plain(name, value)
+
+
+def _plain(name: str, value: Any) -> float | int | str | bool:
+    if hasattr(value, "item"):
+        value = value.item()
+    if not isinstance(value, float | int | str | bool):
+        raise TypeError(
+            f"report({name}=...): cannot report a {type(value).__name__}; "
+            "give a number, a string or a boolean"
+        )
+    return value
+
+
+def send_progress(step: int, epoch: int | None) -> None:
+    """Tell the launcher how far training is, at most once per `REPORT_INTERVAL`."""
+    global _sent_at
+    launcher = world.current().launcher
+    now = time.monotonic()
+    if launcher is None or now - _sent_at < REPORT_INTERVAL or hvd.rank() != 0:
+        return
+    _sent_at = now
+    launcher.send("progress", step=step, epoch=epoch, size=hvd.size(), values=dict(_values))
+
+
+def flush_progress(step: int, epoch: int | None) -> None:
+    """As `send_progress`, whenever the last message was."""
+    global _sent_at
+    _sent_at = float("-inf")
+    send_progress(step, epoch)
+
+
+class ResizeReport:
+    """Times of one re-formation of the world, in seconds since training stopped."""
+
+    def __init__(self, generation: int, previous_size: int | None, size: int, stopped_at: float) -> None:
+        self.generation = generation
+        self.previous_size = previous_size
+        self.size = size
+        self.phases: dict[str, float] = {}
+        self._stopped_at = stopped_at
+        self._last_mark = stopped_at
+        self._sent = False
+
+    @classmethod
+    def first(cls, generation: int, size: int) -> "ResizeReport":
+        """The report of a worker's first world, which interrupted nothing."""
+        report = cls(generation, None, size, 0.0)
+        report._sent = True
+        return report
+
+    def mark(self, phase: str, now: float) -> None:
+        """Note that `phase` ended now."""
+        self.phases[phase] = now - self._last_mark
+        self._last_mark = now
+
+    def send_to(self, launcher: Launcher | None, now: float) -> None:
+        """Send the report, once, from the coordinator. The pause ends now."""
+        if self._sent or launcher is None:
+            return
+        self._sent = True
+        if hvd.rank() == 0:
+            launcher.send("resumed", **self.as_message(now))
+
+    def as_message(self, now: float) -> Mapping[str, Any]:
+        """The content of the `resumed` message; the pause ends now."""
+        return {
+            "generation": self.generation,
+            "from": self.previous_size,
+            "to": self.size,
+            "pause": now - self._stopped_at,
+            "phases": self.phases,
+        }

@@ -1,0 +1,224 @@
+"""The training state: what a worker needs to go on where the others are.
+
+Two kinds of copy protect it. A *boundary* is taken at every commit and holds what is small: plain values,
+the states of schedulers, scalers and loaders, the models' buffers. Parameters and optimizer states
+change nowhere but in ``optimizer.step()``, so as long as no step has followed the last commit, the boundary
+and the live parameters together *are* the committed state. A *snapshot* is a full copy in host memory for the
+case that one has; it is taken as often as its measured cost allows.
+"""
+
+import copy
+import time
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
+
+import horovod.torch as hvd
+import torch
+from horovod.common.elastic import State
+from horovod.common.exceptions import HostsUpdatedInterrupt
+from torch.utils import _pytree as pytree
+
+from edt_hvd import reducer, world
+from edt_hvd.reporting import ResizeReport, flush_progress, send_progress
+from edt_hvd.transfer import broadcast_tree
+
+SNAPSHOT_SHARE = 0.01
+"""The part of the training time that full snapshots may take."""
+
+BOUNDARY_BYTES = 2**20
+"""Tensors beyond this size are not copied at every commit; a loss then goes back to the last snapshot."""
+
+
+@runtime_checkable
+class Stateful(Protocol):
+    """Anything with torch's `state_dict` and `load_state_dict`."""
+
+    def state_dict(self) -> dict[str, Any]:
+        """The object's state."""
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> Any:
+        """Take over a state that `state_dict` gave."""
+
+
+@dataclass
+class _Snapshot:
+    """A consistent full copy: the tree of all states in host memory, and the commit it belongs to."""
+
+    tree: dict[str, Any]
+    commits: int
+
+
+class TorchState(State):  # type: ignore[misc]
+    """Everything that makes up the training's progress, as attributes of one object.
+
+    Models, optimizers, LR schedulers, gradient scalers, loaders and whatever else has `state_dict` and
+    `load_state_dict` are saved through these; any other value is copied and must be picklable.
+
+    Args:
+        **values: the objects and plain values, each becoming an attribute of the same name.
+
+    Example:
+        state = TorchState(model=model, optimizer=optimizer, scheduler=scheduler, loader=loader, epoch=0)
+    """
+
+    def __init__(self, **values: Any) -> None:
+        super().__init__(bcast_object=hvd.broadcast_object, get_rank=hvd.rank)
+        self._names = tuple(values)
+        for name, value in values.items():
+            setattr(self, name, value)
+        self.progress = 0
+        self.resize_report: ResizeReport | None = None
+        self._stepped = False
+        self._snapshot: _Snapshot | None = None
+        self._snapshot_seconds = 0.0
+        self._snapshot_taken_at = float("-inf")
+        self._boundary: dict[str, Any] | None = None
+        for optimizer in self._of_type(torch.optim.Optimizer):
+            optimizer.register_step_post_hook(self._note_step)
+
+    # What a training loop calls.
+
+    def commit(self) -> None:
+        """Declare the state consistent, here and on every other worker.
+
+        Costs microseconds most of the time, so call it after every optimizer step. This is where the
+        function is left when the number of workers is about to change.
+
+        Raises:
+            HostsUpdatedInterrupt: the world is to be formed anew; `edt_hvd.elastic` handles it.
+        """
+        self.progress += 1
+        self._stepped = False
+        now = time.monotonic()
+        if now - self._snapshot_taken_at >= self._snapshot_seconds / SNAPSHOT_SHARE:
+            self.save()
+        elif self._boundary is not None:
+            self._boundary = copy.deepcopy(self._small_tree())
+        self._report(now)
+        self.check_host_updates()
+
+    def check_host_updates(self) -> None:
+        """Raise `HostsUpdatedInterrupt` when all workers have agreed on a change of the world."""
+        here = world.current()
+        if isinstance(here, world.FixedWorld):
+            if here.horovod_elastic:
+                super().check_host_updates()
+        elif reducer.stop_agreed():
+            raise HostsUpdatedInterrupt(skip_sync=False)
+        elif not reducer.active():
+            super().check_host_updates()
+
+    # What the elastic function's wrapper calls.
+
+    def save(self) -> None:
+        """Take a full snapshot into host memory, reusing the buffers of the last one."""
+        started = time.monotonic()
+        small = self._small_tree()
+        self._boundary = copy.deepcopy(small) if _tensor_bytes(small) <= BOUNDARY_BYTES else None
+        buffers = self._snapshot.tree if self._snapshot else None
+        self._snapshot = _Snapshot(_host_copy(self._tree(), buffers), self.progress)
+        self._snapshot_taken_at = time.monotonic()
+        self._snapshot_seconds = self._snapshot_taken_at - started
+
+    def restore(self) -> None:
+        """Go back to the last commit, or to the last full snapshot if parameters have changed since."""
+        if self._boundary is not None and not self._stepped:
+            self._load(self._boundary)
+        elif self._snapshot is not None:
+            self.progress = self._snapshot.commits
+            self._load(self._snapshot.tree)
+        self._stepped = False
+
+    def sync(self) -> None:
+        """Bring rank 0's state to every worker. A collective."""
+        if hvd.size() > 1:
+            own = self._tree() | {"progress": self.progress}
+            tree = broadcast_tree(own)
+            self.progress = tree.pop("progress")
+            if hvd.rank() != 0:
+                self._load(tree)
+        self.save()
+
+    def _note_step(self, *_: Any) -> None:
+        self._stepped = True
+
+    def _report(self, now: float) -> None:
+        loader = getattr(self, "loader", None)
+        step = getattr(loader, "total_steps_done", self.progress)
+        epoch = getattr(self, "epoch", None)
+        if self.resize_report is not None:
+            self.resize_report.mark("first_step", now)
+            self.resize_report.send_to(world.current().launcher, now)
+            self.resize_report = None
+            flush_progress(step, epoch)
+        else:
+            send_progress(step, epoch)
+
+    # The state as a tree of plain containers and tensors.
+
+    def _of_type(self, kind: type[Any]) -> list[Any]:
+        return [value for name in self._names if isinstance(value := getattr(self, name), kind)]
+
+    def _tree(self) -> dict[str, Any]:
+        return {name: _full_state(getattr(self, name)) for name in self._names}
+
+    def _small_tree(self) -> dict[str, Any]:
+        """The part of the state that a boundary copies: all but parameters and optimizer states."""
+        tree = {}
+        for name in self._names:
+            value = getattr(self, name)
+            if isinstance(value, torch.nn.Module):
+                tree[name] = {key: buffer.detach() for key, buffer in value.named_buffers()}
+            elif not isinstance(value, torch.optim.Optimizer):
+                tree[name] = _full_state(value)
+        return tree
+
+    def _load(self, tree: dict[str, Any]) -> None:
+        for name, saved in tree.items():
+            value = getattr(self, name)
+            if isinstance(value, torch.nn.Module):
+                _load_module(value, saved)
+            elif isinstance(value, Stateful):
+                value.load_state_dict(copy.deepcopy(saved))
+            else:
+                setattr(self, name, copy.deepcopy(saved))
+
+
+def _full_state(value: Any) -> Any:
+    if isinstance(value, torch.nn.Module):
+        buffers = dict(value.named_buffers())
+        return value.state_dict() | {key: buffer.detach() for key, buffer in buffers.items()}
+    return value.state_dict() if isinstance(value, Stateful) else value
+
+
+def _load_module(module: torch.nn.Module, saved: dict[str, Any]) -> None:
+    buffers = dict(module.named_buffers())
+    with torch.no_grad():
+        for key, buffer in buffers.items():
+            if key in saved:
+                buffer.copy_(saved[key])
+    persistent = module.state_dict().keys()
+    if persistent - buffers.keys() <= saved.keys():
+        module.load_state_dict({key: saved[key] for key in persistent})
+
+
+def _tensor_bytes(tree: dict[str, Any]) -> int:
+    return sum(leaf.nbytes for leaf in pytree.tree_leaves(tree) if isinstance(leaf, torch.Tensor))
+
+
+def _host_copy(tree: dict[str, Any], buffers: dict[str, Any] | None) -> dict[str, Any]:
+    """A copy of `tree` in host memory, into the tensors of `buffers` where their shapes still fit."""
+    leaves, structure = pytree.tree_flatten(tree)
+    old, old_structure = pytree.tree_flatten(buffers)
+    reusable = old if structure == old_structure else [None] * len(leaves)
+    copies = [_copy_leaf(leaf, into) for leaf, into in zip(leaves, reusable, strict=True)]
+    return pytree.tree_unflatten(copies, structure)  # type: ignore[no-any-return]
+
+
+def _copy_leaf(leaf: Any, into: Any) -> Any:
+    if not isinstance(leaf, torch.Tensor):
+        return copy.deepcopy(leaf)
+    fits = isinstance(into, torch.Tensor) and into.shape == leaf.shape and into.dtype == leaf.dtype
+    target = into if fits else torch.empty(leaf.shape, dtype=leaf.dtype)
+    with torch.no_grad():
+        return target.copy_(leaf)

@@ -1,0 +1,254 @@
+"""Where this worker stands: rank, size and device, and how it gets into the world and out of it.
+
+A *world* is one set of workers joined by Horovod; every re-formation is a new *generation*. How a
+process comes by its world depends on who started it:
+
+=========  ==============================================  =========================================
+started by  recognised by                                  the world
+=========  ==============================================  =========================================
+edt-launch  ``EDT_COORDINATOR``                            assigned by the launcher, again and again
+horovodrun  ``HOROVOD_GLOO_RENDEZVOUS_ADDR``               Horovod's own, fixed or elastic
+mpirun      ``OMPI_COMM_WORLD_SIZE`` and its like          all of MPI_COMM_WORLD, fixed
+nobody      none of them                                   this process alone
+=========  ==============================================  =========================================
+"""
+
+import importlib
+import os
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import horovod.torch as hvd
+import torch
+from horovod.common.exceptions import HorovodInternalError
+
+from edt_hvd.control import Assignment, Launcher
+from edt_hvd.errors import NotInitializedError
+
+_MPI_VARIABLES = ("OMPI_COMM_WORLD_SIZE", "PMIX_RANK", "PMI_SIZE", "MV2_COMM_WORLD_SIZE")
+_HOROVOD_VARIABLES = ("HOROVOD_GLOO_RENDEZVOUS_ADDR",)
+_JOIN_ATTEMPTS = 5
+
+_horovod_init: Callable[..., None] = hvd.init
+
+
+class FixedWorld:
+    """A world that whoever started the process has fixed: one process, mpirun or horovodrun."""
+
+    generation = 0
+    launcher: Launcher | None = None
+    horovod_elastic = os.environ.get("HOROVOD_ELASTIC") == "1"
+
+    def start(self) -> None:
+        """Initialize Horovod for this world."""
+        if not _started_by(os.environ, _MPI_VARIABLES + _HOROVOD_VARIABLES):
+            # Alone: without this, Horovod would start a whole MPI runtime for one process.
+            os.environ.setdefault("HOROVOD_CONTROLLER", "gloo")
+            os.environ.setdefault("HOROVOD_CPU_OPERATIONS", "gloo")
+        if not hvd.is_initialized():
+            _horovod_init()
+
+    def join(self) -> None:
+        """The world is there already."""
+
+    @property
+    def max_size(self) -> int:
+        """The number of workers, which is fixed."""
+        return int(hvd.size())
+
+    @property
+    def stop_wanted(self) -> bool:
+        """Nobody stops this world."""
+        return False
+
+
+class AssignedWorld:
+    """A world that the launcher assigns, generation by generation.
+
+    Nothing here blocks before `join`: a newcomer imports, builds its model and reaches the door of
+    the elastic function while the others still train.
+    """
+
+    def __init__(self, environ: Mapping[str, str]) -> None:
+        self.launcher = Launcher(environ["EDT_COORDINATOR"], environ["EDT_TOKEN"], int(environ["EDT_WORKER"]))
+        self.max_size = int(environ["EDT_MAX_NP"])
+        self.generation = 0
+
+    def start(self) -> None:
+        """Connect to the launcher."""
+        self.launcher.connect()
+
+    def join(self) -> None:
+        """Wait at the door for a first place in a world, unless this worker has one."""
+        if self.generation == 0:
+            self.rejoin(progress=0)
+
+    def rejoin(self, progress: int) -> None:
+        """Leave the present world, if any, and wait for a place in the next one.
+
+        Args:
+            progress: how far this worker's state is, in commits; the farthest one becomes rank 0.
+
+        Raises:
+            SystemExit: with code 0, when the launcher does not need this worker any more.
+        """
+        for _ in range(_JOIN_ATTEMPTS):
+            hvd.shutdown()
+            assignment = self.launcher.wait_at_door(progress)
+            if assignment is None:
+                self.launcher.close()
+                raise SystemExit(0)
+            if _enter(assignment):
+                self.generation = assignment.generation
+                return
+        raise HorovodInternalError(f"no world could be formed in {_JOIN_ATTEMPTS} attempts")
+
+    @property
+    def stop_wanted(self) -> bool:
+        """Whether the launcher has announced a membership newer than the one in force."""
+        return self.launcher.wanted_generation > self.generation
+
+
+def _enter(assignment: Assignment) -> bool:
+    """Form the assigned world with the other members; False when one of them did not make it."""
+    for name in ("rank", "size", "local_rank", "local_size", "cross_rank", "cross_size"):
+        os.environ[f"HOROVOD_{name.upper()}"] = str(getattr(assignment, name))
+    os.environ["HOROVOD_GLOO_RENDEZVOUS_PORT"] = str(assignment.port)
+    try:
+        _horovod_init()
+    except ValueError:  # Horovod's way to say that its background thread could not start
+        return False
+    return True
+
+
+_world: FixedWorld | AssignedWorld | None = None
+
+
+def _started_by(environ: Mapping[str, str], variables: tuple[str, ...]) -> bool:
+    return any(name in environ for name in variables)
+
+
+def init() -> None:
+    """Initialize the library: connect to the launcher, if there is one, and bind this worker's device.
+
+    May be called any number of times. Under edt-launch it returns at once, before the other workers
+    are known: whatever needs the world (`rank`, `size`, a collective, the elastic function) waits where
+    it is called.
+
+    Raises:
+        CoordinatorLostError: started by edt-launch, but the launcher cannot be reached.
+    """
+    global _world
+    if _world is not None:
+        return
+    world = AssignedWorld(os.environ) if "EDT_COORDINATOR" in os.environ else FixedWorld()
+    world.start()
+    _world = world
+    _share_cores()
+    if torch.cuda.is_available():
+        torch.cuda.set_device(device())
+
+
+def _share_cores() -> None:
+    """Give every worker its share of the host's cores, unless OMP_NUM_THREADS says otherwise.
+
+    The share follows from the largest possible number of workers, so that it stays the same at every size.
+    """
+    if "OMP_NUM_THREADS" in os.environ:
+        return
+    world = current()
+    neighbours = world.max_size if isinstance(world, AssignedWorld) else int(hvd.local_size())
+    torch.set_num_threads(max(1, len(os.sched_getaffinity(0)) // neighbours))
+
+
+def current() -> FixedWorld | AssignedWorld:
+    """The world as it is, joined or not.
+
+    Raises:
+        NotInitializedError: `init` has not been called.
+    """
+    if _world is None:
+        raise NotInitializedError("this call")
+    return _world
+
+
+def _joined(call: str) -> FixedWorld | AssignedWorld:
+    if _world is None:
+        raise NotInitializedError(call)
+    _world.join()
+    return _world
+
+
+def rank() -> int:
+    """This worker's number in the world, 0 to `size() - 1`. Waits until the worker has joined one."""
+    _joined("edt_hvd.rank()")
+    return int(hvd.rank())
+
+
+def size() -> int:
+    """The number of workers in the world now. Waits until this worker has joined one."""
+    _joined("edt_hvd.size()")
+    return int(hvd.size())
+
+
+def local_rank() -> int:
+    """This worker's number among those on its host. Waits until the worker has joined a world."""
+    _joined("edt_hvd.local_rank()")
+    return int(hvd.local_rank())
+
+
+def local_size() -> int:
+    """The number of workers on this host now. Waits until this worker has joined a world."""
+    _joined("edt_hvd.local_size()")
+    return int(hvd.local_size())
+
+
+def is_coordinator() -> bool:
+    """Whether this worker is the one that prints, saves and reports (rank 0)."""
+    return rank() == 0
+
+
+def max_size() -> int:
+    """The largest number of workers this job may have: ``--max-np``, or `size()` when that is fixed."""
+    return current().max_size
+
+
+def membership() -> int:
+    """The generation of the world in force; another number means other ranks and another size."""
+    return _joined("edt_hvd.membership()").generation
+
+
+def device() -> torch.device:
+    """The device this worker computes on; it does not change while the worker lives.
+
+    With a device in the allocation only that one is visible, so it is ``cuda:0``; otherwise the slot's
+    index on the host chooses. Without CUDA it is the CPU.
+
+    Raises:
+        NotInitializedError: `init` has not been called.
+    """
+    world = current()
+    if not torch.cuda.is_available():
+        return torch.device("cpu")
+    index = int(os.environ["EDT_SLOT"]) if isinstance(world, AssignedWorld) else int(hvd.local_rank())
+    return torch.device("cuda", index % torch.cuda.device_count())
+
+
+def adopt_horovod() -> None:
+    """Let a script's own ``hvd.init()`` join the launcher's world instead of forming Horovod's.
+
+    Scripts written for Horovod call it before anything else; under edt-launch it has to wait at the
+    door like `rank` and `size` do. What a script imports only when it makes its first optimizer is imported
+    before that, so that the others need not wait for it. Nothing changes when another program started the
+    process.
+    """
+    if "EDT_COORDINATOR" not in os.environ:
+        return
+
+    def joining_init(*_: Any, **__: Any) -> None:
+        init()
+        importlib.import_module("torch._dynamo")
+        current().join()
+
+    for module in (hvd, hvd.mpi_ops, hvd.elastic):
+        module.init = joining_init

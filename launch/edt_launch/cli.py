@@ -1,0 +1,46 @@
+"""The command `edt`. Each command's module is imported when it runs: `edt --help` must answer at once."""
+
+from typing import Annotated
+
+import typer
+
+app = typer.Typer(
+    name="edt",
+    help="Elastic distributed training: jobs that grow and shrink in flight.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+#: Everything after a script's name is the script's own.
+SCRIPT_COMMAND = {"allow_extra_args": True, "ignore_unknown_options": True, "allow_interspersed_args": False}
+
+
+@app.command()
+def doctor(
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of lines.")] = False,
+) -> None:
+    """Check interpreter, compilers, MPI, Horovod, torch and devices. Exit code 1 when a check fails."""
+    from edt_launch.doctor import report
+
+    raise typer.Exit(report(as_json=json))
+
+
+@app.command(context_settings=SCRIPT_COMMAND, add_help_option=False)
+def demo(context: typer.Context) -> None:
+    """Train a script while the number of its workers changes; `edt demo --help` says more."""
+    from edt_launch.demo import demo as command
+
+    # Its options are declared there, once.
+    inner = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+    inner.command(context_settings=SCRIPT_COMMAND)(command)
+    inner(args=context.args, prog_name=f"{context.command_path}")
+
+
+def main() -> None:
+    """Run the command line."""
+    app()
+
+
+if __name__ == "__main__":
+    main()

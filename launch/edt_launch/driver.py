@@ -1,0 +1,338 @@
+"""The shell around `membership`: sockets, processes and clocks in, actions out.
+
+`Driver` has the methods that Horovod's launcher calls on its own ElasticDriver, and takes its place
+in a horovodrun that edt-launch has started.
+"""
+
+import json
+import logging
+import os
+import queue
+import secrets
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from horovod.runner.common.util.hosts import SlotInfo
+from horovod.runner.elastic.discovery import DiscoveredHosts
+from horovod.runner.elastic.driver import Results
+from horovod.runner.http.http_server import RendezvousServer
+
+from edt_launch import membership
+from edt_launch.allocation import parse
+from edt_launch.control import ControlServer
+from edt_launch.errors import AllocationError, StartTimeoutError
+from edt_launch.membership import Membership, Slot, Worker
+
+log = logging.getLogger(__name__)
+
+TICK = 0.25
+"""Seconds between two looks at the clock when nothing else happens."""
+
+WATCH_INTERVAL = 0.05
+"""Seconds between two looks at the allocation file's metadata."""
+
+DISCOVERY_INTERVAL = 1.0
+"""Seconds after which the discovery script is run even if the file looks untouched."""
+
+END_GRACE = 5.0
+"""Seconds that a worker which was asked to end has before it is killed."""
+
+CreateWorker = Callable[[Any, list[threading.Event]], tuple[int, float]]
+
+
+@dataclass
+class WorkerSlotInfo(SlotInfo):  # type: ignore[misc]
+    """Horovod's description of a slot, with the variables that our workers need besides.
+
+    `rank` is the worker's serial number: it prefixes the output, and the real rank is assigned later.
+    """
+
+    variables: dict[str, str] = field(default_factory=dict)
+
+
+class Driver:
+    """Carries out what `membership` decides. Used by Horovod's launcher in place of its ElasticDriver."""
+
+    outcome: membership.Finish | None = None
+
+    def __init__(
+        self, address: str, discovery: Any, min_num_proc: int, max_num_proc: int, timeout: float | None
+    ):
+        self._script = discovery._discovery_script
+        self._timeout = timeout or 600.0
+        self._events: queue.Queue[membership.Event] = queue.Queue()
+        limits = membership.Limits(min_num_proc, max_num_proc or sys.maxsize, shortage_timeout=self._timeout)
+        self._state = Membership(limits)
+        self._token = secrets.token_hex(16)
+        self._server = ControlServer(address, self._token, self._receive)
+        self._rendezvous: list[RendezvousServer] = []
+        self._end_events: dict[int, threading.Event] = {}
+        self._create_worker: CreateWorker | None = None
+        self._reports = _Reports.from_environment()
+
+    # What Horovod's launcher calls, in this order.
+
+    def wait_for_available_slots(self, min_num_proc: int, min_hosts: int = 1) -> DiscoveredHosts:
+        """Wait until the discovery script shows enough slots.
+
+        Raises:
+            StartTimeoutError: it did not within the job's start timeout.
+        """
+        deadline = time.monotonic() + self._timeout
+        while True:
+            slots = discover(self._script)
+            hosts = list(dict.fromkeys(slot.host for slot in slots))
+            if len(slots) >= min_num_proc and len(hosts) >= min_hosts:
+                return DiscoveredHosts({h: sum(s.host == h for s in slots) for h in hosts}, hosts)
+            if time.monotonic() > deadline:
+                raise StartTimeoutError(len(slots), min_num_proc, self._timeout)
+            time.sleep(WATCH_INTERVAL)
+
+    def start(self, num_proc: int, create_worker: CreateWorker) -> None:
+        """Begin to follow the discovery script; `create_worker` runs one worker to its end."""
+        self._create_worker = create_worker
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, lambda received, _: self._abort(signal.Signals(received).name))
+        threading.Thread(target=self._end_with_parent, name="edt-parent", daemon=True).start()
+        threading.Thread(target=self._follow_discovery, name="edt-discovery", daemon=True).start()
+
+    def get_results(self) -> Results:
+        """Run the job; returns when its last process has gone.
+
+        Whatever goes wrong in here, no worker is left to itself.
+        """
+        try:
+            self._run_job()
+        except BaseException:
+            for ended in self._end_events.values():
+                ended.set()
+            raise
+        Driver.outcome = self._state.outcome
+        return Results(None, {})
+
+    def _run_job(self) -> None:
+        while not self._state.finished:
+            try:
+                event: membership.Event = self._events.get(timeout=TICK)
+            except queue.Empty:
+                event = membership.Tick()
+            self._state, actions = membership.step(time.monotonic(), self._state, event)
+            for action in actions:
+                self._carry_out(action)
+
+    def stop(self, error_message: str | None = None) -> None:
+        """Close every server."""
+        self._server.close()
+        for server in self._rendezvous:
+            server.stop()
+
+    # What happens.
+
+    def _abort(self, reason: str) -> None:
+        self._events.put(membership.Abort(reason))
+
+    def _end_with_parent(self) -> None:
+        """The parent holds the other end of standard input and never writes: end of file is its death."""
+        while os.read(sys.stdin.fileno(), 1):
+            pass
+        self._abort("edt-launch is gone")
+
+    def _follow_discovery(self) -> None:
+        path = os.environ.get("EDT_ALLOCATION")
+        shown: tuple[Slot, ...] = ()
+        looked: Any = None
+        ran_at = float("-inf")
+        while True:
+            now, look = time.monotonic(), _metadata(path)
+            if look != looked or now - ran_at >= DISCOVERY_INTERVAL:
+                looked, ran_at = look, now
+                slots = discover(self._script)
+                if slots and slots != shown:
+                    shown = slots
+                    self._events.put(membership.Desired(slots))
+            time.sleep(WATCH_INTERVAL)
+
+    def _receive(self, worker: int, message: dict[str, Any]) -> None:
+        kind = message.pop("type")
+        if kind == "door":
+            self._reports.send("ready", worker=worker)
+            self._events.put(membership.AtDoor(worker, int(message["progress"])))
+        elif kind == "done":
+            self._events.put(membership.Done(worker))
+        elif kind in ("progress", "resumed"):
+            self._reports.send(kind, **message)
+
+    # What to do.
+
+    def _carry_out(self, action: membership.Action) -> None:
+        log.info("%s", action)
+        match action:
+            case membership.Start(worker):
+                self._start(worker)
+            case membership.Stop(workers, generation):
+                for worker_id in workers:
+                    self._server.send(worker_id, "stop", generation=generation)
+            case membership.Assign():
+                self._assign(action)
+            case membership.Dismiss(worker_id):
+                self._server.send(worker_id, "leave")
+            case membership.Terminate(worker_id):
+                self._terminate(worker_id)
+            case membership.Failed(worker, exit_code):
+                self._report_failure(worker, exit_code)
+            case membership.Left(worker):
+                self._reports.send("left", worker=worker.id)
+            case membership.Finish(succeeded, reason):
+                self._reports.send("finished", exit_code=0 if succeeded else 1, reason=reason)
+
+    def _start(self, worker: Worker) -> None:
+        slot = worker.slot
+        self._reports.send(
+            "started", worker=worker.id, host=slot.host, slot=slot.index, device=slot.device, rank=worker.rank
+        )
+        variables = {
+            "EDT_COORDINATOR": self._server.address,
+            "EDT_TOKEN": self._token,
+            "EDT_WORKER": str(worker.id),
+            "EDT_SLOT": str(slot.index),
+            "EDT_MIN_NP": str(self._state.limits.min_size),
+            "EDT_MAX_NP": str(self._state.limits.max_size),
+        }
+        if slot.device is not None:
+            variables |= {"EDT_DEVICE": slot.device, "CUDA_VISIBLE_DEVICES": slot.device}
+        info = WorkerSlotInfo(slot.host, worker.id, slot.index, 0, 1, 1, 1, variables)
+        ended = self._end_events[worker.id] = threading.Event()
+        threading.Thread(
+            target=self._run, args=(info, ended), name=f"edt-worker-{worker.id}", daemon=True
+        ).start()
+
+    def _run(self, info: WorkerSlotInfo, ended: threading.Event) -> None:
+        assert self._create_worker is not None
+        exit_code, _ = self._create_worker(info, [ended])
+        self._events.put(membership.Exited(info.rank, exit_code))
+
+    def _terminate(self, worker: int) -> None:
+        """Ask a connected worker to end itself, which is quick, and make sure of it after a grace."""
+        asked = self._server.send(worker, "end")
+        timer = threading.Timer(END_GRACE if asked else 0.0, self._end_events[worker].set)
+        timer.daemon = True
+        timer.start()
+
+    def _assign(self, action: membership.Assign) -> None:
+        server = RendezvousServer()
+        port = server.start()
+        for at in action.places:
+            answer = (at.rank, at.size, at.local_rank, at.local_size, at.cross_rank, at.cross_size)
+            server._httpd.cache.setdefault("rank_and_size", {})[f"{at.host}:{at.local_rank}"] = ",".join(
+                map(str, answer)
+            ).encode()
+        self._reports.send(
+            "world",
+            generation=action.generation,
+            size=len(action.places),
+            previous_size=action.previous_size,
+            ranks={str(at.worker): at.rank for at in action.places},
+            reason=action.reason,
+        )
+        for at in action.places:
+            content = asdict(at) | {"generation": action.generation, "port": port}
+            self._server.send(content.pop("worker"), "assign", **content)
+        self._rendezvous.append(server)
+        while len(self._rendezvous) > 2:  # a late member of the last generation may still be asking
+            threading.Thread(target=self._rendezvous.pop(0).stop, daemon=True).start()
+
+    def _report_failure(self, worker: Worker, exit_code: int) -> None:
+        self._reports.send(
+            "failed",
+            worker=worker.id,
+            host=worker.slot.host,
+            slot=worker.slot.index,
+            rank=worker.rank,
+            exit_code=exit_code,
+            signal=_signal_name(exit_code),
+        )
+
+
+def discover(script: str) -> tuple[Slot, ...]:
+    """Run the host-discovery script; slots it shows, with the devices the allocation file gives them.
+
+    A script that fails or prints nonsense shows nothing, which changes nothing.
+    """
+    result = subprocess.run(script, shell=True, capture_output=True, text=True, check=False)
+    if result.returncode != 0:
+        log.warning("host discovery failed with exit code %d: %s", result.returncode, result.stderr.strip())
+        return ()
+    counts: dict[str, int] = {}
+    for line in result.stdout.split():
+        host, _, slots = line.partition(":")
+        if not slots.isdecimal():
+            log.warning("host discovery printed %r instead of host:slots", line)
+            return ()
+        counts[host] = int(slots)
+    devices = _devices(counts)
+    return tuple(
+        Slot(host, index, devices[host][index] if host in devices else None)
+        for host, slots in counts.items()
+        for index in range(slots)
+    )
+
+
+def _devices(counts: dict[str, int]) -> dict[str, tuple[str, ...]]:
+    path = os.environ.get("EDT_ALLOCATION")
+    if path is None:
+        return {}
+    try:
+        hosts = parse(Path(path).read_text()).hosts
+    except (OSError, AllocationError) as error:
+        log.warning("no devices from %s: %s", path, error)
+        return {}
+    return {
+        h.host: h.devices for h in hosts if h.devices is not None and len(h.devices) == counts.get(h.host)
+    }
+
+
+def _metadata(path: str | None) -> tuple[int, int, int] | None:
+    try:
+        stat = os.stat(path) if path else None
+    except FileNotFoundError:
+        return None
+    return (stat.st_mtime_ns, stat.st_ino, stat.st_size) if stat else None
+
+
+def _signal_name(exit_code: int) -> str | None:
+    """The signal behind a shell's exit code of 128 + number."""
+    try:
+        return signal.Signals(exit_code - 128).name
+    except ValueError:
+        return None
+
+
+class _Reports:
+    """The stream of events to edt-launch; without one, events go nowhere."""
+
+    def __init__(self, descriptor: int | None) -> None:
+        self._stream = os.fdopen(descriptor, "w", buffering=1) if descriptor is not None else None
+        self._lock = threading.Lock()
+
+    @classmethod
+    def from_environment(cls) -> "_Reports":
+        # Taken out, so that no worker inherits the variable.
+        descriptor = os.environ.pop("EDT_EVENTS_FD", None)
+        return cls(int(descriptor) if descriptor else None)
+
+    def send(self, event: str, **content: Any) -> None:
+        if self._stream is None:
+            return
+        line = json.dumps({"event": event, "time": time.time(), **content})
+        with self._lock:
+            try:
+                self._stream.write(line + "\n")
+            except BrokenPipeError:
+                self._stream = None  # the parent is gone; standard input tells the rest

@@ -1,0 +1,101 @@
+"""A picture of a job: its loss and its number of workers over the optimizer steps, drawn from its events."""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+WORKERS_COLOUR = "#d55e00"
+LOSS_COLOUR = "#0072b2"
+
+
+@dataclass(frozen=True)
+class Point:
+    """One progress event: optimizer steps done, workers, and the reported loss (None if there was none)."""
+
+    step: int
+    size: int
+    loss: float | None
+
+
+def read_events(path: Path) -> Iterator[dict[str, Any]]:
+    """The events of a job, oldest first; a last line that is not complete yet is left out."""
+    with path.open(encoding="utf-8") as lines:
+        for line in lines:
+            if line.endswith("\n"):
+                yield json.loads(line)
+
+
+def curve(events: Iterable[Mapping[str, Any]]) -> list[Point]:
+    """The points of the picture, in the order of their steps.
+
+    After a lost worker some steps are done again; of two points of one step the later counts.
+    """
+    progress = (event for event in events if event.get("event") == "progress")
+    points = {e["step"]: Point(e["step"], e["size"], e.get("values", {}).get("loss")) for e in progress}
+    return [points[step] for step in sorted(points)]
+
+
+def draw(points: list[Point], path: Path, title: str) -> None:
+    """Write the picture as a PNG to `path`, replacing it in one go.
+
+    Raises:
+        ImportError: matplotlib is not installed.
+        ValueError: there are no points.
+    """
+    if not points:
+        raise ValueError(
+            "nothing to draw: the job has reported no progress; commit the state after every step"
+        )
+    import matplotlib as mpl  # here: half a second that only a finished job has to pay
+
+    mpl.use("Agg")
+    from matplotlib import pyplot as plt
+
+    figure, (upper, lower) = plt.subplots(
+        2, 1, sharex=True, figsize=(9, 5), height_ratios=(2, 1), layout="constrained"
+    )
+    figure.suptitle(title)
+    _draw_loss(upper, points)
+    _draw_workers(lower, points)
+    _mark_resizes(upper, lower, points)
+    unfinished = path.with_name(path.name + ".part")
+    figure.savefig(unfinished, dpi=120, format="png")
+    plt.close(figure)
+    unfinished.replace(path)
+
+
+def _draw_loss(axes: "Axes", points: list[Point]) -> None:
+    losses = [(point.step, point.loss) for point in points if point.loss is not None]
+    axes.plot([step for step, _ in losses], [loss for _, loss in losses], color=LOSS_COLOUR, linewidth=1.2)
+    axes.set(ylabel="loss of the whole batch", ylim=(0, None))
+
+
+def _draw_workers(axes: "Axes", points: list[Point]) -> None:
+    steps, sizes = [point.step for point in points], [point.size for point in points]
+    axes.fill_between(steps, sizes, step="post", color=WORKERS_COLOUR, alpha=0.3)
+    axes.step(steps, sizes, where="post", color=WORKERS_COLOUR)
+    axes.set(ylabel="workers", xlabel="optimizer steps", ylim=(0, max(sizes) + 0.8))
+    axes.set(xlim=(0, max(steps[-1], 1)), yticks=range(max(sizes) + 1))
+
+
+def _mark_resizes(upper: "Axes", lower: "Axes", points: list[Point]) -> None:
+    for before, after in pairwise(points):
+        if before.size == after.size:
+            continue
+        for axes in (upper, lower):
+            axes.axvline(after.step, color="grey", linewidth=0.8, linestyle=":")
+        upper.annotate(
+            f"{before.size} \N{RIGHTWARDS ARROW} {after.size}",
+            (after.step, 0.97),
+            xycoords=("data", "axes fraction"),
+            xytext=(4, 0),
+            textcoords="offset points",
+            verticalalignment="top",
+            color=WORKERS_COLOUR,
+        )

@@ -1,0 +1,37 @@
+"""examples/digits.py: the same script alone, under mpirun, horovodrun and edt-launch."""
+
+import re
+import sys
+
+import pytest
+
+LAUNCHERS = {
+    "python": (),
+    "mpirun": ("mpirun", "--oversubscribe", "-np", "3"),
+    "horovodrun": ("horovodrun", "-np", "2"),
+    "edt-launch": (sys.executable, "-m", "edt_launch.launch", "--min-np", "2", "--max-np", "2"),
+}
+
+
+def final_accuracy(output: str) -> float:
+    """The number in the last line that is "accuracy 0.97", with whatever prefix a launcher gives it."""
+    return float(re.findall(r"(?m)^(?:\[\S+\]\S*)?\s*accuracy (\d\.\d+)\s*$", output)[-1])
+
+
+def test_learns_the_digits(run_example):
+    result = run_example("digits.py")
+    assert result.returncode == 0, result.stderr
+    assert final_accuracy(result.stdout) > 0.95
+
+
+@pytest.fixture(scope="module")
+def accuracy_alone():
+    return []
+
+
+@pytest.mark.parametrize("launcher", LAUNCHERS)
+def test_runs_unchanged_and_learns_the_same(run_example, accuracy_alone, launcher):
+    result = run_example("digits.py", "--epochs", "2", "--lr", "0.05", prefix=LAUNCHERS[launcher])
+    assert result.returncode == 0, result.stdout + result.stderr
+    accuracy_alone.append(final_accuracy(result.stdout))
+    assert accuracy_alone[-1] == pytest.approx(accuracy_alone[0], abs=0.02)
