@@ -279,6 +279,9 @@ class RingReducer:
         if kinds_match and len(parameters) == len(self._place) and all(p in self._place for p in parameters):
             return
         self._hook_all()
+        for parameter, (_, _, view) in self._place.items():
+            if parameter.grad is view:  # one that is frozen now must not be stepped on an old gradient
+                parameter.grad = None
         groups = _cut(parameters, self._bucket_bytes)
         self._buckets = [_Bucket(f"bucket.{number}", group) for number, group in enumerate(groups)]
         index = {parameter: number for number, parameter in enumerate(parameters)}

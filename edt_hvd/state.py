@@ -22,7 +22,7 @@ from edt_hvd import reducer, world
 from edt_hvd.reporting import ResizeReport, flush_progress, send_progress
 from edt_hvd.transfer import broadcast_tree
 
-SNAPSHOT_SHARE = 0.01
+SNAPSHOT_SHARE = 0.005
 """The part of the training time that full snapshots may take."""
 
 BOUNDARY_BYTES = 2**20
@@ -93,7 +93,7 @@ class TorchState(State):  # type: ignore[misc]
         if now - self._snapshot_taken_at >= self._snapshot_seconds / SNAPSHOT_SHARE:
             self.save()
         elif self._boundary is not None:
-            self._boundary = copy.deepcopy(self._small_tree())
+            self._boundary = _copied(self._small_tree())
         self._report(now)
         self.check_host_updates()
 
@@ -114,7 +114,7 @@ class TorchState(State):  # type: ignore[misc]
         """Take a full snapshot into host memory, reusing the buffers of the last one."""
         started = time.monotonic()
         small = self._small_tree()
-        self._boundary = copy.deepcopy(small) if _tensor_bytes(small) <= BOUNDARY_BYTES else None
+        self._boundary = _copied(small) if _tensor_bytes(small) <= BOUNDARY_BYTES else None
         buffers = self._snapshot.tree if self._snapshot else None
         self._snapshot = _Snapshot(_host_copy(self._tree(), buffers), self.progress)
         self._snapshot_taken_at = time.monotonic()
@@ -179,9 +179,9 @@ class TorchState(State):  # type: ignore[misc]
             if isinstance(value, torch.nn.Module):
                 _load_module(value, saved)
             elif isinstance(value, Stateful):
-                value.load_state_dict(copy.deepcopy(saved))
+                value.load_state_dict(_copied(saved))
             else:
-                setattr(self, name, copy.deepcopy(saved))
+                setattr(self, name, _copied(saved))
 
 
 def _full_state(value: Any) -> Any:
@@ -202,6 +202,20 @@ def _load_module(module: torch.nn.Module, saved: dict[str, Any]) -> None:
         module.load_state_dict({key: saved[key] for key in persistent})
 
 
+def _copied(value: Any) -> Any:
+    """A deep copy; several times faster than `copy.deepcopy` on what states mostly are."""
+    kind = type(value)
+    if kind in (int, float, bool, str, type(None)):
+        return value
+    if kind is dict:
+        return {key: _copied(item) for key, item in value.items()}
+    if kind is list:
+        return [_copied(item) for item in value]
+    if kind is torch.Tensor:
+        return value.detach().clone()
+    return copy.deepcopy(value)
+
+
 def _tensor_bytes(tree: dict[str, Any]) -> int:
     return sum(leaf.nbytes for leaf in pytree.tree_leaves(tree) if isinstance(leaf, torch.Tensor))
 
@@ -217,7 +231,7 @@ def _host_copy(tree: dict[str, Any], buffers: dict[str, Any] | None) -> dict[str
 
 def _copy_leaf(leaf: Any, into: Any) -> Any:
     if not isinstance(leaf, torch.Tensor):
-        return copy.deepcopy(leaf)
+        return _copied(leaf)
     fits = isinstance(into, torch.Tensor) and into.shape == leaf.shape and into.dtype == leaf.dtype
     target = into if fits else torch.empty(leaf.shape, dtype=leaf.dtype)
     with torch.no_grad():

@@ -36,6 +36,7 @@ class Cuda:
         variables = {
             "HOROVOD_GPU_OPERATIONS": "NCCL",
             "HOROVOD_CUDA_HOME": str(self.home),
+            "CUDA_HOME": str(self.home),  # asked by torch's build helpers
             "HOROVOD_NCCL_LINK": "SHARED",
         }
         if self.nccl_include:

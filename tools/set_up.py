@@ -131,7 +131,7 @@ class Shell:
 
 
 def excerpt(lines: list[str], tail: int = 15, errors: int = 8) -> list[str]:
-    """Return the first lines that speak of an error and the last lines: builds bury the former under the latter."""
+    """Return the first lines about errors, which builds bury, and the last lines."""
     early, late = lines[:-tail], lines[-tail:]
     told = [line for line in early if re.search(r"\berror\b.*[:!(]", line, re.IGNORECASE)][:errors]
     return [*told, *(["..."] if early else []), *late]

@@ -19,6 +19,7 @@ import typer
 
 from edt_launch import plot
 from edt_launch.allocation import Allocation, HostSlots, render, write_atomically
+from edt_launch.run_dir import RunDir
 from edt_launch.scenario import DEMO, Progress, Stage, advance, is_complete, observe
 
 LAUNCHER = (sys.executable, "-m", "edt_launch.launch")
@@ -70,7 +71,7 @@ def run(
     Returns:
         The job's exit code and how far the plan came.
     """
-    allocation, events = folder / "allocation", EventLog(folder / "events.jsonl")
+    allocation, events = folder / "allocation", EventLog(RunDir(folder).events)
     ask(allocation, generation=1, size=plan[0].size)
     largest = max(stage.size for stage in plan)
     options = ["--min-np=1", f"--max-np={largest}", f"--allocation={allocation}", f"--output-dir={folder}"]
@@ -99,7 +100,7 @@ def conclude(name: str, folder: Path, progress: Progress) -> int:
     if progress.accuracy is not None:
         print(f"test accuracy  {progress.accuracy:.3f}")
     picture = folder / "plot.png"
-    points = plot.curve(plot.read_events(folder / "events.jsonl"))
+    points = plot.curve(plot.read_events(RunDir(folder).events))
     try:
         plot.draw(points, picture, title=f"{name}: one training, {len(DEMO)} sizes")
         print(f"plot           {picture}")

@@ -261,11 +261,11 @@ class Driver:
 
 
 def discover(script: str) -> tuple[Slot, ...]:
-    """Run the host-discovery script; slots it shows, with the devices the allocation file gives them.
+    """Run the host-discovery script (a path); the slots it shows, with the devices the allocation file gives.
 
     A script that fails or prints nonsense shows nothing, which changes nothing.
     """
-    result = subprocess.run(script, shell=True, capture_output=True, text=True, check=False)
+    result = subprocess.run([script], capture_output=True, text=True, check=False)
     if result.returncode != 0:
         log.warning("host discovery failed with exit code %d: %s", result.returncode, result.stderr.strip())
         return ()

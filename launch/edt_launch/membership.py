@@ -30,7 +30,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 
 SUSPENSION = 5.0
-"""Seconds for which a slot is left alone after its first worker failed; doubles with every further failure."""
+"""Seconds for which a slot is left alone after its first failure; doubles with every further one."""
 
 SLOT_FAILURES = 4
 """Failures after which a slot is not tried again."""

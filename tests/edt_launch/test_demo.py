@@ -20,7 +20,7 @@ from edt_launch.scenario import Progress
 # Waits at every quarter for the size to change, for as long as a slow machine may need.
 LAUNCHER = """
     import json, pathlib, sys, time
-    options = dict(word.split("=", 1) for word in sys.argv[1:] if word.startswith("--"))
+    options = dict(word.split("=", 1) for word in sys.argv[1:] if "=" in word)
     folder = pathlib.Path(options["--output-dir"])
     size, sizes = None, []
 

@@ -114,6 +114,7 @@ def test_nccl_of_a_package_is_linked_by_the_name_that_linkers_ask_for(tmp_path: 
     assert found.environment() == {
         "HOROVOD_GPU_OPERATIONS": "NCCL",
         "HOROVOD_CUDA_HOME": str(toolkit),
+        "CUDA_HOME": str(toolkit),
         "HOROVOD_NCCL_LINK": "SHARED",
         "HOROVOD_NCCL_INCLUDE": str(packages / "nvidia/nccl/include"),
         "HOROVOD_NCCL_LIB": str(tmp_path / "nccl"),

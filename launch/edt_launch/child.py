@@ -1,0 +1,85 @@
+"""The command line and the environment that horovodrun is started with."""
+
+import math
+import re
+import shlex
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from edt_launch.follower import Limits
+from edt_launch.run_dir import RunDir
+
+HOROVODRUN = (sys.executable, "-m", "edt_launch.horovodrun")
+"""Horovod's command line with our driver."""
+
+JOB_VARIABLE = "EDT_JOB"
+"""Marks every process of a job, so that one that left its parents is found, too."""
+
+# What another job's launcher tells its workers. Horovod puts the environment behind a worker's own
+# variables, so a stale one would win.
+_STALE = re.compile(
+    r"EDT_(COORDINATOR|TOKEN|WORKER|SLOT|DEVICE|MIN_NP|MAX_NP|ALLOCATION|EVENTS_FD|JOB)"
+    r"|HOROVOD_((LOCAL_|CROSS_)?(RANK|SIZE)|HOSTNAME|ELASTIC|CONTROLLER|CPU_OPERATIONS|GLOO_(RENDEZVOUS|IFACE).*)"
+    r"|OMPI_(COMM_WORLD|UNIVERSE|APP_CTX|FILE_LOCATION|FIRST_RANKS|COMMAND|ARGV|NUM_APP_CTX).*"
+    r"|(PMI|PMIX|PRTE)_(?!MCA_).*"
+)
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+@dataclass(frozen=True)
+class Remote:
+    """How hosts are reached over ssh; None leaves it to ssh's own configuration."""
+
+    port: int | None = None
+    identity_file: Path | None = None
+
+
+def command(
+    program: Sequence[str],
+    limits: Limits,
+    interface: str,
+    paths: RunDir,
+    start_timeout: float,
+    remote: Remote,
+    horovodrun: Sequence[str] = HOROVODRUN,
+) -> list[str]:
+    """The command line of horovodrun.
+
+    Args:
+        program: what each worker runs.
+        limits: bounds on the number of workers.
+        interface: network interface over which they talk.
+        paths: the job's paths; the discovery script is there.
+        start_timeout: seconds to wait for enough slots.
+        remote: ssh's options.
+        horovodrun: the command that is horovodrun.
+    """
+    low, high = str(limits.min_np), str(limits.max_np)
+    options = ["--host-discovery-script", shlex.quote(str(paths.discovery_script))]  # a shell will read it
+    options += ["-np", low, "--min-np", low, "--max-np", high, "--network-interface", interface]
+    options += ["--elastic-timeout", str(math.ceil(start_timeout))]
+    if remote.port is not None:
+        options += ["--ssh-port", str(remote.port)]
+    if remote.identity_file is not None:
+        options += ["--ssh-identity-file", shlex.quote(str(remote.identity_file.absolute()))]
+    return [*horovodrun, *options, *program]
+
+
+def environment(inherited: Mapping[str, str], paths: RunDir, events_fd: int, job: str) -> dict[str, str]:
+    """The environment of horovodrun, which it hands on to the workers.
+
+    Args:
+        inherited: our own. What another job's launcher has put there does not pass, nor do names that a
+            shell cannot assign to, because Horovod builds shell commands of them.
+        paths: the job's paths.
+        events_fd: descriptor to which it writes its events.
+        job: a name for the job that no other has.
+    """
+    passed = {k: v for k, v in inherited.items() if _NAME.fullmatch(k) and not _STALE.fullmatch(k)}
+    return passed | {
+        "EDT_ALLOCATION": str(paths.allocation),
+        "EDT_EVENTS_FD": str(events_fd),
+        JOB_VARIABLE: job,
+    }

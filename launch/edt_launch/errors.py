@@ -1,0 +1,107 @@
+"""What can go wrong in the launcher, and how it ends.
+
+::
+
+    EdtLaunchError              anything the launcher can explain; carries its exit code
+    ├── UsageError              an option, a path or a host given on the command line is wrong
+    │   └── HostsError          -H or --hostfile makes no sense
+    ├── AllocationError         an allocation file makes no sense
+    └── StartError              the job could not start
+        └── StartTimeoutError   the slots it needs did not come in time
+"""
+
+from enum import IntEnum
+from typing import ClassVar
+
+SHOWN = 80
+"""Characters of an offending text that a message repeats."""
+
+
+class ExitCode(IntEnum):
+    """The exit codes of `edt-launch`."""
+
+    SUCCESS = 0
+    """The training function has returned."""
+    JOB_FAILED = 1
+    """The job started and failed; the first failure is the last thing shown."""
+    USAGE = 2
+    """An option or the script's path is wrong."""
+    NOT_STARTED = 3
+    """Too few slots within `--start-timeout`, or horovodrun could not start."""
+    INTERNAL = 4
+    """A mistake in edt-launch itself."""
+    HUNG_UP = 129
+    """Ended by SIGHUP: its terminal went away."""
+    INTERRUPTED = 130
+    """Ended by Ctrl-C (SIGINT)."""
+    TERMINATED = 143
+    """Ended by SIGTERM."""
+
+
+class EdtLaunchError(Exception):
+    """The root of the launcher's exceptions."""
+
+    exit_code: ClassVar[ExitCode] = ExitCode.INTERNAL
+
+
+class UsageError(EdtLaunchError):
+    """Something given on the command line is wrong."""
+
+    exit_code = ExitCode.USAGE
+
+
+class HostsError(UsageError):
+    """A list of hosts, from `-H` or a host file, makes no sense.
+
+    Args:
+        where: the option, or file and line.
+        value: the text that makes no sense.
+        expected: what it should be.
+    """
+
+    def __init__(self, where: str, value: str, expected: str) -> None:
+        super().__init__(f"{where}: {value!r}: expected {expected}")
+        self.where, self.value, self.expected = where, value, expected
+
+
+class AllocationError(EdtLaunchError):
+    """The text of an allocation file makes no sense.
+
+    Args:
+        line: number of the line, from 1; None when the text as a whole is wrong.
+        value: the offending part of it.
+        expected: what it should be.
+    """
+
+    exit_code = ExitCode.USAGE
+
+    def __init__(self, line: int | None, value: str, expected: str) -> None:
+        shown = value if len(value) <= SHOWN else value[:SHOWN] + "..."
+        where = "allocation" if line is None else f"allocation, line {line}"
+        super().__init__(f"{where}: {shown!r}: expected {expected}")
+        self.line, self.value, self.expected = line, value, expected
+
+
+class StartError(EdtLaunchError):
+    """The job could not start."""
+
+    exit_code = ExitCode.NOT_STARTED
+
+
+class StartTimeoutError(StartError):
+    """The slots that the job needs did not come in time.
+
+    Args:
+        slots: slots there are.
+        min_np: slots the job needs.
+        timeout: seconds waited for them.
+        reason: why the last allocation was not accepted, if there was one.
+    """
+
+    def __init__(self, slots: int, min_np: int, timeout: float, reason: str = "") -> None:
+        last = f" ({reason})" if reason else ""
+        super().__init__(
+            f"{slots} of at least {min_np} slots after {timeout:g} s{last}: free some hosts, lower --min-np, "
+            "or wait longer with --start-timeout"
+        )
+        self.slots, self.min_np, self.timeout, self.reason = slots, min_np, timeout, reason

@@ -1,0 +1,86 @@
+"""Which failure ended a job: a pure fold over its events."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+STOPPED = ("SIGTERM", "SIGINT", "SIGHUP")
+"""Signals by which a worker is told to stop; one that died of them was not the first to fail."""
+
+PEER_LOST = ("HorovodInternalError", "Connection closed by peer", "Connection reset by peer")
+"""What the last lines of a worker say that failed because another one had gone."""
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A worker that died on its own.
+
+    Attributes:
+        worker: its serial number.
+        host: where it ran.
+        rank: the rank it had, or was started for.
+        exit_code: its exit code.
+        signal: name of the signal that ended it, or None.
+    """
+
+    worker: int
+    host: str
+    rank: int
+    exit_code: int
+    signal: str | None
+
+    @property
+    def how(self) -> str:
+        """How it ended, in words."""
+        return f"killed by {self.signal}" if self.signal else f"exit code {self.exit_code}"
+
+
+@dataclass(frozen=True)
+class Failures:
+    """The failures of a job.
+
+    Attributes:
+        open: those that the job has not survived yet, in the order in which they were noticed.
+        survived: those after which it trained on.
+    """
+
+    open: tuple[Failure, ...] = ()
+    survived: tuple[Failure, ...] = ()
+    is_formed_anew: bool = False
+
+    def observe(self, event: Mapping[str, Any]) -> "Failures":
+        """The failures after one more event."""
+        match event:
+            case {"event": "failed", "worker": int(worker), "host": str(host), "rank": int(rank)}:
+                failure = Failure(worker, host, rank, int(event.get("exit_code", 1)), event.get("signal"))
+                return Failures((*self.open, failure), self.survived)
+            case {"event": "world"}:
+                return replace(self, is_formed_anew=bool(self.open))
+            case {"event": "progress"} if self.is_formed_anew:
+                return Failures((), (*self.survived, *self.open))
+        return self
+
+    def first(self, last_lines: Callable[[int], Sequence[str]]) -> Failure | None:
+        """The failure that ended the job.
+
+        Exits are noticed in an order of chance when one failure brings the others about, so those that look
+        like a consequence come last.
+
+        Args:
+            last_lines: the last lines of a worker, by its serial number.
+        """
+
+        def is_consequence(failure: Failure) -> bool:
+            text = "\n".join(last_lines(failure.worker))
+            return failure.signal in STOPPED or any(sign in text for sign in PEER_LOST)
+
+        candidates = self.open or self.survived[-1:]
+        return next((f for f in candidates if not is_consequence(f)), candidates[0] if candidates else None)
+
+
+def describe(failure: Failure, lines: Sequence[str], log: Path) -> str:
+    """The message about the failure that ended a job: the last thing a user sees."""
+    said = [f"  | {line}" for line in lines] or ["  (it has printed nothing)"]
+    head = f"first failure: rank {failure.rank} on {failure.host}, {failure.how}"
+    return "\n".join([head, *said, f"log: {log}"])

@@ -1,0 +1,74 @@
+"""Where everything of one job is: the one place that spells the paths of its output directory."""
+
+import contextlib
+import fcntl
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from edt_launch.errors import UsageError
+
+
+@dataclass(frozen=True)
+class RunDir:
+    """The output directory of a job, an absolute path."""
+
+    root: Path
+
+    @property
+    def events(self) -> Path:
+        """Every event of the job, one JSON object a line."""
+        return self.root / "events.jsonl"
+
+    @property
+    def log(self) -> Path:
+        """The folder of the logs."""
+        return self.root / "log"
+
+    def rank_log(self, label: str) -> Path:
+        """Output of whoever was called `label` then: a rank, or 'w' and a serial number."""
+        return self.log / f"rank.{label}.log"
+
+    @property
+    def horovodrun_log(self) -> Path:
+        """What horovodrun and our driver in it say themselves."""
+        return self.log / "horovodrun.log"
+
+    @property
+    def run(self) -> Path:
+        """The folder of what the job's processes read."""
+        return self.root / "run"
+
+    @property
+    def allocation(self) -> Path:
+        """The accepted copy of the allocation."""
+        return self.run / "allocation"
+
+    @property
+    def discovery_script(self) -> Path:
+        """The host-discovery script."""
+        return self.run / "discover_hosts.sh"
+
+    @contextlib.contextmanager
+    def opened(self) -> Iterator[None]:
+        """Make the folders, and keep other launchers out of them.
+
+        Raises:
+            UsageError: it cannot be made or written, or another `edt-launch` is using it.
+        """
+        try:
+            for folder in (self.log, self.run):
+                folder.mkdir(parents=True, exist_ok=True)
+            lock = (self.run / "lock").open("w")
+        except OSError as error:
+            raise UsageError(
+                f"--output-dir {self.root}: {error.strerror}; name a folder you may write"
+            ) from None
+        with lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise UsageError(
+                    f"--output-dir {self.root}: another edt-launch is using it; name another folder"
+                ) from None
+            yield

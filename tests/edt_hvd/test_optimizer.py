@@ -1,0 +1,210 @@
+"""The distributed optimizer and its reducer in a world of one; several workers are in tests/system."""
+
+import pytest
+import torch
+from torch import nn
+from torch.nn.functional import cross_entropy
+
+import edt_hvd
+from edt_hvd import reducer, world
+from edt_hvd.reducer import RingReducer, _cut
+
+pytestmark = pytest.mark.usefixtures("alone")
+
+
+def data(samples: int) -> list[tuple[torch.Tensor, int]]:
+    generator = torch.Generator().manual_seed(0)
+    return [(torch.randn(6, generator=generator), i % 3) for i in range(samples)]
+
+
+def net() -> nn.Sequential:
+    torch.manual_seed(1)
+    return nn.Sequential(nn.Linear(6, 8), nn.ReLU(), nn.Linear(8, 3))
+
+
+def test_gradients_after_a_step_are_those_of_the_whole_batch() -> None:
+    model, whole = net(), net()
+    optimizer = edt_hvd.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=0.1), model)
+    dataset = data(10)
+    loader = edt_hvd.ElasticDataLoader(dataset, 10, micro_batch_size=3)
+    for step in loader:
+        for inputs, targets in step:
+            step.backward(cross_entropy(model(inputs), targets))
+    inputs = torch.stack([x for x, _ in dataset])
+    loss = cross_entropy(whole(inputs), torch.tensor([y for _, y in dataset]))
+    loss.backward()
+    assert step.loss == pytest.approx(loss.item(), rel=1e-6)
+    for ours, theirs in zip(model.parameters(), whole.parameters(), strict=True):
+        torch.testing.assert_close(ours.grad, theirs.grad)
+    optimizer.step()
+
+
+def test_the_optimizer_stays_itself() -> None:
+    model = net()
+    plain = torch.optim.AdamW(model.parameters())
+    assert edt_hvd.DistributedOptimizer(plain, model) is plain
+    torch.optim.lr_scheduler.StepLR(plain, 1)
+    assert "_edt_reducer" not in plain.state_dict()
+
+
+def test_parameters_without_a_gradient_are_left_alone() -> None:
+    used, unused = nn.Linear(2, 1), nn.Linear(2, 1)
+    before = unused.weight.detach().clone()
+    parameters = [*used.parameters(), *unused.parameters()]
+    optimizer = edt_hvd.DistributedOptimizer(torch.optim.SGD(parameters, lr=0.1, weight_decay=0.5))
+    for step in edt_hvd.ElasticDataLoader([torch.ones(2)] * 4, 4):
+        for inputs in step:
+            step.backward(used(inputs).sum())
+        assert unused.weight.grad is None
+        optimizer.step()
+    assert torch.equal(unused.weight, before)
+
+
+@pytest.mark.parametrize("set_to_none", [True, False])
+@pytest.mark.parametrize("inside", [True, False])
+def test_zero_grad_anywhere_in_the_loop_does_no_harm(set_to_none: bool, inside: bool) -> None:
+    weight = nn.Parameter(torch.zeros(1))
+    optimizer = edt_hvd.DistributedOptimizer(torch.optim.SGD([weight], lr=1.0))
+    for step in edt_hvd.ElasticDataLoader([torch.ones(1)] * 8, 4, micro_batch_size=1):
+        if not inside:
+            optimizer.zero_grad(set_to_none=set_to_none)
+        for inputs in step:
+            if inside and set_to_none:
+                optimizer.zero_grad(set_to_none=True)
+            step.backward((weight * inputs).mean())
+        optimizer.step()
+    assert weight.item() == pytest.approx(-2.0)
+
+
+def test_parameters_added_or_frozen_later_are_followed() -> None:
+    first, second = nn.Parameter(torch.zeros(1)), nn.Parameter(torch.zeros(1))
+    optimizer = edt_hvd.DistributedOptimizer(torch.optim.SGD([first], lr=1.0))
+    optimizer.add_param_group({"params": [second]})
+    for step in edt_hvd.ElasticDataLoader([torch.ones(1)] * 4, 2):
+        for inputs in step:
+            step.backward(((first + second) * inputs).mean())
+        optimizer.step()
+        first.requires_grad_(False)
+    assert (first.item(), second.item()) == (-1.0, -2.0)
+
+
+def test_a_loop_without_steps_works_as_with_horovods_optimizer() -> None:
+    weight = nn.Parameter(torch.zeros(1))
+    optimizer = edt_hvd.DistributedOptimizer(torch.optim.SGD([weight], lr=1.0))
+    for _ in range(3):
+        optimizer.zero_grad()
+        (weight * 2).sum().backward()
+        optimizer.step()
+    assert weight.item() == -6.0
+
+
+def test_gradients_not_weighted_are_refused() -> None:
+    weight = nn.Parameter(torch.zeros(1))
+    edt_hvd.DistributedOptimizer(optimizer := torch.optim.SGD([weight], lr=1.0))
+    loader = edt_hvd.ElasticDataLoader([torch.ones(1)] * 4, 4)
+    step = next(iter(loader))
+
+    def train() -> None:
+        for inputs in step:
+            (weight * inputs).mean().backward()
+
+    with pytest.raises(edt_hvd.GradientError, match=r"call step\.backward\(loss\) instead"):
+        train()
+    del optimizer
+
+
+def test_stepping_inside_the_micro_batch_loop_is_refused() -> None:
+    weight = nn.Parameter(torch.zeros(1))
+    optimizer = edt_hvd.DistributedOptimizer(torch.optim.SGD([weight], lr=1.0))
+
+    def train() -> None:
+        for step in edt_hvd.ElasticDataLoader([torch.ones(1)] * 4, 4):
+            for inputs in step:
+                step.backward((weight * inputs).mean())
+                optimizer.step()
+
+    with pytest.raises(edt_hvd.GradientError, match="call it once, after that loop"):
+        train()
+    assert weight.item() == 0.0
+
+
+def test_a_second_backward_after_a_launch_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    weight = nn.Parameter(torch.zeros(1))
+    own = RingReducer("test", lambda: [weight])
+    launched: list[str] = []
+    monkeypatch.setattr("edt_hvd.reducer.hvd.size", lambda: 2)
+    monkeypatch.setattr(
+        own, "_launch", lambda bucket, op: (launched.append(bucket.name), setattr(bucket, "launched", True))
+    )
+    own._one_backward = True
+    own.begin_step()
+    own.before_backward(last=True)
+    weight.sum().backward()
+    assert launched == ["bucket.0"]
+    with pytest.raises(edt_hvd.GradientError, match="second backward pass"):
+        own.before_backward(last=True)
+
+
+def test_several_backward_passes_a_micro_batch_add_up() -> None:
+    weight = nn.Parameter(torch.zeros(1))
+    optimizer = edt_hvd.DistributedOptimizer(torch.optim.SGD([weight], lr=1.0))
+    for step in edt_hvd.ElasticDataLoader([torch.ones(1)] * 8, 4, micro_batch_size=2):
+        for inputs in step:
+            step.backward((weight * inputs).mean())
+            step.backward((3 * weight * inputs).mean())
+        optimizer.step()
+    assert weight.item() == pytest.approx(-8.0)
+
+
+def test_clipping_and_scaling_see_the_whole_batch() -> None:
+    weight = nn.Parameter(torch.zeros(1))
+    optimizer = edt_hvd.DistributedOptimizer(torch.optim.SGD([weight], lr=1.0))
+    scaler = torch.amp.GradScaler("cpu", init_scale=8.0)
+    for step in edt_hvd.ElasticDataLoader([torch.full((1,), 10.0)] * 4, 4, micro_batch_size=1):
+        for inputs in step:
+            step.backward((weight * inputs).mean(), scaler=scaler)
+        scaler.unscale_(optimizer)
+        nn.utils.clip_grad_norm_([weight], 1.0)
+        scaler.step(optimizer)
+        scaler.update()
+    assert weight.item() == pytest.approx(-1.0)
+
+
+def test_an_optimizer_is_distributed_once_and_with_a_known_reduction() -> None:
+    model = net()
+    optimizer = edt_hvd.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=0.1))
+    with pytest.raises(ValueError, match="distributed already"):
+        edt_hvd.DistributedOptimizer(optimizer)
+    with pytest.raises(ValueError, match="reduction='tree' is unknown; choose one of 'ring'"):
+        edt_hvd.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=0.1), reduction="tree")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="4 of 4 parameters in the optimizer's group 0"):
+        edt_hvd.DistributedOptimizer(torch.optim.SGD(net().parameters(), lr=0.1), model)
+
+
+def test_buckets_follow_backward_order_and_respect_size_and_type() -> None:
+    sizes = [4, 4, 4, 100, 1]
+    parameters = [nn.Parameter(torch.zeros(n)) for n in sizes]
+    parameters[1] = nn.Parameter(torch.zeros(4, dtype=torch.float64))
+    groups = _cut(parameters, bucket_bytes=32)
+    assert [[(p.numel(), p.dtype) for p in group] for group in groups] == [
+        [(1, torch.float32)],
+        [(100, torch.float32)],
+        [(4, torch.float32), (4, torch.float32)],
+        [(4, torch.float64)],
+    ]
+
+
+def test_reducers_go_with_their_optimizers() -> None:
+    model = net()
+    optimizer = edt_hvd.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=0.1))
+    own = optimizer._edt_reducer  # type: ignore[attr-defined]
+    assert own in reducer.active()
+    del optimizer, own
+    assert world.current() is not None
+    import gc
+
+    gc.collect()
+    assert not any(
+        isinstance(each, RingReducer) and each._parameters() == [*model.parameters()]
+        for each in reducer.active()
+    )

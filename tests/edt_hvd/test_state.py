@@ -1,0 +1,177 @@
+"""Commit, restore and what they cost; newcomers and failures for real are in tests/system."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+from horovod.common.exceptions import HostsUpdatedInterrupt
+from torch import nn
+
+import edt_hvd
+from edt_hvd import reducer
+from edt_hvd.state import BOUNDARY_BYTES, SNAPSHOT_SHARE
+
+pytestmark = pytest.mark.usefixtures("alone")
+
+
+class Counter:
+    """Anything with torch's protocol."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"count": self.count}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        self.count = state_dict["count"]
+
+
+def make_state(**values: Any) -> edt_hvd.TorchState:
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4))
+    optimizer = edt_hvd.DistributedOptimizer(torch.optim.AdamW(model.parameters(), lr=0.1), model)
+    scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: 1.0 / (step + 1))
+    state = edt_hvd.TorchState(
+        model=model,
+        optimizer=optimizer,
+        scheduler=scheduler,
+        epoch=0,
+        history=[1],
+        counter=Counter(),
+        **values,
+    )
+    state.sync()
+    return state
+
+
+def train_step(state: edt_hvd.TorchState) -> None:
+    state.model(torch.randn(5, 3)).square().sum().backward()
+    state.optimizer.step()
+    state.optimizer.zero_grad()
+
+
+def picture(state: edt_hvd.TorchState) -> dict[str, Any]:
+    """All that a restored state must agree in."""
+    adam = state.optimizer.state_dict()["state"]
+    return {
+        "model": {key: value.clone() for key, value in state.model.state_dict().items()},
+        "adam": {key: {name: value.clone() for name, value in one.items()} for key, one in adam.items()},
+        "scheduler": dict(state.scheduler.state_dict()),
+        "values": (state.epoch, list(state.history), state.counter.count),
+    }
+
+
+def change_values(state: edt_hvd.TorchState) -> None:
+    state.scheduler.step()
+    state.epoch += 1
+    state.history.append(2)
+    state.counter.count += 1
+
+
+def assert_same(ours: Any, theirs: Any) -> None:
+    torch.testing.assert_close(ours, theirs, rtol=0, atol=0)
+
+
+def test_restore_after_a_forward_pass_brings_buffers_and_values_back() -> None:
+    state = make_state()
+    train_step(state)
+    state.commit()
+    before = picture(state)
+    state.model(torch.randn(5, 3))  # moves the batch norm's statistics, not the parameters
+    change_values(state)
+    state.restore()
+    assert_same(picture(state), before)
+
+
+def test_restore_after_an_optimizer_step_goes_back_to_the_last_snapshot() -> None:
+    state = make_state()
+    train_step(state)
+    state.save()
+    before, progress = picture(state), state.progress
+    state._snapshot_seconds = 1e9  # too costly to be taken again
+    for _ in range(3):
+        train_step(state)
+        change_values(state)
+        state.commit()
+    train_step(state)
+    state.restore()
+    assert_same(picture(state), before)
+    assert state.progress == progress
+
+
+def test_restore_may_be_repeated_and_shares_nothing_with_the_live_state() -> None:
+    state = make_state()
+    state.commit()
+    before = picture(state)
+    for _ in range(2):
+        train_step(state)
+        change_values(state)
+        state.restore()
+        assert_same(picture(state), before)
+
+
+def test_snapshots_are_as_rare_as_their_cost_demands(monkeypatch: pytest.MonkeyPatch) -> None:
+    state = make_state()
+    clock = iter(float(second) for second in range(1000))
+    monkeypatch.setattr("edt_hvd.state.time", SimpleNamespace(monotonic=lambda: next(clock)))
+    state.save()  # costs one second of this clock, so the next is due 1 / SNAPSHOT_SHARE later
+    taken: list[int] = []
+    monkeypatch.setattr(
+        state, "save", lambda: (taken.append(state.progress), setattr(state, "_snapshot_taken_at", 1e9))
+    )
+    for _ in range(int(1 / SNAPSHOT_SHARE) + 10):
+        state.commit()
+    assert taken == [1 / SNAPSHOT_SHARE]
+
+
+def test_snapshots_reuse_their_buffers() -> None:
+    state = make_state()
+    train_step(state)
+    state.save()
+    assert state._snapshot is not None
+    first = state._snapshot.tree["model"]["0.weight"].data_ptr()
+    state.save()
+    assert state._snapshot.tree["model"]["0.weight"].data_ptr() == first
+
+
+def test_large_buffers_are_not_copied_at_every_commit() -> None:
+    ballast = nn.Module()
+    ballast.register_buffer("table", torch.zeros(BOUNDARY_BYTES))
+    state = edt_hvd.TorchState(ballast=ballast, epoch=0)
+    state.sync()
+    assert state._boundary is None
+    state.epoch = 5
+    ballast.table += 1
+    state.restore()
+    assert state.epoch == 0
+    assert ballast.table.sum() == 0
+
+
+def test_buffers_outside_the_state_dict_are_kept_too() -> None:
+    module = nn.Module()
+    module.register_buffer("cache", torch.zeros(2), persistent=False)
+    state = edt_hvd.TorchState(module=module)
+    state.sync()
+    module.cache += 3
+    state.restore()
+    assert module.cache.tolist() == [0.0, 0.0]
+
+
+def test_commit_leaves_the_function_when_all_have_agreed_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    state = make_state()
+    state.commit()
+    monkeypatch.setattr("edt_hvd.state.world.current", object)
+    monkeypatch.setattr(state, "_report", lambda now: None)
+    monkeypatch.setattr(reducer, "_stop_agreed", True)
+    with pytest.raises(HostsUpdatedInterrupt):
+        state.commit()
+
+
+def test_reset_callbacks_are_horovods() -> None:
+    state = make_state()
+    called: list[int] = []
+    state.register_reset_callbacks([lambda: called.append(1), lambda: called.append(2)])
+    state.on_reset()
+    assert called == [1, 2]

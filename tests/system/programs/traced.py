@@ -1,0 +1,117 @@
+"""A small elastic job that writes down everything it does.
+
+traced.py OUT [--epochs N] [--delay S] [--loader-workers K]
+
+Each worker appends to OUT/trace.<pid>.jsonl one line a step; rank 0 saves OUT/first.pt after the first step
+and OUT/final.pt at the end.
+"""
+
+import argparse
+import json
+import os
+import time
+from pathlib import Path
+
+import torch
+from torch import nn
+from torch.utils.data import Dataset
+
+import edt_hvd
+
+SAMPLES, BATCH, MICRO = 203, 32, 5
+
+
+class Points(Dataset):
+    """Samples are dicts, and say which they are."""
+
+    def __init__(self) -> None:
+        generator = torch.Generator().manual_seed(7)
+        self.points = torch.randn(SAMPLES, 8, generator=generator)
+        self.labels = (self.points.sum(1) > 0).long()
+
+    def __len__(self) -> int:
+        return SAMPLES
+
+    def __getitem__(self, index: int) -> dict:
+        return {"x": self.points[index], "y": self.labels[index], "index": index}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("out", type=Path)
+    parser.add_argument("--epochs", type=int, default=6)
+    parser.add_argument("--delay", type=float, default=0.0)
+    parser.add_argument("--loader-workers", type=int, default=0)
+    options = parser.parse_args()
+
+    edt_hvd.init()
+    torch.manual_seed(3)
+    model = nn.Sequential(nn.Linear(8, 16), nn.Tanh(), nn.Linear(16, 2)).to(edt_hvd.device())
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9, weight_decay=1e-3)
+    optimizer = edt_hvd.DistributedOptimizer(optimizer, model)
+    scheduler = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, T_max=60)
+    scaler = torch.amp.GradScaler("cpu", init_scale=256.0)
+    loader = edt_hvd.ElasticDataLoader(
+        Points(),
+        effective_batch_size=BATCH,
+        micro_batch_size=MICRO,
+        seed=5,
+        num_workers=options.loader_workers,
+    )
+    state = edt_hvd.TorchState(
+        model=model,
+        optimizer=optimizer,
+        scheduler=scheduler,
+        scaler=scaler,
+        loader=loader,
+        epoch=0,
+        losses=[],
+    )
+    trace = (options.out / f"trace.{os.getpid()}.jsonl").open("a", buffering=1)
+
+    @edt_hvd.elastic
+    def train(state) -> None:
+        while state.epoch < options.epochs:
+            for step in state.loader:
+                samples: list[int] = []
+                for batch in step:
+                    loss = nn.functional.cross_entropy(model(batch["x"]), batch["y"])
+                    step.backward(loss, scaler=scaler)
+                    samples += batch["index"].tolist()
+                scaler.unscale_(optimizer)
+                nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+                scaler.step(optimizer)
+                scaler.update()
+                scheduler.step()
+                state.losses.append(step.loss)
+                if loader.total_steps_done == 1 and edt_hvd.is_coordinator():
+                    torch.save(model.state_dict(), options.out / "first.pt")
+                row = {
+                    "epoch": state.epoch,
+                    "step": step.index,
+                    "size": edt_hvd.size(),
+                    "rank": edt_hvd.rank(),
+                }
+                trace.write(
+                    json.dumps(row | {"samples": samples, "device": os.environ.get("EDT_DEVICE")}) + "\n"
+                )
+                time.sleep(options.delay)
+                edt_hvd.report(loss=step.loss, total_steps=options.epochs * len(loader))
+                state.commit()
+            state.epoch += 1
+
+    train(state)
+    mean_size = edt_hvd.average({"size": float(edt_hvd.size())}, weight=edt_hvd.rank() + 1)["size"]
+    if edt_hvd.is_coordinator():
+        final = {
+            "model": model.state_dict(),
+            "losses": state.losses,
+            "lr": scheduler.get_last_lr(),
+            "size": mean_size,
+        }
+        torch.save(final, options.out / "final.pt")
+        print("trained", flush=True)
+
+
+if __name__ == "__main__":
+    main()

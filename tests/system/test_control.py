@@ -1,0 +1,137 @@
+"""The conversation between the launcher and a worker, over a real socket; the worker's half is edt_hvd's."""
+
+import json
+import queue
+import socket
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from edt_hvd.control import Assignment, Launcher
+from edt_hvd.errors import CoordinatorLostError
+from edt_launch.control import ControlServer
+
+TOKEN = "5ec2e7"
+PLACE = {
+    "generation": 3,
+    "rank": 1,
+    "size": 2,
+    "local_rank": 1,
+    "local_size": 2,
+    "cross_rank": 0,
+    "cross_size": 1,
+    "port": 4711,
+}
+
+
+class Wire:
+    """A server that keeps what it receives, and one worker connected to it."""
+
+    def __init__(self) -> None:
+        self.received: queue.Queue[tuple[int, dict[str, Any]]] = queue.Queue()
+        self.server = ControlServer(
+            "127.0.0.1", TOKEN, lambda worker, message: self.received.put((worker, message))
+        )
+        self.worker = Launcher(self.server.address, TOKEN, worker=7)
+        self.worker._end_orphan = lambda: None  # type: ignore[method-assign]  # this process is the test
+
+    def next(self) -> dict[str, Any]:
+        worker, message = self.received.get(timeout=30)
+        assert worker == 7
+        return message
+
+
+@pytest.fixture
+def wire() -> Iterator[Wire]:
+    one = Wire()
+    one.worker.connect()
+    assert one.next()["type"] == "hello"
+    yield one
+    one.worker.close()
+    one.server.close()
+
+
+def at_door(wire: Wire) -> "queue.Queue[Any]":
+    """A worker waiting at the door in a thread; what it gets, or the error, arrives in the queue."""
+    outcome: queue.Queue[Any] = queue.Queue()
+
+    def wait() -> None:
+        try:
+            outcome.put(wire.worker.wait_at_door(progress=5))
+        except CoordinatorLostError as error:
+            outcome.put(error)
+
+    threading.Thread(target=wait, daemon=True).start()
+    return outcome
+
+
+def test_a_worker_waits_at_the_door_for_its_place(wire: Wire) -> None:
+    outcome = at_door(wire)
+    assert wire.next() == {"type": "door", "progress": 5}
+    wire.server.send(7, "assign", **PLACE, host="ignored")
+    assert outcome.get(timeout=30) == Assignment(**PLACE)
+
+
+def test_a_worker_is_told_to_leave(wire: Wire) -> None:
+    outcome = at_door(wire)
+    wire.next()
+    wire.server.send(7, "leave")
+    assert outcome.get(timeout=30) is None
+
+
+def test_a_place_that_came_before_the_worker_asked_is_not_lost(wire: Wire) -> None:
+    wire.server.send(7, "assign", **PLACE)
+    assert at_door(wire).get(timeout=30) == Assignment(**PLACE)
+
+
+def test_the_wanted_generation_only_grows(wire: Wire) -> None:
+    announced: list[int] = []
+    wire.worker.on_stop(announced.append)
+    for generation in (4, 2, 4, 6):
+        wire.server.send(7, "stop", generation=generation)
+    wire.server.send(7, "assign", **PLACE)
+    at_door(wire).get(timeout=30)
+    assert announced == [4, 6]
+    assert wire.worker.wanted_generation == 6
+
+
+def test_a_worker_at_the_door_learns_that_the_launcher_is_gone(wire: Wire) -> None:
+    outcome = at_door(wire)
+    wire.next()
+    wire.server._connections[7].shutdown(socket.SHUT_RDWR)
+    assert isinstance(outcome.get(timeout=30), CoordinatorLostError)
+
+
+def test_nobody_answers() -> None:
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        port = unused.getsockname()[1]
+    with pytest.raises(CoordinatorLostError, match=f"127.0.0.1:{port}.*is edt-launch still running"):
+        Launcher(f"127.0.0.1:{port}", TOKEN, 0).connect()
+
+
+@pytest.mark.parametrize(
+    "first_line",
+    [
+        b"GET / HTTP/1.1\r\n\r\n",
+        b"\xff\xfe\n",
+        b"[1, 2]\n",
+        json.dumps({"type": "hello", "token": "wrong", "worker": 7}).encode() + b"\n",
+        json.dumps({"type": "door", "progress": 1}).encode() + b"\n",
+        json.dumps({"type": "hello", "token": TOKEN, "worker": "x"}).encode() + b"\n",
+    ],
+)
+def test_strangers_are_hung_up_on(wire: Wire, first_line: bytes) -> None:
+    host, _, port = wire.server.address.rpartition(":")
+    with socket.create_connection((host, int(port)), timeout=30) as stranger:
+        stranger.sendall(first_line)
+        assert stranger.recv(1) == b""
+    assert wire.received.empty()
+    wire.worker.send("done")
+    assert wire.next() == {"type": "done"}
+
+
+def test_sending_to_a_worker_that_is_gone_says_so(wire: Wire) -> None:
+    assert not wire.server.send(8, "leave")

@@ -1,0 +1,104 @@
+"""Resizing a running job changes nothing but its speed."""
+
+import random
+import subprocess
+import sys
+import time
+from collections import Counter, defaultdict
+from typing import Any
+
+import pytest
+import torch
+
+from harness import TRACED, ElasticJob
+from programs.traced import BATCH, SAMPLES
+
+EPOCHS = 12
+STEPS_PER_EPOCH = -(-SAMPLES // BATCH)
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """The same training in one process, without a launcher."""
+    folder = tmp_path_factory.mktemp("undisturbed")
+    subprocess.run([sys.executable, TRACED, folder, "--epochs", str(EPOCHS)], check=True)
+    return {"first": torch.load(folder / "first.pt"), **torch.load(folder / "final.pt")}
+
+
+def check_trace(job: ElasticJob) -> None:
+    """Every step once, by all workers of one world; every sample of an epoch exactly once."""
+    by_step = defaultdict(list)
+    for row in job.trace():
+        by_step[row["epoch"], row["step"]].append(row)
+    assert sorted(by_step) == [(e, s) for e in range(EPOCHS) for s in range(STEPS_PER_EPOCH)]
+    seen: dict[int, Counter[int]] = defaultdict(Counter)
+    for (epoch, step), rows in by_step.items():
+        assert sorted(row["rank"] for row in rows) == list(range(rows[0]["size"])), (epoch, step)
+        seen[epoch].update(sample for row in rows for sample in row["samples"])
+    for epoch in range(EPOCHS):
+        assert seen[epoch] == Counter(range(SAMPLES)), epoch
+
+
+def check_results(job: ElasticJob, undisturbed: dict[str, Any]) -> None:
+    final = torch.load(job.results / "final.pt")
+    assert len(final["losses"]) == EPOCHS * STEPS_PER_EPOCH
+    torch.testing.assert_close(
+        torch.tensor(final["losses"]), torch.tensor(undisturbed["losses"]), rtol=1e-4, atol=1e-5
+    )
+    assert final["lr"] == undisturbed["lr"]
+    first = torch.load(job.results / "first.pt")
+    for name, expected in undisturbed["first"].items():
+        torch.testing.assert_close(first[name], expected, rtol=1e-6, atol=1e-7, msg=name)
+
+
+def check_quiet(job: ElasticJob) -> None:
+    """A resize shows the user neither a traceback nor C++'s last words."""
+    shown = job.stdout + job.stderr
+    for noise in ("Traceback", "terminate called", "uncaught exception", "Aborted", "Terminated", "Error"):
+        assert noise not in shown, shown
+
+
+@pytest.mark.timeout(240)
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_resizes_at_random_steps_leave_no_trace(
+    job: ElasticJob, undisturbed: dict[str, Any], seed: int
+) -> None:
+    generator = random.Random(seed)
+    job.allocate(2)
+    job.start(TRACED, job.results, "--epochs", EPOCHS, "--delay", 0.12, "--loader-workers", seed % 2)
+    for size in (4, 1, 3, 2):
+        job.until_steps(job.steps() + generator.randint(1, 4))
+        job.allocate(size)
+        job.until_size(size)
+    assert job.end() == 0
+    assert [world["size"] for world in job.events("world")] == [2, 4, 1, 3, 2]
+    check_trace(job)
+    check_results(job, undisturbed)
+    check_quiet(job)
+    assert job.survivors() == []
+    assert not job.events("failed")
+    assert "trained" in job.stdout
+
+
+@pytest.mark.timeout(240)
+@pytest.mark.parametrize("seed", [0, 1])
+def test_the_last_of_many_changes_is_always_reached(
+    job: ElasticJob, undisturbed: dict[str, Any], seed: int
+) -> None:
+    """Changes while workers boot, in the middle of a resize, and several within a second."""
+    generator = random.Random(seed)
+    job.allocate(2)
+    job.start(TRACED, job.results, "--epochs", EPOCHS, "--delay", 0.2)
+    job.until(lambda: job.events("started"))
+    for _ in range(15):
+        job.allocate(generator.choice([1, 2, 3, 4]))
+        time.sleep(generator.choice([0.0, 0.05, 0.3, 1.0, 2.0]))
+    last = 1 + generator.randrange(3)
+    job.allocate(last)
+    job.until_size(last)
+    assert job.end() == 0
+    assert job.events("world")[-1]["size"] == last
+    check_trace(job)
+    check_results(job, undisturbed)
+    check_quiet(job)
+    assert job.survivors() == []
