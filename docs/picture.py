@@ -14,6 +14,7 @@ import struct
 import sys
 import termios
 from io import StringIO
+from itertools import groupby
 
 import pyte
 from rich.console import Console
@@ -87,10 +88,10 @@ def lines(screen: pyte.Screen) -> list[Text]:
     """The screen's lines with their colours, without the empty ones at its end."""
     texts = []
     for row in range(screen.lines):
+        cells = [screen.buffer[row][column] for column in range(screen.columns)]
         text = Text(end="")
-        for column in range(screen.columns):
-            cell = screen.buffer[row][column]
-            text.append(cell.data, style(cell))
+        for run_style, run in groupby(cells, key=style):
+            text.append("".join(cell.data for cell in run), run_style)
         text.rstrip()
         texts.append(text)
     while texts and not texts[-1].plain:

@@ -1,6 +1,6 @@
-"""Classify scikit-learn's handwritten digits with a small CNN, on any and a changing number of workers.
+"""Classify scikit-learn's handwritten digits, on any and a changing number of workers.
 
-The same script, unchanged:
+The same script runs as each of:
 
     python examples/digits.py
     mpirun -np 3 python examples/digits.py
@@ -20,7 +20,7 @@ from torch.utils.data import TensorDataset
 parser = argparse.ArgumentParser(description="Train a small CNN on scikit-learn's handwritten digits.")
 parser.add_argument("--epochs", type=int, default=12, help="passes over the training set")
 parser.add_argument("--batch", type=int, default=96, help="samples of one optimizer step, over all workers")
-parser.add_argument("--lr", type=float, default=0.1, help="the highest learning rate of the schedule")
+parser.add_argument("--lr", type=float, default=0.05, help="the highest learning rate of the schedule")
 parser.add_argument("--delay", type=float, default=0.0, help="artificial seconds of work a step")
 args = parser.parse_args()
 
@@ -28,7 +28,8 @@ args = parser.parse_args()
 torch.manual_seed(0)
 digits = load_digits()
 order = torch.randperm(len(digits.target))
-images = torch.tensor(digits.images, dtype=torch.float32)[order].unsqueeze(1) / 16
+images = torch.tensor(digits.images, dtype=torch.float32)[order].unsqueeze(1)
+images = (images - images.mean()) / images.std()
 labels = torch.tensor(digits.target)[order]
 is_test = torch.arange(len(labels)) % 5 == 0
 train_set = TensorDataset(images[~is_test], labels[~is_test])
@@ -42,10 +43,11 @@ model = nn.Sequential(
     *(nn.Linear(32 * 4 * 4, 64), nn.ReLU(), nn.Linear(64, 10)),
 ).to(edt_hvd.device())
 loss_of = nn.CrossEntropyLoss()
-optimizer = edt_hvd.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=args.lr, momentum=0.9), model)
+optimizer = torch.optim.SGD(model.parameters(), lr=args.lr, momentum=0.9)
+optimizer = edt_hvd.DistributedOptimizer(optimizer, model)
 loader = edt_hvd.ElasticDataLoader(train_set, args.batch, micro_batch_size=-(-args.batch // 12), seed=0)
 total_steps = args.epochs * len(loader)
-schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, max_lr=args.lr, total_steps=total_steps)
+schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, args.lr, total_steps, pct_start=0.1)
 state = edt_hvd.TorchState(model=model, optimizer=optimizer, schedule=schedule, loader=loader, epoch=0)
 
 
@@ -70,7 +72,7 @@ def train(state):
                 time.sleep(args.delay / step.micro_batches)
             optimizer.step()
             schedule.step()
-            edt_hvd.report(loss=step.loss, lr=schedule.get_last_lr()[0], total_steps=total_steps)
+            edt_hvd.report(loss=step.loss, total_steps=total_steps)
             state.commit()
         state.epoch += 1
         test(f"epoch {state.epoch:2}  ")

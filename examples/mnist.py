@@ -35,7 +35,7 @@ def mnist(train: bool, transform) -> datasets.MNIST:
         except (RuntimeError, OSError) as error:
             files = "\n".join(f"    {name}" for name, _ in datasets.MNIST.resources)
             sys.exit(
-                f"MNIST is not in {args.data_dir} and could not be downloaded: {str(error).splitlines()[0].rstrip(":")}\n"
+                f"MNIST is not in {args.data_dir} and cannot be had ({str(error).partition(':')[0]}).\n"
                 f"Put these files, packed or unpacked, into {args.data_dir.resolve()}/MNIST/raw\n{files}\n"
                 "or run once with --data-dir where there is a network, and copy the directory."
             )

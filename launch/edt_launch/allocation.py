@@ -65,7 +65,8 @@ def parse(text: str) -> Allocation:
     """Read the text of an allocation file.
 
     Raises:
-        AllocationError: the text is empty, half written or nonsensical; names line, value and what is expected.
+        AllocationError: the text is empty, half written or nonsensical; it names
+            line, value and what is expected.
     """
     if not text.strip():
         raise AllocationError(None, text, _HEADER_FORM)

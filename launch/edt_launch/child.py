@@ -57,12 +57,13 @@ def command(
         horovodrun: the command that is horovodrun.
     """
     low, high = str(limits.min_np), str(limits.max_np)
-    options = ["--host-discovery-script", shlex.quote(str(paths.discovery_script))]  # a shell will read it
+    options = ["--host-discovery-script", str(paths.discovery_script)]
     options += ["-np", low, "--min-np", low, "--max-np", high, "--network-interface", interface]
     options += ["--elastic-timeout", str(math.ceil(start_timeout))]
     if remote.port is not None:
         options += ["--ssh-port", str(remote.port)]
     if remote.identity_file is not None:
+        # Horovod puts it into a shell command as it is.
         options += ["--ssh-identity-file", shlex.quote(str(remote.identity_file.absolute()))]
     return [*horovodrun, *options, *program]
 
@@ -81,5 +82,6 @@ def environment(inherited: Mapping[str, str], paths: RunDir, events_fd: int, job
     return passed | {
         "EDT_ALLOCATION": str(paths.allocation),
         "EDT_EVENTS_FD": str(events_fd),
+        "PYTHONIOENCODING": "utf-8:backslashreplace",  # Horovod reads the workers' output as UTF-8, strictly
         JOB_VARIABLE: job,
     }

@@ -6,12 +6,13 @@ the job's allocation file as the training comes along. Everything is read from t
 
 import contextlib
 import json
+import os
 import shutil
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -19,6 +20,8 @@ import typer
 
 from edt_launch import plot
 from edt_launch.allocation import Allocation, HostSlots, render, write_atomically
+from edt_launch.devices import this_machine
+from edt_launch.hosts import LOCAL
 from edt_launch.run_dir import RunDir
 from edt_launch.scenario import DEMO, Progress, Stage, advance, is_complete, observe
 
@@ -30,15 +33,13 @@ POLL_INTERVAL = 0.1
 
 
 def demo(
-    script: Annotated[Path, typer.Argument(help="The training script.")],
+    script: Annotated[Path, typer.Argument(metavar="SCRIPT", help="The training script.")],
     arguments: Annotated[
         list[str] | None,
-        typer.Argument(
-            metavar="[ARGS]...", help=f"The script's arguments, else {' '.join(SCRIPT_ARGUMENTS)}."
-        ),
+        typer.Argument(metavar="ARGS", help=f"The script's arguments, else {' '.join(SCRIPT_ARGUMENTS)}."),
     ] = None,
     output_dir: Annotated[
-        Path | None, typer.Option(help="Where logs, events and plot go, else a new folder in edt-demo.")
+        Path | None, typer.Option(help="Where logs, events and plot go, else a new folder in runs.")
     ] = None,
 ) -> None:
     """Train SCRIPT with 2 workers, then 4, then 1, then 3, without stopping it.
@@ -47,7 +48,7 @@ def demo(
     """
     if not script.is_file():
         raise typer.BadParameter(f"{script} is not a file; try examples/digits.py", param_hint="SCRIPT")
-    folder = output_dir or Path("edt-demo") / time.strftime("%Y%m%d-%H%M%S")
+    folder = output_dir or Path("runs") / time.strftime(f"demo-%Y%m%d-%H%M%S-{os.getpid()}")
     folder.mkdir(parents=True, exist_ok=True)
     exit_code, progress = run([str(script), *(arguments or SCRIPT_ARGUMENTS)], folder)
     if exit_code == 0:
@@ -65,18 +66,21 @@ def run(
     Args:
         command: the script and its arguments.
         folder: the job's output directory; the allocation file is made in it.
-        plan: the sizes to ask for.
+        plan: the sizes to ask for. With fewer GPUs than the largest of them, the job runs on the CPU.
         launcher: command that is `edt-launch` or behaves like it.
 
     Returns:
         The job's exit code and how far the plan came.
     """
     allocation, events = folder / "allocation", EventLog(RunDir(folder).events)
-    ask(allocation, generation=1, size=plan[0].size)
     largest = max(stage.size for stage in plan)
+    gpus = this_machine().gpus
+    devices = gpus if len(gpus) >= largest else ()
+    ask(allocation, 1, plan[0].size, devices)
     options = ["--min-np=1", f"--max-np={largest}", f"--allocation={allocation}", f"--output-dir={folder}"]
     progress = Progress()
-    with job([*launcher, *options, *command]) as child:
+    environment = os.environ if devices else os.environ | {"CUDA_VISIBLE_DEVICES": ""}
+    with job([*launcher, *options, *command], environment) as child:
         running = True
         while running:
             running = not _ended(child, POLL_INTERVAL)
@@ -84,15 +88,16 @@ def run(
                 progress = observe(progress, event)
             following = advance(progress, plan)
             if following is not progress and running:
-                ask(allocation, generation=following.stage + 1, size=plan[following.stage].size)
+                ask(allocation, following.stage + 1, plan[following.stage].size, devices)
                 progress = following
     code = child.returncode
     return (code if code >= 0 else 128 - code), progress
 
 
-def ask(allocation: Path, generation: int, size: int) -> None:
-    """Give the job `size` slots on this machine."""
-    write_atomically(allocation, render(Allocation(generation, (HostSlots("localhost", size, None),))))
+def ask(allocation: Path, generation: int, size: int, devices: Sequence[str] = ()) -> None:
+    """Give the job `size` slots on this machine, with a device each if there are any."""
+    host = HostSlots(LOCAL, size, tuple(devices[:size]) if devices else None)
+    write_atomically(allocation, render(Allocation(generation, (host,))))
 
 
 def conclude(name: str, folder: Path, progress: Progress) -> int:
@@ -139,7 +144,7 @@ class EventLog:
 
 
 @contextlib.contextmanager
-def job(command: Sequence[str]) -> Iterator[subprocess.Popen[bytes]]:
+def job(command: Sequence[str], environment: Mapping[str, str]) -> Iterator[subprocess.Popen[bytes]]:
     """A child process in a process group of its own, that gets the signals which this process is sent.
 
     In its own group a Ctrl-C reaches it once, from here. It has ended when the context is left.
@@ -153,7 +158,7 @@ def job(command: Sequence[str]) -> Iterator[subprocess.Popen[bytes]]:
             child.send_signal(number)
 
     previous = {number: signal.signal(number, forward) for number in FORWARDED}
-    child = subprocess.Popen(command, process_group=0)
+    child = subprocess.Popen(command, env=environment, process_group=0)
     for number in received:  # sent while the child was being started
         child.send_signal(number)
     try:

@@ -36,7 +36,8 @@ def visible(installed: Sequence[str], variable: str | None) -> tuple[str, ...]:
 
     Args:
         installed: indices of the GPUs there are.
-        variable: value of CUDA_VISIBLE_DEVICES, None if unset. Like CUDA, an entry that names no GPU ends the list.
+        variable: value of CUDA_VISIBLE_DEVICES, None if unset. As for CUDA itself,
+            an entry that names no GPU ends the list.
     """
     if variable is None or not installed:
         return tuple(installed)

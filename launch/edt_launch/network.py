@@ -1,6 +1,5 @@
 """Which hosts are this machine, and over which interface the workers talk."""
 
-import functools
 import ipaddress
 import socket
 from collections.abc import Callable, Iterable, Mapping
@@ -46,7 +45,8 @@ def source_address(address: str) -> str | None:
 
 def is_loopback(interface: str, known: Interfaces) -> bool:
     """Whether only this machine can be reached over the interface."""
-    return all(ipaddress.ip_address(address).is_loopback for address in known.get(interface, ()))
+    addresses = known.get(interface, ())
+    return bool(addresses) and all(ipaddress.ip_address(address).is_loopback for address in addresses)
 
 
 def is_local(address: str, known: Interfaces) -> bool:
@@ -97,12 +97,19 @@ def choose_interface(
     )
 
 
-def check_host(interface: str, known: Interfaces, resolve: Resolve, host: str) -> str | None:
-    """What is wrong with a host of an allocation, in words; None if workers can run on it."""
+def check_host(interface: str | None, known: Interfaces, resolve: Resolve, host: str) -> str | None:
+    """What is wrong with a host of an allocation, in words; None if workers can run on it.
+
+    Args:
+        interface: over which the workers talk; None if it is not chosen yet.
+        known: this machine's interfaces.
+        resolve: finds a host's address.
+        host: its name.
+    """
     address = resolve(host)
     if address is None:
         return f"unknown host {host!r}: no address is known for it"
-    if is_loopback(interface, known) and not is_local(address, known):
+    if interface is not None and is_loopback(interface, known) and not is_local(address, known):
         return (
             f"host {host!r} ({address}) cannot be reached over {interface}: start the job with "
             "--network-interface to let it use other machines"
@@ -110,14 +117,31 @@ def check_host(interface: str, known: Interfaces, resolve: Resolve, host: str) -
     return None
 
 
-def host_checker(interface: str) -> Callable[[str], str | None]:
-    """`check_host` for this machine; an address once found is remembered, as allocations change often."""
-    addresses: dict[str, str] = {}
+class HostChecker:
+    """`check_host` for this machine; an address once found is remembered, as allocations change often.
 
-    def remember(host: str) -> str | None:
-        address = addresses.get(host) or resolve(host)
+    Attributes:
+        interface: over which the workers talk; None until it is chosen, when every known host will do.
+    """
+
+    def __init__(self, resolve: Resolve = resolve) -> None:
+        self.interface: str | None = None
+        self._known = interfaces()
+        self._resolve = resolve
+        self._addresses: dict[str, str] = {}
+
+    def __call__(self, host: str) -> str | None:
+        """What is wrong with the host, in words; None if workers can run on it."""
+        return check_host(self.interface, self._known, self.address, host)
+
+    def address(self, host: str) -> str | None:
+        """The host's address; None if it is not known."""
+        address = self._addresses.get(host) or self._resolve(host)
         if address is not None:
-            addresses[host] = address
+            self._addresses[host] = address
         return address
 
-    return functools.partial(check_host, interface, interfaces(), remember)
+    def choose(self, named: str | None, hosts: Iterable[str]) -> str:
+        """Choose the interface, see `choose_interface`."""
+        self.interface = choose_interface(named, hosts, self._known, self.address)
+        return self.interface

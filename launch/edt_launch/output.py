@@ -64,7 +64,8 @@ class Demultiplexer:
     def feed(self, now: float, data: bytes) -> Iterator[Line]:
         """The lines that `data` completes.
 
-        Of a line that overwrites itself (ends with a carriage return), one state each `OVERWRITE_INTERVAL` is given.
+        Of a line that overwrites itself (ends with a carriage return), one state each `OVERWRITE_INTERVAL`
+        is given.
 
         Args:
             now: seconds of a monotonic clock.
@@ -74,12 +75,12 @@ class Demultiplexer:
         while end := _END.search(self._rest):
             text, self._rest = self._rest[: end.start()], self._rest[end.end() :]
             yield from self._complete(now, text, overwritten=end[0] == "\r")
-        while len(self._rest) > MAX_LINE:
-            text, self._rest = self._rest[:MAX_LINE], self._rest[MAX_LINE:]
-            *whole, last = self._split(text)
-            for origin, part in [*whole, last]:
-                yield Line(*origin, part)
-            self._origin = last[0]
+        if len(self._rest) > MAX_LINE:
+            text, self._rest = self._rest, ""
+            parts = self._split(text)
+            for origin, part in parts:
+                yield from _broken(origin, part)
+            self._origin = parts[-1][0]
 
     def close(self) -> Iterator[Line]:
         """The lines that nothing completes any more."""
@@ -95,7 +96,7 @@ class Demultiplexer:
         *whole, (origin, last) = self._split(text)
         self._origin = None
         for other, part in whole:
-            yield Line(*other, part)
+            yield from _broken(other, part)
         if overwritten:
             yield from self._overwrite(now, origin, last)
             return
@@ -103,7 +104,7 @@ class Demultiplexer:
         was_overwriting = origin in self._overwriting
         self._overwriting.discard(origin)
         if last or not was_overwriting:
-            yield Line(*origin, last)
+            yield from _broken(origin, last)
         elif held is not None:  # "text\r\n", or a bar that ends with a newline alone
             yield Line(*origin, held)
 
@@ -132,6 +133,12 @@ class Demultiplexer:
         return [*parts, (origin, text[at:])]
 
 
+def _broken(origin: tuple[int | None, str], text: str) -> Iterator[Line]:
+    """The line, in pieces if it is very long."""
+    for at in range(0, len(text) or 1, MAX_LINE):
+        yield Line(*origin, text[at : at + MAX_LINE])
+
+
 class Ranks:
     """Which worker has which rank now, from the job's events."""
 
@@ -156,7 +163,7 @@ class Ranks:
                 placed = {int(worker): str(rank) for worker, rank in ranks.items()}
                 taken = set(placed.values())
                 for worker, label in self._labels.items():
-                    # Last lines of the dead still come. Who leaves keeps its name unless it is somebody's now.
+                    # The dead's last lines still come. Who leaves keeps its name unless it is taken.
                     keeps = worker in self._gone or label not in taken
                     placed.setdefault(worker, label if keeps else f"w{worker}")
                 self._labels = placed

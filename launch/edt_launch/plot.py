@@ -73,7 +73,7 @@ def draw(points: list[Point], path: Path, title: str) -> None:
 def _draw_loss(axes: "Axes", points: list[Point]) -> None:
     losses = [(point.step, point.loss) for point in points if point.loss is not None]
     axes.plot([step for step, _ in losses], [loss for _, loss in losses], color=LOSS_COLOUR, linewidth=1.2)
-    axes.set(ylabel="loss of the whole batch", ylim=(0, None))
+    axes.set(ylabel="loss of the whole batch", yscale="log")
 
 
 def _draw_workers(axes: "Axes", points: list[Point]) -> None:

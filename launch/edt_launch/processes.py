@@ -35,18 +35,18 @@ def kill(processes: Iterable[psutil.Process]) -> None:
     psutil.wait_procs(alive, timeout=REAP_TIMEOUT)
 
 
-def kill_job(pid: int, job: str, seen: Iterable[psutil.Process]) -> int:
+def kill_job(pid: int | None, job: str, seen: Iterable[psutil.Process]) -> int:
     """Kill what is left of a job; returns how many processes that were.
 
     Args:
-        pid: horovodrun's process, if it is still there.
+        pid: horovodrun's process; None if it is gone.
         job: the job's mark.
         seen: processes that are known to have belonged to it.
     """
     count = 0
     known = set(seen)
     # Twice or more, for what was being started while the first were killed.
-    while left := {p for p in known | tree(pid) | marked(job) if _is_alive(p)}:
+    while left := {p for p in known | (tree(pid) if pid else set()) | marked(job) if _is_alive(p)}:
         count += len(left)
         kill(left)
         known = set()

@@ -1,5 +1,6 @@
 """What a user sees of a job: a live view in a terminal, plain lines elsewhere."""
 
+import io
 from collections.abc import Mapping
 from typing import Any, Protocol, TextIO
 
@@ -41,7 +42,7 @@ class View(Protocol):
 
 
 class PlainView:
-    """Lines without any escape codes of ours: workers' to the stream they came from, ours to standard error."""
+    """Lines without escape codes: the workers' to the stream they came from, ours to standard error."""
 
     def __init__(self, out: TextIO, err: TextIO) -> None:
         self._streams = {"stdout": Output(out), "stderr": Output(err)}
@@ -49,13 +50,16 @@ class PlainView:
         self._told_step: int | None = None
 
     def line(self, line: Line, label: str) -> None:
+        """Show a line of a worker."""
         self._streams[line.stream].write(f"[{label}] {line.text}\n")
 
     def message(self, text: str) -> None:
+        """Show a message of the launcher."""
         for line in text.splitlines():
             self._streams["stderr"].write(f"{NAME}: {line}\n")
 
     def refresh(self, now: float, status: Status) -> None:
+        """Show how the job stands, if it is time."""
         if status.step is None or status.step == self._told_step:
             return
         if self._told_at is None:
@@ -65,14 +69,13 @@ class PlainView:
             self.message(summary(now, status))
 
     def close(self, status: Status) -> None:
+        """Show the table of resizes."""
         if status.resizes:
-            console = Console(
-                file=self._streams["stderr"].stream, width=80, color_system=None, force_terminal=False
+            text = io.StringIO()
+            Console(file=text, width=80, color_system=None, force_terminal=False).print(resizes_table(status))
+            self._streams["stderr"].write(
+                "".join(f"{line.rstrip()}\n" for line in text.getvalue().splitlines())
             )
-            with console.capture() as captured:
-                console.print(resizes_table(status))
-            text = "\n".join(line.rstrip() for line in captured.get().splitlines())
-            self._streams["stderr"].write(text + "\n")
 
 
 class LiveView:
@@ -93,6 +96,7 @@ class LiveView:
         self._is_visible = True
 
     def line(self, line: Line, label: str) -> None:
+        """Show a line of a worker."""
         if self._err is not None and line.stream == "stderr":
             self._err.write(f"[{label}] {line.text}\n")
             return
@@ -100,10 +104,12 @@ class LiveView:
         self._print(Text.assemble((f"[{label}]", style), " ", Text.from_ansi(line.text)))
 
     def message(self, text: str) -> None:
+        """Show a message of the launcher."""
         for line in text.splitlines():
             self._print(Text.assemble((f"{NAME}: ", "bold"), line))
 
     def refresh(self, now: float, status: Status) -> None:
+        """Show how the job stands, if it is time."""
         if not self._is_visible or now - self._drawn_at < REDRAW_INTERVAL:
             return
         self._drawn_at = now
@@ -115,6 +121,7 @@ class LiveView:
             self._is_visible = False
 
     def close(self, status: Status) -> None:
+        """Show the table of resizes."""
         try:
             if self._live.is_started:
                 last = status.history[-1].time if status.history else 0.0
@@ -132,6 +139,14 @@ class LiveView:
             self._console.print(text, soft_wrap=True)
         except OSError:
             self._is_visible = False
+
+
+class Terminal(Console):
+    """A console that falls silent when its reader goes away; rich's own ends the program."""
+
+    def on_broken_pipe(self) -> None:
+        """Show nothing from now on."""
+        self.quiet = True
 
 
 class Output:
@@ -161,7 +176,7 @@ def make_view(kind: str, out: TextIO, err: TextIO) -> View:
         out: standard output.
         err: standard error.
     """
-    console = Console(file=out, highlight=False, force_terminal=True if kind == "live" else None)
+    console = Terminal(file=out, highlight=False, force_terminal=True if kind == "live" else None)
     if kind == "plain" or (kind == "auto" and (not console.is_terminal or console.is_dumb_terminal)):
         return PlainView(out, err)
     return LiveView(console, None if err.isatty() else err)
@@ -180,7 +195,8 @@ def panel(now: float, status: Status) -> RenderableType:
     cells: list[RenderableType] = [Text(_workers(status), style="bold")]
     if status.total is not None and status.step is not None:
         first.add_column(ratio=1, min_width=MIN_BAR)
-        cells.append(ProgressBar(total=status.total, completed=min(status.step, status.total)))
+        done = status.total if status.exit_code == 0 else min(status.step, status.total)
+        cells.append(ProgressBar(total=status.total, completed=done))
     first.add_column(no_wrap=True, justify="right", overflow="ellipsis")
     cells.append(Text(", ".join(_progress(now, status))))
     first.add_row(*cells)
@@ -250,7 +266,9 @@ def _progress(now: float, status: Status) -> list[str]:
         if isinstance(batch, int | float):
             parts.append(f"{rate * batch:.3g} samples/s")
     left = pace.remaining(now, status.history, status.total)
-    if left is not None:
+    if status.exit_code is not None:
+        parts.append("finished" if status.exit_code == 0 else "failed")
+    elif left is not None:
         parts.append(f"ETA {duration(left)}")
     return parts
 

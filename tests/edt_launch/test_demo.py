@@ -126,7 +126,7 @@ def test_an_interrupted_demo_leaves_no_folder_of_its_own(tmp_path, monkeypatch):
     with pytest.raises(typer.Exit) as ended:
         demo.demo(script)
     assert ended.value.exit_code == 130
-    assert list((tmp_path / "edt-demo").iterdir()) == []
+    assert list((tmp_path / "runs").iterdir()) == []
     with pytest.raises(typer.Exit):
         demo.demo(script, output_dir=Path("mine"))
     assert (tmp_path / "mine").is_dir()

@@ -101,7 +101,8 @@ class ElasticJob:
         self.until(lambda: self.steps() >= count)
 
     def end(self) -> int:
-        """Wait for the end; the exit code."""
+        """Let traced.py hurry, and wait for the end; the exit code."""
+        (self.results / "hurry").touch()
         assert self.process is not None
         self.until(lambda: self.process is not None and self.process.poll() is not None, running=False)
         return self.process.returncode

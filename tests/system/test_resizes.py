@@ -13,7 +13,7 @@ import torch
 from harness import TRACED, ElasticJob
 from programs.traced import BATCH, SAMPLES
 
-EPOCHS = 12
+EPOCHS = 40
 STEPS_PER_EPOCH = -(-SAMPLES // BATCH)
 
 
@@ -65,7 +65,7 @@ def test_resizes_at_random_steps_leave_no_trace(
 ) -> None:
     generator = random.Random(seed)
     job.allocate(2)
-    job.start(TRACED, job.results, "--epochs", EPOCHS, "--delay", 0.12, "--loader-workers", seed % 2)
+    job.start(TRACED, job.results, "--epochs", EPOCHS, "--delay", 0.3, "--loader-workers", seed % 2)
     for size in (4, 1, 3, 2):
         job.until_steps(job.steps() + generator.randint(1, 4))
         job.allocate(size)
@@ -88,7 +88,7 @@ def test_the_last_of_many_changes_is_always_reached(
     """Changes while workers boot, in the middle of a resize, and several within a second."""
     generator = random.Random(seed)
     job.allocate(2)
-    job.start(TRACED, job.results, "--epochs", EPOCHS, "--delay", 0.2)
+    job.start(TRACED, job.results, "--epochs", EPOCHS, "--delay", 0.3)
     job.until(lambda: job.events("started"))
     for _ in range(15):
         job.allocate(generator.choice([1, 2, 3, 4]))

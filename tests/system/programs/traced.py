@@ -2,6 +2,7 @@
 
 traced.py OUT [--epochs N] [--delay S] [--loader-workers K]
 
+Every step lasts S seconds more, until a file OUT/hurry is there.
 Each worker appends to OUT/trace.<pid>.jsonl one line a step; rank 0 saves OUT/first.pt after the first step
 and OUT/final.pt at the end.
 """
@@ -34,6 +35,12 @@ class Points(Dataset):
 
     def __getitem__(self, index: int) -> dict:
         return {"x": self.points[index], "y": self.labels[index], "index": index}
+
+
+def linger(seconds: float, hurry: Path) -> None:
+    end = time.monotonic() + seconds
+    while time.monotonic() < end and not hurry.exists():
+        time.sleep(0.01)
 
 
 def main() -> None:
@@ -95,7 +102,7 @@ def main() -> None:
                 trace.write(
                     json.dumps(row | {"samples": samples, "device": os.environ.get("EDT_DEVICE")}) + "\n"
                 )
-                time.sleep(options.delay)
+                linger(options.delay, options.out / "hurry")
                 edt_hvd.report(loss=step.loss, total_steps=options.epochs * len(loader))
                 state.commit()
             state.epoch += 1

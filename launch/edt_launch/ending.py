@@ -1,0 +1,71 @@
+"""When a job that is to end is made to end: a pure decision."""
+
+import signal
+from dataclasses import dataclass, replace
+from enum import Enum
+
+from edt_launch.errors import ExitCode
+
+GRACE = 10.0
+"""Seconds that horovodrun has to end its workers before everything is killed."""
+
+CODES = {
+    signal.SIGHUP: ExitCode.HUNG_UP,
+    signal.SIGINT: ExitCode.INTERRUPTED,
+    signal.SIGTERM: ExitCode.TERMINATED,
+}
+"""The signals that end a job, and the exit codes they lead to."""
+
+
+class Step(Enum):
+    """What to do now."""
+
+    WAIT = "wait"
+    TERMINATE = "terminate"
+    """Tell horovodrun to end the job."""
+    KILL = "kill"
+    """Kill every process of the job."""
+
+
+@dataclass(frozen=True)
+class Ending:
+    """How far the end of a job is.
+
+    Attributes:
+        first: the signal that has asked for the end, if one has.
+        since: when the end began, by a signal or because the job is finished; None while it runs.
+        is_told: whether horovodrun has been told.
+        is_urgent: whether the user does not want to wait.
+        is_killed: whether everything has been killed.
+    """
+
+    first: int | None = None
+    since: float | None = None
+    is_told: bool = False
+    is_urgent: bool = False
+    is_killed: bool = False
+
+    def signalled(self, now: float, number: int) -> "Ending":
+        """A signal has come. A Ctrl-C after any other signal means that the user does not want to wait."""
+        if self.first is None:
+            return replace(self, first=number, since=now)
+        return replace(self, is_urgent=self.is_urgent or number == signal.SIGINT)
+
+    def finished(self, now: float) -> "Ending":
+        """Horovodrun says that the job has ended; it should be gone soon, too."""
+        return self if self.since is not None else replace(self, since=now)
+
+    def decide(self, now: float, grace: float = GRACE) -> tuple["Ending", Step]:
+        """What to do at `now` (seconds of a monotonic clock), and the ending after it."""
+        if self.since is None or self.is_killed:
+            return self, Step.WAIT
+        if self.is_urgent or now - self.since >= grace:
+            return replace(self, is_killed=True), Step.KILL
+        if self.first is not None and not self.is_told:
+            return replace(self, is_told=True), Step.TERMINATE
+        return self, Step.WAIT
+
+    @property
+    def exit_code(self) -> ExitCode | None:
+        """What the signal that ended the job leads to; None if none has."""
+        return None if self.first is None else CODES[signal.Signals(self.first)]

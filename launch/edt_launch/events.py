@@ -1,0 +1,52 @@
+"""The events of a job: read from horovodrun's pipe, kept in a file."""
+
+import json
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+Event = Mapping[str, Any]
+
+
+class EventStream:
+    """JSON objects, one a line, from whatever pieces of them have been read."""
+
+    def __init__(self) -> None:
+        self._rest = b""
+
+    def feed(self, data: bytes) -> Iterator[Event | str]:
+        """The events that `data` completes; a line that is none is given as text."""
+        *lines, self._rest = (self._rest + data).split(b"\n")
+        for line in lines:
+            text = line.decode(errors="replace")
+            try:
+                event = json.loads(text)
+            except ValueError:
+                yield text
+                continue
+            yield event if isinstance(event, dict) and isinstance(event.get("event"), str) else text
+
+
+class EventLog:
+    """Appends events to a file, each at once, so that others can follow it.
+
+    Raises:
+        OSError: the file cannot be opened or written.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._file = path.open("a", encoding="utf-8", buffering=1)
+
+    def write(self, event: Event) -> None:
+        """Append an event."""
+        self._file.write(json.dumps(event) + "\n")
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+
+def new(event: str, **content: Any) -> Event:
+    """An event of the launcher's own, that happens now."""
+    return {"event": event, "time": time.time(), **content}

@@ -1,0 +1,172 @@
+"""The command `edt-launch`: an elastic job on this machine, over ssh, or where an allocation file says."""
+
+import os
+import shutil
+import sys
+import time
+import traceback
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from edt_launch import devices, hosts, job
+from edt_launch.allocation import Allocation, HostSlots, parse
+from edt_launch.child import Remote
+from edt_launch.errors import AllocationError, EdtLaunchError, ExitCode, UsageError
+from edt_launch.follower import Limits
+from edt_launch.run_dir import RunDir
+from edt_launch.view import make_view
+
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
+
+
+class ViewKind(StrEnum):
+    """How a job is shown."""
+
+    AUTO = "auto"
+    LIVE = "live"
+    PLAIN = "plain"
+
+
+@app.command(context_settings={"allow_interspersed_args": False})
+def launch(
+    program: Annotated[
+        list[str], typer.Argument(metavar="SCRIPT.PY [ARGS]", help="A Python script or a command.")
+    ],
+    min_np: Annotated[int, typer.Option(min=1, help="Workers that the job needs at least.")] = 1,
+    max_np: Annotated[
+        int | None,
+        typer.Option(min=1, help="Workers it may have at most; else one a slot, or one a GPU or core here."),
+    ] = None,
+    host_list: Annotated[
+        str | None, typer.Option("-H", "--hosts", metavar="HOST:SLOTS,...", help="Run on these hosts.")
+    ] = None,
+    hostfile: Annotated[
+        Path | None, typer.Option(help="Run on the hosts of this file: 'host slots=N' or 'host:N' a line.")
+    ] = None,
+    allocation: Annotated[
+        Path | None, typer.Option(help="Follow this allocation file, now and whenever it changes.")
+    ] = None,
+    output_dir: Annotated[
+        Path | None, typer.Option(help="Where logs and events go, else a new folder in runs.")
+    ] = None,
+    network_interface: Annotated[
+        str | None, typer.Option(help="Over which the workers talk, if the right one is not found.")
+    ] = None,
+    ssh_port: Annotated[int | None, typer.Option(min=1, max=65535, help="For ssh to the hosts.")] = None,
+    ssh_identity_file: Annotated[Path | None, typer.Option(help="Private key for ssh to the hosts.")] = None,
+    start_timeout: Annotated[
+        float, typer.Option(min=0, help="Seconds to wait for the slots that the job needs.")
+    ] = 600.0,
+    view: Annotated[ViewKind, typer.Option(help="Live on a terminal, or plain lines.")] = ViewKind.AUTO,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", help="Show what horovodrun itself says, too.")
+    ] = False,
+) -> None:
+    """Run SCRIPT.PY on a number of workers that may change while it runs.
+
+    What follows the script are its own arguments. Exit codes: 0 success, 1 the job failed, 2 usage,
+    3 it could not start, 4 a mistake in edt-launch itself, 129, 130, 143 ended by SIGHUP, Ctrl-C, SIGTERM.
+    """
+    try:
+        chosen = _choose_hosts(host_list, hostfile, allocation)
+        limits = _limits(min_np, max_np, chosen, allocation)
+        plan = job.Plan(
+            program=_program(program),
+            limits=limits,
+            paths=RunDir((output_dir or _new_folder(program[0])).absolute()),
+            allocation=None if allocation else _fixed(chosen, limits),
+            follow=allocation.absolute() if allocation else None,
+            interface=network_interface,
+            remote=Remote(ssh_port, ssh_identity_file),
+            start_timeout=start_timeout,
+            verbose=verbose,
+        )
+        with job.received_signals() as signals:
+            outcome = job.run(plan, make_view(view, sys.stdout, sys.stderr), signals)
+    except EdtLaunchError as error:
+        outcome = job.Outcome(error.exit_code, f"edt-launch: {error}")
+    if outcome.message:
+        typer.echo(outcome.message, err=True)
+    raise typer.Exit(outcome.exit_code)
+
+
+def main() -> None:
+    """Run the command line."""
+    try:
+        app(prog_name="edt-launch")
+    except Exception as error:  # noqa: BLE001 - the last resort: every other failure has its own exit code
+        traceback.print_exc()
+        print(f"edt-launch: a mistake in edt-launch itself: {error!r}; please report it", file=sys.stderr)
+        sys.exit(ExitCode.INTERNAL)
+
+
+def _program(words: list[str]) -> list[str]:
+    """The command that each worker runs."""
+    first = words[0]
+    if first.endswith(".py"):
+        if not Path(first).is_file():
+            raise UsageError(f"{first} is not a file: give the path of a training script")
+        return [sys.executable, *words]
+    if shutil.which(first) is None:
+        raise UsageError(f"{first}: command not found; give a script (.py) or a command that is in PATH")
+    return words
+
+
+def _new_folder(program: str) -> Path:
+    return Path("runs") / f"{Path(program).stem}-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}"
+
+
+def _choose_hosts(
+    host_list: str | None, hostfile: Path | None, allocation: Path | None
+) -> tuple[HostSlots, ...] | None:
+    """The hosts that the command line names; None if it names none."""
+    given = {"-H": host_list, "--hostfile": hostfile, "--allocation": allocation}
+    named = [option for option, value in given.items() if value is not None]
+    if len(named) > 1:
+        raise UsageError(f"{' and '.join(named)} exclude one another: give one of them")
+    if host_list is not None:
+        return hosts.parse_hosts(host_list)
+    return hosts.read_hostfile(hostfile) if hostfile is not None else None
+
+
+def _limits(
+    min_np: int, max_np: int | None, chosen: tuple[HostSlots, ...] | None, allocation: Path | None
+) -> Limits:
+    if max_np is None and chosen is not None:
+        max_np = sum(host.slots for host in chosen)
+        default = f"the {max_np} slots of the hosts"
+    elif max_np is None:
+        max_np = max(devices.this_machine().workers, _slots_in(allocation))
+        default = f"--max-np, by default {max_np} here"
+    else:
+        default = f"--max-np {max_np}"
+    if min_np > max_np:
+        raise UsageError(f"--min-np {min_np} is more than {default}: lower it or raise the other")
+    return Limits(min_np, max_np)
+
+
+def _slots_in(allocation: Path | None) -> int:
+    """Slots in an allocation file at the moment; 0 while it says nothing."""
+    try:
+        return parse(allocation.read_text(errors="replace")).slots if allocation else 0
+    except (OSError, AllocationError):
+        return 0
+
+
+def _fixed(chosen: tuple[HostSlots, ...] | None, limits: Limits) -> Allocation:
+    """The allocation of a job that follows no file."""
+    if chosen is None:
+        chosen = hosts.this_host(devices.this_machine(), limits.max_np)
+    allocation = hosts.fixed(chosen, limits.max_np)
+    if allocation.slots < limits.min_np:
+        raise UsageError(
+            f"{allocation.slots} slots are fewer than --min-np {limits.min_np}: name more hosts or lower it"
+        )
+    return allocation
+
+
+if __name__ == "__main__":
+    main()

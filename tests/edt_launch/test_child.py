@@ -1,0 +1,89 @@
+"""The command line and environment of horovodrun."""
+
+from pathlib import Path
+
+import pytest
+
+from edt_launch.child import Remote, command, environment
+from edt_launch.follower import Limits
+from edt_launch.run_dir import RunDir
+
+PATHS = RunDir(Path("/out put"))
+
+
+def test_the_command_line():
+    words = command(
+        ["python", "a b.py", "--min-np", "9"], Limits(2, 4), "lo", PATHS, 30.5, Remote(), ["horovodrun"]
+    )
+    assert words == [
+        *("horovodrun", "--host-discovery-script", "/out put/run/discover_hosts.sh"),
+        *(
+            "-np",
+            "2",
+            "--min-np",
+            "2",
+            "--max-np",
+            "4",
+            "--network-interface",
+            "lo",
+            "--elastic-timeout",
+            "31",
+        ),
+        *("python", "a b.py", "--min-np", "9"),
+    ]
+
+
+def test_ssh_options_are_passed_on_for_a_shell_to_read():
+    words = command(["x"], Limits(1, 1), "eth0", PATHS, 1, Remote(2222, Path("/my keys/id")), ["horovodrun"])
+    assert words[-5:] == ["--ssh-port", "2222", "--ssh-identity-file", "'/my keys/id'", "x"]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("HOROVOD_RANK", "HOROVOD_SIZE", "HOROVOD_LOCAL_RANK", "HOROVOD_CROSS_SIZE", "HOROVOD_HOSTNAME"),
+        *("HOROVOD_GLOO_RENDEZVOUS_PORT", "EDT_WORKER", "EDT_TOKEN", "EDT_COORDINATOR", "EDT_DEVICE"),
+        *(
+            "OMPI_COMM_WORLD_RANK",
+            "OMPI_UNIVERSE_SIZE",
+            "PMIX_RANK",
+            "PMI_RANK",
+            "ProgramFiles(x86)",
+            "a b;c",
+        ),
+    ],
+)
+def test_what_another_job_or_no_shell_understands_does_not_pass(name):
+    assert name not in environment({name: "1"}, PATHS, 7, "job")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *(
+            "HOROVOD_FUSION_THRESHOLD",
+            "HOROVOD_LOG_LEVEL",
+            "OMPI_MCA_btl",
+            "OMPI_ALLOW_RUN_AS_ROOT",
+            "PMIX_MCA_gds",
+        ),
+        *("PATH", "EDT_MINE", "CUDA_VISIBLE_DEVICES"),
+    ],
+)
+def test_settings_pass(name):
+    assert environment({name: "1"}, PATHS, 7, "job")[name] == "1"
+
+
+def test_tells_horovodrun_where_everything_is():
+    inherited = {
+        "EDT_ALLOCATION": "stale",
+        "EDT_EVENTS_FD": "99",
+        "EDT_JOB": "stale",
+        "PYTHONIOENCODING": "latin-1",
+    }
+    assert environment(inherited, PATHS, 7, "job") == {
+        "EDT_ALLOCATION": "/out put/run/allocation",
+        "EDT_EVENTS_FD": "7",
+        "EDT_JOB": "job",
+        "PYTHONIOENCODING": "utf-8:backslashreplace",
+    }

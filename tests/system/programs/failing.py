@@ -1,0 +1,50 @@
+"""A job in which something goes wrong. failing.py HOW OUT
+
+HOW is "raise" (rank 1 raises at step 3), "exit" (rank 1 exits with 7), "import" (fails before training),
+"stuck" (ignores SIGTERM), "late" (fails after training), "everyone" (every worker raises at step 3) or "none".
+"""
+
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+
+import torch
+
+import edt_hvd
+
+how, out = sys.argv[1], Path(sys.argv[2])
+if how == "import":
+    raise RuntimeError("the dataset is not there")
+if how == "stuck":
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+
+edt_hvd.init()
+model = torch.nn.Linear(2, 1)
+optimizer = edt_hvd.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=0.1), model)
+loader = edt_hvd.ElasticDataLoader([torch.ones(2)] * 400, 4)
+state = edt_hvd.TorchState(model=model, optimizer=optimizer, loader=loader)
+
+
+@edt_hvd.elastic
+def train(state) -> None:
+    for step in state.loader:
+        for inputs in step:
+            step.backward(model(inputs).sum())
+        optimizer.step()
+        time.sleep(0.05)
+        (out / f"pid.{edt_hvd.rank()}").write_text(str(os.getpid()))
+        if step.index >= 3 and (edt_hvd.rank() == 1 or how == "everyone"):
+            if how in ("raise", "everyone"):
+                raise ValueError("sample 17 is broken")
+            if how == "exit":
+                os._exit(7)
+        if how == "late" and step.index == 3:
+            return
+        state.commit()
+
+
+train(state)
+if how == "late":
+    raise OSError("the model could not be saved")

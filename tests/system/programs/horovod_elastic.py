@@ -1,0 +1,50 @@
+"""An elastic script as Horovod's documentation writes them; only the decorator is ours.
+
+horovod_elastic.py EPOCHS
+"""
+
+import sys
+import time
+
+import horovod.torch as hvd
+import torch
+from torch import nn
+
+import edt_hvd
+
+hvd.init()
+torch.manual_seed(0)
+points = torch.randn(160, 8)
+dataset = torch.utils.data.TensorDataset(points, (points.sum(1) > 0).long())
+sampler = hvd.elastic.ElasticSampler(dataset)
+loader = torch.utils.data.DataLoader(dataset, batch_size=8, sampler=sampler)
+model = nn.Linear(8, 2)
+optimizer = hvd.DistributedOptimizer(
+    torch.optim.SGD(model.parameters(), lr=0.01 * hvd.size()), named_parameters=model.named_parameters()
+)
+sizes: list[int] = []
+
+
+def on_reset() -> None:
+    sizes.append(hvd.size())
+
+
+@edt_hvd.elastic
+def train(state) -> None:
+    for state.epoch in range(state.epoch, int(sys.argv[1])):  # noqa: B020 - Horovod's own idiom
+        for batch, (inputs, targets) in enumerate(loader):
+            optimizer.zero_grad()
+            nn.functional.cross_entropy(model(inputs), targets).backward()
+            optimizer.step()
+            sampler.record_batch(batch, len(inputs))
+            time.sleep(0.05)
+            state.commit()
+        sampler.set_epoch(state.epoch + 1)
+        state.commit()
+
+
+state = hvd.elastic.TorchState(model, optimizer, sampler=sampler, epoch=0)
+state.register_reset_callbacks([on_reset])
+train(state)
+if hvd.rank() == 0:
+    print(f"resets {sizes} epoch {state.epoch} replicas {sampler.num_replicas}", flush=True)

@@ -1,0 +1,121 @@
+"""What goes wrong is told last, and leaves nothing behind."""
+
+import re
+import signal
+from collections import Counter, defaultdict
+from pathlib import Path
+
+import psutil
+import pytest
+
+from harness import PROGRAMS, TRACED, ElasticJob
+from programs.traced import SAMPLES
+
+FAILING = PROGRAMS / "failing.py"
+
+
+def last_lines(job: ElasticJob, count: int = 12) -> str:
+    return "\n".join(job.stderr.rstrip().splitlines()[-count:])
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize(
+    "how, code, words",
+    [
+        ("everyone", 1, "sample 17 is broken"),
+        ("import", 1, "the dataset is not there"),
+        ("late", 1, "the model could not be saved"),
+    ],
+)
+def test_the_first_failure_is_the_last_thing_shown(job: ElasticJob, how: str, code: int, words: str) -> None:
+    job.allocate(2)
+    job.start(FAILING, how, job.results)
+    assert job.end() == 1
+    told = last_lines(job)
+    assert words in told
+    assert re.search(r"localhost", told)
+    assert re.search(rf"exit(ed)?( with)?( code)? {code}", told), told
+    log = re.search(r"\S.*/log/rank\.\d+\.log", told)
+    assert log, told
+    assert words in Path(log.group().split(": ")[-1].strip()).read_text()
+    assert job.survivors() == []
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("how", ["raise", "exit"])
+def test_the_others_go_on_without_a_worker_that_failed(job: ElasticJob, how: str) -> None:
+    job.allocate(3)
+    job.start(FAILING, how, job.results)
+    job.until(lambda: job.events("failed"))
+    (failed, *_) = job.events("failed")
+    assert (failed["rank"], failed["exit_code"]) == (1, 1 if how == "raise" else 7)
+    job.until_size(2)
+    assert job.process is not None
+    job.process.send_signal(signal.SIGTERM)
+    assert job.end() == 143
+    assert job.survivors() == []
+
+
+@pytest.mark.timeout(200)
+@pytest.mark.parametrize("rank", [0, 2])
+def test_a_killed_worker_costs_its_slot_for_a_while_and_nothing_else(job: ElasticJob, rank: int) -> None:
+    job.allocate(3)
+    job.start(TRACED, job.results, "--epochs", 40, "--delay", 0.3)
+    job.until_steps(5)
+    worker = next(w for w, r in job.events("world")[-1]["ranks"].items() if r == rank)
+    job.remember()
+    (victim,) = [p for p in job.family if is_worker(p, worker)]
+    victim.send_signal(signal.SIGKILL)
+    job.until_size(2)
+    job.until_size(3)
+    assert job.end() == 0
+    (failed,) = job.events("failed")
+    assert (failed["rank"], failed["signal"]) == (rank, "SIGKILL")
+    assert job.survivors() == []
+    # A step whose reduction only some had seen may be repeated; nothing else is, and nothing is missing.
+    steps = defaultdict(Counter)
+    for row in job.trace():
+        steps[row["epoch"], row["step"]].update(row["samples"])
+    incomplete = [key for key, seen in steps.items() if sum(seen.values()) < min(32, SAMPLES - 32 * key[1])]
+    assert len(incomplete) <= 1, "only the victim's own last step may be missing in the victim's log"
+    assert len(steps) == 40 * 7
+
+
+def is_worker(process: psutil.Process, serial: str) -> bool:
+    try:
+        return process.environ().get("EDT_WORKER") == serial and "traced.py" in " ".join(
+            process.cmdline()[:3]
+        )
+    except (psutil.NoSuchProcess, psutil.AccessDenied):
+        return False
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("number, code", [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize("how", ["none", "stuck"])
+def test_a_signal_ends_the_whole_tree(job: ElasticJob, number: signal.Signals, code: int, how: str) -> None:
+    job.allocate(2)
+    job.start(FAILING, how, job.results)
+    job.until((job.results / "pid.1").exists)
+    assert job.process is not None
+    job.process.send_signal(number)
+    assert job.end() == code
+    assert job.survivors() == []
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("victim", ["edt-launch", "horovodrun"])
+def test_nobody_outlives_a_killed_launcher(job: ElasticJob, victim: str) -> None:
+    job.allocate(2)
+    job.start(FAILING, "none", job.results)
+    job.until((job.results / "pid.1").exists)
+    assert job.process is not None
+    job.remember()
+    if victim == "edt-launch":
+        job.process.kill()
+    else:
+        (child,) = psutil.Process(job.process.pid).children()
+        child.kill()
+    assert job.end() != 0
+    psutil.wait_procs(job.family, timeout=30)
+    assert job.survivors() == []

@@ -1,0 +1,73 @@
+"""One script under python, mpirun, horovodrun and edt-launch."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from harness import PROGRAMS, TRACED, ElasticJob
+
+BIN = Path(sys.executable).parent
+LAUNCHERS = {
+    "mpirun": [BIN / "mpirun", "--oversubscribe", "-np", "3", sys.executable],
+    "horovodrun": [BIN / "horovodrun", "-np", "2", sys.executable],
+    "horovodrun-gloo": [BIN / "horovodrun", "--gloo", "-np", "2", sys.executable],
+}
+ENVIRONMENT = os.environ | {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+ENVIRONMENT["PATH"] = f"{BIN}:{ENVIRONMENT['PATH']}"
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("alone")
+    subprocess.run([sys.executable, TRACED, folder], check=True, env=ENVIRONMENT)
+    return folder
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("launcher", LAUNCHERS)
+def test_fixed_size_launchers_train_the_same_model(launcher: str, alone: Path, tmp_path: Path) -> None:
+    result = subprocess.run(
+        [*LAUNCHERS[launcher], TRACED, tmp_path], env=ENVIRONMENT, capture_output=True, text=True, check=False
+    )
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert result.stdout.count("trained") == 1
+    first, expected = torch.load(tmp_path / "first.pt"), torch.load(alone / "first.pt")
+    torch.testing.assert_close(first, expected, rtol=1e-6, atol=1e-7)
+    ours, theirs = torch.load(tmp_path / "final.pt"), torch.load(alone / "final.pt")
+    torch.testing.assert_close(
+        torch.tensor(ours["losses"]), torch.tensor(theirs["losses"]), rtol=1e-4, atol=1e-5
+    )
+    assert ours["size"] == (3.0 if launcher == "mpirun" else 2.0)
+
+
+@pytest.mark.timeout(200)
+def test_a_horovod_script_is_resized_unchanged(job: ElasticJob) -> None:
+    job.allocate(2)
+    job.start(PROGRAMS / "horovod_elastic.py", 40)
+    for size in (2, 3, 1):
+        job.allocate(size)
+        job.until_size(size)
+        job.until(lambda: job.events("resumed") or job.size() == 2)
+    assert job.end() == 0
+    found = re.search(r"resets \[(.*)\] epoch (\d+) replicas (\d+)", job.stdout)
+    assert found, job.stdout
+    assert found.groups() == ("3, 1", "39", "1")
+    assert job.survivors() == []
+
+
+@pytest.mark.timeout(120)
+def test_an_elastic_horovodrun_of_its_own_runs_the_script(tmp_path: Path) -> None:
+    """Without edt-launch, Horovod's own elastic mode is used."""
+    script = tmp_path / "hosts.sh"
+    script.write_text("#!/bin/sh\necho localhost:2\n")
+    script.chmod(0o755)
+    command = [BIN / "horovodrun", "-np", "2", "--min-np", "1", "--network-interface", "lo"]
+    command += ["--host-discovery-script", script, sys.executable, TRACED, tmp_path]
+    result = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert torch.load(tmp_path / "final.pt")["size"] == 2.0
