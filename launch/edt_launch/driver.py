@@ -19,12 +19,13 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+import psutil
 from horovod.runner.common.util.hosts import SlotInfo
 from horovod.runner.elastic.discovery import DiscoveredHosts
 from horovod.runner.elastic.driver import Results
 from horovod.runner.http.http_server import RendezvousServer
 
-from edt_launch import membership
+from edt_launch import membership, processes
 from edt_launch.allocation import parse
 from edt_launch.control import ControlServer
 from edt_launch.errors import AllocationError, StartTimeoutError
@@ -63,8 +64,14 @@ class Driver:
     outcome: membership.Finish | None = None
 
     def __init__(
-        self, address: str, discovery: Any, min_num_proc: int, max_num_proc: int, timeout: float | None
-    ):
+        self,
+        address: str,
+        discovery: Any,
+        min_num_proc: int,
+        max_num_proc: int,
+        timeout: float | None,
+        visible_devices: str | None,
+    ) -> None:
         self._script = discovery._discovery_script
         self._timeout = timeout or 600.0
         self._events: queue.Queue[membership.Event] = queue.Queue()
@@ -74,6 +81,8 @@ class Driver:
         self._server = ControlServer(address, self._token, self._receive)
         self._rendezvous: list[RendezvousServer] = []
         self._end_events: dict[int, threading.Event] = {}
+        self._to_end: set[int] = set()
+        self._visible_devices = visible_devices
         self._create_worker: CreateWorker | None = None
         self._reports = _Reports.from_environment()
 
@@ -111,7 +120,7 @@ class Driver:
         try:
             self._run_job()
         except BaseException:
-            for ended in self._end_events.values():
+            for ended in list(self._end_events.values()):
                 ended.set()
             raise
         Driver.outcome = self._state.outcome
@@ -161,7 +170,9 @@ class Driver:
 
     def _receive(self, worker: int, message: dict[str, Any]) -> None:
         kind = message.pop("type")
-        if kind == "door":
+        if kind == "hello" and worker in self._to_end:
+            self._server.send(worker, "end")  # it was not there yet when it was told
+        elif kind == "door":
             self._reports.send("ready", worker=worker)
             self._events.put(membership.AtDoor(worker, int(message["progress"])))
         elif kind == "done":
@@ -207,6 +218,8 @@ class Driver:
         }
         if slot.device is not None:
             variables |= {"EDT_DEVICE": slot.device, "CUDA_VISIBLE_DEVICES": slot.device}
+        elif self._visible_devices is not None:
+            variables["CUDA_VISIBLE_DEVICES"] = self._visible_devices
         info = WorkerSlotInfo(slot.host, worker.id, slot.index, 0, 1, 1, 1, variables)
         ended = self._end_events[worker.id] = threading.Event()
         threading.Thread(
@@ -216,14 +229,23 @@ class Driver:
     def _run(self, info: WorkerSlotInfo, ended: threading.Event) -> None:
         assert self._create_worker is not None
         exit_code, _ = self._create_worker(info, [ended])
+        del self._end_events[info.rank]
         self._events.put(membership.Exited(info.rank, exit_code))
 
     def _terminate(self, worker: int) -> None:
         """Ask a connected worker to end itself, which is quick, and make sure of it after a grace."""
-        asked = self._server.send(worker, "end")
-        timer = threading.Timer(END_GRACE if asked else 0.0, self._end_events[worker].set)
-        timer.daemon = True
-        timer.start()
+        self._reports.send("ending", worker=worker)
+        self._to_end.add(worker)
+        grace = END_GRACE if self._server.send(worker, "end") else 0.0
+        _later(grace, self._end_events[worker].set)
+        # Horovod misses a process that its shell starts at this very moment.
+        _later(grace + END_GRACE, lambda: processes.kill(self._processes_of(worker)))
+
+    def _processes_of(self, worker: int) -> set[psutil.Process]:
+        """What is left of a worker on this machine."""
+        if worker not in self._end_events:
+            return set()
+        return processes.having({"EDT_TOKEN": self._token, "EDT_WORKER": str(worker)})
 
     def _assign(self, action: membership.Assign) -> None:
         server = RendezvousServer()
@@ -258,6 +280,12 @@ class Driver:
             exit_code=exit_code,
             signal=_signal_name(exit_code),
         )
+
+
+def _later(seconds: float, call: Callable[[], None]) -> None:
+    timer = threading.Timer(seconds, call)
+    timer.daemon = True
+    timer.start()
 
 
 def discover(script: str) -> tuple[Slot, ...]:

@@ -10,6 +10,8 @@ over each worker, prefixed output. What is replaced, and why:
 
 import functools
 import logging
+import os
+import shlex
 import sys
 from typing import Any
 
@@ -24,11 +26,12 @@ _horovod_variables = gloo_run.create_slot_env_vars
 
 def _slot_variables(slot: WorkerSlotInfo) -> dict[str, str]:
     variables: dict[str, str] = _horovod_variables(slot)
-    return variables | slot.variables
+    return variables | {name: shlex.quote(value) for name, value in slot.variables.items()}
 
 
 def _make_driver(
     address: str,
+    visible_devices: str | None,
     rendezvous: Any,
     discovery: Any,
     min_np: int,
@@ -37,20 +40,25 @@ def _make_driver(
     timeout: float | None,
     **_: Any,
 ) -> Driver:
-    return Driver(address, discovery, min_np, max_np, timeout)
+    return Driver(address, discovery, min_np, max_np, timeout, visible_devices)
 
 
 def main() -> int:
     """Run horovodrun with these arguments; returns the exit code."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s: %(message)s")
     args = launch.parse_args()
+    # Horovod puts the whole environment behind a worker's own variables: what each worker has a value of its
+    # own for must not be in it.
+    visible_devices = os.environ.pop("CUDA_VISIBLE_DEVICES", None)
     if not args.nics or not args.host_discovery_script:
         print(
             "edt_launch.horovodrun: --network-interface and --host-discovery-script are required",
             file=sys.stderr,
         )
         return 2
-    gloo_run.ElasticDriver = functools.partial(_make_driver, network.get_driver_ip(args.nics))
+    gloo_run.ElasticDriver = functools.partial(
+        _make_driver, network.get_driver_ip(args.nics), visible_devices
+    )
     gloo_run.create_slot_env_vars = _slot_variables
     try:
         launch._run(args)

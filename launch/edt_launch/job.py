@@ -122,6 +122,7 @@ class _Job:
         self._seen: set[psutil.Process] = set()
         self._has_started = False
         self._events_pipe = -1
+        self._being_ended: set[int] = set()
 
     def run(self, horovodrun: Sequence[str]) -> Outcome:
         try:
@@ -295,6 +296,8 @@ class _Job:
         self._ranks.observe(event)
         self._status = self._status.observe(event)
         self._failures = self._failures.observe(event)
+        if event["event"] == "ending":
+            self._being_ended.add(event["worker"])
         self._has_started = self._has_started or event["event"] == "started"
         message = describe_event(event, self._status)
         if message is not None and self._ending.first is None:
@@ -303,6 +306,8 @@ class _Job:
     def _show(self, line: Line) -> None:
         label = None if line.worker is None else self._ranks.label(line.worker)
         self._logs.write(line, label)
+        if line.worker in self._being_ended:
+            return  # what a shell says of the end that we have ordered is no news
         if label is not None:
             self._view.line(line, label)
         elif self._plan.verbose:
@@ -328,7 +333,7 @@ class _Job:
     def _sweep(self, child: subprocess.Popen[bytes]) -> None:
         """Horovodrun has gone: so will what is left of it."""
         left = self._seen | processes.marked(self._name)
-        _, left = map(set, psutil.wait_procs(left, timeout=LEFTOVER_GRACE))
+        left = processes.wait_until_gone(left, LEFTOVER_GRACE)
         count = processes.kill_job(None, self._name, left)
         if count:
             self._view.message(f"{count} processes that horovodrun had left behind were killed")

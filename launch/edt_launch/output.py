@@ -93,6 +93,7 @@ class Demultiplexer:
         self._held.clear()
 
     def _complete(self, now: float, text: str, overwritten: bool) -> Iterator[Line]:
+        is_continued = self._origin is not None
         *whole, (origin, last) = self._split(text)
         self._origin = None
         for other, part in whole:
@@ -103,7 +104,7 @@ class Demultiplexer:
         held = self._held.pop(origin, None)
         was_overwriting = origin in self._overwriting
         self._overwriting.discard(origin)
-        if last or not was_overwriting:
+        if last or not (was_overwriting or is_continued):
             yield from _broken(origin, last)
         elif held is not None:  # "text\r\n", or a bar that ends with a newline alone
             yield Line(*origin, held)

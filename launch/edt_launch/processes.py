@@ -1,6 +1,7 @@
 """Finding and ending every process of a job, wherever it has got to on this machine."""
 
-from collections.abc import Iterable
+import time
+from collections.abc import Iterable, Mapping
 
 import psutil
 
@@ -8,6 +9,9 @@ from edt_launch.child import JOB_VARIABLE
 
 REAP_TIMEOUT = 5.0
 """Seconds to wait until killed processes are gone."""
+
+LOOK_INTERVAL = 0.02
+"""Seconds between two looks whether they are."""
 
 
 def tree(pid: int) -> set[psutil.Process]:
@@ -21,7 +25,13 @@ def tree(pid: int) -> set[psutil.Process]:
 
 def marked(job: str) -> set[psutil.Process]:
     """All processes that have the job's mark in their environment, also those that left their parents."""
-    return {process for process in psutil.process_iter() if _mark(process) == job}
+    return having({JOB_VARIABLE: job})
+
+
+def having(variables: Mapping[str, str]) -> set[psutil.Process]:
+    """All processes whose environment has these variables."""
+    wanted = variables.items()
+    return {process for process in psutil.process_iter() if wanted <= _environment(process).items()}
 
 
 def kill(processes: Iterable[psutil.Process]) -> None:
@@ -30,9 +40,20 @@ def kill(processes: Iterable[psutil.Process]) -> None:
     for process in alive:
         try:
             process.kill()
-        except psutil.NoSuchProcess:
+        except (psutil.NoSuchProcess, psutil.AccessDenied):
             continue
-    psutil.wait_procs(alive, timeout=REAP_TIMEOUT)
+    wait_until_gone(alive, REAP_TIMEOUT)
+
+
+def wait_until_gone(processes: Iterable[psutil.Process], timeout: float) -> set[psutil.Process]:
+    """Those that still run after at most `timeout` seconds.
+
+    One that has ended and waits for its parent counts as gone: in a container there may be nobody to reap it.
+    """
+    deadline = time.monotonic() + timeout
+    while (alive := {p for p in processes if _is_alive(p)}) and time.monotonic() < deadline:
+        time.sleep(LOOK_INTERVAL)
+    return alive
 
 
 def kill_job(pid: int | None, job: str, seen: Iterable[psutil.Process]) -> int:
@@ -62,8 +83,8 @@ def _is_alive(process: psutil.Process) -> bool:
         return False
 
 
-def _mark(process: psutil.Process) -> str | None:
+def _environment(process: psutil.Process) -> dict[str, str]:
     try:
-        return process.environ().get(JOB_VARIABLE)
+        return process.environ()
     except (psutil.Error, OSError):
-        return None
+        return {}

@@ -59,7 +59,7 @@ def test_the_panel_is_two_lines_of_any_width(width):
     lines = text_of(panel(110, STATUS), width).splitlines()
     assert len(lines) == 2
     assert max(map(len, lines)) <= width
-    assert lines[0].startswith("4 workers")
+    assert lines[0].startswith("4 w")
 
 
 def test_the_panel_has_everything_at_80_columns():

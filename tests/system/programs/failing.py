@@ -1,7 +1,7 @@
 """A job in which something goes wrong. failing.py HOW OUT
 
 HOW is "raise" (rank 1 raises at step 3), "exit" (rank 1 exits with 7), "import" (fails before training),
-"stuck" (ignores SIGTERM), "late" (fails after training), "everyone" (every worker raises at step 3) or "none".
+"stuck" (ignores SIGTERM), "late" (fails after training), "everyone" (all raise at step 3) or "none".
 """
 
 import os

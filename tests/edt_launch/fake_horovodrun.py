@@ -1,0 +1,149 @@
+"""Stands in for horovodrun: takes its options, writes events and prefixed lines, misbehaves as it is told.
+
+The program that it is given is the name of a function here.
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+OPTIONS = sys.argv[1:-1]
+SLEEP = [sys.executable, "-c", "import time; time.sleep(600)"]
+STUBBORN = [
+    *(sys.executable, "-c"),
+    "import signal, time; signal.signal(15, signal.SIG_IGN); print('ready', flush=True); time.sleep(600)",
+]
+_events = os.fdopen(int(os.environ["EDT_EVENTS_FD"]), "w", buffering=1)
+
+
+def send(event, **content):
+    _events.write(json.dumps({"event": event, "time": time.time(), **content}) + "\n")
+
+
+def say(worker, text, stream="stdout", end="\n"):
+    file = getattr(sys, stream)
+    file.write(f"[{worker}]<{stream}>:{text}{end}")
+    file.flush()
+
+
+def begin(size=2):
+    for worker in range(size):
+        send("started", worker=worker, host="localhost", slot=worker, device=None, rank=worker)
+    ranks = {str(worker): size - 1 - worker for worker in range(size)}  # not the serial numbers
+    send("world", generation=1, size=size, previous_size=None, ranks=ranks, reason="first world")
+
+
+def fail(worker, exit_code, name=None):
+    place = {"host": "localhost", "slot": worker, "rank": 1 - worker}
+    send("failed", worker=worker, **place, exit_code=exit_code, signal=name)
+
+
+def stubborn_child():
+    """A process in a session of its own that ignores SIGTERM; returns its process id."""
+    process = subprocess.Popen(STUBBORN, stdout=subprocess.PIPE, start_new_session=True)
+    process.stdout.readline()
+    return process.pid
+
+
+def slots():
+    with open(os.environ["EDT_ALLOCATION"]) as file:
+        return sum(int(line.split(":")[1].split()[0]) for line in file if not line.startswith("#"))
+
+
+def wait_for(condition):
+    deadline = time.monotonic() + 60
+    while not condition() and time.monotonic() < deadline:
+        time.sleep(0.01)
+
+
+def success():
+    begin()
+    say(1, "oh", "stderr")
+    print("about itself", file=sys.stderr)
+    send("progress", step=10, epoch=0, size=2, values={"total_steps": 10})
+    print(json.dumps([OPTIONS, os.environ.get("HOROVOD_RANK"), slots()]), flush=True)
+    say(0, "hello", end="")
+    send("finished", exit_code=0, reason="the training function has returned")
+
+
+def failure():
+    begin()
+    say(1, "terminated with the others", "stderr")
+    for line in range(30):
+        say(0, f"line {line}", "stderr")
+    fail(1, 143, "SIGTERM")
+    fail(0, 139, "SIGSEGV")
+    send("finished", exit_code=1, reason="rank 1 failed")
+    sys.exit(1)
+
+
+def resize():
+    """Follows the allocation until it has four slots."""
+    begin()
+    say(0, "ready")
+    wait_for(lambda: slots() == 4)
+    send("world", generation=2, size=4, previous_size=2, ranks={"0": 0}, reason="grown")
+    send("resumed", generation=2, **{"from": 2, "to": 4}, pause=0.25, phases={})
+    send("finished", exit_code=0, reason="the training function has returned")
+
+
+def no_start():
+    sys.exit("ModuleNotFoundError: No module named 'horovod'")
+
+
+def murdered():
+    begin()
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def obedient():
+    """Ends its worker and itself when it is told."""
+    worker = subprocess.Popen(SLEEP, start_new_session=True)
+
+    def end(*_):
+        worker.terminate()
+        worker.wait()
+        send("left", worker=0)
+        sys.exit(1)
+
+    signal.signal(signal.SIGTERM, end)
+    begin()
+    say(0, f"ready {worker.pid} {os.getpid()}")
+    time.sleep(600)
+
+
+def stubborn():
+    """Ignores SIGTERM, as do its worker and another that has left its parents and its environment's marks."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    begin()
+    say(0, f"ready {stubborn_child()} {os.getpid()}")
+    time.sleep(600)
+
+
+def litter():
+    """Ends well, and leaves a process behind."""
+    begin()
+    say(0, f"ready {stubborn_child()}")
+    send("finished", exit_code=0, reason="the training function has returned")
+
+
+def orphaned():
+    """Ends when its standard input does, which is when the parent has died."""
+    begin()
+    say(0, f"ready {os.getpid()}")
+    sys.stdin.read()
+
+
+def nonsense():
+    begin()
+    _events.write("this is no event\n[]\n")
+    sys.stdout.buffer.write(b"[0]<stdout>:\xff\n")
+    sys.stdout.flush()
+    send("finished", exit_code=0, reason="the training function has returned")
+
+
+if __name__ == "__main__":
+    globals()[sys.argv[-1]]()

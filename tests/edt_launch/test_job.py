@@ -1,0 +1,257 @@
+"""One job from its first allocation to its last process, over a stand-in for horovodrun."""
+
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import psutil
+import pytest
+
+from edt_launch import ending, job
+from edt_launch.allocation import Allocation, HostSlots, parse, render, write_atomically
+from edt_launch.errors import ExitCode, StartError, StartTimeoutError, UsageError
+from edt_launch.follower import Limits
+from edt_launch.run_dir import RunDir
+
+FAKE = (sys.executable, str(Path(__file__).with_name("fake_horovodrun.py")))
+TWO = Allocation(1, (HostSlots("localhost", 2),))
+
+
+class Recorder:
+    """A view that keeps what it is shown, and calls `reaction(text)` for each line of a worker."""
+
+    def __init__(self, reaction=lambda text: None):
+        self.lines = []
+        self.messages = []
+        self.status = None
+        self._reaction = reaction
+
+    def line(self, line, label):
+        self.lines.append((label, line.stream, line.text))
+        self._reaction(line.text)
+
+    def message(self, text):
+        self.messages.append(text)
+
+    def refresh(self, now, status):
+        pass
+
+    def close(self, status):
+        self.status = status
+
+
+@pytest.fixture
+def paths(tmp_path):
+    return RunDir(tmp_path / 'it\'s an "output" folder')
+
+
+@pytest.fixture
+def run(paths):
+    """Runs the fake's function of that name; returns the outcome and what was shown."""
+
+    def run(name, reaction=lambda text, signals: None, **changes):
+        signals = []
+        view = Recorder(lambda text: reaction(text, signals))
+        plan = {"program": [name], "limits": Limits(1, 4), "paths": paths, "allocation": TWO, **changes}
+        return job.run(job.Plan(**plan), view, signals, horovodrun=FAKE), view
+
+    return run
+
+
+def events_in(paths):
+    return [json.loads(line) for line in paths.events.read_text().splitlines()]
+
+
+def gone(pid):
+    return not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+
+
+def test_success(run, paths, monkeypatch):
+    monkeypatch.setenv("HOROVOD_RANK", "7")
+    outcome, view = run("success")
+    assert outcome == job.Outcome(ExitCode.SUCCESS)
+    assert sorted(view.lines) == [("0", "stderr", "oh"), ("1", "stdout", "hello")]
+    assert view.status.step == 10
+    assert paths.rank_log("0").read_text() == "oh\n"
+    assert "about itself\n" in paths.horovodrun_log.read_text()
+    assert parse(paths.allocation.read_text()) == TWO
+    options, rank, slots = json.loads(paths.horovodrun_log.read_text().splitlines()[-1])
+    assert options[:2] == ["--host-discovery-script", str(paths.discovery_script)]
+    assert (rank, slots) == (None, 2)
+    names = [event["event"] for event in events_in(paths)]
+    assert names[:2] == ["allocation_accepted", "launched"]
+    assert names[-1] == "finished"
+
+
+def test_the_first_failure_is_the_last_thing_said(run, paths):
+    outcome, _ = run("failure")
+    assert outcome.exit_code == ExitCode.JOB_FAILED
+    lines = outcome.message.splitlines()
+    assert lines[:2] == [
+        "edt-launch: the job failed: rank 1 failed",
+        "first failure: rank 1 on localhost, killed by SIGSEGV",
+    ]
+    assert lines[2:-1] == [f"  | line {number}" for number in range(10, 30)]
+    assert lines[-1] == f"log: {paths.rank_log('1')}"
+
+
+def test_follows_the_file_and_reports_what_it_does_not_follow_once(run, paths, tmp_path):
+    allocation = tmp_path / "their 'allocation'"
+    allocation.write_text(render(TWO))
+    four = render(Allocation(3, (HostSlots("localhost", 4),)))
+
+    class Vandal(Recorder):
+        """Spoils the file when the job runs, and mends it when that is reported."""
+
+        def message(self, text):
+            super().message(text)
+            if "not followed" in text:
+                write_atomically(allocation, four)
+
+    view = Vandal(lambda text: allocation.write_text(four[:-5]))
+    plan = job.Plan(["resize"], Limits(1, 4), paths, follow=allocation)
+    assert job.run(plan, view, [], horovodrun=FAKE).exit_code == ExitCode.SUCCESS
+    rejections = [event["reason"] for event in events_in(paths) if event["event"] == "allocation_rejected"]
+    assert len(rejections) == 1
+    assert "half written" in rejections[0]
+    assert paths.allocation.read_text() == four
+    assert view.messages[-2:] == ["allocation 3: 4 slots", "2 -> 4 workers, training paused for 0.25 s"]
+    assert [(r.before, r.after, r.pause) for r in view.status.resizes] == [(2, 4, 0.25)]
+
+
+def test_waits_for_a_first_allocation(run, tmp_path):
+    with pytest.raises(StartTimeoutError, match="missing"):
+        run("success", allocation=None, follow=tmp_path / "missing", start_timeout=0.1)
+
+
+def test_ends_while_it_waits_for_a_first_allocation(paths, tmp_path):
+    plan = job.Plan(["success"], Limits(1, 4), paths, follow=tmp_path / "missing")
+    outcome = job.run(plan, Recorder(), [signal.SIGTERM], horovodrun=FAKE)
+    assert outcome == job.Outcome(ExitCode.TERMINATED, "edt-launch: ended by SIGTERM")
+
+
+def test_says_why_horovodrun_did_not_start(run, paths):
+    outcome, _ = run("no_start")
+    assert outcome.exit_code == ExitCode.NOT_STARTED
+    assert "No module named 'horovod'" in outcome.message
+    assert str(paths.horovodrun_log) in outcome.message
+
+
+def test_a_horovodrun_that_is_not_there(paths):
+    plan = job.Plan(["success"], Limits(1, 4), paths, TWO)
+    with pytest.raises(StartError, match="cannot run /no/such/program"):
+        job.run(plan, Recorder(), [], horovodrun=["/no/such/program"])
+
+
+def test_an_unknown_host_is_a_usage_error(run):
+    with pytest.raises(UsageError, match=r"unknown host 'no-such-host\.invalid'"):
+        run("success", allocation=Allocation(1, (HostSlots("no-such-host.invalid", 1),)))
+
+
+def test_a_killed_horovodrun_is_a_failed_job(run):
+    outcome, _ = run("murdered")
+    assert outcome.exit_code == ExitCode.JOB_FAILED
+    assert "horovodrun was killed by SIGKILL" in outcome.message
+
+
+def test_nonsense_from_horovodrun_is_logged_and_does_no_harm(run, paths):
+    outcome, view = run("nonsense")
+    assert outcome.exit_code == ExitCode.SUCCESS
+    assert "not an event: this is no event" in paths.horovodrun_log.read_text()
+    assert view.lines == [("1", "stdout", "\N{REPLACEMENT CHARACTER}")]
+
+
+def test_horovodruns_own_lines_are_shown_on_demand(run):
+    _, view = run("success", verbose=True)
+    assert ("horovodrun", "stderr", "about itself") in view.lines
+
+
+@pytest.mark.parametrize("name, numbers", [("obedient", [signal.SIGTERM]), ("stubborn", [signal.SIGINT] * 2)])
+def test_a_signal_ends_the_whole_tree(run, name, numbers):
+    pids = []
+
+    def react(text, signals):
+        pids.extend(map(int, text.split()[1:]))
+        signals.extend(numbers)
+
+    outcome, view = run(name, react)
+    assert outcome.exit_code == 128 + numbers[0]
+    assert any("killed" in message for message in view.messages[1:]) == (name == "stubborn")
+    assert len(pids) == 2
+    assert all(map(gone, pids))
+
+
+def test_who_does_not_end_within_the_grace_is_killed(run, monkeypatch):
+    monkeypatch.setattr(ending.Ending.decide, "__defaults__", (0.0,))
+    pids = []
+
+    def react(text, signals):
+        pids.extend(map(int, text.split()[1:]))
+        signals.append(signal.SIGTERM)
+
+    outcome, _ = run("stubborn", react)
+    assert outcome.exit_code == ExitCode.TERMINATED
+    assert all(map(gone, pids))
+
+
+def test_what_is_left_behind_is_killed(run, monkeypatch):
+    monkeypatch.setattr(job, "LEFTOVER_GRACE", 0.1)
+    pids = []
+    outcome, view = run("litter", lambda text, signals: pids.append(int(text.split()[1])))
+    assert outcome.exit_code == ExitCode.SUCCESS
+    assert all(map(gone, pids))
+    assert "left behind" in view.messages[-1]
+
+
+def test_a_mistake_of_ours_leaves_nothing_either(run):
+    pids = []
+
+    def react(text, signals):
+        pids.extend(map(int, text.split()[1:]))
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        run("stubborn", react)
+    assert len(pids) == 2
+    assert all(map(gone, pids))
+
+
+PROGRAM = """
+import sys
+from pathlib import Path
+from edt_launch import job
+from edt_launch.allocation import Allocation, HostSlots
+from edt_launch.follower import Limits
+from edt_launch.run_dir import RunDir
+from edt_launch.view import PlainView
+two = Allocation(1, (HostSlots("localhost", 2),))
+plan = job.Plan([sys.argv[1]], Limits(1, 4), RunDir(Path(sys.argv[2])), two)
+with job.received_signals() as signals:
+    sys.exit(job.run(plan, PlainView(sys.stdout, sys.stderr), signals, sys.argv[3:]).exit_code)
+"""
+
+
+def start(name, paths):
+    words = [sys.executable, "-c", PROGRAM, name, str(paths.root), *FAKE]
+    launcher = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    return launcher, [int(word) for word in launcher.stdout.readline().split("ready ")[1].split()]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_real_signals(paths, number):
+    launcher, pids = start("obedient", paths)
+    with launcher:
+        launcher.send_signal(number)
+        assert launcher.wait() == 128 + number
+    assert all(map(gone, pids))
+
+
+def test_horovodrun_notices_when_the_launcher_is_killed(paths):
+    launcher, pids = start("orphaned", paths)
+    with launcher:
+        launcher.kill()
+    horovodrun = psutil.Process(pids[0]) if psutil.pid_exists(pids[0]) else None
+    if horovodrun is not None:
+        assert psutil.wait_procs([horovodrun], timeout=60)[1] == []
