@@ -26,7 +26,7 @@ from torch.utils.data import DataLoader, TensorDataset
 parser = argparse.ArgumentParser(description="Step time of EDT against plain Horovod.")
 parser.add_argument("--pairs", type=int, default=80, help="pairs of blocks, after one that is not counted")
 parser.add_argument("--steps", type=int, default=15, help="optimizer steps of a block")
-parser.add_argument("--micro", type=int, default=150, help="samples of a micro-batch; sets the time of a step")
+parser.add_argument("--micro", type=int, default=150, help="samples of a micro-batch; sets the step's time")
 parser.add_argument("--passes", type=int, default=2, help="micro-batches of a worker in a step")
 parser.add_argument("--width", type=int, default=512, help="width of the model; sets its number of weights")
 args = parser.parse_args()

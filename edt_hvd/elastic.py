@@ -12,6 +12,7 @@ from horovod.runner.elastic.worker import HostUpdateResult
 
 from edt_hvd import reducer, world
 from edt_hvd.reporting import ResizeReport
+from edt_hvd.state import TorchState
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -64,7 +65,7 @@ def _run_assigned(
             _sync(here, state, report)
             result = function(state, *args, **kwargs)
             here.launcher.send("done")
-            report.send_to(here.launcher, time.monotonic())
+            _report_end(here, state, report)
             return result
         except HorovodInternalError:
             stopped_at = time.monotonic()
@@ -82,12 +83,19 @@ def _run_assigned(
 def _sync(here: world.AssignedWorld, state: State, report: ResizeReport) -> None:
     state.sync()
     report.mark("sync", time.monotonic())
-    if hasattr(state, "resize_report"):
+    if isinstance(state, TorchState):
         state.resize_report = report
     else:
         report.send_to(here.launcher, time.monotonic())
     if here.stop_wanted:  # announced while this worker was not listening
         _announce(state, here.launcher.wanted_generation)
+
+
+def _report_end(here: world.AssignedWorld, state: State, report: ResizeReport) -> None:
+    now = time.monotonic()
+    report.send_to(here.launcher, now)
+    if isinstance(state, TorchState):
+        state.report_progress(now, last=True)
 
 
 def _announce(state: State, generation: int) -> None:

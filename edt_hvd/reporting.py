@@ -1,6 +1,5 @@
 """What the coordinator tells the launcher about the training: values, progress, and how long resizes took."""
 
-import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -43,22 +42,14 @@ def _plain(name: str, value: Any) -> float | int | str | bool:
     return value
 
 
-def send_progress(step: int, epoch: int | None) -> None:
-    """Tell the launcher how far training is, at most once per `REPORT_INTERVAL`."""
+def send_progress(step: int, epoch: int | None, now: float, at_once: bool = False) -> None:
+    """Tell the launcher how far training is, once per `REPORT_INTERVAL` at most unless `at_once`."""
     global _sent_at
     launcher = world.current().launcher
-    now = time.monotonic()
-    if launcher is None or now - _sent_at < REPORT_INTERVAL or hvd.rank() != 0:
+    if launcher is None or hvd.rank() != 0 or not (at_once or now - _sent_at >= REPORT_INTERVAL):
         return
     _sent_at = now
     launcher.send("progress", step=step, epoch=epoch, size=hvd.size(), values=dict(_values))
-
-
-def flush_progress(step: int, epoch: int | None) -> None:
-    """As `send_progress`, whenever the last message was."""
-    global _sent_at
-    _sent_at = float("-inf")
-    send_progress(step, epoch)
 
 
 class ResizeReport:

@@ -19,7 +19,7 @@ from horovod.common.exceptions import HostsUpdatedInterrupt
 from torch.utils import _pytree as pytree
 
 from edt_hvd import reducer, world
-from edt_hvd.reporting import ResizeReport, flush_progress, send_progress
+from edt_hvd.reporting import ResizeReport, send_progress
 from edt_hvd.transfer import broadcast_tree
 
 SNAPSHOT_SHARE = 0.005
@@ -94,7 +94,7 @@ class TorchState(State):  # type: ignore[misc]
             self.save()
         elif self._boundary is not None:
             self._boundary = _copied(self._small_tree())
-        self._report(now)
+        self.report_progress(now)
         self.check_host_updates()
 
     def check_host_updates(self) -> None:
@@ -142,7 +142,8 @@ class TorchState(State):  # type: ignore[misc]
     def _note_step(self, *_: Any) -> None:
         self._stepped = True
 
-    def _report(self, now: float) -> None:
+    def report_progress(self, now: float, last: bool = False) -> None:
+        """Tell the launcher how far training is, now and then; `last`: whenever that was done before."""
         loader = getattr(self, "loader", None)
         step = getattr(loader, "total_steps_done", self.progress)
         epoch = getattr(self, "epoch", None)
@@ -150,9 +151,8 @@ class TorchState(State):  # type: ignore[misc]
             self.resize_report.mark("first_step", now)
             self.resize_report.send_to(world.current().launcher, now)
             self.resize_report = None
-            flush_progress(step, epoch)
-        else:
-            send_progress(step, epoch)
+            last = True
+        send_progress(step, epoch, now, at_once=last)
 
     # The state as a tree of plain containers and tensors.
 

@@ -151,6 +151,9 @@ class Driver:
         """The parent holds the other end of standard input and never writes: end of file is its death."""
         while os.read(sys.stdin.fileno(), 1):
             pass
+        with open(os.devnull, "w") as nowhere:  # nobody reads on, and whoever writes must not fail on that
+            for stream in (sys.stdout, sys.stderr):
+                os.dup2(nowhere.fileno(), stream.fileno())
         self._abort("edt-launch is gone")
 
     def _follow_discovery(self) -> None:
@@ -228,9 +231,12 @@ class Driver:
 
     def _run(self, info: WorkerSlotInfo, ended: threading.Event) -> None:
         assert self._create_worker is not None
-        exit_code, _ = self._create_worker(info, [ended])
-        del self._end_events[info.rank]
-        self._events.put(membership.Exited(info.rank, exit_code))
+        exit_code = 1
+        try:
+            exit_code, _ = self._create_worker(info, [ended])
+        finally:
+            del self._end_events[info.rank]
+            self._events.put(membership.Exited(info.rank, exit_code))
 
     def _terminate(self, worker: int) -> None:
         """Ask a connected worker to end itself, which is quick, and make sure of it after a grace."""

@@ -6,60 +6,58 @@ over each worker, prefixed output. What is replaced, and why:
 - `ElasticDriver`: it loses changes that come early or twice within a second, suspends whole hosts, starts
   newcomers while everybody waits, and takes any exit 0 for the end of the job.
 - `create_slot_env_vars`: our workers need a few variables more.
+- The decoder of the workers' output: it stops at the first byte that is no UTF-8.
 """
 
+import codecs
 import functools
 import logging
 import os
 import shlex
 import sys
-from typing import Any
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
 
-from horovod.runner import gloo_run, launch
-from horovod.runner.util import network
-
-from edt_launch.driver import Driver, WorkerSlotInfo
-from edt_launch.errors import EdtLaunchError
-
-_horovod_variables = gloo_run.create_slot_env_vars
-
-
-def _slot_variables(slot: WorkerSlotInfo) -> dict[str, str]:
-    variables: dict[str, str] = _horovod_variables(slot)
-    return variables | {name: shlex.quote(value) for name, value in slot.variables.items()}
-
-
-def _make_driver(
-    address: str,
-    visible_devices: str | None,
-    rendezvous: Any,
-    discovery: Any,
-    min_np: int,
-    max_np: int,
-    *,
-    timeout: float | None,
-    **_: Any,
-) -> Driver:
-    return Driver(address, discovery, min_np, max_np, timeout, visible_devices)
+# Horovod watches over each worker from a Python process that imports this module first: it has to be light.
+if TYPE_CHECKING:
+    from edt_launch.driver import Driver, WorkerSlotInfo
 
 
 def main() -> int:
     """Run horovodrun with these arguments; returns the exit code."""
+    from horovod.runner import gloo_run, launch
+    from horovod.runner.common.util import safe_shell_exec
+    from horovod.runner.util import network
+
+    from edt_launch.driver import Driver
+    from edt_launch.errors import EdtLaunchError
+
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s: %(message)s")
     args = launch.parse_args()
+    if not args.nics or not args.host_discovery_script:
+        missing = "--network-interface" if not args.nics else "--host-discovery-script"
+        print(f"edt_launch.horovodrun: {missing} is required; start jobs with edt-launch", file=sys.stderr)
+        return 2
     # Horovod puts the whole environment behind a worker's own variables: what each worker has a value of its
     # own for must not be in it.
     visible_devices = os.environ.pop("CUDA_VISIBLE_DEVICES", None)
-    if not args.nics or not args.host_discovery_script:
-        print(
-            "edt_launch.horovodrun: --network-interface and --host-discovery-script are required",
-            file=sys.stderr,
-        )
-        return 2
-    gloo_run.ElasticDriver = functools.partial(
-        _make_driver, network.get_driver_ip(args.nics), visible_devices
-    )
-    gloo_run.create_slot_env_vars = _slot_variables
+    address = network.get_driver_ip(args.nics)
+    horovods_variables = gloo_run.create_slot_env_vars
+
+    def make_driver(
+        rendezvous: Any, discovery: Any, min_np: int, max_np: int, *, timeout: float | None, **_: Any
+    ) -> "Driver":
+        return Driver(address, discovery, min_np, max_np, timeout, visible_devices)
+
+    def slot_variables(slot: "WorkerSlotInfo") -> dict[str, str]:
+        own = {name: shlex.quote(value) for name, value in slot.variables.items()}
+        return {**horovods_variables(slot), **own}
+
+    # A worker may print what is no UTF-8; Horovod's forwarding must not end over it.
+    decoder = functools.partial(codecs.getincrementaldecoder("utf-8"), errors="backslashreplace")
+    safe_shell_exec.codecs = SimpleNamespace(getincrementaldecoder=lambda _: decoder)
+    gloo_run.ElasticDriver = make_driver
+    gloo_run.create_slot_env_vars = slot_variables
     try:
         launch._run(args)
     except EdtLaunchError as error:

@@ -76,7 +76,7 @@ def launch(
         plan = job.Plan(
             program=_program(program),
             limits=limits,
-            paths=RunDir((output_dir or _new_folder(program[0])).absolute()),
+            paths=RunDir((output_dir or _new_folder(program)).absolute()),
             allocation=None if allocation else _fixed(chosen, limits),
             follow=allocation.absolute() if allocation else None,
             interface=network_interface,
@@ -115,8 +115,9 @@ def _program(words: list[str]) -> list[str]:
     return words
 
 
-def _new_folder(program: str) -> Path:
-    return Path("runs") / f"{Path(program).stem}-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}"
+def _new_folder(words: list[str]) -> Path:
+    script = next((word for word in words if word.endswith(".py")), words[0])
+    return Path("runs") / f"{Path(script).stem}-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}"
 
 
 def _choose_hosts(

@@ -163,7 +163,7 @@ def test_commit_leaves_the_function_when_all_have_agreed_to(monkeypatch: pytest.
     state = make_state()
     state.commit()
     monkeypatch.setattr("edt_hvd.state.world.current", object)
-    monkeypatch.setattr(state, "_report", lambda now: None)
+    monkeypatch.setattr(state, "report_progress", lambda now: None)
     monkeypatch.setattr(reducer, "_stop_agreed", True)
     with pytest.raises(HostsUpdatedInterrupt):
         state.commit()

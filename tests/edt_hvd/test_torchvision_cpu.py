@@ -77,7 +77,7 @@ print(torchvision_cpu.define_missing_operators(), hasattr(torch.ops.torchvision,
 
 @pytest.fixture
 def absent(monkeypatch, tmp_path):
-    """A torchvision whose operators do not load and that nobody has prepared for, beside a torch for the CPU."""
+    """A torchvision that cannot load its operators, not prepared for yet, beside a torch for the CPU."""
     monkeypatch.delitem(sys.modules, "torchvision", raising=False)
     monkeypatch.syspath_prepend(fake_torchvision(tmp_path, operators=b"not a library"))
     monkeypatch.setattr(torch.version, "cuda", None)

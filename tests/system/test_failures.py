@@ -14,7 +14,7 @@ from programs.traced import SAMPLES
 FAILING = PROGRAMS / "failing.py"
 
 
-def last_lines(job: ElasticJob, count: int = 12) -> str:
+def last_lines(job: ElasticJob, count: int = 40) -> str:
     return "\n".join(job.stderr.rstrip().splitlines()[-count:])
 
 
