@@ -1,4 +1,4 @@
-"""The training for Horovod's own elastic run loop, as its documentation has it: the batch grows with the job."""
+"""The training for Horovod's own elastic run loop, as its documentation has it."""
 
 import time
 

@@ -3,6 +3,7 @@
 import contextlib
 import os
 import selectors
+import shlex
 import signal
 import subprocess
 import time
@@ -168,6 +169,12 @@ class _Job:
         problem = next((problem for problem in problems if problem is not None), None)
         if problem is not None:
             raise UsageError(problem)
+        here = os.getcwd()
+        if here != shlex.quote(here) and any(self._hosts.is_remote(host.host) for host in allocation.hosts):
+            raise UsageError(
+                f"working directory {here!r}: Horovod cannot enter it on other hosts, because a shell would "
+                "take some of its characters for its own; start the job in a directory with a plain name"
+            )
 
     def _apply(self, allocation: Allocation, first: bool = False) -> None:
         write_atomically(self._plan.paths.allocation, render(allocation))

@@ -141,6 +141,11 @@ class HostChecker:
             self._addresses[host] = address
         return address
 
+    def is_remote(self, host: str) -> bool:
+        """Whether the host is another machine."""
+        address = self.address(host)
+        return address is not None and not is_local(address, self._known)
+
     def choose(self, named: str | None, hosts: Iterable[str]) -> str:
         """Choose the interface, see `choose_interface`."""
         self.interface = choose_interface(named, hosts, self._known, self.address)

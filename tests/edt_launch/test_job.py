@@ -150,6 +150,28 @@ def test_an_unknown_host_is_a_usage_error(run):
         run("success", allocation=Allocation(1, (HostSlots("no-such-host.invalid", 1),)))
 
 
+class Elsewhere:
+    """Finds every host, on another machine."""
+
+    def __call__(self, host):
+        return None
+
+    def choose(self, named, hosts):
+        return "eth9"
+
+    def is_remote(self, host):
+        return True
+
+
+def test_a_directory_that_other_hosts_cannot_enter_is_a_usage_error(run, tmp_path, monkeypatch):
+    folder = tmp_path / "a b"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    monkeypatch.setattr(job, "HostChecker", Elsewhere)
+    with pytest.raises(UsageError, match="a directory with a plain name"):
+        run("success")
+
+
 def test_a_killed_horovodrun_is_a_failed_job(run):
     outcome, _ = run("murdered")
     assert outcome.exit_code == ExitCode.JOB_FAILED
