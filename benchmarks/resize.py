@@ -15,8 +15,8 @@ How the sizes are changed:
   its advantage: TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1, without which it may hang, and a `last_call_timeout`
   of 1 s instead of 30 s.
 
-How it is measured: every worker writes down the time after each optimizer step, the step's number and the size
-of the world that did it. All of them read the same clock.
+How it is measured: every worker writes down the time after each optimizer step, the step's number and the
+size of the world that did it. All of them read the same clock.
 
 - `pause`: from the last step at the old size to the first one at the new size, whichever workers did them,
   less the median step time before the request. When a system goes through other sizes in between, the time in
@@ -30,8 +30,8 @@ of the world that did it. All of them read the same clock.
 
 What it does not show:
 
-- Everything is on one machine. Starting is processor time, so with fewer cores than workers the other two pause
-  for longer than on a larger machine, and EDT's newcomers slow the training down more.
+- Everything is on one machine. Starting is processor time, so with fewer cores than workers the other two
+  pause for longer than on a larger machine, and EDT's newcomers slow the training down more.
 - A real script imports and loads more than these do; `--startup` adds seconds to every start of a script.
 - The batch of a step is constant in EDT and grows with the job in the other two.
 - Equal step numbers say nothing about samples: `benchmarks/sampler.py` counts those. torchrun's script begins
@@ -222,8 +222,8 @@ class EdtJob:
         """From the job's events."""
         lines = (self._place.folder / "out" / "events.jsonl").read_text().splitlines(keepends=True)
         events = [json.loads(line) for line in lines if line.endswith("\n")]
-        codes = [{"left": 0, "failed": event.get("exit_code")}.get(event["event"], -1) for event in events]
-        return [f"exit {code}" for code in codes if code != -1]
+        ends = [event for event in events if event["event"] in ("left", "failed")]
+        return [f"exit {event.get('exit_code', 0)}" for event in ends]
 
 
 class HorovodJob:
@@ -419,7 +419,8 @@ def describe(outcome: Outcome) -> str:
         return outcome.problem
     sizes = " -> ".join(map(str, outcome.sizes))
     text = f"{sizes}: stood still for {outcome.pause:.2f} s, in effect after {outcome.effect:.2f} s"
-    text += f", lost {outcome.lost:.2f} s in all, {outcome.repeated} steps repeated, step {1000 * outcome.step_time:.0f} ms"
+    text += f", lost {outcome.lost:.2f} s in all, {outcome.repeated} steps repeated"
+    text += f", step {1000 * outcome.step_time:.0f} ms"
     if len(outcome.sizes) > 2:
         text += ", not at once"
     return text + (f"; removed: {', '.join(outcome.leavers)}" if outcome.leavers else "")
@@ -435,14 +436,15 @@ def cells(outcomes: list[Outcome], peers: list[Outcome]) -> list[str]:
     effect, lost = median(outcome.effect for outcome in done), median(outcome.lost for outcome in done)
     repeated = "-".join(sorted({str(f([o.repeated for o in done])) for f in (min, max)}, key=int))
     peer = [outcome.pause for outcome in peers if outcome.problem is None]
-    ratio = f"{median(peer) / median(pauses):.1f}x" if peer and median(pauses) > 0 else ""
+    times = median(peer) / median(pauses) if peer and median(pauses) > 0 else None
+    ratio = "" if times is None else f"{times:.1f}" if times >= 1 else f"{times:.2g}"
     spread = f"{min(pauses):.2f}-{max(pauses):.2f}"
     return [f"{median(pauses):.2f} s", spread, count, f"{effect:.1f} s", f"{lost:.2f} s", repeated, ratio]
 
 
 def table(results: dict[tuple[str, str], list[Outcome]]) -> str:
     """All figures, one row a system and kind of resize."""
-    figures = ["pause", "min-max", "n", "in effect", "lost", "repeated", "pause shorter than plain Horovod's"]
+    figures = ["pause", "min-max", "n", "in effect", "lost", "repeated", "times shorter than plain Horovod"]
     rows = [["resize", "system", *figures]]
     for (phase, system), outcomes in results.items():
         old, new = SIZES[phase]
@@ -461,12 +463,13 @@ def summary(results: dict[tuple[str, str], list[Outcome]], rounds: int) -> str:
         for (kind, system), outcomes in results.items():
             done = [outcome.pause for outcome in outcomes if outcome.problem is None]
             if kind == phase:
-                pauses[SYSTEMS[system][0]] = f"{median(done):.2f} s" if done else "never resumed"
+                part = "" if len(done) == rounds else f" in {len(done)} of {rounds} runs"
+                pauses[SYSTEMS[system][0]] = f"{median(done):.2f} s{part}" if done else "did not resize"
         if pauses:
             figures = ", ".join(f"{name} {pause}" for name, pause in pauses.items())
             parts.append(f"{old} -> {new} workers: {figures}")
     cores = len(os.sched_getaffinity(0))
-    return f"Training stands still, {'; '.join(parts)} (medians of {rounds} rounds in turns, {cores} cores)."
+    return f"Training stands still, {'; '.join(parts)} (medians, {rounds} rounds in turns, {cores} cores)."
 
 
 def arguments() -> argparse.Namespace:
@@ -477,7 +480,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--only", choices=SIZES, help="one kind of resize")
     parser.add_argument("--steps", type=int, default=40, help="steps before the resize, and after it")
     parser.add_argument("--delay", type=float, default=0.05, help="seconds that a step sleeps")
-    parser.add_argument("--startup", type=float, default=0.0, help="seconds that a script sleeps at its start")
+    parser.add_argument("--startup", type=float, default=0, help="seconds that scripts sleep at their start")
     parser.add_argument("--limit", type=float, default=120.0, help="seconds until a job counts as stuck")
     parser.add_argument("--logs", type=Path, help="folder for what jobs have printed that did not resize")
     args = parser.parse_args()
@@ -488,6 +491,7 @@ def arguments() -> argparse.Namespace:
 
 def main() -> None:
     args = arguments()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # as Ctrl-C does: leave no job behind
     phases = [args.only] if args.only else list(SIZES)
     results: dict[tuple[str, str], list[Outcome]] = {(p, s): [] for p in phases for s in args.systems}
     for number, phase in itertools.product(range(1, args.rounds + 1), phases):

@@ -68,10 +68,11 @@ def _run_assigned(
             _report_end(here, state, report)
             return result
         except HorovodInternalError:
-            stopped_at = time.monotonic()
+            here.abandon()
             state.restore()
         except HostsUpdatedInterrupt:
-            stopped_at = time.monotonic()
+            pass
+        stopped_at = getattr(state, "committed_at", None) or time.monotonic()
         previous_size = report.size
         here.rejoin(progress=getattr(state, "progress", 0))
         report = ResizeReport(here.generation, previous_size, hvd.size(), stopped_at)

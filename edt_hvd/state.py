@@ -67,6 +67,7 @@ class TorchState(State):  # type: ignore[misc]
         for name, value in values.items():
             setattr(self, name, value)
         self.progress = 0
+        self.committed_at: float | None = None
         self.resize_report: ResizeReport | None = None
         self._stepped = False
         self._snapshot: _Snapshot | None = None
@@ -89,7 +90,7 @@ class TorchState(State):  # type: ignore[misc]
         """
         self.progress += 1
         self._stepped = False
-        now = time.monotonic()
+        self.committed_at = now = time.monotonic()
         if now - self._snapshot_taken_at >= self._snapshot_seconds / SNAPSHOT_SHARE:
             self.save()
         elif self._boundary is not None:

@@ -22,6 +22,7 @@ import horovod.torch as hvd
 import torch
 from horovod.common.exceptions import HorovodInternalError
 
+from edt_hvd import connections
 from edt_hvd.control import Assignment, Launcher
 from edt_hvd.errors import NotInitializedError
 
@@ -73,6 +74,7 @@ class AssignedWorld:
         self.launcher = Launcher(environ["EDT_COORDINATOR"], environ["EDT_TOKEN"], int(environ["EDT_WORKER"]))
         self.max_size = int(environ["EDT_MAX_NP"])
         self.generation = 0
+        self._connections = connections.NONE
 
     def start(self) -> None:
         """Connect to the launcher."""
@@ -82,6 +84,10 @@ class AssignedWorld:
         """Wait at the door for a first place in a world, unless this worker has one."""
         if self.generation == 0:
             self.rejoin(progress=0)
+
+    def abandon(self) -> None:
+        """A member of this world is lost: let the others know, who may be waiting for this worker."""
+        connections.cut(self._connections)
 
     def rejoin(self, progress: int) -> None:
         """Leave the present world, if any, and wait for a place in the next one.
@@ -98,9 +104,13 @@ class AssignedWorld:
             if assignment is None:
                 self.launcher.close()
                 raise SystemExit(0)
-            if _enter(assignment):
+            before = connections.open_now()
+            entered = _enter(assignment)
+            self._connections = connections.opened_since(before)
+            if entered:
                 self.generation = assignment.generation
                 return
+            self.abandon()
         raise HorovodInternalError(f"no world could be formed in {_JOIN_ATTEMPTS} attempts")
 
     @property
