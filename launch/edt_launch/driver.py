@@ -61,8 +61,6 @@ class WorkerSlotInfo(SlotInfo):  # type: ignore[misc]
 class Driver:
     """Carries out what `membership` decides. Used by Horovod's launcher in place of its ElasticDriver."""
 
-    outcome: membership.Finish | None = None
-
     def __init__(
         self,
         address: str,
@@ -74,7 +72,8 @@ class Driver:
     ) -> None:
         self._script = discovery._discovery_script
         self._timeout = timeout or 600.0
-        self._events: queue.Queue[membership.Event] = queue.Queue()
+        # A simple queue, because a signal handler puts into it while the same thread gets from it.
+        self._events: queue.SimpleQueue[membership.Event] = queue.SimpleQueue()
         limits = membership.Limits(min_num_proc, max_num_proc or sys.maxsize, shortage_timeout=self._timeout)
         self._state = Membership(limits)
         self._token = secrets.token_hex(16)
@@ -123,8 +122,12 @@ class Driver:
             for ended in list(self._end_events.values()):
                 ended.set()
             raise
-        Driver.outcome = self._state.outcome
         return Results(None, {})
+
+    @property
+    def succeeded(self) -> bool:
+        """Whether the job has ended well."""
+        return self._state.finished and self._state.outcome is not None and self._state.outcome.succeeded
 
     def _run_job(self) -> None:
         while not self._state.finished:
@@ -140,7 +143,7 @@ class Driver:
         """Close every server."""
         self._server.close()
         for server in self._rendezvous:
-            server.stop()
+            _close(server)
 
     # What happens.
 
@@ -274,7 +277,7 @@ class Driver:
             self._server.send(content.pop("worker"), "assign", **content)
         self._rendezvous.append(server)
         while len(self._rendezvous) > 2:  # a late member of the last generation may still be asking
-            threading.Thread(target=self._rendezvous.pop(0).stop, daemon=True).start()
+            threading.Thread(target=_close, args=[self._rendezvous.pop(0)], daemon=True).start()
 
     def _report_failure(self, worker: Worker, exit_code: int) -> None:
         self._reports.send(
@@ -288,6 +291,11 @@ class Driver:
         )
 
 
+def _close(server: RendezvousServer) -> None:
+    server.stop()
+    server._httpd.server_close()
+
+
 def _later(seconds: float, call: Callable[[], None]) -> None:
     timer = threading.Timer(seconds, call)
     timer.daemon = True
@@ -299,7 +307,11 @@ def discover(script: str) -> tuple[Slot, ...]:
 
     A script that fails or prints nonsense shows nothing, which changes nothing.
     """
-    result = subprocess.run([script], capture_output=True, text=True, check=False)
+    try:
+        result = subprocess.run([script], capture_output=True, text=True, check=False)
+    except OSError as error:
+        log.warning("host discovery cannot be run: %s", error)
+        return ()
     if result.returncode != 0:
         log.warning("host discovery failed with exit code %d: %s", result.returncode, result.stderr.strip())
         return ()
@@ -311,6 +323,8 @@ def discover(script: str) -> tuple[Slot, ...]:
             return ()
         counts[host] = int(slots)
     devices = _devices(counts)
+    if devices is None:
+        return ()
     return tuple(
         Slot(host, index, devices[host][index] if host in devices else None)
         for host, slots in counts.items()
@@ -318,7 +332,8 @@ def discover(script: str) -> tuple[Slot, ...]:
     )
 
 
-def _devices(counts: dict[str, int]) -> dict[str, tuple[str, ...]]:
+def _devices(counts: dict[str, int]) -> dict[str, tuple[str, ...]] | None:
+    """The devices of hosts that have some; None if the file has changed since the script read it."""
     path = os.environ.get("EDT_ALLOCATION")
     if path is None:
         return {}
@@ -326,10 +341,10 @@ def _devices(counts: dict[str, int]) -> dict[str, tuple[str, ...]]:
         hosts = parse(Path(path).read_text()).hosts
     except (OSError, AllocationError) as error:
         log.warning("no devices from %s: %s", path, error)
-        return {}
-    return {
-        h.host: h.devices for h in hosts if h.devices is not None and len(h.devices) == counts.get(h.host)
-    }
+        return None
+    if {host.host: host.slots for host in hosts if host.slots} != counts:
+        return None
+    return {host.host: host.devices for host in hosts if host.devices is not None}
 
 
 def _metadata(path: str | None) -> tuple[int, int, int] | None:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 # Horovod watches over each worker from a Python process that imports this module first: it has to be light.
 if TYPE_CHECKING:
-    from edt_launch.driver import Driver, WorkerSlotInfo
+    from edt_launch.driver import WorkerSlotInfo
 
 
 def main() -> int:
@@ -44,10 +44,13 @@ def main() -> int:
     address = network.get_driver_ip(args.nics)
     horovods_variables = gloo_run.create_slot_env_vars
 
+    drivers: list[Driver] = []
+
     def make_driver(
         rendezvous: Any, discovery: Any, min_np: int, max_np: int, *, timeout: float | None, **_: Any
-    ) -> "Driver":
-        return Driver(address, discovery, min_np, max_np, timeout, visible_devices)
+    ) -> Driver:
+        drivers.append(Driver(address, discovery, min_np, max_np, timeout, visible_devices))
+        return drivers[-1]
 
     def slot_variables(slot: "WorkerSlotInfo") -> dict[str, str]:
         own = {name: shlex.quote(value) for name, value in slot.variables.items()}
@@ -63,7 +66,7 @@ def main() -> int:
     except EdtLaunchError as error:
         print(f"horovodrun: {error}", file=sys.stderr)
         return 3
-    return 0 if Driver.outcome is not None and Driver.outcome.succeeded else 1
+    return 0 if drivers and drivers[-1].succeeded else 1
 
 
 if __name__ == "__main__":
