@@ -6,6 +6,7 @@ in a horovodrun that edt-launch has started.
 
 import json
 import logging
+import math
 import os
 import queue
 import secrets
@@ -202,8 +203,8 @@ class Driver:
                 self._server.send(worker_id, "leave")
             case membership.Terminate(worker_id):
                 self._terminate(worker_id)
-            case membership.Failed(worker, exit_code):
-                self._report_failure(worker, exit_code)
+            case membership.Failed():
+                self._report_failure(action)
             case membership.Left(worker):
                 self._reports.send("left", worker=worker.id)
             case membership.Finish(succeeded, reason):
@@ -279,15 +280,18 @@ class Driver:
         while len(self._rendezvous) > 2:  # a late member of the last generation may still be asking
             threading.Thread(target=_close, args=[self._rendezvous.pop(0)], daemon=True).start()
 
-    def _report_failure(self, worker: Worker, exit_code: int) -> None:
+    def _report_failure(self, action: membership.Failed) -> None:
+        worker, retry_after = action.worker, action.retry_after
         self._reports.send(
             "failed",
             worker=worker.id,
             host=worker.slot.host,
             slot=worker.slot.index,
             rank=worker.rank,
-            exit_code=exit_code,
-            signal=_signal_name(exit_code),
+            exit_code=action.exit_code,
+            signal=_signal_name(action.exit_code),
+            retry_after=retry_after if retry_after != math.inf else None,
+            given_up=retry_after == math.inf,
         )
 
 

@@ -28,6 +28,7 @@ coordinator stays until newcomers have received the state from it, and leaves wi
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from math import inf
 
 SUSPENSION = 5.0
 """Seconds for which a slot is left alone after its first failure; doubles with every further one."""
@@ -224,10 +225,16 @@ class Terminate:
 
 @dataclass(frozen=True)
 class Failed:
-    """A worker died on its own."""
+    """A worker died on its own.
+
+    Attributes:
+        retry_after: seconds after which its slot is tried again; infinite if it is given up, None if the job
+            ends with it.
+    """
 
     worker: Worker
     exit_code: int
+    retry_after: float | None = None
 
 
 @dataclass(frozen=True)
@@ -300,21 +307,24 @@ def _exited(now: float, state: Membership, worker_id: int, exit_code: int) -> tu
         return gone, [Left(worker)]
     if exit_code == 0:
         return _decide_end(gone, Finish(True, "the training function has returned")), []
-    actions: list[Action] = [Failed(worker, exit_code)]
+    failed = Failed(worker, exit_code)
     where = f"rank {worker.rank} on {worker.slot.host}"
     if worker.phase is Phase.DONE:
-        return _decide_end(gone, Finish(False, f"{where} failed after training")), actions
+        return _decide_end(gone, Finish(False, f"{where} failed after training")), [failed]
     if state.generation == 0:
-        return _decide_end(gone, Finish(False, f"{where} failed before training began")), actions
+        return _decide_end(gone, Finish(False, f"{where} failed before training began")), [failed]
     if worker.generation == state.generation and not gone.world:
-        return _decide_end(gone, Finish(False, f"{where} failed, the last that had the state")), actions
-    return _suspend(now, gone, worker.slot), actions
+        return _decide_end(gone, Finish(False, f"{where} failed, the last that had the state")), [failed]
+    suspension = _suspension(now, gone.suspended.get(worker.slot.key))
+    suspended = replace(gone, suspended={**gone.suspended, worker.slot.key: suspension})
+    return suspended, [replace(failed, retry_after=suspension.until - now)]
 
 
-def _suspend(now: float, state: Membership, slot: Slot) -> Membership:
-    failures = 1 + (state.suspended[slot.key].failures if slot.key in state.suspended else 0)
-    until = now + SUSPENSION * 2 ** (failures - 1) if failures < SLOT_FAILURES else float("inf")
-    return replace(state, suspended={**state.suspended, slot.key: Suspension(failures, until)})
+def _suspension(now: float, last: Suspension | None) -> Suspension:
+    """What becomes of a slot in which a worker has failed now."""
+    failures = 1 + (last.failures if last else 0)
+    seconds = SUSPENSION * 2 ** (failures - 1) if failures < SLOT_FAILURES else inf
+    return Suspension(failures, now + seconds)
 
 
 def _decide_end(state: Membership, outcome: Finish) -> Membership:

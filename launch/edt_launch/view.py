@@ -236,12 +236,20 @@ def describe(event: Mapping[str, Any], status: Status) -> str | None:
             return f"{before} -> {after} workers, training paused for {pause:.2f} s"
         case {"event": "failed", "rank": rank, "host": host, "exit_code": code}:
             how = f"killed by {event['signal']}" if event.get("signal") else f"exit code {code}"
-            return f"rank {rank} on {host} has failed: {how}"
+            return f"rank {rank} on {host} has failed: {how}{_what_next(event)}"
         case {"event": "allocation_accepted", "generation": generation, "slots": slots, "first": False}:
             return f"allocation {generation}: {slots} {'slot' if slots == 1 else 'slots'}"
         case {"event": "allocation_rejected", "reason": reason}:
             return f"allocation not followed: {reason}"
     return None
+
+
+def _what_next(failed: Mapping[str, Any]) -> str:
+    """What becomes of the slot of a worker that has failed."""
+    if failed.get("given_up"):
+        return "; its slot has failed too often and is left alone from now on"
+    seconds = failed.get("retry_after")
+    return f"; its slot is tried again in {seconds:.0f} s" if seconds is not None else ""
 
 
 def duration(seconds: float) -> str:

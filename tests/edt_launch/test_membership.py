@@ -1,6 +1,7 @@
 """The membership protocol, driven by simulated workers and a clock that the test holds."""
 
 from dataclasses import replace
+from math import inf
 
 import pytest
 from hypothesis import settings
@@ -142,6 +143,7 @@ def test_a_worker_that_dies_takes_only_its_slot_with_it() -> None:
     (failed,) = job(Exited(1, 137))
     assert isinstance(failed, Failed)
     assert failed.worker.slot == Slot("a", 1)
+    assert failed.retry_after == SUSPENSION
     job(AtDoor(0, 9))
     (assign,) = job(AtDoor(2, 9))
     assert isinstance(assign, Assign)
@@ -163,7 +165,9 @@ def test_suspension_doubles_and_ends_for_good() -> None:
         assert job(Tick()) == []
         job.now += 0.2
         assert len(of(Start, job(Tick()))) == 1
-    job(Exited(max(job.state.workers), 1))
+    (failed,) = job(Exited(max(job.state.workers), 1))
+    assert isinstance(failed, Failed)
+    assert failed.retry_after == inf
     job.now += 1e9
     assert job(Tick()) == []
 

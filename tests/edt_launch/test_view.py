@@ -206,6 +206,14 @@ def test_the_choice_of_the_view(kind, expected):
             "rank 1 on h has failed: exit code 3",
         ),
         (
+            {"event": "failed", "rank": 1, "host": "h", "exit_code": 3, "signal": None, "retry_after": 10.0},
+            "rank 1 on h has failed: exit code 3; its slot is tried again in 10 s",
+        ),
+        (
+            {"event": "failed", "rank": 1, "host": "h", "exit_code": 3, "signal": None, "given_up": True},
+            "rank 1 on h has failed: exit code 3; its slot has failed too often and is left alone from now on",
+        ),
+        (
             {"event": "allocation_accepted", "generation": 2, "slots": 3, "first": False},
             "allocation 2: 3 slots",
         ),
