@@ -247,7 +247,7 @@ def describe(event: Mapping[str, Any], status: Status) -> str | None:
 def _what_next(failed: Mapping[str, Any]) -> str:
     """What becomes of the slot of a worker that has failed."""
     if failed.get("given_up"):
-        return "; its slot has failed too often and is left alone from now on"
+        return "; its slot has failed too often and is not tried again"
     seconds = failed.get("retry_after")
     return f"; its slot is tried again in {seconds:.0f} s" if seconds is not None else ""
 

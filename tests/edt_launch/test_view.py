@@ -211,7 +211,7 @@ def test_the_choice_of_the_view(kind, expected):
         ),
         (
             {"event": "failed", "rank": 1, "host": "h", "exit_code": 3, "signal": None, "given_up": True},
-            "rank 1 on h has failed: exit code 3; its slot has failed too often and is left alone from now on",
+            "rank 1 on h has failed: exit code 3; its slot has failed too often and is not tried again",
         ),
         (
             {"event": "allocation_accepted", "generation": 2, "slots": 3, "first": False},
