@@ -26,11 +26,12 @@ from horovod.runner.elastic.discovery import DiscoveredHosts
 from horovod.runner.elastic.driver import Results
 from horovod.runner.http.http_server import RendezvousServer
 
-from edt_launch import membership, processes
+from edt_launch import membership, processes, protocol
 from edt_launch.allocation import parse
 from edt_launch.control import ControlServer
 from edt_launch.errors import AllocationError, StartTimeoutError
-from edt_launch.membership import Membership, Slot, Worker
+from edt_launch.membership import Membership
+from edt_launch.protocol import Slot, Worker
 
 log = logging.getLogger(__name__)
 
@@ -74,7 +75,7 @@ class Driver:
         self._script = discovery._discovery_script
         self._timeout = timeout or 600.0
         # A simple queue, because a signal handler puts into it while the same thread gets from it.
-        self._events: queue.SimpleQueue[membership.Event] = queue.SimpleQueue()
+        self._events: queue.SimpleQueue[protocol.Event] = queue.SimpleQueue()
         limits = membership.Limits(min_num_proc, max_num_proc or sys.maxsize, shortage_timeout=self._timeout)
         self._state = Membership(limits)
         self._token = secrets.token_hex(16)
@@ -133,9 +134,9 @@ class Driver:
     def _run_job(self) -> None:
         while not self._state.finished:
             try:
-                event: membership.Event = self._events.get(timeout=TICK)
+                event: protocol.Event = self._events.get(timeout=TICK)
             except queue.Empty:
-                event = membership.Tick()
+                event = protocol.Tick()
             self._state, actions = membership.step(time.monotonic(), self._state, event)
             for action in actions:
                 self._carry_out(action)
@@ -149,7 +150,7 @@ class Driver:
     # What happens.
 
     def _abort(self, reason: str) -> None:
-        self._events.put(membership.Abort(reason))
+        self._events.put(protocol.Abort(reason))
 
     def _end_with_parent(self) -> None:
         """The parent holds the other end of standard input and never writes: end of file is its death."""
@@ -172,7 +173,7 @@ class Driver:
                 slots = discover(self._script)
                 if slots and slots != shown:
                     shown = slots
-                    self._events.put(membership.Desired(slots))
+                    self._events.put(protocol.Desired(slots))
             time.sleep(WATCH_INTERVAL)
 
     def _receive(self, worker: int, message: dict[str, Any]) -> None:
@@ -181,33 +182,33 @@ class Driver:
             self._server.send(worker, "end")  # it was not there yet when it was told
         elif kind == "door":
             self._reports.send("ready", worker=worker)
-            self._events.put(membership.AtDoor(worker, int(message["progress"])))
+            self._events.put(protocol.AtDoor(worker, int(message["progress"])))
         elif kind == "done":
-            self._events.put(membership.Done(worker))
+            self._events.put(protocol.Done(worker))
         elif kind in ("progress", "resumed"):
             self._reports.send(kind, **message)
 
     # What to do.
 
-    def _carry_out(self, action: membership.Action) -> None:
+    def _carry_out(self, action: protocol.Action) -> None:
         log.info("%s", action)
         match action:
-            case membership.Start(worker):
+            case protocol.Start(worker):
                 self._start(worker)
-            case membership.Stop(workers, generation):
+            case protocol.Stop(workers, generation):
                 for worker_id in workers:
                     self._server.send(worker_id, "stop", generation=generation)
-            case membership.Assign():
+            case protocol.Assign():
                 self._assign(action)
-            case membership.Dismiss(worker_id):
+            case protocol.Dismiss(worker_id):
                 self._server.send(worker_id, "leave")
-            case membership.Terminate(worker_id):
+            case protocol.Terminate(worker_id):
                 self._terminate(worker_id)
-            case membership.Failed():
+            case protocol.Failed():
                 self._report_failure(action)
-            case membership.Left(worker):
+            case protocol.Left(worker):
                 self._reports.send("left", worker=worker.id)
-            case membership.Finish(succeeded, reason):
+            case protocol.Finish(succeeded, reason):
                 self._reports.send("finished", exit_code=0 if succeeded else 1, reason=reason)
 
     def _start(self, worker: Worker) -> None:
@@ -240,7 +241,7 @@ class Driver:
             exit_code, _ = self._create_worker(info, [ended])
         finally:
             del self._end_events[info.rank]
-            self._events.put(membership.Exited(info.rank, exit_code))
+            self._events.put(protocol.Exited(info.rank, exit_code))
 
     def _terminate(self, worker: int) -> None:
         """Ask a connected worker to end itself, which is quick, and make sure of it after a grace."""
@@ -257,7 +258,7 @@ class Driver:
             return set()
         return processes.having({"EDT_TOKEN": self._token, "EDT_WORKER": str(worker)})
 
-    def _assign(self, action: membership.Assign) -> None:
+    def _assign(self, action: protocol.Assign) -> None:
         server = RendezvousServer()
         port = server.start()
         for at in action.places:
@@ -280,7 +281,7 @@ class Driver:
         while len(self._rendezvous) > 2:  # a late member of the last generation may still be asking
             threading.Thread(target=_close, args=[self._rendezvous.pop(0)], daemon=True).start()
 
-    def _report_failure(self, action: membership.Failed) -> None:
+    def _report_failure(self, action: protocol.Failed) -> None:
         worker, retry_after = action.worker, action.retry_after
         self._reports.send(
             "failed",

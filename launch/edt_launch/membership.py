@@ -27,52 +27,36 @@ coordinator stays until newcomers have received the state from it, and leaves wi
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from enum import Enum
 from math import inf
+
+from edt_launch.placement import place
+from edt_launch.protocol import (
+    Abort,
+    Action,
+    Assign,
+    AtDoor,
+    Desired,
+    Dismiss,
+    Done,
+    Event,
+    Exited,
+    Failed,
+    Finish,
+    Left,
+    Phase,
+    Slot,
+    Start,
+    Stop,
+    Terminate,
+    Tick,
+    Worker,
+)
 
 SUSPENSION = 5.0
 """Seconds for which a slot is left alone after its first failure; doubles with every further one."""
 
 SLOT_FAILURES = 4
 """Failures after which a slot is not tried again."""
-
-
-class Phase(Enum):
-    """Where a worker stands; the table above says what each means."""
-
-    STARTING = "starting"
-    DOOR = "door"
-    ACTIVE = "active"
-    DONE = "done"
-    DEPARTING = "departing"
-
-
-@dataclass(frozen=True)
-class Slot:
-    """A place for one worker: the `index`-th of its host, on a device if the allocation lists them."""
-
-    host: str
-    index: int
-    device: str | None = None
-
-    @property
-    def key(self) -> tuple[str, str]:
-        """What makes it the same slot in the next allocation: the device, or else its number."""
-        return self.host, self.device if self.device is not None else f"#{self.index}"
-
-
-@dataclass(frozen=True)
-class Worker:
-    """One worker process."""
-
-    id: int
-    slot: Slot
-    phase: Phase
-    started_at: float
-    rank: int
-    generation: int = 0
-    """The newest generation it was assigned to; 0 before its first."""
-    progress: int = 0
 
 
 @dataclass(frozen=True)
@@ -118,141 +102,6 @@ class Membership:
         """The members of the generation in force that are still there, by rank."""
         members = [w for w in self.workers.values() if self.generation and w.generation == self.generation]
         return sorted((w for w in members if w.phase is not Phase.DEPARTING), key=lambda w: w.rank)
-
-
-# Events.
-
-
-@dataclass(frozen=True)
-class Desired:
-    """The host-discovery script shows these slots."""
-
-    slots: tuple[Slot, ...]
-
-
-@dataclass(frozen=True)
-class AtDoor:
-    """A worker is outside any world and waits; `progress` is how far its state is."""
-
-    worker: int
-    progress: int
-
-
-@dataclass(frozen=True)
-class Done:
-    """A worker's elastic function has returned."""
-
-    worker: int
-
-
-@dataclass(frozen=True)
-class Exited:
-    """A worker's process has ended."""
-
-    worker: int
-    exit_code: int
-
-
-@dataclass(frozen=True)
-class Abort:
-    """Somebody wants the job to end now."""
-
-    reason: str
-
-
-@dataclass(frozen=True)
-class Tick:
-    """Time has passed."""
-
-
-Event = Desired | AtDoor | Done | Exited | Abort | Tick
-
-# Actions.
-
-
-@dataclass(frozen=True)
-class Start:
-    """Start a worker's process."""
-
-    worker: Worker
-
-
-@dataclass(frozen=True)
-class Stop:
-    """Tell these workers that the membership of `generation` is ready."""
-
-    workers: tuple[int, ...]
-    generation: int
-
-
-@dataclass(frozen=True)
-class Place:
-    """A worker's place in a world, in Horovod's terms."""
-
-    worker: int
-    rank: int
-    size: int
-    local_rank: int
-    local_size: int
-    cross_rank: int
-    cross_size: int
-    host: str
-
-
-@dataclass(frozen=True)
-class Assign:
-    """Form the world of `generation` from these places."""
-
-    generation: int
-    places: tuple[Place, ...]
-    previous_size: int | None
-    reason: str
-
-
-@dataclass(frozen=True)
-class Dismiss:
-    """Tell a worker at the door to leave."""
-
-    worker: int
-
-
-@dataclass(frozen=True)
-class Terminate:
-    """End a worker's process."""
-
-    worker: int
-
-
-@dataclass(frozen=True)
-class Failed:
-    """A worker died on its own.
-
-    Attributes:
-        retry_after: seconds after which its slot is tried again; infinite if it is given up, None if the job
-            ends with it.
-    """
-
-    worker: Worker
-    exit_code: int
-    retry_after: float | None = None
-
-
-@dataclass(frozen=True)
-class Left:
-    """A worker that was not needed any more is gone."""
-
-    worker: Worker
-
-
-@dataclass(frozen=True)
-class Finish:
-    """Everything has ended."""
-
-    succeeded: bool
-    reason: str
-
-
-Action = Start | Stop | Assign | Dismiss | Terminate | Failed | Left | Finish
 
 
 def step(now: float, state: Membership, event: Event) -> tuple[Membership, list[Action]]:
@@ -464,43 +313,6 @@ def _reason(previous: int, size: int) -> str:
     if not previous:
         return "first world"
     return "grown" if size > previous else "shrunk" if size < previous else "formed anew"
-
-
-def place(members: list[Worker], generation: int) -> tuple[Place, ...]:
-    """Number the members of a world.
-
-    Rank 0 is the member of the last generation with the most progress, because its state is the one that
-    everybody receives; among equals the lowest old rank. Hosts follow in the order of their oldest member,
-    and the workers of a host stand together in the order of their slots.
-    """
-    root = min(
-        members, key=lambda w: (w.generation != generation or not generation, -w.progress, w.rank, w.id)
-    )
-    host_age: dict[str, tuple[bool, int]] = {}
-    for worker in sorted(members, key=lambda w: w.id):
-        host_age.setdefault(worker.slot.host, (worker.slot.host != root.slot.host, worker.id))
-    order = sorted(members, key=lambda w: (host_age[w.slot.host], w is not root, w.slot.index, w.id))
-    on_host = {host: [w for w in order if w.slot.host == host] for host in host_age}
-    places = []
-    for rank, worker in enumerate(order):
-        neighbours = on_host[worker.slot.host]
-        local_rank = neighbours.index(worker)
-        across = [
-            host for host in sorted(host_age, key=host_age.__getitem__) if len(on_host[host]) > local_rank
-        ]
-        places.append(
-            Place(
-                worker=worker.id,
-                rank=rank,
-                size=len(order),
-                local_rank=local_rank,
-                local_size=len(neighbours),
-                cross_rank=across.index(worker.slot.host),
-                cross_size=len(across),
-                host=worker.slot.host,
-            )
-        )
-    return tuple(places)
 
 
 # The end.

@@ -8,9 +8,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from edt_launch.membership import (
-    SLOT_FAILURES,
-    SUSPENSION,
+from edt_launch.membership import SLOT_FAILURES, SUSPENSION, Limits, Membership, step
+from edt_launch.protocol import (
     Abort,
     Action,
     Assign,
@@ -23,16 +22,12 @@ from edt_launch.membership import (
     Failed,
     Finish,
     Left,
-    Limits,
-    Membership,
     Phase,
     Slot,
     Start,
     Stop,
     Terminate,
     Tick,
-    place,
-    step,
 )
 
 
@@ -260,33 +255,6 @@ def test_late_messages_of_workers_that_are_gone_change_nothing() -> None:
     for event in (AtDoor(9, 3), Done(9), Exited(9, 1)):
         assert job(event) == []
     assert job.state == before
-
-
-def test_workers_of_a_host_stand_together_with_the_root_first() -> None:
-    job = Job()
-    job(Desired(slots(2, 2)))
-    for worker in (3, 2, 1, 0):
-        actions = job(AtDoor(worker, 0))
-    (assign,) = actions
-    assert isinstance(assign, Assign)
-    assert [(p.host, p.local_rank, p.cross_rank, p.cross_size) for p in assign.places] == [
-        ("a", 0, 0, 2),
-        ("a", 1, 0, 2),
-        ("b", 0, 1, 2),
-        ("b", 1, 1, 2),
-    ]
-
-
-def test_cross_ranks_count_only_hosts_that_have_the_local_rank() -> None:
-    job = Job()
-    job(Desired(slots(1, 3)))
-    places = place(list(job.state.workers.values()), 0)
-    assert [(p.host, p.cross_rank, p.cross_size) for p in places] == [
-        ("a", 0, 2),
-        ("b", 1, 2),
-        ("b", 0, 1),
-        ("b", 0, 1),
-    ]
 
 
 def test_devices_make_the_slot_so_that_losing_the_first_one_keeps_the_others() -> None:

@@ -1,0 +1,180 @@
+"""What the membership protocol speaks of: workers in their slots, what happens to them, and what to do.
+
+`edt_launch.membership` is the function from the one to the other; see there for the theory.
+"""
+
+from dataclasses import dataclass
+from enum import Enum
+
+
+class Phase(Enum):
+    """Where a worker stands; the table above says what each means."""
+
+    STARTING = "starting"
+    DOOR = "door"
+    ACTIVE = "active"
+    DONE = "done"
+    DEPARTING = "departing"
+
+
+@dataclass(frozen=True)
+class Slot:
+    """A place for one worker: the `index`-th of its host, on a device if the allocation lists them."""
+
+    host: str
+    index: int
+    device: str | None = None
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """What makes it the same slot in the next allocation: the device, or else its number."""
+        return self.host, self.device if self.device is not None else f"#{self.index}"
+
+
+@dataclass(frozen=True)
+class Worker:
+    """One worker process."""
+
+    id: int
+    slot: Slot
+    phase: Phase
+    started_at: float
+    rank: int
+    generation: int = 0
+    """The newest generation it was assigned to; 0 before its first."""
+    progress: int = 0
+
+
+# Events.
+
+
+@dataclass(frozen=True)
+class Desired:
+    """The host-discovery script shows these slots."""
+
+    slots: tuple[Slot, ...]
+
+
+@dataclass(frozen=True)
+class AtDoor:
+    """A worker is outside any world and waits; `progress` is how far its state is."""
+
+    worker: int
+    progress: int
+
+
+@dataclass(frozen=True)
+class Done:
+    """A worker's elastic function has returned."""
+
+    worker: int
+
+
+@dataclass(frozen=True)
+class Exited:
+    """A worker's process has ended."""
+
+    worker: int
+    exit_code: int
+
+
+@dataclass(frozen=True)
+class Abort:
+    """Somebody wants the job to end now."""
+
+    reason: str
+
+
+@dataclass(frozen=True)
+class Tick:
+    """Time has passed."""
+
+
+Event = Desired | AtDoor | Done | Exited | Abort | Tick
+
+# Actions.
+
+
+@dataclass(frozen=True)
+class Start:
+    """Start a worker's process."""
+
+    worker: Worker
+
+
+@dataclass(frozen=True)
+class Stop:
+    """Tell these workers that the membership of `generation` is ready."""
+
+    workers: tuple[int, ...]
+    generation: int
+
+
+@dataclass(frozen=True)
+class Place:
+    """A worker's place in a world, in Horovod's terms."""
+
+    worker: int
+    rank: int
+    size: int
+    local_rank: int
+    local_size: int
+    cross_rank: int
+    cross_size: int
+    host: str
+
+
+@dataclass(frozen=True)
+class Assign:
+    """Form the world of `generation` from these places."""
+
+    generation: int
+    places: tuple[Place, ...]
+    previous_size: int | None
+    reason: str
+
+
+@dataclass(frozen=True)
+class Dismiss:
+    """Tell a worker at the door to leave."""
+
+    worker: int
+
+
+@dataclass(frozen=True)
+class Terminate:
+    """End a worker's process."""
+
+    worker: int
+
+
+@dataclass(frozen=True)
+class Failed:
+    """A worker died on its own.
+
+    Attributes:
+        retry_after: seconds after which its slot is tried again; infinite if it is given up, None if the job
+            ends with it.
+    """
+
+    worker: Worker
+    exit_code: int
+    retry_after: float | None = None
+
+
+@dataclass(frozen=True)
+class Left:
+    """A worker that was not needed any more is gone."""
+
+    worker: Worker
+
+
+@dataclass(frozen=True)
+class Finish:
+    """Everything has ended."""
+
+    succeeded: bool
+    reason: str
+
+
+Action = Start | Stop | Assign | Dismiss | Terminate | Failed | Left | Finish
