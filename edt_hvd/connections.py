@@ -16,19 +16,12 @@ NONE = Connections(frozenset())
 
 def open_now() -> Connections:
     """The sockets that are open now; none where the system has no ``/proc``."""
-    found = set()
     try:
-        descriptors = os.listdir("/proc/self/fd")
+        descriptors = [int(name) for name in os.listdir("/proc/self/fd")]
     except FileNotFoundError:
         return NONE
-    for descriptor in descriptors:
-        try:
-            target = os.readlink(f"/proc/self/fd/{descriptor}")
-        except FileNotFoundError:  # closed meanwhile, like the descriptor of the directory itself
-            continue
-        if target.startswith("socket:"):
-            found.add((int(descriptor), target))
-    return Connections(frozenset(found))
+    named = ((descriptor, _socket_name(descriptor)) for descriptor in descriptors)
+    return Connections(frozenset((descriptor, name) for descriptor, name in named if name is not None))
 
 
 def opened_since(before: Connections) -> Connections:
@@ -39,17 +32,36 @@ def opened_since(before: Connections) -> Connections:
 def cut(connections: Connections) -> int:
     """Shut down those that are still there and connected; the peers read the end at once.
 
+    Their owners may close them at the same time, and open others under the same descriptors.
+
     Returns:
         How many that were.
     """
-    count = 0
-    for descriptor, _ in connections & open_now():
-        with socket.socket(fileno=os.dup(descriptor)) as connection:
-            if connection.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
-                continue  # it listens; its owner would take the end of that for an error
-            try:
-                connection.shutdown(socket.SHUT_RDWR)
-            except OSError:  # the peer was first
-                continue
-            count += 1
-    return count
+    return sum(_cut(descriptor, name) for descriptor, name in connections)
+
+
+def _cut(descriptor: int, name: str) -> bool:
+    try:
+        copy = os.dup(descriptor)
+    except OSError:  # closed already
+        return False
+    if _socket_name(copy) != name:
+        os.close(copy)
+        return False
+    with socket.socket(fileno=copy) as connection:
+        if connection.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
+            return False  # it listens; its owner would take the end of that for an error
+        try:
+            connection.shutdown(socket.SHUT_RDWR)
+        except OSError:  # the peer was first
+            return False
+    return True
+
+
+def _socket_name(descriptor: int) -> str | None:
+    """What the system calls the socket behind a descriptor; None if there is none."""
+    try:
+        target = os.readlink(f"/proc/self/fd/{descriptor}")
+    except FileNotFoundError:  # closed meanwhile
+        return None
+    return target if target.startswith("socket:") else None

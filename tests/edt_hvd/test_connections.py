@@ -30,3 +30,12 @@ def test_a_descriptor_used_again_for_another_socket_is_left_alone() -> None:
         assert connections.cut(opened) == 0
         mine.sendall(b"x")
         assert peer.recv(1) == b"x"
+
+
+def test_connections_that_are_closed_already_are_passed_over() -> None:
+    before = connections.open_now()
+    first, other = socket.socketpair()
+    opened = connections.opened_since(before)
+    first.close()
+    other.close()
+    assert connections.cut(opened) == 0
