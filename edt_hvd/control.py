@@ -4,6 +4,7 @@ To the launcher::
 
     hello     token worker pid          once, first
     door      progress                  outside any world, waiting for an assignment
+    synced                              this worker has the state of its world
     done                                the elastic function has returned
     progress  step epoch size values    now and then, from the coordinator
     resumed   generation from to pause phases    after the first step on a new world, from the coordinator
@@ -23,6 +24,7 @@ import os
 import signal
 import socket
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -71,7 +73,7 @@ class Launcher:
         self._lost: str | None = None
         self._closing = False
         self._wanted_generation = 0
-        self._on_stop: list[Any] = []
+        self._on_stop: list[Callable[[int], None]] = []
 
     def connect(self) -> None:
         """Open the connection and say hello.
@@ -103,7 +105,7 @@ class Launcher:
         """The newest generation the launcher has announced."""
         return self._wanted_generation
 
-    def on_stop(self, callback: Any) -> None:
+    def on_stop(self, callback: Callable[[int], None]) -> None:
         """Call `callback(generation)` from the reader thread whenever a newer generation is announced."""
         self._on_stop.append(callback)
 
@@ -144,7 +146,7 @@ class Launcher:
             self._end_orphan()
 
     def _receive(self, message: dict[str, Any]) -> None:
-        callbacks: list[Any] = []
+        callbacks: list[Callable[[int], None]] = []
         with self._changed:
             if message["type"] == "stop":
                 if message["generation"] > self._wanted_generation:

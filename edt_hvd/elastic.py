@@ -2,6 +2,7 @@
 
 import functools
 import time
+import warnings
 from collections.abc import Callable
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
@@ -58,12 +59,19 @@ def _run_assigned(
     **kwargs: P.kwargs,
 ) -> R:
     here.join()
+    if here.finished and hvd.rank() == 0:
+        warnings.warn(
+            f"{function.__name__}() is this script's second elastic function: the number of workers stays as it "
+            "was at the end of the first",
+            stacklevel=3,
+        )
     here.launcher.on_stop(lambda generation: _announce(state, generation))
     report = ResizeReport.first(here.generation, hvd.size())
     while True:
         try:
             _sync(here, state, report)
             result = function(state, *args, **kwargs)
+            here.finished = True
             here.launcher.send("done")
             _report_end(here, state, report)
             return result
@@ -83,6 +91,7 @@ def _run_assigned(
 
 def _sync(here: world.AssignedWorld, state: State, report: ResizeReport) -> None:
     state.sync()
+    here.launcher.send("synced")
     report.mark("sync", time.monotonic())
     if isinstance(state, TorchState):
         state.resize_report = report

@@ -1,10 +1,12 @@
 """The training state: what a worker needs to go on where the others are.
 
 Two kinds of copy protect it. A *boundary* is taken at every commit and holds what is small: plain values,
-the states of schedulers, scalers and loaders, the models' buffers. Parameters and optimizer states
-change nowhere but in ``optimizer.step()``, so as long as no step has followed the last commit, the boundary
-and the live parameters together *are* the committed state. A *snapshot* is a full copy in host memory for the
-case that one has; it is taken as often as its measured cost allows.
+the states of schedulers, scalers and loaders, the models' buffers, the options of an optimizer's parameter
+groups. Parameters and optimizer states change nowhere but in ``optimizer.step()``, so as long as no step has
+followed the last commit, the boundary and the live parameters together *are* the committed state. (A module
+that no optimizer of the state steps, such as an average of the weights, is in the boundary as a whole.) A
+*snapshot* is a full copy in host memory for the case that a step has; it is taken as often as its measured
+cost allows.
 """
 
 import copy
@@ -138,6 +140,9 @@ class TorchState(State):  # type: ignore[misc]
             self.progress = tree.pop("progress")
             if hvd.rank() != 0:
                 self._load(tree)
+        for scaler in self._of_type(torch.amp.GradScaler):
+            # It comes to life with the first loss it scales, and a worker may have none in its first step.
+            scaler.scale(torch.zeros((), device=world.device()))
         self.save()
 
     def _note_step(self, *_: Any) -> None:
@@ -165,12 +170,16 @@ class TorchState(State):  # type: ignore[misc]
 
     def _small_tree(self) -> dict[str, Any]:
         """The part of the state that a boundary copies: all but parameters and optimizer states."""
-        tree = {}
+        tree: dict[str, Any] = {}
+        optimizers = self._of_type(torch.optim.Optimizer)
+        stepped = {p for optimizer in optimizers for group in optimizer.param_groups for p in group["params"]}
         for name in self._names:
             value = getattr(self, name)
-            if isinstance(value, torch.nn.Module):
+            if isinstance(value, torch.nn.Module) and not stepped.isdisjoint(value.parameters()):
                 tree[name] = {key: buffer.detach() for key, buffer in value.named_buffers()}
-            elif not isinstance(value, torch.optim.Optimizer):
+            elif isinstance(value, torch.optim.Optimizer):
+                tree[name] = [_options(group) for group in value.param_groups]
+            else:
                 tree[name] = _full_state(value)
         return tree
 
@@ -179,10 +188,18 @@ class TorchState(State):  # type: ignore[misc]
             value = getattr(self, name)
             if isinstance(value, torch.nn.Module):
                 _load_module(value, saved)
+            elif isinstance(value, torch.optim.Optimizer) and isinstance(saved, list):
+                for group, options in zip(value.param_groups, saved, strict=True):
+                    group.update(_copied(options))
             elif isinstance(value, Stateful):
                 value.load_state_dict(_copied(saved))
             else:
                 setattr(self, name, _copied(saved))
+
+
+def _options(group: dict[str, Any]) -> dict[str, Any]:
+    """All of an optimizer's parameter group but the parameters."""
+    return {name: value for name, value in group.items() if name != "params"}
 
 
 def _full_state(value: Any) -> Any:

@@ -74,6 +74,8 @@ class AssignedWorld:
         self.launcher = Launcher(environ["EDT_COORDINATOR"], environ["EDT_TOKEN"], int(environ["EDT_WORKER"]))
         self.max_size = int(environ["EDT_MAX_NP"])
         self.generation = 0
+        self.finished = False
+        """Whether an elastic function has returned: no more workers come or go."""
         self._connections = connections.NONE
 
     def start(self) -> None:
@@ -162,12 +164,13 @@ def init() -> None:
 def _share_cores() -> None:
     """Give every worker its share of the host's cores, unless OMP_NUM_THREADS says otherwise.
 
-    The share follows from the largest possible number of workers, so that it stays the same at every size.
+    The share follows from the most workers that the host may have, so that it stays the same at every size.
     """
     if "OMP_NUM_THREADS" in os.environ:
         return
     world = current()
-    neighbours = world.max_size if isinstance(world, AssignedWorld) else int(hvd.local_size())
+    assigned = isinstance(world, AssignedWorld)
+    neighbours = int(os.environ["EDT_LOCAL_NP"]) if assigned else int(hvd.local_size())
     torch.set_num_threads(max(1, len(os.sched_getaffinity(0)) // neighbours))
 
 

@@ -20,7 +20,7 @@ JOB_VARIABLE = "EDT_JOB"
 # What another job's launcher tells its workers. Horovod puts the environment behind a worker's own
 # variables, so a stale one would win.
 _STALE = re.compile(
-    r"EDT_(COORDINATOR|TOKEN|WORKER|SLOT|DEVICE|MIN_NP|MAX_NP|ALLOCATION|EVENTS_FD|JOB)"
+    r"EDT_(COORDINATOR|TOKEN|WORKER|SLOT|DEVICE|MIN_NP|MAX_NP|LOCAL_NP|ALLOCATION|EVENTS_FD|JOB)"
     r"|HOROVOD_((LOCAL_|CROSS_)?(RANK|SIZE)|HOSTNAME|ELASTIC|CONTROLLER|CPU_OPERATIONS|GLOO_(RENDEZVOUS|IFACE).*)"
     r"|OMPI_(COMM_WORLD|UNIVERSE|APP_CTX|FILE_LOCATION|FIRST_RANKS|COMMAND|ARGV|NUM_APP_CTX).*"
     r"|(PMI|PMIX|PRTE)_(?!MCA_).*"
@@ -65,7 +65,7 @@ def command(
     if remote.identity_file is not None:
         # Horovod puts it into a shell command as it is.
         options += ["--ssh-identity-file", shlex.quote(str(remote.identity_file.absolute()))]
-    return [*horovodrun, *options, *program]
+    return [*horovodrun, *options, "--", *program]
 
 
 def environment(inherited: Mapping[str, str], paths: RunDir, events_fd: int, job: str) -> dict[str, str]:

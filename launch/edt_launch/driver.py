@@ -183,6 +183,8 @@ class Driver:
         elif kind == "door":
             self._reports.send("ready", worker=worker)
             self._events.put(protocol.AtDoor(worker, int(message["progress"])))
+        elif kind == "synced":
+            self._events.put(protocol.Synced(worker))
         elif kind == "done":
             self._events.put(protocol.Done(worker))
         elif kind in ("progress", "resumed"):
@@ -223,6 +225,7 @@ class Driver:
             "EDT_SLOT": str(slot.index),
             "EDT_MIN_NP": str(self._state.limits.min_size),
             "EDT_MAX_NP": str(self._state.limits.max_size),
+            "EDT_LOCAL_NP": str(self._most_on(slot.host)),
         }
         if slot.device is not None:
             variables |= {"EDT_DEVICE": slot.device, "CUDA_VISIBLE_DEVICES": slot.device}
@@ -233,6 +236,11 @@ class Driver:
         threading.Thread(
             target=self._run, args=(info, ended), name=f"edt-worker-{worker.id}", daemon=True
         ).start()
+
+    def _most_on(self, host: str) -> int:
+        """How many workers may have to share the host."""
+        hosts = [slot.host for slot in self._state.desired]
+        return self._state.limits.max_size if set(hosts) == {host} else max(1, hosts.count(host))
 
     def _run(self, info: WorkerSlotInfo, ended: threading.Event) -> None:
         assert self._create_worker is not None
@@ -248,7 +256,10 @@ class Driver:
         self._reports.send("ending", worker=worker)
         self._to_end.add(worker)
         grace = END_GRACE if self._server.send(worker, "end") else 0.0
-        _later(grace, self._end_events[worker].set)
+        ended = self._end_events.get(worker)
+        if ended is None:
+            return  # its exit is on the way
+        _later(grace, ended.set)
         # Horovod misses a process that its shell starts at this very moment.
         _later(grace + END_GRACE, lambda: processes.kill(self._processes_of(worker)))
 
@@ -361,9 +372,9 @@ def _metadata(path: str | None) -> tuple[int, int, int] | None:
 
 
 def _signal_name(exit_code: int) -> str | None:
-    """The signal behind a shell's exit code of 128 + number."""
+    """The signal behind an exit code: a shell's 128 + number, or a process's -number."""
     try:
-        return signal.Signals(exit_code - 128).name
+        return signal.Signals(-exit_code if exit_code < 0 else exit_code - 128).name
     except ValueError:
         return None
 

@@ -38,6 +38,7 @@ def main() -> int:
         missing = "--network-interface" if not args.nics else "--host-discovery-script"
         print(f"edt_launch.horovodrun: {missing} is required; start jobs with edt-launch", file=sys.stderr)
         return 2
+    args.command = args.command[args.command[:1] == ["--"] :]  # it ends Horovod's own options
     # Horovod puts the whole environment behind a worker's own variables: what each worker has a value of its
     # own for must not be in it.
     visible_devices = os.environ.pop("CUDA_VISIBLE_DEVICES", None)

@@ -11,7 +11,8 @@ STARTING   its process runs, it has not reached the door       `AtDoor`, exit
 DOOR       outside any world, waiting for an assignment        an assignment, dismissal, exit
 ACTIVE     in the world of the generation in force             `AtDoor` (stopped or lost a peer), exit
 DONE       its elastic function has returned                   exit
-DEPARTING  told to leave, or being ended                       exit
+DEPARTING  told to leave                                       exit, a deadline
+ENDING     its process is being ended                          exit
 =========  ==================================================  ======================================
 
 The world is formed anew when it differs from what it could be. Newcomers are started first and the survivors
@@ -47,16 +48,27 @@ from edt_launch.protocol import (
     Slot,
     Start,
     Stop,
+    Synced,
     Terminate,
     Tick,
     Worker,
 )
 
+_GOING = (Phase.DEPARTING, Phase.ENDING)
+_RETURNED = "the training function has returned"
+_NOT_ELASTIC = "the program has ended without calling an elastic function"
+
 SUSPENSION = 5.0
 """Seconds for which a slot is left alone after its first failure; doubles with every further one."""
 
 SLOT_FAILURES = 4
-"""Failures after which a slot is not tried again."""
+"""Failures after which a slot is not tried again, unless the allocation drops it and shows it anew."""
+
+FORGET = 600.0
+"""Seconds after the end of a suspension for which a slot's failures are remembered."""
+
+LEAVE_TIMEOUT = 30.0
+"""Seconds after which a worker that was told to leave is ended."""
 
 
 @dataclass(frozen=True)
@@ -101,7 +113,7 @@ class Membership:
     def world(self) -> list[Worker]:
         """The members of the generation in force that are still there, by rank."""
         members = [w for w in self.workers.values() if self.generation and w.generation == self.generation]
-        return sorted((w for w in members if w.phase is not Phase.DEPARTING), key=lambda w: w.rank)
+        return sorted((w for w in members if w.phase not in _GOING), key=lambda w: w.rank)
 
 
 def step(now: float, state: Membership, event: Event) -> tuple[Membership, list[Action]]:
@@ -126,9 +138,11 @@ def step(now: float, state: Membership, event: Event) -> tuple[Membership, list[
 def _take_in(now: float, state: Membership, event: Event) -> tuple[Membership, list[Action]]:
     match event:
         case Desired(slots):
-            return replace(state, desired=slots[: state.limits.max_size]), []
+            return _desire(state, slots[: state.limits.max_size]), []
         case AtDoor(worker, progress):
             return _at_door(state, worker, progress), []
+        case Synced(worker):
+            return _set(state, worker, has_state=True), []
         case Done(worker):
             return _set(state, worker, phase=Phase.DONE), []
         case Exited(worker, exit_code):
@@ -139,9 +153,16 @@ def _take_in(now: float, state: Membership, event: Event) -> tuple[Membership, l
             return state, []
 
 
+def _desire(state: Membership, slots: tuple[Slot, ...]) -> Membership:
+    """Follow an allocation; what it drops loses its record of failures."""
+    keys = {slot.key for slot in slots}
+    suspended = {key: suspension for key, suspension in state.suspended.items() if key in keys}
+    return replace(state, desired=slots, suspended=suspended)
+
+
 def _at_door(state: Membership, worker: int, progress: int) -> Membership:
     known = state.workers.get(worker)
-    if known is None or known.phase in (Phase.DEPARTING, Phase.DONE):
+    if known is None or known.phase in (*_GOING, Phase.DONE):
         return state
     return _set(state, worker, phase=Phase.DOOR, progress=progress)
 
@@ -152,17 +173,17 @@ def _exited(now: float, state: Membership, worker_id: int, exit_code: int) -> tu
         return state, []
     others = {key: other for key, other in state.workers.items() if key != worker_id}
     gone = replace(state, workers=others)
-    if worker.phase is Phase.DEPARTING:
+    if worker.phase in _GOING:
         return gone, [Left(worker)]
     if exit_code == 0:
-        return _decide_end(gone, Finish(True, "the training function has returned")), []
+        return _decide_end(gone, Finish(True, _RETURNED if state.generation else _NOT_ELASTIC)), []
     failed = Failed(worker, exit_code)
     where = f"rank {worker.rank} on {worker.slot.host}"
     if worker.phase is Phase.DONE:
         return _decide_end(gone, Finish(False, f"{where} failed after training")), [failed]
     if state.generation == 0:
         return _decide_end(gone, Finish(False, f"{where} failed before training began")), [failed]
-    if worker.generation == state.generation and not gone.world:
+    if worker.generation == state.generation and not any(w.has_state for w in gone.world):
         return _decide_end(gone, Finish(False, f"{where} failed, the last that had the state")), [failed]
     suspension = _suspension(now, gone.suspended.get(worker.slot.key))
     suspended = replace(gone, suspended={**gone.suspended, worker.slot.key: suspension})
@@ -171,7 +192,7 @@ def _exited(now: float, state: Membership, worker_id: int, exit_code: int) -> tu
 
 def _suspension(now: float, last: Suspension | None) -> Suspension:
     """What becomes of a slot in which a worker has failed now."""
-    failures = 1 + (last.failures if last else 0)
+    failures = 1 + (last.failures if last and now - last.until < FORGET else 0)
     seconds = SUSPENSION * 2 ** (failures - 1) if failures < SLOT_FAILURES else inf
     return Suspension(failures, now + seconds)
 
@@ -201,9 +222,10 @@ def _reconcile(now: float, state: Membership) -> tuple[Membership, list[Action]]
     if state.outcome is not None or any(w.phase is Phase.DONE for w in state.workers.values()):
         return _run_out(now, state)
     state, actions = _dismiss_unwanted(now, state)
+    state, ended = _end_overdue(now, state)
     state, started = _start_missing(now, state)
     state, formed = _form(now, state)
-    return state, actions + started + formed
+    return state, actions + ended + started + formed
 
 
 def _wanted(now: float, state: Membership) -> tuple[Slot, ...]:
@@ -216,19 +238,29 @@ def _dismiss_unwanted(now: float, state: Membership) -> tuple[Membership, list[A
     """Newcomers whose slot has gone again are not waited for."""
     wanted = {slot.key for slot in _wanted(now, state)}
     unwanted = [w for w in state.workers.values() if w.generation == 0 and w.slot.key not in wanted]
-    return _let_go(state, unwanted)
+    return _let_go(now, state, unwanted)
 
 
-def _let_go(state: Membership, workers: Iterable[Worker]) -> tuple[Membership, list[Action]]:
+def _let_go(now: float, state: Membership, workers: Iterable[Worker]) -> tuple[Membership, list[Action]]:
+    """Tell those at the door to leave; who cannot be told is ended."""
     actions: list[Action] = []
     for worker in workers:
         if worker.phase is Phase.DOOR:
             actions.append(Dismiss(worker.id))
+            state = _set(state, worker.id, phase=Phase.DEPARTING, dismissed_at=now)
         elif worker.phase in (Phase.STARTING, Phase.ACTIVE):
             actions.append(Terminate(worker.id))
-        else:
-            continue
-        state = _set(state, worker.id, phase=Phase.DEPARTING)
+            state = _set(state, worker.id, phase=Phase.ENDING)
+    return state, actions
+
+
+def _end_overdue(now: float, state: Membership) -> tuple[Membership, list[Action]]:
+    """End workers that were told to leave and are still there."""
+    actions: list[Action] = []
+    for worker in state.workers.values():
+        if worker.phase is Phase.DEPARTING and now - (worker.dismissed_at or now) >= LEAVE_TIMEOUT:
+            actions.append(Terminate(worker.id))
+            state = _set(state, worker.id, phase=Phase.ENDING)
     return state, actions
 
 
@@ -256,7 +288,7 @@ def _form(now: float, state: Membership) -> tuple[Membership, list[Action]]:
     state = replace(state, short_since=None)
     active = tuple(w.id for w in world if w.phase is Phase.ACTIVE)
     if not active:
-        return _assign(state, target) if target else (state, [])
+        return _assign(now, state, target) if target else (state, [])
     if state.stop_sent:
         return state, []
     return replace(state, stop_sent=True), [Stop(active, state.generation + 1)]
@@ -296,14 +328,16 @@ def _wait_for_more(now: float, state: Membership, blocked: bool) -> tuple[Member
     return _end_all(_decide_end(state, Finish(False, reason)))
 
 
-def _assign(state: Membership, target: list[Worker]) -> tuple[Membership, list[Action]]:
+def _assign(now: float, state: Membership, target: list[Worker]) -> tuple[Membership, list[Action]]:
     previous = state.world
     generation = state.generation + 1
     places = place(target, state.generation)
     for at in places:
-        state = _set(state, at.worker, phase=Phase.ACTIVE, generation=generation, rank=at.rank)
+        has_state = state.generation == 0 or state.workers[at.worker].has_state
+        changes = {"generation": generation, "rank": at.rank, "has_state": has_state}
+        state = _set(state, at.worker, phase=Phase.ACTIVE, **changes)
     chosen = {at.worker for at in places}
-    state, dismissed = _let_go(state, [w for w in previous if w.id not in chosen])
+    state, dismissed = _let_go(now, state, [w for w in previous if w.id not in chosen])
     assign = Assign(generation, places, state.size or None, _reason(state.size, len(places)))
     state = replace(state, generation=generation, size=len(places), stop_sent=False)
     return state, [assign, *dismissed]
@@ -320,10 +354,10 @@ def _reason(previous: int, size: int) -> str:
 
 def _end_all(state: Membership) -> tuple[Membership, list[Action]]:
     """End every process, then finish."""
-    living = [w for w in state.workers.values() if w.phase is not Phase.DEPARTING]
+    living = [w for w in state.workers.values() if w.phase is not Phase.ENDING]
     actions: list[Action] = [Terminate(worker.id) for worker in living]
     for worker in living:
-        state = _set(state, worker.id, phase=Phase.DEPARTING)
+        state = _set(state, worker.id, phase=Phase.ENDING)
     return _finish_if_empty(state, actions)
 
 
@@ -331,14 +365,19 @@ def _run_out(now: float, state: Membership) -> tuple[Membership, list[Action]]:
     """Training is over for some: nobody joins any more, and the rest is waited for.
 
     Members that lost the others on the way through the last step form a world of their own to repeat it.
+    Programs that end without having reached an elastic function are left to themselves.
     """
     world = state.world
     newcomers = [w for w in state.workers.values() if w not in world]
-    state, actions = _let_go(state, newcomers)
+    if state.generation == 0:
+        newcomers = [w for w in newcomers if w.phase is not Phase.STARTING]
+    state, actions = _let_go(now, state, newcomers)
+    state, overdue = _end_overdue(now, state)
+    actions += overdue
     at_door = [w for w in world if w.phase is Phase.DOOR]
     if at_door and not any(w.phase is Phase.ACTIVE for w in world):
         finished = [w for w in world if w.phase is Phase.DONE]
-        state, assigned = _assign(state, at_door)
+        state, assigned = _assign(now, state, at_door)
         for worker in finished:
             state = _set(state, worker.id, generation=state.generation)
         actions += assigned
@@ -348,5 +387,5 @@ def _run_out(now: float, state: Membership) -> tuple[Membership, list[Action]]:
 def _finish_if_empty(state: Membership, actions: list[Action]) -> tuple[Membership, list[Action]]:
     if state.workers:
         return state, actions
-    outcome = state.outcome or Finish(True, "the training function has returned")
+    outcome = state.outcome or Finish(True, _RETURNED)
     return replace(state, finished=True, outcome=outcome), [*actions, outcome]

@@ -8,12 +8,13 @@ from edt_launch.protocol import Place, Worker
 def place(members: Sequence[Worker], generation: int) -> tuple[Place, ...]:
     """Number the members of a world.
 
-    Rank 0 is the member of the last generation with the most progress, because its state is the one that
-    everybody receives; among equals the lowest old rank. Hosts follow in the order of their oldest member,
-    and the workers of a host stand together in the order of their slots.
+    Rank 0 is the member of the last generation that has the state with the most progress, because its state
+    is the one that everybody receives; among equals the lowest old rank. Hosts follow in the order of their
+    oldest member, and the workers of a host stand together in the order of their slots.
     """
     root = min(
-        members, key=lambda w: (w.generation != generation or not generation, -w.progress, w.rank, w.id)
+        members,
+        key=lambda w: (w.generation != generation, not w.has_state, -w.progress, w.rank, w.id),
     )
     host_age: dict[str, tuple[bool, int]] = {}
     for worker in sorted(members, key=lambda w: w.id):

@@ -15,6 +15,7 @@ class Phase(Enum):
     ACTIVE = "active"
     DONE = "done"
     DEPARTING = "departing"
+    ENDING = "ending"
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,10 @@ class Worker:
     generation: int = 0
     """The newest generation it was assigned to; 0 before its first."""
     progress: int = 0
+    has_state: bool = False
+    """Whether others can get the state from it: the first world's members, and whoever has received it."""
+    dismissed_at: float | None = None
+    """When it was told to leave."""
 
 
 # Events.
@@ -61,6 +66,13 @@ class AtDoor:
 
     worker: int
     progress: int
+
+
+@dataclass(frozen=True)
+class Synced:
+    """A worker has the state of its world."""
+
+    worker: int
 
 
 @dataclass(frozen=True)
@@ -90,7 +102,7 @@ class Tick:
     """Time has passed."""
 
 
-Event = Desired | AtDoor | Done | Exited | Abort | Tick
+Event = Desired | AtDoor | Synced | Done | Exited | Abort | Tick
 
 # Actions.
 

@@ -32,7 +32,7 @@ def make_state(**values: Any) -> edt_hvd.TorchState:
     torch.manual_seed(0)
     model = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4))
     optimizer = edt_hvd.DistributedOptimizer(torch.optim.AdamW(model.parameters(), lr=0.1), model)
-    scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: 1.0 / (step + 1))
+    scheduler = torch.optim.lr_scheduler.ExponentialLR(optimizer, 0.5)
     state = edt_hvd.TorchState(
         model=model,
         optimizer=optimizer,
@@ -57,6 +57,7 @@ def picture(state: edt_hvd.TorchState) -> dict[str, Any]:
     adam = state.optimizer.state_dict()["state"]
     return {
         "model": {key: value.clone() for key, value in state.model.state_dict().items()},
+        "groups": [{name: group[name] for name in ("lr", "betas")} for group in state.optimizer.param_groups],
         "adam": {key: {name: value.clone() for name, value in one.items()} for key, one in adam.items()},
         "scheduler": dict(state.scheduler.state_dict()),
         "values": (state.epoch, list(state.history), state.counter.count),
@@ -175,3 +176,28 @@ def test_reset_callbacks_are_horovods() -> None:
     state.register_reset_callbacks([lambda: called.append(1), lambda: called.append(2)])
     state.on_reset()
     assert called == [1, 2]
+
+
+def test_modules_that_no_optimizer_steps_are_restored_too() -> None:
+    model = nn.Linear(2, 1)
+    averaged = torch.optim.swa_utils.AveragedModel(model)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    state = edt_hvd.TorchState(model=model, optimizer=optimizer, averaged=averaged)
+    state.sync()
+    before = [parameter.detach().clone() for parameter in averaged.parameters()]
+    with torch.no_grad():
+        for parameter in averaged.parameters():
+            parameter.add_(1)
+    state.restore()
+    assert_same(list(averaged.parameters()), before)
+
+
+def test_a_scaler_works_on_a_worker_that_has_scaled_no_loss() -> None:
+    weight = nn.Parameter(torch.zeros(1))
+    optimizer = torch.optim.SGD([weight], lr=1.0)
+    scaler = torch.amp.GradScaler("cpu", init_scale=4.0)
+    edt_hvd.TorchState(optimizer=optimizer, scaler=scaler).sync()
+    weight.grad = torch.full((1,), 8.0)
+    scaler.step(optimizer)
+    scaler.update()
+    assert weight.item() == -2.0

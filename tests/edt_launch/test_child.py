@@ -29,13 +29,13 @@ def test_the_command_line():
             "--elastic-timeout",
             "31",
         ),
-        *("python", "a b.py", "--min-np", "9"),
+        *("--", "python", "a b.py", "--min-np", "9"),
     ]
 
 
 def test_ssh_options_are_passed_on_for_a_shell_to_read():
     words = command(["x"], Limits(1, 1), "eth0", PATHS, 1, Remote(2222, Path("/my keys/id")), ["horovodrun"])
-    assert words[-5:] == ["--ssh-port", "2222", "--ssh-identity-file", "'/my keys/id'", "x"]
+    assert words[-6:-1] == ["--ssh-port", "2222", "--ssh-identity-file", "'/my keys/id'", "--"]
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from edt_launch.membership import SLOT_FAILURES, SUSPENSION, Limits, Membership, step
+from edt_launch.membership import FORGET, LEAVE_TIMEOUT, SLOT_FAILURES, SUSPENSION, Limits, Membership, step
 from edt_launch.protocol import (
     Abort,
     Action,
@@ -26,6 +26,7 @@ from edt_launch.protocol import (
     Slot,
     Start,
     Stop,
+    Synced,
     Terminate,
     Tick,
 )
@@ -270,6 +271,89 @@ def test_devices_make_the_slot_so_that_losing_the_first_one_keeps_the_others() -
     assert dismissed == Dismiss(0)
 
 
+def test_a_worker_that_does_not_leave_is_ended() -> None:
+    job = Job().grown_to(2)
+    job(Desired(slots(1)))
+    job(AtDoor(0, 1))
+    assert Dismiss(1) in job(AtDoor(1, 1))
+    job.now += LEAVE_TIMEOUT - 1
+    assert job(Tick()) == []
+    job.now += 1
+    assert job(Tick()) == [Terminate(1)]
+    assert job(Tick()) == []
+
+
+def test_a_worker_that_does_not_leave_does_not_hold_up_the_end() -> None:
+    job = Job().grown_to(2)
+    job(Desired(slots(1)))
+    job(AtDoor(0, 1))
+    job(AtDoor(1, 1))
+    assert job(Abort("SIGTERM")) == [Terminate(0), Terminate(1)]
+    job = Job().grown_to(2)
+    job(Desired(slots(1)))
+    job(AtDoor(0, 1))
+    job(AtDoor(1, 1))
+    job(Done(0))
+    job(Exited(0, 0))
+    job.now += LEAVE_TIMEOUT
+    assert job(Tick()) == [Terminate(1)]
+
+
+def test_a_newcomer_without_the_state_cannot_carry_on() -> None:
+    job = Job().grown_to(1)
+    job(Desired(slots(2)))
+    job(AtDoor(1, 0))
+    job(AtDoor(0, 9))
+    failed, terminate = job(Exited(0, 137))
+    assert isinstance(failed, Failed)
+    assert terminate == Terminate(1)
+    assert job.state.outcome is not None
+    assert "the last that had the state" in job.state.outcome.reason
+
+
+def test_a_newcomer_that_has_received_the_state_carries_on() -> None:
+    job = Job().grown_to(1)
+    job(Desired(slots(2)))
+    job(AtDoor(1, 0))
+    job(AtDoor(0, 9))
+    job(Synced(1))
+    job(Exited(0, 137))
+    (assign,) = job(AtDoor(1, 12))
+    assert isinstance(assign, Assign)
+    assert [p.worker for p in assign.places] == [1]
+
+
+def test_programs_without_an_elastic_function_run_to_their_own_ends() -> None:
+    job = Job()
+    job(Desired(slots(2)))
+    assert job(Exited(1, 0)) == []
+    (finish,) = job(Exited(0, 0))
+    assert isinstance(finish, Finish)
+    assert finish.succeeded
+    assert "without calling an elastic function" in finish.reason
+
+
+def test_failures_are_forgotten_after_a_while_and_with_the_slot() -> None:
+    job = Job().grown_to(2)
+    job(Exited(1, 1))
+    job(AtDoor(0, 1))
+    job.now += SUSPENSION + FORGET
+    job(Tick())
+    (failed, *_) = job(Exited(2, 1))
+    assert isinstance(failed, Failed)
+    assert failed.retry_after == SUSPENSION
+    job(Desired(slots(1)))
+    job(Desired(slots(2)))
+    assert job.state.suspended == {}
+
+
+def test_nobody_leaves_until_newcomers_make_up_the_minimum() -> None:
+    job = Job(min_size=2).grown_to(2)
+    actions = job(Desired((Slot("a", 0), Slot("b", 0))))
+    assert of(Stop, actions) == []
+    assert of(Stop, job(AtDoor(2, 0))) == [Stop((0, 1), 2)]
+
+
 class Storm(RuleBasedStateMachine):
     """Allocation changes, boots, deaths and the passing of time in any order.
 
@@ -331,6 +415,11 @@ class Storm(RuleBasedStateMachine):
                 self.alive[worker] = "door"
                 self.told.discard(worker)
                 self.send(AtDoor(worker, 10))
+
+    @rule()
+    def receive_the_state(self) -> None:
+        for worker in sorted(w for w, what in self.alive.items() if what == "training"):
+            self.send(Synced(worker))
 
     @rule(data=st.data())
     def leave(self, data: st.DataObject) -> None:

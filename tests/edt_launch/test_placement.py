@@ -14,6 +14,7 @@ def members(*slots: tuple[str, int], **changes: dict[int, int]) -> list[Worker]:
             started_at=0.0,
             rank=changes.get("rank", {}).get(number, number),
             generation=changes.get("generation", {}).get(number, 0),
+            has_state=bool(changes.get("generation", {}).get(number)),
             progress=changes.get("progress", {}).get(number, 0),
         )
         for number, (host, index) in enumerate(slots)
