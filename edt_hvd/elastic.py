@@ -61,8 +61,8 @@ def _run_assigned(
     here.join()
     if here.finished and hvd.rank() == 0:
         warnings.warn(
-            f"{function.__name__}() is this script's second elastic function: the number of workers stays as it "
-            "was at the end of the first",
+            f"{function.__name__}() is this script's second elastic function: the number of workers stays as "
+            "it was at the end of the first",
             stacklevel=3,
         )
     here.launcher.on_stop(lambda generation: _announce(state, generation))

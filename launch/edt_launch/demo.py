@@ -49,7 +49,12 @@ def demo(
     if not script.is_file():
         raise typer.BadParameter(f"{script} is not a file; try examples/digits.py", param_hint="SCRIPT")
     folder = output_dir or Path("runs") / time.strftime(f"demo-%Y%m%d-%H%M%S-{os.getpid()}")
-    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise typer.BadParameter(
+            f"{folder}: {error.strerror}; name a folder you may write", param_hint="--output-dir"
+        ) from None
     exit_code, progress = run([str(script), *(arguments or SCRIPT_ARGUMENTS)], folder)
     if exit_code == 0:
         exit_code = conclude(script.name, folder, progress)
@@ -111,6 +116,8 @@ def conclude(name: str, folder: Path, progress: Progress) -> int:
         print(f"plot           {picture}")
     except ImportError:
         print("plot           none, because matplotlib is missing: pip install matplotlib")
+    except ValueError as error:
+        print(f"plot           none: {error}")
     print(f"events, logs   {folder}")
     if not is_complete(progress, DEMO):
         print(

@@ -79,6 +79,17 @@ class Failures:
         return next((f for f in candidates if not is_consequence(f)), candidates[0] if candidates else None)
 
 
+NOT_ELASTIC = """\
+no worker has come to an elastic function: a script for plain Horovod needs `import edt_hvd` and
+`@edt_hvd.elastic` in place of `@hvd.elastic.run` (docs/horovod-port.md)"""
+"""What to say of a Horovod script that edt-launch cannot run as it is."""
+
+
+def looks_like_plain_horovod(lines: Sequence[str]) -> bool:
+    """Whether a worker's last lines are those of Horovod itself, in a world that it does not know."""
+    return any("gloo" in line or "horovod" in line.lower() for line in lines)
+
+
 def describe(failure: Failure, lines: Sequence[str], log: Path) -> str:
     """The message about the failure that ended a job: the last thing a user sees."""
     said = [f"  | {line}" for line in lines] or ["  (it has printed nothing)"]

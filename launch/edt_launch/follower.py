@@ -1,6 +1,8 @@
 """Following an allocation file that something else rewrites: only a good, newer text is taken over."""
 
+import errno
 import os
+import stat
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -137,14 +139,16 @@ class Follower:
 
 def _metadata(path: Path) -> tuple[object, ...]:
     try:
-        stat = os.stat(path)
+        status = os.stat(path)
     except OSError as error:
         return (type(error),)
-    return stat.st_mtime_ns, stat.st_ino, stat.st_size
+    return status.st_mtime_ns, status.st_ino, status.st_size
 
 
 def _read(path: Path) -> str | None:
     try:
+        if stat.S_ISFIFO(path.stat().st_mode):
+            raise OSError(errno.EINVAL, "it is a pipe, whose content is gone once it is read")
         return path.read_bytes().decode(errors="replace")
     except FileNotFoundError:
         return None

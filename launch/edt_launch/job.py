@@ -19,7 +19,7 @@ from edt_launch.allocation import Allocation, render, write_atomically
 from edt_launch.child import HOROVODRUN, Remote, command, environment
 from edt_launch.ending import CODES, Ending, Step
 from edt_launch.errors import ExitCode, StartError, StartTimeoutError, UsageError
-from edt_launch.failures import Failures, describe
+from edt_launch.failures import NOT_ELASTIC, Failures, describe, looks_like_plain_horovod
 from edt_launch.follower import Accepted, Follower, Limits, Rejected
 from edt_launch.network import HostChecker
 from edt_launch.output import Demultiplexer, Line, Logs, Ranks
@@ -122,6 +122,7 @@ class _Job:
         self._name = uuid.uuid4().hex
         self._seen: set[psutil.Process] = set()
         self._has_started = False
+        self._has_come_to_the_door = False
         self._events_pipe = -1
         self._being_ended: set[int] = set()
 
@@ -149,7 +150,8 @@ class _Job:
         if self._follower is None:
             return self._plan.allocation
         deadline = time.monotonic() + self._plan.start_timeout
-        while (now := time.monotonic()) < deadline:
+        while True:
+            now = time.monotonic()
             self._take_signals(now)
             if self._ending.first is not None:
                 return None
@@ -158,11 +160,12 @@ class _Job:
                     return allocation
                 case Rejected(reason):
                     self._note(events.new("allocation_rejected", reason=reason))
+            if now >= deadline:
+                raise StartTimeoutError(
+                    0, self._plan.limits.min_np, self._plan.start_timeout, self._follower.rejection
+                )
             self._view.refresh(time.time(), self._status)
             time.sleep(TICK)
-        raise StartTimeoutError(
-            0, self._plan.limits.min_np, self._plan.start_timeout, self._follower.rejection
-        )
 
     def _check_hosts(self, allocation: Allocation) -> None:
         problems = (self._hosts(host.host) for host in allocation.hosts if host.slots)
@@ -306,6 +309,7 @@ class _Job:
         if event["event"] == "ending":
             self._being_ended.add(event["worker"])
         self._has_started = self._has_started or event["event"] == "started"
+        self._has_come_to_the_door = self._has_come_to_the_door or event["event"] == "ready"
         message = describe_event(event, self._status)
         if message is not None and self._ending.first is None:
             self._view.message(message)
@@ -368,7 +372,10 @@ class _Job:
         if first is None:
             return Outcome(ExitCode.JOB_FAILED, f"{head}\nlog: {log}")
         path = self._plan.paths.rank_log(self._ranks.label(first.worker))
-        text = describe(first, self._logs.last_lines(first.worker), path)
+        lines = self._logs.last_lines(first.worker)
+        text = describe(first, lines, path)
+        if not self._has_come_to_the_door and looks_like_plain_horovod(lines):
+            head = f"{head}\n{NOT_ELASTIC}"
         return Outcome(ExitCode.JOB_FAILED, f"{head}\n{text}")
 
 

@@ -76,7 +76,7 @@ def launch(
         plan = job.Plan(
             program=_program(program),
             limits=limits,
-            paths=RunDir((output_dir or _new_folder(program)).absolute()),
+            paths=RunDir(Path(os.path.abspath(output_dir or _new_folder(program)))),
             allocation=None if allocation else _fixed(chosen, limits),
             follow=allocation.absolute() if allocation else None,
             interface=network_interface,

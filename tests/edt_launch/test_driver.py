@@ -1,10 +1,13 @@
 """The driver's look at the world outside: discovery, devices, exit codes."""
 
+import queue
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from edt_launch.driver import _signal_name, discover
+from edt_hvd.control import Launcher
+from edt_launch.driver import Driver, _signal_name, discover
 from edt_launch.membership import Slot
 
 
@@ -53,6 +56,23 @@ def test_a_script_that_is_not_there_shows_nothing(script: Path) -> None:
     assert discover(str(script)) == ()
 
 
-@pytest.mark.parametrize("exit_code, name", [(137, "SIGKILL"), (134, "SIGABRT"), (1, None), (255, None)])
+@pytest.mark.parametrize(
+    "exit_code, name", [(137, "SIGKILL"), (-9, "SIGKILL"), (134, "SIGABRT"), (1, None), (255, None)]
+)
 def test_signals_behind_exit_codes(exit_code: int, name: str | None) -> None:
     assert _signal_name(exit_code) == name
+
+
+def test_a_worker_that_was_to_end_before_it_connected_is_told_when_it_does(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    driver = Driver("127.0.0.1", SimpleNamespace(_discovery_script="none"), 1, 2, None, None)
+    exits: queue.Queue[int] = queue.Queue()
+    monkeypatch.setattr("edt_hvd.control.os._exit", exits.put)
+    driver._terminate(7)
+    worker = Launcher(driver._server.address, driver._token, 7)
+    worker._end_orphan = lambda: None  # type: ignore[method-assign]  # this process is the test
+    worker.connect()
+    assert exits.get(timeout=30) == 143
+    worker.close()
+    driver.stop()

@@ -129,3 +129,10 @@ def test_what_cannot_be_read_is_rejected(tmp_path):
 def test_bytes_that_are_no_text_are_rejected(follower, path):
     path.write_bytes(b"\xff\xfe# edt\n")
     assert isinstance(follower.poll(0.0), Rejected)
+
+
+def test_a_pipe_is_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    verdict = Follower(tmp_path / "pipe", LIMITS, any_host).poll(0.0)
+    assert isinstance(verdict, Rejected)
+    assert "it is a pipe" in verdict.reason

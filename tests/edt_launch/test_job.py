@@ -126,6 +126,13 @@ def test_waits_for_a_first_allocation(run, tmp_path):
         run("success", allocation=None, follow=tmp_path / "missing", start_timeout=0.1)
 
 
+def test_looks_at_the_file_even_without_time_to_wait(run, tmp_path):
+    path = tmp_path / "allocation"
+    write_atomically(path, render(TWO))
+    outcome, _ = run("success", allocation=None, follow=path, start_timeout=0.0)
+    assert outcome.exit_code == ExitCode.SUCCESS
+
+
 def test_ends_while_it_waits_for_a_first_allocation(paths, tmp_path):
     plan = job.Plan(["success"], Limits(1, 4), paths, follow=tmp_path / "missing")
     outcome = job.run(plan, Recorder(), [signal.SIGTERM], horovodrun=FAKE)

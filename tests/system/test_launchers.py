@@ -48,7 +48,7 @@ def test_fixed_size_launchers_train_the_same_model(launcher: str, alone: Path, t
 @pytest.mark.timeout(200)
 def test_a_horovod_script_is_resized_unchanged(job: ElasticJob) -> None:
     job.allocate(2)
-    job.start(PROGRAMS / "horovod_elastic.py", 40)
+    job.start(PROGRAMS / "horovod_elastic.py", 40, job.results / "hurry")
     for size in (2, 3, 1):
         job.allocate(size)
         job.until_size(size)

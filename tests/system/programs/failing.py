@@ -1,12 +1,14 @@
 """A job in which something goes wrong. failing.py HOW OUT
 
 HOW is "raise" (rank 1 raises at step 3), "exit" (rank 1 exits with 7), "import" (fails before training),
-"stuck" (ignores SIGTERM), "late" (fails after training), "everyone" (all raise at step 3) or "none".
+"stuck" (ignores SIGTERM), "thread" (a thread never ends), "late" (fails after training), "everyone" (all
+raise at step 3) or "none".
 """
 
 import os
 import signal
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -19,6 +21,9 @@ if how == "import":
     raise RuntimeError("the dataset is not there")
 if how == "stuck":
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
+
+if how == "thread":
+    threading.Thread(target=threading.Event().wait).start()
 
 edt_hvd.init()
 model = torch.nn.Linear(2, 1)
