@@ -21,6 +21,7 @@ from horovod.common.exceptions import HostsUpdatedInterrupt
 from torch.utils import _pytree as pytree
 
 from edt_hvd import reducer, world
+from edt_hvd.loader import ElasticDataLoader
 from edt_hvd.reporting import ResizeReport, send_progress
 from edt_hvd.transfer import broadcast_tree
 
@@ -150,8 +151,8 @@ class TorchState(State):  # type: ignore[misc]
 
     def report_progress(self, now: float, last: bool = False) -> None:
         """Tell the launcher how far training is, now and then; `last`: whenever that was done before."""
-        loader = getattr(self, "loader", None)
-        step = getattr(loader, "total_steps_done", self.progress)
+        loaders = self._of_type(ElasticDataLoader)
+        step = loaders[0].total_steps_done if loaders else self.progress
         epoch = getattr(self, "epoch", None)
         if self.resize_report is not None:
             self.resize_report.mark("first_step", now)
