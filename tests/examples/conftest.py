@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
+BIN = Path(sys.executable).parent
 
 
 @pytest.fixture
@@ -18,10 +19,12 @@ def run_example(tmp_path) -> Callable[..., subprocess.CompletedProcess[str]]:
     clean = {name: value for name, value in os.environ.items() if not name.startswith(started)}
     # As root Open MPI asks for these; the path is for a checkout that is not installed.
     clean |= {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMP_NUM_THREADS": "1"}
+    clean["PATH"] = f"{BIN}:{clean['PATH']}"
     clean["PYTHONPATH"] = os.pathsep.join([str(ROOT), str(ROOT / "launch")])
 
     def run(name: str, *arguments: str, prefix: tuple[str, ...] = (), **environment: str):
-        command = [*prefix, sys.executable, str(ROOT / "examples" / name), *arguments]
+        launcher = [str(BIN / prefix[0]), *prefix[1:]] if prefix else []
+        command = [*launcher, sys.executable, str(ROOT / "examples" / name), *arguments]
         return subprocess.run(
             command,
             cwd=tmp_path,
