@@ -2,11 +2,15 @@
 
 import ipaddress
 import socket
+import time
 from collections.abc import Callable, Iterable, Mapping
 
 import psutil
 
 from edt_launch.errors import StartError, UsageError
+
+ASK_AGAIN = 10.0
+"""Seconds after which a host that was not found is looked up again."""
 
 Resolve = Callable[[str], str | None]
 """The IPv4 address of a host; None if it is not known."""
@@ -120,15 +124,19 @@ def check_host(interface: str | None, known: Interfaces, resolve: Resolve, host:
 class HostChecker:
     """`check_host` for this machine; an address once found is remembered, as allocations change often.
 
+    A host that was not found is not asked for again for `ASK_AGAIN` seconds, as a resolver may be slow.
+
     Attributes:
         interface: over which the workers talk; None until it is chosen, when every known host will do.
     """
 
-    def __init__(self, resolve: Resolve = resolve) -> None:
+    def __init__(self, resolve: Resolve = resolve, clock: Callable[[], float] = time.monotonic) -> None:
         self.interface: str | None = None
         self._known = interfaces()
         self._resolve = resolve
+        self._clock = clock
         self._addresses: dict[str, str] = {}
+        self._not_found_at: dict[str, float] = {}
 
     def __call__(self, host: str) -> str | None:
         """What is wrong with the host, in words; None if workers can run on it."""
@@ -136,9 +144,16 @@ class HostChecker:
 
     def address(self, host: str) -> str | None:
         """The host's address; None if it is not known."""
-        address = self._addresses.get(host) or self._resolve(host)
+        if host in self._addresses:
+            return self._addresses[host]
+        now = self._clock()
+        if now - self._not_found_at.get(host, -ASK_AGAIN) < ASK_AGAIN:
+            return None
+        address = self._resolve(host)
         if address is not None:
             self._addresses[host] = address
+        else:
+            self._not_found_at[host] = now
         return address
 
     def is_remote(self, host: str) -> bool:

@@ -275,7 +275,8 @@ def _progress(now: float, status: Status) -> list[str]:
             parts.append(f"{rate * batch:.3g} samples/s")
     left = pace.remaining(now, status.history, status.total)
     if status.exit_code is not None:
-        parts.append("finished" if status.exit_code == 0 else "failed")
+        interrupted = status.reason.startswith("SIG")
+        parts.append("finished" if status.exit_code == 0 else "ended" if interrupted else "failed")
     elif left is not None:
         parts.append(f"ETA {duration(left)}")
     return parts

@@ -3,7 +3,15 @@
 import pytest
 
 from edt_launch.errors import StartError, UsageError
-from edt_launch.network import HostChecker, check_host, choose_interface, interfaces, resolve, source_address
+from edt_launch.network import (
+    ASK_AGAIN,
+    HostChecker,
+    check_host,
+    choose_interface,
+    interfaces,
+    resolve,
+    source_address,
+)
 
 KNOWN = {"lo": ("127.0.0.1",), "eth0": ("10.0.0.5",), "ib0": ("192.168.7.5", "192.168.8.5")}
 ADDRESSES = {"localhost": "127.0.0.1", "me": "10.0.0.5", "node2": "192.168.8.9", "far": "8.8.8.8"}
@@ -54,14 +62,17 @@ def test_says_what_is_wrong_with_a_host(interface, host, problem):
     assert found is None if problem is None else problem in found
 
 
-def test_a_checker_remembers_what_it_has_found_and_forgets_what_it_has_not():
+def test_a_checker_remembers_what_it_has_found_and_for_a_while_what_it_has_not():
     addresses = {"node": "127.0.0.9"}
-    checker = HostChecker(addresses.get)
+    now = [100.0]
+    checker = HostChecker(addresses.get, lambda: now[0])
     assert checker("node") is None
     assert "unknown" in checker("later")
     addresses.clear()
     addresses["later"] = "127.0.0.8"
     assert checker("node") is None
+    assert "unknown" in checker("later")
+    now[0] += ASK_AGAIN
     assert checker("later") is None
 
 

@@ -87,6 +87,7 @@ def test_the_panel_has_everything_at_80_columns():
         (replace(STATUS, values={}), "step 120,"),
         (replace(STATUS, exit_code=0), "finished"),
         (replace(STATUS, exit_code=1), "failed"),
+        (replace(STATUS, exit_code=1, reason="SIGTERM"), "ended"),
     ],
 )
 def test_the_panel_at_other_times(status, part):
