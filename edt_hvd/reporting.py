@@ -25,7 +25,7 @@ def report(**values: Any) -> None:
         **values: numbers, strings, booleans, or tensors with one element.
 
     Raises:
-        TypeError: a value of another type.
+        TypeError: a value of another type, or a tensor with several elements.
     """
     for name, value in values.items():
         _values[name] = _plain(name, value)
@@ -33,7 +33,12 @@ def report(**values: Any) -> None:
 
 def _plain(name: str, value: Any) -> float | int | str | bool:
     if hasattr(value, "item"):
-        value = value.item()
+        try:
+            value = value.item()
+        except (RuntimeError, ValueError):  # torch's and numpy's ways to say that there are several
+            raise TypeError(
+                f"report({name}=...): a {type(value).__name__} with several elements; give their mean, say"
+            ) from None
     if not isinstance(value, float | int | str | bool):
         raise TypeError(
             f"report({name}=...): cannot report a {type(value).__name__}; "
