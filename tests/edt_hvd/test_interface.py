@@ -1,0 +1,36 @@
+"""What users may rely on is what the package exports, no more and no less."""
+
+import inspect
+
+import edt_hvd
+
+PROMISED = {
+    "CoordinatorLostError",
+    "DistributedOptimizer",
+    "EdtError",
+    "ElasticDataLoader",
+    "GradientError",
+    "NotInitializedError",
+    "StateError",
+    "TorchState",
+    "average",
+    "device",
+    "elastic",
+    "init",
+    "is_coordinator",
+    "local_rank",
+    "local_size",
+    "rank",
+    "report",
+    "size",
+}
+
+
+def test_exports_are_the_interface() -> None:
+    assert set(edt_hvd.__all__) == PROMISED
+    assert edt_hvd.__all__ == sorted(edt_hvd.__all__)
+
+
+def test_everything_exported_is_documented() -> None:
+    for name in edt_hvd.__all__:
+        assert inspect.getdoc(getattr(edt_hvd, name)), name
