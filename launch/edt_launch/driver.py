@@ -83,6 +83,7 @@ class Driver:
         self._rendezvous: list[RendezvousServer] = []
         self._end_events: dict[int, threading.Event] = {}
         self._to_end: set[int] = set()
+        self._complain = _Complaints()
         self._visible_devices = visible_devices
         self._create_worker: CreateWorker | None = None
         self._reports = _Reports.from_environment()
@@ -97,7 +98,7 @@ class Driver:
         """
         deadline = time.monotonic() + self._timeout
         while True:
-            slots = discover(self._script)
+            slots = discover(self._script, self._complain)
             hosts = list(dict.fromkeys(slot.host for slot in slots))
             if len(slots) >= min_num_proc and len(hosts) >= min_hosts:
                 return DiscoveredHosts({h: sum(s.host == h for s in slots) for h in hosts}, hosts)
@@ -170,7 +171,7 @@ class Driver:
             now, look = time.monotonic(), _metadata(path)
             if look != looked or now - ran_at >= DISCOVERY_INTERVAL:
                 looked, ran_at = look, now
-                slots = discover(self._script)
+                slots = discover(self._script, self._complain)
                 if slots and slots != shown:
                     shown = slots
                     self._events.put(protocol.Desired(slots))
@@ -318,7 +319,19 @@ def _later(seconds: float, call: Callable[[], None]) -> None:
     timer.start()
 
 
-def discover(script: str) -> tuple[Slot, ...]:
+class _Complaints:
+    """Logs what is wrong when it changes, not whenever it is seen."""
+
+    def __init__(self) -> None:
+        self._last = ""
+
+    def __call__(self, text: str) -> None:
+        if text != self._last:
+            log.warning("%s", text)
+        self._last = text
+
+
+def discover(script: str, complain: Callable[[str], None] = log.warning) -> tuple[Slot, ...]:
     """Run the host-discovery script (a path); the slots it shows, with the devices the allocation file gives.
 
     A script that fails or prints nonsense shows nothing, which changes nothing.
@@ -326,19 +339,19 @@ def discover(script: str) -> tuple[Slot, ...]:
     try:
         result = subprocess.run([script], capture_output=True, text=True, check=False)
     except OSError as error:
-        log.warning("host discovery cannot be run: %s", error)
+        complain(f"host discovery cannot be run: {error}")
         return ()
     if result.returncode != 0:
-        log.warning("host discovery failed with exit code %d: %s", result.returncode, result.stderr.strip())
+        complain(f"host discovery failed with exit code {result.returncode}: {result.stderr.strip()}")
         return ()
     counts: dict[str, int] = {}
     for line in result.stdout.split():
         host, _, slots = line.partition(":")
         if not slots.isdecimal():
-            log.warning("host discovery printed %r instead of host:slots", line)
+            complain(f"host discovery printed {line!r} instead of host:slots")
             return ()
         counts[host] = int(slots)
-    devices = _devices(counts)
+    devices = _devices(counts, complain)
     if devices is None:
         return ()
     return tuple(
@@ -348,7 +361,7 @@ def discover(script: str) -> tuple[Slot, ...]:
     )
 
 
-def _devices(counts: dict[str, int]) -> dict[str, tuple[str, ...]] | None:
+def _devices(counts: dict[str, int], complain: Callable[[str], None]) -> dict[str, tuple[str, ...]] | None:
     """The devices of hosts that have some; None if the file has changed since the script read it."""
     path = os.environ.get("EDT_ALLOCATION")
     if path is None:
@@ -356,7 +369,7 @@ def _devices(counts: dict[str, int]) -> dict[str, tuple[str, ...]] | None:
     try:
         hosts = parse(Path(path).read_text()).hosts
     except (OSError, AllocationError) as error:
-        log.warning("no devices from %s: %s", path, error)
+        complain(f"no devices from {path}: {error}")
         return None
     if {host.host: host.slots for host in hosts if host.slots} != counts:
         return None

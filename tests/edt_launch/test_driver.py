@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from edt_hvd.control import Launcher
-from edt_launch.driver import Driver, _signal_name, discover
+from edt_launch.driver import Driver, _Complaints, _signal_name, discover
 from edt_launch.membership import Slot
 
 
@@ -76,3 +76,10 @@ def test_a_worker_that_was_to_end_before_it_connected_is_told_when_it_does(
     assert exits.get(timeout=30) == 143
     worker.close()
     driver.stop()
+
+
+def test_the_same_trouble_is_logged_once(script: Path, caplog: pytest.LogCaptureFixture) -> None:
+    complain = _Complaints()
+    for body in ("exit 3", "exit 3", "exit 4", "exit 3"):
+        discover(write(script, body), complain)
+    assert [record.message.partition("code ")[2][:1] for record in caplog.records] == ["3", "4", "3"]
