@@ -20,8 +20,10 @@ from horovod.common.elastic import State
 from horovod.common.exceptions import HostsUpdatedInterrupt
 from torch.utils import _pytree as pytree
 
-from edt_hvd import reducer, world
+from edt_hvd import buffers, reducer, world
+from edt_hvd.exact import ExactReducer
 from edt_hvd.loader import ElasticDataLoader
+from edt_hvd.optimizer import reducer_of
 from edt_hvd.reporting import ResizeReport, send_progress
 from edt_hvd.transfer import broadcast_tree
 
@@ -69,6 +71,8 @@ class TorchState(State):  # type: ignore[misc]
         self._names = tuple(values)
         for name, value in values.items():
             setattr(self, name, value)
+            if isinstance(value, torch.nn.Module):
+                buffers.track(value)
         self.progress = 0
         self.committed_at: float | None = None
         self.resize_report: ResizeReport | None = None
@@ -109,7 +113,7 @@ class TorchState(State):  # type: ignore[misc]
                 super().check_host_updates()
         elif reducer.stop_agreed():
             raise HostsUpdatedInterrupt(skip_sync=False)
-        elif not reducer.active():
+        elif not reducer.sends_headers():
             super().check_host_updates()
 
     # What the elastic function's wrapper calls.
@@ -166,8 +170,17 @@ class TorchState(State):  # type: ignore[misc]
     def _of_type(self, kind: type[Any]) -> list[Any]:
         return [value for name in self._names if isinstance(value := getattr(self, name), kind)]
 
+    def _histories(self) -> dict[str, ExactReducer]:
+        """What belongs to the optimizers without being in their own states."""
+        found = {f"{name}.gradients": reducer_of(getattr(self, name)) for name in self._names}
+        return {name: history for name, history in found.items() if isinstance(history, ExactReducer)}
+
     def _tree(self) -> dict[str, Any]:
-        return {name: _full_state(getattr(self, name)) for name in self._names}
+        values = {name: _full_state(getattr(self, name)) for name in self._names}
+        return values | self._history_tree()
+
+    def _history_tree(self) -> dict[str, Any]:
+        return {name: history.state_dict() for name, history in self._histories().items()}
 
     def _small_tree(self) -> dict[str, Any]:
         """The part of the state that a boundary copies: all but parameters and optimizer states."""
@@ -182,11 +195,12 @@ class TorchState(State):  # type: ignore[misc]
                 tree[name] = [_options(group) for group in value.param_groups]
             else:
                 tree[name] = _full_state(value)
-        return tree
+        return tree | self._history_tree()
 
     def _load(self, tree: dict[str, Any]) -> None:
+        histories = self._histories()
         for name, saved in tree.items():
-            value = getattr(self, name)
+            value = histories[name] if name in histories else getattr(self, name)
             if isinstance(value, torch.nn.Module):
                 _load_module(value, saved)
             elif isinstance(value, torch.optim.Optimizer) and isinstance(saved, list):
