@@ -92,6 +92,7 @@ class ExactReducer(BucketReducer[ExactBucket]):
         self._names = names
         self._exponents: dict[torch.nn.Parameter, int] = {}
         self._passes = grid.FIRST_PASSES
+        self._history_agreed = True
         self._micro_batches = 1
         self._outside: dict[torch.nn.Parameter, tuple[int, int]] = {}
         self._not_finite: set[torch.nn.Parameter] = set()
@@ -129,6 +130,12 @@ class ExactReducer(BucketReducer[ExactBucket]):
             )
         self._exponents = {p: e for p, e in zip(parameters, exponents, strict=True) if e != NOTHING}
         self._passes = state["passes"]
+        self._history_agreed = True
+
+    def reset(self) -> None:
+        """As in `Part`. The history counts again once a state that all workers have brings it."""
+        super().reset()
+        self._history_agreed = False
 
     # The loop over a step.
 
@@ -136,6 +143,8 @@ class ExactReducer(BucketReducer[ExactBucket]):
         """As in `Part`."""
         super().begin_step(micro_batches)
         self._micro_batches = micro_batches
+        if not self._history_agreed:
+            self._exponents, self._passes, self._history_agreed = {}, grid.FIRST_PASSES, True
         for parameter, each in self._sums():
             each.begin(self._grid(parameter))
 

@@ -139,12 +139,14 @@ class TorchState(State):  # type: ignore[misc]
 
     def sync(self) -> None:
         """Bring rank 0's state to every worker. A collective."""
+        tree = self._tree() | {"progress": self.progress}
         if hvd.size() > 1:
-            own = self._tree() | {"progress": self.progress}
-            tree = broadcast_tree(own)
-            self.progress = tree.pop("progress")
-            if hvd.rank() != 0:
-                self._load(tree)
+            tree = broadcast_tree(tree)
+        self.progress = tree.pop("progress")
+        if hvd.rank() != 0:
+            self._load(tree)
+        for name, history in self._histories().items():
+            history.load_state_dict(tree[name])
         for scaler in self._of_type(torch.amp.GradScaler):
             # It comes to life with the first loss it scales, and a worker may have none in its first step.
             scaler.scale(torch.zeros((), device=world.device()))
