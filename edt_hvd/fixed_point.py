@@ -1,11 +1,12 @@
 """Sums that do not depend on the order of their addends: gradients in fixed point.
 
-A gradient times a factor is rounded to an integer, and integers can be added in any order and grouping with the
-same result. Two implementations, equal bit by bit: the reference in torch operations below, which is the
+A gradient times a factor is rounded to an integer, and integers can be added in any order and grouping with
+the same result. Two implementations, equal bit by bit: the reference in torch operations below, which is the
 specification, and compiled kernels in ``native/``, which are used on the CPU where they are built. For CUDA
 tensors there is :mod:`edt_hvd.fixed_point_cuda`.
 """
 
+import importlib.util
 import math
 from typing import Any, Final
 
@@ -13,10 +14,10 @@ import torch
 from torch import Tensor
 
 #: Whether the compiled kernels are there; running from the sources, nothing may be built.
-NATIVE: Final = False
+NATIVE: Final = importlib.util.find_spec("edt_hvd._native") is not None
 
-#: The largest limit allowed. Below it, adding 1.5 * 2**52 to a float64 rounds it to an integer, which is then in
-#: the low bits of the mantissa.
+#: The largest limit allowed. Below it, adding 1.5 * 2**52 to a float64 rounds it to an integer, which is then
+#: in the low bits of the mantissa.
 LIMIT: Final = 2.0**51
 
 _FLOATS: Final = (torch.float32, torch.bfloat16, torch.float16, torch.float64)
@@ -39,10 +40,10 @@ def accumulate(gradient: Tensor, factor: float, total: Tensor, limit: float) -> 
     """Add ``round(gradient * factor)``, halves to even, to ``total`` in place.
 
     The product is rounded once, to float64. Elements whose product is not below ``limit`` in size, infinities
-    and NaN among them, are left out: ``total`` stays as it is there. Whether there are any is for the caller to
-    see: since rounding is monotone, there are exactly if ``largest * factor >= limit``, with the ``largest``
-    that is returned. Additions wrap in two's complement, so sums stay exact modulo 2**32 or 2**64; the caller
-    bounds the number of addends.
+    and NaN among them, are left out: ``total`` stays as it is there. It is for the caller to see whether
+    there are any: since rounding is monotone, that is so exactly if ``largest * factor >= limit``, with the
+    ``largest`` that is returned. Additions wrap in two's complement, so sums stay exact modulo 2**32 or
+    2**64; the caller bounds the number of addends.
 
     Args:
         gradient: float16, bfloat16, float32 or float64, shape ``(n,)``, contiguous, on the CPU.
@@ -60,8 +61,8 @@ def accumulate(gradient: Tensor, factor: float, total: Tensor, limit: float) -> 
     check_sum(gradient, factor, total, limit)
     if not gradient.is_cpu:
         raise ValueError(
-            f"gradient and total are on {gradient.device}, and this function adds on the CPU: move them there, "
-            "or use edt_hvd.fixed_point_cuda.accumulate"
+            f"gradient and total are on {gradient.device}, and this function adds on the CPU: "
+            "move them there, or use edt_hvd.fixed_point_cuda.accumulate"
         )
     if not NATIVE:
         return accumulate_reference(gradient, factor, total, limit)
@@ -83,8 +84,8 @@ def to_float(total: Tensor, scale: float, out: Tensor) -> None:
     """Write ``total * scale`` to ``out``.
 
     The integer is rounded to float64 and multiplied there; the product is rounded to float32 if ``out`` is
-    narrower than float64, and then to float16 or bfloat16 if ``out`` is. Each rounding is to nearest, halves to
-    even, infinity beyond the largest number.
+    narrower than float64, and then to float16 or bfloat16 if ``out`` is. Each rounding is to nearest, halves
+    to even, infinity beyond the largest number.
 
     Args:
         total: int32 or int64, shape ``(n,)``, contiguous.
