@@ -126,7 +126,7 @@ def test_32_bits_are_as_good_as_float32_summation_for_up_to_eight_normal_addends
         steps = gradients("normal", micro_batches)
         exact = torch.stack([exact_mean(step) for step in steps])
         errors = [
-            (reduced(steps, **options) - exact)[1:].square().mean().sqrt().item()  # type: ignore[arg-type]
+            (reduced(steps, **options) - exact)[1:].square().mean().sqrt().item()
             for options in ({"integer_bits": 32}, {"reduction": "ring"})
         ]
         assert errors[0] < 2 * errors[1]
