@@ -18,7 +18,7 @@ from edt_hvd.fixed_point_sum import NOTHING, FixedPointSum
 from edt_hvd.header import Report
 
 _HEADROOM = 6
-"""Bits by which a change may be larger than the buffer, or than 1, before it needs further integers."""
+"""Bits by which a change may be larger than the buffer before it needs further integers."""
 
 _FIELDS = 3
 """Of a buffer's report: addends, exponent, whether there are inf or nan."""
@@ -44,7 +44,7 @@ class _Buffer:
     def changed(self) -> bool:
         """Whether it has been written to, or replaced, since `start` was taken or restored."""
         current = self.current
-        return current is not None and (current is not self.tensor or current._version != self.version)
+        return current is not self.tensor or current._version != self.version
 
     def restore(self) -> None:
         """Go back to the start."""
@@ -56,32 +56,35 @@ class _Buffer:
     def sum_of_changes(self, addends: int) -> FixedPointSum:
         """The sum, begun when it is first asked for."""
         if self.changes is None:
-            largest = (
-                float(self.start.double().nan_to_num(0.0, 0.0, 0.0).abs().max())
-                if self.start.numel()
-                else 0.0
-            )
-            exponent = max(0, grid.exponent_of(largest) or 0)
+            exponent = grid.exponent_of(float(self._base().abs().max())) if self.start.numel() else None
             total = torch.zeros(self.start.numel(), dtype=torch.int64, device=self.start.device)
             self.changes = FixedPointSum(total)
-            self.changes.begin(grid.place(exponent + _HEADROOM - grid.HEADROOM[64], 64, addends))
+            expected = None if exponent is None else exponent + _HEADROOM - grid.HEADROOM[64]
+            self.changes.begin(grid.place(expected, 64, addends))
         return self.changes
 
+    def _base(self) -> torch.Tensor:
+        """What changes are counted from: the start, or 0 where that is inf or nan."""
+        return self.start.double().nan_to_num(0.0, 0.0, 0.0)
+
     def add_change(self, weight: float, addends: int) -> None:
-        """Add the change since the start, weighted."""
+        """Add the change since the start, weighted; not of a cache that was dropped or got another shape."""
         current = self.current
-        assert current is not None
-        change = (current.detach().double() - self.start.double()).reshape(-1)
+        if current is None or current.shape != self.start.shape:
+            return
+        change = (current.detach().double() - self._base()).reshape(-1)
         largest = self.sum_of_changes(addends).add(change, weight)
         if largest is not None:
             self.sum_of_changes(addends).note(change, weight, float(largest))
 
-    def finish(self) -> None:
-        """Take the summed changes over."""
+    def finish(self, by_all: bool) -> None:
+        """Take the summed changes over; `by_all`: every micro-batch made one."""
         assert self.changes is not None
         change = torch.empty(self.start.numel(), dtype=torch.float64, device=self.start.device)
         self.changes.read(change)
-        value = self.start.double() + change.view(self.start.shape)
+        value = self._base() + change.view(self.start.shape)
+        if not by_all:
+            value = torch.where(self.start.isfinite(), value, self.start.double())
         self.start.copy_(value if self.start.is_floating_point() else value.round())
         self.changes = None
         self.restore()
@@ -137,6 +140,10 @@ class BufferMean:
     def after_backward(self) -> None:
         """As in `Part`."""
 
+    def abandon_step(self) -> None:
+        """As in `Part`: the step will begin anew, from the same buffers on every worker."""
+        self.before_micro_batch()
+
     def after_micro_batch(self, weight: float) -> None:
         """As in `Part`."""
         for buffer in self._buffers.values():
@@ -156,19 +163,22 @@ class BufferMean:
         """As in `Part`."""
         rows = reports.reshape(len(reports), -1, _FIELDS)
         found = zip(self._buffers.values(), rows.sum(axis=0)[:, 0], rows.max(axis=0), strict=True)
-        changed = [(buffer, row) for buffer, addends, row in found if addends]
-        if not changed:
-            return
-        sums = [buffer.sum_of_changes(self._micro_batches) for buffer, _ in changed]
+        changed = []
+        for buffer, addends, row in found:
+            if addends:
+                changed.append((buffer, addends, row))
+            elif buffer.changed:
+                buffer.restore()
+        sums = [buffer.sum_of_changes(self._micro_batches) for buffer, *_ in changed]
         self._reduce([each.total for each in sums], "total")
         outside: list[torch.Tensor] = []
-        for each, (_, (_, exponent, special)) in zip(sums, changed, strict=True):
+        for each, (*_, (_, exponent, special)) in zip(sums, changed, strict=True):
             outside += [each.level(n) for n in range(1, each.grid.levels(int(exponent)) + 1)]
             outside += [each.specials()] if special else []
         for dtype in (torch.int64, torch.float32):
             self._reduce([part for part in outside if part.dtype == dtype], f"outside.{dtype}")
-        for buffer, _ in changed:
-            buffer.finish()
+        for buffer, addends, _ in changed:
+            buffer.finish(by_all=addends == self._micro_batches)
 
     @staticmethod
     def _reduce(parts: list[torch.Tensor], name: str) -> None:
@@ -183,6 +193,11 @@ class BufferMean:
 
 
 _mean = BufferMean()
+
+
+def forget() -> None:
+    """Buffers were written to from outside the steps: leave them so, whatever a step was about."""
+    _mean.reset()
 
 
 def track(module: torch.nn.Module) -> None:

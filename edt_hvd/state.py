@@ -123,8 +123,8 @@ class TorchState(State):  # type: ignore[misc]
         started = time.monotonic()
         small = self._small_tree()
         self._boundary = _copied(small) if _tensor_bytes(small) <= BOUNDARY_BYTES else None
-        buffers = self._snapshot.tree if self._snapshot else None
-        self._snapshot = _Snapshot(_host_copy(self._tree(), buffers), self.progress)
+        old = self._snapshot.tree if self._snapshot else None
+        self._snapshot = _Snapshot(_host_copy(self._tree(), old), self.progress)
         self._snapshot_taken_at = time.monotonic()
         self._snapshot_seconds = self._snapshot_taken_at - started
 
@@ -198,6 +198,7 @@ class TorchState(State):  # type: ignore[misc]
         return tree | self._history_tree()
 
     def _load(self, tree: dict[str, Any]) -> None:
+        buffers.forget()
         histories = self._histories()
         for name, saved in tree.items():
             value = histories[name] if name in histories else getattr(self, name)
