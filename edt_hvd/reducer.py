@@ -177,8 +177,8 @@ def cut(parameters: Iterable[torch.nn.Parameter], bucket_bytes: int) -> list[lis
     for parameter in reversed(list(parameters)):
         kind = (parameter.dtype, parameter.device)
         nbytes = parameter.numel() * parameter.element_size()
-        group, filled = open_groups.get(kind, ([], bucket_bytes))
-        if filled + nbytes > bucket_bytes:
+        group, filled = open_groups.get(kind, ([], 0))
+        if not group or filled + nbytes > bucket_bytes:
             group, filled = [], 0
             groups.append(group)
         group.append(parameter)
