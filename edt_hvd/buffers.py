@@ -20,6 +20,9 @@ from edt_hvd.header import Report
 _HEADROOM = 6
 """Bits by which a change may be larger than the buffer before it needs further integers."""
 
+_INTEGERS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
+"""Types to compare the bits of tensors by, from the size of an element."""
+
 _FIELDS = 3
 """Of a buffer's report: addends, exponent, whether there are inf or nan."""
 
@@ -42,9 +45,14 @@ class _Buffer:
 
     @property
     def changed(self) -> bool:
-        """Whether it has been written to, or replaced, since `start` was taken or restored."""
+        """Whether it has been written to, or replaced, since `start` was taken or restored.
+
+        Not all operators count their writes in the tensor's version: batch norm's do not.
+        """
         current = self.current
-        return current is not self.tensor or current._version != self.version
+        if current is not self.tensor or current._version != self.version:
+            return True
+        return not torch.equal(_bits(current), _bits(self.start))
 
     def restore(self) -> None:
         """Go back to the start."""
@@ -90,6 +98,14 @@ class _Buffer:
         self.restore()
 
 
+def _bits(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor.detach().view(_INTEGERS[tensor.element_size()])
+
+
+def _has_mean(tensor: torch.Tensor) -> bool:
+    return tensor.layout == torch.strided and not tensor.is_complex()
+
+
 class BufferMean:
     """Averages the buffers of the tracked modules over a step's micro-batches; a `reducer.Part`."""
 
@@ -124,15 +140,12 @@ class BufferMean:
         for module in (module for reference in self._modules if (module := reference()) is not None):
             for owner in module.modules():
                 for name, tensor in owner._buffers.items():
-                    if tensor is not None and id(tensor) not in seen and not tensor.is_complex():
+                    if tensor is not None and id(tensor) not in seen and _has_mean(tensor):
                         seen.add(id(tensor))
                         yield owner, name, tensor
 
     def before_micro_batch(self) -> None:
         """As in `Part`."""
-        for buffer in self._buffers.values():
-            if buffer.changed:
-                buffer.restore()
 
     def before_backward(self, weight: float, last: bool, scaled: bool) -> None:
         """As in `Part`."""
@@ -142,13 +155,16 @@ class BufferMean:
 
     def abandon_step(self) -> None:
         """As in `Part`: the step will begin anew, from the same buffers on every worker."""
-        self.before_micro_batch()
+        for buffer in self._buffers.values():
+            if buffer.changed:
+                buffer.restore()
 
     def after_micro_batch(self, weight: float) -> None:
         """As in `Part`."""
         for buffer in self._buffers.values():
             if buffer.changed:
                 buffer.add_change(weight, self._micro_batches)
+                buffer.restore()
 
     def report(self) -> Report:
         """Addends, exponent and whether there are inf or nan, buffer by buffer."""
@@ -163,12 +179,7 @@ class BufferMean:
         """As in `Part`."""
         rows = reports.reshape(len(reports), -1, _FIELDS)
         found = zip(self._buffers.values(), rows.sum(axis=0)[:, 0], rows.max(axis=0), strict=True)
-        changed = []
-        for buffer, addends, row in found:
-            if addends:
-                changed.append((buffer, addends, row))
-            elif buffer.changed:
-                buffer.restore()
+        changed = [(buffer, addends, row) for buffer, addends, row in found if addends]
         sums = [buffer.sum_of_changes(self._micro_batches) for buffer, *_ in changed]
         self._reduce([each.total for each in sums], "total")
         outside: list[torch.Tensor] = []
