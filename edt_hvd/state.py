@@ -11,6 +11,8 @@ cost allows.
 
 import copy
 import time
+import weakref
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
@@ -82,7 +84,7 @@ class TorchState(State):  # type: ignore[misc]
         self._snapshot_taken_at = float("-inf")
         self._boundary: dict[str, Any] | None = None
         for optimizer in self._of_type(torch.optim.Optimizer):
-            optimizer.register_step_post_hook(self._note_step)
+            optimizer.register_step_post_hook(_noting(self))
 
     # What a training loop calls.
 
@@ -150,9 +152,6 @@ class TorchState(State):  # type: ignore[misc]
             scaler.scale(torch.zeros((), device=world.device()))
         self.save()
 
-    def _note_step(self, *_: Any) -> None:
-        self._stepped = True
-
     def report_progress(self, now: float, last: bool = False) -> None:
         """Tell the launcher how far training is, now and then; `last`: whenever that was done before."""
         loaders = self._of_type(ElasticDataLoader)
@@ -211,6 +210,18 @@ class TorchState(State):  # type: ignore[misc]
                 value.load_state_dict(_copied(saved))
             else:
                 setattr(self, name, _copied(saved))
+
+
+def _noting(state: TorchState) -> Callable[..., None]:
+    """A hook that notes optimizer steps, and keeps neither the state nor, through it, the optimizer alive."""
+    reference = weakref.ref(state)
+
+    def note_step(*_: Any) -> None:
+        held = reference()
+        if held is not None:
+            held._stepped = True
+
+    return note_step
 
 
 def _options(group: dict[str, Any]) -> dict[str, Any]:
