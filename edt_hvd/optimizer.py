@@ -62,7 +62,7 @@ def DistributedOptimizer(  # noqa: N802 - the name Horovod's users know
         _check_parameters(optimizer, model.parameters())
         buffers.track(model)
 
-    # Nothing here keeps the optimizer alive: one that is dropped goes at once, with its reducer, on all workers.
+    # Nothing here keeps the optimizer alive: a dropped one goes at once, with its reducer, on all workers.
     alive = weakref.ref(optimizer)
 
     def groups() -> list[dict[str, Any]]:
