@@ -31,7 +31,7 @@ class _Buffer:
     """One buffer of a module, as it was when the step began, and the sum of its changes."""
 
     def __init__(self, owner: torch.nn.Module, name: str, start: torch.Tensor) -> None:
-        self.owner = owner
+        self._owner = weakref.ref(owner)
         self.name = name
         self.tensor = start
         self.start = start.detach().clone()
@@ -39,9 +39,14 @@ class _Buffer:
         self.changes: FixedPointSum | None = None
 
     @property
+    def owner(self) -> torch.nn.Module | None:
+        """The module; None when it is gone."""
+        return self._owner()
+
+    @property
     def current(self) -> torch.Tensor | None:
         """The buffer as the module has it now."""
-        return self.owner._buffers.get(self.name)
+        return self.owner._buffers.get(self.name) if self.owner is not None else None
 
     @property
     def changed(self) -> bool:
@@ -58,7 +63,8 @@ class _Buffer:
         """Go back to the start."""
         with torch.no_grad():
             self.tensor.copy_(self.start)
-        self.owner._buffers[self.name] = self.tensor
+        if self.owner is not None:
+            self.owner._buffers[self.name] = self.tensor
         self.version = self.tensor._version
 
     def sum_of_changes(self, addends: int) -> FixedPointSum:

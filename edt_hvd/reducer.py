@@ -6,6 +6,7 @@ that ``.grad`` is None inside the loop, and sees to it that after the loop it is
 effective batch's mean loss.
 """
 
+import gc
 import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
@@ -62,12 +63,26 @@ class Part(Protocol):
 
 _registered: "list[weakref.ref[Part]]" = []
 _stop_agreed = False
+_unsettled = False
 
 
 def register(part: Part) -> None:
-    """Let `part` follow the steps of every loader. A second time changes nothing."""
+    """Let `part` follow the steps of every loader, if it does not yet."""
+    global _unsettled
+    _unsettled = True
     if part not in active():
         _registered.append(weakref.ref(part))
+
+
+def settle() -> None:
+    """Drop what was trained before the latest models and optimizers, if nothing refers to it any more.
+
+    All workers must follow the same ones, and Python finds unused cycles of objects at other times on each.
+    """
+    global _unsettled
+    if _unsettled:
+        gc.collect()
+    _unsettled = False
 
 
 def active() -> tuple[Part, ...]:

@@ -337,6 +337,28 @@ def test_a_number_of_bits_that_there_is_not_is_refused() -> None:
         edt_hvd.DistributedOptimizer(torch.optim.SGD(net().parameters(), lr=0.1), integer_bits=16)  # type: ignore[arg-type]
 
 
+def test_what_was_trained_earlier_is_not_followed_any_more() -> None:
+    def fold() -> list[weakref.ref[Any]]:
+        model = nn.BatchNorm1d(1)
+        optimizer = edt_hvd.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=0.1), model)
+        model.friend = [optimizer]  # a cycle, such as scripts make
+        optimizer.friend = model  # type: ignore[attr-defined]
+        for step in edt_hvd.ElasticDataLoader([torch.ones(1)] * 2, 2):
+            for inputs in step:
+                step.backward(model(inputs[:, None]).mean())
+            optimizer.step()
+            assert all(reference() is None for reference in found)
+        return [weakref.ref(model), weakref.ref(optimizer)]
+
+    found: list[weakref.ref[Any]] = []
+    gc.disable()
+    try:
+        for _ in range(3):
+            found = fold()
+    finally:
+        gc.enable()
+
+
 def test_reducers_go_with_their_optimizers() -> None:
     model = net()
     optimizer = edt_hvd.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=0.1), model)
