@@ -7,14 +7,14 @@ alone would have left. The grid follows from the buffers at the start of the ste
 """
 
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import horovod.torch as hvd
 import numpy as np
 import torch
 
 from edt_hvd import grid, reducer
-from edt_hvd.fixed_point_sum import NOTHING, FixedPointSum
+from edt_hvd.fixed_point_sum import NOTHING, FixedPointSum, read_sizes
 from edt_hvd.header import Report
 
 _HEADROOM = 6
@@ -49,15 +49,13 @@ class _Buffer:
         return self.owner._buffers.get(self.name) if self.owner is not None else None
 
     @property
-    def changed(self) -> bool:
-        """Whether it has been written to, or replaced, since `start` was taken or restored.
+    def surely_changed(self) -> bool:
+        """Whether it has been replaced since `start` was taken or restored, or counted a write to it."""
+        return self.current is not self.tensor or self.tensor._version != self.version
 
-        Not all operators count their writes in the tensor's version: batch norm's do not.
-        """
-        current = self.current
-        if current is not self.tensor or current._version != self.version:
-            return True
-        return not torch.equal(_bits(current), _bits(self.start))
+    def differs(self) -> torch.Tensor:
+        """Whether its bits differ from `start`: one boolean, on its device."""
+        return (_bits(self.tensor) != _bits(self.start)).any()
 
     def restore(self) -> None:
         """Go back to the start."""
@@ -87,9 +85,7 @@ class _Buffer:
         if current is None or current.shape != self.start.shape:
             return
         change = (current.detach().double() - self._base()).reshape(-1)
-        largest = self.sum_of_changes(addends).add(change, weight)
-        if largest is not None:
-            self.sum_of_changes(addends).note(change, weight, float(largest))
+        self.sum_of_changes(addends).add(change, weight)
 
     def finish(self, by_all: bool) -> None:
         """Take the summed changes over; `by_all`: every micro-batch made one."""
@@ -106,6 +102,24 @@ class _Buffer:
 
 def _bits(tensor: torch.Tensor) -> torch.Tensor:
     return tensor.detach().view(_INTEGERS[tensor.element_size()])
+
+
+def _changed(buffers: Iterable[_Buffer]) -> list[_Buffer]:
+    """Which buffers have been written to, or replaced, since their start was taken or restored.
+
+    Not all operators count their writes in the tensor's version, batch norm's do not: so bits are compared,
+    with one question to each device.
+    """
+    changed, unsure = [], dict[torch.device, list[_Buffer]]()
+    for buffer in buffers:
+        if buffer.surely_changed:
+            changed.append(buffer)
+        else:
+            unsure.setdefault(buffer.start.device, []).append(buffer)
+    for found in unsure.values():
+        differ = torch.stack([buffer.differs() for buffer in found]).tolist()
+        changed += [buffer for buffer, differs in zip(found, differ, strict=True) if differs]
+    return changed
 
 
 def _has_mean(tensor: torch.Tensor) -> bool:
@@ -132,11 +146,13 @@ class BufferMean:
     def begin_step(self, micro_batches: int) -> None:
         """As in `Part`."""
         self._micro_batches = micro_batches
-        known, self._buffers = self._buffers, {}
+        changed = _changed(self._buffers.values())
+        known = {key: buffer for key, buffer in self._buffers.items() if buffer not in changed}
+        self._buffers = {}
         for owner, name, tensor in self._found():
             key = (id(owner), name)
             buffer = known.get(key)
-            if buffer is None or buffer.owner is not owner or buffer.changed:
+            if buffer is None or buffer.owner is not owner:
                 buffer = _Buffer(owner, name, tensor)
             buffer.changes = None
             self._buffers[key] = buffer
@@ -150,9 +166,6 @@ class BufferMean:
                         seen.add(id(tensor))
                         yield owner, name, tensor
 
-    def before_micro_batch(self) -> None:
-        """As in `Part`."""
-
     def before_backward(self, weight: float, last: bool, scaled: bool) -> None:
         """As in `Part`."""
 
@@ -161,16 +174,15 @@ class BufferMean:
 
     def abandon_step(self) -> None:
         """As in `Part`: the step will begin anew, from the same buffers on every worker."""
-        for buffer in self._buffers.values():
-            if buffer.changed:
-                buffer.restore()
+        for buffer in _changed(self._buffers.values()):
+            buffer.restore()
 
     def after_micro_batch(self, weight: float) -> None:
         """As in `Part`."""
-        for buffer in self._buffers.values():
-            if buffer.changed:
-                buffer.add_change(weight, self._micro_batches)
-                buffer.restore()
+        for buffer in _changed(self._buffers.values()):
+            buffer.add_change(weight, self._micro_batches)
+            buffer.restore()
+        read_sizes(buffer.changes for buffer in self._buffers.values() if buffer.changes is not None)
 
     def report(self) -> Report:
         """Addends, exponent and whether there are inf or nan, buffer by buffer."""

@@ -17,7 +17,7 @@ import torch
 
 from edt_hvd import grid
 from edt_hvd.errors import GradientError, NonFiniteGradientWarning, StateError
-from edt_hvd.fixed_point_sum import NOTHING, FixedPointSum
+from edt_hvd.fixed_point_sum import NOTHING, FixedPointSum, read_sizes
 from edt_hvd.grid import Grid, IntegerBits
 from edt_hvd.header import Report
 from edt_hvd.reducer import Bucket, BucketReducer
@@ -33,31 +33,14 @@ class ExactBucket(Bucket):
         super().__init__(name, parameters)
         self._total = torch.zeros(self.flat.numel(), dtype=_INTEGERS[bits], device=self.flat.device)
         self.sums = [FixedPointSum(part) for part in self._total.split(self.sizes)]  # type: ignore[no-untyped-call]
-        self._pending: list[tuple[FixedPointSum, torch.Tensor, float, torch.Tensor]] = []
 
     @property
     def total(self) -> torch.Tensor:
         """The integers."""
         return self._total
 
-    def begin(self) -> None:
-        """As in `Bucket`."""
-        super().begin()
-        self._pending = []  # of a backward pass that failed
-
     def _add(self, index: int, gradient: torch.Tensor, weight: float) -> None:
-        largest = self.sums[index].add(gradient, weight)
-        if largest is not None:
-            self._pending.append((self.sums[index], gradient, weight, largest))
-
-    def check(self) -> None:
-        """Ask the GPU, once for all gradients of a backward pass, how large they were."""
-        if not self._pending:
-            return
-        pending, self._pending = self._pending, []
-        sizes = torch.cat([largest for *_, largest in pending]).tolist()
-        for (total, gradient, weight, _), size in zip(pending, sizes, strict=True):
-            total.note(gradient, weight, size)
+        self.sums[index].add(gradient, weight)
 
     def reduce_outside(self, exponents: Sequence[int], special: Sequence[int]) -> None:
         """Reduce what lay outside the limit on any worker."""
@@ -96,7 +79,7 @@ class ExactReducer(BucketReducer[ExactBucket]):
         self._bits = bits
         self._names = names
         self._exponents: dict[torch.nn.Parameter, int] = {}
-        self._passes = grid.FIRST_PASSES
+        self._passes = 0
         self._history_agreed = True
         self._micro_batches = 1
         self._outside: dict[torch.nn.Parameter, tuple[int, int]] = {}
@@ -149,12 +132,13 @@ class ExactReducer(BucketReducer[ExactBucket]):
         super().begin_step(micro_batches)
         self._micro_batches = micro_batches
         if not self._history_agreed:
-            self._exponents, self._passes, self._history_agreed = {}, grid.FIRST_PASSES, True
+            self._exponents, self._passes, self._history_agreed = {}, 0, True
         for parameter, each in self._sums():
             each.begin(self._grid(parameter))
 
     def _grid(self, parameter: torch.nn.Parameter) -> Grid:
-        return grid.place(self._exponents.get(parameter), self._bits, self._micro_batches * self._passes)
+        addends = self._micro_batches * (self._passes or grid.FIRST_PASSES)
+        return grid.place(self._exponents.get(parameter), self._bits, addends)
 
     def before_backward(self, weight: float, last: bool, scaled: bool) -> None:
         """As in `Part`."""
@@ -164,8 +148,7 @@ class ExactReducer(BucketReducer[ExactBucket]):
     def after_backward(self) -> None:
         """As in `Part`."""
         super().after_backward()
-        for bucket in self._buckets:
-            bucket.check()
+        read_sizes(each for bucket in self._buckets for each in bucket.sums)
 
     def report(self) -> Report:
         """A checksum of the grids, then addends, exponents and whether there are inf or nan, by parameter."""
@@ -219,7 +202,7 @@ class ExactReducer(BucketReducer[ExactBucket]):
             if after is not None:
                 self._exponents[parameter] = after
         if any(addends):
-            self._passes = grid.passes(addends, self._micro_batches)
+            self._passes = max(self._passes, grid.passes(addends, self._micro_batches))
 
     def _warn_of(self, special: Sequence[int]) -> None:
         """Name the parameters whose gradients have inf or nan, when there are others than last time."""

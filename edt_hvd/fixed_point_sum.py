@@ -8,6 +8,7 @@ order and grouping the addends come.
 """
 
 import math
+from collections.abc import Iterable
 
 import torch
 
@@ -41,13 +42,13 @@ class FixedPointSum:
         self.exponent = NOTHING
         self.special: torch.Tensor | None = None
         self._levels: dict[int, torch.Tensor] = {}
+        self._unread: list[tuple[torch.Tensor, float, torch.Tensor]] = []
 
-    def add(self, values: torch.Tensor, weight: float) -> torch.Tensor | None:
+    def add(self, values: torch.Tensor, weight: float) -> None:
         """Add ``weight * values``; a 1-D contiguous float tensor of the length of `total`.
 
-        Returns:
-            None on the CPU. On a GPU, where asking for a result would wait for it, the largest of the values
-            there; give it to `note` before `values` changes.
+        On a GPU, asking how large the values are would wait for it; `read_sizes` does so for many at once,
+        which has to come before anything but the kernels looks at the sum, or `values` changes.
         """
         self.addends += 1
         factor = math.ldexp(weight, self.grid.scale)
@@ -57,11 +58,11 @@ class FixedPointSum:
 
             largest = torch.zeros(1, dtype=torch.float64, device=values.device)
             fixed_point_cuda.accumulate(values, factor, self.total, limit, largest)
-            return largest
-        self.note(values, weight, fixed_point.accumulate(values, factor, self.total, limit))
-        return None
+            self._unread.append((values, weight, largest))
+        else:
+            self._note(values, weight, fixed_point.accumulate(values, factor, self.total, limit))
 
-    def note(self, values: torch.Tensor, weight: float, largest: float) -> None:
+    def _note(self, values: torch.Tensor, weight: float, largest: float) -> None:
         """Take down how large an addend was, and what of it `total` could not take."""
         factor = math.ldexp(weight, self.grid.scale)
         largest *= factor
@@ -112,3 +113,16 @@ class FixedPointSum:
             value = torch.where(self.special == 0, value, self.special.double())
             value.masked_fill_(value.isnan(), math.nan)  # a nan's other bits depend on the order
         out.copy_(value if out.dtype == torch.float64 else value.float())
+
+
+def read_sizes(sums: Iterable[FixedPointSum]) -> None:
+    """Ask each GPU, once for all addends since the last time, how large they were."""
+    unread: dict[torch.device, list[tuple[FixedPointSum, torch.Tensor, float, torch.Tensor]]] = {}
+    for each in sums:
+        items, each._unread = each._unread, []
+        for values, weight, largest in items:
+            unread.setdefault(values.device, []).append((each, values, weight, largest))
+    for found in unread.values():
+        sizes = torch.cat([largest for *_, largest in found]).tolist()
+        for (each, values, weight, _), size in zip(found, sizes, strict=True):
+            each._note(values, weight, size)

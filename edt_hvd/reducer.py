@@ -30,9 +30,6 @@ class Part(Protocol):
     def begin_step(self, micro_batches: int) -> None:
         """A new effective batch of so many micro-batches, over all workers, begins."""
 
-    def before_micro_batch(self) -> None:
-        """The loop's body is about to run."""
-
     def before_backward(self, weight: float, last: bool, scaled: bool) -> None:
         """A backward pass is about to run.
 
@@ -263,9 +260,6 @@ class BucketReducer(ABC, Generic[BucketT]):
         self._backwards = 0
         self._repeated = False
         self._in_step, self._reduced, self._unreduced = True, False, False
-
-    def before_micro_batch(self) -> None:
-        """As in `Part`."""
 
     def before_backward(self, weight: float, last: bool, scaled: bool) -> None:
         """As in `Part`.

@@ -79,8 +79,6 @@ class Step:
     def _run(self, micro_batch: MicroBatch, data: Any) -> Iterator[Any]:
         """Have the loop's body run over a micro-batch."""
         self._losses.append(torch.zeros((), dtype=torch.float64))
-        for part in self._parts:
-            part.before_micro_batch()
         seed_for(Purpose.MICRO_BATCH, self._seed, self.epoch, self.index, micro_batch.index)
         yield data
         for part in self._parts:

@@ -36,7 +36,6 @@ def _run_share(
 ) -> None:
     mean.begin_step(len(micro_batches))
     for number in share:
-        mean.before_micro_batch()
         body(module, micro_batches[number])
         mean.after_micro_batch(1 / len(micro_batches))
 
@@ -333,7 +332,6 @@ def test_a_step_that_is_left_gives_the_buffers_back() -> None:
     run(mean, norm, inputs(2))
     before = bits_of(norm)
     mean.begin_step(2)
-    mean.before_micro_batch()
     norm(inputs(1)[0])
     mean.abandon_step()
     assert bits_of(norm) == before

@@ -43,7 +43,6 @@ class Worker:
         self.reducer.begin_step(micro_batches)
 
     def run(self, micro_batch: MicroBatch, weight: float, last: bool = False, scaled: bool = False) -> None:
-        self.reducer.before_micro_batch()
         self.reducer.before_backward(weight, last, scaled)
         for parameter, gradient in zip(self.parameters, micro_batch, strict=True):
             if gradient is not None:
@@ -385,7 +384,7 @@ def test_what_a_failed_backward_pass_left_unread_is_forgotten() -> None:
     worker = Worker([full(0)])
     worker.begin(micro_batches=1)
     (bucket,) = worker.reducer._buckets  # on a GPU, the sizes of gradients are asked for after the pass
-    bucket._pending.append((bucket.sums[0], full(2.0**100), 1.0, torch.tensor([2.0**100])))
+    bucket.sums[0]._unread.append((full(2.0**100), 1.0, torch.tensor([2.0**100])))
     assert bits_of(worker.step([[full(2.0)]])) == bits_of([full(2.0)])
 
 

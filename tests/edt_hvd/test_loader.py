@@ -90,9 +90,6 @@ class RecordingPart:
     def begin_step(self, micro_batches: int) -> None:
         self.calls.append(("begin", micro_batches))
 
-    def before_micro_batch(self) -> None:
-        self.calls.append(("micro-batch",))
-
     def before_backward(self, weight: float, last: bool, scaled: bool) -> None:
         self.calls.append(("backward", weight, last, scaled))
 
@@ -353,7 +350,7 @@ def test_what_the_parts_of_the_reduction_are_told(place: Place) -> None:
         step.backward(parameter_loss(float(value)), scaler=scaler if value == 1 else None)
     expected: list[tuple[Any, ...]] = [("begin", 3)]
     for weight, last, scaled in ((0.4, False, False), (0.4, False, True), (0.2, True, False)):
-        expected += [("micro-batch",), ("backward", weight, last, scaled), ("backward done",)]
+        expected += [("backward", weight, last, scaled), ("backward done",)]
         expected += [("micro-batch done", weight)]
     expected += [("finish", [[7]])]
     assert first.calls == expected
