@@ -65,6 +65,12 @@ def DistributedOptimizer(  # noqa: N802 - the name Horovod's users know
     return optimizer
 
 
+def reductions() -> list[str]:
+    """How the gradients of the distributed optimizers alive are reduced, one name each."""
+    names: dict[type, str] = {kind: name for name, kind in _REDUCERS.items()}
+    return [names[type(each)] for each in reducer.active() if type(each) in names]
+
+
 def _check_parameters(optimizer: torch.optim.Optimizer, known: Iterable[torch.nn.Parameter]) -> None:
     in_model = set(known)
     for number, group in enumerate(optimizer.param_groups):

@@ -20,7 +20,7 @@ from horovod.common.elastic import State
 from horovod.common.exceptions import HostsUpdatedInterrupt
 from torch.utils import _pytree as pytree
 
-from edt_hvd import reducer, world
+from edt_hvd import recording, reducer, world
 from edt_hvd.loader import ElasticDataLoader
 from edt_hvd.reporting import ResizeReport, send_progress
 from edt_hvd.transfer import broadcast_tree
@@ -99,6 +99,7 @@ class TorchState(State):  # type: ignore[misc]
         elif self._boundary is not None:
             self._boundary = _copied(self._small_tree())
         self.report_progress(now)
+        recording.current().committed(self, self.progress, self._values())
         self.check_host_updates()
 
     def check_host_updates(self) -> None:
@@ -145,6 +146,7 @@ class TorchState(State):  # type: ignore[misc]
             # It comes to life with the first loss it scales, and a worker may have none in its first step.
             scaler.scale(torch.zeros((), device=world.device()))
         self.save()
+        recording.current().synced(self, self.progress, self._values())
 
     def _note_step(self, *_: Any) -> None:
         self._stepped = True
@@ -166,8 +168,11 @@ class TorchState(State):  # type: ignore[misc]
     def _of_type(self, kind: type[Any]) -> list[Any]:
         return [value for name in self._names if isinstance(value := getattr(self, name), kind)]
 
+    def _values(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in self._names}
+
     def _tree(self) -> dict[str, Any]:
-        return {name: _full_state(getattr(self, name)) for name in self._names}
+        return {name: _full_state(value) for name, value in self._values().items()}
 
     def _small_tree(self) -> dict[str, Any]:
         """The part of the state that a boundary copies: all but parameters and optimizer states."""

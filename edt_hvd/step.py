@@ -5,7 +5,7 @@ from typing import Any
 
 import torch
 
-from edt_hvd import reducer
+from edt_hvd import recording, reducer
 from edt_hvd.batching import Batch, MicroBatch
 
 Share = Iterator[tuple[MicroBatch, bool, Any]]
@@ -49,19 +49,22 @@ class Step:
             raise RuntimeError(f"{self} has been iterated over already; take the next step from the loader")
         self._begun = True
         share = self._open_share()
+        recorder = recording.current()
         self._reducers = reducer.active()
         for each in self._reducers:
             each.begin_step()
         try:
             for micro_batch, last, data in share:
                 self._current = (micro_batch, last)
-                yield data
+                with recorder.micro_batch(self.epoch, micro_batch.positions.start, data):
+                    yield data
         finally:
             self._current = None
         losses = [each.finish_step(self._loss) for each in self._reducers]
         self._loss = losses[0] if losses else self._loss
         self._advance()
         self.finished = True
+        recorder.reduced(self.loss)
 
     def backward(
         self, loss: torch.Tensor, *, scaler: torch.amp.GradScaler | None = None, retain_graph: bool = False
@@ -90,6 +93,7 @@ class Step:
         micro_batch, last = self._current
         for each in self._reducers:
             each.before_backward(last)
+        recording.current().before_backward()
         weighted = loss * micro_batch.weight
         torch.autograd.backward(
             weighted if scaler is None else scaler.scale(weighted), retain_graph=retain_graph
