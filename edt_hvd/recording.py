@@ -82,7 +82,7 @@ class NoRecorder:
     def before_backward(self) -> None:
         """The backward pass of the micro-batch is about to begin."""
 
-    def reduced(self, loss: float) -> None:
+    def reduced(self, loss: float | torch.Tensor) -> None:
         """The step's gradients have been reduced; what follows, up to the commit, is the update."""
 
 
@@ -146,9 +146,9 @@ class Recorder(NoRecorder):
         """As in `NoRecorder`."""
         self._place["phase"] = "backward"
 
-    def reduced(self, loss: float) -> None:
+    def reduced(self, loss: float | torch.Tensor) -> None:
         """As in `NoRecorder`."""
-        self._loss = {"step.loss": digest(loss)}
+        self._loss = {"step.loss": digest(float(loss))}
         if not self._is_traced():
             return
         self._place = {"phase": "update"}

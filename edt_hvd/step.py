@@ -64,7 +64,7 @@ class Step:
         self._loss = losses[0] if losses else self._loss
         self._advance()
         self.finished = True
-        recorder.reduced(self.loss)
+        recorder.reduced(self._loss)
 
     def backward(
         self, loss: torch.Tensor, *, scaler: torch.amp.GradScaler | None = None, retain_graph: bool = False

@@ -13,12 +13,12 @@ import typer
 
 from edt_launch import job
 from edt_launch.devices import this_machine
-from edt_launch.errors import EdtLaunchError, ExitCode, UsageError
+from edt_launch.errors import EdtLaunchError, ExitCode, RunError, UsageError
 from edt_launch.verify.differences import LENGTH, Difference, first_difference
 from edt_launch.verify.records import Run
 from edt_launch.verify.report import as_data, describe
 from edt_launch.verify.runs import InterruptedRunError, Runner
-from edt_launch.verify.schedules import Schedule, resizing
+from edt_launch.verify.schedules import LEAST_STEPS, Schedule, resizing
 from edt_launch.verify.traces import Finding, compare
 from edt_launch.verify.verdict import Verdict
 from edt_launch.verify.verdict import verdict as judge
@@ -32,7 +32,7 @@ def verify(
     arguments: Annotated[
         list[str] | None, typer.Argument(metavar="ARGS", help="The script's own arguments.")
     ] = None,
-    steps: Annotated[int, typer.Option(min=3, help="Steps (commits) after which a run is ended.")] = 6,
+    steps: Annotated[int, typer.Option(min=LEAST_STEPS, help="Steps (commits) that a run makes.")] = 6,
     sizes: Annotated[
         str, typer.Option("--np", metavar="N,N,...", help="Numbers of workers; the first one runs twice.")
     ] = "1,2,3",
@@ -99,6 +99,8 @@ def _leave(folder: Path, keep: bool) -> None:
 def _examine(runner: Runner, sizes: tuple[int, ...], count: int, seed: int, progress: TextIO) -> Verdict:
     """Run the script until two runs differ, or all agree."""
     reference = _shown(runner, Schedule(sizes[:1]), progress)
+    if reference.steps < LEAST_STEPS and count:
+        print(f"  too short to be resized; it needs {LEAST_STEPS} steps", file=progress)
     runs = [reference]
     for schedule, suffix in _others(sizes, count, seed, reference.steps):
         if first_difference(runs) is not None:
@@ -107,7 +109,12 @@ def _examine(runner: Runner, sizes: tuple[int, ...], count: int, seed: int, prog
     difference = first_difference(runs)
     if difference is None or difference.step == 0 or difference.kind == LENGTH:
         return judge(runs)
-    return judge(runs, _trace(runner, difference, progress))
+    try:
+        finding = _trace(runner, difference, progress)
+    except RunError as error:
+        typer.echo(f"edt verify: no trace of the operators: {error}", err=True)
+        finding = None
+    return judge(runs, finding)
 
 
 def _others(sizes: tuple[int, ...], count: int, seed: int, steps: int) -> Iterator[tuple[Schedule, str]]:

@@ -8,6 +8,9 @@ from dataclasses import dataclass
 MOST_RESIZES = 3
 """Resizes in one run, at most."""
 
+LEAST_STEPS = 3
+"""Steps that a run needs to be resized: one to hold at, one for the announcement, one with the new size."""
+
 
 @dataclass(frozen=True)
 class Schedule:
@@ -47,9 +50,9 @@ def resizing(seed: int, count: int, sizes: Sequence[int], steps: int) -> tuple[S
         steps: of a run.
     """
     choice = sorted(set(sizes)) if len(set(sizes)) > 1 else list(range(1, max(sizes) + 1))
-    resizes = min(MOST_RESIZES, (steps - 1) // 2)
-    if resizes < 1 or len(choice) < 2:
+    if steps < LEAST_STEPS or len(choice) < 2:
         return ()
+    resizes = min(MOST_RESIZES, (steps - 1) // 2)
     holds = tuple((number + 1) * (steps - 2) // resizes for number in range(resizes))
     walks = list(itertools.islice(_walks(random.Random(seed), choice, resizes + 1), 50 * count))
     return tuple(Schedule(walk, holds) for walk in dict.fromkeys(walks))[:count]

@@ -85,7 +85,7 @@ def _parting(a: Operator, b: Operator) -> Parting | None:
         return None
     if a.name in ("data", "gradient"):
         return Parting(a.name)
-    return Parting.RANDOM if a.is_random else Parting.OPERATOR
+    return Parting.RANDOM if b.is_random else Parting.OPERATOR
 
 
 def _micro_batches(operators: Iterable[Operator]) -> dict[Key, list[Operator]]:

@@ -1,4 +1,4 @@
-"""A small training whose sums are exact in float32, so that its bits agree whatever the order; FLAW spoils it.
+"""A small training whose sums are exact in float32: its bits agree whatever the order, unless FLAW spoils it.
 
 verified.py {none,augmentation,operator,outside} [--steps N]
 """
@@ -23,11 +23,11 @@ options = parser.parse_args()
 
 @torch.library.custom_op("flawed::noisy", mutates_args=())
 def noisy(values: torch.Tensor) -> torch.Tensor:
-    """Adds what no seed determines; torch is not told so."""
-    return values + float(os.urandom(1)[0])
+    """Multiplies by what no seed determines; torch is not told so."""
+    return values * float(os.urandom(1)[0])
 
 
-noisy.register_autograd(lambda ctx, gradient: gradient)
+noisy.register_autograd(lambda ctx, gradient: noisy(gradient))
 
 
 class Points(Dataset):
