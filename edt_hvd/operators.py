@@ -4,7 +4,8 @@ Two traces of the same computation show where it first took another way: the fir
 inputs and other outputs is the one that does not repeat itself.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -13,8 +14,23 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from edt_hvd.digests import PLAIN, digest, shape_digest
 
-Write = Callable[[str, str, str, bool], None]
-"""Takes an operator's name, the digests of its inputs and outputs, and whether it draws random numbers."""
+
+@dataclass(frozen=True)
+class Operator:
+    """One operator that has run.
+
+    Attributes:
+        operator: its name.
+        inputs, outputs: digests.
+        random: whether it draws random numbers.
+        reads: the named tensors among its inputs.
+    """
+
+    operator: str
+    inputs: str
+    outputs: str
+    random: bool = False
+    reads: tuple[str, ...] = ()
 
 
 class OperatorTrace(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch leaves it unannotated
@@ -26,10 +42,15 @@ class OperatorTrace(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torc
         write: called after every operator.
     """
 
-    def __init__(self, write: Write) -> None:
+    def __init__(self, write: Callable[[Operator], None]) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self._write = write
         self._unwritten: set[int] = set()
+        self._names: dict[int, str] = {}
+
+    def name(self, tensors: Mapping[str, torch.Tensor]) -> None:
+        """Give names to tensors, in place of earlier ones; their views are called the same."""
+        self._names = {_address(tensor): name for name, tensor in tensors.items() if _has_memory(tensor)}
 
     def __torch_dispatch__(
         self, func: Any, types: Sequence[type], args: Sequence[Any] = (), kwargs: Any = None
@@ -38,7 +59,9 @@ class OperatorTrace(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torc
         kwargs = kwargs or {}
         if func.namespace == "profiler":
             return func(*args, **kwargs)
-        inputs = digest([self._digest(leaf) for leaf in pytree.tree_leaves((args, kwargs))])
+        given = pytree.tree_leaves((args, kwargs))
+        inputs = digest([self._digest(leaf) for leaf in given])
+        reads = {self._names.get(_address(tensor)) for tensor in _tensors(given)} - {None}
         result = func(*args, **kwargs)
         written = list(_written(func, args, kwargs))
         for tensor in written:
@@ -51,19 +74,23 @@ class OperatorTrace(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torc
             self._unwritten.difference_update(_address(t) for t in made if all(t is not w for w in written))
         outputs = digest([self._digest(leaf) for leaf in pytree.tree_leaves((result, written))])
         is_random = torch.Tag.nondeterministic_seeded in func.tags
-        self._write(func._schema.name, inputs, outputs, is_random)
+        self._write(Operator(func._schema.name, inputs, outputs, is_random, tuple(sorted(map(str, reads)))))
         return result
 
     def _digest(self, leaf: Any) -> str:
         if not isinstance(leaf, torch.Tensor):
             return digest(leaf) if isinstance(leaf, PLAIN) else type(leaf).__name__
-        is_unwritten = leaf.layout is torch.strided and _address(leaf) in self._unwritten
+        is_unwritten = _has_memory(leaf) and _address(leaf) in self._unwritten
         return shape_digest(leaf) if is_unwritten else digest(leaf)
 
 
 def _tensors(tree: Any) -> list[torch.Tensor]:
-    leaves = pytree.tree_leaves(tree)
-    return [leaf for leaf in leaves if isinstance(leaf, torch.Tensor) and leaf.layout is torch.strided]
+    """The tensors in `tree` that have memory of their own to speak of."""
+    return [leaf for leaf in pytree.tree_leaves(tree) if isinstance(leaf, torch.Tensor) and _has_memory(leaf)]
+
+
+def _has_memory(tensor: torch.Tensor) -> bool:
+    return tensor.layout is torch.strided and not tensor.is_meta
 
 
 def _written(func: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Iterable[torch.Tensor]:

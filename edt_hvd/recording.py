@@ -25,7 +25,7 @@ import functools
 import json
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +34,7 @@ import torch
 
 from edt_hvd import optimizer, world
 from edt_hvd.digests import digest
-from edt_hvd.operators import OperatorTrace
+from edt_hvd.operators import Operator, OperatorTrace
 
 Values = Mapping[str, Any]
 """The objects and plain values of a state, by name."""
@@ -138,7 +138,8 @@ class Recorder(NoRecorder):
             yield
             return
         self._place = {"epoch": epoch, "position": position, "phase": "forward"}
-        self._write_operator("data", "", digest(data), False)
+        self._write_operator(Operator("data", "", digest(data)))
+        self._trace.name(_parameters(self._values) | _buffers(self._values))
         with self._trace:
             yield
 
@@ -152,8 +153,8 @@ class Recorder(NoRecorder):
         if not self._is_traced():
             return
         self._place = {"phase": "update"}
-        for parameter, name in _parameter_names(self._values).items():
-            self._write_operator("gradient", name, digest(parameter.grad), False)
+        for name, parameter in _parameters(self._values).items():
+            self._write_operator(Operator("gradient", name, digest(parameter.grad)))
         self._update.enter_context(self._trace)
 
     def _is_traced(self) -> bool:
@@ -163,11 +164,8 @@ class Recorder(NoRecorder):
         line = {"step": step, "rank": hvd.rank(), "size": hvd.size(), **_digests(values), "loss": self._loss}
         self._append("record", line | more)
 
-    def _write_operator(self, name: str, inputs: str, outputs: str, is_random: bool) -> None:
-        content = {"operator": name, "inputs": inputs, "outputs": outputs, "random": is_random}
-        self._append(
-            "operators", {"step": self._options.traced, "rank": hvd.rank(), **self._place, **content}
-        )
+    def _write_operator(self, operator: Operator) -> None:
+        self._append("operators", {"rank": hvd.rank(), **self._place, **asdict(operator)})
 
     def _append(self, kind: str, line: dict[str, Any]) -> None:
         self._file(kind).write(json.dumps(line) + "\n")
@@ -184,24 +182,34 @@ def current() -> NoRecorder:
     return NoRecorder() if options is None else Recorder(options)
 
 
-def _parameter_names(values: Values) -> dict[torch.Tensor, str]:
-    models = {name: value for name, value in values.items() if isinstance(value, torch.nn.Module)}
-    return {p: f"{name}.{key}" for name, model in models.items() for key, p in model.named_parameters()}
+def _models(values: Values) -> dict[str, torch.nn.Module]:
+    return {name: value for name, value in values.items() if isinstance(value, torch.nn.Module)}
+
+
+def _parameters(values: Values) -> dict[str, torch.Tensor]:
+    return {
+        f"{name}.{key}": p for name, model in _models(values).items() for key, p in model.named_parameters()
+    }
+
+
+def _buffers(values: Values) -> dict[str, torch.Tensor]:
+    models = _models(values).items()
+    return {f"{name}.{key}": b for name, model in models for key, b in model.named_buffers()}
 
 
 def _digests(values: Values) -> dict[str, dict[str, str]]:
     """A digest of every tensor and value of a state, by what it is and its name."""
-    names = _parameter_names(values)
     found: dict[str, dict[str, Any]] = {
-        "parameters": {name: parameter for parameter, name in names.items()},
-        "buffers": {},
+        "parameters": dict(_parameters(values)),
+        "buffers": dict(_buffers(values)),
         "optimizer": {},
         "values": {},
     }
+    names = {parameter: name for name, parameter in _parameters(values).items()}
     for name, value in values.items():
         if isinstance(value, torch.nn.Module):
-            found["buffers"] |= {f"{name}.{key}": buffer for key, buffer in value.named_buffers()}
-        elif isinstance(value, torch.optim.Optimizer):
+            continue
+        if isinstance(value, torch.optim.Optimizer):
             found["optimizer"] |= _of_optimizer(name, value, names)
         elif hasattr(value, "state_dict"):
             found["values"] |= {f"{name}.{key}": part for key, part in value.state_dict().items()}

@@ -1,4 +1,5 @@
 import itertools
+from dataclasses import astuple
 
 import pytest
 import torch
@@ -22,7 +23,7 @@ def fill(values: torch.Tensor) -> None:
 def trace(compute):
     """What is written down of `compute()`: operator, inputs, outputs, whether it is random."""
     lines = []
-    with OperatorTrace(lambda *line: lines.append(line)):
+    with OperatorTrace(lambda line: lines.append(astuple(line)[:4])):
         compute()
     return lines
 
@@ -76,6 +77,20 @@ def test_random_operators_are_marked_and_memory_that_nobody_wrote_does_not_count
     b = trace(compute)
     (x, y) = next((x, y) for x, y in zip(a, b, strict=True) if x != y)
     assert (x[0], x[1], x[3]) == (operator, y[1], True)
+
+
+def test_named_tensors_are_known_again():
+    model, found = nn.BatchNorm1d(2), []
+    tracing = OperatorTrace(found.append)
+    tracing.name(
+        {"mean": model.running_mean, "weight": model.weight, "elsewhere": torch.ones(2, device="meta")}
+    )
+    with tracing:
+        model(torch.randn(4, 2))
+        model.weight[:1] * 2
+    reads = [(operator.operator, operator.reads) for operator in found if operator.reads]
+    assert ("aten::native_batch_norm", ("mean", "weight")) in reads
+    assert ("aten::slice", ("weight",)) in reads
 
 
 def test_memory_counts_once_it_has_been_written():

@@ -1,6 +1,6 @@
 """The likely cause of a difference between two runs, and what to do about it. No I/O."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from edt_launch.verify.differences import LENGTH, Difference
@@ -104,6 +104,8 @@ def _by_trace(difference: Difference, finding: Finding) -> Explanation:
             return _operator(operator, place)
         case Parting.GRADIENT:
             return _RING if _is_ring(difference) else _gradient(operator)
+        case Parting.INPUT if buffers := _buffers_read(difference, finding):
+            return replace(_BUFFERS, why=f"{operator} reads {buffers}, which differs {place}")
         case Parting.INPUT:
             return _from_elsewhere(difference, f"{operator} gets other inputs {place}")
         case Parting.PATH:
@@ -163,6 +165,12 @@ def _outside(difference: Difference, why: str) -> Explanation:
         f"The TorchState has {held}. Put into it whatever else a step reads and changes, and let nothing "
         "that is computed depend on the rank or the number of workers.",
     )
+
+
+def _buffers_read(difference: Difference, finding: Finding) -> str:
+    """The first buffer among an operator's inputs; empty if there is none."""
+    known = difference.reference.coordinator[difference.step].digests["buffers"]
+    return "" if difference.is_repetition else next((name for name in finding.reads if name in known), "")
 
 
 def _is_ring(difference: Difference) -> bool:

@@ -37,6 +37,7 @@ class Operator:
         name: as torch names it; "data" for the samples and "gradient" for a reduced gradient.
         inputs, outputs: digests. A gradient's `inputs` is the parameter's name.
         is_random: whether it draws random numbers.
+        reads: the parameters and buffers among its inputs.
     """
 
     rank: int
@@ -46,6 +47,7 @@ class Operator:
     inputs: str
     outputs: str
     is_random: bool = False
+    reads: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -119,4 +121,5 @@ def _operator(line: Mapping[str, Any]) -> Operator:
         line["inputs"],
         line["outputs"],
         line["random"],
+        tuple(line["reads"]),
     )

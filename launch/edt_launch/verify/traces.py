@@ -35,12 +35,14 @@ class Finding:
         operator: its name; a parameter's name for a gradient.
         micro_batch: which of the whole batch's, from 0; None between the reduction and the commit.
         backward: whether it was in the backward pass.
+        reads: the parameters and buffers among the operator's inputs.
     """
 
     parting: Parting
     operator: str
     micro_batch: int | None = None
     backward: bool = False
+    reads: tuple[str, ...] = ()
 
 
 def compare(reference: Iterable[Operator], other: Iterable[Operator], rank: int) -> Finding | None:
@@ -65,7 +67,7 @@ def _part(
         parting = _parting(a, b)
         if parting is not None:
             name = b.inputs if parting is Parting.GRADIENT else b.name
-            return Finding(parting, name, micro_batch, b.phase == "backward")
+            return Finding(parting, name, micro_batch, b.phase == "backward", b.reads)
         if (a.name, a.phase) != (b.name, b.phase):
             return None
     return None

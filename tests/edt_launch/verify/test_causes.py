@@ -74,6 +74,13 @@ def test_buffers_first():
     assert explain(AGAIN | {"changes": [(1, 0, *BUFFER)]}, finding).cause is Cause.RANDOM
 
 
+def test_an_operator_that_reads_a_buffer_which_differs():
+    finding = Finding(Parting.INPUT, "aten::add_", 1, reads=("model.0.weight", "model.1.running_mean"))
+    explanation = explain({"schedule": TWO, "changes": [(1, 0, *WEIGHT), (1, 0, *BUFFER)]}, finding)
+    assert explanation.cause is Cause.BUFFERS
+    assert explanation.why == "aten::add_ reads model.1.running_mean, which differs in micro-batch 1"
+
+
 @pytest.mark.parametrize("finding", [None, Finding(Parting.GRADIENT, "model.0.weight")])
 def test_a_ring_rounds_differently_for_every_size(finding):
     changed = {"schedule": TWO, "changes": [(1, 0, *WEIGHT)]}

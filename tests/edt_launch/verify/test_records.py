@@ -49,12 +49,21 @@ def test_an_empty_folder_is_a_run_without_steps(tmp_path):
 
 def test_reads_traces(tmp_path):
     common = {"rank": 1, "inputs": "i", "outputs": "o"}
+    of_batch = {"epoch": 2, "position": 8, "phase": "forward"}
     write(
         tmp_path / "operators.7.jsonl",
-        common | {"epoch": 2, "position": 8, "phase": "forward", "operator": "aten::mm", "random": False},
-        common | {"phase": "update", "operator": "aten::normal_", "random": True},
+        common
+        | {
+            "epoch": 2,
+            "position": 8,
+            "phase": "forward",
+            "operator": "aten::mm",
+            "random": False,
+            "reads": ["model.weight"],
+        },
+        common | {"phase": "update", "operator": "aten::normal_", "random": True, "reads": []},
     )
     assert read("1 worker", Schedule((1,)), tmp_path).operators == (
-        Operator(1, (2, 8), "forward", "aten::mm", "i", "o"),
+        Operator(1, (2, 8), "forward", "aten::mm", "i", "o", reads=("model.weight",)),
         Operator(1, None, "update", "aten::normal_", "i", "o", is_random=True),
     )
