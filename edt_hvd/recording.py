@@ -187,9 +187,8 @@ def _models(values: Values) -> dict[str, torch.nn.Module]:
 
 
 def _parameters(values: Values) -> dict[str, torch.Tensor]:
-    return {
-        f"{name}.{key}": p for name, model in _models(values).items() for key, p in model.named_parameters()
-    }
+    models = _models(values).items()
+    return {f"{name}.{key}": p for name, model in models for key, p in model.named_parameters()}
 
 
 def _buffers(values: Values) -> dict[str, torch.Tensor]:

@@ -52,15 +52,7 @@ def test_reads_traces(tmp_path):
     of_batch = {"epoch": 2, "position": 8, "phase": "forward"}
     write(
         tmp_path / "operators.7.jsonl",
-        common
-        | {
-            "epoch": 2,
-            "position": 8,
-            "phase": "forward",
-            "operator": "aten::mm",
-            "random": False,
-            "reads": ["model.weight"],
-        },
+        common | of_batch | {"operator": "aten::mm", "random": False, "reads": ["model.weight"]},
         common | {"phase": "update", "operator": "aten::normal_", "random": True, "reads": []},
     )
     assert read("1 worker", Schedule((1,)), tmp_path).operators == (
