@@ -83,6 +83,7 @@ def test_lazy_conjugates_and_negations_count_as_what_they_are():
     number = torch.tensor([1 + 2j])
     assert digest(number.conj()) == digest(number.conj().resolve_conj()) != digest(number)
     assert digest(number.conj().imag) == digest(torch.tensor([-2.0]))
+    assert digest(torch._neg_view(torch.ones(2))) == digest(torch.tensor([-1.0, -1.0]))
 
 
 def test_another_process_comes_to_the_same():
