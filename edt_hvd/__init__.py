@@ -23,9 +23,16 @@ train(state)
 
 from edt_hvd import torchvision_cpu
 from edt_hvd.elastic import elastic
-from edt_hvd.errors import CoordinatorLostError, EdtError, GradientError, NotInitializedError, StateError
+from edt_hvd.errors import (
+    CoordinatorLostError,
+    EdtError,
+    GradientError,
+    NonFiniteGradientWarning,
+    NotInitializedError,
+    StateError,
+)
 from edt_hvd.loader import ElasticDataLoader
-from edt_hvd.metrics import average
+from edt_hvd.metrics import Mean, average
 from edt_hvd.optimizer import DistributedOptimizer
 from edt_hvd.reporting import report
 from edt_hvd.state import TorchState
@@ -49,6 +56,8 @@ __all__ = [
     "EdtError",
     "ElasticDataLoader",
     "GradientError",
+    "Mean",
+    "NonFiniteGradientWarning",
     "NotInitializedError",
     "StateError",
     "TorchState",

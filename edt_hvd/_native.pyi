@@ -1,4 +1,6 @@
-from numpy import float32, int64
-from numpy.typing import NDArray
+from collections.abc import Callable
 
-def accumulate(gradient: NDArray[float32], scale: float, total: NDArray[int64]) -> bool: ...
+# By the names of (gradient, total) and of (total, out). Addresses stand for the tensors; the last two
+# arguments are the length and the largest number of threads.
+accumulate: dict[tuple[str, str], Callable[[int, float, int, float, int, int], float]]
+to_float: dict[tuple[str, str], Callable[[int, float, int, int, int], None]]

@@ -19,10 +19,12 @@ class MicroBatch:
     """The samples of one forward and backward pass.
 
     Attributes:
+        index: of the micro-batch in its batch, from 0.
         positions: of its samples in the epoch's order.
         weight: its samples divided by the whole batch's; the weights of a batch sum to 1.
     """
 
+    index: int
     positions: range
     weight: float
 
@@ -55,7 +57,7 @@ class Batch:
         """The micro-batch of that index, 0 to ``micro_batches - 1``."""
         start = index * self.micro_batch_size
         positions = self.positions[start : start + self.micro_batch_size]
-        return MicroBatch(positions, len(positions) / self.samples)
+        return MicroBatch(index, positions, len(positions) / self.samples)
 
     def share(self, rank: int, size: int) -> tuple[MicroBatch, ...]:
         """The micro-batches of worker `rank` of `size`, in order; none when there are fewer than workers."""

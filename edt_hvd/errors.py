@@ -6,7 +6,8 @@
     ├── GradientError          gradients that cannot be reduced as they are
     └── StateError             a state or checkpoint that does not fit what it is loaded into
 
-Bad arguments raise the built-in `ValueError` or `TypeError`.
+Bad arguments raise the built-in `ValueError` or `TypeError`. What a script may want to know but can live with
+is a `NonFiniteGradientWarning` or a plain `UserWarning`.
 """
 
 
@@ -37,3 +38,7 @@ class GradientError(EdtError):
 
 class StateError(EdtError):
     """A saved state does not fit the object it is loaded into."""
+
+
+class NonFiniteGradientWarning(RuntimeWarning):
+    """A gradient has inf or nan; its parameter is named."""

@@ -17,6 +17,8 @@ from torch.utils.data import DataLoader, Dataset, IterableDataset
 from edt_hvd import world
 from edt_hvd.batching import Batch, Batching, MicroBatch, check_sizes, choose_micro_batch_size, mixed_seed
 from edt_hvd.errors import StateError
+from edt_hvd.samples import LoadingProcess, Request, SeededSamples
+from edt_hvd.seeding import Purpose, seed_for
 from edt_hvd.step import Share, Step
 
 
@@ -43,12 +45,12 @@ class _MicroBatchSampler:
         self.key: _Key | None = None
         self._order: tuple[tuple[int, int], torch.Tensor] | None = None
 
-    def __iter__(self) -> Iterator[list[int]]:
+    def __iter__(self) -> Iterator[Request]:
         if (key := self.key) is None:
             return
         for step in range(key.step, self.batching.steps):
             for micro_batch in self.batching.batch(step, key.micro_batch_size).share(key.rank, key.size):
-                yield self._indices(key, micro_batch.positions)
+                yield Request(key.seed, key.epoch, self._indices(key, micro_batch.positions))
 
     def _indices(self, key: _Key, positions: range) -> list[int]:
         if not self.shuffle:
@@ -78,7 +80,8 @@ class ElasticDataLoader:
         micro_batch_size: samples per forward pass; default is the effective batch divided by the job's
             largest number of workers, rounded up. Made smaller, with a warning, where it leaves fewer
             micro-batches than that number.
-        seed: of the order of the samples, together with the number of the epoch.
+        seed: of the order of the samples, together with the number of the epoch; and of the random numbers
+            that augmentations, dropout and the like draw (see `edt_hvd.seeding`).
         shuffle: draw a new order every epoch; else the dataset's own.
         drop_last: leave a short last batch of an epoch out.
         pin_memory: copy micro-batches to page-locked memory; without effect where there is no CUDA.
@@ -127,13 +130,13 @@ class ElasticDataLoader:
             "num_workers": num_workers,
             "collate_fn": collate_fn,
             "pin_memory": pin_memory and torch.cuda.is_available(),
-            "worker_init_fn": worker_init_fn,
+            "worker_init_fn": LoadingProcess(worker_init_fn),
             "prefetch_factor": prefetch_factor,
             "multiprocessing_context": multiprocessing_context,
             "timeout": timeout,
             "persistent_workers": num_workers > 0 if persistent_workers is None else persistent_workers,
         }
-        self._loader: DataLoader[Any] | None = DataLoader(dataset, **self._options)
+        self._loader: DataLoader[Any] | None = DataLoader(SeededSamples(dataset), **self._options)
         # What is being loaded: `_stream` gives the micro-batches from `_stream_key` on, None when unknown.
         self._stream: Iterator[Any] = iter(())
         self._stream_key: _Key | None = None
@@ -176,6 +179,7 @@ class ElasticDataLoader:
         while self._step < len(self):
             loads = self._loads
             step = self._next_step()
+            seed_for(Purpose.BEFORE_STEP, self._seed, step.epoch, step.index)
             yield step
             if not step.finished and self._loads == loads:
                 raise RuntimeError(
@@ -255,7 +259,7 @@ class ElasticDataLoader:
             check_place()
             self._step += 1
 
-        return Step(epoch, batch, open_share, advance)
+        return Step(self._seed, epoch, batch, open_share, advance)
 
     def _share(self, batch: Batch) -> Share:
         """This worker's micro-batches of the batch at the current position."""
@@ -286,7 +290,7 @@ class ElasticDataLoader:
         """Drop what was prefetched and load from the current position on, in the current world."""
         if self._loader is None:
             gc.collect()  # a failed iterator kept by its error stalls at its end, once other processes fork
-            self._loader = DataLoader(self.dataset, **self._options)
+            self._loader = DataLoader(SeededSamples(self.dataset), **self._options)
         self._sampler.key = key
         self._generator.manual_seed(mixed_seed(key.seed, key.epoch, key.step, key.rank))
         self._stream = iter(self._loader)

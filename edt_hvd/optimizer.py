@@ -2,17 +2,18 @@
 
 import itertools
 from collections.abc import Iterable
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar, get_args
 
 import torch
 
-from edt_hvd import reducer
-from edt_hvd.reducer import RingReducer
+from edt_hvd import buffers, reducer
+from edt_hvd.exact import ExactReducer
+from edt_hvd.grid import IntegerBits
+from edt_hvd.ring import RingReducer
 
 OptimizerT = TypeVar("OptimizerT", bound=torch.optim.Optimizer)
-Reduction = Literal["ring"]
+Reduction = Literal["exact", "ring"]
 
-_REDUCERS = {"ring": RingReducer}
 _serial = itertools.count()
 
 
@@ -20,41 +21,63 @@ def DistributedOptimizer(  # noqa: N802 - the name Horovod's users know
     optimizer: OptimizerT,
     model: torch.nn.Module | None = None,
     *,
-    reduction: Reduction = "ring",
+    reduction: Reduction = "exact",
+    integer_bits: IntegerBits = 64,
     bucket_bytes: int = reducer.BUCKET_BYTES,
 ) -> OptimizerT:
     """Make `optimizer` step on gradients reduced over all workers.
 
     In a loop over an `ElasticDataLoader` the gradients are complete when the loop over a step ends, so that
-    clipping, `GradScaler` and `optimizer.step()` work as in one process. In any other loop the gradients
-    found by `optimizer.step()` are averaged over the workers, as Horovod's optimizer does.
+    clipping, `GradScaler` and `optimizer.step()` work as in one process. Inside the loop every ``.grad`` is
+    None. In any other loop the gradients found by `optimizer.step()` are averaged over the workers, as
+    Horovod's optimizer does.
 
     Args:
         optimizer: any optimizer of torch's; the same object is returned.
-        model: when given, every parameter of the optimizer must be one of its parameters.
-        reduction: "ring", a sum in the gradients' own type by Horovod's ring-allreduce.
+        model: when given, every parameter of the optimizer must be one of its parameters, messages name them
+            as it does, and its buffers (batch norm) are averaged over the micro-batches of a step.
+        reduction: "exact", a sum in fixed point that is bitwise the same for every number of workers; or
+            "ring", a sum in the gradients' own type by Horovod's ring-allreduce.
+        integer_bits: of the integers that "exact" reduces. 32 halve the traffic, to that of float32
+            gradients, with a rounding error about that of a float32 sum instead of a far smaller one.
         bucket_bytes: gradients are put together into all-reduces of about this size.
 
     Returns:
         `optimizer` itself: schedulers, scalers, hooks and `state_dict` see what they always see.
 
     Raises:
-        ValueError: an unknown reduction, or an optimizer that is distributed already.
+        ValueError: an unknown reduction or number of bits, or an optimizer that is distributed already.
         ValueError: a parameter of the optimizer that is not in `model`.
     """
-    if reduction not in _REDUCERS:
+    if reduction not in get_args(Reduction):
+        raise ValueError(f"reduction={reduction!r} is unknown; choose one of {_listed(Reduction)}")
+    if integer_bits not in get_args(IntegerBits):
         raise ValueError(
-            f"reduction={reduction!r} is unknown; choose one of {', '.join(map(repr, _REDUCERS))}"
+            f"integer_bits={integer_bits!r} is not possible; choose one of {_listed(IntegerBits)}"
         )
-    if hasattr(optimizer, "_edt_reducer"):
+    if reducer_of(optimizer) is not None:
         raise ValueError("this optimizer is distributed already; call DistributedOptimizer once on it")
     if model is not None:
         _check_parameters(optimizer, model.parameters())
+        buffers.track(model)
 
     def parameters() -> list[torch.nn.Parameter]:
         return [parameter for group in optimizer.param_groups for parameter in group["params"]]
 
-    own = _REDUCERS[reduction](str(next(_serial)), parameters, bucket_bytes)
+    def names() -> list[str]:
+        named = {p: name for name, p in model.named_parameters()} if model is not None else {}
+        return [
+            named.get(parameter, f"parameter {number} of group {group_number}")
+            for group_number, group in enumerate(optimizer.param_groups)
+            for number, parameter in enumerate(group["params"])
+        ]
+
+    name = str(next(_serial))
+    own: ExactReducer | RingReducer
+    if reduction == "exact":
+        own = ExactReducer(name, parameters, bucket_bytes, integer_bits, names)
+    else:
+        own = RingReducer(name, parameters, bucket_bytes)
     reducer.register(own)
     optimizer._edt_reducer = own  # type: ignore[attr-defined]
 
@@ -65,10 +88,15 @@ def DistributedOptimizer(  # noqa: N802 - the name Horovod's users know
     return optimizer
 
 
-def reductions() -> list[str]:
-    """How the gradients of the distributed optimizers alive are reduced, one name each."""
-    names: dict[type, str] = {kind: name for name, kind in _REDUCERS.items()}
-    return [names[type(each)] for each in reducer.active() if type(each) in names]
+def reducer_of(value: Any) -> ExactReducer | RingReducer | None:
+    """The reducer of a distributed optimizer; None for anything else."""
+    return getattr(value, "_edt_reducer", None) if isinstance(value, torch.optim.Optimizer) else None
+
+
+def reduction_of(value: Any) -> Reduction | None:
+    """How a distributed optimizer's gradients are reduced; None for anything else."""
+    own = reducer_of(value)
+    return None if own is None else "ring" if isinstance(own, RingReducer) else "exact"
 
 
 def _check_parameters(optimizer: torch.optim.Optimizer, known: Iterable[torch.nn.Parameter]) -> None:
@@ -80,3 +108,7 @@ def _check_parameters(optimizer: torch.optim.Optimizer, known: Iterable[torch.nn
                 f"{foreign} of {len(group['params'])} parameters in the optimizer's group {number} are not "
                 "the model's; build the optimizer from the parameters of the model passed here"
             )
+
+
+def _listed(choices: Any) -> str:
+    return ", ".join(map(repr, get_args(choices)))

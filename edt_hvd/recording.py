@@ -32,9 +32,10 @@ from typing import Any
 import horovod.torch as hvd
 import torch
 
-from edt_hvd import optimizer, world
+from edt_hvd import world
 from edt_hvd.digests import digest
 from edt_hvd.operators import Operator, OperatorTrace
+from edt_hvd.optimizer import reduction_of
 
 Values = Mapping[str, Any]
 """The objects and plain values of a state, by name."""
@@ -82,7 +83,7 @@ class NoRecorder:
     def before_backward(self) -> None:
         """The backward pass of the micro-batch is about to begin."""
 
-    def reduced(self, loss: float | torch.Tensor) -> None:
+    def reduced(self, loss: float) -> None:
         """The step's gradients have been reduced; what follows, up to the commit, is the update."""
 
 
@@ -106,7 +107,7 @@ class Recorder(NoRecorder):
             self._state = state
             if progress == 0:
                 kinds = {name: type(value).__name__ for name, value in values.items()}
-                reductions = sorted(set(optimizer.reductions()))
+                reductions = sorted({kind for value in values.values() if (kind := reduction_of(value))})
                 self._record(0, values, {"holds": kinds, "reductions": reductions})
         if self._state is state:
             self._progress, self._values = progress, values
@@ -147,9 +148,9 @@ class Recorder(NoRecorder):
         """As in `NoRecorder`."""
         self._place["phase"] = "backward"
 
-    def reduced(self, loss: float | torch.Tensor) -> None:
+    def reduced(self, loss: float) -> None:
         """As in `NoRecorder`."""
-        self._loss = {"step.loss": digest(float(loss))}
+        self._loss = {"step.loss": digest(loss)}
         if not self._is_traced():
             return
         self._place = {"phase": "update"}

@@ -1,58 +1,82 @@
-"""Summing gradients over the workers: what every reduction has in common, and the one by ring-allreduce.
+"""Summing gradients over micro-batches and workers: what all reductions have in common.
 
-A step's loop tells the reducers of all distributed optimizers where it is; a reducer sees to it that
-after the loop each parameter's ``.grad`` is the gradient of the whole effective batch's mean loss.
-Together with the gradients travels a small header: whether any worker wants to stop (so that all stop
-after the same step, without a message of their own), the loss, and which parameters received a gradient.
+A step's loop tells the parts of the reduction where it is: one reducer for every distributed optimizer, and
+`buffers` for what models count along the way. A reducer takes every gradient as autograd finishes it, so
+that ``.grad`` is None inside the loop, and sees to it that after the loop it is the gradient of the whole
+effective batch's mean loss.
 """
 
 import weakref
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Protocol
+from typing import Any, Generic, Protocol, TypeVar
 
 import horovod.torch as hvd
+import numpy as np
 import torch
 
-from edt_hvd import world
+from edt_hvd import header, world
 from edt_hvd.errors import GradientError
+from edt_hvd.header import Header, Report
 
 BUCKET_BYTES = 8 * 2**20
 """Size up to which gradients are put together into one all-reduce."""
 
-_STOP, _LOSS, _FLAGS = 0, 1, 2
-"""Places in the header: stop wanted, weighted loss, then one flag a parameter."""
 
+class Part(Protocol):
+    """What the loop over a step's micro-batches tells a part of the reduction."""
 
-class Reducer(Protocol):
-    """What the loop over a step's micro-batches tells a reduction."""
+    def begin_step(self, micro_batches: int) -> None:
+        """A new effective batch of so many micro-batches, over all workers, begins."""
 
-    def begin_step(self) -> None:
-        """A new effective batch begins: gradients start from zero."""
+    def before_micro_batch(self) -> None:
+        """The loop's body is about to run."""
 
-    def before_backward(self, last: bool) -> None:
-        """A backward pass is about to run; `last`: it belongs to this worker's last micro-batch."""
+    def before_backward(self, weight: float, last: bool, scaled: bool) -> None:
+        """A backward pass is about to run.
 
-    def finish_step(self, loss: float | torch.Tensor) -> float:
-        """All of this worker's micro-batches are done; reduce, and return the whole batch's mean loss."""
+        Args:
+            weight: of the micro-batch, its share of the batch's samples.
+            last: it belongs to this worker's last micro-batch.
+            scaled: by a gradient scaler, which expects inf and nan.
+        """
+
+    def after_backward(self) -> None:
+        """The backward pass is done."""
+
+    def after_micro_batch(self, weight: float) -> None:
+        """The loop's body has run."""
+
+    def report(self) -> Report:
+        """What the other workers have to know; as long on every worker."""
+
+    def finish_step(self, reports: Report) -> None:
+        """Reduce; `reports` has one row a worker."""
 
     def reset(self) -> None:
         """The world was formed anew; forget what was under way in the old one."""
 
 
-_registered: "list[weakref.ref[Reducer]]" = []
+_registered: "list[weakref.ref[Part]]" = []
 _stop_agreed = False
 
 
-def register(reducer: Reducer) -> None:
-    """Let `reducer` follow the steps of every loader."""
-    _registered.append(weakref.ref(reducer))
+def register(part: Part) -> None:
+    """Let `part` follow the steps of every loader. A second time changes nothing."""
+    if part not in active():
+        _registered.append(weakref.ref(part))
 
 
-def active() -> tuple[Reducer, ...]:
-    """The reducers of the distributed optimizers alive, in the order of their making."""
-    living = [(reference, reducer) for reference in _registered if (reducer := reference()) is not None]
+def active() -> tuple[Part, ...]:
+    """The parts of the reduction that are alive, in the order of their making."""
+    living = [(reference, part) for reference in _registered if (part := reference()) is not None]
     _registered[:] = [reference for reference, _ in living]
-    return tuple(reducer for _, reducer in living)
+    return tuple(part for _, part in living)
+
+
+def sends_headers() -> bool:
+    """Whether every optimizer step sends a header, because some optimizer is distributed."""
+    return any(isinstance(part, BucketReducer) for part in active())
 
 
 def stop_agreed() -> bool:
@@ -64,32 +88,85 @@ def reset() -> None:
     """Forget the old world."""
     global _stop_agreed
     _stop_agreed = False
-    for reducer in active():
-        reducer.reset()
+    for part in active():
+        part.reset()
 
 
-class _Bucket:
-    """Neighbouring parameters whose gradients are views of one flat buffer."""
+def exchange(reports: Sequence[Report], losses: Sequence[float] = (), capacity: int = 0) -> Header:
+    """Send the header, see `header.exchange`, and note whether all are to stop."""
+    global _stop_agreed
+    found = header.exchange(world.current().stop_wanted, losses, capacity, reports)
+    _stop_agreed = _stop_agreed or found.stop_wanted
+    return found
+
+
+class Bucket(ABC):
+    """Neighbouring parameters whose gradients are reduced together.
+
+    Args:
+        name: of its all-reduces.
+        parameters: of one dtype and device.
+
+    Attributes:
+        flat: the gradients after the reduction, one behind the other; `views` are its parts by parameter.
+        launched: the all-reduce of this step is under way.
+        touched: `add` has been called in this step.
+    """
 
     def __init__(self, name: str, parameters: Sequence[torch.nn.Parameter]) -> None:
         first = parameters[0]
         self.name = name
-        self.flat = torch.zeros(sum(p.numel() for p in parameters), dtype=first.dtype, device=first.device)
-        parts = self.flat.split([p.numel() for p in parameters])  # type: ignore[no-untyped-call]
-        self.views = [(p, part.view(p.shape)) for p, part in zip(parameters, parts, strict=True)]
+        self.parameters = parameters
+        self.sizes = [p.numel() for p in parameters]
+        self.flat = torch.zeros(sum(self.sizes), dtype=first.dtype, device=first.device)
+        self.parts: Sequence[torch.Tensor] = self.flat.split(self.sizes)  # type: ignore[no-untyped-call]
+        self.views = [part.view(p.shape) for p, part in zip(parameters, self.parts, strict=True)]
+        self.addends = [0] * len(parameters)
         self.waiting_for = len(parameters)
-        self.launched = False
+        self.launched = self.touched = False
+        self.handles: list[Any] = []
 
-    def clear(self) -> None:
-        self.waiting_for = len(self.views)
-        self.launched = False
-        self.flat.zero_()
-        for parameter, view in self.views:
-            if parameter.grad is not view:
-                parameter.grad = view
+    def begin(self) -> None:
+        """A new step begins."""
+        self.addends = [0] * len(self.parameters)
+        self.waiting_for = len(self.parameters)
+        self.launched = self.touched = False
+
+    def add(self, index: int, gradient: torch.Tensor, weight: float) -> None:
+        """Add a weighted gradient to the sum for the parameter of that index in the bucket."""
+        self._prepare()
+        self.addends[index] += 1
+        self._add(index, gradient.detach().reshape(-1), weight)
+
+    def launch(self) -> None:
+        """Begin to sum over the workers what has been added."""
+        self._prepare()
+        self.launched = True
+        if hvd.size() > 1:
+            self.handles.append(hvd.allreduce_async_(self.total, name=self.name, op=hvd.Sum))
+
+    def synchronize(self) -> None:
+        """Wait for the all-reduces under way."""
+        handles, self.handles = self.handles, []
+        for handle in handles:
+            hvd.synchronize(handle)
+
+    def _prepare(self) -> None:
+        if not self.touched:
+            self.touched = True
+            self.total.zero_()
+
+    @property
+    @abstractmethod
+    def total(self) -> torch.Tensor:
+        """The flat tensor that is summed over the workers."""
+
+    @abstractmethod
+    def _add(self, index: int, gradient: torch.Tensor, weight: float) -> None:
+        """Add a flat gradient."""
 
 
-def _cut(parameters: Iterable[torch.nn.Parameter], bucket_bytes: int) -> list[list[torch.nn.Parameter]]:
+def cut(parameters: Iterable[torch.nn.Parameter], bucket_bytes: int) -> list[list[torch.nn.Parameter]]:
     """Group parameters, last first as backward reaches them, by dtype and device up to `bucket_bytes`."""
     groups: list[list[torch.nn.Parameter]] = []
     open_groups: dict[tuple[torch.dtype, torch.device], tuple[list[torch.nn.Parameter], int]] = {}
@@ -105,11 +182,20 @@ def _cut(parameters: Iterable[torch.nn.Parameter], bucket_bytes: int) -> list[li
     return groups
 
 
-class RingReducer:
-    """Sums gradients by Horovod's ring-allreduce, bucket by bucket, overlapped with the last backward pass.
+BucketT = TypeVar("BucketT", bound=Bucket)
+
+
+class BucketReducer(ABC, Generic[BucketT]):
+    """Sums the gradients of one optimizer, bucket by bucket, overlapped with the last backward pass.
 
     The overlap begins once a step has shown that the script runs one backward pass a micro-batch; before
-    that, and for scripts that run several, everything is reduced when the loop over the step ends.
+    that, and for scripts that run several, everything is reduced when the loop over the step ends. A bucket
+    that no worker has a gradient for is not reduced.
+
+    Args:
+        name: of this reducer's all-reduces, other than that of any other reducer.
+        parameters: gives the optimizer's parameters; asked at every step, since they may change.
+        bucket_bytes: see `BUCKET_BYTES`.
     """
 
     def __init__(
@@ -121,38 +207,47 @@ class RingReducer:
         self._name = name
         self._parameters = parameters
         self._bucket_bytes = bucket_bytes
-        self._buckets: list[_Bucket] = []
-        self._place: dict[torch.nn.Parameter, tuple[int, _Bucket, torch.Tensor]] = {}
+        self._buckets: list[BucketT] = []
+        self._trainable: list[torch.nn.Parameter] = []
+        self._place: dict[torch.nn.Parameter, tuple[BucketT, int]] = {}
         self._hooks: dict[torch.nn.Parameter, Any] = {}
-        self._handles: list[Any] = []
-        self._touched: set[torch.nn.Parameter] = set()
         self._in_step = False
         self._reduced = False
         self._unreduced = False
+        self._weight: float | None = None
         self._launching = False
         self._backwards = 0
-        self._last_backwards = 0
         self._one_backward = False
         self._hook_all()
 
     def reset(self) -> None:
-        """As in `Reducer`."""
-        self._handles.clear()
+        """As in `Part`."""
+        for bucket in self._buckets:
+            bucket.handles.clear()
         self._in_step = self._reduced = self._unreduced = self._launching = False
+        self._weight = None
+
+    @abstractmethod
+    def _new_bucket(self, name: str, parameters: Sequence[torch.nn.Parameter]) -> BucketT:
+        """A bucket of this reduction."""
 
     # The loop over a step.
 
-    def begin_step(self) -> None:
-        """As in `Reducer`."""
+    def begin_step(self, micro_batches: int) -> None:
+        """As in `Part`."""
         self._layout()
         for bucket in self._buckets:
-            bucket.clear()
-        self._touched.clear()
-        self._backwards = self._last_backwards = 0
+            bucket.begin()
+        for parameter in self._trainable:
+            parameter.grad = None
+        self._backwards = 0
         self._in_step, self._reduced, self._unreduced = True, False, False
 
-    def before_backward(self, last: bool) -> None:
-        """As in `Reducer`.
+    def before_micro_batch(self) -> None:
+        """As in `Part`."""
+
+    def before_backward(self, weight: float, last: bool, scaled: bool) -> None:
+        """As in `Part`.
 
         Raises:
             GradientError: gradients of this step are being reduced already.
@@ -163,27 +258,30 @@ class RingReducer:
                 "gradients would miss the reduction that is already under way. Call step.backward() once a "
                 "micro-batch, on the sum of the losses, or always as often"
             )
-        self._backwards += 1
-        self._last_backwards += last
-        self._launching = last and self._one_backward and hvd.size() > 1
+        self._weight = weight
+        self._backwards += last
+        self._launching = last and self._one_backward
 
-    def finish_step(self, loss: float | torch.Tensor) -> float:
-        """As in `Reducer`.
-
-        Raises:
-            GradientError: gradients have come from ``loss.backward()``, unweighted.
-        """
-        if self._touched and not self._backwards:
-            raise GradientError(
-                "loss.backward() inside the loop over a step's micro-batches: its gradients do not carry the "
-                "micro-batch's weight; call step.backward(loss) instead"
-            )
+    def after_backward(self) -> None:
+        """As in `Part`."""
+        self._weight = None
         self._launching = False
-        total = self._reduce(float(loss), hvd.Sum)
-        if self._last_backwards:
-            self._one_backward = self._last_backwards == 1
+
+    def after_micro_batch(self, weight: float) -> None:
+        """As in `Part`."""
+
+    def report(self) -> Report:
+        """How many gradients each trainable parameter had."""
+        places = (self._place[parameter] for parameter in self._trainable)
+        return np.array([bucket.addends[index] for bucket, index in places], dtype=np.int32)
+
+    def finish_step(self, reports: Report) -> None:
+        """As in `Part`."""
+        addends = reports.sum(axis=0)
+        self._reduce(addends)
+        if self._backwards:
+            self._one_backward = self._backwards == 1
         self._in_step, self._reduced = False, True
-        return total
 
     # The optimizer.
 
@@ -199,93 +297,98 @@ class RingReducer:
                 "part of the batch; call it once, after that loop"
             )
         if self._unreduced and not self._reduced:
-            self._gather_gradients()
-            self._reduce(0.0, hvd.Average)
+            self._average_gradients()
         self._reduced = self._unreduced = False
 
-    def _gather_gradients(self) -> None:
-        found = {p: p.grad for p in self._parameters() if p.grad is not None}
+    def _average_gradients(self) -> None:
         self._layout()
-        self._touched = set(found)
+        missing: Report = np.array([parameter.grad is None for parameter in self._trainable], dtype=np.int32)
         for bucket in self._buckets:
-            bucket.launched = False
-            for parameter, view in bucket.views:
-                gradient = found.get(parameter)
-                if gradient is None:
+            for parameter, view in zip(bucket.parameters, bucket.views, strict=True):
+                if parameter.grad is None:
                     view.zero_()
-                elif gradient is not view:
-                    view.copy_(gradient)
+                elif parameter.grad is not view:
+                    view.copy_(parameter.grad)
                 parameter.grad = view
+        found = exchange([missing])
+        if hvd.size() > 1:
+            names = (f"{bucket.name}.average" for bucket in self._buckets)
+            handles = [
+                hvd.allreduce_async_(bucket.flat, name=name, op=hvd.Average)
+                for bucket, name in zip(self._buckets, names, strict=True)
+            ]
+            for handle in handles:
+                hvd.synchronize(handle)
+        for parameter, absent in zip(self._trainable, found.reports[0].min(axis=0).tolist(), strict=True):
+            if absent:
+                parameter.grad = None
 
     # Reducing.
 
-    def _reduce(self, loss: float, op: Any) -> float:
-        """Reduce every bucket not yet under way and the header; returns the reduced loss."""
-        alone = hvd.size() == 1
-        header = torch.zeros(_FLAGS + len(self._place))
-        header[_STOP] = world.current().stop_wanted
-        header[_LOSS] = loss
-        for parameter in self._touched:
-            header[_FLAGS + self._place[parameter][0]] = 1
-        if not alone:
-            for bucket in self._buckets:
-                if not bucket.launched:
-                    self._launch(bucket, op)
-            self._handles.append(hvd.allreduce_async_(header, name=f"edt.{self._name}.header", op=hvd.Sum))
-            handles, self._handles = self._handles, []
-            for handle in handles:
-                hvd.synchronize(handle)
-        self._read(header)
-        return float(header[_LOSS])
+    def _reduce(self, addends: Report) -> None:
+        """Reduce every bucket that some worker has touched; `addends` counts all workers'."""
+        count = dict(zip(self._trainable, addends.tolist(), strict=True))
+        wanted = [bucket for bucket in self._buckets if any(count[p] for p in bucket.parameters)]
+        for bucket in wanted:
+            if not bucket.launched:
+                bucket.launch()
+        for bucket in wanted:
+            bucket.synchronize()
+            self._read(bucket)
+            for parameter, view in zip(bucket.parameters, bucket.views, strict=True):
+                parameter.grad = view if count[parameter] else None
 
-    def _read(self, header: torch.Tensor) -> None:
-        global _stop_agreed
-        values = header.tolist()
-        _stop_agreed = _stop_agreed or values[_STOP] > 0
-        for parameter, (index, _, _) in self._place.items():
-            if values[_FLAGS + index] == 0:
-                parameter.grad = None
-
-    def _launch(self, bucket: _Bucket, op: Any) -> None:
-        bucket.launched = True
-        self._handles.append(hvd.allreduce_async_(bucket.flat, name=f"edt.{self._name}.{bucket.name}", op=op))
+    def _read(self, bucket: BucketT) -> None:
+        """Turn the bucket's sums into gradients in `bucket.flat`."""
 
     def _accumulated(self, parameter: torch.nn.Parameter) -> None:
-        """Autograd has added to the gradient of `parameter`."""
+        """Autograd has finished the gradient of `parameter`."""
         if not self._in_step:
             self._unreduced = True
             return
-        if parameter not in self._place:
-            return
         gradient = parameter.grad
-        _, bucket, view = self._place[parameter]
-        if gradient is not None and gradient is not view:
-            if gradient.is_sparse:
-                raise GradientError("sparse gradients cannot be reduced; build the layer with sparse=False")
-            view.add_(gradient)
-            parameter.grad = view
-        self._touched.add(parameter)
+        if gradient is None or parameter not in self._place:
+            return
+        if self._weight is None:
+            raise GradientError(
+                "loss.backward() inside the loop over a step's micro-batches: its gradients do not carry the "
+                "micro-batch's weight; call step.backward(loss) instead"
+            )
+        if gradient.is_sparse:
+            raise GradientError("sparse gradients cannot be reduced; build the layer with sparse=False")
+        bucket, index = self._place[parameter]
+        bucket.add(index, gradient, self._weight)
+        parameter.grad = None
         if self._launching:
             bucket.waiting_for -= 1
             if bucket.waiting_for == 0:
-                self._launch(bucket, hvd.Sum)
+                bucket.launch()
 
     # The layout.
 
     def _layout(self) -> None:
         """Put the trainable parameters into buckets, anew when they are others than last time."""
         parameters = [p for p in self._parameters() if p.requires_grad]
-        kinds_match = all(p.dtype == v.dtype and p.device == v.device for p, (_, _, v) in self._place.items())
-        if kinds_match and len(parameters) == len(self._place) and all(p in self._place for p in parameters):
+        if len(parameters) == len(self._trainable) and all(map(self._is_placed, parameters)):
             return
         self._hook_all()
-        for parameter, (_, _, view) in self._place.items():
-            if parameter.grad is view:  # one that is frozen now must not be stepped on an old gradient
+        for parameter, (bucket, index) in self._place.items():
+            if parameter.grad is bucket.views[index]:  # one frozen now must not be stepped on an old gradient
                 parameter.grad = None
-        groups = _cut(parameters, self._bucket_bytes)
-        self._buckets = [_Bucket(f"bucket.{number}", group) for number, group in enumerate(groups)]
-        index = {parameter: number for number, parameter in enumerate(parameters)}
-        self._place = {p: (index[p], bucket, view) for bucket in self._buckets for p, view in bucket.views}
+        groups = cut(parameters, self._bucket_bytes)
+        self._buckets = [
+            self._new_bucket(f"edt.{self._name}.bucket.{number}", group)
+            for number, group in enumerate(groups)
+        ]
+        self._trainable = parameters
+        self._place = {p: (bucket, i) for bucket in self._buckets for i, p in enumerate(bucket.parameters)}
+
+    def _is_placed(self, parameter: torch.nn.Parameter) -> bool:
+        bucket, _ = self._place.get(parameter, (None, 0))
+        return bucket is not None and (bucket.flat.dtype, bucket.flat.device) == (
+            parameter.dtype,
+            parameter.device,
+        )
 
     def _hook_all(self) -> None:
         for parameter in self._parameters():

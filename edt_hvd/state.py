@@ -20,8 +20,10 @@ from horovod.common.elastic import State
 from horovod.common.exceptions import HostsUpdatedInterrupt
 from torch.utils import _pytree as pytree
 
-from edt_hvd import recording, reducer, world
+from edt_hvd import buffers, recording, reducer, world
+from edt_hvd.exact import ExactReducer
 from edt_hvd.loader import ElasticDataLoader
+from edt_hvd.optimizer import reducer_of
 from edt_hvd.reporting import ResizeReport, send_progress
 from edt_hvd.transfer import broadcast_tree
 
@@ -69,6 +71,8 @@ class TorchState(State):  # type: ignore[misc]
         self._names = tuple(values)
         for name, value in values.items():
             setattr(self, name, value)
+            if isinstance(value, torch.nn.Module):
+                buffers.track(value)
         self.progress = 0
         self.committed_at: float | None = None
         self.resize_report: ResizeReport | None = None
@@ -110,7 +114,7 @@ class TorchState(State):  # type: ignore[misc]
                 super().check_host_updates()
         elif reducer.stop_agreed():
             raise HostsUpdatedInterrupt(skip_sync=False)
-        elif not reducer.active():
+        elif not reducer.sends_headers():
             super().check_host_updates()
 
     # What the elastic function's wrapper calls.
@@ -136,12 +140,14 @@ class TorchState(State):  # type: ignore[misc]
 
     def sync(self) -> None:
         """Bring rank 0's state to every worker. A collective."""
+        tree = self._tree() | {"progress": self.progress}
         if hvd.size() > 1:
-            own = self._tree() | {"progress": self.progress}
-            tree = broadcast_tree(own)
-            self.progress = tree.pop("progress")
-            if hvd.rank() != 0:
-                self._load(tree)
+            tree = broadcast_tree(tree)
+        self.progress = tree.pop("progress")
+        if hvd.rank() != 0:
+            self._load(tree)
+        for name, history in self._histories().items():
+            history.load_state_dict(tree[name])
         for scaler in self._of_type(torch.amp.GradScaler):
             # It comes to life with the first loss it scales, and a worker may have none in its first step.
             scaler.scale(torch.zeros((), device=world.device()))
@@ -171,8 +177,17 @@ class TorchState(State):  # type: ignore[misc]
     def _values(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in self._names}
 
+    def _histories(self) -> dict[str, ExactReducer]:
+        """What belongs to the optimizers without being in their own states."""
+        found = {f"{name}.gradients": reducer_of(getattr(self, name)) for name in self._names}
+        return {name: history for name, history in found.items() if isinstance(history, ExactReducer)}
+
     def _tree(self) -> dict[str, Any]:
-        return {name: _full_state(value) for name, value in self._values().items()}
+        values = {name: _full_state(value) for name, value in self._values().items()}
+        return values | self._history_tree()
+
+    def _history_tree(self) -> dict[str, Any]:
+        return {name: history.state_dict() for name, history in self._histories().items()}
 
     def _small_tree(self) -> dict[str, Any]:
         """The part of the state that a boundary copies: all but parameters and optimizer states."""
@@ -187,11 +202,12 @@ class TorchState(State):  # type: ignore[misc]
                 tree[name] = [_options(group) for group in value.param_groups]
             else:
                 tree[name] = _full_state(value)
-        return tree
+        return tree | self._history_tree()
 
     def _load(self, tree: dict[str, Any]) -> None:
+        histories = self._histories()
         for name, saved in tree.items():
-            value = getattr(self, name)
+            value = histories[name] if name in histories else getattr(self, name)
             if isinstance(value, torch.nn.Module):
                 _load_module(value, saved)
             elif isinstance(value, torch.optim.Optimizer) and isinstance(saved, list):

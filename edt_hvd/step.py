@@ -5,8 +5,10 @@ from typing import Any
 
 import torch
 
-from edt_hvd import recording, reducer
+from edt_hvd import recording, reducer, world
 from edt_hvd.batching import Batch, MicroBatch
+from edt_hvd.header import exact_sum
+from edt_hvd.seeding import Purpose, seed_for
 
 Share = Iterator[tuple[MicroBatch, bool, Any]]
 """A worker's micro-batches of a step: which one, whether it is the last, and its collated samples."""
@@ -27,8 +29,14 @@ class Step:
     """
 
     def __init__(
-        self, epoch: int, batch: Batch, open_share: Callable[[], Share], advance: Callable[[], None]
+        self,
+        seed: int,
+        epoch: int,
+        batch: Batch,
+        open_share: Callable[[], Share],
+        advance: Callable[[], None],
     ) -> None:
+        self._seed = seed
         self.epoch = epoch
         self.index = batch.step
         self.samples = batch.samples
@@ -37,9 +45,10 @@ class Step:
         self._open_share = open_share
         self._advance = advance
         self._begun = False
-        self._reducers: Sequence[reducer.Reducer] = ()
+        self._parts: Sequence[reducer.Part] = ()
         self._current: tuple[MicroBatch, bool] | None = None
-        self._loss: float | torch.Tensor = 0.0
+        self._losses: list[torch.Tensor] = []
+        self._loss = 0.0
 
     def __repr__(self) -> str:
         return f"<step {self.index} of epoch {self.epoch}>"
@@ -49,22 +58,42 @@ class Step:
             raise RuntimeError(f"{self} has been iterated over already; take the next step from the loader")
         self._begun = True
         share = self._open_share()
-        recorder = recording.current()
-        self._reducers = reducer.active()
-        for each in self._reducers:
-            each.begin_step()
+        self._parts = reducer.active()
+        for part in self._parts:
+            part.begin_step(self.micro_batches)
         try:
             for micro_batch, last, data in share:
                 self._current = (micro_batch, last)
-                with recorder.micro_batch(self.epoch, micro_batch.positions.start, data):
-                    yield data
+                yield from self._run(micro_batch, data)
         finally:
             self._current = None
-        losses = [each.finish_step(self._loss) for each in self._reducers]
-        self._loss = losses[0] if losses else self._loss
+        self._reduce()
         self._advance()
+        seed_for(Purpose.AFTER_STEP, self._seed, self.epoch, self.index)
         self.finished = True
-        recorder.reduced(self._loss)
+        recording.current().reduced(self._loss)
+
+    def _run(self, micro_batch: MicroBatch, data: Any) -> Iterator[Any]:
+        """Have the loop's body run over a micro-batch."""
+        self._losses.append(torch.zeros((), dtype=torch.float64))
+        for part in self._parts:
+            part.before_micro_batch()
+        seed_for(Purpose.MICRO_BATCH, self._seed, self.epoch, self.index, micro_batch.index)
+        with recording.current().micro_batch(self.epoch, micro_batch.positions.start, data):
+            yield data
+        for part in self._parts:
+            part.after_micro_batch(micro_batch.weight)
+
+    def _reduce(self) -> None:
+        losses = [float(loss) for loss in self._losses]
+        if not self._parts:
+            self._loss = exact_sum(losses)
+            return
+        capacity = -(-self.micro_batches // world.size())
+        header = reducer.exchange([part.report() for part in self._parts], losses, capacity)
+        for part, reports in zip(self._parts, header.reports, strict=True):
+            part.finish_step(reports)
+        self._loss = header.loss
 
     def backward(
         self, loss: torch.Tensor, *, scaler: torch.amp.GradScaler | None = None, retain_graph: bool = False
@@ -91,14 +120,15 @@ class Step:
                 f"backward() got a {type(loss).__name__}; give the loss tensor, before any .item()"
             )
         micro_batch, last = self._current
-        for each in self._reducers:
-            each.before_backward(last)
+        for part in self._parts:
+            part.before_backward(micro_batch.weight, last, scaled=scaler is not None)
+        alone = not any(isinstance(part, reducer.BucketReducer) for part in self._parts)
+        scaled = loss * micro_batch.weight if alone else loss  # reducers weight the gradients themselves
         recording.current().before_backward()
-        weighted = loss * micro_batch.weight
-        torch.autograd.backward(
-            weighted if scaler is None else scaler.scale(weighted), retain_graph=retain_graph
-        )
-        self._loss = self._loss + loss.detach().double() * micro_batch.weight
+        torch.autograd.backward(scaled if scaler is None else scaler.scale(scaled), retain_graph=retain_graph)
+        for part in self._parts:
+            part.after_backward()
+        self._losses[-1] = self._losses[-1] + loss.detach().double() * micro_batch.weight
 
     @property
     def loss(self) -> float:
@@ -113,4 +143,4 @@ class Step:
             raise RuntimeError(
                 f"the loss of {self} is known when the loop over it has ended; read it after that"
             )
-        return float(self._loss)
+        return self._loss

@@ -24,6 +24,7 @@ from horovod.common.exceptions import HorovodInternalError
 
 from edt_hvd import connections
 from edt_hvd.control import Assignment, Launcher
+from edt_hvd.determinism import make_deterministic
 from edt_hvd.errors import NotInitializedError
 
 _MPI_VARIABLES = ("OMPI_COMM_WORLD_SIZE", "PMIX_RANK", "PMI_SIZE", "MV2_COMM_WORLD_SIZE")
@@ -149,23 +150,31 @@ def _started_by(environ: Mapping[str, str], variables: tuple[str, ...]) -> bool:
     return any(name in environ for name in variables)
 
 
-def init() -> None:
+def init(*, deterministic: bool = False) -> None:
     """Initialize the library: connect to the launcher, if there is one, and bind this worker's device.
 
     May be called any number of times. Under edt-launch it returns at once, before the other workers
     are known: whatever needs the world (`rank`, `size`, a collective, the elastic function) waits where
     it is called.
 
+    Args:
+        deterministic: have torch compute the same bits for the same work, on the same kind of machine:
+            deterministic operators (one that has none raises when it is used) and OMP_NUM_THREADS threads
+            a worker, or one. Without it a worker has its share of the host's cores.
+
     Raises:
         CoordinatorLostError: started by edt-launch, but the launcher cannot be reached.
     """
     global _world
+    if deterministic:
+        make_deterministic()
     if _world is not None:
         return
     world = AssignedWorld(os.environ) if "EDT_COORDINATOR" in os.environ else FixedWorld()
     world.start()
     _world = world
-    _share_cores()
+    if not deterministic:
+        _share_cores()
     if torch.cuda.is_available():
         torch.cuda.set_device(device())
 

@@ -56,7 +56,9 @@ def test(when: str) -> None:
     """Each worker tests its share of the images; the coordinator prints the mean over all of them."""
     share = slice(edt_hvd.rank(), None, edt_hvd.size())
     right = model(test_images[share].to(edt_hvd.device())).argmax(1).cpu() == test_labels[share]
-    accuracy = edt_hvd.average(right.float().mean().item(), weight=len(right))
+    mean = edt_hvd.Mean()
+    mean.update(right)
+    accuracy = mean.compute()
     edt_hvd.report(accuracy=accuracy)
     if edt_hvd.is_coordinator():
         print(f"{when}accuracy {accuracy:.3f}", flush=True)

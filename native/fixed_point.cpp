@@ -2,65 +2,106 @@
 
 #include <algorithm>
 #include <bit>
-#include <cmath>
+#include <limits>
+#include <thread>
+#include <type_traits>
+#include <vector>
+
+#include "formats.hpp"
 
 namespace edt {
 namespace {
 
-// Small enough that a block read by the range check is still in the first-level cache when it is added.
-constexpr std::size_t kBlock = 1024;
-
-constexpr double kLimit = 0x1p62;
-
-// Below kFast, adding kMagic leaves the rounded integer in the low bits of the sum's mantissa: the processor
+// Below 2^51, adding kMagic leaves the rounded integer in the low bits of the sum's mantissa: the processor
 // rounds half to even, and the conversion is an integer subtraction that every vector unit has.
-constexpr double kFast = 0x1p51;
 constexpr double kMagic = 0x1.8p52;
 
-EDT_CLONES bool all_below_fast(const float* gradient, double scale, std::size_t n) {
-  std::int64_t bad = 0;
-  for (std::size_t i = 0; i < n; ++i) {
-    const double x = static_cast<double>(gradient[i]) * scale;
-    bad |= std::abs(x) < kFast ? 0 : 1;  // a NaN is below nothing
+// Fewer elements than this take less time than a thread takes to start.
+constexpr std::size_t kPerThread = std::size_t{1} << 18;
+
+// The largest size whose product is below the limit. Rounding is monotone, so comparing sizes with it is
+// comparing products with the limit, at the width of Float instead of double. Infinity and NaN are above it.
+template <typename Float>
+Bits<Float> largest_below(double limit, double factor) {
+  Bits<Float> below = 0;
+  Bits<Float> above = Format<Float>::kInfinity;
+  while (above - below > 1) {
+    const auto middle = static_cast<Bits<Float>>(below + (above - below) / 2);
+    (widen(std::bit_cast<Float>(middle)) * factor < limit ? below : above) = middle;
   }
-  return bad == 0;
+  return below;
 }
 
-EDT_CLONES bool add_fast(const float* gradient, double scale, std::int64_t* total, std::size_t n) {
-  std::int64_t signs = 0;
+// Adds what is not larger than `allowed`, and returns the largest size of all.
+template <typename Float, typename Int>
+EDT_CLONES Bits<Float> add(const Float* __restrict gradient, double factor, Int* __restrict total,
+                           Bits<Float> allowed, std::size_t n) {
+  using Unsigned = std::make_unsigned_t<Int>;  // its addition wraps
+  Bits<Float> largest = 0;
   for (std::size_t i = 0; i < n; ++i) {
-    const double shifted = static_cast<double>(gradient[i]) * scale + kMagic;
+    const Bits<Float> size = size_bits(gradient[i]);
+    largest = std::max(largest, size);
+    const Bits<Float> kept = value_if(size <= allowed, std::bit_cast<Bits<Float>>(gradient[i]));
+    const double shifted = widen(std::bit_cast<Float>(kept)) * factor + kMagic;
     const std::uint64_t addend = std::bit_cast<std::uint64_t>(shifted) - std::bit_cast<std::uint64_t>(kMagic);
-    const std::uint64_t before = static_cast<std::uint64_t>(total[i]);
-    const std::uint64_t after = before + addend;  // unsigned: wrapping is defined
-    signs |= static_cast<std::int64_t>((before ^ after) & (addend ^ after));
-    total[i] = static_cast<std::int64_t>(after);
+    total[i] = static_cast<Int>(static_cast<Unsigned>(total[i]) + static_cast<Unsigned>(addend));
   }
-  return signs < 0;
+  return largest;
 }
 
-bool add_large(const float* gradient, double scale, std::int64_t* total, std::size_t n) {
-  for (std::size_t i = 0; i < n; ++i) {
-    const double x = static_cast<double>(gradient[i]) * scale;
-    if (!(std::abs(x) < kLimit)) return true;
-    const auto addend = static_cast<std::int64_t>(std::nearbyint(x));
-    const bool overflowed = addend > 0 ? total[i] > INT64_MAX - addend : total[i] < INT64_MIN - addend;
-    if (overflowed) return true;
-    total[i] += addend;
-  }
-  return false;
+template <typename Int, typename Float>
+EDT_CLONES void convert(const Int* __restrict total, double scale, Float* __restrict out, std::size_t n) {
+  for (std::size_t i = 0; i < n; ++i) out[i] = narrow<Float>(to_double(total[i]) * scale);
+}
+
+std::size_t parts_of(std::size_t n, unsigned threads) {
+  return std::clamp<std::size_t>(n / kPerThread, 1, std::max(threads, 1u));
+}
+
+// Calls work(part, begin, end) for each part, the first in this thread, and returns when all are done.
+// Threads are started anew each time: a pool would not survive a fork.
+template <typename Work>
+void for_each_part(std::size_t n, std::size_t parts, Work work) {
+  const auto begin = [=](std::size_t part) { return n / parts * part + std::min(part, n % parts); };
+  std::vector<std::jthread> others;
+  for (std::size_t part = 1; part < parts; ++part)
+    others.emplace_back(work, part, begin(part), begin(part + 1));
+  work(std::size_t{0}, std::size_t{0}, begin(1));
 }
 
 }  // namespace
 
-bool accumulate(const float* gradient, double scale, std::int64_t* total, std::size_t n) {
-  for (std::size_t start = 0; start < n; start += kBlock) {
-    const std::size_t count = std::min(kBlock, n - start);
-    const bool fast = all_below_fast(gradient + start, scale, count);
-    const bool overflowed = (fast ? add_fast : add_large)(gradient + start, scale, total + start, count);
-    if (overflowed) return true;
-  }
-  return false;
+template <typename Float, typename Int>
+double accumulate(const Float* gradient, double factor, Int* total, double limit, std::size_t n,
+                  unsigned threads) {
+  const Bits<Float> allowed = largest_below<Float>(limit, factor);
+  std::vector<Bits<Float>> largest(parts_of(n, threads));
+  for_each_part(n, largest.size(), [&](std::size_t part, std::size_t begin, std::size_t end) {
+    largest[part] = add(gradient + begin, factor, total + begin, allowed, end - begin);
+  });
+  const Bits<Float> bits = *std::max_element(largest.begin(), largest.end());
+  if (bits >= Format<Float>::kInfinity) return std::numeric_limits<double>::infinity();
+  return widen(std::bit_cast<Float>(bits));
 }
+
+template <typename Int, typename Float>
+void to_float(const Int* total, double scale, Float* out, std::size_t n, unsigned threads) {
+  for_each_part(n, parts_of(n, threads), [&](std::size_t, std::size_t begin, std::size_t end) {
+    convert(total + begin, scale, out + begin, end - begin);
+  });
+}
+
+#define EDT_INSTANTIATE(Float, Int)                                                      \
+  template double accumulate(const Float*, double, Int*, double, std::size_t, unsigned); \
+  template void to_float(const Int*, double, Float*, std::size_t, unsigned);
+
+EDT_INSTANTIATE(Float16, std::int32_t)
+EDT_INSTANTIATE(Float16, std::int64_t)
+EDT_INSTANTIATE(BFloat16, std::int32_t)
+EDT_INSTANTIATE(BFloat16, std::int64_t)
+EDT_INSTANTIATE(float, std::int32_t)
+EDT_INSTANTIATE(float, std::int64_t)
+EDT_INSTANTIATE(double, std::int32_t)
+EDT_INSTANTIATE(double, std::int64_t)
 
 }  // namespace edt

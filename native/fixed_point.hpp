@@ -5,11 +5,23 @@
 
 namespace edt {
 
-// total[i] += round_half_even(gradient[i] * scale) for i in [0, n).
+// Half-precision numbers, as their bits; a compiler does not vectorize loads of a struct.
+enum class Float16 : std::uint16_t {};
+enum class BFloat16 : std::uint16_t {};
+
+// total[i] += round_half_even(gradient[i] * factor) where |gradient[i] * factor| < limit, in two's
+// complement, for i in [0, n); the other elements, NaN among them, are left out. 1 <= limit <= 2^51, and
+// limit <= 2^30 for 32-bit totals. Returns the largest |gradient[i]|; infinity when an element is not finite,
+// 0 when n is 0.
 //
-// Returns true on overflow: gradient[i] * scale is not finite or not below 2^62 in size, or the addition leaves
-// int64. The content of total is unspecified then. `scale` is a power of two, so the product is exact.
-// The specification in Python: edt_hvd/fixed_point.py.
-bool accumulate(const float* gradient, double scale, std::int64_t* total, std::size_t n);
+// Float is Float16, BFloat16, float or double; Int is std::int32_t or std::int64_t. At most `threads` threads
+// work on it, each on a part of its own. The specification in Python: edt_hvd/fixed_point.py.
+template <typename Float, typename Int>
+double accumulate(const Float* gradient, double factor, Int* total, double limit, std::size_t n,
+                  unsigned threads);
+
+// out[i] = total[i] * scale, rounded to nearest even on the way to double and, by way of float, to Float.
+template <typename Int, typename Float>
+void to_float(const Int* total, double scale, Float* out, std::size_t n, unsigned threads);
 
 }  // namespace edt

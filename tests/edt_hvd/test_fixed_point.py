@@ -1,183 +1,449 @@
 import importlib.util
+import math
 from collections.abc import Callable
 from fractions import Fraction
 
-import numpy as np
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from numpy.typing import NDArray
+from torch import Tensor
 
 from edt_hvd import fixed_point
 
-Accumulate = Callable[[NDArray[np.float32], float, NDArray[np.int64]], bool]
+Accumulate = Callable[[Tensor, float, Tensor, float], float]
+ToFloat = Callable[[Tensor, float, Tensor], None]
 
-INT64 = np.iinfo(np.int64)
-LENGTHS = [0, 1, 7, 1023, 1024, 1025, 5000]  # around the kernel's block length
+FLOATS = [torch.float16, torch.bfloat16, torch.float32, torch.float64]
+INTS = [torch.int32, torch.int64]
+LIMITS = {torch.int32: 2.0**30, torch.int64: 2.0**51}
+BITS = {2: torch.int16, 4: torch.int32, 8: torch.int64}
+LENGTHS = [0, 1, 7, 8, 31, 32, 33, 1000]  # around the widths of vectors
+PER_THREAD = 2**18  # the fewest elements that the native kernels start a thread for
 
 
-def native() -> Accumulate:
-    if importlib.util.find_spec("edt_hvd._native") is None:
-        pytest.skip("the native kernels are not built")
+def name(dtype: torch.dtype) -> str:
+    return str(dtype).removeprefix("torch.")
+
+
+def native_accumulate(
+    gradient: Tensor, factor: float, total: Tensor, limit: float, threads: int = 1
+) -> float:
     from edt_hvd import _native
 
-    return _native.accumulate
+    kernel = _native.accumulate[name(gradient.dtype), name(total.dtype)]
+    return kernel(gradient.data_ptr(), factor, total.data_ptr(), limit, gradient.numel(), threads)
 
 
-@pytest.fixture(params=["reference", "native", "public"], scope="module")
-def accumulate(request: pytest.FixtureRequest) -> Accumulate:
+def native_to_float(total: Tensor, scale: float, out: Tensor, threads: int = 1) -> None:
+    from edt_hvd import _native
+
+    kernel = _native.to_float[name(total.dtype), name(out.dtype)]
+    kernel(total.data_ptr(), scale, out.data_ptr(), out.numel(), threads)
+
+
+@pytest.fixture
+def built() -> None:
+    if not fixed_point.NATIVE:
+        pytest.skip("the native kernels are not built")
+
+
+@pytest.fixture(params=["reference", "native", "public"])
+def implementation(request: pytest.FixtureRequest) -> str:
     if request.param == "native":
-        return native()
-    return fixed_point.accumulate if request.param == "public" else fixed_point.accumulate_reference
+        request.getfixturevalue("built")
+    return str(request.param)
 
 
-def f32(*values: float) -> NDArray[np.float32]:
-    return np.array(values, dtype=np.float32)
+@pytest.fixture
+def accumulate(implementation: str) -> Accumulate:
+    return {
+        "reference": fixed_point.accumulate_reference,
+        "native": native_accumulate,
+        "public": fixed_point.accumulate,
+    }[implementation]
 
 
-def i64(*values: int) -> NDArray[np.int64]:
-    return np.array(values, dtype=np.int64)
+@pytest.fixture
+def to_float(implementation: str) -> ToFloat:
+    return {
+        "reference": fixed_point.to_float_reference,
+        "native": native_to_float,
+        "public": fixed_point.to_float,
+    }[implementation]
 
 
-def test_the_native_kernel_is_used_where_it_is_built() -> None:
+@pytest.fixture(params=FLOATS, ids=name)
+def floats(request: pytest.FixtureRequest) -> torch.dtype:
+    return request.param  # type: ignore[no-any-return]
+
+
+@pytest.fixture(params=INTS, ids=name)
+def ints(request: pytest.FixtureRequest) -> torch.dtype:
+    return request.param  # type: ignore[no-any-return]
+
+
+def bits_of(tensor: Tensor) -> list[int]:
+    return tensor.view(BITS[tensor.element_size()]).tolist()  # type: ignore[no-any-return]
+
+
+def random_ints(length: int, dtype: torch.dtype, seed: int = 0) -> Tensor:
+    generator = torch.Generator().manual_seed(seed)
+    ends = torch.iinfo(dtype)
+    return torch.randint(ends.min, ends.max, (length,), dtype=dtype, generator=generator)
+
+
+def random_bits(length: int, dtype: torch.dtype, seed: int = 0) -> Tensor:
+    """Floats of all sizes: subnormals, infinities and NaN among them."""
+    return random_ints(length, BITS[dtype.itemsize], seed).view(dtype)
+
+
+def expected_sum(gradient: Tensor, factor: float, total: Tensor, limit: float) -> list[int]:
+    """What accumulate is to leave in total, in Python's own arithmetic."""
+    modulus = 2 ** (8 * total.element_size())
+
+    def add(value: float, before: int) -> int:
+        product = value * factor
+        if not abs(product) < limit:
+            return before
+        return (before + round(product) + modulus // 2) % modulus - modulus // 2
+
+    return [add(value, before) for value, before in zip(gradient.tolist(), total.tolist(), strict=True)]
+
+
+def test_the_native_kernels_are_used_where_they_are_built() -> None:
     assert (importlib.util.find_spec("edt_hvd._native") is not None) == fixed_point.NATIVE
 
 
-def test_halves_are_rounded_to_even(accumulate: Accumulate) -> None:
-    total = i64(0, 0, 0, 0, 10, 0)
-    assert not accumulate(f32(0.5, 1.5, -0.5, -1.5, 2.5, 0.25), 1.0, total)
+def test_halves_are_rounded_to_even(accumulate: Accumulate, floats: torch.dtype, ints: torch.dtype) -> None:
+    total = torch.tensor([0, 0, 0, 0, 10, 0], dtype=ints)
+    gradient = torch.tensor([0.5, 1.5, -0.5, -1.5, 2.5, 0.25], dtype=floats)
+    assert accumulate(gradient, 1.0, total, 8.0) == 2.5
     assert total.tolist() == [0, 2, 0, -2, 12, 0]
 
 
-def test_the_scale_is_applied_before_rounding(accumulate: Accumulate) -> None:
-    total = i64(1, 1)
-    assert not accumulate(f32(0.1, -3.0), 2.0**40, total)
-    assert total.tolist() == [1 + round(Fraction(float(np.float32(0.1))) * 2**40), 1 - 3 * 2**40]
+def test_the_product_is_rounded_to_float64_first(accumulate: Accumulate, ints: torch.dtype) -> None:
+    assert 5 * Fraction(0.3) < Fraction(3, 2)
+    assert 5 * 0.3 == 1.5
+    total = torch.zeros(64, dtype=ints)
+    accumulate(torch.full((64,), 5.0), 0.3, total, 8.0)
+    assert total.tolist() == [2] * 64  # a fused multiply-add gives 1
 
 
 @pytest.mark.parametrize("length", LENGTHS)
-def test_every_length(accumulate: Accumulate, length: int) -> None:
-    generator = np.random.default_rng(length)
-    gradient = generator.normal(size=length).astype(np.float32)
-    total = generator.integers(-(2**60), 2**60, size=length)
-    expected = [t + round(Fraction(float(g)) * 2**30) for g, t in zip(gradient, total, strict=True)]
-    assert not accumulate(gradient, 2.0**30, total)
+def test_every_length(accumulate: Accumulate, floats: torch.dtype, ints: torch.dtype, length: int) -> None:
+    generator = torch.Generator().manual_seed(length)
+    gradient = torch.randn(length, dtype=torch.float64, generator=generator).to(floats)
+    total = random_ints(length, ints, seed=length)
+    expected = expected_sum(gradient, 0.7 * 2.0**28, total, 2.0**30)
+    largest = accumulate(gradient, 0.7 * 2.0**28, total, 2.0**30)
+    assert total.tolist() == expected
+    assert largest == max(map(abs, gradient.tolist()), default=0.0)
+
+
+@pytest.mark.parametrize("factor", [1.0, 0.3, 2.0**40 / 3])
+@pytest.mark.parametrize("floats", FLOATS[:2], ids=name)
+def test_every_half_precision_number(
+    accumulate: Accumulate, floats: torch.dtype, ints: torch.dtype, factor: float
+) -> None:
+    gradient = torch.arange(-(2**15), 2**15, dtype=torch.int16).view(floats)
+    total = random_ints(2**16, ints)
+    expected = expected_sum(gradient, factor, total, LIMITS[ints])
+    assert accumulate(gradient, factor, total, LIMITS[ints]) == math.inf
     assert total.tolist() == expected
 
 
-@pytest.mark.parametrize("size", [2.0**50, 2.0**51, 2.0**52, 2.0**53, 2.0**61, 2.0**62 - 2.0**38])
-@pytest.mark.parametrize("sign", [1, -1])
-def test_large_values_are_exact(accumulate: Accumulate, size: float, sign: int) -> None:
-    value = np.float32(sign * size)
-    total = i64(7)
-    assert not accumulate(f32(float(value)), 1.0, total)
-    assert total.tolist() == [7 + int(value)]
-
-
-@pytest.mark.parametrize("value", [np.inf, -np.inf, np.nan, 2.0**62, -(2.0**62), 2.0**100])
-@pytest.mark.parametrize("place", [0, 1500, 2999])
-def test_values_out_of_range_overflow(accumulate: Accumulate, value: float, place: int) -> None:
-    gradient = np.ones(3000, dtype=np.float32)
-    gradient[place] = value
-    assert accumulate(gradient, 1.0, np.zeros(3000, dtype=np.int64))
-
-
-@pytest.mark.parametrize(
-    "start, value, overflows",
-    [
-        (INT64.max, 1.0, True),
-        (INT64.max - 1, 1.0, False),
-        (INT64.min, -1.0, True),
-        (INT64.min + 1, -1.0, False),
-        (INT64.max, -1.0, False),
-        (INT64.min, 1.0, False),
-        (INT64.max - 2**61, 2.0**61, False),
-        (INT64.max - 2**61 + 1, 2.0**61, True),
-        (INT64.min + 2**61, -(2.0**61), False),
-        (INT64.min + 2**61 - 1, -(2.0**61), True),
-    ],
-)
-def test_additions_out_of_range_overflow(
-    accumulate: Accumulate, start: int, value: float, overflows: bool
+@pytest.mark.parametrize("limit", [1.0, 2.0**10, 2.0**30])
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_products_from_the_limit_on_are_left_out(
+    accumulate: Accumulate, floats: torch.dtype, ints: torch.dtype, limit: float, sign: float
 ) -> None:
-    total = i64(start)
-    assert accumulate(f32(value), 1.0, total) == overflows
-    if not overflows:
-        assert total.tolist() == [start + int(value)]
+    at = torch.ones(1, dtype=floats)
+    below = (at.view(BITS[at.element_size()]) - 1).view(floats)
+    gradient = sign * torch.cat([below, at, 2 * at, below])
+    total = torch.full((4,), 5, dtype=ints)
+    assert accumulate(gradient, limit, total, limit) == 2.0
+    addend = round(sign * below.item() * limit)
+    assert total.tolist() == [5 + addend, 5, 5, 5 + addend]
 
 
-def test_scales_beyond_float_range_neither_crash_nor_pass(accumulate: Accumulate) -> None:
-    assert accumulate(f32(1.0), 2.0**1023, i64(0))
-    total = i64(3)
-    assert not accumulate(f32(np.float32(1e-45)), 2.0**-1000, total)
-    assert total.tolist() == [3]
+@pytest.mark.parametrize("value", [math.inf, -math.inf, math.nan])
+@pytest.mark.parametrize("place", [0, 50, 99])
+def test_infinities_and_nan_are_left_out_and_reported(
+    accumulate: Accumulate, floats: torch.dtype, ints: torch.dtype, value: float, place: int
+) -> None:
+    gradient = torch.ones(100, dtype=floats)
+    gradient[place] = value
+    total = torch.zeros(100, dtype=ints)
+    assert accumulate(gradient, 3.0, total, 2.0**20) == math.inf
+    assert total.tolist() == [0 if i == place else 3 for i in range(100)]
+
+
+def test_nan_with_its_sign_set_is_reported(accumulate: Accumulate, ints: torch.dtype) -> None:
+    gradient = torch.tensor([-1], dtype=torch.int32).view(torch.float32)
+    assert accumulate(gradient, 1.0, torch.zeros(1, dtype=ints), 8.0) == math.inf
+
+
+def test_additions_wrap(accumulate: Accumulate, ints: torch.dtype) -> None:
+    ends = torch.iinfo(ints)
+    total = torch.tensor([ends.max, ends.min], dtype=ints)
+    accumulate(torch.tensor([2.0, -2.0]), 1.0, total, 8.0)
+    assert total.tolist() == [ends.min + 1, ends.max - 1]
+    accumulate(torch.tensor([-2.0, 2.0]), 1.0, total, 8.0)
+    assert total.tolist() == [ends.max, ends.min]
+
+
+def test_factors_at_the_ends_of_the_range(accumulate: Accumulate, ints: torch.dtype) -> None:
+    total = torch.tensor([3, 3], dtype=ints)
+    assert accumulate(torch.tensor([1.0, 0.0]), math.ldexp(1, 1023), total, LIMITS[ints]) == 1.0
+    assert accumulate(torch.tensor([1.0, 1e-45]), math.ulp(0.0), total, LIMITS[ints]) == 1.0
+    assert total.tolist() == [3, 3]
 
 
 @given(
-    values=st.lists(st.floats(width=32), max_size=40),
-    exponent=st.integers(-60, 60),
-    start=st.integers(INT64.min, INT64.max),
+    seed=st.integers(0, 2**32),
+    floats=st.sampled_from(FLOATS),
+    ints=st.sampled_from(INTS),
+    length=st.integers(0, 100),
+    factor=st.floats(0, exclude_min=True, allow_infinity=False) | st.floats(2.0**-40, 2.0**40),
+    exponent=st.integers(0, 51),
 )
-def test_native_equals_reference_bit_by_bit(values: list[float], exponent: int, start: int) -> None:
-    kernel = native()
-    gradient = f32(*values)
-    expected = np.full(len(values), start, dtype=np.int64)
-    found = expected.copy()
-    overflowed = fixed_point.accumulate_reference(gradient, 2.0**exponent, expected)
-    assert kernel(gradient, 2.0**exponent, found) == overflowed
-    if not overflowed:
-        assert found.tobytes() == expected.tobytes()
+@pytest.mark.usefixtures("built")
+def test_native_accumulates_as_the_reference_bit_by_bit(
+    seed: int, floats: torch.dtype, ints: torch.dtype, length: int, factor: float, exponent: int
+) -> None:
+    gradient = random_bits(length, floats, seed)
+    limit = min(2.0**exponent, LIMITS[ints])
+    expected = random_ints(length, ints, seed + 1)
+    found = expected.clone()
+    largest = fixed_point.accumulate_reference(gradient, factor, expected, limit)
+    assert native_accumulate(gradient, factor, found, limit) == largest
+    assert found.tolist() == expected.tolist()
 
 
-@given(values=st.lists(st.floats(-1e6, 1e6, width=32), min_size=1, max_size=30), seed=st.randoms())
-def test_the_sum_does_not_depend_on_the_order(values: list[float], seed: "st.randoms") -> None:
+@given(
+    values=st.lists(st.floats(-(2.0**20), 2.0**20, width=32), max_size=20),
+    factor=st.floats(2.0**-10, 2.0**10),
+    exponent=st.integers(0, 30),
+)
+def test_the_largest_times_the_factor_tells_whether_some_are_left_out(
+    values: list[float], factor: float, exponent: int
+) -> None:
+    limit = 2.0**exponent
+    total = torch.zeros(len(values), dtype=torch.int64)
+    largest = fixed_point.accumulate(torch.tensor(values), factor, total, limit)
+    everything = [round(value * factor) for value in values]
+    left_out = any(not abs(value * factor) < limit for value in values)
+    assert (largest * factor >= limit) == left_out
+    assert (total.tolist() == everything) or left_out
+
+
+@given(values=st.lists(st.floats(-1e6, 1e6, width=32), min_size=1, max_size=30), random=st.randoms())
+def test_the_sum_does_not_depend_on_the_order(values: list[float], random: "st.randoms") -> None:
     def total_of(addends: list[float]) -> int:
-        total = i64(0)
+        total = torch.zeros(1, dtype=torch.int64)
         for addend in addends:
-            assert not fixed_point.accumulate(f32(addend), 2.0**30, total)
-        return int(total[0])
+            fixed_point.accumulate(torch.tensor([addend]), 2.0**30, total, 2.0**51)
+        return int(total.item())
 
     shuffled = list(values)
-    seed.shuffle(shuffled)
+    random.shuffle(shuffled)
     assert total_of(shuffled) == total_of(values)
+
+
+@pytest.mark.parametrize("length", LENGTHS)
+def test_integers_become_floats(
+    to_float: ToFloat, floats: torch.dtype, ints: torch.dtype, length: int
+) -> None:
+    total = random_ints(length, ints, seed=length)
+    out = torch.full((length,), math.nan, dtype=floats)
+    to_float(total, 2.0**-30, out)
+    expected = torch.tensor([float(value) * 2.0**-30 for value in total.tolist()], dtype=torch.float64)
+    if floats != torch.float64:
+        expected = expected.float().to(floats)
+    assert bits_of(out) == bits_of(expected)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [0, 1, -1, 2**53 + 1, 2**53 + 3, -(2**53) - 1, 2**62 + 2**9, 2**62 + 2**9 + 1, 2**63 - 1, -(2**63)],
+)
+def test_long_integers_are_rounded_to_nearest_even(to_float: ToFloat, value: int) -> None:
+    out = torch.empty(33, dtype=torch.float64)
+    to_float(torch.full((33,), value), 1.0, out)
+    assert bits_of(out) == bits_of(torch.full((33,), float(value), dtype=torch.float64))
+
+
+@pytest.mark.parametrize(
+    "total, scale, expected",
+    [
+        (2**11 + 1, 2.0**-11, 1.0),  # halves to even
+        (2**11 + 3, 2.0**-11, 1 + 2.0**-9),
+        (2**40 + 2**29 + 1, 2.0**-40, 1.0),  # first to float32, which is a half then
+        (65519, 1.0, 65504.0),
+        (65520, 1.0, math.inf),
+        (-65520, 1.0, -math.inf),
+        (2**62, 2.0**1000, math.inf),
+        (1, 2.0**-24, 2.0**-24),  # the smallest subnormal
+        (1, 2.0**-25, 0.0),
+        (3, 2.0**-26, 2.0**-24),
+        (3, 2.0**-25, 2.0**-23),
+        (2**12 - 1, 2.0**-26, 2.0**-14),  # the smallest normal number
+    ],
+)
+def test_float16_is_rounded_to_nearest_even(
+    to_float: ToFloat, total: int, scale: float, expected: float
+) -> None:
+    out = torch.empty(33, dtype=torch.float16)
+    to_float(torch.full((33,), total), scale, out)
+    assert out.tolist() == [expected] * 33
+
+
+@pytest.mark.parametrize(
+    "total, scale, expected",
+    [
+        (2**8 + 1, 2.0**-8, 1.0),
+        (2**8 + 3, 2.0**-8, 1 + 2.0**-6),
+        (2**9 - 1, 2.0**119, math.inf),
+        (2**8 - 1, 2.0**120, (2**8 - 1) * 2.0**120),
+        (1, 2.0**-133, 2.0**-133),
+        (1, 2.0**-134, 0.0),
+        (3, 2.0**-134, 2.0**-132),
+    ],
+)
+def test_bfloat16_is_rounded_to_nearest_even(
+    to_float: ToFloat, total: int, scale: float, expected: float
+) -> None:
+    out = torch.empty(33, dtype=torch.bfloat16)
+    to_float(torch.full((33,), total), scale, out)
+    assert out.tolist() == [expected] * 33
+
+
+@given(
+    seed=st.integers(0, 2**32),
+    floats=st.sampled_from(FLOATS),
+    ints=st.sampled_from(INTS),
+    length=st.integers(0, 100),
+    shift=st.integers(0, 63),
+    exponent=st.integers(-1074, 1023) | st.integers(-80, 20),
+)
+@pytest.mark.usefixtures("built")
+def test_native_converts_as_the_reference_bit_by_bit(
+    seed: int, floats: torch.dtype, ints: torch.dtype, length: int, shift: int, exponent: int
+) -> None:
+    total = random_ints(length, ints, seed) >> shift % torch.iinfo(ints).bits
+    expected, found = torch.empty(2, length, dtype=floats)
+    fixed_point.to_float_reference(total, math.ldexp(1, exponent), expected)
+    native_to_float(total, math.ldexp(1, exponent), found)
+    assert bits_of(found) == bits_of(expected)
+
+
+@pytest.mark.parametrize("length", [2 * PER_THREAD - 1, 2 * PER_THREAD, 3 * PER_THREAD + 5])
+@pytest.mark.usefixtures("built")
+def test_the_bits_do_not_depend_on_the_threads(floats: torch.dtype, ints: torch.dtype, length: int) -> None:
+    gradient = random_bits(length, floats)
+    gradient[~gradient.isfinite()] = 0
+    gradient[-1] = torch.finfo(floats).max  # the largest is found whichever thread meets it
+    expected = random_ints(length, ints)
+    fixed_point.accumulate_reference(gradient, 0.3, expected, LIMITS[ints])
+    back = torch.empty_like(gradient)
+    fixed_point.to_float_reference(expected, 2.0**-20, back)
+    for threads in (1, 2, 3, 8):
+        found = random_ints(length, ints)
+        largest = native_accumulate(gradient, 0.3, found, LIMITS[ints], threads)
+        assert largest == torch.finfo(floats).max
+        assert torch.equal(found, expected)
+        out = torch.full_like(gradient, math.nan)
+        native_to_float(found, 2.0**-20, out, threads)
+        bits = BITS[floats.itemsize]
+        assert torch.equal(out.view(bits), back.view(bits))
 
 
 @pytest.mark.parametrize(
     "gradient, total, error, match",
     [
-        (np.zeros(2), i64(0, 0), TypeError, "gradient must be a NumPy array of float32, not float64"),
-        ([0.0], i64(0), TypeError, "gradient must be .* not list"),
-        (f32(0), np.zeros(1), TypeError, "total must be a NumPy array of int64, not float64"),
-        (f32(0, 1), i64(0), ValueError, "gradient has 2 values, total 1"),
-        (f32(0, 1, 2, 3)[::2], i64(0, 0), ValueError, "contiguous"),
-        (f32(0).reshape(1, 1), i64(0), ValueError, r"shape \(1, 1\)"),
+        (
+            torch.zeros(2, dtype=torch.int32),
+            torch.zeros(2, dtype=torch.int64),
+            TypeError,
+            "gradient .* not int32",
+        ),
+        ([0.0], torch.zeros(1, dtype=torch.int64), TypeError, "gradient must be .* not list"),
+        (torch.zeros(1), torch.zeros(1), TypeError, "total must be .* int32, int64, not float32"),
+        (torch.zeros(2), torch.zeros(1, dtype=torch.int64), ValueError, "gradient has 2 values, total 1"),
+        (
+            torch.zeros(4)[::2],
+            torch.zeros(2, dtype=torch.int64),
+            ValueError,
+            "gradient must be .* contiguous",
+        ),
+        (torch.zeros(2), torch.zeros(4, dtype=torch.int64)[::2], ValueError, "total must be .* contiguous"),
+        (torch.zeros(1, 1), torch.zeros(1, dtype=torch.int64), ValueError, r"shape \(1, 1\)"),
+        (
+            torch.zeros(1, device="meta"),
+            torch.zeros(1, dtype=torch.int64),
+            ValueError,
+            "on meta, total on cpu",
+        ),
+        (
+            torch.zeros(1, device="meta"),
+            torch.zeros(1, dtype=torch.int64, device="meta"),
+            ValueError,
+            "on meta, and this function adds on the CPU",
+        ),
     ],
 )
-def test_arrays_that_do_not_fit_are_refused(
-    gradient: NDArray[np.float32], total: NDArray[np.int64], error: type[Exception], match: str
+def test_tensors_that_do_not_fit_are_refused(
+    gradient: Tensor, total: Tensor, error: type[Exception], match: str
 ) -> None:
     with pytest.raises(error, match=match):
-        fixed_point.accumulate(gradient, 1.0, total)
+        fixed_point.accumulate(gradient, 1.0, total, 8.0)
 
 
-@pytest.mark.parametrize("scale", [0.0, -2.0, 3.0, float("inf"), float("nan")])
+@pytest.mark.parametrize(
+    "total, out, error, match",
+    [
+        (torch.zeros(1), torch.zeros(1), TypeError, "total must be .* not float32"),
+        (
+            torch.zeros(1, dtype=torch.int64),
+            torch.zeros(1, dtype=torch.int64),
+            TypeError,
+            "out must .* not int64",
+        ),
+        (torch.zeros(1, dtype=torch.int64), torch.zeros(2), ValueError, "out has 2 values, total 1"),
+        (torch.zeros(2, dtype=torch.int64), torch.zeros(4)[::2], ValueError, "out must be .* contiguous"),
+        (torch.zeros(1, dtype=torch.int64), torch.zeros(1, device="meta"), ValueError, "out is on meta"),
+    ],
+)
+def test_outputs_that_do_not_fit_are_refused(
+    total: Tensor, out: Tensor, error: type[Exception], match: str
+) -> None:
+    with pytest.raises(error, match=match):
+        fixed_point.to_float(total, 1.0, out)
+
+
+@pytest.mark.parametrize("factor", [0.0, -2.0, math.inf, math.nan])
+def test_factors_that_are_not_positive_and_finite_are_refused(factor: float) -> None:
+    with pytest.raises(ValueError, match="factor must be positive and finite"):
+        fixed_point.accumulate(torch.zeros(1), factor, torch.zeros(1, dtype=torch.int64), 8.0)
+
+
+@pytest.mark.parametrize(
+    "limit, ints",
+    [
+        (0.5, torch.int64),
+        (3.0, torch.int64),
+        (2.0**52, torch.int64),
+        (2.0**31, torch.int32),
+        (math.nan, torch.int64),
+    ],
+)
+def test_limits_that_are_no_power_of_two_in_range_are_refused(limit: float, ints: torch.dtype) -> None:
+    with pytest.raises(ValueError, match="limit must be a power of two from 1 to"):
+        fixed_point.accumulate(torch.zeros(1), 1.0, torch.zeros(1, dtype=ints), limit)
+
+
+@pytest.mark.parametrize("scale", [0.0, -2.0, 3.0, math.inf, math.nan])
 def test_scales_that_are_no_power_of_two_are_refused(scale: float) -> None:
-    with pytest.raises(ValueError, match="positive power of two"):
-        fixed_point.accumulate(f32(0), scale, i64(0))
-
-
-def test_a_read_only_total_is_refused() -> None:
-    total = i64(0)
-    total.flags.writeable = False
-    with pytest.raises(ValueError, match="read-only"):
-        fixed_point.accumulate(f32(0), 1.0, total)
-
-
-def test_the_native_kernel_converts_nothing() -> None:
-    kernel = native()
-    with pytest.raises(TypeError):
-        kernel(np.zeros(2), 1.0, i64(0, 0))  # type: ignore[arg-type]  # the wrong dtype is the point
-    with pytest.raises(TypeError):
-        kernel(f32(0, 1, 2, 3)[::2], 1.0, i64(0, 0))
-    with pytest.raises(ValueError, match="differ in length"):
-        kernel(f32(0, 1), 1.0, i64(0))
+    with pytest.raises(ValueError, match="scale must be a positive power of two"):
+        fixed_point.to_float(torch.zeros(1, dtype=torch.int64), scale, torch.zeros(1))

@@ -10,6 +10,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
@@ -19,6 +20,7 @@ from torch.utils.data import Dataset, IterableDataset, TensorDataset
 
 from edt_hvd import reducer, world
 from edt_hvd.errors import StateError
+from edt_hvd.header import Report
 from edt_hvd.loader import ElasticDataLoader, Step
 
 
@@ -78,25 +80,35 @@ def place() -> Iterator[Place]:
         yield one
 
 
-class RecordingReducer:
-    """Writes down what it is told, and answers with a loss of its own or fails."""
+class RecordingPart:
+    """Writes down what it is told, or fails."""
 
-    def __init__(self, answer: float = 0.0) -> None:
+    def __init__(self) -> None:
         self.calls: list[tuple[Any, ...]] = []
-        self.answer = answer
         self.failure: Exception | None = None
 
-    def begin_step(self) -> None:
-        self.calls.append(("begin",))
+    def begin_step(self, micro_batches: int) -> None:
+        self.calls.append(("begin", micro_batches))
 
-    def before_backward(self, last: bool) -> None:
-        self.calls.append(("backward", last))
+    def before_micro_batch(self) -> None:
+        self.calls.append(("micro-batch",))
 
-    def finish_step(self, loss: float | torch.Tensor) -> float:
-        self.calls.append(("finish", float(loss)))
+    def before_backward(self, weight: float, last: bool, scaled: bool) -> None:
+        self.calls.append(("backward", weight, last, scaled))
+
+    def after_backward(self) -> None:
+        self.calls.append(("backward done",))
+
+    def after_micro_batch(self, weight: float) -> None:
+        self.calls.append(("micro-batch done", weight))
+
+    def report(self) -> Report:
+        return np.array([7], dtype=np.int32)
+
+    def finish_step(self, reports: Report) -> None:
+        self.calls.append(("finish", reports.tolist()))
         if self.failure:
             raise self.failure
-        return self.answer
 
     def reset(self) -> None:
         self.calls.append(("reset",))
@@ -149,12 +161,6 @@ def test_without_shuffling_the_datasets_order_is_kept(place: Place) -> None:
     for epoch in range(2):
         assert loader.epoch == epoch
         assert batches_of(loader) == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9]]
-
-
-def test_the_global_random_state_is_left_alone(place: Place) -> None:
-    before = torch.get_rng_state()
-    batches_of(numbers_loader())
-    assert torch.equal(torch.get_rng_state(), before)
 
 
 @pytest.mark.parametrize("length", [0, 3])
@@ -300,25 +306,6 @@ def test_a_world_that_changes_inside_a_step_is_refused(place: Place) -> None:
 # The gradients of a step.
 
 
-class LocalReducer:
-    """A reducer that leaves the gradients where they are, for the test to sum."""
-
-    def __init__(self, model: nn.Module) -> None:
-        self.model = model
-
-    def begin_step(self) -> None:
-        self.model.zero_grad()
-
-    def before_backward(self, last: bool) -> None:
-        pass
-
-    def finish_step(self, loss: float | torch.Tensor) -> float:
-        return float(loss)
-
-    def reset(self) -> None:
-        pass
-
-
 @settings(max_examples=40, deadline=None)
 @given(st.integers(1, 40), st.integers(1, 20), st.data(), st.integers(1, 5))
 def test_the_workers_gradients_sum_to_the_single_process_gradient(
@@ -342,7 +329,6 @@ def test_the_workers_gradients_sum_to_the_single_process_gradient(
     with simulated(Place(size=size)) as place:
         for place.rank in range(size):
             replica = copy.deepcopy(model)
-            place.reducers = (LocalReducer(replica),)
             step = next(iter(ElasticDataLoader(dataset, effective, micro)))
             for inputs, targets in step:
                 step.backward(nn.functional.mse_loss(replica(inputs), targets))
@@ -355,46 +341,44 @@ def test_the_workers_gradients_sum_to_the_single_process_gradient(
     assert sum(losses) == pytest.approx(expected_loss.item(), rel=1e-12)
 
 
-def test_what_reducers_are_told(place: Place) -> None:
-    first, second = RecordingReducer(answer=0.25), RecordingReducer(answer=99.0)
-    place.reducers = (first, second)
+def test_what_the_parts_of_the_reduction_are_told(place: Place) -> None:
+    place.reducers = (first, second) = RecordingPart(), RecordingPart()
     step = next(iter(numbers_loader(10, 5, 2)))
+    scaler = torch.amp.GradScaler("cpu")
     for value, _ in enumerate(step):
-        step.backward(parameter_loss(float(value)))
-    expected = [
-        ("begin",),
-        ("backward", False),
-        ("backward", False),
-        ("backward", True),
-        ("finish", 0.4 + 0.4),
-    ]
+        step.backward(parameter_loss(float(value)), scaler=scaler if value == 1 else None)
+    expected: list[tuple[Any, ...]] = [("begin", 3)]
+    for weight, last, scaled in ((0.4, False, False), (0.4, False, True), (0.2, True, False)):
+        expected += [("micro-batch",), ("backward", weight, last, scaled), ("backward done",)]
+        expected += [("micro-batch done", weight)]
+    expected += [("finish", [[7]])]
     assert first.calls == expected
     assert second.calls == expected
-    assert step.loss == 0.25
+    assert step.loss == 0.8
 
 
 def test_several_losses_in_one_micro_batch_add_up(place: Place) -> None:
-    place.reducers = (recorder := RecordingReducer(),)
+    place.reducers = (recorder := RecordingPart(),)
     weight = torch.tensor(3.0, requires_grad=True)
     step = next(iter(numbers_loader(4, 4, 2)))
     for _ in step:
         squared = weight * weight
         step.backward(squared, retain_graph=True)
         step.backward(2 * squared)
-    assert recorder.calls[1:-1] == [("backward", False)] * 2 + [("backward", True)] * 2
-    assert recorder.calls[-1] == ("finish", 27.0)
+    assert [call[2] for call in recorder.calls if call[0] == "backward"] == [False, False, True, True]
+    assert step.loss == 27.0
     assert weight.grad is not None
     assert weight.grad.item() == 18.0
 
 
 def test_a_worker_without_micro_batches_still_takes_part(place: Place) -> None:
     place.rank, place.size = 0, 3
-    place.reducers = (recorder := RecordingReducer(answer=1.5),)
+    place.reducers = (recorder := RecordingPart(),)
     loader = numbers_loader(4, 2, 1)
     for step in loader:
         assert list(step) == []
-        assert step.loss == 1.5
-    assert recorder.calls == [("begin",), ("finish", 0.0)] * 2
+        assert step.loss == 0.0
+    assert recorder.calls == [("begin", 2), ("finish", [[7]])] * 2
     assert loader.epoch == 1
 
 
@@ -518,7 +502,7 @@ def test_going_on_from_an_unfinished_step_is_refused(place: Place, micro_batches
 
 
 def test_a_failed_reduction_leaves_the_position(place: Place) -> None:
-    place.reducers = (recorder := RecordingReducer(),)
+    place.reducers = (recorder := RecordingPart(),)
     recorder.failure = OSError("a worker is gone")
     loader = numbers_loader(8, 4, shuffle=False)
     with pytest.raises(OSError, match="a worker is gone"):

@@ -57,7 +57,7 @@ def test_a_healthy_machine_has_nothing_to_fix(capsys: pytest.CaptureFixture[str]
         ["ok", name]
         for name in (
             "interpreter", "c++", "make", "cmake", "mpi", "horovod", "torch", "torchvision", "native",
-            "devices", "network",
+            "determinism", "devices", "network",
         )
     ]  # fmt: skip
     assert not any("->" in line for line in lines)
@@ -215,3 +215,44 @@ def test_help_imports_nothing_heavy() -> None:
 
 def test_the_doctor_itself_imports_nothing_heavy() -> None:
     assert modules_after("import edt_launch.doctor") & HEAVY == set()
+
+
+@pytest.mark.parametrize(
+    "environment, gpus, found, fix",
+    [
+        (
+            {"OMP_DYNAMIC": "TRUE"},
+            "",
+            "OMP_DYNAMIC=TRUE lets the number of threads change",
+            "unset OMP_DYNAMIC",
+        ),
+        ({"CUBLAS_WORKSPACE_CONFIG": ":0:0"}, "", "CUBLAS_WORKSPACE_CONFIG=:0:0", "set it to :4096:8"),
+        (
+            {"ATEN_CPU_CAPABILITY": "avx2"},
+            "",
+            "ATEN_CPU_CAPABILITY changes the bits",
+            "the same on every host",
+        ),
+        (
+            {},
+            "GPU 0: NVIDIA A100 (UUID: GPU-1)\nGPU 1: NVIDIA H200 (UUID: GPU-2)\n",
+            "GPUs of several models (NVIDIA A100, NVIDIA H200)",
+            "give a job GPUs of one model",
+        ),
+    ],
+)
+def test_what_breaks_determinism_is_named(
+    environment: dict[str, str], gpus: str, found: str, fix: str
+) -> None:
+    commands = {"nvidia-smi": Output(0, gpus)} if gpus else {}
+    finding = doctor.check_determinism(FakeMachine(environment=environment, commands=commands))
+    assert finding.status == "warn"
+    assert found in finding.finding
+    assert finding.fix is not None
+    assert fix in finding.fix
+
+
+@pytest.mark.parametrize("environment", [{}, {"OMP_DYNAMIC": "false", "CUBLAS_WORKSPACE_CONFIG": ":16:8"}])
+def test_a_quiet_environment_is_deterministic(environment: dict[str, str]) -> None:
+    machine = FakeMachine(environment=environment, commands={"nvidia-smi": ONE_GPU})
+    assert doctor.check_determinism(machine).status == "ok"

@@ -1,6 +1,6 @@
 """A small elastic job that writes down everything it does.
 
-traced.py OUT [--epochs N] [--delay S] [--loader-workers K]
+traced.py OUT [--epochs N] [--delay S] [--loader-workers K] [--reduction ring]
 
 Every step lasts S seconds more, until a file OUT/hurry is there.
 Each worker appends to OUT/trace.<pid>.jsonl one line a step; rank 0 saves OUT/first.pt after the first step
@@ -49,13 +49,14 @@ def main() -> None:
     parser.add_argument("--epochs", type=int, default=6)
     parser.add_argument("--delay", type=float, default=0.0)
     parser.add_argument("--loader-workers", type=int, default=0)
+    parser.add_argument("--reduction", default="exact")
     options = parser.parse_args()
 
     edt_hvd.init()
     torch.manual_seed(3)
     model = nn.Sequential(nn.Linear(8, 16), nn.Tanh(), nn.Linear(16, 2)).to(edt_hvd.device())
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9, weight_decay=1e-3)
-    optimizer = edt_hvd.DistributedOptimizer(optimizer, model)
+    optimizer = edt_hvd.DistributedOptimizer(optimizer, model, reduction=options.reduction)
     scheduler = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, T_max=60)
     scaler = torch.amp.GradScaler("cpu", init_scale=256.0)
     loader = edt_hvd.ElasticDataLoader(

@@ -1,0 +1,191 @@
+"""Buffers that a model changes in its forward passes, batch norm's running statistics above all.
+
+Every micro-batch starts from the buffers as they were when the step began. What each of them changes is
+weighted by its share of the batch's samples and summed in fixed point, so that after the step every worker
+has the same buffers, whoever computed which micro-batch: for batch norm, the mean of what the micro-batches
+alone would have left. The grid follows from the buffers at the start of the step.
+"""
+
+import weakref
+from collections.abc import Iterator
+
+import horovod.torch as hvd
+import numpy as np
+import torch
+
+from edt_hvd import grid, reducer
+from edt_hvd.fixed_point_sum import NOTHING, FixedPointSum
+from edt_hvd.header import Report
+
+_HEADROOM = 6
+"""Bits by which a change may be larger than the buffer, or than 1, before it needs further integers."""
+
+_FIELDS = 3
+"""Of a buffer's report: addends, exponent, whether there are inf or nan."""
+
+
+class _Buffer:
+    """One buffer of a module, as it was when the step began, and the sum of its changes."""
+
+    def __init__(self, owner: torch.nn.Module, name: str, start: torch.Tensor) -> None:
+        self.owner = owner
+        self.name = name
+        self.tensor = start
+        self.start = start.detach().clone()
+        self.version = start._version
+        self.changes: FixedPointSum | None = None
+
+    @property
+    def current(self) -> torch.Tensor | None:
+        """The buffer as the module has it now."""
+        return self.owner._buffers.get(self.name)
+
+    @property
+    def changed(self) -> bool:
+        """Whether it has been written to, or replaced, since `start` was taken or restored."""
+        current = self.current
+        return current is not None and (current is not self.tensor or current._version != self.version)
+
+    def restore(self) -> None:
+        """Go back to the start."""
+        with torch.no_grad():
+            self.tensor.copy_(self.start)
+        self.owner._buffers[self.name] = self.tensor
+        self.version = self.tensor._version
+
+    def sum_of_changes(self, addends: int) -> FixedPointSum:
+        """The sum, begun when it is first asked for."""
+        if self.changes is None:
+            largest = (
+                float(self.start.double().nan_to_num(0.0, 0.0, 0.0).abs().max())
+                if self.start.numel()
+                else 0.0
+            )
+            exponent = max(0, grid.exponent_of(largest) or 0)
+            total = torch.zeros(self.start.numel(), dtype=torch.int64, device=self.start.device)
+            self.changes = FixedPointSum(total)
+            self.changes.begin(grid.place(exponent + _HEADROOM - grid.HEADROOM[64], 64, addends))
+        return self.changes
+
+    def add_change(self, weight: float, addends: int) -> None:
+        """Add the change since the start, weighted."""
+        current = self.current
+        assert current is not None
+        change = (current.detach().double() - self.start.double()).reshape(-1)
+        largest = self.sum_of_changes(addends).add(change, weight)
+        if largest is not None:
+            self.sum_of_changes(addends).note(change, weight, float(largest))
+
+    def finish(self) -> None:
+        """Take the summed changes over."""
+        assert self.changes is not None
+        change = torch.empty(self.start.numel(), dtype=torch.float64, device=self.start.device)
+        self.changes.read(change)
+        value = self.start.double() + change.view(self.start.shape)
+        self.start.copy_(value if self.start.is_floating_point() else value.round())
+        self.changes = None
+        self.restore()
+
+
+class BufferMean:
+    """Averages the buffers of the tracked modules over a step's micro-batches; a `reducer.Part`."""
+
+    def __init__(self) -> None:
+        self._modules: list[weakref.ref[torch.nn.Module]] = []
+        self._buffers: dict[tuple[int, str], _Buffer] = {}
+        self._micro_batches = 1
+
+    def track(self, module: torch.nn.Module) -> None:
+        """Follow the buffers of `module` and its submodules."""
+        self._modules = [known for known in self._modules if known() not in (None, module)]
+        self._modules.append(weakref.ref(module))
+
+    def reset(self) -> None:
+        """As in `Part`."""
+        self._buffers = {}
+
+    def begin_step(self, micro_batches: int) -> None:
+        """As in `Part`."""
+        self._micro_batches = micro_batches
+        known, self._buffers = self._buffers, {}
+        for owner, name, tensor in self._found():
+            key = (id(owner), name)
+            buffer = known.get(key)
+            if buffer is None or buffer.owner is not owner or buffer.changed:
+                buffer = _Buffer(owner, name, tensor)
+            buffer.changes = None
+            self._buffers[key] = buffer
+
+    def _found(self) -> Iterator[tuple[torch.nn.Module, str, torch.Tensor]]:
+        seen: set[int] = set()
+        for module in (module for reference in self._modules if (module := reference()) is not None):
+            for owner in module.modules():
+                for name, tensor in owner._buffers.items():
+                    if tensor is not None and id(tensor) not in seen and not tensor.is_complex():
+                        seen.add(id(tensor))
+                        yield owner, name, tensor
+
+    def before_micro_batch(self) -> None:
+        """As in `Part`."""
+        for buffer in self._buffers.values():
+            if buffer.changed:
+                buffer.restore()
+
+    def before_backward(self, weight: float, last: bool, scaled: bool) -> None:
+        """As in `Part`."""
+
+    def after_backward(self) -> None:
+        """As in `Part`."""
+
+    def after_micro_batch(self, weight: float) -> None:
+        """As in `Part`."""
+        for buffer in self._buffers.values():
+            if buffer.changed:
+                buffer.add_change(weight, self._micro_batches)
+
+    def report(self) -> Report:
+        """Addends, exponent and whether there are inf or nan, buffer by buffer."""
+        rows = np.zeros((len(self._buffers), _FIELDS), dtype=np.int32)
+        rows[:, 1] = NOTHING
+        for row, buffer in zip(rows, self._buffers.values(), strict=True):
+            if buffer.changes is not None:
+                row[:] = buffer.changes.addends, buffer.changes.exponent, buffer.changes.special is not None
+        return rows.reshape(-1)
+
+    def finish_step(self, reports: Report) -> None:
+        """As in `Part`."""
+        rows = reports.reshape(len(reports), -1, _FIELDS)
+        found = zip(self._buffers.values(), rows.sum(axis=0)[:, 0], rows.max(axis=0), strict=True)
+        changed = [(buffer, row) for buffer, addends, row in found if addends]
+        if not changed:
+            return
+        sums = [buffer.sum_of_changes(self._micro_batches) for buffer, _ in changed]
+        self._reduce([each.total for each in sums], "total")
+        outside: list[torch.Tensor] = []
+        for each, (_, (_, exponent, special)) in zip(sums, changed, strict=True):
+            outside += [each.level(n) for n in range(1, each.grid.levels(int(exponent)) + 1)]
+            outside += [each.specials()] if special else []
+        for dtype in (torch.int64, torch.float32):
+            self._reduce([part for part in outside if part.dtype == dtype], f"outside.{dtype}")
+        for buffer, _ in changed:
+            buffer.finish()
+
+    @staticmethod
+    def _reduce(parts: list[torch.Tensor], name: str) -> None:
+        """Sum tensors of one dtype over the workers, in place, in one transfer a device."""
+        if hvd.size() == 1:
+            return
+        for device in dict.fromkeys(part.device for part in parts):
+            here = [part for part in parts if part.device == device]
+            flat = hvd.allreduce_(torch.cat(here), name=f"edt.buffers.{name}.{device.type}", op=hvd.Sum)
+            for part, reduced in zip(here, flat.split([part.numel() for part in here]), strict=True):
+                part.copy_(reduced)
+
+
+_mean = BufferMean()
+
+
+def track(module: torch.nn.Module) -> None:
+    """Average the buffers of `module` over every step's micro-batches from now on."""
+    _mean.track(module)
+    reducer.register(_mean)

@@ -1,0 +1,93 @@
+"""What travels beside a step's gradients: one row from every worker, known to all of them in one transfer.
+
+A row says whether its worker wants to stop (so that all stop after the same step, without a message of
+their own), holds the weighted losses of its micro-batches, and what the parts of the reduction report.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import horovod.torch as hvd
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+Report = NDArray[np.int32]
+
+
+@dataclass(frozen=True)
+class Header:
+    """The rows of all workers.
+
+    Attributes:
+        stop_wanted: some worker has been told that the world is to be formed anew.
+        loss: the whole batch's mean loss, correctly rounded, so that it does not depend on who computed what.
+        reports: for each part of the reduction, one row a worker.
+    """
+
+    stop_wanted: bool
+    loss: float
+    reports: tuple[Report, ...]
+
+
+def exchange(stop_wanted: bool, losses: Sequence[float], capacity: int, reports: Sequence[Report]) -> Header:
+    """Send this worker's row and receive everybody's. A collective.
+
+    Args:
+        stop_wanted: as in `Header`.
+        losses: this worker's weighted losses, `capacity` of them at most.
+        capacity: the largest number of losses that a worker may have; the same everywhere.
+        reports: integers, as many as on every other worker.
+    """
+    lengths = [len(report) for report in reports]
+    row = np.zeros(
+        1,
+        dtype=[
+            ("stop", np.int64),
+            ("losses", np.float64, (capacity,)),
+            ("reports", np.int32, (sum(lengths) + sum(lengths) % 2,)),
+        ],
+    )
+    row["stop"] = stop_wanted
+    row["losses"][0, : len(losses)] = losses
+    if reports:
+        row["reports"][0, : sum(lengths)] = np.concatenate(reports)
+    rows = gather(row)
+    parts = np.split(rows["reports"][:, : sum(lengths)], np.cumsum(lengths)[:-1], axis=1) if reports else []
+    return Header(bool(rows["stop"].any()), exact_sum(rows["losses"].ravel().tolist()), tuple(parts))
+
+
+def gather(row: NDArray[np.void]) -> NDArray[np.void]:
+    """The rows of all workers, in the order of their ranks. A collective.
+
+    Every worker adds its row to a table that is zero elsewhere, so one small all-reduce is all it takes.
+
+    Args:
+        row: one structured element whose size is a multiple of eight bytes; the same type everywhere.
+    """
+    if hvd.size() == 1:
+        return row
+    table = np.zeros((hvd.size(), row.nbytes // 8), dtype=np.int64)
+    table[hvd.rank()] = row.view(np.int64)
+    hvd.allreduce_(torch.from_numpy(table), name="edt.header", op=hvd.Sum)
+    return table.view(row.dtype).reshape(-1)
+
+
+def exact_sum(values: Sequence[float]) -> float:
+    """The sum, correctly rounded, whatever the order; inf and nan as IEEE 754 has them."""
+    if not all(map(math.isfinite, values)):
+        return math.nan if math.isnan(sum(values)) else sum(filter(math.isinf, values))
+    try:
+        return math.fsum(values)
+    except OverflowError:  # a partial sum beyond float64
+        return rounded(sum(map(Fraction, values), Fraction()))
+
+
+def rounded(value: Fraction) -> float:
+    """The nearest float64; inf beyond the largest."""
+    try:
+        return float(value)
+    except OverflowError:
+        return math.copysign(math.inf, value)

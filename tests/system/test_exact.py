@@ -1,0 +1,256 @@
+"""The trained model is the same to the last bit, whatever the number of workers and however it changes."""
+
+import itertools
+import json
+import math
+import os
+import random
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+import torch
+
+from harness import PROGRAMS, ElasticJob
+from programs.models import ALL_STEPS, NAMES, STEPS, Training, digests, fingerprint, make
+
+SCHEDULED = PROGRAMS / "scheduled.py"
+BIN = Path(sys.executable).parent
+MPIRUN = [BIN / "mpirun", "--oversubscribe", "-np"]
+MPI_ENVIRONMENT = os.environ | {
+    "OMPI_ALLOW_RUN_AS_ROOT": "1",
+    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+    "HOROVOD_CONTROLLER": "mpi",
+    "HOROVOD_CPU_OPERATIONS": "mpi",
+}
+SIZES = (1, 2, 3, 4)
+SHOWN = 4
+"""How many of the values that differ are named."""
+
+Digests = dict[str, str]
+Run = list[tuple[int, int]]
+"""Changes of the number of workers: after how many steps, to how many."""
+
+
+@dataclass
+class Journals:
+    """What the workers of a job have written down: by run, model and step, each worker's rank and digests."""
+
+    folder: Path
+    size: dict[tuple[int, str, int], int] = field(default_factory=dict)
+    digests: dict[tuple[int, str, int], dict[int, Digests]] = field(default_factory=dict)
+
+    def read(self) -> "Journals":
+        for file in self.folder.glob("steps.*.jsonl"):
+            for line in file.read_text().splitlines():
+                row = json.loads(line)
+                place = row["run"], row["model"], row["step"]
+                assert self.size.setdefault(place, row["size"]) == row["size"], place
+                workers = self.digests.setdefault(place, {})
+                assert workers.setdefault(row["rank"], row["digests"]) is row["digests"], (place, row["rank"])
+        return self
+
+    def sizes(self, run: int) -> list[int]:
+        """The number of workers in every step of a run; each of them must have written the step down."""
+        places = [(run, model, step) for step in range(1, STEPS + 1) for model in NAMES]
+        for place in places:
+            assert sorted(self.digests[place]) == list(range(self.size[place])), place
+        return [self.size[place] for place in places]
+
+    def fingerprint(self, run: int, model: str) -> str:
+        """One SHA-256 over weights, buffers, optimizer state, metrics and what else there is."""
+        return fingerprint(self.digests[run, model, STEPS][0])
+
+    def differences(self, run: int, expected: "Journals") -> list[str]:
+        """For every model whose fingerprint is not that of the other job's first run, where that began."""
+        models = [m for m in NAMES if self.fingerprint(run, m) != expected.fingerprint(0, m)]
+        return [self._first_difference(run, model, expected) for model in models]
+
+    def _first_difference(self, run: int, model: str, expected: "Journals") -> str:
+        for step in range(1, STEPS + 1):
+            right = expected.digests[0, model, step][0]
+            for rank, found in sorted(self.digests[run, model, step].items()):
+                names = [name for name in right | found if right.get(name) != found.get(name)]
+                if names:
+                    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+                    where = f"in step {step}, with {self.size[run, model, step]} workers, on rank {rank}"
+                    return f"run {run}: {model} differs first {where}: {', '.join(names[:SHOWN])}{more}"
+        raise AssertionError(f"run {run}: {model} is the same in every step")
+
+
+def expected_sizes(start: int, run: Run) -> list[int]:
+    """The number of workers in every step of a run that begins with `start`."""
+    changes = dict(run)
+    sizes = []
+    for step in range(ALL_STEPS):
+        start = changes.get(step, start)
+        sizes.append(start)
+    return sizes
+
+
+def random_runs(seed: int, start: int) -> list[Run]:
+    """Ten runs of two or three resizes each at random steps, to random sizes of 1 to 4.
+
+    The seed has to be one with which every size follows on every other.
+    """
+    generator = random.Random(seed)
+    runs: list[Run] = []
+    followed = set()
+    for _ in range(10):
+        run = []
+        for step in sorted(generator.sample(range(1, ALL_STEPS), generator.randint(2, 3))):
+            size = generator.choice([size for size in SIZES if size != start])
+            followed.add((start, size))
+            run.append((step, size))
+            start = size
+        runs.append(run)
+    assert followed == set(itertools.permutations(SIZES, 2)), f"other than seed={seed}"
+    return runs
+
+
+def check_runs(found: Journals, runs: list[Run], start: int, alone: Journals) -> None:
+    """Every run had the sizes it should have, and none differs from the training in one process."""
+    differences: list[str] = []
+    for number, run in enumerate(runs):
+        sizes = expected_sizes(start, run)
+        assert found.sizes(number) == sizes, (number, run)
+        differences += [f"{start} workers, then {run}, {line}" for line in found.differences(number, alone)]
+        start = sizes[-1]
+    assert not differences, "\n".join(differences)
+
+
+def train_alone(folder: Path, *options: str) -> Journals:
+    subprocess.run([sys.executable, SCHEDULED, folder, *options], check=True, stdin=subprocess.DEVNULL)
+    return Journals(folder).read()
+
+
+def train_under_mpirun(processes: int, script: Path, folder: Path, *arguments: str) -> Journals:
+    command = [*MPIRUN, str(processes), sys.executable, script, folder, *arguments]
+    result = subprocess.run(
+        command, env=MPI_ENVIRONMENT, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
+    )
+    assert result.returncode == 0, result.stdout + result.stderr
+    return Journals(folder).read()
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory: pytest.TempPathFactory) -> Journals:
+    """The trainings in one process, without a launcher."""
+    return train_alone(tmp_path_factory.mktemp("alone"))
+
+
+# Fixed numbers of workers.
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_any_number_of_workers_trains_the_same_bits_over_gloo(
+    job: ElasticJob, alone: Journals, size: int
+) -> None:
+    job.allocate(size)
+    job.start(SCHEDULED, job.results)
+    assert job.end() == 0, job.stdout + job.stderr
+    check_runs(Journals(job.results).read(), [[]], size, alone)
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_any_number_of_workers_trains_the_same_bits_over_mpi(
+    alone: Journals, size: int, tmp_path: Path
+) -> None:
+    check_runs(train_under_mpirun(size, SCHEDULED, tmp_path), [[]], size, alone)
+
+
+# Numbers that change.
+
+
+def test_resizes_at_random_steps_train_the_same_bits_over_gloo(job: ElasticJob, alone: Journals) -> None:
+    runs = random_runs(seed=113, start=2)
+    job.allocate(2)
+    job.start(SCHEDULED, job.results, "--changes", json.dumps(runs))
+    for number, size in enumerate(size for run in runs for _, size in run):
+        job.until((job.results / f"change.{number}").exists)
+        job.allocate(size)
+    assert job.end() == 0, job.stdout + job.stderr
+    check_runs(Journals(job.results).read(), runs, 2, alone)
+    assert not job.events("failed")
+
+
+def test_resizes_at_random_steps_train_the_same_bits_over_mpi(alone: Journals, tmp_path: Path) -> None:
+    runs = random_runs(seed=0, start=4)
+    found = train_under_mpirun(4, PROGRAMS / "mpi_schedules.py", tmp_path, json.dumps(runs))
+    check_runs(found, runs, 4, alone)
+
+
+# That the comparison would notice.
+
+
+def test_other_random_numbers_for_one_sample_change_every_fingerprint(
+    alone: Journals, tmp_path: Path
+) -> None:
+    perturbed = train_alone(tmp_path, "--perturbed")
+    assert [m for m in NAMES if perturbed.fingerprint(0, m) == alone.fingerprint(0, m)] == []
+    assert len(perturbed.differences(0, alone)) == len(NAMES)
+
+
+def change_weight(cnn: Training) -> None:
+    with torch.no_grad():
+        weight = cnn.model[0].weight[0, 0, 0]
+        weight[0] = torch.nextafter(weight[0], torch.tensor(math.inf))
+
+
+def change_sign_of_zero(cnn: Training) -> None:
+    cnn.model[1].running_mean[3] = -0.0
+
+
+def change_count(cnn: Training) -> None:
+    cnn.model[1].num_batches_tracked += 1
+
+
+def change_momentum(cnn: Training) -> None:
+    cnn.optimizer.state[cnn.model[0].weight]["momentum_buffer"][0] = 1e-30
+
+
+def change_learning_rate(cnn: Training) -> None:
+    cnn.optimizer.param_groups[0]["lr"] = math.nextafter(0.05, 1)
+
+
+def change_loss(cnn: Training) -> None:
+    cnn.metrics.losses[0] = math.nextafter(cnn.metrics.losses[0], 0)
+
+
+def change_scale(cnn: Training) -> None:
+    cnn.scaler.load_state_dict(cnn.scaler.state_dict() | {"scale": 512.0})
+
+
+CHANGES = {
+    "model/0.weight": change_weight,
+    "model/1.running_mean": change_sign_of_zero,
+    "model/1.num_batches_tracked": change_count,
+    "optimizer/state/0/momentum_buffer": change_momentum,
+    "optimizer/param_groups/0/lr": change_learning_rate,
+    "metrics/losses/0": change_loss,
+    "scaler/scale": change_scale,
+}
+
+
+@pytest.mark.parametrize("value, change", CHANGES.items())
+def test_the_smallest_change_of_any_value_changes_the_fingerprint(
+    value: str, change: Callable[[Training], None]
+) -> None:
+    cnn = make()[NAMES.index("cnn")]
+    cnn.metrics.losses.append(0.7)
+    weight = cnn.model[0].weight
+    cnn.optimizer.state[weight]["momentum_buffer"] = torch.zeros_like(weight)
+    before = digests(cnn)
+    change(cnn)
+    after = digests(cnn)
+    assert [name for name in before if before[name] != after[name]] == [value]
+    assert fingerprint(before) != fingerprint(after)
+
+
+def test_equal_trainings_have_equal_fingerprints() -> None:
+    first, second = ([fingerprint(digests(training)) for training in make()] for _ in range(2))
+    assert first == second
+    assert len(set(first)) == len(NAMES)
