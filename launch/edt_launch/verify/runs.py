@@ -1,5 +1,6 @@
 """Running a script as a real job that records what it computes."""
 
+import re
 import signal
 import sys
 from collections.abc import Sequence
@@ -61,7 +62,7 @@ class Runner:
             RunError: the job failed, took too long, or has recorded nothing.
             InterruptedRunError: a signal has ended it.
         """
-        folder = self.folder / name.replace(" ", "-")
+        folder = self.folder / re.sub(r"[^0-9a-z]+", "-", name)
         records, paths = folder / "record", RunDir(folder)
         records.mkdir(parents=True)
         schedule = schedule.until(traced) if traced else schedule
