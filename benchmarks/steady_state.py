@@ -20,6 +20,7 @@ from statistics import median
 import edt_hvd
 import horovod.torch as hvd
 import torch
+from spread import spread
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
@@ -95,17 +96,6 @@ def timed(steps: Iterator[None]) -> list[float]:
     return [after - before for before, after in pairwise(times)]
 
 
-def show(what: str, ratios: list[float]) -> None:
-    """Print the spread of the ratios."""
-    percent = [100 * (ratio - 1) for ratio in sorted(ratios)]
-    quarter = len(percent) // 4
-    low, high = percent[quarter], percent[-1 - quarter]
-    print(
-        f"{what:22} median {median(percent):+.2f} %  quartiles {low:+.2f} to {high:+.2f} %"
-        f"  min {percent[0]:+.2f} %  max {percent[-1]:+.2f} %"
-    )
-
-
 @edt_hvd.elastic
 def compare(state: edt_hvd.TorchState) -> None:
     """Run the blocks in turns and print the ratios."""
@@ -123,7 +113,8 @@ def compare(state: edt_hvd.TorchState) -> None:
             print(f"{name:6} median step {1000 * median(map(median, blocks[name])):.2f} ms")
         print("EDT's step time against plain Horovod's:")
         for what, of in (("medians of blocks", median), ("whole time of blocks", sum)):
-            show(what, ratios(blocks, of))
+            longer = [100 * (ratio - 1) for ratio in ratios(blocks, of)]
+            print(f"{what:22} {spread(longer, signed=True)}")
 
 
 def ratios(blocks: dict[str, list[list[float]]], of: Callable[[list[float]], float]) -> list[float]:

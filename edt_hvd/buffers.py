@@ -18,7 +18,10 @@ from edt_hvd.fixed_point_sum import NOTHING, FixedPointSum
 from edt_hvd.header import Report
 
 _HEADROOM = 6
-"""Bits by which a change may be larger than the buffer, or than 1, before it needs further integers."""
+"""Bits by which a change may be larger than the buffer before it needs further integers."""
+
+_INTEGERS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
+"""Types to compare the bits of tensors by, from the size of an element."""
 
 _FIELDS = 3
 """Of a buffer's report: addends, exponent, whether there are inf or nan."""
@@ -28,7 +31,7 @@ class _Buffer:
     """One buffer of a module, as it was when the step began, and the sum of its changes."""
 
     def __init__(self, owner: torch.nn.Module, name: str, start: torch.Tensor) -> None:
-        self.owner = owner
+        self._owner = weakref.ref(owner)
         self.name = name
         self.tensor = start
         self.start = start.detach().clone()
@@ -36,55 +39,77 @@ class _Buffer:
         self.changes: FixedPointSum | None = None
 
     @property
+    def owner(self) -> torch.nn.Module | None:
+        """The module; None when it is gone."""
+        return self._owner()
+
+    @property
     def current(self) -> torch.Tensor | None:
         """The buffer as the module has it now."""
-        return self.owner._buffers.get(self.name)
+        return self.owner._buffers.get(self.name) if self.owner is not None else None
 
     @property
     def changed(self) -> bool:
-        """Whether it has been written to, or replaced, since `start` was taken or restored."""
+        """Whether it has been written to, or replaced, since `start` was taken or restored.
+
+        Not all operators count their writes in the tensor's version: batch norm's do not.
+        """
         current = self.current
-        return current is not None and (current is not self.tensor or current._version != self.version)
+        if current is not self.tensor or current._version != self.version:
+            return True
+        return not torch.equal(_bits(current), _bits(self.start))
 
     def restore(self) -> None:
         """Go back to the start."""
         with torch.no_grad():
             self.tensor.copy_(self.start)
-        self.owner._buffers[self.name] = self.tensor
+        if self.owner is not None:
+            self.owner._buffers[self.name] = self.tensor
         self.version = self.tensor._version
 
     def sum_of_changes(self, addends: int) -> FixedPointSum:
         """The sum, begun when it is first asked for."""
         if self.changes is None:
-            largest = (
-                float(self.start.double().nan_to_num(0.0, 0.0, 0.0).abs().max())
-                if self.start.numel()
-                else 0.0
-            )
-            exponent = max(0, grid.exponent_of(largest) or 0)
+            exponent = grid.exponent_of(float(self._base().abs().max())) if self.start.numel() else None
             total = torch.zeros(self.start.numel(), dtype=torch.int64, device=self.start.device)
             self.changes = FixedPointSum(total)
-            self.changes.begin(grid.place(exponent + _HEADROOM - grid.HEADROOM[64], 64, addends))
+            expected = None if exponent is None else exponent + _HEADROOM - grid.HEADROOM[64]
+            self.changes.begin(grid.place(expected, 64, addends))
         return self.changes
 
+    def _base(self) -> torch.Tensor:
+        """What changes are counted from: the start, or 0 where that is inf or nan."""
+        return self.start.double().nan_to_num(0.0, 0.0, 0.0)
+
     def add_change(self, weight: float, addends: int) -> None:
-        """Add the change since the start, weighted."""
+        """Add the change since the start, weighted; not of a cache that was dropped or got another shape."""
         current = self.current
-        assert current is not None
-        change = (current.detach().double() - self.start.double()).reshape(-1)
+        if current is None or current.shape != self.start.shape:
+            return
+        change = (current.detach().double() - self._base()).reshape(-1)
         largest = self.sum_of_changes(addends).add(change, weight)
         if largest is not None:
             self.sum_of_changes(addends).note(change, weight, float(largest))
 
-    def finish(self) -> None:
-        """Take the summed changes over."""
+    def finish(self, by_all: bool) -> None:
+        """Take the summed changes over; `by_all`: every micro-batch made one."""
         assert self.changes is not None
         change = torch.empty(self.start.numel(), dtype=torch.float64, device=self.start.device)
         self.changes.read(change)
-        value = self.start.double() + change.view(self.start.shape)
+        value = self._base() + change.view(self.start.shape)
+        if not by_all:
+            value = torch.where(self.start.isfinite(), value, self.start.double())
         self.start.copy_(value if self.start.is_floating_point() else value.round())
         self.changes = None
         self.restore()
+
+
+def _bits(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor.detach().view(_INTEGERS[tensor.element_size()])
+
+
+def _has_mean(tensor: torch.Tensor) -> bool:
+    return tensor.layout == torch.strided and not tensor.is_complex()
 
 
 class BufferMean:
@@ -121,15 +146,12 @@ class BufferMean:
         for module in (module for reference in self._modules if (module := reference()) is not None):
             for owner in module.modules():
                 for name, tensor in owner._buffers.items():
-                    if tensor is not None and id(tensor) not in seen and not tensor.is_complex():
+                    if tensor is not None and id(tensor) not in seen and _has_mean(tensor):
                         seen.add(id(tensor))
                         yield owner, name, tensor
 
     def before_micro_batch(self) -> None:
         """As in `Part`."""
-        for buffer in self._buffers.values():
-            if buffer.changed:
-                buffer.restore()
 
     def before_backward(self, weight: float, last: bool, scaled: bool) -> None:
         """As in `Part`."""
@@ -137,11 +159,18 @@ class BufferMean:
     def after_backward(self) -> None:
         """As in `Part`."""
 
+    def abandon_step(self) -> None:
+        """As in `Part`: the step will begin anew, from the same buffers on every worker."""
+        for buffer in self._buffers.values():
+            if buffer.changed:
+                buffer.restore()
+
     def after_micro_batch(self, weight: float) -> None:
         """As in `Part`."""
         for buffer in self._buffers.values():
             if buffer.changed:
                 buffer.add_change(weight, self._micro_batches)
+                buffer.restore()
 
     def report(self) -> Report:
         """Addends, exponent and whether there are inf or nan, buffer by buffer."""
@@ -156,19 +185,17 @@ class BufferMean:
         """As in `Part`."""
         rows = reports.reshape(len(reports), -1, _FIELDS)
         found = zip(self._buffers.values(), rows.sum(axis=0)[:, 0], rows.max(axis=0), strict=True)
-        changed = [(buffer, row) for buffer, addends, row in found if addends]
-        if not changed:
-            return
-        sums = [buffer.sum_of_changes(self._micro_batches) for buffer, _ in changed]
+        changed = [(buffer, addends, row) for buffer, addends, row in found if addends]
+        sums = [buffer.sum_of_changes(self._micro_batches) for buffer, *_ in changed]
         self._reduce([each.total for each in sums], "total")
         outside: list[torch.Tensor] = []
-        for each, (_, (_, exponent, special)) in zip(sums, changed, strict=True):
+        for each, (*_, (_, exponent, special)) in zip(sums, changed, strict=True):
             outside += [each.level(n) for n in range(1, each.grid.levels(int(exponent)) + 1)]
             outside += [each.specials()] if special else []
         for dtype in (torch.int64, torch.float32):
             self._reduce([part for part in outside if part.dtype == dtype], f"outside.{dtype}")
-        for buffer, _ in changed:
-            buffer.finish()
+        for buffer, addends, _ in changed:
+            buffer.finish(by_all=addends == self._micro_batches)
 
     @staticmethod
     def _reduce(parts: list[torch.Tensor], name: str) -> None:
@@ -183,6 +210,11 @@ class BufferMean:
 
 
 _mean = BufferMean()
+
+
+def forget() -> None:
+    """Buffers were written to from outside the steps: leave them so, whatever a step was about."""
+    _mean.reset()
 
 
 def track(module: torch.nn.Module) -> None:

@@ -40,6 +40,11 @@ class ExactBucket(Bucket):
         """The integers."""
         return self._total
 
+    def begin(self) -> None:
+        """As in `Bucket`."""
+        super().begin()
+        self._pending = []  # of a backward pass that failed
+
     def _add(self, index: int, gradient: torch.Tensor, weight: float) -> None:
         largest = self.sums[index].add(gradient, weight)
         if largest is not None:

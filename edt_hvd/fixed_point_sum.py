@@ -67,7 +67,8 @@ class FixedPointSum:
         largest *= factor
         if not largest < 2.0**self.grid.limit:
             largest = self._add_outside(values.double() * factor)
-        self.exponent = max(self.exponent, exponent_of(largest) or NOTHING if largest else NOTHING)
+        exponent = exponent_of(largest)
+        self.exponent = max(self.exponent, NOTHING if exponent is None else exponent)
 
     def _add_outside(self, scaled: torch.Tensor) -> float:
         """Add what lies outside the limit; returns the largest finite size."""
@@ -77,7 +78,7 @@ class FixedPointSum:
             self.special = special if self.special is None else self.special + special
         sizes = torch.where(finite, scaled, 0.0).abs()
         largest = float(sizes.max())
-        rest = torch.where(sizes >= 2.0**self.grid.limit, scaled, 0.0).nan_to_num(0.0, 0.0, 0.0)
+        rest = torch.where(sizes >= 2.0**self.grid.limit, scaled, 0.0)
         for level in range(self.grid.levels(exponent_of(largest) or 0), 0, -1):
             unit = 2.0 ** self.grid.level_unit(level)
             digit = (rest / unit).trunc()

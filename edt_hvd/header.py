@@ -54,31 +54,34 @@ def exchange(stop_wanted: bool, losses: Sequence[float], capacity: int, reports:
     row["losses"][0, : len(losses)] = losses
     if reports:
         row["reports"][0, : sum(lengths)] = np.concatenate(reports)
-    rows = gather(row)
+    rows = gather(row, "edt.header")
     parts = np.split(rows["reports"][:, : sum(lengths)], np.cumsum(lengths)[:-1], axis=1) if reports else []
     return Header(bool(rows["stop"].any()), exact_sum(rows["losses"].ravel().tolist()), tuple(parts))
 
 
-def gather(row: NDArray[np.void]) -> NDArray[np.void]:
+def gather(row: NDArray[np.void], name: str) -> NDArray[np.void]:
     """The rows of all workers, in the order of their ranks. A collective.
 
     Every worker adds its row to a table that is zero elsewhere, so one small all-reduce is all it takes.
 
     Args:
         row: one structured element whose size is a multiple of eight bytes; the same type everywhere.
+        name: of the all-reduce; one for each kind of row, so that Horovod recognises it.
     """
     if hvd.size() == 1:
         return row
     table = np.zeros((hvd.size(), row.nbytes // 8), dtype=np.int64)
     table[hvd.rank()] = row.view(np.int64)
-    hvd.allreduce_(torch.from_numpy(table), name="edt.header", op=hvd.Sum)
+    hvd.allreduce_(torch.from_numpy(table), name=name, op=hvd.Sum)
     return table.view(row.dtype).reshape(-1)
 
 
 def exact_sum(values: Sequence[float]) -> float:
     """The sum, correctly rounded, whatever the order; inf and nan as IEEE 754 has them."""
-    if not all(map(math.isfinite, values)):
-        return math.nan if math.isnan(sum(values)) else sum(filter(math.isinf, values))
+    special = [value for value in values if not math.isfinite(value)]
+    if special:
+        total = sum(special)
+        return math.nan if math.isnan(total) else total
     try:
         return math.fsum(values)
     except OverflowError:  # a partial sum beyond float64
@@ -90,4 +93,4 @@ def rounded(value: Fraction) -> float:
     try:
         return float(value)
     except OverflowError:
-        return math.copysign(math.inf, value)
+        return math.inf if value > 0 else -math.inf

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import torch
 from torch.utils.data import DataLoader, Dataset, IterableDataset
 
-from edt_hvd import world
+from edt_hvd import reducer, world
 from edt_hvd.batching import Batch, Batching, MicroBatch, check_sizes, choose_micro_batch_size, mixed_seed
 from edt_hvd.errors import StateError
 from edt_hvd.samples import LoadingProcess, Request, SeededSamples
@@ -176,6 +176,7 @@ class ElasticDataLoader:
         return self._micro_batch_size
 
     def __iter__(self) -> Iterator[Step]:
+        reducer.settle()
         while self._step < len(self):
             loads = self._loads
             step = self._next_step()

@@ -1,5 +1,6 @@
 """Metrics over all workers, summed exactly: they do not depend on which worker counted what."""
 
+import math
 from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
@@ -14,7 +15,8 @@ from edt_hvd.header import exact_sum, gather, rounded
 Metrics = float | torch.Tensor | Mapping[str, float | torch.Tensor]
 
 _PRODUCT_BITS = 48
-_PARTS = 40  # float64 numbers that any sum of float64 numbers can be written out with
+_UNIT = 2**1074  # every float64 is a whole number of 2**-1074
+_WORDS = 36  # of 64 bits that any sum of float64 numbers can be written out with, in these units
 
 
 def average(metrics: Metrics, weight: float = 1.0) -> Any:
@@ -22,12 +24,14 @@ def average(metrics: Metrics, weight: float = 1.0) -> Any:
 
     Each weighted metric is rounded to 48 significant bits, so that a mean times the number of samples it was
     taken over is the count it came from; their sum is exact. So a share of samples is bitwise the same for
-    every number of workers. Means of other numbers are where `Mean` collects them by micro-batch.
+    every number of workers, where it was computed in float64 as Python's numbers are: a mean in float32 has
+    lost the count. Means of other numbers are where `Mean` collects them by micro-batch.
 
     Args:
         metrics: a number, a tensor, or a mapping of names to numbers and tensors; the same names and
             shapes on every worker.
-        weight: this worker's weight, such as its number of samples. Not negative.
+        weight: this worker's weight, such as its number of samples. Not negative; with 0 its metrics do not
+            count, even if they are nan.
 
     Returns:
         The same structure: float for a number, tensor (dtype and device kept; float32 for integers) for a
@@ -43,15 +47,16 @@ def average(metrics: Metrics, weight: float = 1.0) -> Any:
         )
     world.size()
     named = metrics if isinstance(metrics, Mapping) else {"": metrics}
-    tensors = {name: _as_float64(name, value) for name, value in sorted(named.items())}
+    tensors = {name: _as_float64(f"average: metric {name!r}", value) for name, value in sorted(named.items())}
     values = np.concatenate([tensor.reshape(-1).numpy() for tensor in tensors.values()])
     row = np.zeros(1, dtype=[("values", np.float64, values.shape), ("weight", np.float64)])
     row["values"][0], row["weight"] = _weighted(values, weight), weight
-    rows = gather(row)
+    rows = gather(row, "edt.average")
     total = exact_sum(rows["weight"].tolist())
     if total == 0:
         raise ValueError("average: the weights of all workers sum to zero; at least one must have samples")
-    flat = torch.tensor([exact_sum(column) / total for column in rows["values"].T.tolist()]).double()
+    found = [exact_sum(column) / total for column in rows["values"].T.tolist()]
+    flat = torch.tensor(found, dtype=torch.float64)
     parts = flat.split([tensor.numel() for tensor in tensors.values()])  # type: ignore[no-untyped-call]
     means = {name: _like(named[name], part) for name, part in zip(tensors, parts, strict=True)}
     return {name: means[name] for name in named} if isinstance(metrics, Mapping) else means[""]
@@ -76,7 +81,8 @@ class Mean:
 
     def reset(self) -> None:
         """Begin anew."""
-        self._sum: Fraction | float = Fraction()
+        self._sum = Fraction()
+        self._special = 0.0  # inf and nan among the values
         self._weight = Fraction()
 
     def update(self, values: float | torch.Tensor, weight: float = 1.0) -> None:
@@ -84,7 +90,8 @@ class Mean:
 
         Args:
             values: floats, integers or booleans, of any shape.
-            weight: of each of them, such as the number of samples that a loss is the mean of. Not negative.
+            weight: of each of them, such as the number of samples that a loss is the mean of. Not negative;
+                with 0 they do not count, even if they are nan.
 
         Raises:
             ValueError: a negative weight.
@@ -92,9 +99,12 @@ class Mean:
         """
         if not 0 <= weight < float("inf"):
             raise ValueError(f"update: weight={weight} is negative or no number; give a number of samples")
-        found = _as_float64("values", values).reshape(-1).tolist()
-        part = exact_sum(found) * weight
-        self._sum = self._sum + (Fraction(part) if np.isfinite(part) else part)
+        found = _as_float64("update: values", values).reshape(-1).tolist()
+        part = exact_sum(found) * weight if weight else 0.0
+        if math.isfinite(part):
+            self._sum += Fraction(part)
+        else:
+            self._special += part
         self._weight += Fraction(weight) * len(found)
 
     def compute(self) -> float:
@@ -104,40 +114,48 @@ class Mean:
             ValueError: nothing with a weight was taken in, on any worker.
         """
         world.size()
-        row = np.zeros(1, dtype=[("sum", np.float64, (_PARTS,)), ("weight", np.float64, (_PARTS,))])
-        row["sum"][0], row["weight"][0] = _parts(self._sum), _parts(self._weight)
-        rows = gather(row)
-        total = exact_sum(rows["weight"].ravel().tolist())
-        if total == 0:
+        fields = [("sum", np.int64, (_WORDS,)), ("weight", np.int64, (_WORDS,)), ("special", np.float64)]
+        row = np.zeros(1, dtype=fields)
+        row["sum"][0], row["weight"][0] = _words(self._sum), _words(self._weight)
+        row["special"] = self._special
+        rows = gather(row, "edt.mean")
+        total, weight = sum(map(_whole, rows["sum"])), sum(map(_whole, rows["weight"]))
+        special = exact_sum(rows["special"].tolist())
+        if weight == 0:
             raise ValueError("compute: there are no values with a weight, on any worker; call update first")
-        return exact_sum(rows["sum"].ravel().tolist()) / total
+        return special if special else rounded(Fraction(total, weight))
 
 
 def _weighted(values: NDArray[np.float64], weight: float) -> NDArray[np.float64]:
     if weight == 1:
         return values
-    mantissa, exponent = np.frexp(values * weight)
-    rounded_to_bits: NDArray[np.float64] = np.ldexp(
-        np.rint(np.ldexp(mantissa, _PRODUCT_BITS)), exponent - _PRODUCT_BITS
-    )
-    return rounded_to_bits
+    if weight == 0:
+        return np.zeros_like(values)
+    with np.errstate(over="ignore"):  # inf, as torch has it
+        mantissa, exponent = np.frexp(values * weight)
+        product: NDArray[np.float64] = np.ldexp(
+            np.rint(np.ldexp(mantissa, _PRODUCT_BITS)), exponent - _PRODUCT_BITS
+        )
+    return product
 
 
-def _parts(value: Fraction | float) -> list[float]:
-    """float64 numbers whose exact sum is `value`, a sum of float64 numbers; padded with zeros."""
-    if isinstance(value, float):
-        return [value] + [0.0] * (_PARTS - 1)
-    parts = []
-    while value:
-        parts.append(rounded(value))
-        value -= Fraction(parts[-1])
-    return parts + [0.0] * (_PARTS - len(parts))
+def _words(value: Fraction) -> NDArray[np.int64]:
+    """A sum of float64 numbers as a whole number of units, in 64-bit words, the lowest first."""
+    units = int(value * _UNIT)
+    return np.frombuffer(units.to_bytes(8 * _WORDS, "little", signed=True), dtype="<i8")
 
 
-def _as_float64(name: str, value: Any) -> torch.Tensor:
+def _whole(words: NDArray[np.int64]) -> int:
+    """The whole number that `_words` wrote."""
+    return int.from_bytes(words.astype("<i8").tobytes(), "little", signed=True)
+
+
+def _as_float64(what: str, value: Any) -> torch.Tensor:
     if not isinstance(value, torch.Tensor | float | int):
-        raise TypeError(f"average: metric {name!r} is a {type(value).__name__}; give a number or a tensor")
-    return torch.as_tensor(value).detach().to("cpu", torch.float64)
+        raise TypeError(f"{what} is a {type(value).__name__}; give a number or a tensor")
+    if not isinstance(value, torch.Tensor):
+        return torch.tensor(value, dtype=torch.float64)
+    return value.detach().to("cpu", torch.float64)
 
 
 def _like(original: Any, mean: torch.Tensor) -> Any:

@@ -1,6 +1,7 @@
 """The distributed optimizer: an ordinary torch optimizer whose gradients are those of the whole batch."""
 
 import itertools
+import weakref
 from collections.abc import Iterable
 from typing import Any, Literal, TypeVar, get_args
 
@@ -61,14 +62,21 @@ def DistributedOptimizer(  # noqa: N802 - the name Horovod's users know
         _check_parameters(optimizer, model.parameters())
         buffers.track(model)
 
+    # Nothing here keeps the optimizer alive: a dropped one goes at once, with its reducer, on all workers.
+    alive = weakref.ref(optimizer)
+
+    def groups() -> list[dict[str, Any]]:
+        held = alive()
+        return held.param_groups if held is not None else []
+
     def parameters() -> list[torch.nn.Parameter]:
-        return [parameter for group in optimizer.param_groups for parameter in group["params"]]
+        return [parameter for group in groups() for parameter in group["params"]]
 
     def names() -> list[str]:
         named = {p: name for name, p in model.named_parameters()} if model is not None else {}
         return [
             named.get(parameter, f"parameter {number} of group {group_number}")
-            for group_number, group in enumerate(optimizer.param_groups)
+            for group_number, group in enumerate(groups())
             for number, parameter in enumerate(group["params"])
         ]
 

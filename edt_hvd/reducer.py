@@ -6,6 +6,7 @@ that ``.grad`` is None inside the loop, and sees to it that after the loop it is
 effective batch's mean loss.
 """
 
+import gc
 import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
@@ -47,6 +48,9 @@ class Part(Protocol):
     def after_micro_batch(self, weight: float) -> None:
         """The loop's body has run."""
 
+    def abandon_step(self) -> None:
+        """The loop was left before its end."""
+
     def report(self) -> Report:
         """What the other workers have to know; as long on every worker."""
 
@@ -59,12 +63,26 @@ class Part(Protocol):
 
 _registered: "list[weakref.ref[Part]]" = []
 _stop_agreed = False
+_unsettled = False
 
 
 def register(part: Part) -> None:
-    """Let `part` follow the steps of every loader. A second time changes nothing."""
+    """Let `part` follow the steps of every loader, if it does not yet."""
+    global _unsettled
+    _unsettled = True
     if part not in active():
         _registered.append(weakref.ref(part))
+
+
+def settle() -> None:
+    """Drop what was trained before the latest models and optimizers, if nothing refers to it any more.
+
+    All workers must follow the same ones, and Python finds unused cycles of objects at other times on each.
+    """
+    global _unsettled
+    if _unsettled:
+        gc.collect()
+    _unsettled = False
 
 
 def active() -> tuple[Part, ...]:
@@ -111,6 +129,7 @@ class Bucket(ABC):
         flat: the gradients after the reduction, one behind the other; `views` are its parts by parameter.
         launched: the all-reduce of this step is under way.
         touched: `add` has been called in this step.
+        waiting_for: the parameters, by index, without a gradient yet in the last micro-batch here.
     """
 
     def __init__(self, name: str, parameters: Sequence[torch.nn.Parameter]) -> None:
@@ -122,14 +141,14 @@ class Bucket(ABC):
         self.parts: Sequence[torch.Tensor] = self.flat.split(self.sizes)  # type: ignore[no-untyped-call]
         self.views = [part.view(p.shape) for p, part in zip(parameters, self.parts, strict=True)]
         self.addends = [0] * len(parameters)
-        self.waiting_for = len(parameters)
+        self.waiting_for = set(range(len(parameters)))
         self.launched = self.touched = False
         self.handles: list[Any] = []
 
     def begin(self) -> None:
         """A new step begins."""
         self.addends = [0] * len(self.parameters)
-        self.waiting_for = len(self.parameters)
+        self.waiting_for = set(range(len(self.parameters)))
         self.launched = self.touched = False
 
     def add(self, index: int, gradient: torch.Tensor, weight: float) -> None:
@@ -173,8 +192,8 @@ def cut(parameters: Iterable[torch.nn.Parameter], bucket_bytes: int) -> list[lis
     for parameter in reversed(list(parameters)):
         kind = (parameter.dtype, parameter.device)
         nbytes = parameter.numel() * parameter.element_size()
-        group, filled = open_groups.get(kind, ([], bucket_bytes))
-        if filled + nbytes > bucket_bytes:
+        group, filled = open_groups.get(kind, ([], 0))
+        if not group or filled + nbytes > bucket_bytes:
             group, filled = [], 0
             groups.append(group)
         group.append(parameter)
@@ -188,9 +207,9 @@ BucketT = TypeVar("BucketT", bound=Bucket)
 class BucketReducer(ABC, Generic[BucketT]):
     """Sums the gradients of one optimizer, bucket by bucket, overlapped with the last backward pass.
 
-    The overlap begins once a step has shown that the script runs one backward pass a micro-batch; before
-    that, and for scripts that run several, everything is reduced when the loop over the step ends. A bucket
-    that no worker has a gradient for is not reduced.
+    The overlap begins once a step has shown that the script runs one backward pass a micro-batch, in which
+    every parameter gets its gradient at once; before that, and for other scripts, everything is reduced when
+    the loop over the step ends. A bucket that no worker has a gradient for is not reduced.
 
     Args:
         name: of this reducer's all-reduces, other than that of any other reducer.
@@ -215,16 +234,17 @@ class BucketReducer(ABC, Generic[BucketT]):
         self._reduced = False
         self._unreduced = False
         self._weight: float | None = None
-        self._launching = False
+        self._last = self._launching = False
         self._backwards = 0
-        self._one_backward = False
+        self._repeated = False
+        self._overlapping = False
         self._hook_all()
 
     def reset(self) -> None:
         """As in `Part`."""
         for bucket in self._buckets:
             bucket.handles.clear()
-        self._in_step = self._reduced = self._unreduced = self._launching = False
+        self._in_step = self._reduced = self._unreduced = self._last = self._launching = False
         self._weight = None
 
     @abstractmethod
@@ -241,6 +261,7 @@ class BucketReducer(ABC, Generic[BucketT]):
         for parameter in self._trainable:
             parameter.grad = None
         self._backwards = 0
+        self._repeated = False
         self._in_step, self._reduced, self._unreduced = True, False, False
 
     def before_micro_batch(self) -> None:
@@ -260,14 +281,17 @@ class BucketReducer(ABC, Generic[BucketT]):
             )
         self._weight = weight
         self._backwards += last
-        self._launching = last and self._one_backward
+        self._last, self._launching = last, last and self._overlapping
 
     def after_backward(self) -> None:
         """As in `Part`."""
         self._weight = None
-        self._launching = False
+        self._last = self._launching = False
 
     def after_micro_batch(self, weight: float) -> None:
+        """As in `Part`."""
+
+    def abandon_step(self) -> None:
         """As in `Part`."""
 
     def report(self) -> Report:
@@ -280,7 +304,7 @@ class BucketReducer(ABC, Generic[BucketT]):
         addends = reports.sum(axis=0)
         self._reduce(addends)
         if self._backwards:
-            self._one_backward = self._backwards == 1
+            self._overlapping = self._backwards == 1 and not self._repeated
         self._in_step, self._reduced = False, True
 
     # The optimizer.
@@ -357,12 +381,23 @@ class BucketReducer(ABC, Generic[BucketT]):
         if gradient.is_sparse:
             raise GradientError("sparse gradients cannot be reduced; build the layer with sparse=False")
         bucket, index = self._place[parameter]
+        if bucket.launched:
+            raise GradientError(
+                "a parameter's gradient came in several parts in a backward pass, after steps in which it "
+                "came at once: this part would miss the reduction that is under way. Checkpoint activations "
+                "with use_reentrant=False"
+            )
         bucket.add(index, gradient, self._weight)
         parameter.grad = None
-        if self._launching:
-            bucket.waiting_for -= 1
-            if bucket.waiting_for == 0:
-                bucket.launch()
+        if self._last:
+            self._arrived(bucket, index)
+
+    def _arrived(self, bucket: BucketT, index: int) -> None:
+        """The last micro-batch has added to the bucket."""
+        self._repeated = self._repeated or index not in bucket.waiting_for
+        bucket.waiting_for.discard(index)
+        if self._launching and not bucket.waiting_for:
+            bucket.launch()
 
     # The layout.
 

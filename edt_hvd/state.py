@@ -11,6 +11,8 @@ cost allows.
 
 import copy
 import time
+import weakref
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
@@ -82,7 +84,7 @@ class TorchState(State):  # type: ignore[misc]
         self._snapshot_taken_at = float("-inf")
         self._boundary: dict[str, Any] | None = None
         for optimizer in self._of_type(torch.optim.Optimizer):
-            optimizer.register_step_post_hook(self._note_step)
+            optimizer.register_step_post_hook(_noting(self))
 
     # What a training loop calls.
 
@@ -124,8 +126,8 @@ class TorchState(State):  # type: ignore[misc]
         started = time.monotonic()
         small = self._small_tree()
         self._boundary = _copied(small) if _tensor_bytes(small) <= BOUNDARY_BYTES else None
-        buffers = self._snapshot.tree if self._snapshot else None
-        self._snapshot = _Snapshot(_host_copy(self._tree(), buffers), self.progress)
+        old = self._snapshot.tree if self._snapshot else None
+        self._snapshot = _Snapshot(_host_copy(self._tree(), old), self.progress)
         self._snapshot_taken_at = time.monotonic()
         self._snapshot_seconds = self._snapshot_taken_at - started
 
@@ -153,9 +155,6 @@ class TorchState(State):  # type: ignore[misc]
             scaler.scale(torch.zeros((), device=world.device()))
         self.save()
         recording.current().synced(self, self.progress, self._values())
-
-    def _note_step(self, *_: Any) -> None:
-        self._stepped = True
 
     def report_progress(self, now: float, last: bool = False) -> None:
         """Tell the launcher how far training is, now and then; `last`: whenever that was done before."""
@@ -205,6 +204,7 @@ class TorchState(State):  # type: ignore[misc]
         return tree | self._history_tree()
 
     def _load(self, tree: dict[str, Any]) -> None:
+        buffers.forget()
         histories = self._histories()
         for name, saved in tree.items():
             value = histories[name] if name in histories else getattr(self, name)
@@ -217,6 +217,18 @@ class TorchState(State):  # type: ignore[misc]
                 value.load_state_dict(_copied(saved))
             else:
                 setattr(self, name, _copied(saved))
+
+
+def _noting(state: TorchState) -> Callable[..., None]:
+    """A hook that notes optimizer steps, and keeps neither the state nor, through it, the optimizer alive."""
+    reference = weakref.ref(state)
+
+    def note_step(*_: Any) -> None:
+        held = reference()
+        if held is not None:
+            held._stepped = True
+
+    return note_step
 
 
 def _options(group: dict[str, Any]) -> dict[str, Any]:

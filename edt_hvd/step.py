@@ -65,6 +65,10 @@ class Step:
             for micro_batch, last, data in share:
                 self._current = (micro_batch, last)
                 yield from self._run(micro_batch, data)
+        except BaseException:  # one that closes this generator too: the loop was left
+            for part in self._parts:
+                part.abandon_step()
+            raise
         finally:
             self._current = None
         self._reduce()
@@ -134,7 +138,8 @@ class Step:
     def loss(self) -> float:
         """Mean loss over the whole batch's samples, the same on every worker.
 
-        Without a `DistributedOptimizer` nothing is reduced, and it is this worker's part of that mean.
+        Without a `DistributedOptimizer` or a model in a `TorchState` nothing is exchanged, and it is this
+        worker's part of that mean.
 
         Raises:
             RuntimeError: the loop over the step has not ended.

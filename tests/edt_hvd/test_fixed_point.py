@@ -18,7 +18,8 @@ FLOATS = [torch.float16, torch.bfloat16, torch.float32, torch.float64]
 INTS = [torch.int32, torch.int64]
 LIMITS = {torch.int32: 2.0**30, torch.int64: 2.0**51}
 BITS = {2: torch.int16, 4: torch.int32, 8: torch.int64}
-LENGTHS = [0, 1, 7, 8, 31, 32, 33, 1000]  # around the widths of vectors
+BLOCK = 1024  # of the native kernels
+LENGTHS = [0, 1, 7, 32, 33, BLOCK - 1, BLOCK, BLOCK + 1, 2 * BLOCK - 1, 2 * BLOCK, 2 * BLOCK + 1, 5000]
 PER_THREAD = 2**18  # the fewest elements that the native kernels start a thread for
 
 
@@ -168,15 +169,15 @@ def test_products_from_the_limit_on_are_left_out(
 
 
 @pytest.mark.parametrize("value", [math.inf, -math.inf, math.nan])
-@pytest.mark.parametrize("place", [0, 50, 99])
+@pytest.mark.parametrize("place", [0, BLOCK - 1, BLOCK, 3 * BLOCK + 7, 5 * BLOCK])
 def test_infinities_and_nan_are_left_out_and_reported(
     accumulate: Accumulate, floats: torch.dtype, ints: torch.dtype, value: float, place: int
 ) -> None:
-    gradient = torch.ones(100, dtype=floats)
+    gradient = torch.ones(5 * BLOCK + 1, dtype=floats)
     gradient[place] = value
-    total = torch.zeros(100, dtype=ints)
+    total = torch.zeros(len(gradient), dtype=ints)
     assert accumulate(gradient, 3.0, total, 2.0**20) == math.inf
-    assert total.tolist() == [0 if i == place else 3 for i in range(100)]
+    assert total.tolist() == [0 if i == place else 3 for i in range(len(gradient))]
 
 
 def test_nan_with_its_sign_set_is_reported(accumulate: Accumulate, ints: torch.dtype) -> None:

@@ -10,6 +10,8 @@ PROMISED = {
     "EdtError",
     "ElasticDataLoader",
     "GradientError",
+    "Mean",
+    "NonFiniteGradientWarning",
     "NotInitializedError",
     "StateError",
     "TorchState",

@@ -102,6 +102,9 @@ class RecordingPart:
     def after_micro_batch(self, weight: float) -> None:
         self.calls.append(("micro-batch done", weight))
 
+    def abandon_step(self) -> None:
+        self.calls.append(("abandoned",))
+
     def report(self) -> Report:
         return np.array([7], dtype=np.int32)
 
@@ -341,6 +344,7 @@ def test_the_workers_gradients_sum_to_the_single_process_gradient(
     assert sum(losses) == pytest.approx(expected_loss.item(), rel=1e-12)
 
 
+@pytest.mark.usefixtures("alone")
 def test_what_the_parts_of_the_reduction_are_told(place: Place) -> None:
     place.reducers = (first, second) = RecordingPart(), RecordingPart()
     step = next(iter(numbers_loader(10, 5, 2)))
@@ -357,6 +361,7 @@ def test_what_the_parts_of_the_reduction_are_told(place: Place) -> None:
     assert step.loss == 0.8
 
 
+@pytest.mark.usefixtures("alone")
 def test_several_losses_in_one_micro_batch_add_up(place: Place) -> None:
     place.reducers = (recorder := RecordingPart(),)
     weight = torch.tensor(3.0, requires_grad=True)
@@ -371,6 +376,7 @@ def test_several_losses_in_one_micro_batch_add_up(place: Place) -> None:
     assert weight.grad.item() == 18.0
 
 
+@pytest.mark.usefixtures("alone")
 def test_a_worker_without_micro_batches_still_takes_part(place: Place) -> None:
     place.rank, place.size = 0, 3
     place.reducers = (recorder := RecordingPart(),)
@@ -380,6 +386,13 @@ def test_a_worker_without_micro_batches_still_takes_part(place: Place) -> None:
         assert step.loss == 0.0
     assert recorder.calls == [("begin", 2), ("finish", [[7]])] * 2
     assert loader.epoch == 1
+
+
+def test_the_parts_of_the_reduction_are_told_of_a_step_that_is_left(place: Place) -> None:
+    place.reducers = (recorder := RecordingPart(),)
+    for _ in next(iter(numbers_loader(4, 4, 1))):
+        break
+    assert recorder.calls == [("begin", 4), ("micro-batch",), ("abandoned",)]
 
 
 def test_without_reducers_the_loss_is_this_workers_part(place: Place) -> None:
@@ -501,6 +514,7 @@ def test_going_on_from_an_unfinished_step_is_refused(place: Place, micro_batches
     assert len(batches_of(loader)) == 2
 
 
+@pytest.mark.usefixtures("alone")
 def test_a_failed_reduction_leaves_the_position(place: Place) -> None:
     place.reducers = (recorder := RecordingPart(),)
     recorder.failure = OSError("a worker is gone")

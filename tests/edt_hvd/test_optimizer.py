@@ -1,13 +1,20 @@
 """The distributed optimizer and its reducer in a world of one; several workers are in tests/system."""
 
+import gc
+import math
+import weakref
+from typing import Any
+
 import pytest
 import torch
 from torch import nn
 from torch.nn.functional import cross_entropy
+from torch.utils.checkpoint import checkpoint
 
 import edt_hvd
-from edt_hvd import reducer, world
-from edt_hvd.reducer import cut
+from edt_hvd import reducer
+from edt_hvd.exact import ExactReducer
+from edt_hvd.reducer import BucketReducer, cut
 from edt_hvd.ring import RingReducer
 
 pytestmark = pytest.mark.usefixtures("alone")
@@ -23,9 +30,18 @@ def net() -> nn.Sequential:
     return nn.Sequential(nn.Linear(6, 8), nn.ReLU(), nn.Linear(8, 3))
 
 
-def test_gradients_after_a_step_are_those_of_the_whole_batch() -> None:
+EXACT: dict[str, Any] = {"reduction": "exact", "integer_bits": 64}
+EXACT_32: dict[str, Any] = {"reduction": "exact", "integer_bits": 32}
+RING: dict[str, Any] = {"reduction": "ring"}
+every_reduction = pytest.mark.parametrize(
+    "options", [EXACT, EXACT_32, RING], ids=["exact", "exact32", "ring"]
+)
+
+
+@every_reduction
+def test_gradients_after_a_step_are_those_of_the_whole_batch(options: dict[str, Any]) -> None:
     model, whole = net(), net()
-    optimizer = edt_hvd.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=0.1), model)
+    optimizer = edt_hvd.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=0.1), model, **options)
     dataset = data(10)
     loader = edt_hvd.ElasticDataLoader(dataset, 10, micro_batch_size=3)
     for step in loader:
@@ -129,9 +145,17 @@ def test_stepping_inside_the_micro_batch_loop_is_refused() -> None:
     assert weight.item() == 0.0
 
 
-def test_a_second_backward_after_a_launch_is_refused() -> None:
+def reducers(weight: nn.Parameter) -> list[BucketReducer[Any]]:
+    return [
+        RingReducer("test", lambda: [weight]),
+        ExactReducer("test", lambda: [weight], reducer.BUCKET_BYTES, 64, lambda: ["weight"]),
+    ]
+
+
+@pytest.mark.parametrize("kind", [0, 1], ids=["ring", "exact"])
+def test_a_second_backward_after_a_launch_is_refused(kind: int) -> None:
     weight = nn.Parameter(torch.zeros(1))
-    own = RingReducer("test", lambda: [weight])
+    own = reducers(weight)[kind]
     for _ in range(2):
         own.begin_step(micro_batches=1)
         own.before_backward(1.0, last=True, scaled=False)
@@ -143,6 +167,44 @@ def test_a_second_backward_after_a_launch_is_refused() -> None:
         own.after_backward()
         own.finish_step(own.report()[None])
     assert launched
+
+
+def run_in_parts(weight: nn.Parameter, repeats: int) -> None:
+    """A backward pass in which a reentrant checkpoint adds to one parameter's gradient again and again."""
+    value = torch.ones(1, requires_grad=True)
+    for _ in range(repeats):
+        value = checkpoint(lambda x: x + weight, value, use_reentrant=True)
+    value.sum().backward()
+
+
+@pytest.mark.parametrize("kind", [0, 1], ids=["ring", "exact"])
+def test_gradients_that_come_in_parts_are_reduced_when_all_are_there(kind: int) -> None:
+    weight = nn.Parameter(torch.zeros(1))
+    own = reducers(weight)[kind]
+    for _ in range(3):
+        own.begin_step(micro_batches=1)
+        own.before_backward(1.0, last=True, scaled=False)
+        run_in_parts(weight, repeats=3)
+        assert not own._buckets[0].launched
+        own.after_backward()
+        own.finish_step(own.report()[None])
+        assert weight.grad is not None
+        assert weight.grad.item() == 3.0
+
+
+@pytest.mark.parametrize("kind", [0, 1], ids=["ring", "exact"])
+def test_a_part_of_a_gradient_that_comes_after_the_launch_is_refused(kind: int) -> None:
+    weight = nn.Parameter(torch.zeros(1))
+    own = reducers(weight)[kind]
+    own.begin_step(micro_batches=1)
+    own.before_backward(1.0, last=True, scaled=False)
+    run_in_parts(weight, repeats=1)
+    own.after_backward()
+    own.finish_step(own.report()[None])
+    own.begin_step(micro_batches=1)
+    own.before_backward(1.0, last=True, scaled=False)
+    with pytest.raises(edt_hvd.GradientError, match="use_reentrant=False"):
+        run_in_parts(weight, repeats=2)
 
 
 def test_several_backward_passes_a_micro_batch_add_up() -> None:
@@ -194,17 +256,119 @@ def test_buckets_follow_backward_order_and_respect_size_and_type() -> None:
     ]
 
 
+@every_reduction
+def test_two_optimizers_take_their_own_gradients(options: dict[str, Any]) -> None:
+    first, second = nn.Parameter(torch.ones(1)), nn.Parameter(torch.ones(1))
+    one = edt_hvd.DistributedOptimizer(torch.optim.SGD([first], lr=1.0), **options)
+    two = edt_hvd.DistributedOptimizer(torch.optim.SGD([second], lr=1.0), **options)
+    for step in edt_hvd.ElasticDataLoader([torch.ones(1)] * 8, 4, 2):
+        for inputs in step:
+            step.backward((3 * first * inputs).mean())
+            step.backward(((first + second) * inputs).mean())
+        assert first.grad is not None
+        assert second.grad is not None
+        assert (first.grad.item(), second.grad.item()) == (4.0, 1.0)
+        one.step()
+        two.step()
+    assert (first.item(), second.item()) == (-7.0, -1.0)
+
+
+def test_an_optimizer_made_anew_over_the_same_parameters_takes_over() -> None:
+    weight = nn.Parameter(torch.zeros(1))
+    loader = edt_hvd.ElasticDataLoader([torch.ones(1)] * 4, 4, 2)
+    for _ in range(2):
+        optimizer = edt_hvd.DistributedOptimizer(torch.optim.SGD([weight], lr=1.0))
+        for step in loader:
+            for inputs in step:
+                step.backward((weight * inputs).mean())
+            optimizer.step()
+    assert weight.item() == -2.0
+    assert optimizer._edt_reducer.state_dict()["exponents"].tolist() == [0]  # type: ignore[attr-defined]
+
+
+def test_a_scaler_skips_the_step_and_the_next_one_is_right() -> None:
+    weight = nn.Parameter(torch.zeros(1))
+    optimizer = edt_hvd.DistributedOptimizer(torch.optim.SGD([weight], lr=1.0))
+    scaler = torch.amp.GradScaler("cpu", init_scale=8.0)
+    values = [1.0, 1.0, 1.0, math.inf, 3.0, 5.0]
+    seen = []
+    for step in edt_hvd.ElasticDataLoader(torch.tensor(values), 2, 1, shuffle=False):
+        for inputs in step:
+            step.backward((weight * inputs).sum(), scaler=scaler)
+        scaler.step(optimizer)
+        scaler.update()
+        seen.append((weight.item(), scaler.get_scale()))
+    assert seen == [(-1.0, 8.0), (-1.0, 4.0), (-5.0, 4.0)]
+
+
+@every_reduction
+def test_gradients_added_after_the_loop_stay_as_they_are(options: dict[str, Any]) -> None:
+    weight = nn.Parameter(torch.ones(1))
+    optimizer = edt_hvd.DistributedOptimizer(torch.optim.SGD([weight], lr=1.0), **options)
+    for step in edt_hvd.ElasticDataLoader([torch.ones(1)] * 4, 4, 2):
+        for inputs in step:
+            step.backward((weight * inputs).mean())
+        (2 * weight).sum().backward()  # a penalty, the same on every worker
+        optimizer.step()
+    assert weight.item() == -2.0
+
+
+def test_a_model_moved_to_another_type_keeps_its_history() -> None:
+    model = nn.Linear(1, 1, bias=False)
+    nn.init.ones_(model.weight)
+    optimizer = edt_hvd.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=0.0), model)
+    for step in edt_hvd.ElasticDataLoader([torch.ones(1)] * 4, 2):
+        for inputs in step:
+            step.backward(model(inputs.to(model.weight.dtype)).mean())
+        assert model.weight.grad is not None
+        assert (model.weight.grad.item(), model.weight.grad.dtype) == (1.0, model.weight.dtype)
+        assert optimizer._edt_reducer.state_dict()["exponents"].tolist() == [1]  # type: ignore[attr-defined]
+        model.double()
+
+
+def test_an_empty_parameter_has_a_bucket() -> None:
+    empty, full = nn.Parameter(torch.zeros(0)), nn.Parameter(torch.zeros(4))
+    for parameters in ([empty], [full, empty], [empty, full]):
+        assert sum(map(len, cut(parameters, bucket_bytes=16))) == len(parameters)
+
+
+def test_a_number_of_bits_that_there_is_not_is_refused() -> None:
+    with pytest.raises(ValueError, match="integer_bits=16 is not possible; choose one of 32, 64"):
+        edt_hvd.DistributedOptimizer(torch.optim.SGD(net().parameters(), lr=0.1), integer_bits=16)  # type: ignore[arg-type]
+
+
+def test_what_was_trained_earlier_is_not_followed_any_more() -> None:
+    def fold() -> list[weakref.ref[Any]]:
+        model = nn.BatchNorm1d(1)
+        optimizer = edt_hvd.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=0.1), model)
+        model.friend = [optimizer]  # a cycle, such as scripts make
+        optimizer.friend = model  # type: ignore[attr-defined]
+        for step in edt_hvd.ElasticDataLoader([torch.ones(1)] * 2, 2):
+            for inputs in step:
+                step.backward(model(inputs[:, None]).mean())
+            optimizer.step()
+            assert all(reference() is None for reference in found)
+        return [weakref.ref(model), weakref.ref(optimizer)]
+
+    found: list[weakref.ref[Any]] = []
+    gc.disable()
+    try:
+        for _ in range(3):
+            found = fold()
+    finally:
+        gc.enable()
+
+
 def test_reducers_go_with_their_optimizers() -> None:
     model = net()
-    optimizer = edt_hvd.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=0.1))
-    own = optimizer._edt_reducer  # type: ignore[attr-defined]
-    assert own in reducer.active()
-    del optimizer, own
-    assert world.current() is not None
-    import gc
-
-    gc.collect()
-    assert not any(
-        isinstance(each, RingReducer) and each._parameters() == [*model.parameters()]
-        for each in reducer.active()
-    )
+    optimizer = edt_hvd.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=0.1), model)
+    scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 1)
+    state = edt_hvd.TorchState(model=model, optimizer=optimizer, scheduler=scheduler)
+    own = weakref.ref(optimizer._edt_reducer)  # type: ignore[attr-defined]
+    assert own() in reducer.active()
+    gc.disable()  # workers collect at different times, and all must have the same reducers
+    try:
+        del optimizer, scheduler, state
+        assert own() is None
+    finally:
+        gc.enable()

@@ -60,13 +60,13 @@ class Journals:
             assert sorted(self.digests[place]) == list(range(self.size[place])), place
         return [self.size[place] for place in places]
 
-    def fingerprint(self, run: int, model: str) -> str:
-        """One SHA-256 over weights, buffers, optimizer state, metrics and what else there is."""
-        return fingerprint(self.digests[run, model, STEPS][0])
+    def fingerprints(self, run: int, model: str) -> set[str]:
+        """SHA-256 over weights, buffers, optimizer state and metrics in the end, of every worker."""
+        return {fingerprint(worker) for worker in self.digests[run, model, STEPS].values()}
 
     def differences(self, run: int, expected: "Journals") -> list[str]:
         """For every model whose fingerprint is not that of the other job's first run, where that began."""
-        models = [m for m in NAMES if self.fingerprint(run, m) != expected.fingerprint(0, m)]
+        models = [m for m in NAMES if self.fingerprints(run, m) != expected.fingerprints(0, m)]
         return [self._first_difference(run, model, expected) for model in models]
 
     def _first_difference(self, run: int, model: str, expected: "Journals") -> str:
@@ -165,6 +165,7 @@ def test_any_number_of_workers_trains_the_same_bits_over_mpi(
 # Numbers that change.
 
 
+@pytest.mark.timeout(600)
 def test_resizes_at_random_steps_train_the_same_bits_over_gloo(job: ElasticJob, alone: Journals) -> None:
     runs = random_runs(seed=113, start=2)
     job.allocate(2)
@@ -177,6 +178,7 @@ def test_resizes_at_random_steps_train_the_same_bits_over_gloo(job: ElasticJob, 
     assert not job.events("failed")
 
 
+@pytest.mark.timeout(600)
 def test_resizes_at_random_steps_train_the_same_bits_over_mpi(alone: Journals, tmp_path: Path) -> None:
     runs = random_runs(seed=0, start=4)
     found = train_under_mpirun(4, PROGRAMS / "mpi_schedules.py", tmp_path, json.dumps(runs))
@@ -190,8 +192,7 @@ def test_other_random_numbers_for_one_sample_change_every_fingerprint(
     alone: Journals, tmp_path: Path
 ) -> None:
     perturbed = train_alone(tmp_path, "--perturbed")
-    assert [m for m in NAMES if perturbed.fingerprint(0, m) == alone.fingerprint(0, m)] == []
-    assert len(perturbed.differences(0, alone)) == len(NAMES)
+    assert [m for m in NAMES if perturbed.fingerprints(0, m) == alone.fingerprints(0, m)] == []
 
 
 def change_weight(cnn: Training) -> None:
