@@ -105,6 +105,11 @@ class Launcher:
         """The newest generation the launcher has announced."""
         return self._wanted_generation
 
+    def wait_until_wanted(self, generation: int) -> None:
+        """Wait until the launcher announces a generation of at least that number, or is lost."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._wanted_generation >= generation or self._lost)
+
     def on_stop(self, callback: Callable[[int], None]) -> None:
         """Call `callback(generation)` from the reader thread whenever a newer generation is announced."""
         self._on_stop.append(callback)

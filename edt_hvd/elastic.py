@@ -71,8 +71,7 @@ def _run_assigned(
         try:
             _sync(here, state, report)
             result = function(state, *args, **kwargs)
-            here.finished = True
-            here.launcher.send("done")
+            here.finish()
             _report_end(here, state, report)
             return result
         except HorovodInternalError:

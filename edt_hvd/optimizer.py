@@ -101,6 +101,12 @@ def reducer_of(value: Any) -> ExactReducer | RingReducer | None:
     return getattr(value, "_edt_reducer", None) if isinstance(value, torch.optim.Optimizer) else None
 
 
+def reduction_of(value: Any) -> Reduction | None:
+    """How a distributed optimizer's gradients are reduced; None for anything else."""
+    own = reducer_of(value)
+    return None if own is None else "ring" if isinstance(own, RingReducer) else "exact"
+
+
 def _check_parameters(optimizer: torch.optim.Optimizer, known: Iterable[torch.nn.Parameter]) -> None:
     in_model = set(known)
     for number, group in enumerate(optimizer.param_groups):

@@ -22,7 +22,7 @@ from horovod.common.elastic import State
 from horovod.common.exceptions import HostsUpdatedInterrupt
 from torch.utils import _pytree as pytree
 
-from edt_hvd import buffers, reducer, world
+from edt_hvd import buffers, recording, reducer, world
 from edt_hvd.exact import ExactReducer
 from edt_hvd.loader import ElasticDataLoader
 from edt_hvd.optimizer import reducer_of
@@ -105,6 +105,7 @@ class TorchState(State):  # type: ignore[misc]
         elif self._boundary is not None:
             self._boundary = _copied(self._small_tree())
         self.report_progress(now)
+        recording.current().committed(self, self.progress, self._values())
         self.check_host_updates()
 
     def check_host_updates(self) -> None:
@@ -153,6 +154,7 @@ class TorchState(State):  # type: ignore[misc]
             # It comes to life with the first loss it scales, and a worker may have none in its first step.
             scaler.scale(torch.zeros((), device=world.device()))
         self.save()
+        recording.current().synced(self, self.progress, self._values())
 
     def report_progress(self, now: float, last: bool = False) -> None:
         """Tell the launcher how far training is, now and then; `last`: whenever that was done before."""
@@ -171,13 +173,16 @@ class TorchState(State):  # type: ignore[misc]
     def _of_type(self, kind: type[Any]) -> list[Any]:
         return [value for name in self._names if isinstance(value := getattr(self, name), kind)]
 
+    def _values(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in self._names}
+
     def _histories(self) -> dict[str, ExactReducer]:
         """What belongs to the optimizers without being in their own states."""
         found = {f"{name}.gradients": reducer_of(getattr(self, name)) for name in self._names}
         return {name: history for name, history in found.items() if isinstance(history, ExactReducer)}
 
     def _tree(self) -> dict[str, Any]:
-        values = {name: _full_state(getattr(self, name)) for name in self._names}
+        values = {name: _full_state(value) for name, value in self._values().items()}
         return values | self._history_tree()
 
     def _history_tree(self) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from typing import Any
 
 import torch
 
-from edt_hvd import reducer, world
+from edt_hvd import recording, reducer, world
 from edt_hvd.batching import Batch, MicroBatch
 from edt_hvd.header import exact_sum
 from edt_hvd.seeding import Purpose, seed_for
@@ -75,12 +75,14 @@ class Step:
         self._advance()
         seed_for(Purpose.AFTER_STEP, self._seed, self.epoch, self.index)
         self.finished = True
+        recording.current().reduced(self._loss)
 
     def _run(self, micro_batch: MicroBatch, data: Any) -> Iterator[Any]:
         """Have the loop's body run over a micro-batch."""
         self._losses.append(torch.zeros((), dtype=torch.float64))
         seed_for(Purpose.MICRO_BATCH, self._seed, self.epoch, self.index, micro_batch.index)
-        yield data
+        with recording.current().micro_batch(self.epoch, micro_batch.positions.start, data):
+            yield data
         for part in self._parts:
             part.after_micro_batch(micro_batch.weight)
 
@@ -124,6 +126,7 @@ class Step:
             part.before_backward(micro_batch.weight, last, scaled=scaler is not None)
         alone = not any(isinstance(part, reducer.BucketReducer) for part in self._parts)
         scaled = loss * micro_batch.weight if alone else loss  # reducers weight the gradients themselves
+        recording.current().before_backward()
         torch.autograd.backward(scaled if scaler is None else scaler.scale(scaled), retain_graph=retain_graph)
         for part in self._parts:
             part.after_backward()

@@ -116,6 +116,15 @@ class AssignedWorld:
             self.abandon()
         raise HorovodInternalError(f"no world could be formed in {_JOIN_ATTEMPTS} attempts")
 
+    def finish(self) -> None:
+        """Training is over for this worker: whatever membership is announced, it takes no part in it."""
+        self.finished = True
+        self.launcher.send("done")
+
+    def wait_for_announcement(self) -> None:
+        """Wait until the launcher announces a membership newer than the one in force, or is lost."""
+        self.launcher.wait_until_wanted(self.generation + 1)
+
     @property
     def stop_wanted(self) -> bool:
         """Whether the launcher has announced a membership newer than the one in force."""

@@ -1,5 +1,6 @@
 """The command `edt`. Each command's module is imported when it runs: `edt --help` must answer at once."""
 
+from collections.abc import Callable
 from typing import Annotated
 
 import typer
@@ -31,7 +32,19 @@ def demo(context: typer.Context) -> None:
     """Train a script while the number of its workers changes; `edt demo --help` says more."""
     from edt_launch.demo import demo as command
 
-    # Its options are declared there, once.
+    _run_inner(command, context)
+
+
+@app.command(context_settings=SCRIPT_COMMAND, add_help_option=False)
+def verify(context: typer.Context) -> None:
+    """Say whether a script's bits depend on the number of workers; `edt verify --help` says more."""
+    from edt_launch.verify.command import verify as command
+
+    _run_inner(command, context)
+
+
+def _run_inner(command: Callable[..., None], context: typer.Context) -> None:
+    """Run a command whose options are declared in its own module, once."""
     inner = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
     inner.command(context_settings=SCRIPT_COMMAND)(command)
     inner(args=context.args, prog_name=f"{context.command_path}")

@@ -19,9 +19,8 @@ from typing import Annotated, Any
 import typer
 
 from edt_launch import plot
-from edt_launch.allocation import Allocation, HostSlots, render, write_atomically
 from edt_launch.devices import this_machine
-from edt_launch.hosts import LOCAL
+from edt_launch.hosts import allocate_here
 from edt_launch.run_dir import RunDir
 from edt_launch.scenario import DEMO, Progress, Stage, advance, is_complete, observe
 
@@ -81,7 +80,7 @@ def run(
     largest = max(stage.size for stage in plan)
     gpus = this_machine().gpus
     devices = gpus if len(gpus) >= largest else ()
-    ask(allocation, 1, plan[0].size, devices)
+    allocate_here(allocation, 1, plan[0].size, devices)
     options = ["--min-np=1", f"--max-np={largest}", f"--allocation={allocation}", f"--output-dir={folder}"]
     progress = Progress()
     environment = os.environ if devices else os.environ | {"CUDA_VISIBLE_DEVICES": ""}
@@ -93,16 +92,10 @@ def run(
                 progress = observe(progress, event)
             following = advance(progress, plan)
             if following is not progress and running:
-                ask(allocation, following.stage + 1, plan[following.stage].size, devices)
+                allocate_here(allocation, following.stage + 1, plan[following.stage].size, devices)
                 progress = following
     code = child.returncode
     return (code if code >= 0 else 128 - code), progress
-
-
-def ask(allocation: Path, generation: int, size: int, devices: Sequence[str] = ()) -> None:
-    """Give the job `size` slots on this machine, with a device each if there are any."""
-    host = HostSlots(LOCAL, size, tuple(devices[:size]) if devices else None)
-    write_atomically(allocation, render(Allocation(generation, (host,))))
 
 
 def conclude(name: str, folder: Path, progress: Progress) -> int:

@@ -6,8 +6,9 @@
     ├── UsageError              an option, a path or a host given on the command line is wrong
     │   └── HostsError          -H or --hostfile makes no sense
     ├── AllocationError         an allocation file makes no sense
-    └── StartError              the job could not start
-        └── StartTimeoutError   the slots it needs did not come in time
+    ├── StartError              the job could not start
+    │   └── StartTimeoutError   the slots it needs did not come in time
+    └── RunError                a run of the script that `edt verify` compares did not work out
 """
 
 from enum import IntEnum
@@ -105,3 +106,9 @@ class StartTimeoutError(StartError):
             "or wait longer with --start-timeout"
         )
         self.slots, self.min_np, self.timeout, self.reason = slots, min_np, timeout, reason
+
+
+class RunError(EdtLaunchError):
+    """A run of a script that is compared with others failed, hung, or recorded nothing."""
+
+    exit_code = ExitCode.NOT_STARTED

@@ -1,10 +1,10 @@
 """Where a job's slots come from when no allocation file says so: this machine, `-H`, or a host file."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from edt_launch.allocation import HOST, Allocation, HostSlots
+from edt_launch.allocation import HOST, Allocation, HostSlots, render, write_atomically
 from edt_launch.devices import Machine
 from edt_launch.errors import HostsError, UsageError
 
@@ -15,6 +15,16 @@ def this_host(machine: Machine, max_np: int) -> tuple[HostSlots, ...]:
     """One slot on this machine for each of `max_np` workers, with a GPU each if there are enough."""
     devices = machine.gpus[:max_np] if len(machine.gpus) >= max_np else None
     return (HostSlots(LOCAL, max_np, devices),)
+
+
+def allocate_here(path: Path, generation: int, size: int, devices: Sequence[str] = ()) -> None:
+    """Write an allocation file: `size` slots on this machine, with a device each if there are any.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    host = HostSlots(LOCAL, size, tuple(devices[:size]) if devices else None)
+    write_atomically(path, render(Allocation(generation, (host,))))
 
 
 def parse_hosts(text: str) -> tuple[HostSlots, ...]:

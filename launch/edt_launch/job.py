@@ -8,7 +8,7 @@ import signal
 import subprocess
 import time
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
@@ -52,6 +52,7 @@ class Plan:
         remote: how other hosts are reached.
         start_timeout: seconds to wait for enough slots.
         verbose: show what horovodrun itself says.
+        variables: environment variables that the job gets besides our own.
     """
 
     program: Sequence[str]
@@ -63,6 +64,7 @@ class Plan:
     remote: Remote = field(default_factory=Remote)
     start_timeout: float = 600.0
     verbose: bool = False
+    variables: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -215,7 +217,7 @@ class _Job:
                     stdin=subprocess.PIPE,  # its end tells horovodrun that we are gone
                     stdout=subprocess.PIPE,
                     stderr=subprocess.PIPE,
-                    env=environment(os.environ, plan.paths, writing, self._name),
+                    env=environment(os.environ | plan.variables, plan.paths, writing, self._name),
                     pass_fds=[writing],
                     start_new_session=True,
                     bufsize=0,

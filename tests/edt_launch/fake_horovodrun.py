@@ -64,7 +64,7 @@ def success():
     say(1, "oh", "stderr")
     print("about itself", file=sys.stderr)
     send("progress", step=10, epoch=0, size=2, values={"total_steps": 10})
-    print(json.dumps([OPTIONS, os.environ.get("HOROVOD_RANK"), slots()]), flush=True)
+    print(json.dumps([OPTIONS, os.environ.get("HOROVOD_RANK"), slots(), os.environ.get("MINE")]), flush=True)
     say(0, "hello", end="")
     send("finished", exit_code=0, reason="the training function has returned")
 

@@ -5,7 +5,7 @@ import pytest
 from edt_launch.allocation import Allocation, HostSlots, parse, render
 from edt_launch.devices import Machine
 from edt_launch.errors import HostsError, UsageError
-from edt_launch.hosts import cap, fixed, parse_hosts, read_hostfile, this_host
+from edt_launch.hosts import allocate_here, cap, fixed, parse_hosts, read_hostfile, this_host
 
 
 def test_reads_hosts_of_an_option():
@@ -70,3 +70,10 @@ def test_this_machine_binds_gpus_if_there_are_enough(gpus, max_np, devices):
     hosts = this_host(Machine(gpus, 8), max_np)
     assert hosts == (HostSlots("localhost", max_np, devices),)
     assert parse(render(fixed(hosts, max_np))).slots == max_np
+
+
+@pytest.mark.parametrize("devices, bound", [((), None), (("0", "1", "2"), ("0", "1"))])
+def test_an_allocation_of_slots_on_this_machine(tmp_path, devices, bound):
+    path = tmp_path / "allocation"
+    allocate_here(path, 3, 2, devices)
+    assert parse(path.read_text()) == Allocation(3, (HostSlots("localhost", 2, bound),))

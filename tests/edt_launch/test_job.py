@@ -70,16 +70,16 @@ def gone(pid):
 
 def test_success(run, paths, monkeypatch):
     monkeypatch.setenv("HOROVOD_RANK", "7")
-    outcome, view = run("success")
+    outcome, view = run("success", variables={"MINE": "own"})
     assert outcome == job.Outcome(ExitCode.SUCCESS)
     assert sorted(view.lines) == [("0", "stderr", "oh"), ("1", "stdout", "hello")]
     assert view.status.step == 10
     assert paths.rank_log("0").read_text() == "oh\n"
     assert "about itself\n" in paths.horovodrun_log.read_text()
     assert parse(paths.allocation.read_text()) == TWO
-    options, rank, slots = json.loads(paths.horovodrun_log.read_text().splitlines()[-1])
+    options, rank, slots, mine = json.loads(paths.horovodrun_log.read_text().splitlines()[-1])
     assert options[:2] == ["--host-discovery-script", str(paths.discovery_script)]
-    assert (rank, slots) == (None, 2)
+    assert (rank, slots, mine) == (None, 2, "own")
     names = [event["event"] for event in events_in(paths)]
     assert names[:2] == ["allocation_accepted", "launched"]
     assert names[-1] == "finished"

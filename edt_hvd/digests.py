@@ -1,0 +1,86 @@
+"""Digests of values: equal exactly when the bits are, in every process."""
+
+import dataclasses
+import enum
+import hashlib
+import pickle
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+import torch
+
+PLAIN = (int, float, complex, str, bytes, bool, type(None), enum.Enum, torch.dtype, torch.device)
+"""Types whose `repr` tells the whole value, whatever the process."""
+
+
+def digest(value: Any) -> str:
+    """A digest of a tensor, an array, a plain value, or any nest of them.
+
+    Objects count by their attributes, or by their pickled form when they have none; a tensor of a layout
+    that has no bytes of its own counts by shape and type only.
+    """
+    return _Digest().of(value)
+
+
+def shape_digest(tensor: torch.Tensor) -> str:
+    """A digest of a tensor's type and shape, for one whose content is of no meaning."""
+    return digest(("tensor", str(tensor.dtype), tuple(tensor.shape)))
+
+
+class _Digest:
+    def __init__(self) -> None:
+        self._state = hashlib.blake2b(digest_size=8)
+        self._open: list[int] = []
+
+    def of(self, value: Any) -> str:
+        self._feed(value)
+        return self._state.hexdigest()
+
+    def _feed(self, value: Any) -> None:
+        if isinstance(value, PLAIN):
+            self._text(f"{type(value).__name__} {value!r}")
+        elif isinstance(value, torch.Tensor):
+            self._tensor(value)
+        elif isinstance(value, np.ndarray | np.generic) and not value.dtype.hasobject:
+            self._text(f"array {value.dtype} {value.shape}")
+            self._state.update(np.ascontiguousarray(value).tobytes())
+        elif isinstance(value, Mapping):
+            self._nest("mapping", value, _flat(value))
+        elif isinstance(value, set | frozenset):
+            self._nest("set", value, sorted(map(digest, value)))
+        elif isinstance(value, list | tuple):
+            self._nest("sequence", value, value)
+        elif dataclasses.is_dataclass(value) or getattr(value, "__dict__", None):
+            self._nest(type(value).__qualname__, value, _flat(vars(value)))
+        else:
+            self._state.update(pickle.dumps(value))
+
+    def _text(self, text: str) -> None:
+        encoded = text.encode("utf-8", "surrogatepass")
+        self._state.update(len(encoded).to_bytes(8, "big") + encoded)
+
+    def _nest(self, kind: str, value: Any, parts: Iterable[Any]) -> None:
+        if id(value) in self._open:  # it contains itself
+            self._text(f"{kind} {len(self._open) - self._open.index(id(value))} above")
+            return
+        self._open.append(id(value))
+        self._text(f"{kind} (")
+        for part in parts:
+            self._feed(part)
+        self._text(")")
+        self._open.pop()
+
+    def _tensor(self, tensor: torch.Tensor) -> None:
+        self._text(f"tensor {tensor.dtype} {tuple(tensor.shape)} {tensor.layout}")
+        if tensor.layout is torch.sparse_coo:
+            self._tensor(tensor._indices())
+            self._tensor(tensor._values())
+        elif tensor.layout is torch.strided and not tensor.is_meta:
+            flat = tensor.detach().resolve_conj().resolve_neg().cpu().reshape(-1)
+            packed = flat if flat.stride() == (1,) else flat.clone(memory_format=torch.contiguous_format)
+            self._state.update(packed.view(torch.uint8).numpy().data)
+
+
+def _flat(mapping: Mapping[Any, Any]) -> Iterable[Any]:
+    return (part for item in mapping.items() for part in item)

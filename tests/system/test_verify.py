@@ -1,0 +1,145 @@
+"""`edt verify` on real jobs: scripts that keep their bits, and scripts that do not."""
+
+import json
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+
+import pytest
+
+from edt_launch import processes
+from harness import POLL, PROGRAMS
+
+VERIFIED = PROGRAMS / "verified.py"
+VERIFY = (sys.executable, "-m", "edt_launch.cli", "verify")
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """Where runs are kept while they last."""
+    path = tmp_path / "temporary files"
+    path.mkdir()
+    monkeypatch.setenv("TMPDIR", str(path))
+    return path
+
+
+@pytest.fixture
+def marked(tmp_path, monkeypatch):
+    """What all processes of the test have in their environment; this one itself has got it too late."""
+    monkeypatch.setenv("EDT_TEST_MARK", str(tmp_path))
+    return {"EDT_TEST_MARK": str(tmp_path)}
+
+
+def verify(*words: object) -> "subprocess.CompletedProcess[str]":
+    command = [*VERIFY, *map(str, words)]
+    return subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+
+
+def found(*words: object) -> dict:
+    """The verdict on a script whose bits differ."""
+    result = verify("--json", "--steps", 3, *words)
+    assert result.returncode == 1, result.stderr
+    return json.loads(result.stdout)
+
+
+def script(tmp_path: Path, text: str) -> Path:
+    path = tmp_path / "a script.py"
+    path.write_text(textwrap.dedent(text))
+    return path
+
+
+@pytest.mark.timeout(300)
+def test_a_script_keeps_its_bits_with_every_number_of_workers_and_when_resized(folder):
+    result = verify("--np", 2, "--schedules", 1, "--steps", 3, VERIFIED, "none")
+    assert result.returncode == 0, result.stdout + result.stderr
+    lines = result.stdout.splitlines()
+    runs = ["2 workers", "2 workers again", "1 → 2 workers"]
+    assert [line.split("  ")[1] for line in lines[:3]] == runs
+    assert lines[-1].startswith("The bits agree: ")
+    assert lines[-1].endswith("in 3 runs.")
+    assert list(folder.glob("edt-verify-*")) == []
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize(
+    "flaw, cause, words",
+    [
+        ("augmentation", "unseeded randomness in the samples", "the samples differ in micro-batch"),
+        ("operator", "non-deterministic operator", "flawed::noisy made other outputs of the same inputs"),
+    ],
+)
+def test_a_script_that_does_not_repeat_itself_is_told_why(folder, flaw, cause, words):
+    verdict = found("--np", 1, VERIFIED, flaw)
+    assert verdict["runs"] == ["1 worker", "1 worker again"]
+    assert verdict["difference"]["step"] == 1
+    assert verdict["difference"]["name"] == "model.0.weight"
+    assert verdict["cause"] == cause
+    assert words in verdict["why"]
+
+
+@pytest.mark.timeout(300)
+def test_what_newcomers_lack_is_state_outside_the_state(folder):
+    verdict = found("--np", 2, "--schedules", 1, VERIFIED, "outside")
+    assert verdict["runs"] == ["2 workers", "2 workers again", "1 → 2 workers"]
+    assert (verdict["difference"]["step"], verdict["difference"]["rank"]) == (3, 1)
+    assert verdict["cause"] == "state outside TorchState"
+    assert "between the reduction and commit()" in verdict["why"]
+    assert "loader (ElasticDataLoader)" in verdict["advice"]
+
+
+@pytest.mark.timeout(120)
+def test_a_failing_script_has_the_last_word(folder, tmp_path):
+    result = verify("--np", 1, script(tmp_path, "raise OSError('no data here')"))
+    assert result.returncode == 3
+    assert "OSError: no data here" in result.stderr
+    log = Path(result.stderr.split("log: ")[1].splitlines()[0])
+    assert "no data here" in log.read_text()
+
+
+@pytest.mark.timeout(120)
+def test_a_script_without_a_state_is_told_what_verify_needs(folder, tmp_path):
+    result = verify("--np", 1, script(tmp_path, "print('trained')"))
+    assert result.returncode == 3
+    assert "nothing was recorded: verify needs edt_hvd.TorchState" in result.stderr
+
+
+@pytest.mark.timeout(120)
+def test_a_script_that_hangs_is_ended(folder, marked, tmp_path):
+    result = verify("--np", 1, "--timeout", 5, script(tmp_path, "import time; time.sleep(1000)"))
+    assert result.returncode == 3
+    assert "1 worker: not done after 5 s; raise --timeout" in result.stderr
+    assert processes.having(marked) == set()
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("number, exit_code", [(signal.SIGINT, 130), (signal.SIGKILL, -signal.SIGKILL)])
+def test_ending_it_leaves_no_process_behind(folder, marked, tmp_path, number, exit_code):
+    waiting = script(tmp_path, "import pathlib, time; pathlib.Path('ready').touch(); time.sleep(1000)")
+    command = subprocess.Popen([*VERIFY, "--np", "2", waiting], cwd=tmp_path, stderr=subprocess.PIPE)
+    while not (tmp_path / "ready").exists():
+        assert command.poll() is None
+        time.sleep(POLL)
+    command.send_signal(number)
+    command.communicate()
+    assert command.returncode == exit_code
+    assert processes.wait_until_gone(processes.having(marked), 30) == set()
+    assert exit_code != 130 or list(folder.glob("edt-verify-*")) == []
+
+
+@pytest.mark.parametrize(
+    "words, said",
+    [
+        (["missing.py"], "missing.py is not a Python file"),
+        (["--np", "1,zwei", VERIFIED], "--np 1,zwei: expected numbers of workers"),
+        (["--np", "0", VERIFIED], "--np 0: expected"),
+        (["--steps", "2", VERIFIED], "--steps"),
+    ],
+)
+def test_usage(folder, words, said):
+    result = verify(*words)
+    assert result.returncode == 2
+    assert said in result.stderr
+    assert list(folder.glob("edt-verify-*")) == []
