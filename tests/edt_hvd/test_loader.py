@@ -389,7 +389,7 @@ def test_the_parts_of_the_reduction_are_told_of_a_step_that_is_left(place: Place
     place.reducers = (recorder := RecordingPart(),)
     for _ in next(iter(numbers_loader(4, 4, 1))):
         break
-    assert recorder.calls == [("begin", 4), ("micro-batch",), ("abandoned",)]
+    assert recorder.calls == [("begin", 4), ("abandoned",)]
 
 
 def test_without_reducers_the_loss_is_this_workers_part(place: Place) -> None:
