@@ -34,7 +34,7 @@ KINDS: dict[str, dict[str, Any]] = {
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--parameters", type=float, default=1e6, help="about how many the model has")
-    parser.add_argument("--micro", type=int, default=330, help="samples of a micro-batch")
+    parser.add_argument("--micro", type=int, default=450, help="samples of a micro-batch")
     parser.add_argument("--passes", type=int, default=2, help="micro-batches of a worker in a step")
     parser.add_argument("--rounds", type=int, default=40, help="rounds of blocks, after one not counted")
     parser.add_argument("--steps", type=int, default=6, help="counted optimizer steps of a block")
