@@ -3,7 +3,8 @@
 Every micro-batch starts from the buffers as they were when the step began. What each of them changes is
 weighted by its share of the batch's samples and summed in fixed point, so that after the step every worker
 has the same buffers, whoever computed which micro-batch: for batch norm, the mean of what the micro-batches
-alone would have left. The grid follows from the buffers at the start of the step.
+alone would have left. The grid follows from the buffers at the start of the step. An integer's changes are
+counted as integers and their mean is rounded to one, so that it stays exact beyond 2**53.
 """
 
 import weakref
@@ -19,6 +20,9 @@ from edt_hvd.header import Report
 
 _HEADROOM = 6
 """Bits by which a change may be larger than the buffer before it needs further integers."""
+
+_INTEGER_EXPONENT = 16
+"""Changes of integers below two to this power need no further integers; larger ones are as exact."""
 
 _INTEGERS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 """Types to compare the bits of tensors by, from the size of an element."""
@@ -68,15 +72,24 @@ class _Buffer:
     def sum_of_changes(self, addends: int) -> FixedPointSum:
         """The sum, begun when it is first asked for."""
         if self.changes is None:
-            exponent = grid.exponent_of(float(self._base().abs().max())) if self.start.numel() else None
             total = torch.zeros(self.start.numel(), dtype=torch.int64, device=self.start.device)
             self.changes = FixedPointSum(total)
-            expected = None if exponent is None else exponent + _HEADROOM - grid.HEADROOM[64]
+            exponent = self._exponent()
+            expected = None if exponent is None else exponent - grid.HEADROOM[64]
             self.changes.begin(grid.place(expected, 64, addends))
         return self.changes
 
+    def _exponent(self) -> int | None:
+        """The power of two below which changes are expected to lie; None: unknown."""
+        if not self.start.is_floating_point():
+            return _INTEGER_EXPONENT
+        exponent = grid.exponent_of(float(self._base().abs().max())) if self.start.numel() else None
+        return None if exponent is None else exponent + _HEADROOM
+
     def _base(self) -> torch.Tensor:
         """What changes are counted from: the start, or 0 where that is inf or nan."""
+        if not self.start.is_floating_point():
+            return self.start.long()
         return self.start.double().nan_to_num(0.0, 0.0, 0.0)
 
     def add_change(self, weight: float, addends: int) -> None:
@@ -84,7 +97,8 @@ class _Buffer:
         current = self.current
         if current is None or current.shape != self.start.shape:
             return
-        change = (current.detach().double() - self._base()).reshape(-1)
+        now = current.detach().double() if current.is_floating_point() else current.detach().long()
+        change = (now - self._base()).double().reshape(-1)
         self.sum_of_changes(addends).add(change, weight)
 
     def finish(self, by_all: bool) -> None:
@@ -92,10 +106,12 @@ class _Buffer:
         assert self.changes is not None
         change = torch.empty(self.start.numel(), dtype=torch.float64, device=self.start.device)
         self.changes.read(change)
+        if not self.start.is_floating_point():
+            change = change.round().long()
         value = self._base() + change.view(self.start.shape)
         if not by_all:
-            value = torch.where(self.start.isfinite(), value, self.start.double())
-        self.start.copy_(value if self.start.is_floating_point() else value.round())
+            value = torch.where(self.start.isfinite(), value, self.start.to(value.dtype))
+        self.start.copy_(value)
         self.changes = None
         self.restore()
 

@@ -1,6 +1,7 @@
 """What torch needs to give the same bits for the same work: for `init(deterministic=True)`."""
 
 import os
+import re
 
 import torch
 
@@ -13,9 +14,26 @@ def make_deterministic() -> None:
 
     One thread a worker, or OMP_NUM_THREADS: sums inside an operator are grouped by threads. An operator that
     has no deterministic version raises a RuntimeError that names it, when it is used.
+
+    Raises:
+        ValueError: OMP_NUM_THREADS is neither a positive number nor a list of them.
     """
+    threads = _threads(os.environ.get("OMP_NUM_THREADS", ""))
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", CUBLAS_WORKSPACE)
     torch.use_deterministic_algorithms(True)
     torch.backends.cudnn.deterministic = True
     torch.backends.cudnn.benchmark = False
-    torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", "1").split(",")[0]))  # it may be a list
+    torch.set_num_threads(threads)
+
+
+def _threads(given: str) -> int:
+    """What OMP_NUM_THREADS asks for: the first number of a list is that of the outermost level."""
+    if not given.strip():
+        return 1
+    numbers = given.split(",")
+    if not all(re.fullmatch(r"\s*0*[1-9][0-9]*\s*", number) for number in numbers):
+        raise ValueError(
+            f"OMP_NUM_THREADS={given!r} is no number of threads; set it to a positive number, such as 1, "
+            "or unset it"
+        )
+    return int(numbers[0])

@@ -1,6 +1,5 @@
 """Digests of values: equal exactly when the bits are, in every process."""
 
-import dataclasses
 import enum
 import hashlib
 import pickle
@@ -17,8 +16,9 @@ PLAIN = (int, float, complex, str, bytes, bool, type(None), enum.Enum, torch.dty
 def digest(value: Any) -> str:
     """A digest of a tensor, an array, a plain value, or any nest of them.
 
-    Objects count by their attributes, or by their pickled form when they have none; a tensor of a layout
-    that has no bytes of its own counts by shape and type only.
+    Objects count by their attributes, or by their pickled form when they have none. What cannot be pickled
+    counts by name only: a lambda or local function by its own qualified name, anything else by its type's.
+    A tensor of a layout that has no bytes of its own counts by shape and type only.
     """
     return _Digest().of(value)
 
@@ -51,10 +51,18 @@ class _Digest:
             self._nest("set", value, sorted(map(digest, value)))
         elif isinstance(value, list | tuple):
             self._nest("sequence", value, value)
-        elif dataclasses.is_dataclass(value) or getattr(value, "__dict__", None):
+        elif getattr(value, "__dict__", None):
             self._nest(type(value).__qualname__, value, _flat(vars(value)))
         else:
-            self._state.update(pickle.dumps(value))
+            self._pickled(value)
+
+    def _pickled(self, value: Any) -> None:
+        try:
+            pickled = pickle.dumps(value)
+        except Exception:  # noqa: BLE001 - objects refuse with exceptions of any type
+            self._text(f"unpicklable {getattr(value, '__qualname__', type(value).__qualname__)}")
+        else:
+            self._state.update(pickled)
 
     def _text(self, text: str) -> None:
         encoded = text.encode("utf-8", "surrogatepass")

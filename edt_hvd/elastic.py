@@ -15,6 +15,9 @@ from edt_hvd import reducer, world
 from edt_hvd.reporting import ResizeReport
 from edt_hvd.state import TorchState
 
+SAME_FAILURES = 3
+"""A collective that fails so often, at the same commit of as many workers, is a mistake in the script."""
+
 P = ParamSpec("P")
 R = TypeVar("R")
 ElasticFunction = Callable[Concatenate[Any, P], R]
@@ -34,7 +37,9 @@ def elastic(function: ElasticFunction[P, R]) -> ElasticFunction[P, R]:
     Horovod's own loop is used.
 
     Raises:
-        HorovodInternalError: workers were lost and no new world could be formed.
+        HorovodInternalError: workers were lost and no new world could be formed; or a collective failed again
+            and again at the same commit although no worker was lost, as one does that the workers call with
+            different shapes.
     """
 
     @functools.wraps(function)
@@ -67,6 +72,7 @@ def _run_assigned(
         )
     here.launcher.on_stop(lambda generation: _announce(state, generation))
     report = ResizeReport.first(here.generation, hvd.size())
+    failures = _Failures()
     while True:
         try:
             _sync(here, state, report)
@@ -75,6 +81,8 @@ def _run_assigned(
             _report_end(here, state, report)
             return result
         except HorovodInternalError:
+            if failures.repeated(getattr(state, "progress", None), report.size):
+                raise
             here.abandon()
             state.restore()
         except HostsUpdatedInterrupt:
@@ -86,6 +94,21 @@ def _run_assigned(
         report.mark("rendezvous", time.monotonic())
         reducer.reset()
         state.on_reset()
+
+
+class _Failures:
+    """Tells a lost worker from a mistake: after a loss fewer go on, or get farther than the last time."""
+
+    def __init__(self) -> None:
+        self._last: tuple[int | None, int] | None = None
+        self._count = 0
+
+    def repeated(self, progress: int | None, size: int) -> bool:
+        """Whether a failure in a world of that size, after so many commits, is the same again and again."""
+        found = (progress, size)
+        self._count = self._count + 1 if found == self._last else 1
+        self._last = found
+        return progress is not None and self._count >= SAME_FAILURES
 
 
 def _sync(here: world.AssignedWorld, state: State, report: ResizeReport) -> None:

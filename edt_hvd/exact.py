@@ -39,8 +39,8 @@ class ExactBucket(Bucket):
         """The integers."""
         return self._total
 
-    def _add(self, index: int, gradient: torch.Tensor, weight: float) -> None:
-        self.sums[index].add(gradient, weight)
+    def _add(self, index: int, gradient: torch.Tensor, weight: float, into: torch.Tensor | None) -> None:
+        self.sums[index].add(gradient, weight, into)
 
     def reduce_outside(self, exponents: Sequence[int], special: Sequence[int]) -> None:
         """Reduce what lay outside the limit on any worker."""
@@ -151,13 +151,13 @@ class ExactReducer(BucketReducer[ExactBucket]):
         read_sizes(each for bucket in self._buckets for each in bucket.sums)
 
     def report(self) -> Report:
-        """A checksum of the grids, then addends, exponents and whether there are inf or nan, by parameter."""
+        """A checksum of the grids, exponents and whether there are inf or nan, by parameter; then as ever."""
         sums = [each for _, each in self._sums()]
         grids = np.array([(each.grid.scale, each.grid.limit) for each in sums], dtype=np.int32)
         checksum = np.array([zlib.crc32(grids.tobytes())], dtype=np.uint32).view(np.int32)
         exponents = [each.exponent for each in sums]
         special = [each.special is not None for each in sums]
-        return np.concatenate([checksum, super().report(), exponents, special]).astype(np.int32)
+        return np.concatenate([checksum, exponents, special, super().report()]).astype(np.int32)
 
     def finish_step(self, reports: Report) -> None:
         """As in `Part`.
@@ -171,13 +171,14 @@ class ExactReducer(BucketReducer[ExactBucket]):
                 "edt_hvd.TorchState that the elastic function is called with, so that newcomers know it"
             )
         count = len(self._trainable)
-        addends = reports[:, 1 : count + 1]
-        exponents = reports[:, count + 1 : 2 * count + 1].max(axis=0).tolist()
-        special = reports[:, 2 * count + 1 :].max(axis=0).tolist()
-        self._check_range(addends.sum(axis=0).tolist(), exponents)
+        exponents = reports[:, 1 : count + 1].max(axis=0).tolist()
+        special = reports[:, count + 1 : 2 * count + 1].max(axis=0).tolist()
+        common = reports[:, 2 * count + 1 :]
+        addends = common[:, :count].sum(axis=0).tolist()
+        self._check_range(addends, exponents)
         self._outside = dict(zip(self._trainable, zip(exponents, special, strict=True), strict=True))
-        super().finish_step(addends)
-        self._remember(addends.sum(axis=0).tolist(), exponents)
+        super().finish_step(common)
+        self._remember(addends, exponents)
         self._warn_of(special)
 
     def _read(self, bucket: ExactBucket) -> None:
@@ -198,7 +199,7 @@ class ExactReducer(BucketReducer[ExactBucket]):
     def _remember(self, addends: Sequence[int], exponents: Sequence[int]) -> None:
         for (parameter, each), exponent in zip(self._sums(), exponents, strict=True):
             seen = exponent - each.grid.scale if exponent != NOTHING else None
-            after = grid.remember(self._exponents.get(parameter), seen)
+            after = grid.remember(self._exponents.get(parameter), seen, self._bits)
             if after is not None:
                 self._exponents[parameter] = after
         if any(addends):

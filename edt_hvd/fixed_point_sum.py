@@ -44,8 +44,13 @@ class FixedPointSum:
         self._levels: dict[int, torch.Tensor] = {}
         self._unread: list[tuple[torch.Tensor, float, torch.Tensor]] = []
 
-    def add(self, values: torch.Tensor, weight: float) -> None:
+    def add(self, values: torch.Tensor, weight: float, into: torch.Tensor | None = None) -> None:
         """Add ``weight * values``; a 1-D contiguous float tensor of the length of `total`.
+
+        Args:
+            values: on the device of `total`.
+            weight: positive, 1 at most.
+            into: what is inside the limit is added to this tensor like `total`, for the owner to add to it.
 
         On a GPU, asking how large the values are would wait for it; `read_sizes` does so for many at once,
         which has to come before anything but the kernels looks at the sum, or `values` changes.
@@ -53,14 +58,15 @@ class FixedPointSum:
         self.addends += 1
         factor = math.ldexp(weight, self.grid.scale)
         limit = 2.0**self.grid.limit
+        total = self.total if into is None else into
         if values.is_cuda:
             from edt_hvd import fixed_point_cuda
 
             largest = torch.zeros(1, dtype=torch.float64, device=values.device)
-            fixed_point_cuda.accumulate(values, factor, self.total, limit, largest)
+            fixed_point_cuda.accumulate(values, factor, total, limit, largest)
             self._unread.append((values, weight, largest))
         else:
-            self._note(values, weight, fixed_point.accumulate(values, factor, self.total, limit))
+            self._note(values, weight, fixed_point.accumulate(values, factor, total, limit))
 
     def _note(self, values: torch.Tensor, weight: float, largest: float) -> None:
         """Take down how large an addend was, and what of it `total` could not take."""

@@ -25,6 +25,13 @@ HEADROOM: Final[dict[IntegerBits, int]] = {64: 3, 32: 2}
 MAX_LIMIT: Final = 51
 """log2 of the largest limit: up to it, rounding is one addition in float64 (see `fixed_point.LIMIT`)."""
 
+PACE: Final[dict[IntegerBits, tuple[int, int]]] = {64: (12, 4), 32: (2, 1)}
+"""By how much the expected exponent may rise and fall from step to step.
+
+Rising slowly keeps a single spike from coarsening the steps after it, at the price of further integers while
+gradients do grow; falling slowly keeps parameters whose gradients alternate inside the limit.
+"""
+
 FIRST_PASSES: Final = 8
 """Addends a micro-batch that a parameter is expected to have at most, before a step has shown it."""
 
@@ -73,11 +80,12 @@ def place(exponent: int | None, bits: IntegerBits, addends: int) -> Grid:
     return Grid(max(-_MAX_SCALE, min(scale, _MAX_SCALE)), limit)
 
 
-def remember(before: int | None, seen: int | None) -> int | None:
-    """The exponent to place the next step's grid by: it rises at once and falls by one a step at most."""
-    if seen is None:
-        return before
-    return seen if before is None else max(seen, before - 1)
+def remember(before: int | None, seen: int | None, bits: IntegerBits) -> int | None:
+    """The exponent to place the next step's grid by: that of this step's addends, approached by `PACE`."""
+    if seen is None or before is None:
+        return before if seen is None else seen
+    up, down = PACE[bits]
+    return max(before - down, min(seen, before + up))
 
 
 def fits(grid: Grid, bits: IntegerBits, addends: int, exponent: int) -> bool:

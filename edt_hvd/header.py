@@ -5,6 +5,7 @@ their own), holds the weighted losses of its micro-batches, and what the parts o
 """
 
 import math
+import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -13,6 +14,8 @@ import horovod.torch as hvd
 import numpy as np
 import torch
 from numpy.typing import NDArray
+
+from edt_hvd.errors import GradientError
 
 Report = NDArray[np.int32]
 
@@ -57,6 +60,25 @@ def exchange(stop_wanted: bool, losses: Sequence[float], capacity: int, reports:
     rows = gather(row, "edt.header")
     parts = np.split(rows["reports"][:, : sum(lengths)], np.cumsum(lengths)[:-1], axis=1) if reports else []
     return Header(bool(rows["stop"].any()), exact_sum(rows["losses"].ravel().tolist()), tuple(parts))
+
+
+def check_lengths(lengths: Sequence[int]) -> None:
+    """See to it that all workers have reports of the same lengths. A collective.
+
+    Raises:
+        GradientError: they have not, since they train other parameters or have other buffers.
+    """
+    row = np.zeros(1, dtype=[("count", np.int64), ("total", np.int64), ("checksum", np.int64)])
+    row["count"], row["total"] = len(lengths), sum(lengths)
+    row["checksum"] = zlib.crc32(np.array(lengths, dtype=np.int64).tobytes())
+    rows = gather(row, "edt.lengths")
+    if (rows != rows[0]).any():
+        told = ", ".join(f"worker {rank}: {found['total']}" for rank, found in enumerate(rows))
+        raise GradientError(
+            "the workers do not train the same: their trainable parameters and buffers, or their optimizers, "
+            f"differ in number (values to report: {told}). Workers that join run the script from its "
+            "beginning, so make models and optimizers there, and change them by what the state says"
+        )
 
 
 def gather(row: NDArray[np.void], name: str) -> NDArray[np.void]:

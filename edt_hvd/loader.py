@@ -187,6 +187,7 @@ class ElasticDataLoader:
                     f"{step} was left before its micro-batches were used up, so its gradients are not the "
                     "batch's; iterate over each step to its end (break belongs into the loop over the loader)"
                 )
+        seed_for(Purpose.AFTER_EPOCH, self._seed, self._epoch)
         self._epoch += 1
         self._step = 0
 

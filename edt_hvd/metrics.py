@@ -1,6 +1,5 @@
 """Metrics over all workers, summed exactly: they do not depend on which worker counted what."""
 
-import math
 from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
@@ -12,14 +11,18 @@ from numpy.typing import NDArray
 from edt_hvd import world
 from edt_hvd.header import exact_sum, gather, rounded
 
-Metrics = float | torch.Tensor | Mapping[str, float | torch.Tensor]
+Number = float | np.number[Any] | np.bool_
+Values = Number | NDArray[Any] | torch.Tensor
+Metrics = Values | Mapping[Any, Values]
 
 _PRODUCT_BITS = 48
-_UNIT = 2**1074  # every float64 is a whole number of 2**-1074
-_WORDS = 36  # of 64 bits that any sum of float64 numbers can be written out with, in these units
+_UNIT_BITS = 1074  # every float64 is a whole number of 2**-1074, every product of two of 2**-2148
+_WORDS = 68  # of 64 bits that any sum of such products can be written out with, in these units
+_HALF_BITS = 26  # of the 53 of a float64: those of either half
+_AT_ONCE = 2**20  # numbers; up to 2**26 halves have a sum that is exact in float64
 
 
-def average(metrics: Metrics, weight: float = 1.0) -> Any:
+def average(metrics: Metrics, weight: Number | torch.Tensor = 1.0) -> Any:
     """The weighted mean of metrics over all workers. A collective: every worker must call it.
 
     Each weighted metric is rounded to 48 significant bits, so that a mean times the number of samples it was
@@ -28,29 +31,29 @@ def average(metrics: Metrics, weight: float = 1.0) -> Any:
     lost the count. Means of other numbers are where `Mean` collects them by micro-batch.
 
     Args:
-        metrics: a number, a tensor, or a mapping of names to numbers and tensors; the same names and
-            shapes on every worker.
+        metrics: a number, a tensor or array, or a mapping of names to such; the same names and shapes on
+            every worker.
         weight: this worker's weight, such as its number of samples. Not negative; with 0 its metrics do not
             count, even if they are nan.
 
     Returns:
-        The same structure: float for a number, tensor (dtype and device kept; float32 for integers) for a
-        tensor, dict for a mapping.
+        The same structure: float for a number, tensor or array (dtype and device kept; float32 for integers)
+        for a tensor or array, dict for a mapping.
 
     Raises:
-        ValueError: a negative weight, or weights that sum to zero.
-        TypeError: a metric that is neither a number nor a tensor.
+        ValueError: a negative weight, weights that sum to zero, or no metrics.
+        TypeError: a metric that is neither a real number nor a tensor of them; a weight that is no number.
     """
-    if not 0 <= weight < float("inf"):
-        raise ValueError(
-            f"average: weight={weight} is negative or no number; give the number of samples, for example"
-        )
+    factor = _as_weight("average", weight)
     world.size()
     named = metrics if isinstance(metrics, Mapping) else {"": metrics}
-    tensors = {name: _as_float64(f"average: metric {name!r}", value) for name, value in sorted(named.items())}
+    if not named:
+        raise ValueError("average: metrics is empty; give at least one metric, the same ones on every worker")
+    names = sorted(named, key=repr)  # names of several types have no order of their own
+    tensors = {name: _as_float64(f"average: metric {name!r}", named[name]) for name in names}
     values = np.concatenate([tensor.reshape(-1).numpy() for tensor in tensors.values()])
     row = np.zeros(1, dtype=[("values", np.float64, values.shape), ("weight", np.float64)])
-    row["values"][0], row["weight"] = _weighted(values, weight), weight
+    row["values"][0], row["weight"] = _weighted(values, factor), factor
     rows = gather(row, "edt.average")
     total = exact_sum(rows["weight"].tolist())
     if total == 0:
@@ -81,12 +84,12 @@ class Mean:
 
     def reset(self) -> None:
         """Begin anew."""
-        self._sum = Fraction()
+        self._sum = 0  # of the weighted values, in units of 2**-2148
         self._special = 0.0  # inf and nan among the values
-        self._weight = Fraction()
+        self._weight = 0  # in units of 2**-1074
 
-    def update(self, values: float | torch.Tensor, weight: float = 1.0) -> None:
-        """Take in a number, or every element of a tensor.
+    def update(self, values: Values, weight: Number | torch.Tensor = 1.0) -> None:
+        """Take in a number, or every element of a tensor or array.
 
         Args:
             values: floats, integers or booleans, of any shape.
@@ -95,17 +98,17 @@ class Mean:
 
         Raises:
             ValueError: a negative weight.
-            TypeError: neither a number nor a tensor.
+            TypeError: neither a real number nor a tensor of them, or a weight that is no number.
         """
-        if not 0 <= weight < float("inf"):
-            raise ValueError(f"update: weight={weight} is negative or no number; give a number of samples")
-        found = _as_float64("update: values", values).reshape(-1).tolist()
-        part = exact_sum(found) * weight if weight else 0.0
-        if math.isfinite(part):
-            self._sum += Fraction(part)
-        else:
-            self._special += part
-        self._weight += Fraction(weight) * len(found)
+        factor = _as_weight("update", weight)
+        found = _as_float64("update: values", values).reshape(-1).numpy()
+        if not factor:
+            return
+        finite = np.isfinite(found)
+        self._special += exact_sum(found[~finite].tolist())
+        weight_units = _units(np.array([factor]))
+        self._sum += _units(found[finite]) * weight_units
+        self._weight += weight_units * len(found)
 
     def compute(self) -> float:
         """The weighted mean over all workers. A collective: every worker must call it.
@@ -123,7 +126,7 @@ class Mean:
         special = exact_sum(rows["special"].tolist())
         if weight == 0:
             raise ValueError("compute: there are no values with a weight, on any worker; call update first")
-        return special if special else rounded(Fraction(total, weight))
+        return special if special else rounded(Fraction(total, weight << _UNIT_BITS))
 
 
 def _weighted(values: NDArray[np.float64], weight: float) -> NDArray[np.float64]:
@@ -139,9 +142,26 @@ def _weighted(values: NDArray[np.float64], weight: float) -> NDArray[np.float64]
     return product
 
 
-def _words(value: Fraction) -> NDArray[np.int64]:
-    """A sum of float64 numbers as a whole number of units, in 64-bit words, the lowest first."""
-    units = int(value * _UNIT)
+def _units(values: NDArray[np.float64]) -> int:
+    """The exact sum of finite numbers, in units of 2**-1074.
+
+    The halves of their mantissas are summed apart, exponent by exponent: float64 holds these sums exactly.
+    """
+    total = 0
+    for start in range(0, len(values), _AT_ONCE):
+        mantissas, exponents = np.frexp(values[start : start + _AT_ONCE])
+        bins = exponents + _UNIT_BITS
+        whole = np.ldexp(mantissas, 53)
+        high = np.floor(np.ldexp(whole, -_HALF_BITS))
+        low = whole - np.ldexp(high, _HALF_BITS)
+        highs, lows = np.bincount(bins, high), np.bincount(bins, low)
+        for shift in np.flatnonzero((highs != 0) | (lows != 0)).tolist():
+            total += ((int(highs[shift]) << _HALF_BITS) + int(lows[shift])) << shift
+    return total >> 53  # of the mantissas, which were taken for whole numbers
+
+
+def _words(units: int) -> NDArray[np.int64]:
+    """A whole number of units in 64-bit words, the lowest first."""
     return np.frombuffer(units.to_bytes(8 * _WORDS, "little", signed=True), dtype="<i8")
 
 
@@ -150,16 +170,33 @@ def _whole(words: NDArray[np.int64]) -> int:
     return int.from_bytes(words.astype("<i8").tobytes(), "little", signed=True)
 
 
+def _as_weight(where: str, weight: Any) -> float:
+    found = _as_float64(f"{where}: weight", weight)
+    if found.numel() != 1:
+        raise TypeError(f"{where}: weight has {found.numel()} elements; give one number")
+    if not 0 <= found.item() < float("inf"):
+        raise ValueError(
+            f"{where}: weight={weight} is negative or no number; give the number of samples, for example"
+        )
+    return found.item()
+
+
 def _as_float64(what: str, value: Any) -> torch.Tensor:
-    if not isinstance(value, torch.Tensor | float | int):
-        raise TypeError(f"{what} is a {type(value).__name__}; give a number or a tensor")
-    if not isinstance(value, torch.Tensor):
+    if isinstance(value, torch.Tensor) and not value.is_complex():
+        return value.detach().to("cpu", torch.float64)
+    if isinstance(value, np.ndarray | np.generic) and value.dtype.kind in "biuf":
+        return torch.from_numpy(np.array(value, dtype=np.float64))
+    if isinstance(value, float | int):
         return torch.tensor(value, dtype=torch.float64)
-    return value.detach().to("cpu", torch.float64)
+    dtype = f" of {value.dtype}" if isinstance(value, torch.Tensor | np.ndarray) else ""
+    raise TypeError(f"{what} is a {type(value).__name__}{dtype}; give a real number or a tensor of them")
 
 
 def _like(original: Any, mean: torch.Tensor) -> Any:
+    if isinstance(original, np.ndarray):
+        dtype = original.dtype if original.dtype.kind == "f" else np.dtype(np.float32)
+        return mean.reshape(original.shape).numpy().astype(dtype)
     if not isinstance(original, torch.Tensor):
         return mean.item()
-    dtype = original.dtype if original.is_floating_point() else torch.float32
-    return mean.reshape(original.shape).to(original.device, dtype)
+    kept = original.dtype if original.is_floating_point() else torch.float32
+    return mean.reshape(original.shape).to(original.device, kept)

@@ -40,7 +40,8 @@ def DistributedOptimizer(  # noqa: N802 - the name Horovod's users know
         reduction: "exact", a sum in fixed point that is bitwise the same for every number of workers; or
             "ring", a sum in the gradients' own type by Horovod's ring-allreduce.
         integer_bits: of the integers that "exact" reduces. 32 halve the traffic, to that of float32
-            gradients, with a rounding error about that of a float32 sum instead of a far smaller one.
+            gradients, with rounding errors from about a float32 sum's (few micro-batches, elements of similar
+            size) to far larger ones, where 64 bits have smaller ones (docs/exact.md).
         bucket_bytes: gradients are put together into all-reduces of about this size.
 
     Returns:

@@ -59,12 +59,33 @@ class Options:
 
     @classmethod
     def from_environment(cls, environ: Mapping[str, str]) -> "Options | None":
-        """What the environment asks for; None if it asks for nothing."""
+        """What the environment asks for; None if it asks for nothing.
+
+        Raises:
+            ValueError: a variable makes no sense.
+        """
         if not environ.get("EDT_RECORD"):
             return None
-        holds = frozenset(int(part) for part in environ.get("EDT_RECORD_HOLD", "").split(",") if part)
-        steps, traced = (int(environ.get(f"EDT_RECORD_{name}") or 0) for name in ("STEPS", "OPERATORS"))
-        return cls(Path(environ["EDT_RECORD"]), steps, holds, traced)
+        folder = Path(environ["EDT_RECORD"])
+        if not folder.is_dir():
+            raise ValueError(f"EDT_RECORD={folder}: no such folder; create it on every host")
+        steps, traced = (_commit(environ, f"EDT_RECORD_{name}") for name in ("STEPS", "OPERATORS"))
+        return cls(folder, steps, _commits(environ, "EDT_RECORD_HOLD"), traced)
+
+
+def _commit(environ: Mapping[str, str], name: str) -> int:
+    text = environ.get(name) or "0"
+    if not text.strip().isdecimal():
+        raise ValueError(f"{name}={text}: expected the number of a commit, such as 6, or 0 for none")
+    return int(text)
+
+
+def _commits(environ: Mapping[str, str], name: str) -> frozenset[int]:
+    text = environ.get(name, "")
+    parts = [part.strip() for part in text.split(",")] if text else []
+    if not all(map(str.isdecimal, parts)):
+        raise ValueError(f"{name}={text}: expected numbers of commits, such as 2,4, or nothing")
+    return frozenset(map(int, parts))
 
 
 class NoRecorder:

@@ -7,6 +7,7 @@ effective batch's mean loss.
 """
 
 import gc
+import itertools
 import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
@@ -60,6 +61,7 @@ class Part(Protocol):
 
 _registered: "list[weakref.ref[Part]]" = []
 _stop_agreed = False
+_lengths_agreed = False
 _unsettled = False
 
 
@@ -101,15 +103,22 @@ def stop_agreed() -> bool:
 
 def reset() -> None:
     """Forget the old world."""
-    global _stop_agreed
-    _stop_agreed = False
+    global _stop_agreed, _lengths_agreed
+    _stop_agreed = _lengths_agreed = False
     for part in active():
         part.reset()
 
 
 def exchange(reports: Sequence[Report], losses: Sequence[float] = (), capacity: int = 0) -> Header:
-    """Send the header, see `header.exchange`, and note whether all are to stop."""
-    global _stop_agreed
+    """Send the header, see `header.exchange`, and note whether all are to stop.
+
+    Raises:
+        GradientError: first in a world, the workers' reports differ in length.
+    """
+    global _stop_agreed, _lengths_agreed
+    if not _lengths_agreed:
+        header.check_lengths([len(report) for report in reports])
+        _lengths_agreed = True
     found = header.exchange(world.current().stop_wanted, losses, capacity, reports)
     _stop_agreed = _stop_agreed or found.stop_wanted
     return found
@@ -126,6 +135,7 @@ class Bucket(ABC):
         flat: the gradients after the reduction, one behind the other; `views` are its parts by parameter.
         launched: the all-reduce of this step is under way.
         touched: `add` has been called in this step.
+        late: sums of gradients that came after the launch, to be reduced on their own; None when none came.
         waiting_for: the parameters, by index, without a gradient yet in the last micro-batch here.
     """
 
@@ -134,12 +144,14 @@ class Bucket(ABC):
         self.name = name
         self.parameters = parameters
         self.sizes = [p.numel() for p in parameters]
+        self.offsets = list(itertools.accumulate(self.sizes, initial=0))
         self.flat = torch.zeros(sum(self.sizes), dtype=first.dtype, device=first.device)
         self.parts: Sequence[torch.Tensor] = self.flat.split(self.sizes)  # type: ignore[no-untyped-call]
         self.views = [part.view(p.shape) for p, part in zip(parameters, self.parts, strict=True)]
         self.addends = [0] * len(parameters)
         self.waiting_for = set(range(len(parameters)))
         self.launched = self.touched = False
+        self.late: torch.Tensor | None = None
         self.handles: list[Any] = []
 
     def begin(self) -> None:
@@ -147,19 +159,37 @@ class Bucket(ABC):
         self.addends = [0] * len(self.parameters)
         self.waiting_for = set(range(len(self.parameters)))
         self.launched = self.touched = False
+        self.late = None
 
     def add(self, index: int, gradient: torch.Tensor, weight: float) -> None:
         """Add a weighted gradient to the sum for the parameter of that index in the bucket."""
         self._prepare()
         self.addends[index] += 1
-        self._add(index, gradient.detach().reshape(-1), weight)
+        into = self.late_total().narrow(0, self.offsets[index], self.sizes[index]) if self.launched else None
+        self._add(index, gradient.detach().reshape(-1), weight, into)
+
+    def late_total(self) -> torch.Tensor:
+        """The sums in `late`; zeros when this worker had no need of it."""
+        if self.late is None:
+            self.late = torch.zeros_like(self.total)
+        return self.late
 
     def launch(self) -> None:
         """Begin to sum over the workers what has been added."""
         self._prepare()
         self.launched = True
+        self._reduce(self.total, self.name)
+
+    def reduce_late(self) -> None:
+        """Sum what came after the launch over the workers, and add it."""
+        late = self.late_total()
+        self._reduce(late, f"{self.name}.late")
+        self.synchronize()
+        self.total.add_(late)
+
+    def _reduce(self, flat: torch.Tensor, name: str) -> None:
         if hvd.size() > 1:
-            self.handles.append(hvd.allreduce_async_(self.total, name=self.name, op=hvd.Sum))
+            self.handles.append(hvd.allreduce_async_(flat, name=name, op=hvd.Sum))
 
     def synchronize(self) -> None:
         """Wait for the all-reduces under way."""
@@ -178,8 +208,8 @@ class Bucket(ABC):
         """The flat tensor that is summed over the workers."""
 
     @abstractmethod
-    def _add(self, index: int, gradient: torch.Tensor, weight: float) -> None:
-        """Add a flat gradient."""
+    def _add(self, index: int, gradient: torch.Tensor, weight: float, into: torch.Tensor | None) -> None:
+        """Add a flat gradient to its part of `total`, or to `into`."""
 
 
 def cut(parameters: Iterable[torch.nn.Parameter], bucket_bytes: int) -> list[list[torch.nn.Parameter]]:
@@ -204,9 +234,10 @@ BucketT = TypeVar("BucketT", bound=Bucket)
 class BucketReducer(ABC, Generic[BucketT]):
     """Sums the gradients of one optimizer, bucket by bucket, overlapped with the last backward pass.
 
-    The overlap begins once a step has shown that the script runs one backward pass a micro-batch, in which
-    every parameter gets its gradient at once; before that, and for other scripts, everything is reduced when
-    the loop over the step ends. A bucket that no worker has a gradient for is not reduced.
+    The overlap begins once a step has shown that every parameter gets its gradient at once, in one backward
+    pass a micro-batch; before that, and after a step in which one did not, everything is reduced when the
+    loop over the step ends. What comes after a bucket was launched is reduced on its own. A bucket that no
+    worker has a gradient for is not reduced.
 
     Args:
         name: of this reducer's all-reduces, other than that of any other reducer.
@@ -232,7 +263,6 @@ class BucketReducer(ABC, Generic[BucketT]):
         self._unreduced = False
         self._weight: float | None = None
         self._last = self._launching = False
-        self._backwards = 0
         self._repeated = False
         self._overlapping = False
         self._hook_all()
@@ -257,24 +287,12 @@ class BucketReducer(ABC, Generic[BucketT]):
             bucket.begin()
         for parameter in self._trainable:
             parameter.grad = None
-        self._backwards = 0
         self._repeated = False
         self._in_step, self._reduced, self._unreduced = True, False, False
 
     def before_backward(self, weight: float, last: bool, scaled: bool) -> None:
-        """As in `Part`.
-
-        Raises:
-            GradientError: gradients of this step are being reduced already.
-        """
-        if any(bucket.launched for bucket in self._buckets):
-            raise GradientError(
-                "a second backward pass in the last micro-batch of a step, after steps with only one: its "
-                "gradients would miss the reduction that is already under way. Call step.backward() once a "
-                "micro-batch, on the sum of the losses, or always as often"
-            )
+        """As in `Part`."""
         self._weight = weight
-        self._backwards += last
         self._last, self._launching = last, last and self._overlapping
 
     def after_backward(self) -> None:
@@ -289,16 +307,17 @@ class BucketReducer(ABC, Generic[BucketT]):
         """As in `Part`."""
 
     def report(self) -> Report:
-        """How many gradients each trainable parameter had."""
-        places = (self._place[parameter] for parameter in self._trainable)
-        return np.array([bucket.addends[index] for bucket, index in places], dtype=np.int32)
+        """How many gradients each trainable parameter had, and which buckets got some late."""
+        places = [self._place[parameter] for parameter in self._trainable]
+        late = [bucket.late is not None for bucket in self._buckets]
+        return np.array([bucket.addends[index] for bucket, index in places] + late, dtype=np.int32)
 
     def finish_step(self, reports: Report) -> None:
         """As in `Part`."""
-        addends = reports.sum(axis=0)
-        self._reduce(addends)
-        if self._backwards:
-            self._overlapping = self._backwards == 1 and not self._repeated
+        addends, late = np.split(reports.sum(axis=0), [len(self._trainable)])
+        self._reduce(addends, late)
+        if any(len(bucket.waiting_for) < len(bucket.parameters) for bucket in self._buckets):
+            self._overlapping = not self._repeated
         self._in_step, self._reduced = False, True
 
     # The optimizer.
@@ -343,15 +362,18 @@ class BucketReducer(ABC, Generic[BucketT]):
 
     # Reducing.
 
-    def _reduce(self, addends: Report) -> None:
-        """Reduce every bucket that some worker has touched; `addends` counts all workers'."""
+    def _reduce(self, addends: Report, late: Report) -> None:
+        """Reduce every bucket that some worker has touched; `addends` and `late` count all workers'."""
         count = dict(zip(self._trainable, addends.tolist(), strict=True))
+        late_buckets = [bucket for bucket, came in zip(self._buckets, late, strict=True) if came]
         wanted = [bucket for bucket in self._buckets if any(count[p] for p in bucket.parameters)]
         for bucket in wanted:
             if not bucket.launched:
                 bucket.launch()
         for bucket in wanted:
             bucket.synchronize()
+            if bucket in late_buckets:
+                bucket.reduce_late()
             self._read(bucket)
             for parameter, view in zip(bucket.parameters, bucket.views, strict=True):
                 parameter.grad = view if count[parameter] else None
@@ -375,12 +397,6 @@ class BucketReducer(ABC, Generic[BucketT]):
         if gradient.is_sparse:
             raise GradientError("sparse gradients cannot be reduced; build the layer with sparse=False")
         bucket, index = self._place[parameter]
-        if bucket.launched:
-            raise GradientError(
-                "a parameter's gradient came in several parts in a backward pass, after steps in which it "
-                "came at once: this part would miss the reduction that is under way. Checkpoint activations "
-                "with use_reentrant=False"
-            )
         bucket.add(index, gradient, self._weight)
         parameter.grad = None
         if self._last:
@@ -390,7 +406,7 @@ class BucketReducer(ABC, Generic[BucketT]):
         """The last micro-batch has added to the bucket."""
         self._repeated = self._repeated or index not in bucket.waiting_for
         bucket.waiting_for.discard(index)
-        if self._launching and not bucket.waiting_for:
+        if self._launching and not bucket.waiting_for and not bucket.launched:
             bucket.launch()
 
     # The layout.

@@ -15,8 +15,8 @@ class RingBucket(Bucket):
         """The gradients themselves."""
         return self.flat
 
-    def _add(self, index: int, gradient: torch.Tensor, weight: float) -> None:
-        self.parts[index].add_(gradient, alpha=weight)
+    def _add(self, index: int, gradient: torch.Tensor, weight: float, into: torch.Tensor | None) -> None:
+        (self.parts[index] if into is None else into).add_(gradient, alpha=weight)
 
 
 class RingReducer(BucketReducer[RingBucket]):

@@ -22,6 +22,7 @@ class Purpose(IntEnum):
     MICRO_BATCH = 3
     BEFORE_STEP = 4
     AFTER_STEP = 5
+    AFTER_EPOCH = 6
 
 
 def seed_for(purpose: Purpose, seed: int, epoch: int, *index: int) -> None:

@@ -79,6 +79,7 @@ class TorchState(State):  # type: ignore[misc]
         self.committed_at: float | None = None
         self.resize_report: ResizeReport | None = None
         self._stepped = False
+        self._versions: list[int] = []
         self._snapshot: _Snapshot | None = None
         self._snapshot_seconds = 0.0
         self._snapshot_taken_at = float("-inf")
@@ -98,7 +99,7 @@ class TorchState(State):  # type: ignore[misc]
             HostsUpdatedInterrupt: the world is to be formed anew; `edt_hvd.elastic` handles it.
         """
         self.progress += 1
-        self._stepped = False
+        self._note_parameters()
         self.committed_at = now = time.monotonic()
         if now - self._snapshot_taken_at >= self._snapshot_seconds / SNAPSHOT_SHARE:
             self.save()
@@ -124,6 +125,7 @@ class TorchState(State):  # type: ignore[misc]
     def save(self) -> None:
         """Take a full snapshot into host memory, reusing the buffers of the last one."""
         started = time.monotonic()
+        self._note_parameters()
         small = self._small_tree()
         self._boundary = _copied(small) if _tensor_bytes(small) <= BOUNDARY_BYTES else None
         old = self._snapshot.tree if self._snapshot else None
@@ -133,7 +135,7 @@ class TorchState(State):  # type: ignore[misc]
 
     def restore(self) -> None:
         """Go back to the last commit, or to the last full snapshot if parameters have changed since."""
-        if self._boundary is not None and not self._stepped:
+        if self._boundary is not None and not self._stepped and self._versions == self._parameter_versions():
             self._load(self._boundary)
         elif self._snapshot is not None:
             self.progress = self._snapshot.commits
@@ -148,8 +150,8 @@ class TorchState(State):  # type: ignore[misc]
         self.progress = tree.pop("progress")
         if hvd.rank() != 0:
             self._load(tree)
-        for name, history in self._histories().items():
-            history.load_state_dict(tree[name])
+        for name, companion in self._companions().items():
+            companion.load_state_dict(tree[name])
         for scaler in self._of_type(torch.amp.GradScaler):
             # It comes to life with the first loss it scales, and a worker may have none in its first step.
             scaler.scale(torch.zeros((), device=world.device()))
@@ -170,23 +172,37 @@ class TorchState(State):  # type: ignore[misc]
 
     # The state as a tree of plain containers and tensors.
 
+    def _note_parameters(self) -> None:
+        """Take down that the parameters are those of a commit."""
+        self._stepped = False
+        self._versions = self._parameter_versions()
+
+    def _parameter_versions(self) -> list[int]:
+        """How often each parameter has been written to, by whatever torch has counted."""
+        return [p._version for module in self._of_type(torch.nn.Module) for p in module.parameters()]
+
     def _of_type(self, kind: type[Any]) -> list[Any]:
         return [value for name in self._names if isinstance(value := getattr(self, name), kind)]
 
     def _values(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in self._names}
 
-    def _histories(self) -> dict[str, ExactReducer]:
-        """What belongs to the optimizers without being in their own states."""
-        found = {f"{name}.gradients": reducer_of(getattr(self, name)) for name in self._names}
-        return {name: history for name, history in found.items() if isinstance(history, ExactReducer)}
+    def _companions(self) -> dict[str, Stateful]:
+        """What belongs to modules and optimizers without being in their own states."""
+        found: dict[str, Stateful] = {}
+        for name, value in self._values().items():
+            if isinstance(value, torch.nn.Module):
+                found[f"{name}.trainable"] = _Trainable(value)
+            elif isinstance(history := reducer_of(value), ExactReducer):
+                found[f"{name}.gradients"] = history
+        return found
 
     def _tree(self) -> dict[str, Any]:
         values = {name: _full_state(value) for name, value in self._values().items()}
-        return values | self._history_tree()
+        return values | self._companion_tree()
 
-    def _history_tree(self) -> dict[str, Any]:
-        return {name: history.state_dict() for name, history in self._histories().items()}
+    def _companion_tree(self) -> dict[str, Any]:
+        return {name: companion.state_dict() for name, companion in self._companions().items()}
 
     def _small_tree(self) -> dict[str, Any]:
         """The part of the state that a boundary copies: all but parameters and optimizer states."""
@@ -201,18 +217,20 @@ class TorchState(State):  # type: ignore[misc]
                 tree[name] = [_options(group) for group in value.param_groups]
             else:
                 tree[name] = _full_state(value)
-        return tree | self._history_tree()
+        return tree | self._companion_tree()
 
     def _load(self, tree: dict[str, Any]) -> None:
         buffers.forget()
-        histories = self._histories()
+        companions = self._companions()
         for name, saved in tree.items():
-            value = histories[name] if name in histories else getattr(self, name)
+            value = companions[name] if name in companions else getattr(self, name)
             if isinstance(value, torch.nn.Module):
                 _load_module(value, saved)
             elif isinstance(value, torch.optim.Optimizer) and isinstance(saved, list):
                 for group, options in zip(value.param_groups, saved, strict=True):
                     group.update(_copied(options))
+            elif isinstance(value, torch.optim.Optimizer):
+                _load_optimizer(value, saved)
             elif isinstance(value, Stateful):
                 value.load_state_dict(_copied(saved))
             else:
@@ -254,10 +272,36 @@ def _load_module(module: torch.nn.Module, saved: dict[str, Any]) -> None:
         module.load_state_dict({key: saved[key] for key in persistent})
 
 
+def _load_optimizer(optimizer: torch.optim.Optimizer, saved: dict[str, Any]) -> None:
+    """Load a state without torch's conversion to the parameters' types, which would change its bits."""
+    optimizer.load_state_dict(_copied(saved))
+    for group, saved_group in zip(optimizer.param_groups, saved["param_groups"], strict=True):
+        for parameter, number in zip(group["params"], saved_group["params"], strict=True):
+            own = optimizer.state.get(parameter, {})
+            for name, value in saved["state"].get(number, {}).items():
+                loaded = own.get(name)
+                if isinstance(value, torch.Tensor) and isinstance(loaded, torch.Tensor):
+                    own[name] = value.detach().to(loaded.device, copy=True)
+
+
+class _Trainable:
+    """Which of a module's parameters are trainable: a script may freeze and unfreeze them on the way."""
+
+    def __init__(self, module: torch.nn.Module) -> None:
+        self._module = module
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"requires_grad": bytes(p.requires_grad for p in self._module.parameters())}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        for parameter, trainable in zip(self._module.parameters(), state["requires_grad"], strict=True):
+            parameter.requires_grad_(bool(trainable))
+
+
 def _copied(value: Any) -> Any:
     """A deep copy; several times faster than `copy.deepcopy` on what states mostly are."""
     kind = type(value)
-    if kind in (int, float, bool, str, type(None)):
+    if kind in (int, float, bool, str, bytes, type(None)):
         return value
     if kind is dict:
         return {key: _copied(item) for key, item in value.items()}

@@ -164,6 +164,7 @@ def init(*, deterministic: bool = False) -> None:
 
     Raises:
         CoordinatorLostError: started by edt-launch, but the launcher cannot be reached.
+        ValueError: deterministic, with an OMP_NUM_THREADS that is no positive number.
     """
     global _world
     if deterministic:

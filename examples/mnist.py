@@ -45,7 +45,7 @@ normalize = transforms.Compose([transforms.ToTensor(), transforms.Normalize(0.13
 augment = transforms.Compose([transforms.RandomAffine(degrees=8, translate=(0.08, 0.08)), normalize])
 train_set, test_set = mnist(True, augment), mnist(False, normalize)
 
-edt_hvd.init()
+edt_hvd.init(deterministic=True)
 device = edt_hvd.device()
 torch.manual_seed(0)
 model = nn.Sequential(
@@ -66,8 +66,10 @@ def test(when: str) -> None:
     """Each worker tests its share of the images; the coordinator prints the mean over all of them."""
     share = torch.utils.data.Subset(test_set, range(edt_hvd.rank(), len(test_set), edt_hvd.size()))
     batches = torch.utils.data.DataLoader(share, batch_size=500)
-    right = sum((model(x.to(device)).argmax(1).cpu() == y).sum().item() for x, y in batches)
-    accuracy = edt_hvd.average(right / len(share), weight=len(share))
+    mean = edt_hvd.Mean()
+    for images, labels in batches:
+        mean.update(model(images.to(device)).argmax(1).cpu() == labels)
+    accuracy = mean.compute()
     edt_hvd.report(accuracy=accuracy)
     if edt_hvd.is_coordinator():
         print(f"{when}accuracy {accuracy:.3f}", flush=True)

@@ -276,6 +276,9 @@ BIT_CHANGING = (
 #: The settings with which cuBLAS is deterministic, by its documentation.
 CUBLAS_WORKSPACES = (":4096:8", ":16:8")
 
+#: What OMP_NUM_THREADS may be: a number, or a list with one for each level of nested threads.
+POSITIVE_NUMBERS = r"\s*0*[1-9][0-9]*\s*(,\s*0*[1-9][0-9]*\s*)*"
+
 
 def check_determinism(machine: Machine) -> Finding:
     """Whatever makes the same work give other bits; the results of exact reduction differ then."""
@@ -285,6 +288,10 @@ def check_determinism(machine: Machine) -> Finding:
         for name in ("OMP_DYNAMIC", "MKL_DYNAMIC")
         if environment.get(name, "").lower() in ("1", "true", "yes")
     ]
+    threads = environment.get("OMP_NUM_THREADS", "")
+    if threads.strip() and not re.fullmatch(POSITIVE_NUMBERS, threads):
+        fix = "unset it, or set it to a positive number, such as 1"
+        troubles.append((f"OMP_NUM_THREADS={threads} is no number of threads", fix))
     workspace = environment.get("CUBLAS_WORKSPACE_CONFIG")
     if workspace is not None and workspace not in CUBLAS_WORKSPACES:
         fix = f"unset it, or set it to {CUBLAS_WORKSPACES[0]}"

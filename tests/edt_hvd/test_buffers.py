@@ -191,6 +191,31 @@ def test_buffers_of_every_type_keep_it(dtype: torch.dtype) -> None:
     assert module.counter == 2**40 + 2
 
 
+@pytest.mark.parametrize("start", [2**53, 2**60 + 1, -(2**62) - 1, 2**62 + 1])
+def test_integers_beyond_those_of_float64_stay_exact(start: int) -> None:
+    module = Counting(value=torch.tensor([start, 5]))
+    mean = following(module)
+
+    def body(module: Any, data: int) -> None:
+        module.value += data
+
+    run(mean, module, [1, 1, 1], body)
+    assert module.value.tolist() == [start + 1, 6]
+    run(mean, module, [-7, 0, 2**50 + 1], body)
+    assert module.value.tolist() == [start + 1 + (2**50 - 6) // 3, 6 + (2**50 - 6) // 3]
+
+
+def test_an_integer_that_becomes_a_float_is_rounded_once() -> None:
+    module = Counting(value=torch.tensor(1))
+    mean = following(module)
+
+    def body(module: Any, data: float) -> None:
+        module.value = module.value + data
+
+    run(mean, module, [0.4, 0.4, 1.0], body)
+    assert (module.value.dtype, module.value.item()) == (torch.int64, 2)
+
+
 def test_a_range_that_begins_at_infinity_becomes_finite() -> None:
     observer = Counting(low=torch.tensor(math.inf), high=torch.tensor(-math.inf))
     mean = following(observer)

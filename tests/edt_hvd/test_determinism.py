@@ -5,6 +5,9 @@ import subprocess
 import sys
 
 import pytest
+import torch
+
+from edt_hvd.determinism import make_deterministic
 
 SETTINGS = ("OMP_NUM_THREADS", "CUBLAS_WORKSPACE_CONFIG")
 LOOK = """
@@ -36,12 +39,21 @@ def run(program: str, **environ: str) -> subprocess.CompletedProcess[str]:
     "environ, expected",
     [
         ({}, "True 1 :4096:8 True False"),
+        ({"OMP_NUM_THREADS": ""}, "True 1 :4096:8 True False"),
         ({"OMP_NUM_THREADS": "2,1", "CUBLAS_WORKSPACE_CONFIG": ":16:8"}, "True 2 :16:8 True False"),
     ],
 )
 def test_what_is_set(environ: dict[str, str], expected: str) -> None:
     done = run(LOOK, **environ)
     assert done.stdout.strip() == expected, done.stderr
+
+
+@pytest.mark.parametrize("threads", ["abc", "0", "-1", "2,", "2,0"])
+def test_no_number_of_threads_is_refused(threads: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OMP_NUM_THREADS", threads)
+    with pytest.raises(ValueError, match=f"OMP_NUM_THREADS={threads!r} .*unset it"):
+        make_deterministic()
+    assert not torch.are_deterministic_algorithms_enabled()
 
 
 def test_an_operator_without_a_deterministic_version_is_named() -> None:

@@ -2,6 +2,7 @@ import enum
 import os
 import subprocess
 import sys
+import threading
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -107,3 +108,30 @@ def test_an_object_may_contain_itself():
 
 def test_the_shape_alone():
     assert shape_digest(torch.zeros(2)) == shape_digest(torch.ones(2)) != shape_digest(torch.ones(3))
+
+
+def square(value):
+    return value * value
+
+
+def local():
+    def square(value):
+        return value * value
+
+    return square
+
+
+@dataclass(slots=True)
+class Slotted:
+    value: int
+
+
+def test_what_cannot_be_pickled_counts_by_its_name():
+    values = [square, lambda x: x, local(), threading.Lock(), (x for x in ())]
+    assert len({digest(value) for value in values}) == len(values)
+    assert digest({"transform": local()}) == digest({"transform": local()})
+    assert digest(threading.Lock()) == digest(threading.Lock())
+
+
+def test_a_dataclass_needs_no_dictionary():
+    assert digest(Slotted(1)) == digest(Slotted(1)) != digest(Slotted(2))

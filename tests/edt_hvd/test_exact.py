@@ -15,7 +15,7 @@ from torch import nn
 
 from edt_hvd.errors import GradientError, NonFiniteGradientWarning, StateError
 from edt_hvd.exact import ExactReducer
-from edt_hvd.grid import FIRST_PASSES, IntegerBits
+from edt_hvd.grid import FIRST_PASSES, PACE, IntegerBits
 from edt_hvd.reducer import BUCKET_BYTES
 
 pytestmark = pytest.mark.usefixtures("alone")
@@ -91,11 +91,14 @@ def step_together(
 def _reduce(reducers: Sequence[ExactReducer], reports: Any) -> None:
     """Add everybody's integers to the first reducer's."""
     count = len(reducers[0]._trainable)
-    exponents = reports[:, count + 1 : 2 * count + 1].max(axis=0).tolist()
-    special = reports[:, 2 * count + 1 :].max(axis=0).tolist()
+    exponents = reports[:, 1 : count + 1].max(axis=0).tolist()
+    special = reports[:, count + 1 : 2 * count + 1].max(axis=0).tolist()
     for buckets in zip(*(reducer._buckets for reducer in reducers), strict=True):
         for bucket in buckets:
             bucket._prepare()
+        for bucket in buckets[1:]:
+            if bucket.late is not None:
+                buckets[0].late_total().add_(bucket.late)
     for number, sums in enumerate(
         zip(*(dict(reducer._sums()).values() for reducer in reducers), strict=True)
     ):
@@ -191,10 +194,23 @@ def test_a_gradient_that_grows_or_shrinks_suddenly_loses_nothing_when_it_grows(
     assert found is not None
     if growth > 0:
         assert torch.equal(found, values)
-        assert worker.exponents == [growth]
+        assert worker.exponents == [PACE[bits][0]]
     else:
         assert (found - values).abs().max() <= 2.0 ** (-20 if bits == 32 else -44)
-        assert worker.exponents == [-1], "falls by one a step"
+        assert worker.exponents == [-PACE[bits][1]]
+
+
+@pytest.mark.parametrize("growth", [20, 60, 100])
+def test_a_spike_costs_the_steps_after_it_no_more_than_a_few_bits(growth: int) -> None:
+    worker = Worker([full(0)])
+    values = torch.tensor([1.0, 1 / 3])
+    for _ in range(3):
+        worker.step([[values]])
+    worker.step([[values * 2.0**growth]])
+    for _ in range(5):
+        (found,) = worker.step([[values]])
+        assert found is not None
+        assert torch.equal(found, values)
 
 
 @pytest.mark.parametrize("bits", [32, 64])
@@ -203,7 +219,8 @@ def test_the_history_follows_a_gradient_that_has_shrunk_below_the_grids_unit(bit
     worker.step([[full(1.0)]])
     for step in range(120):
         (found,) = worker.step([[full(0.75 * 2.0**-60)]])
-        assert worker.exponents == [max(-step, -60)], "also where the addend is between half a unit and one"
+        expected = max(1 - (step + 1) * PACE[bits][1], -60)
+        assert worker.exponents == [expected], "also where the addend is between half a unit and one"
     assert found is not None
     assert found.tolist() == [0.75 * 2.0**-60] * 2
 

@@ -5,7 +5,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edt_hvd import grid
-from edt_hvd.grid import HEADROOM, LEVEL_BITS, MAX_LIMIT, Grid, IntegerBits, exponent_of, place, remember
+from edt_hvd.grid import (
+    HEADROOM,
+    LEVEL_BITS,
+    MAX_LIMIT,
+    PACE,
+    Grid,
+    IntegerBits,
+    exponent_of,
+    place,
+    remember,
+)
 
 all_bits = pytest.mark.parametrize("bits", [32, 64])
 exponents = st.integers(-1074, 1024)
@@ -49,13 +59,16 @@ def test_the_levels_hold_every_bit_beyond_the_limit_and_no_level_is_spare(limit:
     assert at.level_unit(levels) < exponent
 
 
-def test_history_rises_at_once_and_falls_slowly() -> None:
-    assert remember(None, None) is None
-    assert remember(None, -7) == -7
-    assert remember(3, None) == 3
-    assert remember(3, 40) == 40
-    assert remember(3, -100) == 2
-    assert remember(3, 2) == 2
+@all_bits
+def test_history_follows_at_its_pace(bits: IntegerBits) -> None:
+    up, down = PACE[bits]
+    assert remember(None, None, bits) is None
+    assert remember(None, -7, bits) == -7
+    assert remember(3, None, bits) == 3
+    assert remember(3, 40, bits) == 3 + up
+    assert remember(3, -100, bits) == 3 - down
+    assert remember(3, 3 + up, bits) == 3 + up
+    assert remember(3, 3 - down, bits) == 3 - down
 
 
 @given(st.sampled_from([32, 64]), st.integers(1, 2**16), st.integers(1, 2**16), exponents)

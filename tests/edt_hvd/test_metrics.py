@@ -65,6 +65,57 @@ def test_other_things_than_numbers_are_refused() -> None:
         edt_hvd.average({"name": "digits"})  # type: ignore[dict-item]
 
 
+@pytest.mark.parametrize("metric", [1j, torch.tensor(1j), np.complex64(1), np.array([1j]), np.array(["1"])])
+def test_metrics_that_are_not_real_are_refused(metric: Any) -> None:
+    with pytest.raises(TypeError, match=r"'name' is .*; give a real number"):
+        edt_hvd.average({"name": metric})
+    with pytest.raises(TypeError, match=r"values is .*; give a real number"):
+        edt_hvd.Mean().update(metric)
+
+
+def test_no_metrics_are_refused() -> None:
+    with pytest.raises(ValueError, match="give at least one"):
+        edt_hvd.average({})
+
+
+def test_names_of_several_types_are_averaged_in_one_order() -> None:
+    shares: list[Any] = [{1: 2.0, "1": 4.0}, {"1": 6.0, 1: 4.0}]
+    calls = [lambda share=share: sorted(edt_hvd.average(share).items(), key=repr) for share in shares]
+    assert on_workers(calls) == [("1", 5.0), (1, 3.0)]
+    assert edt_hvd.average({"b": 1.0, 1: 2.0, None: 3.0}) == {"b": 1.0, 1: 2.0, None: 3.0}
+
+
+def test_numpy_numbers_and_arrays_are_metrics() -> None:
+    means = edt_hvd.average(
+        {"number": np.float32(0.5), "array": np.array([1, 2], dtype=np.float32), "counts": np.arange(2)}
+    )
+    assert (type(means["number"]), means["number"]) == (float, 0.5)
+    assert (means["array"].dtype, means["array"].tolist()) == (np.float32, [1.0, 2.0])
+    assert (means["counts"].dtype, means["counts"].tolist()) == (np.float32, [0.0, 1.0])
+    mean = edt_hvd.Mean()
+    mean.update(np.float32(0.5))
+    mean.update(np.array([True, False, True]))
+    assert mean.compute() == 2.5 / 4
+
+
+@pytest.mark.parametrize("weight", [3, np.int64(3), np.float32(3), torch.tensor(3), torch.tensor([3.0])])
+def test_weights_may_be_any_kind_of_number(weight: Any) -> None:
+    calls = [lambda: edt_hvd.average(4.0, weight=weight), lambda: edt_hvd.average(0.0)]
+    assert on_workers(calls) == 3.0
+    mean = edt_hvd.Mean()
+    mean.update(4.0, weight)
+    mean.update(0.0)
+    assert mean.compute() == 3.0
+
+
+@pytest.mark.parametrize("weight", ["3", None, 3j, torch.tensor([1.0, 2.0]), torch.zeros(0), [3]])
+def test_weights_that_are_no_number_are_refused(weight: Any) -> None:
+    with pytest.raises(TypeError, match="average: weight "):
+        edt_hvd.average(1.0, weight=weight)
+    with pytest.raises(TypeError, match="update: weight "):
+        edt_hvd.Mean().update(1.0, weight)
+
+
 @settings(deadline=None)
 @given(st.lists(st.booleans(), min_size=1, max_size=60), st.data())
 def test_a_share_of_samples_is_bitwise_the_same_for_every_division(
@@ -123,6 +174,42 @@ def test_a_collected_mean_is_the_correctly_rounded_exact_one(values: list[float]
     for value in values:
         mean.update(value)
     assert mean.compute() == rounded(sum(map(Fraction, values)) / len(values))
+
+
+def test_a_collected_mean_does_not_depend_on_how_its_calls_were_divided() -> None:
+    values = torch.randn(20000, generator=torch.Generator().manual_seed(0)).exp()
+    found = set()
+    for parts in range(1, 8):
+        mean = edt_hvd.Mean()
+        for part in range(parts):
+            mean.update(values[part::parts], weight=0.3)
+        found.add(mean.compute())
+    assert found == {rounded(sum(map(Fraction, values.tolist())) / len(values))}
+
+
+@given(st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1), st.floats(1e-300, 1e300))
+def test_a_collected_mean_of_a_tensor_is_the_correctly_rounded_exact_one(
+    values: list[float], weight: float
+) -> None:
+    mean = edt_hvd.Mean()
+    mean.update(torch.tensor(values, dtype=torch.float64), weight)
+    mean.update(1.0)
+    exact = (sum(map(Fraction, values)) * Fraction(weight) + 1) / (len(values) * Fraction(weight) + 1)
+    assert mean.compute() == rounded(exact)
+
+
+def test_halves_of_mantissas_that_cancel_each_other_are_not_lost() -> None:
+    values = [2.0**52 + 1, -(2.0**52) - 3 * 2.0**26 + 2]  # the upper halves sum to -3, the lower ones to 3
+    mean = edt_hvd.Mean()
+    mean.update(torch.tensor(values, dtype=torch.float64))
+    assert mean.compute() == sum(map(Fraction, values)) / 2
+
+
+def test_more_values_than_are_summed_at_once() -> None:
+    largest = np.finfo(np.float64).max
+    mean = edt_hvd.Mean()
+    mean.update(torch.full((metrics._AT_ONCE + 1,), largest, dtype=torch.float64))
+    assert mean.compute() == largest
 
 
 def test_what_a_mean_is_collected_from() -> None:

@@ -1,5 +1,5 @@
 import json
-from pathlib import Path
+import re
 
 import pytest
 import torch
@@ -50,15 +50,30 @@ def test_nothing_is_recorded_unless_asked_for():
     assert type(recording.current()) is NoRecorder
 
 
-def test_options_come_from_the_environment():
+def test_options_come_from_the_environment(tmp_path):
     asked = {
-        "EDT_RECORD": "/f",
+        "EDT_RECORD": str(tmp_path),
         "EDT_RECORD_STEPS": "6",
         "EDT_RECORD_HOLD": "2,4",
         "EDT_RECORD_OPERATORS": "3",
     }
-    assert Options.from_environment(asked) == Options(Path("/f"), 6, frozenset({2, 4}), 3)
-    assert Options.from_environment({"EDT_RECORD": "/f", "EDT_RECORD_HOLD": ""}) == Options(Path("/f"))
+    assert Options.from_environment(asked) == Options(tmp_path, 6, frozenset({2, 4}), 3)
+    few = {"EDT_RECORD": str(tmp_path), "EDT_RECORD_HOLD": "", "EDT_RECORD_STEPS": ""}
+    assert Options.from_environment(few) == Options(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "name, value, expected",
+    [
+        ("EDT_RECORD", "/missing/folder", "no such folder; create it"),
+        ("EDT_RECORD_STEPS", "six", "expected the number of a commit, such as 6"),
+        ("EDT_RECORD_OPERATORS", "-1", "expected the number of a commit, such as 6"),
+        ("EDT_RECORD_HOLD", "2,x", "expected numbers of commits, such as 2,4"),
+    ],
+)
+def test_a_variable_that_makes_no_sense_is_named(tmp_path, name, value, expected):
+    with pytest.raises(ValueError, match=re.escape(f"{name}={value}: {expected}")):
+        Options.from_environment({"EDT_RECORD": str(tmp_path), name: value})
 
 
 def test_every_commit_has_a_digest_of_everything(record):

@@ -254,4 +254,41 @@ def test_ring_has_no_history() -> None:
     model = nn.Linear(1, 1)
     optimizer = edt_hvd.DistributedOptimizer(torch.optim.SGD(model.parameters()), model, reduction="ring")
     state = edt_hvd.TorchState(model=model, optimizer=optimizer)
-    assert sorted(state._tree()) == ["model", "optimizer"]
+    assert sorted(state._tree()) == ["model", "model.trainable", "optimizer"]
+
+
+def test_parameters_changed_since_the_commit_go_back_too() -> None:
+    model = nn.Linear(1, 1)
+    optimizer = edt_hvd.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=1.0), model)
+    state = edt_hvd.TorchState(model=model, optimizer=optimizer)
+    state.save()
+    before = model.weight.detach().clone()
+    with torch.no_grad():
+        model.weight.add_(1.0)
+    state.restore()
+    assert torch.equal(model.weight, before)
+
+
+def test_what_is_trainable_is_part_of_the_state() -> None:
+    model, newcomer = nn.Linear(1, 1), nn.Linear(1, 1)
+    model.bias.requires_grad_(False)
+    edt_hvd.TorchState(model=newcomer)._load(edt_hvd.TorchState(model=model)._tree())
+    assert [p.requires_grad for p in newcomer.parameters()] == [True, False]
+
+
+def test_optimizer_states_keep_their_types() -> None:
+    def made() -> tuple[nn.Module, torch.optim.Optimizer]:
+        model = nn.Linear(2, 1).double()
+        return model, torch.optim.NAdam(model.parameters())
+
+    (model, optimizer), (other, loaded) = made(), made()
+    for parameter in model.parameters():
+        parameter.grad = torch.ones_like(parameter)
+    optimizer.step()
+    edt_hvd.TorchState(model=other, optimizer=loaded)._load(
+        edt_hvd.TorchState(model=model, optimizer=optimizer)._tree()
+    )
+    states = zip(optimizer.state.values(), loaded.state.values(), strict=True)
+    for name, mine, theirs in ((name, a[name], b[name]) for a, b in states for name in a):
+        assert mine.dtype == theirs.dtype, name
+        assert torch.equal(mine, theirs), name

@@ -226,6 +226,10 @@ def test_the_doctor_itself_imports_nothing_heavy() -> None:
             "OMP_DYNAMIC=TRUE lets the number of threads change",
             "unset OMP_DYNAMIC",
         ),
+        *(
+            ({"OMP_NUM_THREADS": threads}, "", f"OMP_NUM_THREADS={threads} is no number", "such as 1")
+            for threads in ("abc", "0", "-1", "2,", "2,0")
+        ),
         ({"CUBLAS_WORKSPACE_CONFIG": ":0:0"}, "", "CUBLAS_WORKSPACE_CONFIG=:0:0", "set it to :4096:8"),
         (
             {"ATEN_CPU_CAPABILITY": "avx2"},
@@ -252,7 +256,15 @@ def test_what_breaks_determinism_is_named(
     assert fix in finding.fix
 
 
-@pytest.mark.parametrize("environment", [{}, {"OMP_DYNAMIC": "false", "CUBLAS_WORKSPACE_CONFIG": ":16:8"}])
+@pytest.mark.parametrize(
+    "environment",
+    [
+        {},
+        {"OMP_DYNAMIC": "false", "CUBLAS_WORKSPACE_CONFIG": ":16:8"},
+        {"OMP_NUM_THREADS": ""},
+        {"OMP_NUM_THREADS": "2, 1"},
+    ],
+)
 def test_a_quiet_environment_is_deterministic(environment: dict[str, str]) -> None:
     machine = FakeMachine(environment=environment, commands={"nvidia-smi": ONE_GPU})
     assert doctor.check_determinism(machine).status == "ok"

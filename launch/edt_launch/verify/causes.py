@@ -14,7 +14,7 @@ class Cause(StrEnum):
     DATA = "unseeded randomness in the samples"
     RANDOM = "unseeded randomness"
     OPERATOR = "non-deterministic operator"
-    OUTSIDE = "state outside TorchState"
+    OUTSIDE = "state outside TorchState, or dependence on the rank"
     BUFFERS = "buffers that nobody keeps equal"
     REDUCTION = "the reduction"
     LENGTH = "the number of steps"

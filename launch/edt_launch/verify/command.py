@@ -16,7 +16,7 @@ from edt_launch.devices import this_machine
 from edt_launch.errors import EdtLaunchError, ExitCode, RunError, UsageError
 from edt_launch.verify.differences import LENGTH, Difference, first_difference
 from edt_launch.verify.records import Run
-from edt_launch.verify.report import as_data, describe
+from edt_launch.verify.report import as_data, describe, wrapped
 from edt_launch.verify.runs import InterruptedRunError, Runner
 from edt_launch.verify.schedules import LEAST_STEPS, Schedule, resizing
 from edt_launch.verify.traces import Finding, compare
@@ -59,8 +59,11 @@ def verify(
         _leave(folder, keep)
         raise typer.Exit(ended.exit_code) from None
     except EdtLaunchError as error:
-        typer.echo(f"edt verify: {error}", err=True)
-        _leave(folder, keep or error.exit_code is not ExitCode.USAGE)
+        failed = error.exit_code is not ExitCode.USAGE
+        typer.echo(wrapped(f"edt verify: {error}"), err=True)
+        if as_json and failed:
+            print(json.dumps({"agree": None, "error": str(error), "logs": str(folder)}))
+        _leave(folder, keep or failed)
         raise typer.Exit(error.exit_code) from None
     print(json.dumps(as_data(verdict)) if as_json else f"\n{describe(verdict)}")
     _leave(folder, keep)
@@ -82,6 +85,8 @@ def _runner(
     timeout: float,
     signals: list[int],
 ) -> Runner:
+    if program[0].startswith("-"):  # unknown options are let through, for the script's sake
+        raise UsageError(f"there is no option {program[0]}; `edt verify --help` lists the options")
     if not program[0].endswith(".py") or not Path(program[0]).is_file():
         raise UsageError(f"{program[0]} is not a Python file: give the path of a training script (.py)")
     gpus, largest = this_machine().gpus, max(sizes)
@@ -112,7 +117,7 @@ def _examine(runner: Runner, sizes: tuple[int, ...], count: int, seed: int, prog
     try:
         finding = _trace(runner, difference, progress)
     except RunError as error:
-        typer.echo(f"edt verify: no trace of the operators: {error}", err=True)
+        typer.echo(wrapped(f"edt verify: no trace of the operators: {error}"), err=True)
         finding = None
     return judge(runs, finding)
 

@@ -1,4 +1,4 @@
-"""A verdict in words, 80 columns wide, and as plain data. No I/O."""
+"""Verdicts and messages in words, 80 columns wide, and as plain data. No I/O."""
 
 import textwrap
 from typing import Any
@@ -67,6 +67,17 @@ def as_data(verdict: Verdict) -> dict[str, Any]:
         "why": explanation.why,
         "advice": explanation.advice,
     }
+
+
+def wrapped(message: str) -> str:
+    """A message about a run, wrapped; but words of the script and paths are to be copied as they are."""
+    return "\n".join(map(_wrapped, message.splitlines()))
+
+
+def _wrapped(line: str) -> str:
+    if line.startswith(("  |", "log: ", "logs: ")):
+        return line
+    return textwrap.fill(line, WIDTH, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
 
 
 def _item(label: str, text: str) -> str:

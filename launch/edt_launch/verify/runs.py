@@ -77,7 +77,7 @@ class Runner:
         )
         outcome = job.run(plan, watcher, self.signals)
         if watcher.is_late:
-            raise RunError(f"{name}: not done after {self.timeout:g} s; raise --timeout, or see {paths.log}")
+            raise RunError(f"{name}: not done after {self.timeout:g} s; raise --timeout\nlogs: {paths.log}")
         if outcome.exit_code in ENDED:
             raise InterruptedRunError(outcome.exit_code)
         if outcome.exit_code is not ExitCode.SUCCESS:
@@ -98,13 +98,13 @@ def _checked(run: Run, paths: RunDir) -> Run:
     if run.steps == 0:
         raise RunError(
             f"{run.name}: nothing was recorded: verify needs edt_hvd.TorchState and its commit() after "
-            f"every step of an elastic function. Logs: {paths.log}"
+            f"every step of an elastic function\nlogs: {paths.log}"
         )
     if len(run.sizes) < len(run.schedule.sizes):
         sizes = " → ".join(map(str, run.sizes))
         raise RunError(
             f"{run.name}: the training ended after step {run.steps}, with {sizes} workers only; "
-            f"let it train for longer. Logs: {paths.log}"
+            f"let it train for longer\nlogs: {paths.log}"
         )
     return run
 

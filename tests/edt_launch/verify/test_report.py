@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from edt_launch.verify.report import WIDTH, as_data, describe
+from edt_launch.verify.report import WIDTH, as_data, describe, wrapped
 from edt_launch.verify.traces import Finding, Parting
 from edt_launch.verify.verdict import verdict
 from handwritten import BIAS, BUFFER, GROWN, ONE, TWO, WEIGHT, run
@@ -23,11 +23,11 @@ def test_a_difference():
         "  first         parameter model.0.weight, after step 3",
         "  between       1 worker and 1 → 2 workers, rank 1 of 2",
         "  also          1 parameter, 1 buffer",
-        "  likely cause  state outside TorchState",
+        "  likely cause  state outside TorchState, or dependence on the rank",
     ]
     assert max(map(len, lines)) <= WIDTH
     data = json.loads(json.dumps(as_data(result)))
-    assert data["cause"] == "state outside TorchState"
+    assert data["cause"] == "state outside TorchState, or dependence on the rank"
     assert data["difference"] == {
         "reference": "1 worker",
         "run": "1 → 2 workers",
@@ -50,3 +50,15 @@ def test_a_difference():
 )
 def test_other_differences(runs, words):
     assert words in describe(verdict(runs))
+
+
+def test_messages_are_as_wide_as_verdicts():
+    lines = wrapped("edt verify: " + "nothing was recorded " * 10).splitlines()
+    assert len(lines) > 1
+    assert max(map(len, lines)) <= WIDTH
+
+
+@pytest.mark.parametrize("start", ["  | ", "log: ", "logs: "])
+def test_words_of_the_script_and_paths_stay_as_they_are(start):
+    message = f"it failed\n{start}{'/a folder' * 20}"
+    assert wrapped(message) == message

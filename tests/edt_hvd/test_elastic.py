@@ -1,0 +1,15 @@
+"""What the elastic function's wrapper decides; what it does is in tests/system."""
+
+from edt_hvd.elastic import SAME_FAILURES, _Failures
+
+
+def test_the_same_failure_again_and_again_is_a_mistake() -> None:
+    failures = _Failures()
+    assert [failures.repeated(7, 2) for _ in range(SAME_FAILURES)] == [False] * (SAME_FAILURES - 1) + [True]
+
+
+def test_lost_workers_and_progress_are_no_mistake() -> None:
+    failures = _Failures()
+    assert not any(failures.repeated(7, size) for size in (5, 4, 3, 2, 1))
+    assert not any(failures.repeated(progress, 2) for progress in range(10))
+    assert not any(failures.repeated(None, 2) for _ in range(10)), "a state of Horovod's tells no progress"
