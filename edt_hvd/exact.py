@@ -16,11 +16,12 @@ import numpy as np
 import torch
 
 from edt_hvd import grid
+from edt_hvd.bucket import Bucket
 from edt_hvd.errors import GradientError, NonFiniteGradientWarning, StateError
 from edt_hvd.fixed_point_sum import NOTHING, FixedPointSum, read_sizes
 from edt_hvd.grid import Grid, IntegerBits
 from edt_hvd.header import Report
-from edt_hvd.reducer import Bucket, BucketReducer
+from edt_hvd.reducer import BucketReducer
 
 _INTEGERS: dict[IntegerBits, torch.dtype] = {32: torch.int32, 64: torch.int64}
 _FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)

@@ -8,6 +8,7 @@ from typing import Any, Literal, TypeVar, get_args
 import torch
 
 from edt_hvd import buffers, reducer
+from edt_hvd.bucket import BUCKET_BYTES
 from edt_hvd.exact import ExactReducer
 from edt_hvd.grid import IntegerBits
 from edt_hvd.ring import RingReducer
@@ -24,7 +25,7 @@ def DistributedOptimizer(  # noqa: N802 - the name Horovod's users know
     *,
     reduction: Reduction = "exact",
     integer_bits: IntegerBits = 64,
-    bucket_bytes: int = reducer.BUCKET_BYTES,
+    bucket_bytes: int = BUCKET_BYTES,
 ) -> OptimizerT:
     """Make `optimizer` step on gradients reduced over all workers.
 

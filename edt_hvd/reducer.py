@@ -7,10 +7,9 @@ effective batch's mean loss.
 """
 
 import gc
-import itertools
 import weakref
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Generic, Protocol, TypeVar
 
 import horovod.torch as hvd
@@ -18,11 +17,9 @@ import numpy as np
 import torch
 
 from edt_hvd import header, world
+from edt_hvd.bucket import BUCKET_BYTES, Bucket, cut
 from edt_hvd.errors import GradientError
 from edt_hvd.header import Header, Report
-
-BUCKET_BYTES = 8 * 2**20
-"""Size up to which gradients are put together into one all-reduce."""
 
 
 class Part(Protocol):
@@ -122,110 +119,6 @@ def exchange(reports: Sequence[Report], losses: Sequence[float] = (), capacity: 
     found = header.exchange(world.current().stop_wanted, losses, capacity, reports)
     _stop_agreed = _stop_agreed or found.stop_wanted
     return found
-
-
-class Bucket(ABC):
-    """Neighbouring parameters whose gradients are reduced together.
-
-    Args:
-        name: of its all-reduces.
-        parameters: of one dtype and device.
-
-    Attributes:
-        flat: the gradients after the reduction, one behind the other; `views` are its parts by parameter.
-        launched: the all-reduce of this step is under way.
-        touched: `add` has been called in this step.
-        late: sums of gradients that came after the launch, to be reduced on their own; None when none came.
-        waiting_for: the parameters, by index, without a gradient yet in the last micro-batch here.
-    """
-
-    def __init__(self, name: str, parameters: Sequence[torch.nn.Parameter]) -> None:
-        first = parameters[0]
-        self.name = name
-        self.parameters = parameters
-        self.sizes = [p.numel() for p in parameters]
-        self.offsets = list(itertools.accumulate(self.sizes, initial=0))
-        self.flat = torch.zeros(sum(self.sizes), dtype=first.dtype, device=first.device)
-        self.parts: Sequence[torch.Tensor] = self.flat.split(self.sizes)  # type: ignore[no-untyped-call]
-        self.views = [part.view(p.shape) for p, part in zip(parameters, self.parts, strict=True)]
-        self.addends = [0] * len(parameters)
-        self.waiting_for = set(range(len(parameters)))
-        self.launched = self.touched = False
-        self.late: torch.Tensor | None = None
-        self.handles: list[Any] = []
-
-    def begin(self) -> None:
-        """A new step begins."""
-        self.addends = [0] * len(self.parameters)
-        self.waiting_for = set(range(len(self.parameters)))
-        self.launched = self.touched = False
-        self.late = None
-
-    def add(self, index: int, gradient: torch.Tensor, weight: float) -> None:
-        """Add a weighted gradient to the sum for the parameter of that index in the bucket."""
-        self._prepare()
-        self.addends[index] += 1
-        into = self.late_total().narrow(0, self.offsets[index], self.sizes[index]) if self.launched else None
-        self._add(index, gradient.detach().reshape(-1), weight, into)
-
-    def late_total(self) -> torch.Tensor:
-        """The sums in `late`; zeros when this worker had no need of it."""
-        if self.late is None:
-            self.late = torch.zeros_like(self.total)
-        return self.late
-
-    def launch(self) -> None:
-        """Begin to sum over the workers what has been added."""
-        self._prepare()
-        self.launched = True
-        self._reduce(self.total, self.name)
-
-    def reduce_late(self) -> None:
-        """Sum what came after the launch over the workers, and add it."""
-        late = self.late_total()
-        self._reduce(late, f"{self.name}.late")
-        self.synchronize()
-        self.total.add_(late)
-
-    def _reduce(self, flat: torch.Tensor, name: str) -> None:
-        if hvd.size() > 1:
-            self.handles.append(hvd.allreduce_async_(flat, name=name, op=hvd.Sum))
-
-    def synchronize(self) -> None:
-        """Wait for the all-reduces under way."""
-        handles, self.handles = self.handles, []
-        for handle in handles:
-            hvd.synchronize(handle)
-
-    def _prepare(self) -> None:
-        if not self.touched:
-            self.touched = True
-            self.total.zero_()
-
-    @property
-    @abstractmethod
-    def total(self) -> torch.Tensor:
-        """The flat tensor that is summed over the workers."""
-
-    @abstractmethod
-    def _add(self, index: int, gradient: torch.Tensor, weight: float, into: torch.Tensor | None) -> None:
-        """Add a flat gradient to its part of `total`, or to `into`."""
-
-
-def cut(parameters: Iterable[torch.nn.Parameter], bucket_bytes: int) -> list[list[torch.nn.Parameter]]:
-    """Group parameters, last first as backward reaches them, by dtype and device up to `bucket_bytes`."""
-    groups: list[list[torch.nn.Parameter]] = []
-    open_groups: dict[tuple[torch.dtype, torch.device], tuple[list[torch.nn.Parameter], int]] = {}
-    for parameter in reversed(list(parameters)):
-        kind = (parameter.dtype, parameter.device)
-        nbytes = parameter.numel() * parameter.element_size()
-        group, filled = open_groups.get(kind, ([], 0))
-        if not group or filled + nbytes > bucket_bytes:
-            group, filled = [], 0
-            groups.append(group)
-        group.append(parameter)
-        open_groups[kind] = (group, filled + nbytes)
-    return groups
 
 
 BucketT = TypeVar("BucketT", bound=Bucket)

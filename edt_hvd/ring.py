@@ -4,7 +4,8 @@ from collections.abc import Sequence
 
 import torch
 
-from edt_hvd.reducer import Bucket, BucketReducer
+from edt_hvd.bucket import Bucket
+from edt_hvd.reducer import BucketReducer
 
 
 class RingBucket(Bucket):

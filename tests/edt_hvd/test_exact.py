@@ -13,10 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
+from edt_hvd.bucket import BUCKET_BYTES
 from edt_hvd.errors import GradientError, NonFiniteGradientWarning, StateError
 from edt_hvd.exact import ExactReducer
 from edt_hvd.grid import FIRST_PASSES, PACE, IntegerBits
-from edt_hvd.reducer import BUCKET_BYTES
 
 pytestmark = pytest.mark.usefixtures("alone")
 

@@ -13,8 +13,9 @@ from torch.utils.checkpoint import checkpoint
 
 import edt_hvd
 from edt_hvd import reducer
+from edt_hvd.bucket import BUCKET_BYTES
 from edt_hvd.exact import ExactReducer
-from edt_hvd.reducer import BucketReducer, cut
+from edt_hvd.reducer import BucketReducer
 from edt_hvd.ring import RingReducer
 
 pytestmark = pytest.mark.usefixtures("alone")
@@ -148,7 +149,7 @@ def test_stepping_inside_the_micro_batch_loop_is_refused() -> None:
 def reducers(weight: nn.Parameter) -> list[BucketReducer[Any]]:
     return [
         RingReducer("test", lambda: [weight]),
-        ExactReducer("test", lambda: [weight], reducer.BUCKET_BYTES, 64, lambda: ["weight"]),
+        ExactReducer("test", lambda: [weight], BUCKET_BYTES, 64, lambda: ["weight"]),
     ]
 
 
@@ -242,19 +243,6 @@ def test_an_optimizer_is_distributed_once_and_with_a_known_reduction() -> None:
         edt_hvd.DistributedOptimizer(torch.optim.SGD(net().parameters(), lr=0.1), model)
 
 
-def test_buckets_follow_backward_order_and_respect_size_and_type() -> None:
-    sizes = [4, 4, 4, 100, 1]
-    parameters = [nn.Parameter(torch.zeros(n)) for n in sizes]
-    parameters[1] = nn.Parameter(torch.zeros(4, dtype=torch.float64))
-    groups = cut(parameters, bucket_bytes=32)
-    assert [[(p.numel(), p.dtype) for p in group] for group in groups] == [
-        [(1, torch.float32)],
-        [(100, torch.float32)],
-        [(4, torch.float32), (4, torch.float32)],
-        [(4, torch.float64)],
-    ]
-
-
 @every_reduction
 def test_two_optimizers_take_their_own_gradients(options: dict[str, Any]) -> None:
     first, second = nn.Parameter(torch.ones(1)), nn.Parameter(torch.ones(1))
@@ -323,12 +311,6 @@ def test_a_model_moved_to_another_type_keeps_its_history() -> None:
         assert (model.weight.grad.item(), model.weight.grad.dtype) == (1.0, model.weight.dtype)
         assert optimizer._edt_reducer.state_dict()["exponents"].tolist() == [1]  # type: ignore[attr-defined]
         model.double()
-
-
-def test_an_empty_parameter_has_a_bucket() -> None:
-    empty, full = nn.Parameter(torch.zeros(0)), nn.Parameter(torch.zeros(4))
-    for parameters in ([empty], [full, empty], [empty, full]):
-        assert sum(map(len, cut(parameters, bucket_bytes=16))) == len(parameters)
 
 
 def test_a_number_of_bits_that_there_is_not_is_refused() -> None:
