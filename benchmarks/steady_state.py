@@ -5,7 +5,8 @@
 Both loops are in the same processes and take turns, one block of steps each, so that whatever else the
 machine does meets both alike. Model, number of samples, micro-batches and optimizer are the same; the plain
 loop is `hvd.DistributedOptimizer` with `backward_passes_per_step`, the other one commits its state after
-every step. Steps are timed on the coordinator.
+every step. Both reduce in float32; what exact reduction adds is in `exact.py step`. Steps are timed on the
+coordinator.
 
 Printed is how much longer EDT takes, pair by pair of blocks: once with the median step of each block, once
 with the block's whole time, in which rare costs such as full snapshots show.
@@ -126,6 +127,8 @@ edt_hvd.init()
 torch.set_num_threads(1)
 batch = 2 * args.micro * args.passes
 model = network()
-optimizer = edt_hvd.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9), model)
+optimizer = edt_hvd.DistributedOptimizer(
+    torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9), model, reduction="ring"
+)
 loader = edt_hvd.ElasticDataLoader(samples(batch * args.steps), batch, args.micro)
 compare(edt_hvd.TorchState(model=model, optimizer=optimizer, loader=loader))
