@@ -48,11 +48,8 @@ class ExactBucket(Bucket):
         for index, each in enumerate(self.sums):
             parts = [each.level(n) for n in range(1, each.grid.levels(exponents[index]) + 1)]
             parts += [each.specials()] if special[index] else []
-            if hvd.size() > 1:
-                self.handles += [
-                    hvd.allreduce_async_(part, name=f"{self.name}.{index}.outside.{n}", op=hvd.Sum)
-                    for n, part in enumerate(parts)
-                ]
+            for number, part in enumerate(parts):
+                self._reduce(part, f"{self.name}.{index}.outside.{number}")
 
     def read(self) -> None:
         """Turn the sums into gradients."""

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from edt_hvd import fixed_point
+from random_tensors import BITS, random_bits, random_ints
 
 Accumulate = Callable[[Tensor, float, Tensor, float], float]
 ToFloat = Callable[[Tensor, float, Tensor], None]
@@ -17,7 +18,6 @@ ToFloat = Callable[[Tensor, float, Tensor], None]
 FLOATS = [torch.float16, torch.bfloat16, torch.float32, torch.float64]
 INTS = [torch.int32, torch.int64]
 LIMITS = {torch.int32: 2.0**30, torch.int64: 2.0**51}
-BITS = {2: torch.int16, 4: torch.int32, 8: torch.int64}
 BLOCK = 1024  # of the native kernels
 LENGTHS = [0, 1, 7, 32, 33, BLOCK - 1, BLOCK, BLOCK + 1, 2 * BLOCK - 1, 2 * BLOCK, 2 * BLOCK + 1, 5000]
 PER_THREAD = 2**18  # the fewest elements that the native kernels start a thread for
@@ -86,17 +86,6 @@ def ints(request: pytest.FixtureRequest) -> torch.dtype:
 
 def bits_of(tensor: Tensor) -> list[int]:
     return tensor.view(BITS[tensor.element_size()]).tolist()  # type: ignore[no-any-return]
-
-
-def random_ints(length: int, dtype: torch.dtype, seed: int = 0) -> Tensor:
-    generator = torch.Generator().manual_seed(seed)
-    ends = torch.iinfo(dtype)
-    return torch.randint(ends.min, ends.max, (length,), dtype=dtype, generator=generator)
-
-
-def random_bits(length: int, dtype: torch.dtype, seed: int = 0) -> Tensor:
-    """Floats of all sizes: subnormals, infinities and NaN among them."""
-    return random_ints(length, BITS[dtype.itemsize], seed).view(dtype)
 
 
 def expected_sum(gradient: Tensor, factor: float, total: Tensor, limit: float) -> list[int]:

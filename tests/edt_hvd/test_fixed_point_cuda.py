@@ -10,11 +10,11 @@ import torch
 from torch import Tensor
 
 from edt_hvd import fixed_point, fixed_point_cuda
+from random_tensors import BITS, random_bits, random_ints
 
 FLOATS = [torch.float16, torch.bfloat16, torch.float32, torch.float64]
 INTS = [torch.int32, torch.int64]
 LIMITS = {torch.int32: 2.0**30, torch.int64: 2.0**51}
-BITS = {2: torch.int16, 4: torch.int32, 8: torch.int64}
 
 
 @pytest.fixture(scope="module")
@@ -27,17 +27,6 @@ def device() -> torch.device:
     if not torch.cuda.is_available():
         pytest.skip("there is no GPU; with TRITON_INTERPRET=1 the kernel runs in Triton's interpreter")
     return torch.device("cuda")
-
-
-def random_ints(length: int, dtype: torch.dtype, seed: int = 0) -> Tensor:
-    generator = torch.Generator().manual_seed(seed)
-    ends = torch.iinfo(dtype)
-    return torch.randint(ends.min, ends.max, (length,), dtype=dtype, generator=generator)
-
-
-def random_bits(length: int, dtype: torch.dtype, seed: int = 0) -> Tensor:
-    """Floats of all sizes: subnormals, infinities and NaN among them."""
-    return random_ints(length, BITS[dtype.itemsize], seed).view(dtype)
 
 
 def accumulate(
