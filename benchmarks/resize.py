@@ -2,8 +2,9 @@
 
     python benchmarks/resize.py --rounds 5
 
-In every round each system runs the same training (model, data, optimizer; `benchmarks/resize/`) twice on this
-machine: started with 2 workers and grown to 4, and started with 4 and shrunk to 2. A step sleeps for 50 ms
+In every round each system runs the same training (model, data, optimizer; `benchmarks/resize/`) on this
+machine: started with 2 workers and grown to 4, and started with 4 and shrunk to 2; and once started with 3,
+of which one is killed with SIGKILL. A step sleeps for 50 ms
 and computes next to nothing, so that more workers than cores hardly change how long it takes.
 
 How the sizes are changed:
@@ -28,6 +29,9 @@ size of the world that did it. All of them read the same clock.
   the pause, work done again, and how much the newcomers' start has slowed the others down.
 - `repeated`: step numbers done twice.
 
+After a kill the pause is the longest time without a step of the others. Plain Horovod ends a job on one host
+when one of its workers is killed; torchrun starts all workers again, the killed one, too.
+
 What it does not show:
 
 - Everything is on one machine. Starting is processor time, so with fewer cores than workers the other two
@@ -42,13 +46,8 @@ What it does not show:
 
 import argparse
 import itertools
-import json
 import os
-import re
-import shlex
 import signal
-import socket
-import subprocess
 import sys
 import tempfile
 import time
@@ -57,27 +56,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
-from typing import Protocol
 
-import psutil
+from elastic_jobs import MARK, POLL, SYSTEMS, Job, NotResizedError, Place, Step, end, wait_for
 
-SCRIPTS = Path(__file__).parent / "resize"
-SIZES = {"grow": (2, 4), "shrink": (4, 2)}
-MARK = "RESIZE_BENCHMARK_RUN"
-"""Environment variable by which every process of a run is found."""
-
-POLL = 0.1
+SIZES = {"grow": (2, 4), "shrink": (4, 2), "kill": (3, 2)}
 LEAVE_LIMIT = 20.0
 """Seconds to wait, after a shrink, for the end of the workers that were removed."""
-
-
-@dataclass(frozen=True)
-class Step:
-    """One worker's record of one optimizer step: unix time in seconds, step number, size of the world."""
-
-    time: float
-    number: int
-    size: int
 
 
 @dataclass(frozen=True)
@@ -92,10 +76,6 @@ class Outcome:
     sizes: tuple[int, ...] = ()
     leavers: tuple[str, ...] = ()
     problem: str | None = None
-
-
-class NotResizedError(Exception):
-    """A job ended, or did not do within its limit what it was waited for."""
 
 
 def worlds(steps: list[Step]) -> list[list[Step]]:
@@ -131,203 +111,24 @@ def measure(steps: list[Step], requested: float, sizes: tuple[int, int]) -> Outc
     )
 
 
-class Job(Protocol):
-    """A system's way to run its training script in a folder with a number of workers that changes."""
+def measure_loss(steps: list[Step], killed: float, victim: int) -> Outcome:
+    """The outcome of the loss of a worker at that time, after which the others have trained on.
 
-    def start(self, size: int) -> None:
-        """Start the job."""
-
-    def resize(self, size: int) -> None:
-        """Ask for another number of workers, and return at once."""
-
-    def ended(self) -> str | None:
-        """How the job ended, or None while it runs."""
-
-    def leavers(self) -> list[str]:
-        """How removed workers ended, as far as is known."""
-
-
-@dataclass
-class Place:
-    """Where a run keeps its files, and what its scripts are given."""
-
-    folder: Path
-    script_options: list[str]
-    environment: dict[str, str]
-
-    def spawn(self, name: str, *command: object) -> subprocess.Popen[bytes]:
-        """Start a command in its own session, with its output in the file `name`.log."""
-        with (self.folder / f"{name}.log").open("wb") as log:
-            return subprocess.Popen(
-                list(map(str, command)),
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                env=self.environment,
-                start_new_session=True,
-            )
-
-    def write(self, name: str, text: str) -> Path:
-        """Replace a file atomically."""
-        beside = self.folder / f"{name}.new"
-        beside.write_text(text)
-        return beside.replace(self.folder / name)
-
-    def steps(self) -> list[Step]:
-        """All that the workers have written down, lines that are not yet whole left out."""
-        found = []
-        for file in self.folder.glob("trace.*"):
-            for line in file.read_text().splitlines(keepends=True):
-                if line.endswith("\n"):
-                    moment, number, size = line.split()
-                    found.append(Step(float(moment), int(number), int(size)))
-        return found
-
-
-def exit_text(code: int | None) -> str | None:
-    """`exit 1` and the like."""
-    return None if code is None else f"exit {code}" if code >= 0 else signal.Signals(-code).name
-
-
-class EdtJob:
-    """`edt-launch`, told by its allocation file."""
-
-    def __init__(self, place: Place) -> None:
-        self._place = place
-        self._generation = 0
-
-    def start(self, size: int) -> None:
-        """Write the allocation and start edt-launch."""
-        self.resize(size)
-        folder = self._place.folder
-        self._process = self._place.spawn(
-            "job",
-            *(sys.executable, "-m", "edt_launch.launch", "--min-np", 1, "--max-np", 4),
-            *("--network-interface", "lo", "--allocation", folder / "allocation"),
-            *("--output-dir", folder / "out"),
-            *(SCRIPTS / "train_edt.py", *self._place.script_options),
-        )
-
-    def resize(self, size: int) -> None:
-        """Replace the allocation."""
-        self._generation += 1
-        text = f"# edt allocation v1 generation={self._generation}\nlocalhost:{size}\n"
-        self._place.write("allocation", text)
-
-    def ended(self) -> str | None:
-        """How edt-launch ended."""
-        return exit_text(self._process.poll())
-
-    def leavers(self) -> list[str]:
-        """From the job's events."""
-        lines = (self._place.folder / "out" / "events.jsonl").read_text().splitlines(keepends=True)
-        events = [json.loads(line) for line in lines if line.endswith("\n")]
-        ends = [event for event in events if event["event"] in ("left", "failed")]
-        return [f"exit {event.get('exit_code', 0)}" for event in ends]
-
-
-class HorovodJob:
-    """`horovodrun` in elastic mode, told by its host-discovery script."""
-
-    def __init__(self, place: Place) -> None:
-        self._place = place
-
-    def start(self, size: int) -> None:
-        """Write the discovery script and start horovodrun."""
-        self.resize(size)
-        slots = shlex.quote(str(self._place.folder / "slots"))
-        discovery = self._place.write("discover", f"#!/bin/sh\ncat {slots}\n")
-        discovery.chmod(0o755)
-        self._process = self._place.spawn(
-            "job",
-            *(Path(sys.executable).with_name("horovodrun"), "-np", size, "--min-np", 2, "--max-np", 4),
-            *("--network-interface", "lo", "--host-discovery-script", discovery),
-            *(sys.executable, SCRIPTS / "train_horovod.py", *self._place.script_options),
-        )
-
-    def resize(self, size: int) -> None:
-        """Let the discovery script print another number of slots."""
-        self._place.write("slots", f"localhost:{size}\n")
-
-    def ended(self) -> str | None:
-        """How horovodrun ended."""
-        return exit_text(self._process.poll())
-
-    def leavers(self) -> list[str]:
-        """From what horovodrun prints when a worker ends."""
-        log = (self._place.folder / "job.log").read_text(errors="replace")
-        return [f"exit {code}" for code in re.findall(r"exit with status code (-?\d+)", log)]
-
-
-class TorchrunJob:
-    """One torchrun agent for each worker; more agents are started, or the last ones stopped."""
-
-    def __init__(self, place: Place) -> None:
-        self._place = place
-        self._agents: list[subprocess.Popen[bytes]] = []
-        self._stopped: list[subprocess.Popen[bytes]] = []
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self._port: int = probe.getsockname()[1]
-
-    def start(self, size: int) -> None:
-        """Start the first agent, which serves the rendezvous, and then the others."""
-        self.resize(1)
-        wait_for(self._is_serving, 60, self, "serve its rendezvous")
-        self.resize(size)
-
-    def _is_serving(self) -> bool:
-        with socket.socket() as probe:
-            return probe.connect_ex(("127.0.0.1", self._port)) == 0
-
-    def resize(self, size: int) -> None:
-        """Start agents, or stop the last ones."""
-        while len(self._agents) < size:
-            self._agents.append(self._agent(len(self._agents)))
-        for agent in self._agents[size:]:
-            agent.terminate()
-        self._stopped += self._agents[size:]
-        del self._agents[size:]
-
-    def _agent(self, number: int) -> subprocess.Popen[bytes]:
-        return self._place.spawn(
-            f"agent{number}",
-            *(sys.executable, "-m", "torch.distributed.run", "--nnodes", "1:4", "--nproc-per-node", 1),
-            *("--rdzv-backend", "c10d", "--rdzv-endpoint", f"127.0.0.1:{self._port}", "--rdzv-id", "resize"),
-            *("--rdzv-conf", "last_call_timeout=1", "--local-addr", "127.0.0.1", "--max-restarts", 100),
-            *(SCRIPTS / "train_torchrun.py", *self._place.script_options),
-        )
-
-    def ended(self) -> str | None:
-        """How the first agent ended that was not told to."""
-        codes = [code for agent in self._agents if (code := agent.poll()) is not None]
-        return f"agent {exit_text(codes[0])}" if codes else None
-
-    def leavers(self) -> list[str]:
-        """How the agents ended that were stopped."""
-        return [f"agent {exit_text(code)}" for agent in self._stopped if (code := agent.poll()) is not None]
-
-
-SYSTEMS: dict[str, tuple[str, Callable[[Place], Job]]] = {
-    "edt": ("EDT", EdtJob),
-    "horovod": ("plain Horovod", HorovodJob),
-    "torchrun": ("torchrun", TorchrunJob),
-}
-
-
-def wait_for(condition: Callable[[], bool], limit: float, job: Job, what: str) -> None:
-    """Wait until the condition holds.
-
-    Raises:
-        NotResizedError: the job has ended, or `limit` seconds have passed.
+    The pause is the longest time without a step of the others. They may still finish the step under way.
     """
-    deadline = time.monotonic() + limit
-    while not condition():
-        if ended := job.ended():
-            raise NotResizedError(f"ended with {ended} before it did {what}")
-        if time.monotonic() > deadline:
-            raise NotResizedError(f"did not {what} within {limit:g} s")
-        time.sleep(POLL)
+    others = sorted((step for step in steps if step.worker != victim), key=lambda step: step.time)
+    before = [step for step in others if step.time < killed]
+    usual = usual_step_time(before)
+    rest = [before[-1], *(step for step in others if step.time >= killed)]
+    last, first = max(itertools.pairwise(rest), key=lambda pair: pair[1].time - pair[0].time)
+    return Outcome(
+        pause=first.time - last.time - usual,
+        effect=first.time - killed,
+        lost=first.time - before[-1].time - usual * (first.number - before[-1].number),
+        repeated=max(0, last.number + 1 - first.number),
+        step_time=usual,
+        sizes=(last.size, first.size),
+    )
 
 
 def newest_world(place: Place) -> tuple[int, int]:
@@ -336,8 +137,8 @@ def newest_world(place: Place) -> tuple[int, int]:
     return (stretches[-1][0].size, len({step.number for step in stretches[-1]})) if stretches else (0, 0)
 
 
-def observe(job: Job, place: Place, sizes: tuple[int, int], args: argparse.Namespace) -> Outcome:
-    """Run a job, resize it once, and measure."""
+def observe(job: Job, place: Place, sizes: tuple[int, int], kill: bool, args: argparse.Namespace) -> Outcome:
+    """Run a job, resize it once or kill a worker, and measure."""
 
     def trains_at(size: int, count: int) -> Callable[[], bool]:
         def reached() -> bool:
@@ -349,6 +150,8 @@ def observe(job: Job, place: Place, sizes: tuple[int, int], args: argparse.Names
     job.start(sizes[0])
     wait_for(trains_at(sizes[0], args.steps), args.limit, job, f"train with {sizes[0]} workers")
     requested = time.time()
+    if kill:
+        return lose_worker(job, place, args)
     job.resize(sizes[1])
     wait_for(trains_at(sizes[1], args.steps), args.limit, job, f"resize {sizes[0]} -> {sizes[1]}")
     outcome = measure(place.steps(), requested, sizes)
@@ -361,26 +164,19 @@ def observe(job: Job, place: Place, sizes: tuple[int, int], args: argparse.Names
     return replace(outcome, leavers=tuple(leavers))
 
 
-def end(mark: str) -> None:
-    """Kill every process of a run, wherever it has got to."""
-    for _ in range(10):
-        mine = [process for process in psutil.process_iter() if environment(process).get(MARK) == mark]
-        for process in mine:
-            try:
-                process.kill()
-            except psutil.NoSuchProcess:
-                continue
-        if not mine or not psutil.wait_procs(mine, timeout=1)[1]:
-            return
-    raise SystemExit(f"processes do not end: {[process.pid for process in mine]}")
+def lose_worker(job: Job, place: Place, args: argparse.Namespace) -> Outcome:
+    """Kill the youngest worker of a job, and measure."""
+    victim = max(step.worker for step in place.steps())
+    killed = time.time()
+    os.kill(victim, signal.SIGKILL)
+    last = max(step.number for step in place.steps())
 
+    def trains_on() -> bool:
+        done = {step.number for step in place.steps() if step.time > killed and step.worker != victim}
+        return len(done) >= args.steps and max(done) > last + 1
 
-def environment(process: psutil.Process) -> dict[str, str]:
-    """A process's environment; empty for one that is gone, a zombie, or someone else's."""
-    try:
-        return process.environ()
-    except (psutil.NoSuchProcess, psutil.AccessDenied, OSError):
-        return {}
+    wait_for(trains_on, args.limit, job, "train on without a worker")
+    return measure_loss(place.steps(), killed, victim)
 
 
 def run(system: str, phase: str, args: argparse.Namespace) -> Outcome:
@@ -397,7 +193,7 @@ def run(system: str, phase: str, args: argparse.Namespace) -> Outcome:
         place = Place(Path(name), options, os.environ | settings)
         job = SYSTEMS[system][1](place)
         try:
-            return observe(job, place, SIZES[phase], args)
+            return observe(job, place, SIZES[phase], phase == "kill", args)
         except NotResizedError as error:
             if args.logs:
                 keep(place.folder, args.logs / f"{system}-{phase}-{mark[:6]}")
@@ -449,7 +245,9 @@ def table(results: dict[tuple[str, str], list[Outcome]]) -> str:
     for (phase, system), outcomes in results.items():
         old, new = SIZES[phase]
         figures = cells(outcomes, results.get((phase, "horovod"), []))
-        rows.append([f"{old} -> {new}", SYSTEMS[system][0], *figures])
+        rows.append(
+            [f"kill -9 of {old}" if phase == "kill" else f"{old} -> {new}", SYSTEMS[system][0], *figures]
+        )
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = ["  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip() for row in rows]
     return "\n".join(lines)
@@ -467,7 +265,8 @@ def summary(results: dict[tuple[str, str], list[Outcome]], rounds: int) -> str:
                 pauses[SYSTEMS[system][0]] = f"{median(done):.2f} s{part}" if done else "did not resize"
         if pauses:
             figures = ", ".join(f"{name} {pause}" for name, pause in pauses.items())
-            parts.append(f"{old} -> {new} workers: {figures}")
+            what = f"kill -9 of one of {old} workers" if phase == "kill" else f"{old} -> {new} workers"
+            parts.append(f"{what}: {figures}")
     cores = len(os.sched_getaffinity(0))
     return f"Training stands still, {'; '.join(parts)} (medians, {rounds} rounds in turns, {cores} cores)."
 

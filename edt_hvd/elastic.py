@@ -63,6 +63,7 @@ def _run_assigned(
     *args: P.args,
     **kwargs: P.kwargs,
 ) -> R:
+    reducer.settle()  # takes long after large imports; the others need not wait for it
     here.join()
     if here.finished and hvd.rank() == 0:
         warnings.warn(
@@ -91,6 +92,7 @@ def _run_assigned(
         previous_size = report.size
         here.rejoin(progress=getattr(state, "progress", 0))
         report = ResizeReport(here.generation, previous_size, hvd.size(), stopped_at)
+        report.mark("drain", here.assigned_at)
         report.mark("rendezvous", time.monotonic())
         reducer.reset()
         state.on_reset()
@@ -114,7 +116,7 @@ class _Failures:
 def _sync(here: world.AssignedWorld, state: State, report: ResizeReport) -> None:
     state.sync()
     here.launcher.send("synced")
-    report.mark("sync", time.monotonic())
+    report.mark("transfer", time.monotonic())
     if isinstance(state, TorchState):
         state.resize_report = report
     else:

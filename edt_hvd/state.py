@@ -27,7 +27,7 @@ from edt_hvd.exact import ExactReducer
 from edt_hvd.loader import ElasticDataLoader
 from edt_hvd.optimizer import reducer_of
 from edt_hvd.reporting import ResizeReport, send_progress
-from edt_hvd.transfer import broadcast_tree
+from edt_hvd.transfer import bring
 
 SNAPSHOT_SHARE = 0.005
 """The part of the training time that full snapshots may take."""
@@ -78,6 +78,8 @@ class TorchState(State):  # type: ignore[misc]
         self.progress = 0
         self.committed_at: float | None = None
         self.resize_report: ResizeReport | None = None
+        self._has_synced = False
+        self._survives = False
         self._stepped = False
         self._versions: list[int] = []
         self._snapshot: _Snapshot | None = None
@@ -143,20 +145,31 @@ class TorchState(State):  # type: ignore[misc]
         self._stepped = False
 
     def sync(self) -> None:
-        """Bring rank 0's state to every worker. A collective."""
-        tree = self._tree() | {"progress": self.progress}
+        """Bring rank 0's state to every worker. A collective.
+
+        After a change of the world only the workers whose state is another receive it: newcomers, and those
+        that had to go back farther than the others.
+        """
+        holds, self._survives = self._survives, False
         if hvd.size() > 1:
-            tree = broadcast_tree(tree)
-        self.progress = tree.pop("progress")
-        if hvd.rank() != 0:
-            self._load(tree)
-        for name, companion in self._companions().items():
-            companion.load_state_dict(tree[name])
+            tree = self._tree() | {"progress": self.progress} if holds or hvd.rank() == 0 else None
+            received = bring(tree, self.progress, holds)
+            if received is not None:
+                self.progress = received.pop("progress")
+                self._load(received)
+        self._has_synced = True
+        for companion in self._companions().values():  # what they say is agreed on in this world, too
+            companion.load_state_dict(companion.state_dict())
         for scaler in self._of_type(torch.amp.GradScaler):
             # It comes to life with the first loss it scales, and a worker may have none in its first step.
             scaler.scale(torch.zeros((), device=world.device()))
         self.save()
         recording.current().synced(self, self.progress, self._values())
+
+    def on_reset(self) -> None:
+        """The world was formed anew: this worker's state is one of the training under way."""
+        self._survives = self._has_synced
+        super().on_reset()
 
     def report_progress(self, now: float, last: bool = False) -> None:
         """Tell the launcher how far training is, now and then; `last`: whenever that was done before."""

@@ -15,6 +15,7 @@ nobody      none of them                                   this process alone
 
 import importlib
 import os
+import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -77,6 +78,8 @@ class AssignedWorld:
         self.generation = 0
         self.finished = False
         """Whether an elastic function has returned: no more workers come or go."""
+        self.assigned_at = 0.0
+        """When this worker got its place in the present world, by the monotonic clock."""
         self._connections = connections.NONE
 
     def start(self) -> None:
@@ -107,6 +110,7 @@ class AssignedWorld:
             if assignment is None:
                 self.launcher.close()
                 raise SystemExit(0)
+            self.assigned_at = time.monotonic()
             before = connections.open_now()
             entered = _enter(assignment)
             self._connections = connections.opened_since(before)

@@ -10,6 +10,7 @@ import math
 import os
 import queue
 import secrets
+import select
 import signal
 import subprocess
 import sys
@@ -24,7 +25,6 @@ import psutil
 from horovod.runner.common.util.hosts import SlotInfo
 from horovod.runner.elastic.discovery import DiscoveredHosts
 from horovod.runner.elastic.driver import Results
-from horovod.runner.http.http_server import RendezvousServer
 
 from edt_launch import membership, processes, protocol
 from edt_launch.allocation import parse
@@ -32,6 +32,8 @@ from edt_launch.control import ControlServer
 from edt_launch.errors import AllocationError, StartTimeoutError
 from edt_launch.membership import Membership
 from edt_launch.protocol import Slot, Worker
+from edt_launch.rendezvous import Rendezvous
+from edt_launch.watching import Watch
 
 log = logging.getLogger(__name__)
 
@@ -39,7 +41,7 @@ TICK = 0.25
 """Seconds between two looks at the clock when nothing else happens."""
 
 WATCH_INTERVAL = 0.05
-"""Seconds between two looks at the allocation file's metadata."""
+"""Seconds between two looks at the allocation file's metadata, where nobody tells of its changes."""
 
 DISCOVERY_INTERVAL = 1.0
 """Seconds after which the discovery script is run even if the file looks untouched."""
@@ -80,7 +82,8 @@ class Driver:
         self._state = Membership(limits)
         self._token = secrets.token_hex(16)
         self._server = ControlServer(address, self._token, self._receive)
-        self._rendezvous: list[RendezvousServer] = []
+        self._address = address
+        self._rendezvous: list[Rendezvous] = []
         self._end_events: dict[int, threading.Event] = {}
         self._to_end: set[int] = set()
         self._complain = _Complaints()
@@ -145,8 +148,8 @@ class Driver:
     def stop(self, error_message: str | None = None) -> None:
         """Close every server."""
         self._server.close()
-        for server in self._rendezvous:
-            _close(server)
+        for rendezvous in self._rendezvous:
+            rendezvous.close()
 
     # What happens.
 
@@ -164,6 +167,7 @@ class Driver:
 
     def _follow_discovery(self) -> None:
         path = os.environ.get("EDT_ALLOCATION")
+        watch = Watch(Path(path)) if path is not None else None
         shown: tuple[Slot, ...] = ()
         looked: Any = None
         ran_at = float("-inf")
@@ -174,8 +178,13 @@ class Driver:
                 slots = discover(self._script, self._complain)
                 if slots and slots != shown:
                     shown = slots
+                    self._reports.send("desired", slots=len(slots))
                     self._events.put(protocol.Desired(slots))
-            time.sleep(WATCH_INTERVAL)
+            if watch is None:
+                time.sleep(WATCH_INTERVAL)
+            else:
+                select.select([watch], [], [], WATCH_INTERVAL)
+                watch.clear()
 
     def _receive(self, worker: int, message: dict[str, Any]) -> None:
         kind = message.pop("type")
@@ -199,6 +208,7 @@ class Driver:
             case protocol.Start(worker):
                 self._start(worker)
             case protocol.Stop(workers, generation):
+                self._reports.send("stopping", generation=generation)
                 for worker_id in workers:
                     self._server.send(worker_id, "stop", generation=generation)
             case protocol.Assign():
@@ -271,13 +281,14 @@ class Driver:
         return processes.having({"EDT_TOKEN": self._token, "EDT_WORKER": str(worker)})
 
     def _assign(self, action: protocol.Assign) -> None:
-        server = RendezvousServer()
-        port = server.start()
-        for at in action.places:
-            answer = (at.rank, at.size, at.local_rank, at.local_size, at.cross_rank, at.cross_size)
-            server._httpd.cache.setdefault("rank_and_size", {})[f"{at.host}:{at.local_rank}"] = ",".join(
-                map(str, answer)
+        # Where Horovod looks its place up, besides the variables that the worker sets.
+        places = {
+            f"rank_and_size/{at.host}:{at.local_rank}": ",".join(
+                map(str, (at.rank, at.size, at.local_rank, at.local_size, at.cross_rank, at.cross_size))
             ).encode()
+            for at in action.places
+        }
+        rendezvous = Rendezvous(self._address, places)
         self._reports.send(
             "world",
             generation=action.generation,
@@ -287,11 +298,11 @@ class Driver:
             reason=action.reason,
         )
         for at in action.places:
-            content = asdict(at) | {"generation": action.generation, "port": port}
+            content = asdict(at) | {"generation": action.generation, "port": rendezvous.port}
             self._server.send(content.pop("worker"), "assign", **content)
-        self._rendezvous.append(server)
+        self._rendezvous.append(rendezvous)
         while len(self._rendezvous) > 2:  # a late member of the last generation may still be asking
-            threading.Thread(target=_close, args=[self._rendezvous.pop(0)], daemon=True).start()
+            self._rendezvous.pop(0).close()
 
     def _report_failure(self, action: protocol.Failed) -> None:
         worker, retry_after = action.worker, action.retry_after
@@ -306,11 +317,6 @@ class Driver:
             retry_after=retry_after if retry_after != math.inf else None,
             given_up=retry_after == math.inf,
         )
-
-
-def _close(server: RendezvousServer) -> None:
-    server.stop()
-    server._httpd.server_close()
 
 
 def _later(seconds: float, call: Callable[[], None]) -> None:

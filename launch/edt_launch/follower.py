@@ -4,7 +4,7 @@ import errno
 import os
 import stat
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from edt_launch.allocation import Allocation, parse
@@ -32,9 +32,15 @@ class Limits:
 
 @dataclass(frozen=True)
 class Accepted:
-    """The job has this from now on."""
+    """The job has this from now on.
+
+    Attributes:
+        allocation: what it has.
+        changed: when the file said so first, in unix seconds; None if unknown.
+    """
 
     allocation: Allocation
+    changed: float | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True)
@@ -120,7 +126,10 @@ class Follower:
         if text == self._text and not is_first and not self.rejection:
             return None
         self._text = text
-        return self._judge(accept(self.allocation, text, self._limits, self._check_host))
+        verdict = accept(self.allocation, text, self._limits, self._check_host)
+        if isinstance(verdict, Accepted):
+            verdict = replace(verdict, changed=_changed(self._path))
+        return self._judge(verdict)
 
     def _judge(self, verdict: Verdict) -> Accepted | Rejected | None:
         match verdict:
@@ -130,8 +139,8 @@ class Follower:
                     return None
                 self._told.add(reason)
                 return verdict
-            case Accepted(allocation):
-                self.allocation = allocation
+            case Accepted():
+                self.allocation = verdict.allocation
         self.rejection = ""
         self._told.clear()
         return verdict if isinstance(verdict, Accepted) else None
@@ -143,6 +152,15 @@ def _metadata(path: Path) -> tuple[object, ...]:
     except OSError as error:
         return (type(error),)
     return status.st_mtime_ns, status.st_ino, status.st_size
+
+
+def _changed(path: Path) -> float | None:
+    """When the file was written or put in its place, in unix seconds; None if it has gone."""
+    try:
+        status = os.stat(path)
+    except OSError:
+        return None
+    return max(status.st_mtime, status.st_ctime)
 
 
 def _read(path: Path) -> str | None:

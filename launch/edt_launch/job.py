@@ -23,10 +23,12 @@ from edt_launch.failures import NOT_ELASTIC, Failures, describe, looks_like_plai
 from edt_launch.follower import Accepted, Follower, Limits, Rejected
 from edt_launch.network import HostChecker
 from edt_launch.output import Demultiplexer, Line, Logs, Ranks
+from edt_launch.phases import Phases
 from edt_launch.run_dir import RunDir
 from edt_launch.status import Status
 from edt_launch.view import View
 from edt_launch.view import describe as describe_event
+from edt_launch.watching import Watch
 
 TICK = 0.05
 """Seconds between two looks at the allocation file, the signals and the clock."""
@@ -119,6 +121,7 @@ class _Job:
         self._logs = Logs(plan.paths)
         self._ranks = Ranks()
         self._status = Status()
+        self._phases = Phases()
         self._failures = Failures()
         self._ending = Ending()
         self._name = uuid.uuid4().hex
@@ -158,7 +161,7 @@ class _Job:
             if self._ending.first is not None:
                 return None
             match self._follower.poll(now):
-                case Accepted(allocation):
+                case Accepted(allocation=allocation):
                     return allocation
                 case Rejected(reason):
                     self._note(events.new("allocation_rejected", reason=reason))
@@ -181,7 +184,7 @@ class _Job:
                 "take some of its characters for its own; start the job in a directory with a plain name"
             )
 
-    def _apply(self, allocation: Allocation, first: bool = False) -> None:
+    def _apply(self, allocation: Allocation, first: bool = False, changed: float | None = None) -> None:
         write_atomically(self._plan.paths.allocation, render(allocation))
         hosts = [asdict(host) for host in allocation.hosts]
         self._note(
@@ -191,13 +194,14 @@ class _Job:
                 slots=allocation.slots,
                 hosts=hosts,
                 first=first,
+                changed=changed,
             )
         )
 
     def _follow(self, now: float) -> None:
         match self._follower.poll(now) if self._follower is not None else None:
-            case Accepted(allocation):
-                self._apply(allocation)
+            case Accepted(allocation, changed):
+                self._apply(allocation, changed=changed)
             case Rejected(reason):
                 self._note(events.new("allocation_rejected", reason=reason))
 
@@ -240,7 +244,7 @@ class _Job:
         self._events_pipe = events_pipe
         assert child.stdout is not None
         assert child.stderr is not None
-        with selectors.DefaultSelector() as selector:
+        with selectors.DefaultSelector() as selector, _watching(self._plan.follow) as watch:
             for pipe, consume in (
                 (events_pipe, self._events_consumer()),
                 (child.stdout.fileno(), self._output_consumer("stdout")),
@@ -248,6 +252,8 @@ class _Job:
             ):
                 os.set_blocking(pipe, False)
                 selector.register(pipe, selectors.EVENT_READ, consume)
+            if watch is not None:  # its waking is all that is wanted of it
+                selector.register(watch, selectors.EVENT_READ, lambda now, data: None)
             while child.poll() is None:
                 now = time.monotonic()
                 self._read(selector, now, TICK)
@@ -304,6 +310,7 @@ class _Job:
 
     def _note(self, event: events.Event) -> None:
         """An event has happened: keep it, take it in, and tell the user if it matters."""
+        self._phases, event = self._phases.observe(event)
         self._log.write(event)
         self._ranks.observe(event)
         self._status = self._status.observe(event)
@@ -379,6 +386,17 @@ class _Job:
         if not self._has_come_to_the_door and looks_like_plain_horovod(lines):
             head = f"{head}\n{NOT_ELASTIC}"
         return Outcome(ExitCode.JOB_FAILED, f"{head}\n{text}")
+
+
+@contextlib.contextmanager
+def _watching(path: Path | None) -> Iterator[Watch | None]:
+    """A watch on a file that is followed; None without one."""
+    watch = Watch(path) if path is not None else None
+    try:
+        yield watch
+    finally:
+        if watch is not None:
+            watch.close()
 
 
 def _signal_name(number: int | None) -> str:

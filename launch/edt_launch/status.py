@@ -20,6 +20,7 @@ class Resize:
         before, after: numbers of workers.
         pause: seconds in which nothing was trained; None while it lasts.
         reason: why the world was formed anew.
+        phases: seconds of each of `edt_launch.phases.PHASES`, as far as they are known.
     """
 
     generation: int
@@ -28,6 +29,7 @@ class Resize:
     after: int
     pause: float | None = None
     reason: str = ""
+    phases: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -77,9 +79,8 @@ class Status:
             case {"event": "world", "generation": int(generation), "size": int(size)}:
                 return self._world(generation, size, event.get("reason", ""))
             case {"event": "resumed", "generation": int(generation), "pause": float() | int() as pause}:
-                resizes = (
-                    replace(r, pause=float(pause)) if r.generation == generation else r for r in self.resizes
-                )
+                took = {"pause": float(pause), "phases": event.get("phases", {})}
+                resizes = (replace(r, **took) if r.generation == generation else r for r in self.resizes)
                 return replace(self, resizes=tuple(resizes))
             case {"event": "progress", "step": int(step), "size": int(size), "time": float() | int() as time}:
                 mark = Mark(float(time), step, size, self.generation)

@@ -4,6 +4,7 @@ import io
 from collections.abc import Mapping
 from typing import Any, Protocol, TextIO
 
+from rich import box
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.progress_bar import ProgressBar
@@ -12,6 +13,7 @@ from rich.text import Text
 
 from edt_launch import pace
 from edt_launch.output import Line
+from edt_launch.phases import PHASES
 from edt_launch.status import Status
 
 REDRAW_INTERVAL = 0.125
@@ -21,6 +23,7 @@ PLAIN_INTERVAL = 30.0
 """Seconds between two lines about the progress in the plain view."""
 
 NAME = "edt-launch"
+_HEADINGS = {"rendezvous": "rendez-\nvous", "first_step": "first\nstep"}
 MIN_BAR = 10
 """Columns of the progress bar, at least."""
 
@@ -210,15 +213,17 @@ def summary(now: float, status: Status) -> str:
 
 
 def resizes_table(status: Status) -> Table:
-    """The resizes of a job, with the pause of each in seconds."""
-    table = Table(title="Resizes", title_justify="left", title_style="bold")
-    for heading in ("step", "from", "to", "pause (s)"):
-        table.add_column(heading, justify="right")
-    table.add_column("reason")
+    """The resizes of a job, with the pause and the phases of each in seconds; 80 columns are enough."""
+    table = Table(title="Resizes, times in seconds", title_justify="left", title_style="bold")
+    table.box, table.padding, table.show_edge, table.pad_edge = box.SIMPLE_HEAD, (0, 0), False, False
+    for heading in ("step", "from", "to", "pause", *(_HEADINGS.get(phase, phase) for phase in PHASES)):
+        table.add_column(heading, justify="right", vertical="bottom", no_wrap=True)
+    table.add_column(" reason", vertical="bottom", min_width=12)
     for resize in status.resizes:
         step = "" if resize.step is None else str(resize.step)
         pause = "-" if resize.pause is None else f"{resize.pause:.2f}"
-        table.add_row(step, str(resize.before), str(resize.after), pause, Text(resize.reason))
+        phases = (f"{resize.phases[name]:.2f}" if name in resize.phases else "" for name in PHASES)
+        table.add_row(step, str(resize.before), str(resize.after), pause, *phases, Text(f" {resize.reason}"))
     return table
 
 

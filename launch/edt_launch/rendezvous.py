@@ -1,0 +1,140 @@
+"""The key-value store through which the members of one world find one another: Horovod's HTTP store, served.
+
+Gloo's workers put their addresses there and ask for those of the others until they are there, every ten
+milliseconds, for each of six meshes. Here a question waits at the server until it can be answered, so that no
+time is lost between two of them. The protocol is that of Horovod's `http_store.cc`: GET, PUT and DELETE of
+``/scope/key``, one request a connection.
+"""
+
+import asyncio
+import threading
+from collections.abc import Mapping
+from typing import Any
+
+MAX_REQUEST = 2**20
+"""Bytes that a request may have; a worker's addresses in a world of a thousand take far fewer."""
+
+_OK = b"200 OK"
+_BAD_REQUEST = b"400 Bad Request"
+
+
+class Rendezvous:
+    """A store for one world, served by a thread of its own until it is closed.
+
+    Args:
+        address: to listen on; the port is chosen by the system.
+        values: what is there from the beginning, by path (``scope/key``).
+    """
+
+    def __init__(self, address: str, values: Mapping[str, bytes]) -> None:
+        self._store = _Store(values)
+        self._loop = asyncio.new_event_loop()
+        listening = self._loop.create_server(lambda: _Connection(self._store), address, 0)
+        self._server = self._loop.run_until_complete(listening)
+        self.port = int(self._server.sockets[0].getsockname()[1])
+        self._thread = threading.Thread(target=self._serve, name="edt-rendezvous", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """Stop listening; whoever still waits for an answer gets the end of the connection."""
+        if self._thread.is_alive():
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._thread.join()
+
+    def _serve(self) -> None:
+        self._loop.run_forever()
+        self._loop.run_until_complete(self._end())
+        self._loop.close()
+
+    async def _end(self) -> None:
+        self._server.close()
+        while pending := asyncio.all_tasks() - {asyncio.current_task()}:  # what is just being accepted
+            await asyncio.wait(pending)
+        while self._store.open:
+            for connection in self._store.open:
+                connection.abort()
+            await asyncio.sleep(0)
+
+
+class _Store:
+    """The values, and who waits for which."""
+
+    def __init__(self, values: Mapping[str, bytes]) -> None:
+        self.open: set[_Connection] = set()
+        self._values = dict(values)
+        self._waiting: dict[str, list[_Connection]] = {}
+
+    def get(self, path: str, asking: "_Connection") -> None:
+        if path in self._values:
+            asking.answer(_OK, self._values[path])
+        else:
+            self._waiting.setdefault(path, []).append(asking)
+
+    def put(self, path: str, value: bytes) -> None:
+        self._values[path] = value
+        for asking in self._waiting.pop(path, []):
+            asking.answer(_OK, value)
+
+
+class _Connection(asyncio.Protocol):
+    """One request and its answer."""
+
+    def __init__(self, store: _Store) -> None:
+        self._store = store
+        self._received = b""
+        self._transport: Any = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = transport
+        self._store.open.add(self)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._store.open.discard(self)
+
+    def data_received(self, data: bytes) -> None:
+        self._received += data
+        try:
+            request = _parse(self._received)
+        except ValueError:
+            self.answer(_BAD_REQUEST)
+            return
+        if request is None:
+            if len(self._received) > MAX_REQUEST:
+                self.answer(_BAD_REQUEST)
+            return
+        method, path, body = request
+        match method:
+            case "GET":
+                self._store.get(path, self)
+            case "PUT":
+                self._store.put(path, body)
+                self.answer(_OK)
+            case "DELETE":  # a worker is through with a mesh; another may still be asking for it
+                self.answer(_OK)
+            case _:
+                self.answer(_BAD_REQUEST)
+
+    def answer(self, status: bytes, content: bytes = b"") -> None:
+        self._transport.write(
+            b"HTTP/1.1 %b\r\nContent-Length: %d\r\n\r\n%b" % (status, len(content), content)
+        )
+        self._transport.close()
+
+    def abort(self) -> None:
+        self._transport.abort()
+
+
+def _parse(received: bytes) -> tuple[str, str, bytes] | None:
+    """Method, path and body of a request; None while it is not complete.
+
+    Raises:
+        ValueError: it is no request.
+    """
+    head, end, body = received.partition(b"\r\n\r\n")
+    if not end:
+        return None
+    first, *headers = head.decode("latin-1").split("\r\n")
+    method, path, _ = first.split(" ")
+    fields = {name.lower(): value for name, _, value in (header.partition(":") for header in headers)}
+    length = int(fields.get("content-length", "0"))
+    return (method, path.strip("/"), body[:length]) if len(body) >= length else None
