@@ -87,7 +87,7 @@ def _find(request: Request) -> Found:
 
 
 def import_all(wanted: Iterable[Import]) -> list[str]:
-    """Import what can be imported; the names of the packages.
+    """Import what can be imported; the names of the packages, less the standard library's.
 
     What cannot be is left to the program, which will say so, or knows what to do without.
     """
@@ -99,7 +99,7 @@ def import_all(wanted: Iterable[Import]) -> list[str]:
             print(f"not imported: {each.module}: {error!r}", flush=True)
         else:
             names[each.module.partition(".")[0]] = None
-    return list(names)
+    return [name for name in names if name not in sys.stdlib_module_names]
 
 
 def _shadowed(found: Found) -> str | None:

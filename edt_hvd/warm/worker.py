@@ -77,7 +77,9 @@ def become(request: Request, standard: list[int], lifeline: int) -> None:
 
 
 def _hang_on(lifeline: int) -> None:
-    """Have the kernel kill this process group when the other end of the lifeline is closed."""
+    """Wait for the word to begin; have the kernel kill this process group when the other end is closed."""
+    if not os.read(lifeline, 1):
+        os._exit(1)
     fcntl.fcntl(lifeline, fcntl.F_SETOWN, -os.getpid())
     fcntl.fcntl(lifeline, _F_SETSIG, signal.SIGKILL)
     fcntl.fcntl(lifeline, fcntl.F_SETFL, fcntl.fcntl(lifeline, fcntl.F_GETFL) | os.O_ASYNC)

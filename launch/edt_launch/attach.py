@@ -11,9 +11,10 @@ the name starts it, so there is one. Everything is in JSON, one message a line a
               then script module arguments command directory environment umask
     answer    pid, then status once it has ended (as of waitpid); or refused, with the reason
 
-The *lifeline* is a pair of sockets of this process and the worker. The worker has the kernel kill its process
-group when this end closes, whoever ends this process and however. Through it the worker says with which code
-it is about to end, for the case that the server, its parent, has gone.
+The *lifeline* is a pair of sockets of this process and the worker. The worker begins when one byte comes
+through it, so that no signal is lost. From then on it has the kernel kill its process group when this end
+closes, whoever ends this process and however. At its end it says with which code, for the case that the
+server, its parent, has gone.
 """
 
 import json
@@ -246,6 +247,7 @@ def _stand_for(worker: Worker) -> NoReturn:
 
     for number in PASSED_ON:
         signal.signal(number, pass_on)
+    worker.lifeline.send(b"!")
     ended = _receive(worker.server)
     code = os.waitstatus_to_exitcode(ended["status"]) if ended else _last_words(worker.lifeline)
     if code < 0:
