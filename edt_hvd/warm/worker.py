@@ -118,6 +118,8 @@ def _execute(request: Request) -> None:
     main = types.ModuleType("__main__")
     main.__dict__.update(__builtins__=sys.modules["builtins"], __annotations__={})
     sys.modules["__main__"] = main
+    if "__mp_main__" in sys.modules:  # multiprocessing's other name for it, for what its children send back
+        sys.modules["__mp_main__"] = main
     importlib.invalidate_caches()
     if not sys.flags.safe_path:
         sys.path.insert(0, request.folder)

@@ -57,10 +57,15 @@ class Host:
         return process.returncode, out, err
 
     def told(self):
-        """What the next server says."""
+        """What the next server says; None if it ended before."""
         connection, _ = self.launcher.accept()
-        message = json.loads(connection.makefile().readline())
         self._connections.append(connection)
+        connection.settimeout(60)
+        with connection.makefile() as lines:
+            line = lines.readline()
+        if not line:
+            return None
+        message = json.loads(line)
         self.servers.append(psutil.Process(message["pid"]))
         return message
 
@@ -75,8 +80,8 @@ class Host:
         with contextlib.suppress(BlockingIOError):
             while True:
                 self.told()
-        for connection in (self.launcher, *self._connections):
-            connection.shutdown(socket.SHUT_RDWR)
+        self.launcher.close()
+        for connection in self._connections:
             connection.close()
         until(lambda: all(gone(server.pid) for server in self.servers))
 
@@ -375,9 +380,9 @@ def test_a_command_that_is_not_there(fresh):
     )
 
 
-def test_the_server_ends_with_the_launcher(fresh):
-    fresh.run(fresh.script("pass"))
-    fresh.told()
-    fresh.close()
-    assert (fresh.folder / "warm.here.log").read_text() == "ended: the launcher has gone\n"
-    fresh.__init__(fresh.folder)
+def test_the_server_ends_with_the_launcher(tmp_path):
+    host = Host(tmp_path)
+    host.run(host.script("pass"))
+    host.told()
+    host.close()
+    assert (tmp_path / "warm.here.log").read_text() == "ended: the launcher has gone\n"
