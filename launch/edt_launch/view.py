@@ -246,7 +246,7 @@ def standby_lines(status: Status) -> list[str]:
 
 def _memory(sizes: Sequence[int | None]) -> str:
     known = [size for size in sizes if size is not None]
-    return f", {fmean(known) / 1e6:.0f} MB of its own" if known else ""
+    return f", {fmean(known) / 1e6:.0f} MB of own memory" if known else ""
 
 
 def describe(event: Mapping[str, Any], status: Status) -> str | None:
