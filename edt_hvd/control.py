@@ -4,10 +4,14 @@ To the launcher::
 
     hello     token worker pid          once, first
     door      progress                  outside any world, waiting for an assignment
+    standby   waited processor private  once, behind the first door: seconds, processor seconds, own bytes
     synced                              this worker has the state of its world
     done                                the elastic function has returned
     progress  step epoch size values    now and then, from the coordinator
     resumed   generation from to pause phases    after the first step on a new world, from the coordinator
+
+    warm      token host pid seconds imports private refused    instead of hello, from a host's warm
+                                        server, which says nothing else
 
 From the launcher::
 

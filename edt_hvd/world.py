@@ -27,6 +27,7 @@ from edt_hvd import connections
 from edt_hvd.control import Assignment, Launcher
 from edt_hvd.determinism import make_deterministic
 from edt_hvd.errors import NotInitializedError
+from edt_hvd.standby import Standby
 
 _MPI_VARIABLES = ("OMPI_COMM_WORLD_SIZE", "PMIX_RANK", "PMI_SIZE", "MV2_COMM_WORLD_SIZE")
 _HOROVOD_VARIABLES = ("HOROVOD_GLOO_RENDEZVOUS_ADDR",)
@@ -106,7 +107,7 @@ class AssignedWorld:
         """
         for _ in range(_JOIN_ATTEMPTS):
             hvd.shutdown()
-            assignment = self.launcher.wait_at_door(progress)
+            assignment = self._wait_at_door(progress)
             if assignment is None:
                 self.launcher.close()
                 raise SystemExit(0)
@@ -119,6 +120,14 @@ class AssignedWorld:
                 return
             self.abandon()
         raise HorovodInternalError(f"no world could be formed in {_JOIN_ATTEMPTS} attempts")
+
+    def _wait_at_door(self, progress: int) -> Assignment | None:
+        """Wait for the next place; tell what the wait for the first one has cost."""
+        standby = Standby.begin() if self.generation == 0 else None
+        assignment = self.launcher.wait_at_door(progress)
+        if standby is not None and assignment is not None:
+            self.launcher.send("standby", **standby.cost(time.monotonic(), time.process_time()))
+        return assignment
 
     def finish(self) -> None:
         """Training is over for this worker: whatever membership is announced, it takes no part in it."""

@@ -20,7 +20,7 @@ JOB_VARIABLE = "EDT_JOB"
 # What another job's launcher tells its workers. Horovod puts the environment behind a worker's own
 # variables, so a stale one would win.
 _STALE = re.compile(
-    r"EDT_(COORDINATOR|TOKEN|WORKER|SLOT|DEVICE|MIN_NP|MAX_NP|LOCAL_NP|ALLOCATION|EVENTS_FD|JOB)"
+    r"EDT_(COORDINATOR|TOKEN|WORKER|SLOT|DEVICE|MIN_NP|MAX_NP|LOCAL_NP|ALLOCATION|EVENTS_FD|JOB|LOGS)"
     r"|HOROVOD_((LOCAL_|CROSS_)?(RANK|SIZE)|HOSTNAME|ELASTIC|CONTROLLER|CPU_OPERATIONS|GLOO_(RENDEZVOUS|IFACE).*)"
     r"|OMPI_(COMM_WORLD|UNIVERSE|APP_CTX|FILE_LOCATION|FIRST_RANKS|COMMAND|ARGV|NUM_APP_CTX).*"
     r"|(PMI|PMIX|PRTE)_(?!MCA_).*"
@@ -83,5 +83,6 @@ def environment(inherited: Mapping[str, str], paths: RunDir, events_fd: int, job
         "EDT_ALLOCATION": str(paths.allocation),
         "EDT_EVENTS_FD": str(events_fd),
         "PYTHONIOENCODING": "utf-8:backslashreplace",  # Horovod reads the workers' output as UTF-8, strictly
+        "EDT_LOGS": str(paths.log),
         JOB_VARIABLE: job,
     }

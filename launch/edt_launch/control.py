@@ -14,6 +14,9 @@ from typing import Any
 
 log = logging.getLogger(__name__)
 
+WARM_SERVER = -1
+"""Stands for any host's warm server where a message's worker is named. It is told nothing."""
+
 Receive = Callable[[int, dict[str, Any]], None]
 
 MAX_LINE = 2**20
@@ -82,8 +85,11 @@ class ControlServer:
             self._forget(worker, connection)
 
     def _greet(self, connection: socket.socket, message: dict[str, Any]) -> int:
-        if message["type"] != "hello" or not hmac.compare_digest(str(message["token"]), self._token):
+        kind = message["type"]
+        if kind not in ("hello", "warm") or not hmac.compare_digest(str(message.pop("token")), self._token):
             raise ValueError("the first message is no hello of this job")
+        if kind == "warm":
+            return WARM_SERVER
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         worker = int(message["worker"])
         with self._lock:

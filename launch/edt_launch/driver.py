@@ -86,6 +86,7 @@ class Driver:
         self._rendezvous: list[Rendezvous] = []
         self._end_events: dict[int, threading.Event] = {}
         self._to_end: set[int] = set()
+        self._pids: dict[int, int] = {}
         self._complain = _Complaints()
         self._visible_devices = visible_devices
         self._create_worker: CreateWorker | None = None
@@ -188,10 +189,12 @@ class Driver:
 
     def _receive(self, worker: int, message: dict[str, Any]) -> None:
         kind = message.pop("type")
-        if kind == "hello" and worker in self._to_end:
-            self._server.send(worker, "end")  # it was not there yet when it was told
+        if kind == "hello":
+            self._pids[worker] = int(message["pid"])
+            if worker in self._to_end:
+                self._server.send(worker, "end")  # it was not there yet when it was told
         elif kind == "door":
-            self._reports.send("ready", worker=worker)
+            self._reports.send("ready", worker=worker, pid=self._pids[worker])
             self._events.put(protocol.AtDoor(worker, int(message["progress"])))
         elif kind == "synced":
             self._events.put(protocol.Synced(worker))
@@ -199,6 +202,10 @@ class Driver:
             self._events.put(protocol.Done(worker))
         elif kind in ("progress", "resumed"):
             self._reports.send(kind, **message)
+        elif kind == "standby":
+            self._reports.send("standby", worker=worker, **message)
+        elif kind == "warm":
+            self._reports.send("warm_server", **message)
 
     # What to do.
 

@@ -21,6 +21,7 @@ from edt_launch.ending import CODES, Ending, Step
 from edt_launch.errors import ExitCode, StartError, StartTimeoutError, UsageError
 from edt_launch.failures import NOT_ELASTIC, Failures, describe, looks_like_plain_horovod
 from edt_launch.follower import Accepted, Follower, Limits, Rejected
+from edt_launch.forkable import attached
 from edt_launch.network import HostChecker
 from edt_launch.output import Demultiplexer, Line, Logs, Ranks
 from edt_launch.phases import Phases
@@ -55,6 +56,7 @@ class Plan:
         start_timeout: seconds to wait for enough slots.
         verbose: show what horovodrun itself says.
         variables: environment variables that the job gets besides our own.
+        warm_start: fork workers from a process that has imported what they need, where that can be.
     """
 
     program: Sequence[str]
@@ -67,6 +69,7 @@ class Plan:
     start_timeout: float = 600.0
     verbose: bool = False
     variables: Mapping[str, str] = field(default_factory=dict)
+    warm_start: bool = True
 
 
 @dataclass(frozen=True)
@@ -210,8 +213,9 @@ class _Job:
     def _supervise(self, interface: str, horovodrun: Sequence[str]) -> int:
         """Run horovodrun to its end; returns its exit code, negative for a signal."""
         plan = self._plan
+        program = attached(plan.program) if plan.warm_start else plan.program
         words = command(
-            plan.program, plan.limits, interface, plan.paths, plan.start_timeout, plan.remote, horovodrun
+            program, plan.limits, interface, plan.paths, plan.start_timeout, plan.remote, horovodrun
         )
         reading, writing = os.pipe()
         with os.fdopen(reading, "rb", buffering=0) as pipe:

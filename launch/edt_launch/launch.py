@@ -60,6 +60,9 @@ def launch(
     start_timeout: Annotated[
         float, typer.Option(min=0, help="Seconds to wait for the slots that the job needs.")
     ] = 600.0,
+    warm_start: Annotated[
+        bool, typer.Option(help="Fork workers from a process that has imported what they need.")
+    ] = True,
     view: Annotated[ViewKind, typer.Option(help="Live on a terminal, or plain lines.")] = ViewKind.AUTO,
     verbose: Annotated[
         bool, typer.Option("--verbose", help="Show what horovodrun itself says, too.")
@@ -83,6 +86,7 @@ def launch(
             remote=Remote(ssh_port, ssh_identity_file),
             start_timeout=start_timeout,
             verbose=verbose,
+            warm_start=warm_start,
         )
         with job.received_signals() as signals:
             outcome = job.run(plan, make_view(view, sys.stdout, sys.stderr), signals)

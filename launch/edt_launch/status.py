@@ -33,6 +33,34 @@ class Resize:
 
 
 @dataclass(frozen=True)
+class Standby:
+    """What a newcomer cost while it waited at the door.
+
+    Attributes:
+        waited: seconds.
+        processor: seconds of processor time.
+        private: bytes of memory that it shared with nobody; None if unknown.
+    """
+
+    waited: float
+    processor: float
+    private: int | None = None
+
+
+@dataclass(frozen=True)
+class WarmServer:
+    """The process of a host that workers are forked from.
+
+    Attributes:
+        seconds: how long it took to import everything.
+        private: bytes of its memory before it forked; None if unknown.
+    """
+
+    seconds: float
+    private: int | None = None
+
+
+@dataclass(frozen=True)
 class Status:
     """A job at the moment.
 
@@ -44,6 +72,8 @@ class Status:
         history: the latest reports of progress, oldest first.
         resizes: all changes of size, oldest first.
         starting: workers that are being started.
+        standbys: what those cost that have come in by a resize.
+        warm_servers: the latest of each host.
         exit_code: how the job ended, None while it runs.
         reason: why it ended.
     """
@@ -55,6 +85,8 @@ class Status:
     history: tuple[Mark, ...] = ()
     resizes: tuple[Resize, ...] = ()
     starting: frozenset[int] = frozenset()
+    standbys: tuple[Standby, ...] = ()
+    warm_servers: Mapping[str, WarmServer] = field(default_factory=dict)
     exit_code: int | None = None
     reason: str = ""
 
@@ -87,6 +119,12 @@ class Status:
                 values = {**self.values, **event.get("values", {})}
                 history = (*self.history, mark)[-HISTORY:]
                 return replace(self, history=history, values=values, epoch=event.get("epoch"))
+            case {"event": "standby", "waited": float(waited), "processor": float(processor)} if self.resizes:
+                standby = Standby(waited, processor, event.get("private"))
+                return replace(self, standbys=(*self.standbys, standby))
+            case {"event": "warm_server", "host": str(host), "seconds": float(seconds), "refused": None}:
+                server = WarmServer(seconds, event.get("private"))
+                return replace(self, warm_servers={**self.warm_servers, host: server})
             case {"event": "finished", "exit_code": int(exit_code)}:
                 return replace(self, exit_code=exit_code, reason=event.get("reason", ""))
         return self

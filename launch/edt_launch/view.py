@@ -1,7 +1,8 @@
 """What a user sees of a job: a live view in a terminal, plain lines elsewhere."""
 
 import io
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from statistics import fmean
 from typing import Any, Protocol, TextIO
 
 from rich import box
@@ -75,7 +76,10 @@ class PlainView:
         """Show the table of resizes."""
         if status.resizes:
             text = io.StringIO()
-            Console(file=text, width=80, color_system=None, force_terminal=False).print(resizes_table(status))
+            console = Console(file=text, width=80, color_system=None, force_terminal=False)
+            console.print(resizes_table(status))
+            for line in standby_lines(status):
+                console.print(line, soft_wrap=True)
             self._streams["stderr"].write(
                 "".join(f"{line.rstrip()}\n" for line in text.getvalue().splitlines())
             )
@@ -132,6 +136,8 @@ class LiveView:
                 self._live.stop()
             if status.resizes:
                 self._console.print(resizes_table(status))
+                for line in standby_lines(status):
+                    self._console.print(line, style="dim")
         except OSError:
             self._is_visible = False
 
@@ -227,6 +233,27 @@ def resizes_table(status: Status) -> Table:
     return table
 
 
+def standby_lines(status: Status) -> list[str]:
+    """What it cost that newcomers were ready, one or two lines; none if there were no newcomers."""
+    lines = []
+    count = len(status.standbys)
+    if count:
+        waited = fmean(standby.waited for standby in status.standbys)
+        processor = fmean(standby.processor for standby in status.standbys)
+        own = _memory([standby.private for standby in status.standbys])
+        who = "1 newcomer" if count == 1 else f"{count} newcomers, on average"
+        lines.append(f"standby: {who} {waited:.2g} s at the door, {processor:.2g} s of processor time{own}")
+        for host, server in status.warm_servers.items():
+            own = _memory([server.private])
+            lines.append(f"warm server on {host}: imported for {server.seconds:.1f} s{own}")
+    return lines
+
+
+def _memory(sizes: Sequence[int | None]) -> str:
+    known = [size for size in sizes if size is not None]
+    return f", {fmean(known) / 1e6:.0f} MB of own memory" if known else ""
+
+
 def describe(event: Mapping[str, Any], status: Status) -> str | None:
     """What to tell a user about an event; None if nothing.
 
@@ -244,6 +271,8 @@ def describe(event: Mapping[str, Any], status: Status) -> str | None:
             return f"rank {rank} on {host} has failed: {how}{_what_next(event)}"
         case {"event": "allocation_accepted", "generation": generation, "slots": slots, "first": False}:
             return f"allocation {generation}: {slots} {'slot' if slots == 1 else 'slots'}"
+        case {"event": "warm_server", "host": host, "refused": str(reason)}:
+            return f"workers on {host} start one by one, which takes longer: {reason}"
         case {"event": "allocation_rejected", "reason": reason}:
             return f"allocation not followed: {reason}"
     return None

@@ -85,5 +85,6 @@ def test_tells_horovodrun_where_everything_is():
         "EDT_ALLOCATION": "/out put/run/allocation",
         "EDT_EVENTS_FD": "7",
         "EDT_JOB": "job",
+        "EDT_LOGS": "/out put/log",
         "PYTHONIOENCODING": "utf-8:backslashreplace",
     }

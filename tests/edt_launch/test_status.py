@@ -3,7 +3,7 @@
 from functools import reduce
 
 from edt_launch.pace import Mark
-from edt_launch.status import HISTORY, Resize, Status
+from edt_launch.status import HISTORY, Resize, Standby, Status, WarmServer
 
 
 def world(generation, size, reason=""):
@@ -67,3 +67,19 @@ def test_the_history_is_bounded():
     status = fold(*(progress(step) for step in range(HISTORY + 10)))
     assert len(status.history) == HISTORY
     assert status.step == HISTORY + 9
+
+
+def standby(waited):
+    return {"event": "standby", "worker": 1, "waited": waited, "processor": 0.5, "private": 7}
+
+
+def test_the_cost_of_newcomers_counts_from_the_first_resize_on():
+    status = fold(world(1, 2), standby(1.0), world(2, 4, "grown"), standby(2.0))
+    assert status.standbys == (Standby(2.0, 0.5, 7),)
+
+
+def test_the_latest_warm_server_of_a_host_that_forks():
+    server = {"event": "warm_server", "host": "a", "private": None, "refused": None}
+    refusing = {"event": "warm_server", "host": "b", "seconds": 3.0, "private": 7, "refused": "threads"}
+    status = fold({**server, "seconds": 1.0}, {**server, "seconds": 2.0}, refusing)
+    assert status.warm_servers == {"a": WarmServer(2.0, None)}

@@ -8,7 +8,7 @@ from rich.console import Console
 
 from edt_launch.output import Line
 from edt_launch.pace import Mark
-from edt_launch.status import Resize, Status
+from edt_launch.status import Resize, Standby, Status, WarmServer
 from edt_launch.view import (
     PLAIN_INTERVAL,
     LiveView,
@@ -19,6 +19,7 @@ from edt_launch.view import (
     make_view,
     panel,
     resizes_table,
+    standby_lines,
     summary,
 )
 
@@ -220,6 +221,11 @@ def test_the_choice_of_the_view(kind, expected):
         ),
         ({"event": "allocation_accepted", "generation": 1, "slots": 3, "first": True}, None),
         ({"event": "allocation_rejected", "reason": "because"}, "allocation not followed: because"),
+        (
+            {"event": "warm_server", "host": "h", "refused": "because"},
+            "workers on h start one by one, which takes longer: because",
+        ),
+        ({"event": "warm_server", "host": "h", "refused": None}, None),
         ({"event": "progress"}, None),
     ],
 )
@@ -232,3 +238,16 @@ def test_what_is_said_about_events(event, text):
 )
 def test_durations(seconds, text):
     assert duration(seconds) == text
+
+
+def test_what_newcomers_cost_is_said_below_the_table():
+    costs = (Standby(0.4, 0.006, 13_000_000), Standby(0.6, 0.008, 15_000_000))
+    status = replace(STATUS, standbys=costs, warm_servers={"h": WarmServer(2.24, None)})
+    assert standby_lines(status) == [
+        "standby: 2 newcomers, on average 0.5 s at the door, 0.007 s of processor time, 14 MB of own memory",
+        "warm server on h: imported for 2.2 s",
+    ]
+    out, err = io.StringIO(), io.StringIO()
+    PlainView(out, err).close(status)
+    assert err.getvalue().splitlines()[-1] == "warm server on h: imported for 2.2 s"
+    assert standby_lines(STATUS) == []

@@ -1,5 +1,6 @@
 """Real jobs: edt-launch, horovodrun, workers, sockets. Nothing here is simulated."""
 
+import contextlib
 import json
 import signal
 import subprocess
@@ -82,10 +83,19 @@ class ElasticJob:
     def remember(self) -> None:
         """Note every process of the job, to see later that all of them are gone."""
         assert self.process is not None
-        try:
+        with contextlib.suppress(psutil.NoSuchProcess):
             self.family.update(psutil.Process(self.process.pid).children(recursive=True))
-        except psutil.NoSuchProcess:
-            return
+        for event in self.events("ready", "warm_server"):  # forked workers descend from nobody
+            with contextlib.suppress(psutil.NoSuchProcess):
+                process = psutil.Process(event["pid"])
+                if "EDT_JOB" in process.environ():  # not one that has got the number of a dead one
+                    self.family.add(process)
+
+    def worker(self, rank: int) -> psutil.Process:
+        """The process of the worker that has that rank in the latest world."""
+        serial = next(w for w, r in self.events("world")[-1]["ranks"].items() if r == rank)
+        ready = [event for event in self.events("ready") if event["worker"] == int(serial)]
+        return psutil.Process(ready[-1]["pid"])
 
     def size(self) -> int | None:
         worlds = self.events("world")

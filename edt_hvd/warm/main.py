@@ -1,0 +1,145 @@
+"""The warm server's process: it imports what the job needs, makes sure that it may fork, and serves."""
+
+import contextlib
+import gc
+import json
+import os
+import socket
+import sys
+import threading
+import time
+from collections.abc import Iterable
+from pathlib import Path
+
+import setproctitle
+import torch
+
+from edt_hvd.standby import private_memory
+from edt_hvd.warm import imports, worker
+from edt_hvd.warm.imports import Found, Import
+from edt_hvd.warm.server import Server
+from edt_hvd.warm.worker import Request
+
+LISTENER = 3
+"""Descriptor of the listening socket that the server is started with."""
+
+CONNECT_TIMEOUT = 30.0
+"""Seconds to wait for the launcher to accept the connection."""
+
+ALWAYS = (Import("torch._dynamo"), Import("horovod.torch"), Import("edt_hvd"))
+"""What elastic training needs: the first optimizer imports `torch._dynamo`."""
+
+
+def main(started: float) -> None:
+    """Serve, and in a forked worker run the program.
+
+    Args:
+        started: when this process began, in seconds of `time.monotonic`.
+    """
+    listener = socket.socket(fileno=LISTENER)
+    setproctitle.setproctitle(f"edt warm server: {' '.join(sys.argv[1:])}")
+    launcher = _connect()
+
+    def prepare(request: Request) -> str | None:
+        names, refusal = _prepare(request)
+        _tell(launcher, time.monotonic() - started, names, refusal)
+        return refusal
+
+    request, lifeline = Server(listener, launcher, prepare).serve()
+    worker.run(request, lifeline)
+
+
+def _connect() -> socket.socket | None:
+    """Connect to the job's launcher; None if the job has none."""
+    if "EDT_COORDINATOR" not in os.environ:
+        return None
+    host, _, port = os.environ["EDT_COORDINATOR"].rpartition(":")
+    connection = socket.create_connection((host, int(port)), timeout=CONNECT_TIMEOUT)
+    connection.settimeout(None)
+    return connection
+
+
+def _prepare(request: Request) -> tuple[list[str], str | None]:
+    """Import what a program needs; the names, and why nothing can be forked (None if it can)."""
+    found = _find(request)
+    if found.sets_environment is not None:
+        reason = "the program sets environment variables before it imports"
+        return [], f"{reason} ({found.sets_environment})"
+    imported = import_all([*ALWAYS, *found.installed])
+    sys.stdout.flush()  # what imports have printed is not every worker's to print
+    sys.stderr.flush()
+    gc.collect()
+    gc.freeze()  # a collection in a worker would write to every object, and so copy it
+    return imported, _shadowed(found) or obstacle()
+
+
+def _find(request: Request) -> Found:
+    path = [request.folder, *sys.path]
+    if request.script is not None:
+        return imports.find(Path(request.directory, request.script), "", path)
+    assert request.module is not None
+    package = f"{request.module}.__main__"
+    for name in (package, request.module):
+        files = imports.own_files(Import(name), [Path(request.folder)])
+        if name in files:
+            return imports.find(files[name], name.rpartition(".")[0], path)
+    return Found((), {}, None)
+
+
+def import_all(wanted: Iterable[Import]) -> list[str]:
+    """Import what can be imported; the names of the packages, less the standard library's.
+
+    What cannot be is left to the program, which will say so, or knows what to do without.
+    """
+    names: dict[str, None] = {}
+    for each in wanted:
+        try:
+            __import__(each.module, fromlist=each.names)
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - other people's modules raise whatever they like
+            print(f"not imported: {each.module}: {error!r}", flush=True)
+        else:
+            names[each.module.partition(".")[0]] = None
+    return [name for name in names if name not in sys.stdlib_module_names]
+
+
+def _shadowed(found: Found) -> str | None:
+    """Why the program would get another module than its own."""
+    for name, file in found.own.items():
+        there = getattr(sys.modules.get(name), "__file__", None)
+        if name in sys.modules and (there is None or Path(there).resolve() != file.resolve()):
+            return f"{file} has the name of a module that is imported already"
+    return None
+
+
+def obstacle() -> str | None:
+    """Why no worker can be forked from this process: it would miss threads or a device's driver; or None."""
+    if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
+        return "an import has initialized CUDA"
+    others = [thread.name for thread in threading.enumerate() if thread is not threading.current_thread()]
+    if others:
+        return f"an import has started the thread {others[0]!r}"
+    pid = os.fork()  # libraries that know of forks end their threads for it
+    if pid == 0:
+        os._exit(torch.cuda._is_in_bad_fork())
+    if os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) != 0:
+        return "an import has asked CUDA for its devices"
+    left = len(os.listdir("/proc/self/task")) - 1
+    return f"an import has started {left} threads that do not end for a fork" if left else None
+
+
+def _tell(launcher: socket.socket | None, seconds: float, names: list[str], refusal: str | None) -> None:
+    """Tell the launcher what this server has done: the message `warm` of `edt_hvd.control`."""
+    if launcher is None:
+        return
+    message = {
+        "type": "warm",
+        "token": os.environ["EDT_TOKEN"],
+        "host": os.environ["HOROVOD_HOSTNAME"],
+        "pid": os.getpid(),
+        "seconds": seconds,
+        "imports": names,
+        "private": private_memory(),
+        "refused": refusal,
+    }
+    with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # the server notices its end
+        launcher.sendall((json.dumps(message) + "\n").encode())

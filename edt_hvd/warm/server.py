@@ -1,0 +1,190 @@
+"""The warm server's loop: requests come in, workers are forked, their ends are told."""
+
+import contextlib
+import json
+import os
+import selectors
+import signal
+import socket
+import struct
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, NoReturn
+
+from edt_hvd.warm import life, worker
+from edt_hvd.warm.worker import Request
+
+REQUEST_TIMEOUT = 10.0
+"""Seconds that a request may take to arrive once its sender has connected."""
+
+MAX_REQUEST = 2**26
+"""Bytes that a request may have; the environment is in it."""
+
+_STANDARD = 3  # input, output, error
+
+
+@dataclass
+class Order:
+    """A request with what came along."""
+
+    request: Request
+    client: socket.socket
+    standard: list[int]
+    lifeline: int
+
+    def close(self) -> None:
+        """Close everything but the connection."""
+        for descriptor in (*self.standard, self.lifeline):
+            os.close(descriptor)
+
+
+@dataclass
+class Server:
+    """Serves requests for workers.
+
+    Attributes:
+        listener: where requests arrive.
+        launcher: a connection to the job's launcher, which ends with it; None if there is no launcher.
+        prepare: called with the first request before it is granted; says why nothing can be forked, or None.
+    """
+
+    listener: socket.socket
+    launcher: socket.socket | None
+    prepare: Callable[[Request], str | None]
+    _refusal: str | None = None
+    _is_prepared: bool = False
+    _launcher_gone: bool = False
+    _workers: dict[int, socket.socket] = field(default_factory=dict)
+    _idle_since: float = 0.0
+
+    def serve(self) -> tuple[Request, int]:
+        """Serve until nobody needs this server; ends the process then.
+
+        Returns:
+            Only in a forked worker: its request, and the descriptor of its lifeline.
+        """
+        self._idle_since = time.monotonic()
+        with selectors.DefaultSelector() as selector:
+            wakeup, woken = socket.socketpair()
+            woken.setblocking(False)
+            wakeup.setblocking(False)
+            self.listener.setblocking(False)
+            for readable in (self.listener, wakeup, *([self.launcher] if self.launcher else [])):
+                selector.register(readable, selectors.EVENT_READ)
+            signal.set_wakeup_fd(woken.fileno(), warn_on_full_buffer=False)
+            signal.signal(signal.SIGCHLD, lambda *_: None)
+            while True:
+                order = self._next_order(selector, wakeup)
+                if order is not None and self._fork(order):
+                    break
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            signal.set_wakeup_fd(-1)
+        self._let_go(order.client, wakeup, woken)
+        worker.become(order.request, order.standard, order.lifeline)
+        return order.request, order.lifeline
+
+    def _next_order(self, selector: selectors.BaseSelector, wakeup: socket.socket) -> Order | None:
+        """Wait for something to happen; the order, if it was one."""
+        decision = life.decide(time.monotonic(), len(self._workers), self._idle_since, self._launcher_gone)
+        if isinstance(decision, life.End):
+            _end(decision.reason)
+        ready = {key.fileobj for key, _ in selector.select(decision.seconds)}
+        if wakeup in ready:
+            with contextlib.suppress(BlockingIOError):
+                wakeup.recv(4096)
+        self._reap()
+        if self.launcher in ready:
+            self._hear(selector)
+        return self._accept() if self.listener in ready else None
+
+    def _hear(self, selector: selectors.BaseSelector) -> None:
+        """The launcher never says anything: this is its end, and no worker has to be forked any more."""
+        assert self.launcher is not None
+        for connection in (self.launcher, self.listener):
+            selector.unregister(connection)
+            connection.close()
+        self.launcher, self._launcher_gone = None, True
+
+    def _accept(self) -> Order | None:
+        try:
+            client, _ = self.listener.accept()
+        except OSError:  # whoever it was has gone, or the launcher has
+            return None
+        order = _receive(client)
+        if order is None:
+            client.close()
+            return None
+        if not self._is_prepared:
+            self._is_prepared = True
+            self._refusal = self.prepare(order.request)
+            self._idle_since = time.monotonic()
+        if self._refusal is not None:
+            _send(client, refused=self._refusal)
+            order.close()
+            client.close()
+            return None
+        return order
+
+    def _fork(self, order: Order) -> bool:
+        """Fork the worker; True in the worker."""
+        pid = os.fork()
+        if pid == 0:
+            return True
+        order.close()
+        self._workers[pid] = order.client
+        _send(order.client, pid=pid)
+        return False
+
+    def _let_go(self, *others: socket.socket) -> None:
+        """In a worker: close what is the server's."""
+        mine = [self.listener, *([self.launcher] if self.launcher else []), *self._workers.values(), *others]
+        for connection in mine:
+            connection.close()
+
+    def _reap(self) -> None:
+        for pid in list(self._workers):
+            ended, status = os.waitpid(pid, os.WNOHANG)
+            if ended:
+                client = self._workers.pop(pid)
+                _send(client, status=status)
+                client.close()
+                self._idle_since = time.monotonic()
+
+
+def _receive(client: socket.socket) -> Order | None:
+    """The request that a client sends; None if it is another user's, or sends none."""
+    credentials = client.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+    if struct.unpack("3i", credentials)[1] != os.getuid():
+        return None
+    client.settimeout(REQUEST_TIMEOUT)
+    descriptors: list[int] = []
+    try:
+        head, descriptors, _, _ = socket.recv_fds(client, 4, _STANDARD + 1, socket.MSG_CMSG_CLOEXEC)
+        (length,) = struct.unpack("!I", head)
+        if len(descriptors) != _STANDARD + 1 or length > MAX_REQUEST:
+            raise ValueError(f"{len(descriptors)} descriptors and {length} bytes are no request")
+        body = b""
+        while len(body) < length:
+            if not (data := client.recv(length - len(body))):
+                raise ValueError(f"a request ended after {len(body)} of {length} bytes")
+            body += data
+        request = Request.from_message(json.loads(body))
+    except (OSError, ValueError, KeyError, TypeError, struct.error) as error:
+        print(f"no request: {error!r}", flush=True)
+        for descriptor in descriptors:
+            os.close(descriptor)
+        return None
+    client.settimeout(None)
+    return Order(request, client, descriptors[:_STANDARD], descriptors[_STANDARD])
+
+
+def _send(client: socket.socket, **content: Any) -> None:
+    """Send a message; whoever has gone needs it no more."""
+    with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+        client.sendall((json.dumps(content) + "\n").encode())
+
+
+def _end(reason: str) -> NoReturn:
+    print(f"ended: {reason}", flush=True)
+    os._exit(0)

@@ -1,0 +1,164 @@
+"""How a fork of the warm server becomes a worker: everything as if the program had just been started."""
+
+import contextlib
+import fcntl
+import importlib
+import io
+import os
+import runpy
+import select
+import signal
+import sys
+import types
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+import setproctitle
+
+_F_SETSIG = getattr(fcntl, "F_SETSIG", 10)  # Linux's number; Python's module has no name for it
+
+
+@dataclass(frozen=True)
+class Request:
+    """The worker that somebody wants; see `edt_launch.attach`.
+
+    Attributes:
+        script: path of the script; None for a module.
+        module: name of the module; None for a script.
+        arguments: of the program.
+        command: the whole command, for those who list processes.
+        directory: working directory.
+        environment: all environment variables.
+        umask: of new files.
+    """
+
+    script: str | None
+    module: str | None
+    arguments: list[str]
+    command: list[str]
+    directory: str
+    environment: dict[str, str]
+    umask: int
+
+    @classmethod
+    def from_message(cls, message: dict[str, Any]) -> "Request":
+        """The request in a message."""
+        return cls(**{field.name: message[field.name] for field in fields(cls)})
+
+    @property
+    def folder(self) -> str:
+        """The first entry of `sys.path` of the program."""
+        if self.script is None:
+            return self.directory
+        return os.path.dirname(os.path.realpath(os.path.join(self.directory, self.script)))
+
+
+def become(request: Request, standard: list[int], lifeline: int) -> None:
+    """Take over what the starter of the program has given.
+
+    Args:
+        request: the worker that is wanted.
+        standard: descriptors of standard input, output and error.
+        lifeline: descriptor of a socket; its other end is held by whoever stands for this worker. It stays
+            open as long as the worker lives.
+    """
+    os.setsid()
+    _hang_on(lifeline)
+    for number, descriptor in enumerate(standard):
+        os.dup2(descriptor, number)
+        os.close(descriptor)
+    os.umask(request.umask)
+    os.chdir(request.directory)
+    os.environ.clear()
+    os.environ.update(request.environment)
+    np.random.seed()
+    setproctitle.setproctitle(" ".join(request.command))
+
+
+def _hang_on(lifeline: int) -> None:
+    """Wait for the word to begin; have the kernel kill this process group when the other end is closed."""
+    if not os.read(lifeline, 1):
+        os._exit(1)
+    fcntl.fcntl(lifeline, fcntl.F_SETOWN, -os.getpid())
+    fcntl.fcntl(lifeline, _F_SETSIG, signal.SIGKILL)
+    fcntl.fcntl(lifeline, fcntl.F_SETFL, fcntl.fcntl(lifeline, fcntl.F_GETFL) | os.O_ASYNC)
+    poll = select.poll()
+    poll.register(lifeline, 0)
+    if poll.poll(0):  # closed before the kernel was told
+        os._exit(1)
+
+
+def run(request: Request, lifeline: int) -> None:
+    """Run the program as `__main__`; returns or raises as it does.
+
+    What is left to do then is the interpreter's: it prints, joins threads, calls what is registered for the
+    exit, and ends with the program's code.
+    """
+    code = 1
+    try:
+        _execute(request)
+        code = 0
+    except SystemExit as ending:
+        code = _exit_code(ending)
+        raise
+    except KeyboardInterrupt:
+        code = 128 + signal.SIGINT
+        _hide_our_frames()
+        raise
+    except BaseException:
+        _hide_our_frames()
+        raise
+    finally:
+        with contextlib.suppress(OSError):  # a program may close what it does not know
+            os.write(lifeline, f"{code}\n".encode())
+
+
+def _execute(request: Request) -> None:
+    main = types.ModuleType("__main__")
+    main.__dict__.update(__builtins__=sys.modules["builtins"], __annotations__={})
+    sys.modules["__main__"] = main
+    if "__mp_main__" in sys.modules:  # multiprocessing's other name for it, for what its children send back
+        sys.modules["__mp_main__"] = main
+    importlib.invalidate_caches()
+    if not sys.flags.safe_path:
+        sys.path.insert(0, request.folder)
+    sys.orig_argv = request.command
+    if request.module is not None:
+        sys.argv = ["-m", *request.arguments]
+        runpy._run_module_as_main(request.module)  # type: ignore[attr-defined]  # as the interpreter does
+        return
+    assert request.script is not None
+    sys.argv = [request.script, *request.arguments]
+    path = os.path.join(request.directory, request.script)
+    main.__file__ = path
+    main.__dict__.update(__cached__=None, __loader__=importlib.machinery.SourceFileLoader("__main__", path))
+    with io.open_code(path) as file:
+        source = file.read()
+    exec(compile(source, path, "exec", dont_inherit=True), main.__dict__)
+
+
+def _exit_code(ending: SystemExit) -> int:
+    if ending.code is None:
+        return 0
+    return ending.code & 0xFF if isinstance(ending.code, int) else 1
+
+
+def _hide_our_frames() -> None:
+    """Whatever shows the exception that is under way shows the program's part of it alone."""
+    show = sys.excepthook
+
+    def show_programs_part(
+        kind: type[BaseException], error: BaseException, trace: types.TracebackType | None
+    ) -> None:
+        ours = {_execute.__code__, run.__code__}
+        last = None
+        at = trace
+        while at is not None:
+            if at.tb_frame.f_code in ours:
+                last = at
+            at = at.tb_next
+        rest = last.tb_next if last is not None else trace
+        show(kind, error.with_traceback(rest), rest)
+
+    sys.excepthook = show_programs_part
