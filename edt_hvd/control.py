@@ -8,6 +8,10 @@ To the launcher::
     done                                the elastic function has returned
     progress  step epoch size values    now and then, from the coordinator
     resumed   generation from to pause phases    after the first step on a new world, from the coordinator
+    restored  path step                 training goes on from a checkpoint
+    checkpoint_skipped  path reason     a damaged one, for an older one
+    checkpointed  step path bytes seconds last    one has been written; `last`: when training had ended
+    checkpoint_failed  reason           one could not be written; once for each reason until one could
 
 From the launcher::
 
