@@ -192,6 +192,7 @@ class Checkpoints:
                     bytes=size,
                     seconds=cost.seconds,
                     last=about.get("last", False),
+                    again=bool(self._failures),
                 )
             case Failed(reason) if reason not in self._failures:
                 self._tell("checkpoint_failed", reason=reason)

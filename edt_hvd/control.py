@@ -10,7 +10,8 @@ To the launcher::
     resumed   generation from to pause phases    after the first step on a new world, from the coordinator
     restored  path step                 training goes on from a checkpoint
     checkpoint_skipped  path reason     a damaged one, for an older one
-    checkpointed  step path bytes seconds last    one has been written; `last`: when training had ended
+    checkpointed  step path bytes seconds last again    one has been written; `last`: after training had
+                                        ended, `again`: after one could not be written
     checkpoint_failed  reason           one could not be written; once for each reason until one could
 
 From the launcher::

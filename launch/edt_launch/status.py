@@ -42,6 +42,7 @@ class Status:
         history: the latest reports of progress, oldest first.
         resizes: all changes of size, oldest first.
         starting: workers that are being started.
+        checkpoint: optimizer steps done when the last checkpoint was taken; None before the first.
         exit_code: how the job ended, None while it runs.
         reason: why it ended.
     """
@@ -53,6 +54,7 @@ class Status:
     history: tuple[Mark, ...] = ()
     resizes: tuple[Resize, ...] = ()
     starting: frozenset[int] = frozenset()
+    checkpoint: int | None = None
     exit_code: int | None = None
     reason: str = ""
 
@@ -77,15 +79,16 @@ class Status:
             case {"event": "world", "generation": int(generation), "size": int(size)}:
                 return self._world(generation, size, event.get("reason", ""))
             case {"event": "resumed", "generation": int(generation), "pause": float() | int() as pause}:
-                resizes = (
-                    replace(r, pause=float(pause)) if r.generation == generation else r for r in self.resizes
-                )
-                return replace(self, resizes=tuple(resizes))
+                return self._resumed(generation, float(pause))
             case {"event": "progress", "step": int(step), "size": int(size), "time": float() | int() as time}:
                 mark = Mark(float(time), step, size, self.generation)
                 values = {**self.values, **event.get("values", {})}
                 history = (*self.history, mark)[-HISTORY:]
                 return replace(self, history=history, values=values, epoch=event.get("epoch"))
+            case {"event": "checkpointed" | "restored", "step": int(step)}:
+                return replace(self, checkpoint=step)
+            case {"event": "restarting"}:
+                return self._restarting()
             case {"event": "finished", "exit_code": int(exit_code)}:
                 return replace(self, exit_code=exit_code, reason=event.get("reason", ""))
         return self
@@ -95,3 +98,19 @@ class Status:
         if self.size is not None:
             resizes = (*resizes, Resize(generation, self.step, self.size, size, reason=reason))
         return replace(self, generation=generation, size=size, resizes=resizes)
+
+    def _resumed(self, generation: int, pause: float) -> "Status":
+        """After a restart generations are counted anew: the last one of that number is meant."""
+        numbers = [resize.generation for resize in self.resizes]
+        if generation not in numbers:
+            return self
+        at = len(numbers) - 1 - numbers[::-1].index(generation)
+        resumed = replace(self.resizes[at], pause=pause)
+        return replace(self, resizes=(*self.resizes[:at], resumed, *self.resizes[at + 1 :]))
+
+    def _restarting(self) -> "Status":
+        """A first world comes next; the pace is measured anew."""
+        last = tuple(replace(mark, generation=-1) for mark in self.history[-1:])
+        return replace(
+            self, size=None, generation=0, history=last, starting=frozenset(), exit_code=None, reason=""
+        )
