@@ -10,8 +10,8 @@ from torch.utils import _pytree as pytree
 SNAPSHOT_SHARE = 0.005
 """The part of the training time that full snapshots may take."""
 
-COPY_RATE = 1e9
-"""Bytes a second that a copy is taken for while none has been measured."""
+COPY_RATE = 4e9
+"""Bytes a second that are assumed before a copy is measured; the first one has to get its memory, too."""
 
 
 @dataclass(frozen=True)
@@ -34,6 +34,7 @@ class Snapshots:
         """The last copy; None before the first."""
         self._lent: Snapshot | None = None
         self._spare: Snapshot | None = None
+        self._is_first = True
         self._taken_at = float("-inf")
         self._seconds = 0.0
 
@@ -43,13 +44,16 @@ class Snapshots:
 
     def take(self, tree: dict[str, Any], commits: int) -> None:
         """Copy `tree`, the state after so many commits; `taken` is to be told what that cost."""
+        self._is_first = self.last is None
         into = self._spare if self._lent is self.last else self.last
         self._spare = None
         self.last = Snapshot(_host_copy(tree, into.tree if into else None), commits)
 
     def taken(self, started: float, now: float) -> None:
         """A copy was begun at `started` and done `now`."""
-        self._taken_at, self._seconds = now, now - started
+        assert self.last is not None
+        usual = tensor_bytes(self.last.tree) / COPY_RATE
+        self._taken_at, self._seconds = now, min(now - started, usual) if self._is_first else now - started
 
     def adopt(self, tree: dict[str, Any], commits: int, now: float) -> None:
         """Keep a tree in host memory that nobody else uses, such as a received one, as the last copy."""

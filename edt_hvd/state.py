@@ -6,7 +6,12 @@ groups. Parameters and optimizer states change nowhere but in ``optimizer.step()
 followed the last commit, the boundary and the live parameters together *are* the committed state. (A module
 that no optimizer of the state steps, such as an average of the weights, is in the boundary as a whole.) A
 *snapshot* is a full copy in host memory for the case that a step has; it is taken as often as its measured
-cost allows.
+cost allows. Every so often the coordinator's is also written to disk: `edt_hvd.checkpointing`.
+
+When the world is formed anew, nobody takes a snapshot in the pause. Until the next step the boundary is
+enough. If a worker is lost between that step and its commit, each goes back to the last snapshot it has: a
+survivor to one from before the change, a newcomer to what it has received; and all go on from the farthest of
+them. Only the first worker of a job, which receives nothing, takes one when it begins.
 """
 
 import time
@@ -138,13 +143,13 @@ class TorchState(State):  # type: ignore[misc]
             StateError: the checkpoint does not fit.
             ValueError: a variable of `edt_hvd.checkpointing` makes no sense.
         """
-        if not self._has_synced:
-            self._checkpoints = checkpointing.for_next_state()
-            self._restore_checkpoint()
-        tree = self._tree() | {"progress": self.progress}
+        refusal = None if self._has_synced else self._restore_checkpoint()
+        tree = self._tree() | {"progress": self.progress, "refusal": refusal}
         if hvd.size() > 1:
             tree = broadcast_tree(tree)
         self.progress = tree.pop("progress")
+        if (refusal := tree.pop("refusal")) is not None:
+            raise StateError(refusal)
         if hvd.rank() != 0:
             self._load(tree)
         for name, companion in self._companions().items():
@@ -205,9 +210,21 @@ class TorchState(State):  # type: ignore[misc]
             self._checkpoints.collect()
             self._checkpoints.offer(now, self._saved(), self._about())
 
-    def _restore_checkpoint(self) -> None:
-        if self._checkpoints is not None and hvd.rank() == 0:
+    def _restore_checkpoint(self) -> str | None:
+        """Go on from the newest checkpoint, on rank 0.
+
+        Returns:
+            Why that must not be, for all workers to end with; None if all is well.
+        """
+        if self._checkpoints is None:  # else the first sync was tried before
+            self._checkpoints = checkpointing.for_next_state()
+        if self._checkpoints is None or hvd.rank() != 0:
+            return None
+        try:
             self._checkpoints.restore(self._load_checkpoint)
+        except StateError as error:
+            return str(error)
+        return None
 
     def _load_checkpoint(self, content: Content) -> None:
         check_fit(self._values(), content.state)

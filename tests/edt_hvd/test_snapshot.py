@@ -21,6 +21,7 @@ def test_the_next_copy_is_due_when_the_last_ones_cost_allows() -> None:
     snapshots = Snapshots()
     assert snapshots.is_due(0.0)
     snapshots.take(tree(1.0), 1)
+    snapshots.take(tree(1.0), 1)
     snapshots.taken(started=10.0, now=11.0)
     assert not snapshots.is_due(11 + 0.99 / SNAPSHOT_SHARE)
     assert snapshots.is_due(11 + 1 / SNAPSHOT_SHARE)
@@ -37,6 +38,13 @@ def test_what_was_adopted_counts_as_if_it_had_been_copied() -> None:
     first = address(snapshots)
     snapshots.take({"weight": torch.ones(2500)}, 8)
     assert address(snapshots) == first
+
+
+def test_what_the_first_copy_costs_is_not_usual() -> None:
+    snapshots = Snapshots()
+    snapshots.take({"weight": torch.zeros(10_000)}, 1)
+    snapshots.taken(started=10.0, now=11.0)
+    assert snapshots.is_due(11 + 1.1 * 40_000 / COPY_RATE / SNAPSHOT_SHARE)
 
 
 def test_a_lent_copy_stays_as_it_is_in_two_sets_of_buffers() -> None:

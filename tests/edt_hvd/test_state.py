@@ -307,6 +307,24 @@ class Transfer:
         monkeypatch.setattr(edt_hvd.state, "broadcast_tree", lambda own: tree)
 
 
+def test_a_checkpoint_that_does_not_fit_ends_all_workers(monkeypatch: pytest.MonkeyPatch) -> None:
+    state = edt_hvd.TorchState(epoch=0)
+    Transfer(monkeypatch, {"epoch": 0, "progress": 0, "refusal": "it does not fit"})
+    with pytest.raises(edt_hvd.StateError, match="it does not fit"):
+        state.sync()
+
+
+def test_a_first_sync_that_failed_is_tried_again_with_the_same_checkpoints(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    checkpointed(monkeypatch, tmp_path).finish()
+    monkeypatch.setattr(checkpointing, "_serial", itertools.count(1))
+    state = edt_hvd.TorchState(epoch=0)
+    for _ in range(2):  # does not fit
+        with pytest.raises(edt_hvd.StateError, match="step-00000000"):
+            state.sync()
+
+
 def test_what_a_newcomer_has_received_is_its_first_full_copy(monkeypatch: pytest.MonkeyPatch) -> None:
     old = make_state()
     train_step(old)
@@ -314,7 +332,7 @@ def test_what_a_newcomer_has_received_is_its_first_full_copy(monkeypatch: pytest
     old.save()
     assert old._snapshots.last is not None
     newcomer = make_state()
-    Transfer(monkeypatch, copied(old._tree()) | {"progress": 1})
+    Transfer(monkeypatch, copied(old._tree()) | {"progress": 1, "refusal": None})
     newcomer.sync()
     before = picture(newcomer)
     train_step(newcomer)  # a worker was lost before the commit
