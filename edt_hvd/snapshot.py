@@ -38,9 +38,17 @@ class Snapshots:
         self._taken_at = float("-inf")
         self._seconds = 0.0
 
-    def is_due(self, now: float) -> bool:
-        """Whether the cost of the last copy allows another one at `now`."""
-        return now - self._taken_at >= self._seconds / SNAPSHOT_SHARE
+    def is_due(self, now: float, commits: int) -> bool:
+        """Whether to take a copy at `now`, after so many commits.
+
+        The cost of the last one has to allow it. And workers should copy at the same commits, since all of them
+        wait for each: so a copy waits for a multiple of the power of two below the commits since the last one.
+        """
+        if self.last is None:
+            return True
+        between = max(commits - self.last.commits, 1)
+        is_common = commits % (1 << (between.bit_length() - 1)) == 0
+        return is_common and now - self._taken_at >= self._seconds / SNAPSHOT_SHARE
 
     def take(self, tree: dict[str, Any], commits: int) -> None:
         """Copy `tree`, the state after so many commits; `taken` is to be told what that cost."""

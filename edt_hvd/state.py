@@ -97,7 +97,7 @@ class TorchState(State):  # type: ignore[misc]
         self.progress += 1
         self._note_parameters()
         self.committed_at = now = time.monotonic()
-        if self._snapshots.is_due(now):
+        if self._snapshots.is_due(now, self.progress):
             self._save_and_offer(now)
         elif self._boundary is not None:
             self._boundary = copied(self._small_tree())

@@ -19,20 +19,37 @@ def address(snapshots: Snapshots) -> int:
 
 def test_the_next_copy_is_due_when_the_last_ones_cost_allows() -> None:
     snapshots = Snapshots()
-    assert snapshots.is_due(0.0)
+    assert snapshots.is_due(0.0, 0)
     snapshots.take(tree(1.0), 1)
     snapshots.take(tree(1.0), 1)
     snapshots.taken(started=10.0, now=11.0)
-    assert not snapshots.is_due(11 + 0.99 / SNAPSHOT_SHARE)
-    assert snapshots.is_due(11 + 1 / SNAPSHOT_SHARE)
+    assert not snapshots.is_due(11 + 0.99 / SNAPSHOT_SHARE, 2)
+    assert snapshots.is_due(11 + 1 / SNAPSHOT_SHARE, 2)
+
+
+def due_at(first: int, allowed: int) -> int:
+    """When a copy is taken after the one at commit `first`, if its cost allows it `allowed` commits later."""
+    snapshots = Snapshots()
+    for _ in range(2):
+        snapshots.take(tree(1.0), first)
+    snapshots.taken(started=0.0, now=allowed * SNAPSHOT_SHARE)  # one commit a second, from now on
+    return next(
+        n for n in range(first + 1, 5000) if snapshots.is_due(allowed * SNAPSHOT_SHARE + n - first, n)
+    )
+
+
+def test_workers_copy_at_the_same_commits_although_it_costs_them_differently() -> None:
+    assert [due_at(0, allowed) for allowed in (1, 3, 130, 200, 256, 300)] == [1, 4, 256, 256, 256, 512]
+    assert {due_at(512, allowed) for allowed in range(130, 257)} == {768}
+    assert {due_at(first, 200) for first in (512, 540, 567)} == {768}
 
 
 def test_what_was_adopted_counts_as_if_it_had_been_copied() -> None:
     snapshots = Snapshots()
     snapshots.adopt({"weight": torch.zeros(2500)}, 7, now=100.0)
     cost = 10_000 / COPY_RATE
-    assert not snapshots.is_due(100 + 0.9 * cost / SNAPSHOT_SHARE)
-    assert snapshots.is_due(100 + 1.1 * cost / SNAPSHOT_SHARE)
+    assert not snapshots.is_due(100 + 0.9 * cost / SNAPSHOT_SHARE, 8)
+    assert snapshots.is_due(100 + 1.1 * cost / SNAPSHOT_SHARE, 8)
     assert snapshots.last is not None
     assert snapshots.last.commits == 7
     first = address(snapshots)
@@ -44,7 +61,7 @@ def test_what_the_first_copy_costs_is_not_usual() -> None:
     snapshots = Snapshots()
     snapshots.take({"weight": torch.zeros(10_000)}, 1)
     snapshots.taken(started=10.0, now=11.0)
-    assert snapshots.is_due(11 + 1.1 * 40_000 / COPY_RATE / SNAPSHOT_SHARE)
+    assert snapshots.is_due(11 + 1.1 * 40_000 / COPY_RATE / SNAPSHOT_SHARE, 2)
 
 
 def test_a_lent_copy_stays_as_it_is_in_two_sets_of_buffers() -> None:
