@@ -41,8 +41,8 @@ class Snapshots:
     def is_due(self, now: float, commits: int) -> bool:
         """Whether to take a copy at `now`, after so many commits.
 
-        The cost of the last one has to allow it. And workers should copy at the same commits, since all of them
-        wait for each: so a copy waits for a multiple of the power of two below the commits since the last one.
+        The cost of the last one has to allow it. And workers should copy at the same commits, since all wait
+        for each of them: so a copy waits for a multiple of the power of two below the commits since the last.
         """
         if self.last is None:
             return True

@@ -32,10 +32,8 @@ def due_at(first: int, allowed: int) -> int:
     snapshots = Snapshots()
     for _ in range(2):
         snapshots.take(tree(1.0), first)
-    snapshots.taken(started=0.0, now=allowed * SNAPSHOT_SHARE)  # one commit a second, from now on
-    return next(
-        n for n in range(first + 1, 5000) if snapshots.is_due(allowed * SNAPSHOT_SHARE + n - first, n)
-    )
+    snapshots.taken(started=-allowed * SNAPSHOT_SHARE, now=0.0)  # one commit a second, from now on
+    return next(n for n in range(first + 1, 5000) if snapshots.is_due(n - first, n))
 
 
 def test_workers_copy_at_the_same_commits_although_it_costs_them_differently() -> None:
