@@ -102,15 +102,12 @@ def measure() -> None:
     step = 1000 * total / args.pairs / args.steps
     print(f"{weights:,} weights, AdamW, {args.pairs} pairs of {args.steps} steps of {step:.1f} ms")
     print(f"committing loop against the other: {spread(longer, signed=True)}")
-    processor = sum(outcome.cost.processor for outcome in written)
-    light = 100 * (committing.commit.seconds - committing.save.seconds) / total
-    print(
-        f"in commits but for snapshots {light:.3f} %, in snapshots {100 * committing.save.seconds / both:.3f} %"
-    )
+    save, seconds = committing.save.seconds, committing.commit.seconds
+    print(f"in commits but for snapshots {100 * (seconds - save) / total:.3f} % of the time")
+    print(f"in snapshots {100 * save / both:.3f} %")
     wall = median(outcome.cost.seconds for outcome in written) if written else 0.0
-    print(
-        f"{len(written)} checkpoints written, {wall:.2f} s each, on a processor {100 * processor / both:.3f} %"
-    )
+    processor = sum(outcome.cost.processor for outcome in written)
+    print(f"{len(written)} checkpoints of {wall:.2f} s each; on a processor {100 * processor / both:.3f} %")
 
 
 with tempfile.TemporaryDirectory() as folder:
