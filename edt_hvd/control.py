@@ -9,6 +9,11 @@ To the launcher::
     done                                the elastic function has returned
     progress  step epoch size values    now and then, from the coordinator
     resumed   generation from to pause phases    after the first step on a new world, from the coordinator
+    restored  path step                 training goes on from a checkpoint
+    checkpoint_skipped  path reason     a damaged one, for an older one
+    checkpointed  step path bytes seconds last again    one has been written; `last`: after training had
+                                        ended, `again`: after one could not be written
+    checkpoint_failed  reason           one could not be written; once for each reason until one could
 
     warm      token host pid seconds imports private refused    instead of hello, from a host's warm
                                         server, which says nothing else

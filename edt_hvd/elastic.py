@@ -49,9 +49,12 @@ def elastic(function: ElasticFunction[P, R]) -> ElasticFunction[P, R]:
         if isinstance(here, world.AssignedWorld):
             return _run_assigned(here, function, state, *args, **kwargs)
         if here.horovod_elastic:
-            return hvd.elastic.run(function)(state, *args, **kwargs)  # type: ignore[no-any-return]
-        state.sync()
-        return function(state, *args, **kwargs)
+            result: R = hvd.elastic.run(function)(state, *args, **kwargs)
+        else:
+            state.sync()
+            result = function(state, *args, **kwargs)
+        _finish(state)
+        return result
 
     return run  # type: ignore[return-value]  # functools.wraps forgets that `state` is positional
 
@@ -80,6 +83,7 @@ def _run_assigned(
             result = function(state, *args, **kwargs)
             here.finish()
             _report_end(here, state, report)
+            _finish(state)
             return result
         except HorovodInternalError:
             if failures.repeated(getattr(state, "progress", None), report.size):
@@ -130,6 +134,11 @@ def _report_end(here: world.AssignedWorld, state: State, report: ResizeReport) -
     report.send_to(here.launcher, now)
     if isinstance(state, TorchState):
         state.report_progress(now, last=True)
+
+
+def _finish(state: State) -> None:
+    if isinstance(state, TorchState):
+        state.finish()
 
 
 def _announce(state: State, generation: int) -> None:

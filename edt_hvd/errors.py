@@ -4,6 +4,7 @@
     ├── NotInitializedError    a call that needs `edt_hvd.init()` came before it
     ├── CoordinatorLostError   the launcher went away, or never answered
     ├── GradientError          gradients that cannot be reduced as they are
+    ├── CheckpointError        a checkpoint that is damaged; another one is used, so scripts do not see it
     └── StateError             a state or checkpoint that does not fit what it is loaded into
 
 Bad arguments raise the built-in `ValueError` or `TypeError`. What a script may want to know but can live with
@@ -34,6 +35,10 @@ class CoordinatorLostError(EdtError):
 
 class GradientError(EdtError):
     """Gradients that cannot be reduced as they are."""
+
+
+class CheckpointError(EdtError):
+    """A checkpoint is damaged, incomplete, or of a version that cannot be read."""
 
 
 class StateError(EdtError):

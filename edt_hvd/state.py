@@ -6,31 +6,35 @@ groups. Parameters and optimizer states change nowhere but in ``optimizer.step()
 followed the last commit, the boundary and the live parameters together *are* the committed state. (A module
 that no optimizer of the state steps, such as an average of the weights, is in the boundary as a whole.) A
 *snapshot* is a full copy in host memory for the case that a step has; it is taken as often as its measured
-cost allows.
+cost allows. Every so often the coordinator's is also written to disk: `edt_hvd.checkpointing`.
+
+When the world is formed anew, nobody takes a snapshot in the pause. Until the next step the boundary is
+enough. If a worker is lost between that step and its commit, each goes back to the last snapshot it has: a
+survivor to one from before the change, a newcomer to what it has received; and all go on from the farthest of
+them. Only the first worker of a job, which receives nothing, takes one when it begins.
 """
 
-import copy
 import time
 import weakref
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 import horovod.torch as hvd
 import torch
 from horovod.common.elastic import State
 from horovod.common.exceptions import HostsUpdatedInterrupt
-from torch.utils import _pytree as pytree
 
-from edt_hvd import buffers, recording, reducer, world
+from edt_hvd import buffers, checkpointing, random_state, recording, reducer, world
+from edt_hvd.checkpoint import Content
+from edt_hvd.checkpointing import Checkpoints
+from edt_hvd.errors import StateError
 from edt_hvd.exact import ExactReducer
+from edt_hvd.fitting import check_fit
 from edt_hvd.loader import ElasticDataLoader
 from edt_hvd.optimizer import reducer_of
 from edt_hvd.reporting import ResizeReport, send_progress
+from edt_hvd.snapshot import Snapshots, copied, tensor_bytes
 from edt_hvd.transfer import bring
-
-SNAPSHOT_SHARE = 0.005
-"""The part of the training time that full snapshots may take."""
 
 BOUNDARY_BYTES = 2**20
 """Tensors beyond this size are not copied at every commit; a loss then goes back to the last snapshot."""
@@ -45,14 +49,6 @@ class Stateful(Protocol):
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> Any:
         """Take over a state that `state_dict` gave."""
-
-
-@dataclass
-class _Snapshot:
-    """A consistent full copy: the tree of all states in host memory, and the commit it belongs to."""
-
-    tree: dict[str, Any]
-    commits: int
 
 
 class TorchState(State):  # type: ignore[misc]
@@ -78,13 +74,12 @@ class TorchState(State):  # type: ignore[misc]
         self.progress = 0
         self.committed_at: float | None = None
         self.resize_report: ResizeReport | None = None
-        self._has_synced = False
         self._survives = False
         self._stepped = False
         self._versions: list[int] = []
-        self._snapshot: _Snapshot | None = None
-        self._snapshot_seconds = 0.0
-        self._snapshot_taken_at = float("-inf")
+        self._has_synced = False
+        self._snapshots = Snapshots()
+        self._checkpoints: Checkpoints | None = None
         self._boundary: dict[str, Any] | None = None
         for optimizer in self._of_type(torch.optim.Optimizer):
             optimizer.register_step_post_hook(_noting(self))
@@ -103,10 +98,10 @@ class TorchState(State):  # type: ignore[misc]
         self.progress += 1
         self._note_parameters()
         self.committed_at = now = time.monotonic()
-        if now - self._snapshot_taken_at >= self._snapshot_seconds / SNAPSHOT_SHARE:
-            self.save()
+        if self._snapshots.is_due(now, self.progress):
+            self._save_and_offer(now)
         elif self._boundary is not None:
-            self._boundary = _copied(self._small_tree())
+            self._boundary = copied(self._small_tree())
         self.report_progress(now)
         recording.current().committed(self, self.progress, self._values())
         self.check_host_updates()
@@ -127,43 +122,50 @@ class TorchState(State):  # type: ignore[misc]
     def save(self) -> None:
         """Take a full snapshot into host memory, reusing the buffers of the last one."""
         started = time.monotonic()
-        self._note_parameters()
-        small = self._small_tree()
-        self._boundary = _copied(small) if _tensor_bytes(small) <= BOUNDARY_BYTES else None
-        old = self._snapshot.tree if self._snapshot else None
-        self._snapshot = _Snapshot(_host_copy(self._tree(), old), self.progress)
-        self._snapshot_taken_at = time.monotonic()
-        self._snapshot_seconds = self._snapshot_taken_at - started
+        self._take_boundary()
+        self._snapshots.take(self._tree(), self.progress)
+        self._snapshots.taken(started, time.monotonic())
 
     def restore(self) -> None:
         """Go back to the last commit, or to the last full snapshot if parameters have changed since."""
         if self._boundary is not None and not self._stepped and self._versions == self._parameter_versions():
             self._load(self._boundary)
-        elif self._snapshot is not None:
-            self.progress = self._snapshot.commits
-            self._load(self._snapshot.tree)
+        elif self._snapshots.last is not None:
+            self.progress = self._snapshots.last.commits
+            self._load(self._snapshots.last.tree)
         self._stepped = False
 
     def sync(self) -> None:
         """Bring rank 0's state to every worker. A collective.
 
-        After a change of the world only the workers whose state is another receive it: newcomers, and those
-        that had to go back farther than the others.
+        The first time, rank 0 goes on from the newest checkpoint, if there is one. After a change of the
+        world only the workers whose state is another receive it: newcomers, and those that had to go back
+        farther than the others.
+
+        Raises:
+            StateError: the checkpoint does not fit.
+            ValueError: a variable of `edt_hvd.checkpointing` makes no sense.
         """
+        refusal = None if self._has_synced else self._restore_checkpoint()
         holds, self._survives = self._survives, False
+        received = None
         if hvd.size() > 1:
-            tree = self._tree() | {"progress": self.progress} if holds or hvd.rank() == 0 else None
+            extra = {"progress": self.progress, "refusal": refusal}
+            tree = self._tree() | extra if holds or hvd.rank() == 0 else None
             received = bring(tree, self.progress, holds)
-            if received is not None:
-                self.progress = received.pop("progress")
-                self._load(received)
-        self._has_synced = True
+        if received is not None:
+            self.progress, refusal = received.pop("progress"), received.pop("refusal")
+        if refusal is not None:
+            raise StateError(refusal)
+        if received is not None:
+            self._load(received)
         for companion in self._companions().values():  # what they say is agreed on in this world, too
             companion.load_state_dict(companion.state_dict())
         for scaler in self._of_type(torch.amp.GradScaler):
             # It comes to life with the first loss it scales, and a worker may have none in its first step.
             scaler.scale(torch.zeros((), device=world.device()))
-        self.save()
+        self._has_synced = True
+        self._protect(received)
         recording.current().synced(self, self.progress, self._values())
 
     def on_reset(self) -> None:
@@ -171,17 +173,93 @@ class TorchState(State):  # type: ignore[misc]
         self._survives = self._has_synced
         super().on_reset()
 
+    def finish(self) -> None:
+        """Training has ended: see to it that the coordinator's checkpoint of its last state is on disk."""
+        if self._checkpoints is not None and hvd.rank() == 0:
+            self._checkpoints.finish(self.progress, self._saved, self._about())
+
     def report_progress(self, now: float, last: bool = False) -> None:
         """Tell the launcher how far training is, now and then; `last`: whenever that was done before."""
-        loaders = self._of_type(ElasticDataLoader)
-        step = loaders[0].total_steps_done if loaders else self.progress
         epoch = getattr(self, "epoch", None)
         if self.resize_report is not None:
             self.resize_report.mark("first_step", now)
             self.resize_report.send_to(world.current().launcher, now)
             self.resize_report = None
             last = True
-        send_progress(step, epoch, now, at_once=last)
+        send_progress(self._steps(), epoch, now, at_once=last)
+
+    # Copies.
+
+    def _take_boundary(self) -> None:
+        """Copy what is small, if it is; the parameters are those of a commit."""
+        self._note_parameters()
+        small = self._small_tree()
+        self._boundary = copied(small) if tensor_bytes(small) <= BOUNDARY_BYTES else None
+
+    def _protect(self, received: dict[str, Any] | None) -> None:
+        """All workers have the same state: what is needed to come back to it.
+
+        The parameters change next in a step, and until then a boundary is enough. After that step the last
+        full copy counts, of which every worker needs one: what it has received is one already.
+        """
+        self._take_boundary()
+        if received is not None:
+            self._snapshots.adopt(received, self.progress, time.monotonic())
+        elif self._snapshots.last is None:
+            self.save()
+
+    def _saved(self) -> Snapshots:
+        self.save()
+        return self._snapshots
+
+    # Checkpoints.
+
+    def _save_and_offer(self, now: float) -> None:
+        """Take a full snapshot, which is also written to disk if it is time."""
+        if self._checkpoints is None or hvd.rank() != 0:
+            self.save()
+        else:
+            self._checkpoints.collect()
+            self._checkpoints.offer(now, self._saved(), self._about())
+
+    def _restore_checkpoint(self) -> str | None:
+        """Go on from the newest checkpoint, on rank 0.
+
+        Returns:
+            Why that must not be, for all workers to end with; None if all is well.
+        """
+        if self._checkpoints is None:  # else the first sync was tried before
+            self._checkpoints = checkpointing.for_next_state()
+        if self._checkpoints is None or hvd.rank() != 0:
+            return None
+        try:
+            self._checkpoints.restore(self._load_checkpoint)
+        except StateError as error:
+            return str(error)
+        return None
+
+    def _load_checkpoint(self, content: Content) -> None:
+        check_fit(self._values(), content.state)
+        companions = self._companions()
+        known = {n: saved for n, saved in content.state.items() if n in self._names or n in companions}
+        try:
+            self._load(known)
+        except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError) as error:
+            raise StateError(f"{type(error).__name__}: {error}") from error
+        random_state.restore(dict(content.random))
+        self.progress = content.commits
+        self._snapshots.adopt(known, content.commits, time.monotonic())
+
+    def _about(self) -> dict[str, Any]:
+        """What a checkpoint's manifest says of the training."""
+        loaders = self._of_type(ElasticDataLoader)
+        place = {"epoch": loaders[0].epoch, "step": loaders[0].position} if loaders else {}
+        return {"steps": self._steps(), **place}
+
+    def _steps(self) -> int:
+        """Optimizer steps done, as they are shown."""
+        loaders = self._of_type(ElasticDataLoader)
+        return int(loaders[0].total_steps_done) if loaders else self.progress
 
     # The state as a tree of plain containers and tensors.
 
@@ -241,13 +319,13 @@ class TorchState(State):  # type: ignore[misc]
                 _load_module(value, saved)
             elif isinstance(value, torch.optim.Optimizer) and isinstance(saved, list):
                 for group, options in zip(value.param_groups, saved, strict=True):
-                    group.update(_copied(options))
+                    group.update(copied(options))
             elif isinstance(value, torch.optim.Optimizer):
                 _load_optimizer(value, saved)
             elif isinstance(value, Stateful):
-                value.load_state_dict(_copied(saved))
+                value.load_state_dict(copied(saved))
             else:
-                setattr(self, name, _copied(saved))
+                setattr(self, name, copied(saved))
 
 
 def _noting(state: TorchState) -> Callable[..., None]:
@@ -287,7 +365,7 @@ def _load_module(module: torch.nn.Module, saved: dict[str, Any]) -> None:
 
 def _load_optimizer(optimizer: torch.optim.Optimizer, saved: dict[str, Any]) -> None:
     """Load a state without torch's conversion to the parameters' types, which would change its bits."""
-    optimizer.load_state_dict(_copied(saved))
+    optimizer.load_state_dict(copied(saved))
     for group, saved_group in zip(optimizer.param_groups, saved["param_groups"], strict=True):
         for parameter, number in zip(group["params"], saved_group["params"], strict=True):
             own = optimizer.state.get(parameter, {})
@@ -309,39 +387,3 @@ class _Trainable:
     def load_state_dict(self, state: dict[str, Any]) -> None:
         for parameter, trainable in zip(self._module.parameters(), state["requires_grad"], strict=True):
             parameter.requires_grad_(bool(trainable))
-
-
-def _copied(value: Any) -> Any:
-    """A deep copy; several times faster than `copy.deepcopy` on what states mostly are."""
-    kind = type(value)
-    if kind in (int, float, bool, str, bytes, type(None)):
-        return value
-    if kind is dict:
-        return {key: _copied(item) for key, item in value.items()}
-    if kind is list:
-        return [_copied(item) for item in value]
-    if kind is torch.Tensor:
-        return value.detach().clone()
-    return copy.deepcopy(value)
-
-
-def _tensor_bytes(tree: dict[str, Any]) -> int:
-    return sum(leaf.nbytes for leaf in pytree.tree_leaves(tree) if isinstance(leaf, torch.Tensor))
-
-
-def _host_copy(tree: dict[str, Any], buffers: dict[str, Any] | None) -> dict[str, Any]:
-    """A copy of `tree` in host memory, into the tensors of `buffers` where their shapes still fit."""
-    leaves, structure = pytree.tree_flatten(tree)
-    old, old_structure = pytree.tree_flatten(buffers)
-    reusable = old if structure == old_structure else [None] * len(leaves)
-    copies = [_copy_leaf(leaf, into) for leaf, into in zip(leaves, reusable, strict=True)]
-    return pytree.tree_unflatten(copies, structure)  # type: ignore[no-any-return]
-
-
-def _copy_leaf(leaf: Any, into: Any) -> Any:
-    if not isinstance(leaf, torch.Tensor):
-        return _copied(leaf)
-    fits = isinstance(into, torch.Tensor) and into.shape == leaf.shape and into.dtype == leaf.dtype
-    target = into if fits else torch.empty(leaf.shape, dtype=leaf.dtype)
-    with torch.no_grad():
-        return target.copy_(leaf)

@@ -64,13 +64,13 @@ def plan(rows: NDArray[np.void]) -> Plan:
 
     Args:
         rows: one a worker: whether it `holds` a state of the training under way, its `progress` in commits,
-            the `layout` of its tensors, and the bytes of its `skeleton` and its `tensors`. Rank 0 counts as
-            one that holds it. The skeleton is rank 0's to send.
+            the `layout` of its tensors, and the bytes of its `skeleton` and its `tensors`. Where rank 0 holds
+            none, its own is a new one, which nobody else has. The skeleton is rank 0's to send.
     """
     root = rows[0]
     same = ["progress", "layout", "tensors"]
     holders = [
-        rank == 0 or bool(row["holds"] and all(row[name] == root[name] for name in same))
+        rank == 0 or bool(root["holds"] and row["holds"] and all(row[name] == root[name] for name in same))
         for rank, row in enumerate(rows)
     ]
     skeleton, tensors, count = int(root["skeleton"]), int(root["tensors"]), sum(holders)
@@ -99,7 +99,7 @@ def bring(tree: Any, progress: int, holds: bool) -> Any:
     skeleton = own.skeleton() if own is not None and is_root else b""
     row = np.zeros(1, dtype=_ROW)
     if own is not None:
-        row["holds"], row["progress"], row["layout"] = True, progress, own.layout
+        row["holds"], row["progress"], row["layout"] = holds, progress, own.layout
         row["skeleton"], row["tensors"] = len(skeleton), own.size
     found = plan(gather(row, "edt.holders"))
     if not found.receivers:

@@ -21,6 +21,7 @@ JOB_VARIABLE = "EDT_JOB"
 # variables, so a stale one would win.
 _STALE = re.compile(
     r"EDT_(COORDINATOR|TOKEN|WORKER|SLOT|DEVICE|MIN_NP|MAX_NP|LOCAL_NP|ALLOCATION|EVENTS_FD|JOB|LOGS)"
+    r"|EDT_(FIRST_WORKER|CHECKPOINT_(DIR|INTERVAL|KEEP))"
     r"|HOROVOD_((LOCAL_|CROSS_)?(RANK|SIZE)|HOSTNAME|ELASTIC|CONTROLLER|CPU_OPERATIONS|GLOO_(RENDEZVOUS|IFACE).*)"
     r"|OMPI_(COMM_WORLD|UNIVERSE|APP_CTX|FILE_LOCATION|FIRST_RANKS|COMMAND|ARGV|NUM_APP_CTX).*"
     r"|(PMI|PMIX|PRTE)_(?!MCA_).*"
@@ -68,21 +69,32 @@ def command(
     return [*horovodrun, *options, "--", *program]
 
 
-def environment(inherited: Mapping[str, str], paths: RunDir, events_fd: int, job: str) -> dict[str, str]:
+def environment(
+    inherited: Mapping[str, str],
+    paths: RunDir,
+    first_worker: int = 0,
+    checkpoint_interval: float | None = None,
+    keep_checkpoints: int | None = None,
+) -> dict[str, str]:
     """The environment of horovodrun, which it hands on to the workers.
 
     Args:
         inherited: our own. What another job's launcher has put there does not pass, nor do names that a
             shell cannot assign to, because Horovod builds shell commands of them.
         paths: the job's paths.
-        events_fd: descriptor to which it writes its events.
-        job: a name for the job that no other has.
+        first_worker: serial number of its first worker.
+        checkpoint_interval: seconds between two checkpoints at least; None for the default.
+        keep_checkpoints: how many are kept; None for the default.
     """
     passed = {k: v for k, v in inherited.items() if _NAME.fullmatch(k) and not _STALE.fullmatch(k)}
-    return passed | {
+    checkpoints = {"INTERVAL": checkpoint_interval, "KEEP": keep_checkpoints}
+    given = {f"EDT_CHECKPOINT_{name}": str(value) for name, value in checkpoints.items() if value is not None}
+    return {
+        **passed,
+        **given,
         "EDT_ALLOCATION": str(paths.allocation),
-        "EDT_EVENTS_FD": str(events_fd),
+        "EDT_CHECKPOINT_DIR": str(paths.checkpoint),
+        "EDT_FIRST_WORKER": str(first_worker),
         "PYTHONIOENCODING": "utf-8:backslashreplace",  # Horovod reads the workers' output as UTF-8, strictly
         "EDT_LOGS": str(paths.log),
-        JOB_VARIABLE: job,
     }

@@ -49,6 +49,12 @@ DISCOVERY_INTERVAL = 1.0
 END_GRACE = 5.0
 """Seconds that a worker which was asked to end has before it is killed."""
 
+PASSED_ON = (
+    *("progress", "resumed"),
+    *("restored", "checkpoint_skipped", "checkpointed", "checkpoint_failed"),
+)
+"""Messages of workers that become events as they are."""
+
 CreateWorker = Callable[[Any, list[threading.Event]], tuple[int, float]]
 
 
@@ -79,7 +85,8 @@ class Driver:
         # A simple queue, because a signal handler puts into it while the same thread gets from it.
         self._events: queue.SimpleQueue[protocol.Event] = queue.SimpleQueue()
         limits = membership.Limits(min_num_proc, max_num_proc or sys.maxsize, shortage_timeout=self._timeout)
-        self._state = Membership(limits)
+        # Taken out, so that no worker inherits the variable.
+        self._state = Membership(limits, next_id=int(os.environ.pop("EDT_FIRST_WORKER", "0")))
         self._token = secrets.token_hex(16)
         self._server = ControlServer(address, self._token, self._receive)
         self._address = address
@@ -200,7 +207,7 @@ class Driver:
             self._events.put(protocol.Synced(worker))
         elif kind == "done":
             self._events.put(protocol.Done(worker))
-        elif kind in ("progress", "resumed"):
+        elif kind in PASSED_ON:
             self._reports.send(kind, **message)
         elif kind == "standby":
             self._reports.send("standby", worker=worker, **message)

@@ -31,11 +31,14 @@ class EventStream:
 class EventLog:
     """Appends events to a file, each at once, so that others can follow it.
 
+    What the file has already stays, but for half a line that a killed launcher has left at its end.
+
     Raises:
         OSError: the file cannot be opened or written.
     """
 
     def __init__(self, path: Path) -> None:
+        _drop_half_line(path)
         self._file = path.open("a", encoding="utf-8", buffering=1)
 
     def write(self, event: Event) -> None:
@@ -45,6 +48,15 @@ class EventLog:
     def close(self) -> None:
         """Close the file."""
         self._file.close()
+
+
+def _drop_half_line(path: Path) -> None:
+    try:
+        with path.open("rb+") as file:
+            content = file.read()
+            file.truncate(content.rfind(b"\n") + 1)
+    except FileNotFoundError:
+        return
 
 
 def new(event: str, **content: Any) -> Event:

@@ -2,43 +2,31 @@
 
 import contextlib
 import os
-import selectors
 import shlex
 import signal
-import subprocess
 import time
-import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-import psutil
-
-from edt_launch import discovery, events, processes
+from edt_launch import checkpoints, discovery, events, restarts
 from edt_launch.allocation import Allocation, render, write_atomically
 from edt_launch.child import HOROVODRUN, Remote, command, environment
+from edt_launch.course import Course
 from edt_launch.ending import CODES, Ending, Step
-from edt_launch.errors import ExitCode, StartError, StartTimeoutError, UsageError
-from edt_launch.failures import NOT_ELASTIC, Failures, describe, looks_like_plain_horovod
+from edt_launch.errors import ExitCode, StartTimeoutError, UsageError
+from edt_launch.failures import NOT_ELASTIC, describe, looks_like_plain_horovod
 from edt_launch.follower import Accepted, Follower, Limits, Rejected
 from edt_launch.forkable import attached
 from edt_launch.network import HostChecker
-from edt_launch.output import Demultiplexer, Line, Logs, Ranks
+from edt_launch.output import Line, Logs, Ranks
 from edt_launch.phases import Phases
 from edt_launch.run_dir import RunDir
 from edt_launch.status import Status
+from edt_launch.supervise import TICK, LeftBehind, Supervised, Told
 from edt_launch.view import View
 from edt_launch.view import describe as describe_event
 from edt_launch.watching import Watch
-
-TICK = 0.05
-"""Seconds between two looks at the allocation file, the signals and the clock."""
-
-CHUNK = 2**16
-"""Bytes read at once."""
-
-LEFTOVER_GRACE = 2.0
-"""Seconds that processes have to follow horovodrun into its end before they are killed."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +42,9 @@ class Plan:
         interface: network interface over which the workers talk; None to choose one.
         remote: how other hosts are reached.
         start_timeout: seconds to wait for enough slots.
+        max_restarts: how often the job may be started again from its newest checkpoint.
+        checkpoint_interval: seconds between two checkpoints at least; None for the default.
+        keep_checkpoints: how many are kept; None for the default.
         verbose: show what horovodrun itself says.
         variables: environment variables that the job gets besides our own.
         warm_start: fork workers from a process that has imported what they need, where that can be.
@@ -67,6 +58,9 @@ class Plan:
     interface: str | None = None
     remote: Remote = field(default_factory=Remote)
     start_timeout: float = 600.0
+    max_restarts: int = 3
+    checkpoint_interval: float | None = None
+    keep_checkpoints: int | None = None
     verbose: bool = False
     variables: Mapping[str, str] = field(default_factory=dict)
     warm_start: bool = True
@@ -125,27 +119,21 @@ class _Job:
         self._ranks = Ranks()
         self._status = Status()
         self._phases = Phases()
-        self._failures = Failures()
+        self._course = Course()
         self._ending = Ending()
-        self._name = uuid.uuid4().hex
-        self._seen: set[psutil.Process] = set()
-        self._has_started = False
-        self._has_come_to_the_door = False
-        self._events_pipe = -1
-        self._being_ended: set[int] = set()
+        self._restarts = 0
+        self._allocation: Allocation | None = None
 
     def run(self, horovodrun: Sequence[str]) -> Outcome:
         try:
             allocation = self._first_allocation()
             if allocation is None:
                 return self._conclude(None)
-            interface = self._hosts.choose(
-                self._plan.interface, (h.host for h in allocation.hosts if h.slots)
-            )
             self._check_hosts(allocation)
             self._apply(allocation, first=True)
             discovery.write(self._plan.paths.discovery_script, self._plan.paths.allocation)
-            exit_code = self._supervise(interface, horovodrun)
+            self._tell_where_it_goes_on()
+            exit_code = self._run_to_the_end(horovodrun)
         finally:
             self._view.close(self._status)
             self._logs.close()
@@ -188,6 +176,7 @@ class _Job:
             )
 
     def _apply(self, allocation: Allocation, first: bool = False, changed: float | None = None) -> None:
+        self._allocation = allocation
         write_atomically(self._plan.paths.allocation, render(allocation))
         hosts = [asdict(host) for host in allocation.hosts]
         self._note(
@@ -210,107 +199,78 @@ class _Job:
 
     # While it runs.
 
-    def _supervise(self, interface: str, horovodrun: Sequence[str]) -> int:
-        """Run horovodrun to its end; returns its exit code, negative for a signal."""
+    def _tell_where_it_goes_on(self) -> None:
+        newest = checkpoints.newest(self._plan.paths.checkpoint)
+        if newest is not None:
+            self._view.message(
+                f"going on from step {checkpoints.step_of(newest)} in {newest.parent}; for a new training "
+                "name another --output-dir"
+            )
+
+    def _run_to_the_end(self, horovodrun: Sequence[str]) -> int:
+        """Run horovodrun, again where that helps; returns its last exit code, negative for a signal."""
+        while True:
+            exit_code = self._run_once(horovodrun)
+            self._take_signals(time.monotonic())
+            verdict = restarts.decide(self._end(exit_code), self._restarts, self._plan.max_restarts)
+            if isinstance(verdict, restarts.GiveUp):
+                return exit_code
+            self._restarts += 1
+            self._note(
+                events.new(
+                    "restarting", reason=verdict.reason, restart=self._restarts, of=self._plan.max_restarts
+                )
+            )
+
+    def _run_once(self, horovodrun: Sequence[str]) -> int:
         plan = self._plan
+        interface = self._interface()
         program = attached(plan.program) if plan.warm_start else plan.program
         words = command(
             program, plan.limits, interface, plan.paths, plan.start_timeout, plan.remote, horovodrun
         )
-        reading, writing = os.pipe()
-        with os.fdopen(reading, "rb", buffering=0) as pipe:
-            try:
-                child = subprocess.Popen(
-                    words,
-                    stdin=subprocess.PIPE,  # its end tells horovodrun that we are gone
-                    stdout=subprocess.PIPE,
-                    stderr=subprocess.PIPE,
-                    env=environment(os.environ | plan.variables, plan.paths, writing, self._name),
-                    pass_fds=[writing],
-                    start_new_session=True,
-                    bufsize=0,
-                )
-            except OSError as error:
-                raise StartError(f"cannot run {words[0]}: {error.strerror}") from None
-            finally:
-                os.close(writing)
-            with child:
-                try:
-                    self._note(
-                        events.new("launched", command=list(plan.program), pid=child.pid, interface=interface)
-                    )
-                    self._attend(child, pipe.fileno())
-                finally:
-                    self._clean_up(child)
-            return child.returncode
+        self._course = Course(next_worker=self._course.next_worker)
+        self._ending = Ending()
+        with (
+            _watching(plan.follow) as watch,
+            Supervised(words, self._environment(), self._ranks, watch) as child,
+        ):
+            self._note(events.new("launched", command=list(plan.program), pid=child.pid, interface=interface))
+            for happening in child.happenings():
+                match happening:
+                    case Told(event):
+                        self._note(event)
+                        if event["event"] == "finished":
+                            self._ending = self._ending.finished(time.monotonic())
+                    case Line():
+                        self._show(happening)
+                    case LeftBehind(count):
+                        self._view.message(f"{count} processes that horovodrun had left behind were killed")
+                    case _:
+                        self._tick(child)
+            return child.exit_code
 
-    def _attend(self, child: subprocess.Popen[bytes], events_pipe: int) -> None:
-        self._events_pipe = events_pipe
-        assert child.stdout is not None
-        assert child.stderr is not None
-        with selectors.DefaultSelector() as selector, _watching(self._plan.follow) as watch:
-            for pipe, consume in (
-                (events_pipe, self._events_consumer()),
-                (child.stdout.fileno(), self._output_consumer("stdout")),
-                (child.stderr.fileno(), self._output_consumer("stderr")),
-            ):
-                os.set_blocking(pipe, False)
-                selector.register(pipe, selectors.EVENT_READ, consume)
-            if watch is not None:  # its waking is all that is wanted of it
-                selector.register(watch, selectors.EVENT_READ, lambda now, data: None)
-            while child.poll() is None:
-                now = time.monotonic()
-                self._read(selector, now, TICK)
-                self._take_signals(now)
-                self._follow(now)
-                self._act(child, now)
-                self._logs.flush()
-                self._view.refresh(time.time(), self._status)
-            self._sweep(child)
-            while self._read(selector, time.monotonic(), 0):
-                pass
-            for key in list(selector.get_map().values()):
-                key.data(time.monotonic(), b"")
+    def _environment(self) -> dict[str, str]:
+        plan = self._plan
+        return environment(
+            os.environ | plan.variables,
+            plan.paths,
+            self._course.next_worker,
+            plan.checkpoint_interval,
+            plan.keep_checkpoints,
+        )
 
-    def _read(self, selector: selectors.BaseSelector, now: float, timeout: float) -> bool:
-        """Take in what the pipes have; returns whether there was anything."""
-        if not selector.get_map():
-            time.sleep(timeout)
-            return False
-        ready = [key for key, _ in selector.select(timeout)]
-        # Events first: they say whose the lines are.
-        for key in sorted(ready, key=lambda key: key.fd != self._events_pipe):
-            try:
-                data = os.read(key.fd, CHUNK)
-            except BlockingIOError:
-                continue
-            if not data:
-                selector.unregister(key.fd)
-            key.data(now, data)
-        return bool(ready)
+    def _interface(self) -> str:
+        assert self._allocation is not None
+        return self._hosts.choose(self._plan.interface, (h.host for h in self._allocation.hosts if h.slots))
 
-    def _events_consumer(self) -> Callable[[float, bytes], None]:
-        stream = events.EventStream()
-
-        def consume(now: float, data: bytes) -> None:
-            for event in stream.feed(data):
-                if isinstance(event, str):
-                    self._show(Line(None, "stderr", f"not an event: {event}"))
-                else:
-                    self._note(event)
-                    if event["event"] == "finished":
-                        self._ending = self._ending.finished(now)
-
-        return consume
-
-    def _output_consumer(self, stream: str) -> Callable[[float, bytes], None]:
-        demultiplexer = Demultiplexer(stream, self._ranks)
-
-        def consume(now: float, data: bytes) -> None:
-            for line in demultiplexer.feed(now, data) if data else demultiplexer.close():
-                self._show(line)
-
-        return consume
+    def _tick(self, child: Supervised) -> None:
+        now = time.monotonic()
+        self._take_signals(now)
+        self._follow(now)
+        self._act(child, now)
+        self._logs.flush()
+        self._view.refresh(time.time(), self._status)
 
     def _note(self, event: events.Event) -> None:
         """An event has happened: keep it, take it in, and tell the user if it matters."""
@@ -318,11 +278,7 @@ class _Job:
         self._log.write(event)
         self._ranks.observe(event)
         self._status = self._status.observe(event)
-        self._failures = self._failures.observe(event)
-        if event["event"] == "ending":
-            self._being_ended.add(event["worker"])
-        self._has_started = self._has_started or event["event"] == "started"
-        self._has_come_to_the_door = self._has_come_to_the_door or event["event"] == "ready"
+        self._course = self._course.observe(event)
         message = describe_event(event, self._status)
         if message is not None and self._ending.first is None:
             self._view.message(message)
@@ -330,7 +286,7 @@ class _Job:
     def _show(self, line: Line) -> None:
         label = None if line.worker is None else self._ranks.label(line.worker)
         self._logs.write(line, label)
-        if line.worker in self._being_ended:
+        if line.worker in self._course.being_ended:
             return  # what a shell says of the end that we have ordered is no news
         if label is not None:
             self._view.line(line, label)
@@ -343,51 +299,57 @@ class _Job:
         while self._signals:
             self._ending = self._ending.signalled(now, self._signals.pop(0))
 
-    def _act(self, child: subprocess.Popen[bytes], now: float) -> None:
+    def _act(self, child: Supervised, now: float) -> None:
         self._ending, step = self._ending.decide(now)
         match step:
             case Step.TERMINATE:
                 self._view.message("ending all workers; Ctrl-C kills them at once")
-                self._seen |= processes.tree(child.pid)
                 child.terminate()
             case Step.KILL:
-                count = processes.kill_job(child.pid, self._name, self._seen)
-                self._view.message(f"{count} processes had to be killed")
+                self._view.message(f"{child.kill()} processes had to be killed")
 
-    def _sweep(self, child: subprocess.Popen[bytes]) -> None:
-        """Horovodrun has gone: so will what is left of it."""
-        left = self._seen | processes.marked(self._name)
-        left = processes.wait_until_gone(left, LEFTOVER_GRACE)
-        count = processes.kill_job(None, self._name, left)
-        if count:
-            self._view.message(f"{count} processes that horovodrun had left behind were killed")
+    def _end(self, exit_code: int) -> restarts.End:
+        """How the last run has ended."""
+        course = self._course
+        first = course.failures.first(self._logs.last_lines) if course.is_fatal else None
+        return restarts.End(
+            succeeded=self._has_succeeded(exit_code),
+            is_wanted=self._ending.first is not None,
+            has_trained=course.has_trained,
+            has_checkpointed=course.has_checkpointed,
+            has_returned=course.has_returned,
+            is_over=self._status.exit_code is not None,
+            ended_by=first,
+            is_lost=first is not None and restarts.is_loss(first, self._hosts.is_remote(first.host)),
+            how=_how_it_ended(exit_code),
+            reason=self._status.reason,
+            exit_code=exit_code,
+        )
 
-    def _clean_up(self, child: subprocess.Popen[bytes]) -> None:
-        """Whatever has happened, also to ourselves: nothing of the job stays."""
-        if child.poll() is None:
-            processes.kill_job(child.pid, self._name, self._seen)
+    def _has_succeeded(self, exit_code: int | None) -> bool:
+        return self._status.exit_code == 0 or (exit_code == 0 and self._status.exit_code is None)
 
     def _conclude(self, exit_code: int | None) -> Outcome:
         """How the job ended, given horovodrun's exit code (None if it was never started)."""
         if self._ending.exit_code is not None:
             return Outcome(self._ending.exit_code, f"edt-launch: ended by {_signal_name(self._ending.first)}")
-        if self._status.exit_code == 0 or (exit_code == 0 and self._status.exit_code is None):
+        if self._has_succeeded(exit_code):
             return Outcome(ExitCode.SUCCESS)
         how = _how_it_ended(exit_code)
         log = self._plan.paths.horovodrun_log
-        if not self._has_started or exit_code == ExitCode.NOT_STARTED:
+        if not self._course.has_started or exit_code == ExitCode.NOT_STARTED:
             said = "\n".join(f"  | {line}" for line in self._logs.last_lines(None))
             return Outcome(
                 ExitCode.NOT_STARTED, f"edt-launch: the job could not start: {how}\n{said}\nlog: {log}"
             )
-        head = f"edt-launch: the job failed: {self._status.reason or how}"
-        first = self._failures.first(self._logs.last_lines)
+        head = f"edt-launch: the job failed{_after(self._restarts)}: {self._status.reason or how}"
+        first = self._course.failures.first(self._logs.last_lines)
         if first is None:
             return Outcome(ExitCode.JOB_FAILED, f"{head}\nlog: {log}")
         path = self._plan.paths.rank_log(self._ranks.label(first.worker))
         lines = self._logs.last_lines(first.worker)
         text = describe(first, lines, path)
-        if not self._has_come_to_the_door and looks_like_plain_horovod(lines):
+        if not self._course.has_come_to_the_door and looks_like_plain_horovod(lines):
             head = f"{head}\n{NOT_ELASTIC}"
         return Outcome(ExitCode.JOB_FAILED, f"{head}\n{text}")
 
@@ -401,6 +363,10 @@ def _watching(path: Path | None) -> Iterator[Watch | None]:
     finally:
         if watch is not None:
             watch.close()
+
+
+def _after(restarts: int) -> str:
+    return f" after {restarts} {'restart' if restarts == 1 else 'restarts'}" if restarts else ""
 
 
 def _signal_name(number: int | None) -> str:

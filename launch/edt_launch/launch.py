@@ -50,7 +50,8 @@ def launch(
         Path | None, typer.Option(help="Follow this allocation file, now and whenever it changes.")
     ] = None,
     output_dir: Annotated[
-        Path | None, typer.Option(help="Where logs and events go, else a new folder in runs.")
+        Path | None,
+        typer.Option(help="Logs, events, checkpoints: a new folder in runs, or one to go on in."),
     ] = None,
     network_interface: Annotated[
         str | None, typer.Option(help="Over which the workers talk, if the right one is not found.")
@@ -63,6 +64,15 @@ def launch(
     warm_start: Annotated[
         bool, typer.Option(help="Fork workers from a process that has imported what they need.")
     ] = True,
+    max_restarts: Annotated[
+        int, typer.Option(min=0, help="How often a job whose workers were all lost is started again.")
+    ] = 3,
+    checkpoint_interval: Annotated[
+        float | None, typer.Option(min=0, help="Seconds between two checkpoints at least, else 10.")
+    ] = None,
+    keep_checkpoints: Annotated[
+        int | None, typer.Option(min=1, help="How many checkpoints are kept, else 3.")
+    ] = None,
     view: Annotated[ViewKind, typer.Option(help="Live on a terminal, or plain lines.")] = ViewKind.AUTO,
     verbose: Annotated[
         bool, typer.Option("--verbose", help="Show what horovodrun itself says, too.")
@@ -85,6 +95,9 @@ def launch(
             interface=network_interface,
             remote=Remote(ssh_port, ssh_identity_file),
             start_timeout=start_timeout,
+            max_restarts=max_restarts,
+            checkpoint_interval=checkpoint_interval,
+            keep_checkpoints=keep_checkpoints,
             verbose=verbose,
             warm_start=warm_start,
         )

@@ -35,6 +35,11 @@ class RunDir:
         return self.log / "horovodrun.log"
 
     @property
+    def checkpoint(self) -> Path:
+        """The folder of the checkpoints, which workers write and read."""
+        return self.root / "checkpoint"
+
+    @property
     def run(self) -> Path:
         """The folder of what the job's processes read."""
         return self.root / "run"

@@ -74,6 +74,7 @@ class Status:
         starting: workers that are being started.
         standbys: what those cost that have come in by a resize.
         warm_servers: the latest of each host.
+        checkpoint: optimizer steps done when the last checkpoint was taken; None before the first.
         exit_code: how the job ended, None while it runs.
         reason: why it ended.
     """
@@ -87,6 +88,7 @@ class Status:
     starting: frozenset[int] = frozenset()
     standbys: tuple[Standby, ...] = ()
     warm_servers: Mapping[str, WarmServer] = field(default_factory=dict)
+    checkpoint: int | None = None
     exit_code: int | None = None
     reason: str = ""
 
@@ -111,9 +113,7 @@ class Status:
             case {"event": "world", "generation": int(generation), "size": int(size)}:
                 return self._world(generation, size, event.get("reason", ""))
             case {"event": "resumed", "generation": int(generation), "pause": float() | int() as pause}:
-                took = {"pause": float(pause), "phases": event.get("phases", {})}
-                resizes = (replace(r, **took) if r.generation == generation else r for r in self.resizes)
-                return replace(self, resizes=tuple(resizes))
+                return self._resumed(generation, float(pause), event.get("phases", {}))
             case {"event": "progress", "step": int(step), "size": int(size), "time": float() | int() as time}:
                 mark = Mark(float(time), step, size, self.generation)
                 values = {**self.values, **event.get("values", {})}
@@ -125,6 +125,10 @@ class Status:
             case {"event": "warm_server", "host": str(host), "seconds": float(seconds), "refused": None}:
                 server = WarmServer(seconds, event.get("private"))
                 return replace(self, warm_servers={**self.warm_servers, host: server})
+            case {"event": "checkpointed" | "restored", "step": int(step)}:
+                return replace(self, checkpoint=step)
+            case {"event": "restarting"}:
+                return self._restarting()
             case {"event": "finished", "exit_code": int(exit_code)}:
                 return replace(self, exit_code=exit_code, reason=event.get("reason", ""))
         return self
@@ -134,3 +138,19 @@ class Status:
         if self.size is not None:
             resizes = (*resizes, Resize(generation, self.step, self.size, size, reason=reason))
         return replace(self, generation=generation, size=size, resizes=resizes)
+
+    def _resumed(self, generation: int, pause: float, phases: Mapping[str, float]) -> "Status":
+        """After a restart generations are counted anew: the last one of that number is meant."""
+        numbers = [resize.generation for resize in self.resizes]
+        if generation not in numbers:
+            return self
+        at = len(numbers) - 1 - numbers[::-1].index(generation)
+        resumed = replace(self.resizes[at], pause=pause, phases=phases)
+        return replace(self, resizes=(*self.resizes[:at], resumed, *self.resizes[at + 1 :]))
+
+    def _restarting(self) -> "Status":
+        """A first world comes next; the pace is measured anew."""
+        last = tuple(replace(mark, generation=-1) for mark in self.history[-1:])
+        return replace(
+            self, size=None, generation=0, history=last, starting=frozenset(), exit_code=None, reason=""
+        )

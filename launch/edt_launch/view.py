@@ -262,13 +262,23 @@ def describe(event: Mapping[str, Any], status: Status) -> str | None:
         status: the job after it.
     """
     match event:
-        case {"event": "world"} if not status.resizes:
+        case {"event": "world"} if event.get("previous_size") is None:
             return f"{_workers(status)} training"
         case {"event": "resumed", "from": before, "to": after, "pause": float() | int() as pause}:
             return f"{before} -> {after} workers, training paused for {pause:.2f} s"
         case {"event": "failed", "rank": rank, "host": host, "exit_code": code}:
             how = f"killed by {event['signal']}" if event.get("signal") else f"exit code {code}"
             return f"rank {rank} on {host} has failed: {how}{_what_next(event)}"
+        case {"event": "restarting", "reason": reason, "restart": restart, "of": most}:
+            return f"restarting the job, {restart} of {most} times: {reason}"
+        case {"event": "restored", "step": step, "path": path}:
+            return f"going on from step {step}: {path}"
+        case {"event": "checkpoint_skipped", "path": path, "reason": reason}:
+            return f"checkpoint {path} is skipped: {reason}"
+        case {"event": "checkpoint_failed", "reason": reason}:
+            return f"no checkpoint written: {reason}; training goes on"
+        case {"event": "checkpointed", "step": step, "again": True}:
+            return f"checkpoints are written again, the last at step {step}"
         case {"event": "allocation_accepted", "generation": generation, "slots": slots, "first": False}:
             return f"allocation {generation}: {slots} {'slot' if slots == 1 else 'slots'}"
         case {"event": "warm_server", "host": host, "refused": str(reason)}:
@@ -324,6 +334,8 @@ def _details(status: Status) -> list[str]:
         parts.append(f"last resize {last.before} -> {last.after}, {pause}")
     elif status.epoch is not None:
         parts.append(f"epoch {status.epoch}")
+    if status.checkpoint is not None:
+        parts.append(f"checkpoint at step {status.checkpoint}")
     if status.starting:
         parts.append(f"{len(status.starting)} starting")
     hidden = ("total_steps", "effective_batch_size")

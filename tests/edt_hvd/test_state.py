@@ -1,16 +1,22 @@
 """Commit, restore and what they cost; newcomers and failures for real are in tests/system."""
 
+import itertools
+import random
+import re
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from horovod.common.exceptions import HostsUpdatedInterrupt
 from torch import nn
 
 import edt_hvd
-from edt_hvd import reducer
-from edt_hvd.state import BOUNDARY_BYTES, SNAPSHOT_SHARE
+from edt_hvd import checkpointing, reducer
+from edt_hvd.snapshot import SNAPSHOT_SHARE, copied
+from edt_hvd.state import BOUNDARY_BYTES
 
 pytestmark = pytest.mark.usefixtures("alone")
 
@@ -91,7 +97,7 @@ def test_restore_after_an_optimizer_step_goes_back_to_the_last_snapshot() -> Non
     train_step(state)
     state.save()
     before, progress = picture(state), state.progress
-    state._snapshot_seconds = 1e9  # too costly to be taken again
+    state._snapshots.taken(0.0, 1e9)  # too costly to be taken again
     for _ in range(3):
         train_step(state)
         change_values(state)
@@ -119,22 +125,21 @@ def test_snapshots_are_as_rare_as_their_cost_demands(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr("edt_hvd.state.time", SimpleNamespace(monotonic=lambda: next(clock)))
     state.save()  # costs one second of this clock, so the next is due 1 / SNAPSHOT_SHARE later
     taken: list[int] = []
-    monkeypatch.setattr(
-        state, "save", lambda: (taken.append(state.progress), setattr(state, "_snapshot_taken_at", 1e9))
-    )
-    for _ in range(int(1 / SNAPSHOT_SHARE) + 10):
+    monkeypatch.setattr(state._snapshots, "take", lambda tree, commits: taken.append(commits))
+    for _ in range(300):
         state.commit()
-    assert taken == [1 / SNAPSHOT_SHARE]
+    assert 1 / SNAPSHOT_SHARE == 200
+    assert taken == [256]
 
 
 def test_snapshots_reuse_their_buffers() -> None:
     state = make_state()
     train_step(state)
     state.save()
-    assert state._snapshot is not None
-    first = state._snapshot.tree["model"]["0.weight"].data_ptr()
+    assert state._snapshots.last is not None
+    first = state._snapshots.last.tree["model"]["0.weight"].data_ptr()
     state.save()
-    assert state._snapshot.tree["model"]["0.weight"].data_ptr() == first
+    assert state._snapshots.last.tree["model"]["0.weight"].data_ptr() == first
 
 
 def test_large_buffers_are_not_copied_at_every_commit() -> None:
@@ -232,7 +237,7 @@ def test_the_history_goes_back_to_the_snapshot_with_the_parameters() -> None:
     exact_step(state, 1.0)
     state.save()
     before = history(state)
-    state._snapshot_seconds = 1e9  # too costly to be taken again
+    state._snapshots.taken(0.0, 1e9)  # too costly to be taken again
     exact_step(state, 2.0**40)
     state.optimizer.step()
     state.commit()
@@ -292,3 +297,127 @@ def test_optimizer_states_keep_their_types() -> None:
     for name, mine, theirs in ((name, a[name], b[name]) for a, b in states for name in a):
         assert mine.dtype == theirs.dtype, name
         assert torch.equal(mine, theirs), name
+
+
+class Transfer:
+    """Stands in for the transfer between workers: this one receives a tree, as rank 1 of 2."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, tree: dict[str, Any]) -> None:
+        monkeypatch.setattr(edt_hvd.state.hvd, "size", lambda: 2)
+        monkeypatch.setattr(edt_hvd.state.hvd, "rank", lambda: 1)
+        monkeypatch.setattr(edt_hvd.state, "broadcast_tree", lambda own: tree)
+
+
+def test_a_checkpoint_that_does_not_fit_ends_all_workers(monkeypatch: pytest.MonkeyPatch) -> None:
+    state = edt_hvd.TorchState(epoch=0)
+    Transfer(monkeypatch, {"epoch": 0, "progress": 0, "refusal": "it does not fit"})
+    with pytest.raises(edt_hvd.StateError, match="it does not fit"):
+        state.sync()
+
+
+def test_a_first_sync_that_failed_is_tried_again_with_the_same_checkpoints(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    checkpointed(monkeypatch, tmp_path).finish()
+    monkeypatch.setattr(checkpointing, "_serial", itertools.count(1))
+    state = edt_hvd.TorchState(epoch=0)
+    for _ in range(2):  # does not fit
+        with pytest.raises(edt_hvd.StateError, match="step-00000000"):
+            state.sync()
+
+
+def test_what_a_newcomer_has_received_is_its_first_full_copy(monkeypatch: pytest.MonkeyPatch) -> None:
+    old = make_state()
+    train_step(old)
+    old.commit()
+    old.save()
+    assert old._snapshots.last is not None
+    newcomer = make_state()
+    Transfer(monkeypatch, copied(old._tree()) | {"progress": 1, "refusal": None})
+    newcomer.sync()
+    before = picture(newcomer)
+    train_step(newcomer)  # a worker was lost before the commit
+    newcomer.restore()
+    assert newcomer.progress == 1
+    assert_same(picture(newcomer), before)
+
+
+def test_a_survivor_takes_no_full_copy_in_the_pause() -> None:
+    state = make_state()
+    state._snapshots.taken(0.0, 1e9)  # too costly to be taken again
+    train_step(state)
+    state.commit()
+    before, last = picture(state), state._snapshots.last
+    state.sync()
+    assert state._snapshots.last is last
+    change_values(state)
+    state.restore()
+    assert_same(picture(state), before)
+    assert state.progress == 1
+
+
+def test_what_a_reset_callback_changes_is_kept() -> None:
+    state = make_state()
+    state.commit()
+    state.optimizer.param_groups[0]["lr"] = 0.5
+    state.sync()
+    state.optimizer.param_groups[0]["lr"] = 0.7
+    state.restore()
+    assert state.optimizer.param_groups[0]["lr"] == 0.5
+
+
+def checkpointed(monkeypatch: pytest.MonkeyPatch, folder: Path) -> edt_hvd.TorchState:
+    """A state that writes a checkpoint at every commit that the last write allows."""
+    monkeypatch.setenv("EDT_CHECKPOINT_DIR", str(folder))
+    monkeypatch.setenv("EDT_CHECKPOINT_INTERVAL", "0")
+    monkeypatch.setattr(checkpointing, "_serial", itertools.count(1))
+    return make_state()
+
+
+def test_training_goes_on_from_a_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    old = checkpointed(monkeypatch, tmp_path)
+    for _ in range(3):
+        exact_step(old, 1.0)
+        old.optimizer.step()
+        change_values(old)
+        old.commit()
+    old.finish()
+    drawn = torch.rand(2), random.random(), np.random.random()
+    torch.manual_seed(99)
+    new = checkpointed(monkeypatch, tmp_path)
+    assert (new.progress, new.epoch, new.history, new.counter.count) == (3, 3, [1, 2, 2, 2], 3)
+    assert_same(picture(new), picture(old))
+    assert history(new) == history(old)
+    assert_same((torch.rand(2), random.random(), np.random.random()), drawn)
+
+
+def test_a_state_that_was_synced_does_not_go_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    state = checkpointed(monkeypatch, tmp_path)
+    state.commit()
+    state.finish()
+    state.commit()
+    state.sync()
+    assert state.progress == 2
+
+
+@pytest.mark.parametrize(
+    "values, said",
+    [
+        ({"model": nn.Linear(3, 5)}, "its model.weight is float32[4, 3], here it is float32[5, 3]"),
+        ({"other": 1}, "it has no 'other'"),
+    ],
+)
+def test_a_checkpoint_of_another_state_ends_the_job(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, values: dict[str, Any], said: str
+) -> None:
+    monkeypatch.setenv("EDT_CHECKPOINT_DIR", str(tmp_path))
+    monkeypatch.setattr(checkpointing, "_serial", itertools.cycle([1]))
+    old = edt_hvd.TorchState(model=nn.Linear(3, 4))
+    old.sync()
+    old.commit()
+    old.finish()
+    new = edt_hvd.TorchState(**{"model": nn.Linear(3, 4)} | values)
+    with pytest.raises(edt_hvd.StateError, match=re.escape(said)) as caught:
+        new.sync()
+    assert "step-00000001 does not fit" in str(caught.value)
+    assert "--output-dir" in str(caught.value)

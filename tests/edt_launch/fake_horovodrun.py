@@ -30,15 +30,22 @@ def say(worker, text, stream="stdout", end="\n"):
 
 
 def begin(size=2):
+    first = int(os.environ["EDT_FIRST_WORKER"])
     for worker in range(size):
-        send("started", worker=worker, host="localhost", slot=worker, device=None, rank=worker)
-    ranks = {str(worker): size - 1 - worker for worker in range(size)}  # not the serial numbers
+        send("started", worker=first + worker, host="localhost", slot=worker, device=None, rank=worker)
+    ranks = {str(first + worker): size - 1 - worker for worker in range(size)}  # not the serial numbers
     send("world", generation=1, size=size, previous_size=None, ranks=ranks, reason="first world")
 
 
 def fail(worker, exit_code, name=None):
     place = {"host": "localhost", "slot": worker, "rank": 1 - worker}
-    send("failed", worker=worker, **place, exit_code=exit_code, signal=name)
+    send(
+        "failed",
+        worker=worker + int(os.environ["EDT_FIRST_WORKER"]),
+        **place,
+        exit_code=exit_code,
+        signal=name,
+    )
 
 
 def stubborn_child():
@@ -71,9 +78,10 @@ def success():
 
 def failure():
     begin()
-    say(1, "terminated with the others", "stderr")
+    first = int(os.environ["EDT_FIRST_WORKER"])
+    say(first + 1, "terminated with the others", "stderr")
     for line in range(30):
-        say(0, f"line {line}", "stderr")
+        say(first, f"line {line}", "stderr")
     fail(1, 143, "SIGTERM")
     fail(0, 139, "SIGSEGV")
     send("finished", exit_code=1, reason="rank 1 failed")
@@ -96,7 +104,20 @@ def no_start():
 
 def murdered():
     begin()
+    say(int(os.environ["EDT_FIRST_WORKER"]), "ready")
+    time.sleep(0.2)
     os.kill(os.getpid(), signal.SIGKILL)
+
+
+def recovering():
+    """Loses all of its workers in the first run, and trains on in the second."""
+    begin()
+    is_first = os.environ["EDT_FIRST_WORKER"] == "0"
+    send("progress", step=5 if is_first else 6, epoch=0, size=2, values={})
+    if is_first:
+        fail(1, 137, "SIGKILL")
+    send("finished", exit_code=1 if is_first else 0, reason="rank 0 failed, the last that had the state")
+    sys.exit(1 if is_first else 0)
 
 
 def obedient():

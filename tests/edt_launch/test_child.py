@@ -54,7 +54,7 @@ def test_ssh_options_are_passed_on_for_a_shell_to_read():
     ],
 )
 def test_what_another_job_or_no_shell_understands_does_not_pass(name):
-    assert name not in environment({name: "1"}, PATHS, 7, "job")
+    assert name not in environment({name: "1"}, PATHS)
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ def test_what_another_job_or_no_shell_understands_does_not_pass(name):
     ],
 )
 def test_settings_pass(name):
-    assert environment({name: "1"}, PATHS, 7, "job")[name] == "1"
+    assert environment({name: "1"}, PATHS)[name] == "1"
 
 
 def test_tells_horovodrun_where_everything_is():
@@ -79,12 +79,16 @@ def test_tells_horovodrun_where_everything_is():
         "EDT_ALLOCATION": "stale",
         "EDT_EVENTS_FD": "99",
         "EDT_JOB": "stale",
+        "EDT_CHECKPOINT_KEEP": "99",
         "PYTHONIOENCODING": "latin-1",
     }
-    assert environment(inherited, PATHS, 7, "job") == {
+    told = {
         "EDT_ALLOCATION": "/out put/run/allocation",
-        "EDT_EVENTS_FD": "7",
-        "EDT_JOB": "job",
         "EDT_LOGS": "/out put/log",
+        "EDT_CHECKPOINT_DIR": "/out put/checkpoint",
+        "EDT_FIRST_WORKER": "7",
         "PYTHONIOENCODING": "utf-8:backslashreplace",
     }
+    assert environment(inherited, PATHS, 7) == told
+    settings = {"EDT_CHECKPOINT_INTERVAL": "0.5", "EDT_CHECKPOINT_KEEP": "2"}
+    assert environment(inherited, PATHS, 7, 0.5, 2) == told | settings

@@ -2,6 +2,8 @@
 
 import json
 
+import pytest
+
 from edt_launch.events import EventLog, EventStream, new
 
 
@@ -30,3 +32,16 @@ def test_the_file_grows_event_by_event(tmp_path):
     event = json.loads(lines[1])
     assert event.pop("time") > 1e9
     assert event == {"event": "launched", "pid": 7}
+
+
+@pytest.mark.parametrize(
+    "before, kept",
+    [("", []), ('{"event": "a"}\n', ["a"]), ('{"event": "a"}\n{"ev', ["a"]), ('{"ev', [])],
+)
+def test_half_a_line_of_a_killed_launcher_does_no_harm(tmp_path, before, kept):
+    path = tmp_path / "events.jsonl"
+    path.write_text(before)
+    log = EventLog(path)
+    log.write({"event": "b"})
+    log.close()
+    assert [json.loads(line)["event"] for line in path.read_text().splitlines()] == [*kept, "b"]

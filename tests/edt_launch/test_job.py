@@ -9,7 +9,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from edt_launch import ending, job
+from edt_launch import ending, job, supervise
 from edt_launch.allocation import Allocation, HostSlots, parse, render, write_atomically
 from edt_launch.errors import ExitCode, StartError, StartTimeoutError, UsageError
 from edt_launch.follower import Limits
@@ -86,11 +86,11 @@ def test_success(run, paths, monkeypatch):
 
 
 def test_the_first_failure_is_the_last_thing_said(run, paths):
-    outcome, _ = run("failure")
+    outcome, _ = run("failure", max_restarts=1)
     assert outcome.exit_code == ExitCode.JOB_FAILED
     lines = outcome.message.splitlines()
     assert lines[:2] == [
-        "edt-launch: the job failed: rank 1 failed",
+        "edt-launch: the job failed after 1 restart: rank 1 failed",
         "first failure: rank 1 on localhost, killed by SIGSEGV",
     ]
     assert lines[2:-1] == [f"  | line {number}" for number in range(10, 30)]
@@ -179,10 +179,35 @@ def test_a_directory_that_other_hosts_cannot_enter_is_a_usage_error(run, tmp_pat
         run("success")
 
 
-def test_a_killed_horovodrun_is_a_failed_job(run):
-    outcome, _ = run("murdered")
+def test_a_killed_horovodrun_is_started_again_as_often_as_it_may(run, paths):
+    outcome, view = run("murdered", max_restarts=2)
     assert outcome.exit_code == ExitCode.JOB_FAILED
-    assert "horovodrun was killed by SIGKILL" in outcome.message
+    assert "after 2 restarts: horovodrun was killed by SIGKILL" in outcome.message
+    assert "restarting the job, 1 of 2 times: horovodrun was killed by SIGKILL" in view.messages
+    workers = [event["worker"] for event in events_in(paths) if event["event"] == "started"]
+    assert workers == [0, 1, 2, 3, 4, 5]
+    assert view.status.resizes == ()
+
+
+def test_a_job_that_is_to_end_is_not_started_again(run):
+    outcome, view = run("murdered", lambda text, signals: signals.append(signal.SIGTERM), max_restarts=2)
+    assert outcome.exit_code == ExitCode.TERMINATED
+    assert not any("restarting" in message for message in view.messages)
+
+
+def test_a_job_succeeds_after_a_restart(run, paths):
+    outcome, view = run("recovering")
+    assert outcome == job.Outcome(ExitCode.SUCCESS)
+    assert [event["step"] for event in events_in(paths) if event["event"] == "progress"] == [5, 6]
+    assert view.status.step == 6
+
+
+def test_says_where_it_goes_on(run, paths):
+    (paths.checkpoint / "step-00000042").mkdir(parents=True)
+    _, view = run("success")
+    assert view.messages[0] == (
+        f"going on from step 42 in {paths.checkpoint}; for a new training name another --output-dir"
+    )
 
 
 def test_nonsense_from_horovodrun_is_logged_and_does_no_harm(run, paths):
@@ -226,7 +251,7 @@ def test_who_does_not_end_within_the_grace_is_killed(run, monkeypatch):
 
 
 def test_what_is_left_behind_is_killed(run, monkeypatch):
-    monkeypatch.setattr(job, "LEFTOVER_GRACE", 0.1)
+    monkeypatch.setattr(supervise, "LEFTOVER_GRACE", 0.1)
     pids = []
     outcome, view = run("litter", lambda text, signals: pids.append(int(text.split()[1])))
     assert outcome.exit_code == ExitCode.SUCCESS

@@ -68,6 +68,7 @@ def test_options_reach_the_plan(planned, folder):
             "--start-timeout",
             "5",
             "--verbose",
+            *("--max-restarts", "7", "--checkpoint-interval", "0.5", "--keep-checkpoints", "2"),
             "a script.py",
         ),
     )
@@ -76,6 +77,7 @@ def test_options_reach_the_plan(planned, folder):
     assert plan.allocation == Allocation(1, (HostSlots("h1", 4), HostSlots("h2", 2)))
     assert plan.paths.root == folder / "my out"
     assert (plan.interface, plan.start_timeout, plan.verbose) == ("eth7", 5.0, True)
+    assert (plan.max_restarts, plan.checkpoint_interval, plan.keep_checkpoints) == (7, 0.5, 2)
     assert (plan.remote.port, plan.remote.identity_file) == (2222, Path("key"))
 
 

@@ -18,10 +18,18 @@ def test_spells_every_path(tmp_path):
             paths.horovodrun_log,
             paths.allocation,
             paths.discovery_script,
+            paths.checkpoint,
         )
     }
     assert relative == {
-        *("events.jsonl", "log/rank.3.log", "log/horovodrun.log", "run/allocation", "run/discover_hosts.sh")
+        *(
+            "events.jsonl",
+            "log/rank.3.log",
+            "log/horovodrun.log",
+            "run/allocation",
+            "run/discover_hosts.sh",
+            "checkpoint",
+        )
     }
 
 

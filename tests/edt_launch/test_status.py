@@ -83,3 +83,19 @@ def test_the_latest_warm_server_of_a_host_that_forks():
     refusing = {"event": "warm_server", "host": "b", "seconds": 3.0, "private": 7, "refused": "threads"}
     status = fold({**server, "seconds": 1.0}, {**server, "seconds": 2.0}, refusing)
     assert status.warm_servers == {"a": WarmServer(2.0, None)}
+
+
+def test_a_restart_begins_with_a_first_world():
+    status = fold(world(1, 2), progress(5), world(2, 4, "grown"), resumed(2, 0.5), progress(9, 4))
+    status = status.observe({"event": "finished", "exit_code": 1, "reason": "lost"})
+    again = status.observe({"event": "restarting", "reason": "lost", "restart": 1, "of": 3})
+    assert (again.size, again.generation, again.exit_code, again.step) == (None, 0, None, 9)
+    assert again.resizes == status.resizes
+    again = reduce(Status.observe, (world(1, 3), world(2, 2, "shrunk"), resumed(2, 0.1)), again)
+    assert again.resizes == (Resize(2, 5, 2, 4, 0.5, "grown"), Resize(2, 9, 3, 2, 0.1, "shrunk"))
+
+
+def test_the_last_checkpoint():
+    status = fold(world(1, 2), {"event": "restored", "step": 7, "path": "x"})
+    assert status.checkpoint == 7
+    assert status.observe({"event": "checkpointed", "step": 9}).checkpoint == 9

@@ -194,7 +194,29 @@ def test_the_choice_of_the_view(kind, expected):
 @pytest.mark.parametrize(
     "event, text",
     [
-        ({"event": "world"}, "4 workers training"),
+        ({"event": "world", "previous_size": None}, "4 workers training"),
+        ({"event": "world", "previous_size": 2}, None),
+        (
+            {"event": "restarting", "reason": "rank 0 failed", "restart": 1, "of": 3},
+            "restarting the job, 1 of 3 times: rank 0 failed",
+        ),
+        (
+            {"event": "restored", "step": 7, "path": "/p/step-00000007"},
+            "going on from step 7: /p/step-00000007",
+        ),
+        (
+            {"event": "checkpoint_skipped", "path": "/p", "reason": "it has no state.pt"},
+            "checkpoint /p is skipped: it has no state.pt",
+        ),
+        (
+            {"event": "checkpoint_failed", "reason": "/p: No space left on device"},
+            "no checkpoint written: /p: No space left on device; training goes on",
+        ),
+        ({"event": "checkpointed", "step": 7, "again": False}, None),
+        (
+            {"event": "checkpointed", "step": 7, "again": True},
+            "checkpoints are written again, the last at step 7",
+        ),
         (
             {"event": "resumed", "from": 2, "to": 4, "pause": 0.234},
             "2 -> 4 workers, training paused for 0.23 s",
@@ -230,7 +252,7 @@ def test_the_choice_of_the_view(kind, expected):
     ],
 )
 def test_what_is_said_about_events(event, text):
-    assert describe(event, replace(STATUS, resizes=())) == text
+    assert describe(event, STATUS) == text
 
 
 @pytest.mark.parametrize(

@@ -96,7 +96,7 @@ def test_a_signal_ends_the_whole_tree(job: ElasticJob, number: signal.Signals, c
 @pytest.mark.parametrize("victim", ["edt-launch", "horovodrun"])
 def test_nobody_outlives_a_killed_launcher(job: ElasticJob, victim: str) -> None:
     job.allocate(2)
-    job.start(FAILING, "none", job.results)
+    job.start(FAILING, "none", job.results, options=("--max-restarts", "0"))
     job.until((job.results / "pid.1").exists)
     assert job.process is not None
     job.remember()

@@ -1,6 +1,6 @@
 """A small elastic job that writes down everything it does.
 
-traced.py OUT [--epochs N] [--delay S] [--loader-workers K] [--reduction ring]
+traced.py OUT [--epochs N] [--delay S] [--loader-workers K] [--reduction ring] [--deterministic]
 
 Every step lasts S seconds more, until a file OUT/hurry is there.
 Each worker appends to OUT/trace.<pid>.jsonl one line a step; rank 0 saves OUT/first.pt after the first step
@@ -50,9 +50,10 @@ def main() -> None:
     parser.add_argument("--delay", type=float, default=0.0)
     parser.add_argument("--loader-workers", type=int, default=0)
     parser.add_argument("--reduction", default="exact")
+    parser.add_argument("--deterministic", action="store_true")
     options = parser.parse_args()
 
-    edt_hvd.init()
+    edt_hvd.init(deterministic=options.deterministic)
     torch.manual_seed(3)
     model = nn.Sequential(nn.Linear(8, 16), nn.Tanh(), nn.Linear(16, 2)).to(edt_hvd.device())
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9, weight_decay=1e-3)

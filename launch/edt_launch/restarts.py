@@ -1,0 +1,104 @@
+"""Whether a job that has ended is started again: a pure decision."""
+
+from dataclasses import dataclass
+
+from edt_launch.failures import Failure
+
+SSH_FAILED = 255
+"""Exit code of an ssh that could not reach its host, or has lost it."""
+
+
+@dataclass(frozen=True)
+class End:
+    """How a run of horovodrun has ended.
+
+    Attributes:
+        succeeded: whether the training function has returned everywhere.
+        is_wanted: whether a signal has told the launcher to end the job.
+        has_trained: whether there was a world in this run.
+        has_checkpointed: whether a checkpoint was written in this run.
+        has_returned: whether the training function had returned on the coordinator.
+        is_over: whether horovodrun had told the end before it ended.
+        ended_by: the first of the failures that ended the job; None if none did, too few workers, say.
+        is_lost: whether that failure was the loss of a worker or its host, not an error of the script.
+        how: how horovodrun itself ended, in words.
+        reason: why the job ended, in words; may be empty.
+        exit_code: of horovodrun, negative for a signal.
+    """
+
+    succeeded: bool = False
+    is_wanted: bool = False
+    has_trained: bool = False
+    has_checkpointed: bool = False
+    has_returned: bool = False
+    is_over: bool = False
+    ended_by: Failure | None = None
+    is_lost: bool = False
+    how: str = ""
+    reason: str = ""
+    exit_code: int = 0
+
+
+@dataclass(frozen=True)
+class Restart:
+    """Start the job again, because of `reason`."""
+
+    reason: str
+
+
+@dataclass(frozen=True)
+class GiveUp:
+    """Leave it at that, because of `reason`."""
+
+    reason: str
+
+
+def is_loss(failure: Failure, is_remote: bool) -> bool:
+    """Whether a worker was lost, by a signal or with its host, rather than ended by an error of its own."""
+    return failure.signal is not None or (is_remote and failure.exit_code == SSH_FAILED)
+
+
+def decide(end: End, restarts: int, most: int) -> Restart | GiveUp:
+    """Whether to start the job again.
+
+    A loss, of all workers that had the state or of horovodrun, is made good by a restart. An error of the
+    script would come again, unless the job has got on since it started, so that it may be a rare one.
+
+    Args:
+        end: how the last run has ended.
+        restarts: how often the job has been started again so far.
+        most: how often it may be.
+    """
+    if end.succeeded:
+        return GiveUp("the job has succeeded")
+    if end.is_wanted:
+        return GiveUp("it was told to end")
+    if not end.has_trained:
+        return GiveUp("it had not begun to train")
+    reason = _reason(end)
+    if reason is None:
+        return GiveUp(_why_not(end))
+    if restarts >= most:
+        return GiveUp(f"it has been restarted {restarts} of {most} times")
+    return Restart(reason)
+
+
+def _reason(end: End) -> str | None:
+    """Why a restart is worth trying; None if it is not."""
+    if not end.is_over:
+        return end.how if end.exit_code < 0 else None
+    if end.ended_by is None:
+        return None
+    if end.is_lost or (end.has_checkpointed and not end.has_returned):
+        return end.reason
+    return None
+
+
+def _why_not(end: End) -> str:
+    if not end.is_over:
+        return "horovodrun has failed"
+    if end.ended_by is None:
+        return "no worker was lost"
+    if end.has_returned:
+        return "the script has failed after training"
+    return "the script has failed, and would fail the same way again"

@@ -1,0 +1,55 @@
+"""Whether a saved state fits."""
+
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+from edt_hvd.errors import StateError
+from edt_hvd.fitting import check_fit
+
+MODEL = nn.Linear(2, 3)
+
+
+@pytest.mark.parametrize(
+    "saved",
+    [
+        {"model": MODEL.state_dict(), "epoch": 1},
+        {"model": MODEL.state_dict() | {"cache": torch.zeros(1)}, "epoch": 1, "model.trainable": {}},
+    ],
+)
+def test_what_fits(saved: dict[str, Any]) -> None:
+    saved["model"].pop("cache", None)
+    check_fit({"model": MODEL, "epoch": 0}, saved)
+
+
+@pytest.mark.parametrize(
+    "saved, said",
+    [
+        ({"model": MODEL.state_dict()}, "it has no 'epoch'"),
+        ({"model": MODEL.state_dict(), "epoch": 1, "ema": 2}, "its 'ema' is not in this state"),
+        ({"model": 3, "epoch": 1}, "its 'model' is a int, here it is a module"),
+        (
+            {"model": {"weight": torch.zeros(2, 3), "bias": torch.zeros(3)}, "epoch": 1},
+            r"its model.weight is float32\[2, 3\], here it is float32\[3, 2\]",
+        ),
+        (
+            {"model": {"weight": torch.zeros(3, 2).half(), "bias": torch.zeros(3)}, "epoch": 1},
+            r"its model.weight is float16\[3, 2\], here it is float32\[3, 2\]",
+        ),
+        ({"model": {"weight": torch.zeros(3, 2)}, "epoch": 1}, "its model.bias is missing, here"),
+        (
+            {"model": MODEL.state_dict() | {"scale": torch.zeros(1)}, "epoch": 1},
+            "its model.scale is not in this module",
+        ),
+    ],
+)
+def test_what_does_not_is_named(saved: dict[str, Any], said: str) -> None:
+    with pytest.raises(StateError, match=said):
+        check_fit({"model": MODEL, "epoch": 0}, saved)
+
+
+def test_many_differences_are_counted() -> None:
+    with pytest.raises(StateError, match="and 3 more"):
+        check_fit({}, dict.fromkeys("abcdefg", 1))
