@@ -305,7 +305,7 @@ class Transfer:
     def __init__(self, monkeypatch: pytest.MonkeyPatch, tree: dict[str, Any]) -> None:
         monkeypatch.setattr(edt_hvd.state.hvd, "size", lambda: 2)
         monkeypatch.setattr(edt_hvd.state.hvd, "rank", lambda: 1)
-        monkeypatch.setattr(edt_hvd.state, "broadcast_tree", lambda own: tree)
+        monkeypatch.setattr(edt_hvd.state, "bring", lambda own, progress, holds: tree)
 
 
 def test_a_checkpoint_that_does_not_fit_ends_all_workers(monkeypatch: pytest.MonkeyPatch) -> None:
