@@ -22,7 +22,7 @@ from horovod.common.elastic import State
 from horovod.common.exceptions import HostsUpdatedInterrupt
 from torch.utils import _pytree as pytree
 
-from edt_hvd import buffers, recording, reducer, world
+from edt_hvd import buffers, recording, reducer, stages, world
 from edt_hvd.exact import ExactReducer
 from edt_hvd.loader import ElasticDataLoader
 from edt_hvd.optimizer import reducer_of
@@ -162,6 +162,7 @@ class TorchState(State):  # type: ignore[misc]
         """Tell the launcher how far training is, now and then; `last`: whenever that was done before."""
         loaders = self._of_type(ElasticDataLoader)
         step = loaders[0].total_steps_done if loaders else self.progress
+        stages.current().step = step
         epoch = getattr(self, "epoch", None)
         if self.resize_report is not None:
             self.resize_report.mark("first_step", now)

@@ -20,7 +20,7 @@ JOB_VARIABLE = "EDT_JOB"
 # What another job's launcher tells its workers. Horovod puts the environment behind a worker's own
 # variables, so a stale one would win.
 _STALE = re.compile(
-    r"EDT_(COORDINATOR|TOKEN|WORKER|SLOT|DEVICE|MIN_NP|MAX_NP|LOCAL_NP|ALLOCATION|EVENTS_FD|JOB)"
+    r"EDT_(COORDINATOR|TOKEN|WORKER|SLOT|DEVICE|MIN_NP|MAX_NP|LOCAL_NP|HANG_TIMEOUT|ALLOCATION|EVENTS_FD|JOB)"
     r"|HOROVOD_((LOCAL_|CROSS_)?(RANK|SIZE)|HOSTNAME|ELASTIC|CONTROLLER|CPU_OPERATIONS|GLOO_(RENDEZVOUS|IFACE).*)"
     r"|OMPI_(COMM_WORLD|UNIVERSE|APP_CTX|FILE_LOCATION|FIRST_RANKS|COMMAND|ARGV|NUM_APP_CTX).*"
     r"|(PMI|PMIX|PRTE)_(?!MCA_).*"
@@ -68,7 +68,13 @@ def command(
     return [*horovodrun, *options, "--", *program]
 
 
-def environment(inherited: Mapping[str, str], paths: RunDir, events_fd: int, job: str) -> dict[str, str]:
+def environment(
+    inherited: Mapping[str, str],
+    paths: RunDir,
+    events_fd: int,
+    job: str,
+    hang_timeout: float | None = None,
+) -> dict[str, str]:
     """The environment of horovodrun, which it hands on to the workers.
 
     Args:
@@ -77,11 +83,13 @@ def environment(inherited: Mapping[str, str], paths: RunDir, events_fd: int, job
         paths: the job's paths.
         events_fd: descriptor to which it writes its events.
         job: a name for the job that no other has.
+        hang_timeout: see `edt_launch.watchdog.Watch`.
     """
     passed = {k: v for k, v in inherited.items() if _NAME.fullmatch(k) and not _STALE.fullmatch(k)}
     return passed | {
         "EDT_ALLOCATION": str(paths.allocation),
         "EDT_EVENTS_FD": str(events_fd),
+        "EDT_HANG_TIMEOUT": "" if hang_timeout is None else f"{hang_timeout:g}",
         "PYTHONIOENCODING": "utf-8:backslashreplace",  # Horovod reads the workers' output as UTF-8, strictly
         JOB_VARIABLE: job,
     }

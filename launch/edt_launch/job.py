@@ -51,6 +51,7 @@ class Plan:
         interface: network interface over which the workers talk; None to choose one.
         remote: how other hosts are reached.
         start_timeout: seconds to wait for enough slots.
+        hang_timeout: seconds after which a worker that does not get on is killed; 0: never, None: learned.
         verbose: show what horovodrun itself says.
         variables: environment variables that the job gets besides our own.
     """
@@ -63,6 +64,7 @@ class Plan:
     interface: str | None = None
     remote: Remote = field(default_factory=Remote)
     start_timeout: float = 600.0
+    hang_timeout: float | None = None
     verbose: bool = False
     variables: Mapping[str, str] = field(default_factory=dict)
 
@@ -217,7 +219,9 @@ class _Job:
                     stdin=subprocess.PIPE,  # its end tells horovodrun that we are gone
                     stdout=subprocess.PIPE,
                     stderr=subprocess.PIPE,
-                    env=environment(os.environ | plan.variables, plan.paths, writing, self._name),
+                    env=environment(
+                        os.environ | plan.variables, plan.paths, writing, self._name, plan.hang_timeout
+                    ),
                     pass_fds=[writing],
                     start_new_session=True,
                     bufsize=0,

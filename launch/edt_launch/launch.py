@@ -60,6 +60,13 @@ def launch(
     start_timeout: Annotated[
         float, typer.Option(min=0, help="Seconds to wait for the slots that the job needs.")
     ] = 600.0,
+    hang_timeout: Annotated[
+        float | None,
+        typer.Option(
+            min=0,
+            help="Seconds after which a worker that does not get on is killed; 0: never. Else it is learned.",
+        ),
+    ] = None,
     view: Annotated[ViewKind, typer.Option(help="Live on a terminal, or plain lines.")] = ViewKind.AUTO,
     verbose: Annotated[
         bool, typer.Option("--verbose", help="Show what horovodrun itself says, too.")
@@ -82,6 +89,7 @@ def launch(
             interface=network_interface,
             remote=Remote(ssh_port, ssh_identity_file),
             start_timeout=start_timeout,
+            hang_timeout=hang_timeout,
             verbose=verbose,
         )
         with job.received_signals() as signals:

@@ -236,7 +236,12 @@ def describe(event: Mapping[str, Any], status: Status) -> str | None:
             return f"{before} -> {after} workers, training paused for {pause:.2f} s"
         case {"event": "failed", "rank": rank, "host": host, "exit_code": code}:
             how = f"killed by {event['signal']}" if event.get("signal") else f"exit code {code}"
-            return f"rank {rank} on {host} has failed: {how}{_what_next(event)}"
+            said = event.get("reason") or f"rank {rank} on {host} has failed: {how}"
+            return f"{said}{_what_next(event)}"
+        case {"event": "leaving", "rank": rank, "host": host, "reason": reason}:
+            return f"rank {rank} on {host} has been told to leave: {reason}"
+        case {"event": "waiting"}:
+            return _describe_shortage(event)
         case {"event": "allocation_accepted", "generation": generation, "slots": slots, "first": False}:
             return f"allocation {generation}: {slots} {'slot' if slots == 1 else 'slots'}"
         case {"event": "allocation_rejected", "reason": reason}:
@@ -250,6 +255,19 @@ def _what_next(failed: Mapping[str, Any]) -> str:
         return "; its slot has failed too often and is not tried again"
     seconds = failed.get("retry_after")
     return f"; its slot is tried again in {seconds:.0f} s" if seconds is not None else ""
+
+
+def _describe_shortage(event: Mapping[str, Any]) -> str:
+    """Why training stands still, slot by slot."""
+    have, need, allocated = event["have"], event["need"], event["allocated"]
+    lines = [f"waiting: {have} of at least {need} workers can run; for {event['seconds']:.0f} s at most"]
+    lines += [
+        f"  slot {lack['slot']} of {lack['host']} {lack['reason']}{_what_next(lack)}"
+        for lack in event["missing"]
+    ]
+    if allocated < need:
+        lines.append(f"  the allocation shows {allocated} {'slot' if allocated == 1 else 'slots'}")
+    return "\n".join(lines)
 
 
 def duration(seconds: float) -> str:

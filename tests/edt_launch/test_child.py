@@ -84,6 +84,7 @@ def test_tells_horovodrun_where_everything_is():
     assert environment(inherited, PATHS, 7, "job") == {
         "EDT_ALLOCATION": "/out put/run/allocation",
         "EDT_EVENTS_FD": "7",
+        "EDT_HANG_TIMEOUT": "",
         "EDT_JOB": "job",
         "PYTHONIOENCODING": "utf-8:backslashreplace",
     }

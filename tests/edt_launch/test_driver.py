@@ -7,8 +7,10 @@ from types import SimpleNamespace
 import pytest
 
 from edt_hvd.control import Launcher
-from edt_launch.driver import Driver, _Complaints, _signal_name, discover
-from edt_launch.membership import Slot
+from edt_launch.driver import Driver
+from edt_launch.protocol import Slot
+from edt_launch.reports import signal_name
+from edt_launch.shown import Complaints, discover
 
 
 @pytest.fixture
@@ -60,7 +62,7 @@ def test_a_script_that_is_not_there_shows_nothing(script: Path) -> None:
     "exit_code, name", [(137, "SIGKILL"), (-9, "SIGKILL"), (134, "SIGABRT"), (1, None), (255, None)]
 )
 def test_signals_behind_exit_codes(exit_code: int, name: str | None) -> None:
-    assert _signal_name(exit_code) == name
+    assert signal_name(exit_code) == name
 
 
 def test_a_worker_that_was_to_end_before_it_connected_is_told_when_it_does(
@@ -69,7 +71,7 @@ def test_a_worker_that_was_to_end_before_it_connected_is_told_when_it_does(
     driver = Driver("127.0.0.1", SimpleNamespace(_discovery_script="none"), 1, 2, None, None)
     exits: queue.Queue[int] = queue.Queue()
     monkeypatch.setattr("edt_hvd.control.os._exit", exits.put)
-    driver._terminate(7)
+    driver._terminate(7, at_once=False)
     worker = Launcher(driver._server.address, driver._token, 7)
     worker._end_orphan = lambda: None  # type: ignore[method-assign]  # this process is the test
     worker.connect()
@@ -79,7 +81,7 @@ def test_a_worker_that_was_to_end_before_it_connected_is_told_when_it_does(
 
 
 def test_the_same_trouble_is_logged_once(script: Path, caplog: pytest.LogCaptureFixture) -> None:
-    complain = _Complaints()
+    complain = Complaints()
     for body in ("exit 3", "exit 3", "exit 4", "exit 3"):
         discover(write(script, body), complain)
     assert [record.message.partition("code ")[2][:1] for record in caplog.records] == ["3", "4", "3"]

@@ -91,6 +91,12 @@ class ElasticJob:
         worlds = self.events("world")
         return worlds[-1]["size"] if worlds else None
 
+    def pid_of(self, rank: int) -> int:
+        """The process that has this rank in the newest world."""
+        ranks = self.events("world")[-1]["ranks"]
+        worker = next(int(worker) for worker, its_rank in ranks.items() if its_rank == rank)
+        return next(int(event["pid"]) for event in self.events("ready") if event["worker"] == worker)
+
     def until_size(self, size: int) -> None:
         self.until(lambda: self.size() == size)
 
