@@ -45,6 +45,15 @@ replace(horovod/runner/mpi_run.py "'-bind-to " "'--bind-to " 2)
 replace(horovod/runner/mpi_run.py "'-map-by " "'--map-by " 2)
 replace(horovod/runner/mpi_run.py "'-rank-by " "'--rank-by " 1)
 
+# Gloo does not tell who waits for a send that has failed: it sits there until the timeout of thirty seconds.
+replace(third_party/gloo/gloo/transport/tcp/pair.cc "      op.buf->signalException(ex);
+    }" "      op.buf->signalException(ex);
+    }
+    NonOwningPtr<UnboundBuffer> ubuf(op.ubuf);
+    if (ubuf) {
+      ubuf->signalException(ex);
+    }" 1)
+
 execute_process(
   COMMAND "${CMAKE_COMMAND}" -E env
     HOROVOD_WITH_PYTORCH=1 HOROVOD_WITHOUT_TENSORFLOW=1 HOROVOD_WITHOUT_MXNET=1

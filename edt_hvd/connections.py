@@ -30,7 +30,9 @@ def opened_since(before: Connections) -> Connections:
 
 
 def cut(connections: Connections) -> int:
-    """Shut down those that are still there and connected; the peers read the end at once.
+    """Let nobody read on from those that are still there and connected; Gloo then closes them at once.
+
+    Writing is left open: Gloo forgets to tell who waits for a send that fails before a read has.
 
     Their owners may close them at the same time, and open others under the same descriptors.
 
@@ -61,7 +63,7 @@ def _cut(descriptor: int, name: str, listening: bool) -> bool:
         if not listening and connection.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
             return False
         try:
-            connection.shutdown(socket.SHUT_RDWR)
+            connection.shutdown(socket.SHUT_RD)
         except OSError:  # the peer was first
             return False
     return True

@@ -237,7 +237,7 @@ def describe(event: Mapping[str, Any], status: Status) -> str | None:
         case {"event": "failed", "rank": rank, "host": host, "exit_code": code}:
             how = f"killed by {event['signal']}" if event.get("signal") else f"exit code {code}"
             said = event.get("reason") or f"rank {rank} on {host} has failed: {how}"
-            return f"{said}{_what_next(event)}"
+            return f"{said}{_what_next(event, 'its slot')}"
         case {"event": "leaving", "rank": rank, "host": host, "reason": reason}:
             return f"rank {rank} on {host} has been told to leave: {reason}"
         case {"event": "waiting"}:
@@ -249,12 +249,12 @@ def describe(event: Mapping[str, Any], status: Status) -> str | None:
     return None
 
 
-def _what_next(failed: Mapping[str, Any]) -> str:
-    """What becomes of the slot of a worker that has failed."""
-    if failed.get("given_up"):
-        return "; its slot has failed too often and is not tried again"
-    seconds = failed.get("retry_after")
-    return f"; its slot is tried again in {seconds:.0f} s" if seconds is not None else ""
+def _what_next(event: Mapping[str, Any], slot: str) -> str:
+    """What becomes of a slot in which workers have failed or which they have left."""
+    if event.get("given_up"):
+        return f"; {slot} has failed too often and is not tried again"
+    seconds = event.get("retry_after")
+    return f"; {slot} is tried again in {seconds:.0f} s" if seconds is not None else ""
 
 
 def _describe_shortage(event: Mapping[str, Any]) -> str:
@@ -262,7 +262,7 @@ def _describe_shortage(event: Mapping[str, Any]) -> str:
     have, need, allocated = event["have"], event["need"], event["allocated"]
     lines = [f"waiting: {have} of at least {need} workers can run; for {event['seconds']:.0f} s at most"]
     lines += [
-        f"  slot {lack['slot']} of {lack['host']} {lack['reason']}{_what_next(lack)}"
+        f"  slot {lack['slot']} of {lack['host']} {lack['reason']}{_what_next(lack, 'it')}"
         for lack in event["missing"]
     ]
     if allocated < need:

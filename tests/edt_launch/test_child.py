@@ -88,3 +88,4 @@ def test_tells_horovodrun_where_everything_is():
         "EDT_JOB": "job",
         "PYTHONIOENCODING": "utf-8:backslashreplace",
     }
+    assert environment({}, PATHS, 7, "job", hang_timeout=2.5)["EDT_HANG_TIMEOUT"] == "2.5"

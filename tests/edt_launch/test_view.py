@@ -215,6 +215,29 @@ def test_the_choice_of_the_view(kind, expected):
             "rank 1 on h has failed: exit code 3; its slot has failed too often and is not tried again",
         ),
         (
+            {"event": "failed", "rank": 1, "host": "h", "exit_code": 137, "reason": "rank 1 on h is silent"},
+            "rank 1 on h is silent",
+        ),
+        (
+            {"event": "leaving", "rank": 1, "host": "h", "reason": "SIGTERM"},
+            "rank 1 on h has been told to leave: SIGTERM",
+        ),
+        (
+            {
+                "event": "waiting",
+                "have": 1,
+                "need": 3,
+                "seconds": 599.7,
+                "allocated": 2,
+                "missing": [{"host": "h", "slot": 1, "reason": "failed", "retry_after": 4.9}],
+            },
+            (
+                "waiting: 1 of at least 3 workers can run; for 600 s at most\n"
+                "  slot 1 of h failed; it is tried again in 5 s\n"
+                "  the allocation shows 2 slots"
+            ),
+        ),
+        (
             {"event": "allocation_accepted", "generation": 2, "slots": 3, "first": False},
             "allocation 2: 3 slots",
         ),

@@ -2,8 +2,8 @@
 
 traced.py OUT [--epochs N] [--delay S] [--loader-workers K] [--reduction ring]
 
-Every step lasts S seconds more, until a file OUT/hurry is there. The dataset of a worker hangs when there is a
-file OUT/hang.<pid> for it, and the worker calls edt_hvd.leave() when there is a file OUT/leave.<pid>.
+Every step lasts S seconds more, until a file OUT/hurry is there. The dataset of a worker hangs while there is
+a file OUT/hang.<pid> for it, and the worker calls edt_hvd.leave() when there is a file OUT/leave.<pid>.
 Each worker appends to OUT/trace.<pid>.jsonl one line a step; rank 0 saves OUT/first.pt after the first step
 and OUT/final.pt at the end.
 """
