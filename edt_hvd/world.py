@@ -23,7 +23,7 @@ import horovod.torch as hvd
 import torch
 from horovod.common.exceptions import HorovodInternalError
 
-from edt_hvd import connections, notices, pulse, stages
+from edt_hvd import connections, departure, notices, pulse, stages
 from edt_hvd.control import Assignment, Launcher
 from edt_hvd.determinism import make_deterministic
 from edt_hvd.errors import NotInitializedError
@@ -116,6 +116,7 @@ class AssignedWorld:
             assignment = self.launcher.wait_at_door(progress)
             if assignment is None:
                 self.launcher.close()
+                departure.hasten()
                 raise SystemExit(0)
             stages.enter(Stage.FORMING)
             if self._form(assignment):
