@@ -1,6 +1,6 @@
 """A quick end for a worker that leaves: somebody waits for its device.
 
-Tearing down an interpreter that has imported torch takes a good part of a second, many seconds on a busy machine.
+Tearing down an interpreter that has imported torch takes a good part of a second, and many on a busy machine.
 """
 
 import atexit
@@ -9,7 +9,10 @@ import sys
 
 
 def hasten() -> None:
-    """Let the process end with code 0 as soon as everything that is registered for its end has run."""
+    """Let the process end with code 0 as soon as everything registered so far for its end has run.
+
+    To be called right before the exit: what is registered later runs twice.
+    """
     atexit.register(_end)
 
 

@@ -11,8 +11,8 @@ class Loud:
     def __del__(self):
         print("torn down")
 loud = Loud()
-departure.hasten()
 atexit.register(print, "registered last")
+departure.hasten()
 try:
     raise SystemExit(0)
 finally:
