@@ -45,6 +45,40 @@ replace(horovod/runner/mpi_run.py "'-bind-to " "'--bind-to " 2)
 replace(horovod/runner/mpi_run.py "'-map-by " "'--map-by " 2)
 replace(horovod/runner/mpi_run.py "'-rank-by " "'--rank-by " 1)
 
+# Gloo does not tell who waits for a send that has failed: it sits there until the timeout of thirty seconds.
+replace(third_party/gloo/gloo/transport/tcp/pair.cc "      op.buf->signalException(ex);
+    }" "      op.buf->signalException(ex);
+    }
+    NonOwningPtr<UnboundBuffer> ubuf(op.ubuf);
+    if (ubuf) {
+      ubuf->signalException(ex);
+    }" 1)
+
+# A world that cannot be formed, because a member dies on the way, is an error in Python and may be tried again;
+# as it is, it ends the process.
+set(operations horovod/common/operations.cc)
+replace(${operations} "    global_gloo_context.Initialize(ParseGlooIface());" "    try {
+      global_gloo_context.Initialize(ParseGlooIface());
+    } catch (const std::exception& ex) {
+      LOG(WARNING) << \"Horovod could not be initialized: \" << ex.what();
+      global_gloo_context.Finalize();
+      state.initialization_failed = true;
+      return;
+    }" 1)
+replace(${operations} "    state.process_set_table.Initialize(global_gloo_context);" "    try {
+      state.process_set_table.Initialize(global_gloo_context);
+    } catch (const std::exception& ex) {
+      LOG(WARNING) << \"Horovod could not be initialized: \" << ex.what();
+      state.process_set_table.Finalize(global_gloo_context, SHUT_DOWN_ERROR);
+      global_gloo_context.Finalize();
+      state.initialization_failed = true;
+      return;
+    }" 1)
+replace(${operations} "    horovod_global.initialize_flag.clear();
+" "    horovod_global.initialize_flag.clear();
+    horovod_global.initialization_failed = false;
+" 1)
+
 execute_process(
   COMMAND "${CMAKE_COMMAND}" -E env
     HOROVOD_WITH_PYTORCH=1 HOROVOD_WITHOUT_TENSORFLOW=1 HOROVOD_WITHOUT_MXNET=1

@@ -30,17 +30,28 @@ def opened_since(before: Connections) -> Connections:
 
 
 def cut(connections: Connections) -> int:
-    """Shut down those that are still there and connected; the peers read the end at once.
+    """Let nobody read on from those that are still there and connected; Gloo then closes them at once.
+
+    Writing is left open: Gloo forgets to tell who waits for a send that fails before a read has.
 
     Their owners may close them at the same time, and open others under the same descriptors.
 
     Returns:
         How many that were.
     """
-    return sum(_cut(descriptor, name) for descriptor, name in connections)
+    return sum(_cut(descriptor, name, listening=False) for descriptor, name in connections)
 
 
-def _cut(descriptor: int, name: str) -> bool:
+def break_off(connections: Connections) -> int:
+    """As `cut`, and let those that wait for a connection wait no more: their owners take it for an error.
+
+    Returns:
+        How many that were.
+    """
+    return sum(_cut(descriptor, name, listening=True) for descriptor, name in connections)
+
+
+def _cut(descriptor: int, name: str, listening: bool) -> bool:
     try:
         copy = os.dup(descriptor)
     except OSError:  # closed already
@@ -49,10 +60,10 @@ def _cut(descriptor: int, name: str) -> bool:
         os.close(copy)
         return False
     with socket.socket(fileno=copy) as connection:
-        if connection.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
-            return False  # it listens; its owner would take the end of that for an error
+        if not listening and connection.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
+            return False
         try:
-            connection.shutdown(socket.SHUT_RDWR)
+            connection.shutdown(socket.SHUT_RD)
         except OSError:  # the peer was first
             return False
     return True

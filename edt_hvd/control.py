@@ -7,6 +7,8 @@ To the launcher::
     standby   waited processor private  once, behind the first door: seconds, processor seconds, own bytes
     synced                              this worker has the state of its world
     done                                the elastic function has returned
+    leaving   reason                    this worker has been told from outside to give up its slot
+    beat      step stage seconds stages once a second: what the training thread is doing, see `stages`
     progress  step epoch size values    now and then, from the coordinator
     resumed   generation from to pause phases    after the first step on a new world, from the coordinator
     restored  path step                 training goes on from a checkpoint
@@ -23,9 +25,11 @@ From the launcher::
     stop      generation                a newer membership is ready: stop after the step all workers agree on
     assign    generation rank size local_rank local_size cross_rank cross_size port
     leave                               this worker is not needed any more: exit 0
+    cut       generation                the world of that generation has lost a member
     end                                 the job is being ended: die now
 
-`stop` only ever raises the wanted generation, so a message that comes late or twice changes nothing.
+`stop` only ever raises the wanted generation, so a message that comes late or twice changes nothing. `cut`
+says of a generation that it is broken, which stays true.
 """
 
 import json
@@ -37,6 +41,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import Any
 
+from edt_hvd import notices
 from edt_hvd.errors import CoordinatorLostError
 
 CONNECT_TIMEOUT = 30.0
@@ -83,6 +88,7 @@ class Launcher:
         self._closing = False
         self._wanted_generation = 0
         self._on_stop: list[Callable[[int], None]] = []
+        self._on_cut: list[Callable[[int], None]] = []
 
     def connect(self) -> None:
         """Open the connection and say hello.
@@ -122,6 +128,15 @@ class Launcher:
     def on_stop(self, callback: Callable[[int], None]) -> None:
         """Call `callback(generation)` from the reader thread whenever a newer generation is announced."""
         self._on_stop.append(callback)
+
+    def on_cut(self, callback: Callable[[int], None]) -> None:
+        """Call `callback(generation)` from the reader thread when the world of a generation is broken."""
+        self._on_cut.append(callback)
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether the conversation has ended, on purpose or not."""
+        return self._closing or self._lost is not None
 
     def wait_at_door(self, progress: int) -> Assignment | None:
         """Announce that this worker is outside any world and wait for its next place.
@@ -170,6 +185,8 @@ class Launcher:
                 self._assignment = Assignment.from_message(message)
             elif message["type"] == "leave":
                 self._leave = True
+            elif message["type"] == "cut":
+                callbacks = list(self._on_cut)
             elif message["type"] == "end":
                 os._exit(ENDED)
             self._changed.notify_all()
@@ -183,5 +200,7 @@ class Launcher:
 
     def _end_orphan(self) -> None:
         """Nobody is left to start, watch or stop this worker: it must not go on alone."""
+        if notices.is_listening():  # the script has no end of its own to SIGTERM
+            os._exit(ENDED)
         threading.Timer(ORPHAN_GRACE, os._exit, args=(1,)).start()
         os.kill(os.getpid(), signal.SIGTERM)

@@ -11,8 +11,9 @@ from horovod.common.elastic import State
 from horovod.common.exceptions import HorovodInternalError, HostsUpdatedInterrupt
 from horovod.runner.elastic.worker import HostUpdateResult
 
-from edt_hvd import reducer, world
+from edt_hvd import reducer, stages, world
 from edt_hvd.reporting import ResizeReport
+from edt_hvd.stages import Stage
 from edt_hvd.state import TorchState
 
 SAME_FAILURES = 3
@@ -80,6 +81,7 @@ def _run_assigned(
     while True:
         try:
             _sync(here, state, report)
+            stages.enter(Stage.OUTSIDE)
             result = function(state, *args, **kwargs)
             here.finish()
             _report_end(here, state, report)
@@ -118,7 +120,8 @@ class _Failures:
 
 
 def _sync(here: world.AssignedWorld, state: State, report: ResizeReport) -> None:
-    state.sync()
+    with stages.waiting_for_others():
+        state.sync()
     here.launcher.send("synced")
     report.mark("transfer", time.monotonic())
     if isinstance(state, TorchState):

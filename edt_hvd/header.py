@@ -15,6 +15,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from edt_hvd import stages
 from edt_hvd.errors import GradientError
 
 Report = NDArray[np.int32]
@@ -94,7 +95,8 @@ def gather(row: NDArray[np.void], name: str) -> NDArray[np.void]:
         return row
     table = np.zeros((hvd.size(), row.nbytes // 8), dtype=np.int64)
     table[hvd.rank()] = row.view(np.int64)
-    hvd.allreduce_(torch.from_numpy(table), name=name, op=hvd.Sum)
+    with stages.waiting_for_others():
+        hvd.allreduce_(torch.from_numpy(table), name=name, op=hvd.Sum)
     return table.view(row.dtype).reshape(-1)
 
 

@@ -14,11 +14,12 @@ from typing import Any, NamedTuple
 import torch
 from torch.utils.data import DataLoader, Dataset, IterableDataset
 
-from edt_hvd import reducer, world
+from edt_hvd import reducer, stages, world
 from edt_hvd.batching import Batch, Batching, MicroBatch, check_sizes, choose_micro_batch_size, mixed_seed
 from edt_hvd.errors import StateError
 from edt_hvd.samples import LoadingProcess, Request, SeededSamples
 from edt_hvd.seeding import Purpose, seed_for
+from edt_hvd.stages import Stage
 from edt_hvd.step import Share, Step
 
 
@@ -265,6 +266,7 @@ class ElasticDataLoader:
 
     def _share(self, batch: Batch) -> Share:
         """This worker's micro-batches of the batch at the current position."""
+        stages.enter(Stage.LOADING)
         key, membership = _Key(*self._place(), world.rank(), world.size()), world.membership()
         stream = self._stream if self._stream_key == key else self._restart(key)
         self._stream_key = None
@@ -275,11 +277,13 @@ class ElasticDataLoader:
         self, stream: Iterator[Any], share: Sequence[MicroBatch], key: _Key, membership: int
     ) -> Share:
         for micro_batch in share:
+            stages.enter(Stage.LOADING)
             try:
                 data = next(stream)
             except BaseException:
                 self._loader = None  # its processes may be gone; the next iteration starts others
                 raise
+            stages.enter(Stage.COMPUTING)
             yield micro_batch, micro_batch is share[-1], data
         if (world.membership(), world.rank(), world.size()) != (membership, key.rank, key.size):
             raise RuntimeError(

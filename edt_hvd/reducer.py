@@ -16,7 +16,7 @@ import horovod.torch as hvd
 import numpy as np
 import torch
 
-from edt_hvd import header, world
+from edt_hvd import header, stages, world
 from edt_hvd.bucket import BUCKET_BYTES, Bucket, cut
 from edt_hvd.errors import GradientError
 from edt_hvd.header import Header, Report
@@ -247,8 +247,9 @@ class BucketReducer(ABC, Generic[BucketT]):
                 hvd.allreduce_async_(bucket.flat, name=name, op=hvd.Average)
                 for bucket, name in zip(self._buckets, names, strict=True)
             ]
-            for handle in handles:
-                hvd.synchronize(handle)
+            with stages.waiting_for_others():
+                for handle in handles:
+                    hvd.synchronize(handle)
         for parameter, absent in zip(self._trainable, found.reports[0].min(axis=0).tolist(), strict=True):
             if absent:
                 parameter.grad = None

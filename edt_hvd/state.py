@@ -24,7 +24,7 @@ import torch
 from horovod.common.elastic import State
 from horovod.common.exceptions import HostsUpdatedInterrupt
 
-from edt_hvd import buffers, checkpointing, random_state, recording, reducer, world
+from edt_hvd import buffers, checkpointing, random_state, recording, reducer, stages, world
 from edt_hvd.checkpoint import Content
 from edt_hvd.checkpointing import Checkpoints
 from edt_hvd.errors import StateError
@@ -180,13 +180,14 @@ class TorchState(State):  # type: ignore[misc]
 
     def report_progress(self, now: float, last: bool = False) -> None:
         """Tell the launcher how far training is, now and then; `last`: whenever that was done before."""
+        step = stages.current().step = self._steps()
         epoch = getattr(self, "epoch", None)
         if self.resize_report is not None:
             self.resize_report.mark("first_step", now)
             self.resize_report.send_to(world.current().launcher, now)
             self.resize_report = None
             last = True
-        send_progress(self._steps(), epoch, now, at_once=last)
+        send_progress(step, epoch, now, at_once=last)
 
     # Copies.
 

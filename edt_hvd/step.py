@@ -5,10 +5,11 @@ from typing import Any
 
 import torch
 
-from edt_hvd import recording, reducer, world
+from edt_hvd import recording, reducer, stages, world
 from edt_hvd.batching import Batch, MicroBatch
 from edt_hvd.header import exact_sum
 from edt_hvd.seeding import Purpose, seed_for
+from edt_hvd.stages import Stage
 
 Share = Iterator[tuple[MicroBatch, bool, Any]]
 """A worker's micro-batches of a step: which one, whether it is the last, and its collated samples."""
@@ -71,7 +72,9 @@ class Step:
             raise
         finally:
             self._current = None
+        stages.enter(Stage.REDUCING)
         self._reduce()
+        stages.enter(Stage.UPDATING)
         self._advance()
         seed_for(Purpose.AFTER_STEP, self._seed, self.epoch, self.index)
         self.finished = True

@@ -15,6 +15,7 @@ nobody      none of them                                   this process alone
 
 import importlib
 import os
+import threading
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -23,10 +24,11 @@ import horovod.torch as hvd
 import torch
 from horovod.common.exceptions import HorovodInternalError
 
-from edt_hvd import connections
+from edt_hvd import connections, departure, notices, pulse, stages
 from edt_hvd.control import Assignment, Launcher
 from edt_hvd.determinism import make_deterministic
 from edt_hvd.errors import NotInitializedError
+from edt_hvd.stages import Stage
 from edt_hvd.standby import Standby
 
 _MPI_VARIABLES = ("OMPI_COMM_WORLD_SIZE", "PMIX_RANK", "PMI_SIZE", "MV2_COMM_WORLD_SIZE")
@@ -81,11 +83,17 @@ class AssignedWorld:
         """Whether an elastic function has returned: no more workers come or go."""
         self.assigned_at = 0.0
         """When this worker got its place in the present world, by the monotonic clock."""
+        self._lock = threading.Lock()
         self._connections = connections.NONE
+        self._forming: tuple[int, connections.Connections] | None = None
+        self._broken_generation = 0
 
     def start(self) -> None:
-        """Connect to the launcher."""
+        """Connect to the launcher, and let SIGTERM be a notice that this worker is to leave."""
+        self.launcher.on_cut(self._note_broken)
         self.launcher.connect()
+        pulse.start(self.launcher)
+        notices.listen()
 
     def join(self) -> None:
         """Wait at the door for a first place in a world, unless this worker has one."""
@@ -106,16 +114,17 @@ class AssignedWorld:
             SystemExit: with code 0, when the launcher does not need this worker any more.
         """
         for _ in range(_JOIN_ATTEMPTS):
+            stages.enter(Stage.FORMING)
             hvd.shutdown()
+            stages.enter(Stage.OUTSIDE)
             assignment = self._wait_at_door(progress)
             if assignment is None:
                 self.launcher.close()
+                departure.hasten()
                 raise SystemExit(0)
             self.assigned_at = time.monotonic()
-            before = connections.open_now()
-            entered = _enter(assignment)
-            self._connections = connections.opened_since(before)
-            if entered:
+            stages.enter(Stage.FORMING)
+            if self._form(assignment):
                 self.generation = assignment.generation
                 return
             self.abandon()
@@ -129,8 +138,32 @@ class AssignedWorld:
             self.launcher.send("standby", **standby.cost(time.monotonic(), time.process_time()))
         return assignment
 
+    def _form(self, assignment: Assignment) -> bool:
+        """Enter the assigned world; False when a member did not make it."""
+        with self._lock:
+            if self._broken_generation >= assignment.generation:
+                return False
+            before = connections.open_now()
+            self._forming = (assignment.generation, before)
+        entered = _enter(assignment)
+        with self._lock:
+            self._connections = connections.opened_since(before)
+            self._forming = None
+        return entered
+
+    def _note_broken(self, generation: int) -> None:
+        """A world has lost a member: whoever waits in it must not wait for a timeout."""
+        with self._lock:
+            self._broken_generation = max(generation, self._broken_generation)
+            if self._forming is not None and generation >= self._forming[0]:
+                connections.break_off(connections.opened_since(self._forming[1]))
+            elif self._forming is None and generation >= self.generation:
+                connections.cut(self._connections)
+
     def finish(self) -> None:
         """Training is over for this worker: whatever membership is announced, it takes no part in it."""
+        notices.stop_listening()
+        stages.enter(Stage.OUTSIDE)
         self.finished = True
         self.launcher.send("done")
 
@@ -256,6 +289,29 @@ def is_coordinator() -> bool:
 def max_size() -> int:
     """The largest number of workers this job may have: ``--max-np``, or `size()` when that is fixed."""
     return current().max_size
+
+
+def leave(reason: str = "leave()") -> bool:
+    """Give up this worker's slot: it finishes its step, the others go on without it, it exits with code 0.
+
+    For scripts that watch for preemption themselves; SIGTERM has the same effect, unless the script handles
+    it. May be called from any thread, any number of times, and returns at once. The allocator decides whether
+    the job gets another slot; the one that was left is tried again after a minute if it is still allocated.
+
+    Args:
+        reason: what to tell the user.
+
+    Returns:
+        Whether there is a launcher that can go on without this worker. Under python, mpirun and horovodrun
+        the world is not ours to change: nothing happens, and the answer is False.
+
+    Raises:
+        NotInitializedError: `init` has not been called.
+    """
+    if not isinstance(current(), AssignedWorld):
+        return False
+    notices.give(reason)
+    return True
 
 
 def membership() -> int:

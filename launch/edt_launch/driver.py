@@ -4,15 +4,12 @@
 in a horovodrun that edt-launch has started.
 """
 
-import json
 import logging
-import math
 import os
 import queue
 import secrets
 import select
 import signal
-import subprocess
 import sys
 import threading
 import time
@@ -26,13 +23,14 @@ from horovod.runner.common.util.hosts import SlotInfo
 from horovod.runner.elastic.discovery import DiscoveredHosts
 from horovod.runner.elastic.driver import Results
 
-from edt_launch import membership, processes, protocol
-from edt_launch.allocation import parse
+from edt_launch import membership, processes, protocol, watchdog
 from edt_launch.control import ControlServer
-from edt_launch.errors import AllocationError, StartTimeoutError
-from edt_launch.membership import Membership
+from edt_launch.errors import StartTimeoutError
+from edt_launch.members import Limits, Membership
 from edt_launch.protocol import Slot, Worker
 from edt_launch.rendezvous import Rendezvous
+from edt_launch.reports import Reports, place_of
+from edt_launch.shown import Complaints, discover
 from edt_launch.watching import Watch
 
 log = logging.getLogger(__name__)
@@ -83,21 +81,22 @@ class Driver:
         self._script = discovery._discovery_script
         self._timeout = timeout or 600.0
         # A simple queue, because a signal handler puts into it while the same thread gets from it.
-        self._events: queue.SimpleQueue[protocol.Event] = queue.SimpleQueue()
-        limits = membership.Limits(min_num_proc, max_num_proc or sys.maxsize, shortage_timeout=self._timeout)
+        self._events: queue.SimpleQueue[protocol.Event | watchdog.Beat] = queue.SimpleQueue()
+        limits = Limits(min_num_proc, max_num_proc or sys.maxsize, shortage_timeout=self._timeout)
         # Taken out, so that no worker inherits the variable.
         self._state = Membership(limits, next_id=int(os.environ.pop("EDT_FIRST_WORKER", "0")))
         self._token = secrets.token_hex(16)
         self._server = ControlServer(address, self._token, self._receive)
+        self._watch = watchdog.Watch(_hang_timeout())
         self._address = address
         self._rendezvous: list[Rendezvous] = []
+        self._pids: dict[int, int] = {}
         self._end_events: dict[int, threading.Event] = {}
         self._to_end: set[int] = set()
-        self._pids: dict[int, int] = {}
-        self._complain = _Complaints()
+        self._complain = Complaints()
         self._visible_devices = visible_devices
         self._create_worker: CreateWorker | None = None
-        self._reports = _Reports.from_environment()
+        self._reports = Reports.from_environment()
 
     # What Horovod's launcher calls, in this order.
 
@@ -146,12 +145,24 @@ class Driver:
     def _run_job(self) -> None:
         while not self._state.finished:
             try:
-                event: protocol.Event = self._events.get(timeout=TICK)
+                event: protocol.Event | watchdog.Beat = self._events.get(timeout=TICK)
             except queue.Empty:
                 event = protocol.Tick()
-            self._state, actions = membership.step(time.monotonic(), self._state, event)
-            for action in actions:
-                self._carry_out(action)
+            now = time.monotonic()
+            self._watch = watchdog.tick(now, self._watch, self._state.workers)
+            if isinstance(event, watchdog.Beat):
+                self._watch = watchdog.observe(now, self._watch, event)
+            else:
+                self._take(now, event)
+            for worker, reason in watchdog.overdue(now, self._watch, self._state.workers.values()):
+                self._take(now, protocol.Hung(worker, reason))
+
+    def _take(self, now: float, event: protocol.Event) -> None:
+        if isinstance(event, protocol.Exited) and event.worker in self._state.workers:
+            self._reports.send("released", **place_of(self._state.workers[event.worker]))
+        self._state, actions = membership.step(now, self._state, event)
+        for action in actions:
+            self._carry_out(action)
 
     def stop(self, error_message: str | None = None) -> None:
         """Close every server."""
@@ -184,6 +195,8 @@ class Driver:
             if look != looked or now - ran_at >= DISCOVERY_INTERVAL:
                 looked, ran_at = look, now
                 slots = discover(self._script, self._complain)
+                if slots:
+                    self._complain.settle()
                 if slots and slots != shown:
                     shown = slots
                     self._reports.send("desired", slots=len(slots))
@@ -207,6 +220,10 @@ class Driver:
             self._events.put(protocol.Synced(worker))
         elif kind == "done":
             self._events.put(protocol.Done(worker))
+        elif kind == "leaving":
+            self._events.put(protocol.Leaving(worker, str(message["reason"])))
+        elif kind == "beat":
+            self._events.put(watchdog.Beat.from_message(worker, message))
         elif kind in PASSED_ON:
             self._reports.send(kind, **message)
         elif kind == "standby":
@@ -229,14 +246,12 @@ class Driver:
                 self._assign(action)
             case protocol.Dismiss(worker_id):
                 self._server.send(worker_id, "leave")
-            case protocol.Terminate(worker_id):
-                self._terminate(worker_id)
-            case protocol.Failed():
-                self._report_failure(action)
-            case protocol.Left(worker):
-                self._reports.send("left", worker=worker.id)
-            case protocol.Finish(succeeded, reason):
-                self._reports.send("finished", exit_code=0 if succeeded else 1, reason=reason)
+            case protocol.Terminate(worker_id, at_once):
+                self._terminate(worker_id, at_once)
+            case protocol.Cut(workers, generation):
+                self._cut(workers, generation)
+            case _:
+                self._reports.tell(action)
 
     def _start(self, worker: Worker) -> None:
         slot = worker.slot
@@ -276,17 +291,26 @@ class Driver:
             del self._end_events[info.rank]
             self._events.put(protocol.Exited(info.rank, exit_code))
 
-    def _terminate(self, worker: int) -> None:
+    def _terminate(self, worker: int, at_once: bool) -> None:
         """Ask a connected worker to end itself, which is quick, and make sure of it after a grace."""
         self._reports.send("ending", worker=worker)
         self._to_end.add(worker)
-        grace = END_GRACE if self._server.send(worker, "end") else 0.0
+        is_told = self._server.send(worker, "end")
+        if at_once:
+            _later(0, lambda: processes.kill(self._tree_of(worker)))
+        grace = END_GRACE if is_told and not at_once else 0.0
         ended = self._end_events.get(worker)
         if ended is None:
             return  # its exit is on the way
         _later(grace, ended.set)
         # Horovod misses a process that its shell starts at this very moment.
         _later(grace + END_GRACE, lambda: processes.kill(self._processes_of(worker)))
+
+    def _tree_of(self, worker: int) -> set[psutil.Process]:
+        """A worker's process and its children, if it runs on this machine."""
+        ours = {"EDT_TOKEN": self._token}
+        found = processes.tree(self._pids[worker]) if worker in self._pids else set()
+        return found if any(ours.items() <= processes.environment(p).items() for p in found) else set()
 
     def _processes_of(self, worker: int) -> set[psutil.Process]:
         """What is left of a worker on this machine."""
@@ -318,19 +342,18 @@ class Driver:
         while len(self._rendezvous) > 2:  # a late member of the last generation may still be asking
             self._rendezvous.pop(0).close()
 
-    def _report_failure(self, action: protocol.Failed) -> None:
-        worker, retry_after = action.worker, action.retry_after
-        self._reports.send(
-            "failed",
-            worker=worker.id,
-            host=worker.slot.host,
-            slot=worker.slot.index,
-            rank=worker.rank,
-            exit_code=action.exit_code,
-            signal=_signal_name(action.exit_code),
-            retry_after=retry_after if retry_after != math.inf else None,
-            given_up=retry_after == math.inf,
-        )
+    def _cut(self, workers: tuple[int, ...], generation: int) -> None:
+        """Let nobody wait for a member that is lost, neither here nor in a collective."""
+        if self._rendezvous:
+            self._rendezvous[-1].void()
+        for worker in workers:
+            self._server.send(worker, "cut", generation=generation)
+
+
+def _hang_timeout() -> float | None:
+    """The setting --hang-timeout of edt-launch."""
+    setting = os.environ.get("EDT_HANG_TIMEOUT")
+    return float(setting) if setting else None
 
 
 def _later(seconds: float, call: Callable[[], None]) -> None:
@@ -339,98 +362,9 @@ def _later(seconds: float, call: Callable[[], None]) -> None:
     timer.start()
 
 
-class _Complaints:
-    """Logs what is wrong when it changes, not whenever it is seen."""
-
-    def __init__(self) -> None:
-        self._last = ""
-
-    def __call__(self, text: str) -> None:
-        if text != self._last:
-            log.warning("%s", text)
-        self._last = text
-
-
-def discover(script: str, complain: Callable[[str], None] = log.warning) -> tuple[Slot, ...]:
-    """Run the host-discovery script (a path); the slots it shows, with the devices the allocation file gives.
-
-    A script that fails or prints nonsense shows nothing, which changes nothing.
-    """
-    try:
-        result = subprocess.run([script], capture_output=True, text=True, check=False)
-    except OSError as error:
-        complain(f"host discovery cannot be run: {error}")
-        return ()
-    if result.returncode != 0:
-        complain(f"host discovery failed with exit code {result.returncode}: {result.stderr.strip()}")
-        return ()
-    counts: dict[str, int] = {}
-    for line in result.stdout.split():
-        host, _, slots = line.partition(":")
-        if not slots.isdecimal():
-            complain(f"host discovery printed {line!r} instead of host:slots")
-            return ()
-        counts[host] = int(slots)
-    devices = _devices(counts, complain)
-    if devices is None:
-        return ()
-    return tuple(
-        Slot(host, index, devices[host][index] if host in devices else None)
-        for host, slots in counts.items()
-        for index in range(slots)
-    )
-
-
-def _devices(counts: dict[str, int], complain: Callable[[str], None]) -> dict[str, tuple[str, ...]] | None:
-    """The devices of hosts that have some; None if the file has changed since the script read it."""
-    path = os.environ.get("EDT_ALLOCATION")
-    if path is None:
-        return {}
-    try:
-        hosts = parse(Path(path).read_text()).hosts
-    except (OSError, AllocationError) as error:
-        complain(f"no devices from {path}: {error}")
-        return None
-    if {host.host: host.slots for host in hosts if host.slots} != counts:
-        return None
-    return {host.host: host.devices for host in hosts if host.devices is not None}
-
-
 def _metadata(path: str | None) -> tuple[int, int, int] | None:
     try:
         stat = os.stat(path) if path else None
     except FileNotFoundError:
         return None
     return (stat.st_mtime_ns, stat.st_ino, stat.st_size) if stat else None
-
-
-def _signal_name(exit_code: int) -> str | None:
-    """The signal behind an exit code: a shell's 128 + number, or a process's -number."""
-    try:
-        return signal.Signals(-exit_code if exit_code < 0 else exit_code - 128).name
-    except ValueError:
-        return None
-
-
-class _Reports:
-    """The stream of events to edt-launch; without one, events go nowhere."""
-
-    def __init__(self, descriptor: int | None) -> None:
-        self._stream = os.fdopen(descriptor, "w", buffering=1) if descriptor is not None else None
-        self._lock = threading.Lock()
-
-    @classmethod
-    def from_environment(cls) -> "_Reports":
-        # Taken out, so that no worker inherits the variable.
-        descriptor = os.environ.pop("EDT_EVENTS_FD", None)
-        return cls(int(descriptor) if descriptor else None)
-
-    def send(self, event: str, **content: Any) -> None:
-        if self._stream is None:
-            return
-        line = json.dumps({"event": event, "time": time.time(), **content})
-        with self._lock:
-            try:
-                self._stream.write(line + "\n")
-            except BrokenPipeError:
-                self._stream = None  # the parent is gone; standard input tells the rest

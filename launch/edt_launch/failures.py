@@ -22,6 +22,7 @@ class Failure:
         rank: the rank it had, or was started for.
         exit_code: its exit code.
         signal: name of the signal that ended it, or None.
+        reason: why it had to be killed; empty if it ended on its own.
     """
 
     worker: int
@@ -29,10 +30,13 @@ class Failure:
     rank: int
     exit_code: int
     signal: str | None
+    reason: str = ""
 
     @property
     def how(self) -> str:
         """How it ended, in words."""
+        if self.reason:
+            return self.reason
         return f"killed by {self.signal}" if self.signal else f"exit code {self.exit_code}"
 
 
@@ -53,7 +57,8 @@ class Failures:
         """The failures after one more event."""
         match event:
             case {"event": "failed", "worker": int(worker), "host": str(host), "rank": int(rank)}:
-                failure = Failure(worker, host, rank, int(event.get("exit_code", 1)), event.get("signal"))
+                code, reason = int(event.get("exit_code", 1)), event.get("reason", "")
+                failure = Failure(worker, host, rank, code, event.get("signal"), reason)
                 return Failures((*self.open, failure), self.survived)
             case {"event": "world"}:
                 return replace(self, is_formed_anew=bool(self.open))

@@ -24,8 +24,8 @@ from edt_launch.phases import Phases
 from edt_launch.run_dir import RunDir
 from edt_launch.status import Status
 from edt_launch.supervise import TICK, LeftBehind, Supervised, Told
+from edt_launch.telling import describe as describe_event
 from edt_launch.view import View
-from edt_launch.view import describe as describe_event
 from edt_launch.watching import Watch
 
 
@@ -45,6 +45,7 @@ class Plan:
         max_restarts: how often the job may be started again from its newest checkpoint.
         checkpoint_interval: seconds between two checkpoints at least; None for the default.
         keep_checkpoints: how many are kept; None for the default.
+        hang_timeout: seconds after which a worker that does not get on is killed; 0: never, None: learned.
         verbose: show what horovodrun itself says.
         variables: environment variables that the job gets besides our own.
         warm_start: fork workers from a process that has imported what they need, where that can be.
@@ -61,6 +62,7 @@ class Plan:
     max_restarts: int = 3
     checkpoint_interval: float | None = None
     keep_checkpoints: int | None = None
+    hang_timeout: float | None = None
     verbose: bool = False
     variables: Mapping[str, str] = field(default_factory=dict)
     warm_start: bool = True
@@ -258,6 +260,7 @@ class _Job:
             self._course.next_worker,
             plan.checkpoint_interval,
             plan.keep_checkpoints,
+            plan.hang_timeout,
         )
 
     def _interface(self) -> str:
@@ -279,7 +282,7 @@ class _Job:
         self._ranks.observe(event)
         self._status = self._status.observe(event)
         self._course = self._course.observe(event)
-        message = describe_event(event, self._status)
+        message = describe_event(event)
         if message is not None and self._ending.first is None:
             self._view.message(message)
 

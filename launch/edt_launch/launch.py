@@ -73,6 +73,13 @@ def launch(
     keep_checkpoints: Annotated[
         int | None, typer.Option(min=1, help="How many checkpoints are kept, else 3.")
     ] = None,
+    hang_timeout: Annotated[
+        float | None,
+        typer.Option(
+            min=0,
+            help="Seconds after which a worker that does not get on is killed; 0: never. Else it is learned.",
+        ),
+    ] = None,
     view: Annotated[ViewKind, typer.Option(help="Live on a terminal, or plain lines.")] = ViewKind.AUTO,
     verbose: Annotated[
         bool, typer.Option("--verbose", help="Show what horovodrun itself says, too.")
@@ -98,6 +105,7 @@ def launch(
             max_restarts=max_restarts,
             checkpoint_interval=checkpoint_interval,
             keep_checkpoints=keep_checkpoints,
+            hang_timeout=hang_timeout,
             verbose=verbose,
             warm_start=warm_start,
         )

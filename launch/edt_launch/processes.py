@@ -31,7 +31,7 @@ def marked(job: str) -> set[psutil.Process]:
 def having(variables: Mapping[str, str]) -> set[psutil.Process]:
     """All processes whose environment has these variables."""
     wanted = variables.items()
-    return {process for process in psutil.process_iter() if wanted <= _environment(process).items()}
+    return {process for process in psutil.process_iter() if wanted <= environment(process).items()}
 
 
 def kill(processes: Iterable[psutil.Process]) -> None:
@@ -83,7 +83,8 @@ def _is_alive(process: psutil.Process) -> bool:
         return False
 
 
-def _environment(process: psutil.Process) -> dict[str, str]:
+def environment(process: psutil.Process) -> dict[str, str]:
+    """What the process was started with; empty if that cannot be read."""
     try:
         return process.environ()
     except (psutil.Error, OSError):

@@ -48,6 +48,8 @@ class Worker:
     """Whether others can get the state from it: the first world's members, and whoever has received it."""
     dismissed_at: float | None = None
     """When it was told to leave."""
+    notice: str | None = None
+    """Why it has asked to leave, if it has."""
 
 
 # Events.
@@ -83,6 +85,22 @@ class Done:
 
 
 @dataclass(frozen=True)
+class Leaving:
+    """A worker has been told from outside, by a signal say, to give up its slot."""
+
+    worker: int
+    reason: str
+
+
+@dataclass(frozen=True)
+class Hung:
+    """A worker does not answer or does not get on."""
+
+    worker: int
+    reason: str
+
+
+@dataclass(frozen=True)
 class Exited:
     """A worker's process has ended."""
 
@@ -102,7 +120,7 @@ class Tick:
     """Time has passed."""
 
 
-Event = Desired | AtDoor | Synced | Done | Exited | Abort | Tick
+Event = Desired | AtDoor | Synced | Done | Leaving | Hung | Exited | Abort | Tick
 
 # Actions.
 
@@ -155,23 +173,74 @@ class Dismiss:
 
 @dataclass(frozen=True)
 class Terminate:
-    """End a worker's process."""
+    """End a worker's process; `at_once` if it cannot be expected to do so when asked."""
 
     worker: int
+    at_once: bool = False
+
+
+@dataclass(frozen=True)
+class Cut:
+    """Tell these members of the world of `generation` that it is broken, wherever they wait in it."""
+
+    workers: tuple[int, ...]
+    generation: int
 
 
 @dataclass(frozen=True)
 class Failed:
-    """A worker died on its own.
+    """A worker died on its own, or had to be killed because it did not get on.
 
     Attributes:
         retry_after: seconds after which its slot is tried again; infinite if it is given up, None if the job
             ends with it.
+        reason: why it had to be killed; empty if it died on its own.
     """
 
     worker: Worker
     exit_code: int
     retry_after: float | None = None
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Noticed:
+    """A worker's wish to leave has been taken in."""
+
+    worker: Worker
+
+
+@dataclass(frozen=True)
+class Missing:
+    """A slot without a worker that could be in the next world, and why.
+
+    Attributes:
+        retry_after: seconds after which it is tried again; infinite if it is given up, None if that is not
+            a matter of time.
+    """
+
+    slot: Slot
+    reason: str
+    retry_after: float | None = None
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """Training stands still because too few workers can run.
+
+    Attributes:
+        have: workers that could be in the next world.
+        need: workers that have to be.
+        seconds: left until the job is given up.
+        allocated: slots that the allocation shows.
+        missing: those of them that have no such worker.
+    """
+
+    have: int
+    need: int
+    seconds: float
+    allocated: int
+    missing: tuple[Missing, ...]
 
 
 @dataclass(frozen=True)
@@ -189,4 +258,4 @@ class Finish:
     reason: str
 
 
-Action = Start | Stop | Assign | Dismiss | Terminate | Failed | Left | Finish
+Action = Start | Stop | Assign | Dismiss | Terminate | Cut | Failed | Noticed | Waiting | Left | Finish

@@ -15,6 +15,7 @@ MAX_REQUEST = 2**20
 """Bytes that a request may have; a worker's addresses in a world of a thousand take far fewer."""
 
 _OK = b"200 OK"
+_VOID = b"-1"
 _BAD_REQUEST = b"400 Bad Request"
 
 
@@ -34,6 +35,14 @@ class Rendezvous:
         self.port = int(self._server.sockets[0].getsockname()[1])
         self._thread = threading.Thread(target=self._serve, name="edt-rendezvous", daemon=True)
         self._thread.start()
+
+    def void(self) -> None:
+        """This world will not be formed: whoever asks is told nonsense, and so stops waiting for it.
+
+        Horovod takes -1 for "not part of the job" where it asks for its rank, and Gloo for no address.
+        """
+        if self._thread.is_alive():
+            self._loop.call_soon_threadsafe(self._store.void)
 
     def close(self) -> None:
         """Stop listening; whoever still waits for an answer gets the end of the connection."""
@@ -63,12 +72,21 @@ class _Store:
         self.open: set[_Connection] = set()
         self._values = dict(values)
         self._waiting: dict[str, list[_Connection]] = {}
+        self._is_void = False
 
     def get(self, path: str, asking: "_Connection") -> None:
-        if path in self._values:
+        if self._is_void:
+            asking.answer(_OK, _VOID)
+        elif path in self._values:
             asking.answer(_OK, self._values[path])
         else:
             self._waiting.setdefault(path, []).append(asking)
+
+    def void(self) -> None:
+        self._is_void = True
+        for asking in [each for waiting in self._waiting.values() for each in waiting]:
+            asking.answer(_OK, _VOID)
+        self._waiting.clear()
 
     def put(self, path: str, value: bytes) -> None:
         self._values[path] = value

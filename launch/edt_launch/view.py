@@ -1,9 +1,9 @@
 """What a user sees of a job: a live view in a terminal, plain lines elsewhere."""
 
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from statistics import fmean
-from typing import Any, Protocol, TextIO
+from typing import Protocol, TextIO
 
 from rich import box
 from rich.console import Console, Group, RenderableType
@@ -16,6 +16,7 @@ from edt_launch import pace
 from edt_launch.output import Line
 from edt_launch.phases import PHASES
 from edt_launch.status import Status
+from edt_launch.telling import workers
 
 REDRAW_INTERVAL = 0.125
 """Seconds between two pictures of the live view."""
@@ -201,7 +202,7 @@ def panel(now: float, status: Status) -> RenderableType:
         return Text(text, style="dim", no_wrap=True, overflow="ellipsis")
     first = Table.grid(padding=(0, 1), expand=True)
     first.add_column(no_wrap=True)
-    cells: list[RenderableType] = [Text(_workers(status), style="bold")]
+    cells: list[RenderableType] = [Text(workers(status.size), style="bold")]
     if status.total is not None and status.step is not None:
         first.add_column(ratio=1, min_width=MIN_BAR)
         done = status.total if status.exit_code == 0 else min(status.step, status.total)
@@ -215,7 +216,7 @@ def panel(now: float, status: Status) -> RenderableType:
 
 def summary(now: float, status: Status) -> str:
     """How the job stands, as one line of text."""
-    return ", ".join([_workers(status), *_progress(now, status)])
+    return ", ".join([workers(status.size), *_progress(now, status)])
 
 
 def resizes_table(status: Status) -> Table:
@@ -254,57 +255,11 @@ def _memory(sizes: Sequence[int | None]) -> str:
     return f", {fmean(known) / 1e6:.0f} MB of own memory" if known else ""
 
 
-def describe(event: Mapping[str, Any], status: Status) -> str | None:
-    """What to tell a user about an event; None if nothing.
-
-    Args:
-        event: the event.
-        status: the job after it.
-    """
-    match event:
-        case {"event": "world"} if event.get("previous_size") is None:
-            return f"{_workers(status)} training"
-        case {"event": "resumed", "from": before, "to": after, "pause": float() | int() as pause}:
-            return f"{before} -> {after} workers, training paused for {pause:.2f} s"
-        case {"event": "failed", "rank": rank, "host": host, "exit_code": code}:
-            how = f"killed by {event['signal']}" if event.get("signal") else f"exit code {code}"
-            return f"rank {rank} on {host} has failed: {how}{_what_next(event)}"
-        case {"event": "restarting", "reason": reason, "restart": restart, "of": most}:
-            return f"restarting the job, {restart} of {most} times: {reason}"
-        case {"event": "restored", "step": step, "path": path}:
-            return f"going on from step {step}: {path}"
-        case {"event": "checkpoint_skipped", "path": path, "reason": reason}:
-            return f"checkpoint {path} is skipped: {reason}"
-        case {"event": "checkpoint_failed", "reason": reason}:
-            return f"no checkpoint written: {reason}; training goes on"
-        case {"event": "checkpointed", "step": step, "again": True}:
-            return f"checkpoints are written again, the last at step {step}"
-        case {"event": "allocation_accepted", "generation": generation, "slots": slots, "first": False}:
-            return f"allocation {generation}: {slots} {'slot' if slots == 1 else 'slots'}"
-        case {"event": "warm_server", "host": host, "refused": str(reason)}:
-            return f"workers on {host} start one by one, which takes longer: {reason}"
-        case {"event": "allocation_rejected", "reason": reason}:
-            return f"allocation not followed: {reason}"
-    return None
-
-
-def _what_next(failed: Mapping[str, Any]) -> str:
-    """What becomes of the slot of a worker that has failed."""
-    if failed.get("given_up"):
-        return "; its slot has failed too often and is not tried again"
-    seconds = failed.get("retry_after")
-    return f"; its slot is tried again in {seconds:.0f} s" if seconds is not None else ""
-
-
 def duration(seconds: float) -> str:
     """Seconds as h:mm:ss or m:ss."""
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
-
-
-def _workers(status: Status) -> str:
-    return "1 worker" if status.size == 1 else f"{status.size or 0} workers"
 
 
 def _progress(now: float, status: Status) -> list[str]:

@@ -1,5 +1,7 @@
 import socket
 
+import pytest
+
 from edt_hvd import connections
 
 
@@ -14,7 +16,7 @@ def test_only_what_was_opened_since_is_cut() -> None:
             s.fileno() for s in (theirs, peer_of_theirs, listening)
         }
         assert connections.cut(opened) == 2
-        assert peer_of_theirs.recv(1) == b""
+        assert theirs.recv(1) == b""
         mine.sendall(b"x")
         assert peer_of_mine.recv(1) == b"x"
 
@@ -39,3 +41,14 @@ def test_connections_that_are_closed_already_are_passed_over() -> None:
     first.close()
     other.close()
     assert connections.cut(opened) == 0
+
+
+def test_breaking_off_ends_the_wait_for_a_connection() -> None:
+    before = connections.open_now()
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        opened = connections.opened_since(before)
+        assert connections.cut(opened) == 0
+        assert connections.break_off(opened) == 1
+        listening.settimeout(30)
+        with pytest.raises(OSError, match="Invalid argument"):
+            listening.accept()

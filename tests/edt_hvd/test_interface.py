@@ -20,6 +20,7 @@ PROMISED = {
     "elastic",
     "init",
     "is_coordinator",
+    "leave",
     "local_rank",
     "local_size",
     "rank",

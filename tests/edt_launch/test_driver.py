@@ -1,85 +1,74 @@
-"""The driver's look at the world outside: discovery, devices, exit codes."""
+"""The driver's sockets, and what it makes of the workers' messages."""
 
 import queue
-from pathlib import Path
+from collections.abc import Iterator
 from types import SimpleNamespace
+from urllib.request import urlopen
 
 import pytest
 
 from edt_hvd.control import Launcher
-from edt_launch.driver import Driver, _Complaints, _signal_name, discover
-from edt_launch.membership import Slot
+from edt_launch.driver import Driver
+from edt_launch.protocol import AtDoor, Leaving
+from edt_launch.rendezvous import Rendezvous
+from edt_launch.watchdog import Beat, Times
 
 
 @pytest.fixture
-def script(tmp_path: Path) -> Path:
-    return tmp_path / "it's a script.sh"
+def driver(monkeypatch: pytest.MonkeyPatch) -> Iterator[Driver]:
+    monkeypatch.setenv("EDT_HANG_TIMEOUT", "2.5")
+    one = Driver("127.0.0.1", SimpleNamespace(_discovery_script="none"), 1, 2, None, None)
+    yield one
+    one.stop()
 
 
-def write(script: Path, body: str) -> str:
-    script.write_text(f"#!/bin/sh\n{body}\n")
-    script.chmod(0o755)
-    return str(script)
-
-
-def test_slots_of_every_host(script: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("EDT_ALLOCATION", raising=False)
-    path = write(script, "echo node1:2; echo node2:1")
-    assert discover(path) == (Slot("node1", 0), Slot("node1", 1), Slot("node2", 0))
-
-
-def test_devices_come_from_the_allocation(
-    script: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    allocation = tmp_path / "allocation"
-    allocation.write_text("# edt allocation v1 generation=1\nnode1:2 devices=5,3\nnode2:1\n")
-    monkeypatch.setenv("EDT_ALLOCATION", str(allocation))
-    path = write(script, "echo node1:2; echo node2:1")
-    assert discover(path) == (Slot("node1", 0, "5"), Slot("node1", 1, "3"), Slot("node2", 0))
-
-
-def test_a_file_that_changed_meanwhile_shows_nothing_yet(
-    script: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    allocation = tmp_path / "allocation"
-    allocation.write_text("# edt allocation v1 generation=2\nnode1:3 devices=5,3,4\n")
-    monkeypatch.setenv("EDT_ALLOCATION", str(allocation))
-    assert discover(write(script, "echo node1:2")) == ()
-
-
-@pytest.mark.parametrize("body", ["exit 3", "echo node1", "echo node1:two", "echo node1:-1", ":"])
-def test_a_script_that_fails_or_prints_nonsense_shows_nothing(script: Path, body: str) -> None:
-    assert discover(write(script, body)) == ()
-
-
-def test_a_script_that_is_not_there_shows_nothing(script: Path) -> None:
-    assert discover(str(script)) == ()
-
-
-@pytest.mark.parametrize(
-    "exit_code, name", [(137, "SIGKILL"), (-9, "SIGKILL"), (134, "SIGABRT"), (1, None), (255, None)]
-)
-def test_signals_behind_exit_codes(exit_code: int, name: str | None) -> None:
-    assert _signal_name(exit_code) == name
+@pytest.fixture
+def worker(driver: Driver) -> Iterator[Launcher]:
+    one = Launcher(driver._server.address, driver._token, 7)
+    one._end_orphan = lambda: None  # type: ignore[method-assign]  # this process is the test
+    one.connect()
+    yield one
+    one.close()
 
 
 def test_a_worker_that_was_to_end_before_it_connected_is_told_when_it_does(
-    monkeypatch: pytest.MonkeyPatch,
+    driver: Driver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    driver = Driver("127.0.0.1", SimpleNamespace(_discovery_script="none"), 1, 2, None, None)
     exits: queue.Queue[int] = queue.Queue()
     monkeypatch.setattr("edt_hvd.control.os._exit", exits.put)
-    driver._terminate(7)
+    driver._terminate(7, at_once=False)
     worker = Launcher(driver._server.address, driver._token, 7)
     worker._end_orphan = lambda: None  # type: ignore[method-assign]  # this process is the test
     worker.connect()
     assert exits.get(timeout=30) == 143
     worker.close()
-    driver.stop()
 
 
-def test_the_same_trouble_is_logged_once(script: Path, caplog: pytest.LogCaptureFixture) -> None:
-    complain = _Complaints()
-    for body in ("exit 3", "exit 3", "exit 4", "exit 3"):
-        discover(write(script, body), complain)
-    assert [record.message.partition("code ")[2][:1] for record in caplog.records] == ["3", "4", "3"]
+def test_what_workers_say_becomes_events(driver: Driver, worker: Launcher) -> None:
+    worker.send("beat", step=3, stage="loading", seconds=0.5, stages={"loading": (4, 1.5)})
+    worker.send("leaving", reason="spot")
+    worker.send("door", progress=9)
+    assert [driver._events.get(timeout=30) for _ in range(3)] == [
+        Beat(7, 3, "loading", 0.5, {"loading": Times(4, 1.5)}),
+        Leaving(7, "spot"),
+        AtDoor(7, 9),
+    ]
+    assert driver._watch.timeout == 2.5
+
+
+def test_a_broken_world_is_told_to_its_members_and_its_rendezvous_is_void(
+    driver: Driver, worker: Launcher
+) -> None:
+    broken: queue.Queue[int] = queue.Queue()
+    worker.on_cut(broken.put)
+    worker.send("done")
+    driver._events.get(timeout=30)
+    rendezvous = Rendezvous("127.0.0.1", {"global/1": b"there"})
+    driver._rendezvous.append(rendezvous)
+    url = f"http://127.0.0.1:{rendezvous.port}/global/1"
+    with urlopen(url) as answer:
+        assert answer.read() == b"there"
+    driver._cut((7, 8), 3)
+    assert broken.get(timeout=30) == 3
+    with urlopen(url) as answer:
+        assert answer.read() == b"-1"

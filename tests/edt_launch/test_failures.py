@@ -48,6 +48,11 @@ def test_who_lost_a_peer_was_not_the_first_to_fail():
     assert first(failed(0), failed(1), w0=lost, w1=lost) == 0
 
 
+def test_a_worker_that_hung_is_named_with_the_reason():
+    hung = failed(2, 137, "SIGKILL") | {"reason": "rank 2 on node2 is silent"}
+    assert Failures().observe(hung).open[0].how == "rank 2 on node2 is silent"
+
+
 def test_the_message_names_host_rank_end_lines_and_log():
     failures = Failures().observe(failed(2, 139, "SIGSEGV")).observe(failed(1, 3))
     text = describe(failures.open[0], ["one", "", "two"], Path("/out/log/rank.2.log"))

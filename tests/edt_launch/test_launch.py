@@ -67,6 +67,8 @@ def test_options_reach_the_plan(planned, folder):
             "key",
             "--start-timeout",
             "5",
+            "--hang-timeout",
+            "7",
             "--verbose",
             *("--max-restarts", "7", "--checkpoint-interval", "0.5", "--keep-checkpoints", "2"),
             "a script.py",
@@ -76,7 +78,7 @@ def test_options_reach_the_plan(planned, folder):
     (plan,) = planned
     assert plan.allocation == Allocation(1, (HostSlots("h1", 4), HostSlots("h2", 2)))
     assert plan.paths.root == folder / "my out"
-    assert (plan.interface, plan.start_timeout, plan.verbose) == ("eth7", 5.0, True)
+    assert (plan.interface, plan.start_timeout, plan.hang_timeout, plan.verbose) == ("eth7", 5.0, 7.0, True)
     assert (plan.max_restarts, plan.checkpoint_interval, plan.keep_checkpoints) == (7, 0.5, 2)
     assert (plan.remote.port, plan.remote.identity_file) == (2222, Path("key"))
 

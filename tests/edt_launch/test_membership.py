@@ -8,12 +8,14 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from edt_launch.membership import FORGET, LEAVE_TIMEOUT, SLOT_FAILURES, SUSPENSION, Limits, Membership, step
+from edt_launch.members import Limits, Membership
+from edt_launch.membership import GROWTH_INTERVAL, LEAVE_TIMEOUT, step
 from edt_launch.protocol import (
     Abort,
     Action,
     Assign,
     AtDoor,
+    Cut,
     Desired,
     Dismiss,
     Done,
@@ -21,7 +23,11 @@ from edt_launch.protocol import (
     Exited,
     Failed,
     Finish,
+    Hung,
+    Leaving,
     Left,
+    Missing,
+    Noticed,
     Phase,
     Slot,
     Start,
@@ -29,7 +35,9 @@ from edt_launch.protocol import (
     Synced,
     Terminate,
     Tick,
+    Waiting,
 )
+from edt_launch.suspension import FORGET, NOTICE_SUSPENSION, SLOT_FAILURES, SUSPENSION
 
 
 def slots(*counts: int, hosts: str = "ab") -> tuple[Slot, ...]:
@@ -56,6 +64,7 @@ class Job:
         for worker in self.state.world:
             self(AtDoor(worker.id, 5)) if self.state.stop_sent else None
         assert [w.phase for w in self.state.world] == [Phase.ACTIVE] * count
+        self.now += GROWTH_INTERVAL
         return self
 
 
@@ -136,10 +145,11 @@ def test_changes_during_a_resize_are_part_of_it() -> None:
 
 def test_a_worker_that_dies_takes_only_its_slot_with_it() -> None:
     job = Job().grown_to(3)
-    (failed,) = job(Exited(1, 137))
+    failed, cut = job(Exited(1, 137))
     assert isinstance(failed, Failed)
     assert failed.worker.slot == Slot("a", 1)
     assert failed.retry_after == SUSPENSION
+    assert cut == Cut((0, 2), 1)
     job(AtDoor(0, 9))
     (assign,) = job(AtDoor(2, 9))
     assert isinstance(assign, Assign)
@@ -161,7 +171,7 @@ def test_suspension_doubles_and_ends_for_good() -> None:
         assert job(Tick()) == []
         job.now += 0.2
         assert len(of(Start, job(Tick()))) == 1
-    (failed,) = job(Exited(max(job.state.workers), 1))
+    failed, *_ = job(Exited(max(job.state.workers), 1))
     assert isinstance(failed, Failed)
     assert failed.retry_after == inf
     job.now += 1e9
@@ -178,7 +188,9 @@ def test_the_state_moves_through_a_donor_when_every_slot_changes() -> None:
     assert isinstance(assign, Assign)
     assert dismiss == Dismiss(1)
     assert [p.worker for p in assign.places] == [0, 2, 3]
-    assert of(Stop, job(Tick())) == [Stop((0, 2, 3), 3)]
+    assert of(Stop, job(Tick())) == [], "nobody else has the state"
+    job.now += GROWTH_INTERVAL
+    assert of(Stop, job(Synced(2))) == [Stop((0, 2, 3), 3)]
 
 
 def test_the_farthest_survivor_becomes_rank_0() -> None:
@@ -234,7 +246,8 @@ def test_failure_of_the_last_worker_with_the_state_ends_the_job() -> None:
 def test_too_few_survivors_wait_for_a_limited_time() -> None:
     job = Job(min_size=2).grown_to(2)
     job(Exited(1, 137))
-    assert job(AtDoor(0, 1)) == []
+    (waiting,) = job(AtDoor(0, 1))
+    assert isinstance(waiting, Waiting)
     job.state = replace(job.state, desired=slots(1))
     job.now += job.state.limits.shortage_timeout + 1
     assert job(Tick()) == [Terminate(0)]
@@ -354,8 +367,117 @@ def test_nobody_leaves_until_newcomers_make_up_the_minimum() -> None:
     assert of(Stop, job(AtDoor(2, 0))) == [Stop((0, 1), 2)]
 
 
+def test_a_world_that_would_only_grow_has_a_while_for_itself() -> None:
+    job = Job().grown_to(1)
+    job(Desired(slots(2)))
+    job(AtDoor(1, 0))
+    job(AtDoor(0, 1))
+    job(Desired(slots(3)))
+    assert job(AtDoor(2, 0)) == []
+    assert job(Desired(slots(1))) == [Dismiss(2), Stop((0, 1), 3)], "a removal does not wait"
+    job = Job().grown_to(1)
+    job(Desired(slots(2)))
+    assert job(AtDoor(1, 0)) == [Stop((0,), 2)]
+
+
+def test_a_worker_with_a_notice_leaves_and_its_slot_is_left_alone_for_a_while() -> None:
+    job = Job().grown_to(3)
+    noticed, stop = job(Leaving(1, "SIGTERM"))
+    assert isinstance(noticed, Noticed)
+    assert (noticed.worker.id, noticed.worker.notice) == (1, "SIGTERM")
+    assert stop == Stop((0, 1, 2), 2)
+    assert job(Leaving(1, "again")) == []
+    job(AtDoor(0, 4))
+    assert job(AtDoor(1, 4)) == [Dismiss(1)], "it does not wait for the others"
+    (assign,) = job(AtDoor(2, 4))
+    assert isinstance(assign, Assign)
+    assert [p.worker for p in assign.places] == [0, 2]
+    assert len(of(Left, job(Exited(1, 0)))) == 1
+    job.now += NOTICE_SUSPENSION - GROWTH_INTERVAL
+    assert job(Tick()) == []
+    job.now += GROWTH_INTERVAL
+    (start,) = job(Tick())
+    assert isinstance(start, Start)
+    assert start.worker.slot == Slot("a", 1)
+
+
+def test_a_newcomer_with_a_notice_is_ended() -> None:
+    job = Job().grown_to(1)
+    job(Desired(slots(3)))
+    job(AtDoor(2, 0))
+    assert of(Terminate, job(Leaving(1, "SIGTERM"))) == [Terminate(1)]
+    assert Dismiss(2) in job(Leaving(2, "SIGTERM"))
+
+
+def test_a_notice_stops_the_world_even_if_too_few_stay() -> None:
+    job = Job(min_size=2).grown_to(2)
+    assert of(Stop, job(Leaving(1, "spot"))) == [Stop((0, 1), 2)]
+    assert of(Dismiss, job(AtDoor(1, 3))) == [Dismiss(1)]
+    (waiting,) = job(AtDoor(0, 3))
+    timeout = job.state.limits.shortage_timeout
+    missing = Missing(Slot("a", 1), "left: spot", NOTICE_SUSPENSION)
+    assert waiting == Waiting(1, 2, timeout, 2, (missing,))
+    assert job(Tick()) == [], "told once"
+    job(Exited(1, 0))
+    job.now += 1
+    start, waiting = job(Desired((Slot("a", 0), Slot("b", 0))))
+    assert isinstance(start, Start)
+    assert waiting == Waiting(1, 2, timeout - 1, 2, (Missing(Slot("b", 0), "is starting"),))
+    (assign,) = job(AtDoor(2, 0))
+    assert isinstance(assign, Assign)
+    assert job.state.shortage is None
+
+
+def test_the_last_with_the_state_waits_for_an_heir_before_it_leaves() -> None:
+    job = Job().grown_to(1)
+    job(Desired(slots(2)))
+    assert of(Stop, job(Leaving(0, "SIGTERM"))) == []
+    assert of(Stop, job(AtDoor(1, 0))) == [Stop((0,), 2)]
+    (assign,) = job(AtDoor(0, 5))
+    assert isinstance(assign, Assign)
+    assert [p.worker for p in assign.places] == [0, 1]
+    assert of(Stop, job(Tick())) == []
+    assert of(Stop, job(Synced(1))) == [Stop((0, 1), 3)]
+    assert job(AtDoor(0, 6)) == [Dismiss(0)]
+
+
+def test_when_the_last_with_the_state_leaves_the_job_ends() -> None:
+    job = Job().grown_to(1)
+    assert of(Stop, job(Leaving(0, "SIGTERM"))) == [Stop((0,), 2)]
+    assert of(Dismiss, job(AtDoor(0, 5))) == [Dismiss(0)]
+    *_, finish = job(Exited(0, 0))
+    assert finish == Finish(False, "rank 0 on a left (SIGTERM), the last with the state")
+
+
+def test_a_worker_that_hangs_is_killed_and_treated_like_a_dead_one() -> None:
+    job = Job().grown_to(3)
+    failed, cut, terminate, *_ = job(Hung(1, "is silent"))
+    assert isinstance(failed, Failed)
+    assert (failed.reason, failed.retry_after) == ("is silent", SUSPENSION)
+    assert cut == Cut((0, 2), 1)
+    assert terminate == Terminate(1, at_once=True)
+    assert job(Hung(1, "is silent")) == []
+    job(AtDoor(0, 4))
+    (assign,) = job(AtDoor(2, 4))
+    assert isinstance(assign, Assign)
+    assert len(of(Left, job(Exited(1, 137)))) == 1
+
+
+def test_members_that_unsynced_newcomers_are_left_with_are_kept() -> None:
+    job = Job().grown_to(1)
+    job(Desired(slots(0, 2)))
+    job(AtDoor(1, 0))
+    job(AtDoor(2, 0))
+    job(AtDoor(0, 4))
+    job(Exited(1, 137))
+    job(AtDoor(2, 0))
+    (assign,) = job(AtDoor(0, 4))
+    assert isinstance(assign, Assign)
+    assert [p.worker for p in assign.places] == [0, 2]
+
+
 class Storm(RuleBasedStateMachine):
-    """Allocation changes, boots, deaths and the passing of time in any order.
+    """Allocation changes, boots, deaths, notices, hangs and the passing of time in any order.
 
     The machine plays the workers: it obeys Stop, Assign, Dismiss and Terminate, but when it likes.
     """
@@ -365,11 +487,11 @@ class Storm(RuleBasedStateMachine):
         self.job = Job(min_size=min_size, max_size=6)
         self.alive: dict[int, str] = {}
         self.told: set[int] = set()
+        self.have_state: set[int] = set()
         self.generation = 0
         self.send(Desired(slots(2)))
 
     def send(self, event: Event) -> None:
-        world_before = {w.id for w in self.job.state.world}
         for action in self.job(event):
             match action:
                 case Start(worker):
@@ -383,13 +505,18 @@ class Storm(RuleBasedStateMachine):
                     assert all(self.alive[p.worker] == "door" for p in places), "assigned away from the door"
                     assert sorted(p.rank for p in places) == list(range(len(places)))
                     members = {p.worker for p in places}
-                    assert not world_before or members & world_before, "nobody has the state"
-                    assert places[0].worker in world_before or not world_before
+                    self.have_state |= members if generation == 1 else set()
+                    assert places[0].worker in self.have_state, "nobody has the state"
                     assert "training" not in self.alive.values(), "a world was formed beside another"
                     for worker in members:
                         self.alive[worker] = "training"
                         self.told.discard(worker)
+                case Cut(workers, generation):
+                    assert generation == self.generation
+                    assert all(self.alive[w] == "training" for w in workers)
+                    self.told.update(workers)
                 case Dismiss(worker) | Terminate(worker):
+                    self.told.discard(worker)
                     self.alive[worker] = "ending"
 
     @rule(a=st.integers(0, 4), b=st.integers(0, 3))
@@ -419,6 +546,7 @@ class Storm(RuleBasedStateMachine):
     @rule()
     def receive_the_state(self) -> None:
         for worker in sorted(w for w, what in self.alive.items() if what == "training"):
+            self.have_state.add(worker)
             self.send(Synced(worker))
 
     @rule(data=st.data())
@@ -435,8 +563,18 @@ class Storm(RuleBasedStateMachine):
         del self.alive[worker]
         self.told.discard(worker)
         self.send(Exited(worker, 137))
-        # The others lose their peer in the next collective.
-        self.told.update(w for w, s in self.alive.items() if s == "training")
+
+    @precondition(lambda self: sum(s == "training" for s in self.alive.values()) > 1)
+    @rule(data=st.data())
+    def get_a_notice(self, data: st.DataObject) -> None:
+        if (worker := self.some(data, "booting", "door", "training")) is not None:
+            self.send(Leaving(worker, "SIGTERM"))
+
+    @precondition(lambda self: sum(s == "training" for s in self.alive.values()) > 2)
+    @rule(data=st.data())
+    def hang(self, data: st.DataObject) -> None:
+        if (worker := self.some(data, "door", "training")) is not None:
+            self.send(Hung(worker, "is silent"))
 
     @rule(seconds=st.sampled_from([0.3, 6.0, 60.0]))
     def wait(self, seconds: float) -> None:
@@ -453,8 +591,8 @@ class Storm(RuleBasedStateMachine):
         """Left alone, the job reaches the latest allocation: no change is ever lost."""
         if not hasattr(self, "job"):
             return
-        for _ in range(60):
-            self.job.now += 50.0
+        for seconds in [50.0] * 60 + [1.0] * 10:
+            self.job.now += seconds
             self.send(Tick())
             for worker, what in sorted(self.alive.items()):
                 if what == "ending":
@@ -463,12 +601,12 @@ class Storm(RuleBasedStateMachine):
                 elif what == "booting":
                     self.alive[worker] = "door"
                     self.send(AtDoor(worker, 0))
+            self.receive_the_state()
             self.obey_stop()
         state = self.job.state
         if not state.finished and len(state.desired) >= state.limits.min_size:
             assert [w.phase for w in state.world] == [Phase.ACTIVE] * len(state.world)
-            given_up = {key for key, s in state.suspended.items() if s.failures >= SLOT_FAILURES}
-            reachable = {slot.key for slot in state.desired} - given_up
+            reachable = {slot.key for slot in state.wanted(self.job.now)}
             if len(reachable) >= state.limits.min_size:
                 assert {w.slot.key for w in state.world} == reachable
 

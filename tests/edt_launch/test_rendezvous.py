@@ -112,3 +112,11 @@ def test_closing_ends_whoever_waits() -> None:
         connect(store)
     waiting.close()
     store.close()
+
+
+def test_a_void_world_keeps_nobody_waiting(store: Rendezvous) -> None:
+    waiting = send(store, "GET", "/global/1")
+    store.void()
+    assert receive(waiting) == ("200 OK", b"-1")
+    assert ask(store, "GET", "/rank_and_size/here:0") == ("200 OK", b"-1")
+    assert ask(store, "PUT", "/global/0", b"mine") == ("200 OK", b"")

@@ -14,7 +14,6 @@ from edt_launch.view import (
     LiveView,
     PlainView,
     Terminal,
-    describe,
     duration,
     make_view,
     panel,
@@ -189,70 +188,6 @@ def test_a_terminal_that_knows_few_characters_gets_replacements():
 @pytest.mark.parametrize("kind, expected", [("auto", PlainView), ("plain", PlainView), ("live", LiveView)])
 def test_the_choice_of_the_view(kind, expected):
     assert isinstance(make_view(kind, io.StringIO(), io.StringIO()), expected)
-
-
-@pytest.mark.parametrize(
-    "event, text",
-    [
-        ({"event": "world", "previous_size": None}, "4 workers training"),
-        ({"event": "world", "previous_size": 2}, None),
-        (
-            {"event": "restarting", "reason": "rank 0 failed", "restart": 1, "of": 3},
-            "restarting the job, 1 of 3 times: rank 0 failed",
-        ),
-        (
-            {"event": "restored", "step": 7, "path": "/p/step-00000007"},
-            "going on from step 7: /p/step-00000007",
-        ),
-        (
-            {"event": "checkpoint_skipped", "path": "/p", "reason": "it has no state.pt"},
-            "checkpoint /p is skipped: it has no state.pt",
-        ),
-        (
-            {"event": "checkpoint_failed", "reason": "/p: No space left on device"},
-            "no checkpoint written: /p: No space left on device; training goes on",
-        ),
-        ({"event": "checkpointed", "step": 7, "again": False}, None),
-        (
-            {"event": "checkpointed", "step": 7, "again": True},
-            "checkpoints are written again, the last at step 7",
-        ),
-        (
-            {"event": "resumed", "from": 2, "to": 4, "pause": 0.234},
-            "2 -> 4 workers, training paused for 0.23 s",
-        ),
-        (
-            {"event": "failed", "rank": 1, "host": "h", "exit_code": 139, "signal": "SIGSEGV"},
-            "rank 1 on h has failed: killed by SIGSEGV",
-        ),
-        (
-            {"event": "failed", "rank": 1, "host": "h", "exit_code": 3, "signal": None},
-            "rank 1 on h has failed: exit code 3",
-        ),
-        (
-            {"event": "failed", "rank": 1, "host": "h", "exit_code": 3, "signal": None, "retry_after": 10.0},
-            "rank 1 on h has failed: exit code 3; its slot is tried again in 10 s",
-        ),
-        (
-            {"event": "failed", "rank": 1, "host": "h", "exit_code": 3, "signal": None, "given_up": True},
-            "rank 1 on h has failed: exit code 3; its slot has failed too often and is not tried again",
-        ),
-        (
-            {"event": "allocation_accepted", "generation": 2, "slots": 3, "first": False},
-            "allocation 2: 3 slots",
-        ),
-        ({"event": "allocation_accepted", "generation": 1, "slots": 3, "first": True}, None),
-        ({"event": "allocation_rejected", "reason": "because"}, "allocation not followed: because"),
-        (
-            {"event": "warm_server", "host": "h", "refused": "because"},
-            "workers on h start one by one, which takes longer: because",
-        ),
-        ({"event": "warm_server", "host": "h", "refused": None}, None),
-        ({"event": "progress"}, None),
-    ],
-)
-def test_what_is_said_about_events(event, text):
-    assert describe(event, STATUS) == text
 
 
 @pytest.mark.parametrize(

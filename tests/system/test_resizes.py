@@ -99,3 +99,27 @@ def test_the_last_of_many_changes_is_always_reached(
     check_results(job, undisturbed)
     check_quiet(job)
     assert job.survivors() == []
+
+
+@pytest.mark.timeout(240)
+def test_a_storm_of_changes_is_coalesced(job: ElasticJob, undisturbed: dict[str, Any]) -> None:
+    """Some sixty changes, several a second at times: training gets on, and the last one is reached."""
+    generator = random.Random(7)
+    job.allocate(2)
+    job.start(TRACED, job.results, "--epochs", EPOCHS, "--delay", 0.1)
+    job.until(lambda: job.events("started"))
+    for _ in range(60):
+        job.allocate(generator.choice([1, 2, 3, 4]))
+        time.sleep(generator.expovariate(2.4))
+    before = job.steps()
+    last = 1 + generator.randrange(3)
+    job.allocate(last)
+    job.until_size(last)
+    assert before > 20
+    assert len(job.events("world")) < 45
+    assert job.end() == 0
+    assert job.events("world")[-1]["size"] == last
+    check_trace(job)
+    check_results(job, undisturbed)
+    check_quiet(job)
+    assert job.survivors() == []

@@ -2,7 +2,8 @@
 
 traced.py OUT [--epochs N] [--delay S] [--loader-workers K] [--reduction ring] [--deterministic]
 
-Every step lasts S seconds more, until a file OUT/hurry is there.
+Every step lasts S seconds more, until a file OUT/hurry is there. The dataset of a worker hangs while there is
+a file OUT/hang.<pid> for it, and the worker calls edt_hvd.leave() when there is a file OUT/leave.<pid>.
 Each worker appends to OUT/trace.<pid>.jsonl one line a step; rank 0 saves OUT/first.pt after the first step
 and OUT/final.pt at the end.
 """
@@ -25,7 +26,8 @@ SAMPLES, BATCH, MICRO = 203, 32, 5
 class Points(Dataset):
     """Samples are dicts, and say which they are."""
 
-    def __init__(self) -> None:
+    def __init__(self, out: Path) -> None:
+        self.hang = out / f"hang.{os.getpid()}"
         generator = torch.Generator().manual_seed(7)
         self.points = torch.randn(SAMPLES, 8, generator=generator)
         self.labels = (self.points.sum(1) > 0).long()
@@ -34,6 +36,8 @@ class Points(Dataset):
         return SAMPLES
 
     def __getitem__(self, index: int) -> dict:
+        while self.hang.exists():
+            time.sleep(0.1)
         return {"x": self.points[index], "y": self.labels[index], "index": index}
 
 
@@ -61,7 +65,7 @@ def main() -> None:
     scheduler = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, T_max=60)
     scaler = torch.amp.GradScaler("cpu", init_scale=256.0)
     loader = edt_hvd.ElasticDataLoader(
-        Points(),
+        Points(options.out),
         effective_batch_size=BATCH,
         micro_batch_size=MICRO,
         seed=5,
@@ -105,6 +109,8 @@ def main() -> None:
                     json.dumps(row | {"samples": samples, "device": os.environ.get("EDT_DEVICE")}) + "\n"
                 )
                 linger(options.delay, options.out / "hurry")
+                if (options.out / f"leave.{os.getpid()}").exists():
+                    edt_hvd.leave("the spot market")
                 edt_hvd.report(loss=step.loss, total_steps=options.epochs * len(loader))
                 state.commit()
             state.epoch += 1

@@ -1,0 +1,132 @@
+"""The first half of a step of the membership protocol: what an event changes by itself."""
+
+from dataclasses import replace
+
+from edt_launch.members import GOING, Membership, changed, decide_end
+from edt_launch.protocol import (
+    Abort,
+    Action,
+    AtDoor,
+    Cut,
+    Desired,
+    Done,
+    Event,
+    Exited,
+    Failed,
+    Finish,
+    Hung,
+    Leaving,
+    Left,
+    Noticed,
+    Phase,
+    Slot,
+    Synced,
+    Terminate,
+    Tick,
+)
+from edt_launch.suspension import after_failure, after_notice
+
+RETURNED = "the training function has returned"
+NOT_ELASTIC = "the program has ended without calling an elastic function"
+
+KILLED = 137
+"""Exit code of a worker that is killed because it hangs."""
+
+
+def take_in(now: float, state: Membership, event: Event) -> tuple[Membership, list[Action]]:
+    """The state after an event, and what has to be done or told at once."""
+    match event:
+        case Desired(slots):
+            return _desire(state, slots[: state.limits.max_size]), []
+        case AtDoor(worker, progress):
+            return _at_door(state, worker, progress), []
+        case Synced(worker):
+            return changed(state, worker, has_state=True), []
+        case Done(worker):
+            return changed(state, worker, phase=Phase.DONE), []
+        case Leaving(worker, reason):
+            return _leaving(now, state, worker, reason)
+        case Hung(worker, reason):
+            return _hung(now, state, worker, reason)
+        case Exited(worker, exit_code):
+            return _exited(now, state, worker, exit_code)
+        case Abort(reason):
+            return decide_end(state, Finish(False, reason)), []
+        case Tick():
+            return state, []
+
+
+def _desire(state: Membership, slots: tuple[Slot, ...]) -> Membership:
+    """Follow an allocation; what it drops loses its record of failures and notices."""
+    keys = {slot.key for slot in slots}
+    suspended = {key: suspension for key, suspension in state.suspended.items() if key in keys}
+    return replace(state, desired=slots, suspended=suspended)
+
+
+def _at_door(state: Membership, worker: int, progress: int) -> Membership:
+    known = state.workers.get(worker)
+    if known is None or known.phase in (*GOING, Phase.DONE):
+        return state
+    return changed(state, worker, phase=Phase.DOOR, progress=progress)
+
+
+def _leaving(now: float, state: Membership, worker_id: int, reason: str) -> tuple[Membership, list[Action]]:
+    worker = state.workers.get(worker_id)
+    if worker is None or worker.notice is not None or worker.phase in (*GOING, Phase.DONE):
+        return state, []
+    key = worker.slot.key
+    suspension = after_notice(now, state.suspended.get(key), reason)
+    state = replace(state, suspended={**state.suspended, key: suspension})
+    state = changed(state, worker_id, notice=reason)
+    return state, [Noticed(state.workers[worker_id])]
+
+
+def _hung(now: float, state: Membership, worker_id: int, reason: str) -> tuple[Membership, list[Action]]:
+    worker = state.workers.get(worker_id)
+    if worker is None or worker.phase in (*GOING, Phase.DONE):
+        return state, []
+    state = changed(state, worker_id, phase=Phase.ENDING)
+    state, actions = _lost(now, state, Failed(worker, KILLED, reason=reason))
+    return state, [*actions, Terminate(worker_id, at_once=True)]
+
+
+def _exited(now: float, state: Membership, worker_id: int, exit_code: int) -> tuple[Membership, list[Action]]:
+    worker = state.workers.get(worker_id)
+    if worker is None:
+        return state, []
+    others = {key: other for key, other in state.workers.items() if key != worker_id}
+    gone = replace(state, workers=others)
+    if worker.phase in GOING:
+        if worker.notice and worker.generation == state.generation and _is_state_lost(gone):
+            reason = (
+                f"rank {worker.rank} on {worker.slot.host} left ({worker.notice}), the last with the state"
+            )
+            gone = decide_end(gone, Finish(False, reason))
+        return gone, [Left(worker)]
+    if exit_code == 0:
+        return decide_end(gone, Finish(True, RETURNED if state.generation else NOT_ELASTIC)), []
+    return _lost(now, gone, Failed(worker, exit_code))
+
+
+def _lost(now: float, state: Membership, failed: Failed) -> tuple[Membership, list[Action]]:
+    """A worker has died or is as good as dead; `state` has it no more, or as one that is being ended."""
+    worker = failed.worker
+    where = f"rank {worker.rank} on {worker.slot.host} {'hung' if failed.reason else 'failed'}"
+    if worker.phase is Phase.DONE:
+        return decide_end(state, Finish(False, f"{where} after training")), [failed]
+    if state.generation == 0:
+        return decide_end(state, Finish(False, f"{where} before training began")), [failed]
+    if worker.generation == state.generation and _is_state_lost(state):
+        return decide_end(state, Finish(False, f"{where}, the last that had the state")), [failed]
+    key = worker.slot.key
+    suspension = after_failure(now, state.suspended.get(key))
+    state = replace(state, suspended={**state.suspended, key: suspension})
+    actions: list[Action] = [replace(failed, retry_after=suspension.until - now)]
+    others = tuple(w.id for w in state.world if w.phase is Phase.ACTIVE)
+    if worker.phase is Phase.ACTIVE and others:
+        actions.append(Cut(others, state.generation))
+    return state, actions
+
+
+def _is_state_lost(state: Membership) -> bool:
+    return state.outcome is None and not any(w.has_state for w in state.world)

@@ -1,0 +1,96 @@
+"""What the driver tells edt-launch: events, one JSON object a line."""
+
+import json
+import math
+import os
+import signal
+import threading
+import time
+from dataclasses import asdict
+from typing import Any
+
+from edt_launch.protocol import Action, Failed, Finish, Left, Missing, Noticed, Waiting, Worker
+
+
+class Reports:
+    """The stream of events to edt-launch; without one, events go nowhere.
+
+    Args:
+        descriptor: of the pipe; None if there is nobody to tell.
+    """
+
+    def __init__(self, descriptor: int | None) -> None:
+        self._stream = os.fdopen(descriptor, "w", buffering=1) if descriptor is not None else None
+        self._lock = threading.Lock()
+
+    @classmethod
+    def from_environment(cls) -> "Reports":
+        """The stream that edt-launch has opened for this process, if it has."""
+        # Taken out, so that no worker inherits the variable.
+        descriptor = os.environ.pop("EDT_EVENTS_FD", None)
+        return cls(int(descriptor) if descriptor else None)
+
+    def send(self, event: str, **content: Any) -> None:
+        """Send an event."""
+        if self._stream is None:
+            return
+        line = json.dumps({"event": event, "time": time.time(), **content})
+        with self._lock:
+            try:
+                self._stream.write(line + "\n")
+            except BrokenPipeError:
+                self._stream = None  # the parent is gone; standard input tells the rest
+
+    def tell(self, action: Action) -> None:
+        """Send the event of an action that is to be told."""
+        match action:
+            case Failed():
+                self._failed(action)
+            case Noticed(worker):
+                self.send("leaving", **place_of(worker), rank=worker.rank, reason=worker.notice)
+            case Waiting():
+                told = asdict(action) | {"missing": [_missing(lack) for lack in action.missing]}
+                self.send("waiting", **told)
+            case Left(worker):
+                self.send("left", worker=worker.id)
+            case Finish(succeeded, reason):
+                self.send("finished", exit_code=0 if succeeded else 1, reason=reason)
+
+    def _failed(self, action: Failed) -> None:
+        self.send(
+            "failed",
+            **place_of(action.worker),
+            rank=action.worker.rank,
+            exit_code=action.exit_code,
+            signal=signal_name(action.exit_code),
+            reason=action.reason,
+            **_retry(action.retry_after),
+        )
+
+
+def place_of(worker: Worker) -> dict[str, Any]:
+    """The worker and where it runs, as events have it."""
+    return {
+        "worker": worker.id,
+        "host": worker.slot.host,
+        "slot": worker.slot.index,
+        "device": worker.slot.device,
+    }
+
+
+def _missing(lack: Missing) -> dict[str, Any]:
+    place = {"host": lack.slot.host, "slot": lack.slot.index}
+    return place | {"reason": lack.reason} | _retry(lack.retry_after)
+
+
+def _retry(seconds: float | None) -> dict[str, Any]:
+    """When a slot is tried again, in what JSON has: it knows no infinity."""
+    return {"retry_after": seconds if seconds != math.inf else None, "given_up": seconds == math.inf}
+
+
+def signal_name(exit_code: int) -> str | None:
+    """The signal behind an exit code: a shell's 128 + number, or a process's -number."""
+    try:
+        return signal.Signals(-exit_code if exit_code < 0 else exit_code - 128).name
+    except ValueError:
+        return None

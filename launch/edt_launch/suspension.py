@@ -1,0 +1,54 @@
+"""Slots that are left alone for a while: after failures, and after notices that they are to be given up."""
+
+from dataclasses import dataclass, replace
+from math import inf
+
+SUSPENSION = 5.0
+"""Seconds for which a slot is left alone after its first failure; doubles with every further one."""
+
+SLOT_FAILURES = 4
+"""Failures after which a slot is not tried again, unless the allocation drops it and shows it anew."""
+
+NOTICE_SUSPENSION = 60.0
+"""Seconds for which a slot is left alone after its first notice; doubles with every further one."""
+
+FORGET = 600.0
+"""Seconds after the end of a suspension for which a slot's failures and notices are remembered."""
+
+
+@dataclass(frozen=True)
+class Suspension:
+    """A slot that is left alone until a time of the protocol's clock.
+
+    Attributes:
+        failures: of workers in it, so far.
+        notices: on which workers have left it, so far.
+        until: when it is tried again; infinite if it is given up.
+        reason: what happened there last, in words.
+    """
+
+    failures: int = 0
+    notices: int = 0
+    until: float = 0.0
+    reason: str = ""
+
+
+def after_failure(now: float, last: Suspension | None) -> Suspension:
+    """What becomes of a slot in which a worker has failed now."""
+    known = _remembered(now, last)
+    failures = known.failures + 1
+    seconds = SUSPENSION * 2 ** (failures - 1) if failures < SLOT_FAILURES else inf
+    times = "failed" if failures == 1 else f"failed {failures} times"
+    return replace(known, failures=failures, until=max(known.until, now + seconds), reason=times)
+
+
+def after_notice(now: float, last: Suspension | None, notice: str) -> Suspension:
+    """What becomes of a slot whose worker has been told now to give it up."""
+    known = _remembered(now, last)
+    notices = known.notices + 1
+    seconds = NOTICE_SUSPENSION * 2 ** (notices - 1)
+    return replace(known, notices=notices, until=max(known.until, now + seconds), reason=f"left: {notice}")
+
+
+def _remembered(now: float, last: Suspension | None) -> Suspension:
+    return last if last is not None and now - last.until < FORGET else Suspension()

@@ -1,0 +1,193 @@
+"""Which workers hang: a pure decision from what they tell once a second.
+
+A worker's *beat* says what its training thread is doing (`edt_hvd.stages`), for how long, and how long each
+stage has taken at most so far. Two rules follow from that:
+
+- Silence. A process that is stopped, or whose interpreter is blocked, sends no beats.
+- A stage that lasts. A worker hangs when it loads, computes or updates for much longer than any worker has so
+  far, while another one waits for it in a collective. Where nobody waits, it is given far more time.
+
+A worker that waits in a collective, or at the door, never hangs by itself. When the clock has jumped (this
+process or the machine was stopped) the silence before does not count.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from math import inf
+from typing import Any
+
+from edt_launch.protocol import Phase, Worker
+
+REDUCING = "reducing"
+"""The stage in which a worker waits for the others."""
+
+FLOORS = {"forming": 60.0, "loading": 15.0, "computing": 30.0, "updating": 300.0}
+"""Seconds that each stage may last at least, while others wait."""
+
+SILENCE = 10.0
+"""Seconds without a beat that are nothing unusual."""
+
+UNTRIED = 300.0
+"""Seconds that a stage may last at least until it has been completed `TRIED` times: first steps compile."""
+
+TRIED = 3
+GAP_FACTOR = 5.0
+STAGE_FACTOR = 10.0
+ALONE_FACTOR = 20.0
+
+PAUSE = 2.0
+"""Seconds between two ticks that mean that this process was stopped."""
+
+
+@dataclass(frozen=True)
+class Times:
+    """How often a stage has been completed, and the seconds that it has taken at most."""
+
+    count: int = 0
+    longest: float = 0.0
+
+
+@dataclass(frozen=True)
+class Beat:
+    """What a worker says of itself.
+
+    Attributes:
+        worker: its serial number.
+        step: optimizer steps done; None if unknown.
+        stage: what its training thread is doing.
+        seconds: for how long.
+        stages: the times of each stage so far.
+    """
+
+    worker: int
+    step: int | None
+    stage: str
+    seconds: float
+    stages: Mapping[str, Times]
+
+    @classmethod
+    def from_message(cls, worker: int, message: Mapping[str, Any]) -> "Beat":
+        """The beat in a `beat` message.
+
+        Raises:
+            KeyError, TypeError, ValueError: it is none.
+        """
+        stages = {
+            name: Times(int(count), float(longest)) for name, (count, longest) in message["stages"].items()
+        }
+        step = message["step"]
+        stage, seconds = str(message["stage"]), float(message["seconds"])
+        return cls(worker, None if step is None else int(step), stage, seconds, stages)
+
+
+@dataclass(frozen=True)
+class _Heard:
+    """A worker's last beat (None before its first), when it came, and the longest gap between two."""
+
+    beat: Beat | None
+    at: float
+    longest_gap: float = 0.0
+
+
+@dataclass(frozen=True)
+class Watch:
+    """What is known of the workers.
+
+    Attributes:
+        timeout: replaces all floors; 0 switches the detection off, None leaves them as they are.
+    """
+
+    timeout: float | None = None
+    heard: Mapping[int, _Heard] = field(default_factory=dict)
+    stages: Mapping[str, Times] = field(default_factory=dict)
+    ticked_at: float | None = None
+
+
+def observe(now: float, watch: Watch, beat: Beat) -> Watch:
+    """Take in a beat."""
+    last = watch.heard.get(beat.worker)
+    gap = now - last.at if last is not None and last.beat is not None else 0.0
+    heard = _Heard(beat, now, max(gap, last.longest_gap if last else 0.0))
+    stages = dict(watch.stages)
+    for name, times in beat.stages.items():
+        known = stages.get(name, Times())
+        stages[name] = Times(max(known.count, times.count), max(known.longest, times.longest))
+    return replace(watch, heard={**watch.heard, beat.worker: heard}, stages=stages)
+
+
+def tick(now: float, watch: Watch, workers: Mapping[int, Worker]) -> Watch:
+    """Time has passed; `workers` are those there are.
+
+    Must be called several times within `PAUSE`, before the beats that have come are taken in.
+    """
+    has_slept = watch.ticked_at is not None and now - watch.ticked_at > PAUSE
+    heard = {}
+    for key, worker in workers.items():
+        if worker.phase is not Phase.STARTING:
+            known = watch.heard.get(key, _Heard(None, now))
+            heard[key] = replace(known, at=now) if has_slept else known
+    return replace(watch, heard=heard, ticked_at=now)
+
+
+def overdue(now: float, watch: Watch, workers: Iterable[Worker]) -> list[tuple[int, str]]:
+    """The workers that hang, each with the reason.
+
+    Args:
+        now: seconds of a monotonic clock.
+        watch: what is known of them.
+        workers: those there are.
+    """
+    if watch.timeout == 0:
+        return []
+    found = []
+    watched = [w for w in workers if w.phase in (Phase.DOOR, Phase.ACTIVE) and w.id in watch.heard]
+    members = [w for w in watched if w.phase is Phase.ACTIVE]
+    waiting = [w.id for w in members if _stage(watch, w.id) == REDUCING]
+    for worker in watched:
+        reason = _silence(now, watch, worker)
+        if reason is None and worker in members:
+            reason = _lasting(watch, worker, is_waited_for=any(other != worker.id for other in waiting))
+        if reason is not None:
+            found.append((worker.id, f"rank {worker.rank} on {worker.slot.host} {reason}"))
+    return found
+
+
+def _stage(watch: Watch, worker: int) -> str | None:
+    beat = watch.heard[worker].beat
+    return beat.stage if beat is not None else None
+
+
+def _silence(now: float, watch: Watch, worker: Worker) -> str | None:
+    heard = watch.heard[worker.id]
+    limit = max(SILENCE if watch.timeout is None else watch.timeout, GAP_FACTOR * heard.longest_gap)
+    silent = now - heard.at
+    if silent <= limit:
+        return None
+    doing = f"; it was {heard.beat.stage} then" if heard.beat is not None else ""
+    return (
+        f"has not been heard of for {silent:.1f} s (longest so far {heard.longest_gap:.1f} s, "
+        f"limit {limit:.1f} s){doing}"
+    )
+
+
+def _lasting(watch: Watch, worker: Worker, is_waited_for: bool) -> str | None:
+    beat = watch.heard[worker.id].beat
+    if beat is None or beat.stage not in FLOORS:
+        return None
+    known = watch.stages.get(beat.stage, Times())
+    limit = max(_floor(watch, beat.stage, known, is_waited_for), STAGE_FACTOR * known.longest)
+    if beat.seconds <= limit:
+        return None
+    waits = "while others wait" if is_waited_for else "with nobody waiting"
+    after = f" after step {beat.step}" if beat.step is not None else ""
+    return (
+        f"has been {beat.stage} for {beat.seconds:.1f} s{after} {waits} "
+        f"(longest so far {known.longest:.1f} s, limit {limit:.1f} s)"
+    )
+
+
+def _floor(watch: Watch, stage: str, known: Times, is_waited_for: bool) -> float:
+    floor = FLOORS.get(stage, inf) if watch.timeout is None else watch.timeout
+    if known.count < TRIED:
+        floor = max(floor, UNTRIED)
+    return floor if is_waited_for else ALONE_FACTOR * floor

@@ -1,0 +1,76 @@
+"""Events as edt-launch reads them."""
+
+import json
+import os
+from math import inf
+from typing import Any
+
+import pytest
+
+from edt_launch.protocol import (
+    Action,
+    Failed,
+    Finish,
+    Left,
+    Missing,
+    Noticed,
+    Phase,
+    Slot,
+    Waiting,
+    Worker,
+)
+from edt_launch.reports import Reports, signal_name
+
+WORKER = Worker(4, Slot("h", 1, "7"), Phase.ACTIVE, started_at=0.0, rank=2, notice="spot")
+PLACE = {"worker": 4, "host": "h", "slot": 1, "device": "7"}
+
+
+def told(action: Action) -> dict[str, Any]:
+    reading, writing = os.pipe()
+    reports = Reports(writing)
+    reports.tell(action)
+    with os.fdopen(reading) as pipe, reports._stream or pipe:
+        event: dict[str, Any] = json.loads(pipe.readline())
+    assert event.pop("time") > 0
+    return event
+
+
+def test_what_is_told_of_workers() -> None:
+    assert told(Noticed(WORKER)) == {"event": "leaving", **PLACE, "rank": 2, "reason": "spot"}
+    assert told(Left(WORKER)) == {"event": "left", "worker": 4}
+    assert told(Finish(False, "why")) == {"event": "finished", "exit_code": 1, "reason": "why"}
+
+
+@pytest.mark.parametrize(
+    "retry_after, expected", [(5.0, (5.0, False)), (inf, (None, True)), (None, (None, False))]
+)
+def test_a_failure(retry_after: float | None, expected: tuple[float | None, bool]) -> None:
+    event = told(Failed(WORKER, 137, retry_after, "is silent"))
+    assert (event["exit_code"], event["signal"], event["reason"]) == (137, "SIGKILL", "is silent")
+    assert (event["retry_after"], event["given_up"]) == expected
+
+
+def test_a_shortage() -> None:
+    lacks = (Missing(Slot("h", 0), "failed", 4.0), Missing(Slot("h", 1), "failed 4 times", inf))
+    assert told(Waiting(1, 3, 600.0, 3, lacks)) == {
+        "event": "waiting",
+        "have": 1,
+        "need": 3,
+        "seconds": 600.0,
+        "allocated": 3,
+        "missing": [
+            {"host": "h", "slot": 0, "reason": "failed", "retry_after": 4.0, "given_up": False},
+            {"host": "h", "slot": 1, "reason": "failed 4 times", "retry_after": None, "given_up": True},
+        ],
+    }
+
+
+def test_without_anybody_to_tell_nothing_happens() -> None:
+    Reports(None).tell(Left(WORKER))
+
+
+@pytest.mark.parametrize(
+    "exit_code, name", [(137, "SIGKILL"), (-9, "SIGKILL"), (134, "SIGABRT"), (1, None), (255, None)]
+)
+def test_signals_behind_exit_codes(exit_code: int, name: str | None) -> None:
+    assert signal_name(exit_code) == name

@@ -1,0 +1,44 @@
+"""For how long a slot is left alone."""
+
+from math import inf
+
+from edt_launch.suspension import (
+    FORGET,
+    NOTICE_SUSPENSION,
+    SLOT_FAILURES,
+    SUSPENSION,
+    Suspension,
+    after_failure,
+    after_notice,
+)
+
+
+def test_failures_double_it_and_end_in_giving_up() -> None:
+    found = None
+    seconds = []
+    for _ in range(SLOT_FAILURES):
+        found = after_failure(0.0, found)
+        seconds.append(found.until)
+    assert seconds == [SUSPENSION, 2 * SUSPENSION, 4 * SUSPENSION, inf]
+    assert found is not None
+    assert found.reason == f"failed {SLOT_FAILURES} times"
+
+
+def test_notices_double_it_and_never_give_up() -> None:
+    found = None
+    for number in range(20):
+        found = after_notice(0.0, found, "SIGTERM")
+        assert found.until == NOTICE_SUSPENSION * 2**number
+    assert found == Suspension(0, 20, NOTICE_SUSPENSION * 2**19, "left: SIGTERM")
+
+
+def test_they_are_counted_apart_and_the_longer_one_holds() -> None:
+    noticed = after_notice(100.0, None, "spot")
+    failed = after_failure(101.0, noticed)
+    assert (failed.failures, failed.notices, failed.until) == (1, 1, 100.0 + NOTICE_SUSPENSION)
+
+
+def test_all_is_forgotten_after_a_while() -> None:
+    first = after_failure(0.0, after_notice(0.0, None, "spot"))
+    assert after_failure(first.until + FORGET, first).failures == 1
+    assert after_notice(first.until + FORGET, first, "spot").notices == 1

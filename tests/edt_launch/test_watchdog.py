@@ -1,0 +1,160 @@
+"""Who hangs: decided from beats and a clock that the test holds."""
+
+from dataclasses import replace
+
+import pytest
+
+from edt_launch.protocol import Phase, Slot, Worker
+from edt_launch.watchdog import (
+    ALONE_FACTOR,
+    FLOORS,
+    SILENCE,
+    STAGE_FACTOR,
+    TRIED,
+    UNTRIED,
+    Beat,
+    Times,
+    Watch,
+    observe,
+    overdue,
+    tick,
+)
+
+KNOWN = {stage: Times(TRIED, 0.1) for stage in FLOORS}
+
+
+class Crew:
+    """Two members of a world, 0 and 1, whose beats come when the test says so."""
+
+    def __init__(self, timeout: float | None = None, phase: Phase = Phase.ACTIVE, size: int = 2) -> None:
+        self.now = 50.0
+        self.watch = Watch(timeout)
+        self.workers = {
+            i: Worker(i, Slot("a", i), phase, started_at=0.0, rank=i, generation=1) for i in range(size)
+        }
+        self.pass_time(0.0)
+
+    def pass_time(self, seconds: float) -> None:
+        """Let time pass, with the ticks that belong to it."""
+        end = self.now + seconds
+        while self.now < end:
+            self.now = min(end, self.now + 1.0)
+            self.watch = tick(self.now, self.watch, self.workers)
+        self.watch = tick(self.now, self.watch, self.workers)
+
+    def beat(self, worker: int, stage: str, seconds: float, stages: dict[str, Times] = KNOWN) -> None:
+        self.watch = observe(self.now, self.watch, Beat(worker, 7, stage, seconds, stages))
+
+    def overdue(self) -> dict[int, str]:
+        return dict(overdue(self.now, self.watch, self.workers.values()))
+
+
+@pytest.mark.parametrize("phase", [Phase.ACTIVE, Phase.DOOR])
+def test_who_falls_silent_hangs(phase: Phase) -> None:
+    crew = Crew(phase=phase)
+    crew.beat(0, "computing", 0.1)
+    crew.pass_time(SILENCE)
+    crew.beat(1, "outside", 0.1)
+    assert crew.overdue() == {}
+    crew.pass_time(0.5)
+    assert crew.overdue() == {
+        0: "rank 0 on a has not been heard of for 10.5 s (longest so far 0.0 s, limit 10.0 s); "
+        "it was computing then"
+    }
+
+
+def test_who_has_been_silent_for_long_before_may_be_so_again() -> None:
+    crew = Crew(size=1)
+    crew.beat(0, "computing", 0.1)
+    crew.pass_time(6.0)
+    crew.beat(0, "computing", 0.1)
+    crew.pass_time(29.0)
+    assert crew.overdue() == {}
+    crew.pass_time(2.0)
+    assert "longest so far 6.0 s, limit 30.0 s" in crew.overdue()[0]
+
+
+@pytest.mark.parametrize("phase", [Phase.STARTING, Phase.DONE, Phase.DEPARTING, Phase.ENDING])
+def test_who_starts_or_goes_is_not_watched(phase: Phase) -> None:
+    crew = Crew(phase=phase)
+    crew.beat(0, "loading", 1e6)
+    crew.pass_time(100.0)
+    assert crew.overdue() == {}
+
+
+def test_a_clock_that_has_jumped_forgives_everybody() -> None:
+    crew = Crew()
+    crew.beat(0, "computing", 0.1)
+    crew.now += 3600.0
+    crew.watch = tick(crew.now, crew.watch, crew.workers)
+    assert crew.overdue() == {}
+    crew.pass_time(SILENCE + 1)
+    assert set(crew.overdue()) == {0, 1}
+
+
+@pytest.mark.parametrize("stage", ["loading", "computing", "updating", "forming"])
+def test_a_stage_that_lasts_while_others_wait(stage: str) -> None:
+    crew = Crew()
+    crew.beat(1, "reducing", 1000.0)
+    crew.beat(0, stage, FLOORS[stage])
+    assert crew.overdue() == {}
+    crew.beat(0, stage, FLOORS[stage] + 1)
+    floor = FLOORS[stage]
+    assert crew.overdue() == {
+        0: f"rank 0 on a has been {stage} for {floor + 1:.1f} s after step 7 while others wait "
+        f"(longest so far 0.1 s, limit {floor:.1f} s)"
+    }
+
+
+@pytest.mark.parametrize("stage", ["reducing", "outside"])
+def test_who_waits_for_others_does_not_hang(stage: str) -> None:
+    crew = Crew()
+    crew.beat(0, "reducing", 1e6)
+    crew.beat(1, stage, 1e6)
+    assert crew.overdue() == {}
+
+
+def test_where_nobody_waits_there_is_more_time() -> None:
+    crew = Crew(size=1)
+    crew.beat(0, "loading", ALONE_FACTOR * FLOORS["loading"])
+    assert crew.overdue() == {}
+    crew.beat(0, "loading", ALONE_FACTOR * FLOORS["loading"] + 1)
+    assert "with nobody waiting" in crew.overdue()[0]
+
+
+def test_the_limit_is_learned_from_all_members() -> None:
+    crew = Crew()
+    crew.beat(1, "reducing", 1.0, KNOWN | {"loading": Times(5, 40.0)})
+    crew.beat(0, "loading", STAGE_FACTOR * 40.0)
+    assert crew.overdue() == {}
+    crew.beat(0, "loading", STAGE_FACTOR * 40.0 + 1)
+    assert "longest so far 40.0 s, limit 400.0 s" in crew.overdue()[0]
+
+
+@pytest.mark.parametrize("timeout", [None, 3.0])
+def test_a_stage_that_is_new_has_more_time(timeout: float | None) -> None:
+    crew = Crew(timeout)
+    crew.beat(1, "reducing", 1.0, {"computing": Times(TRIED - 1, 0.1)})
+    crew.beat(0, "computing", UNTRIED, {})
+    assert crew.overdue() == {}
+    crew.beat(0, "computing", UNTRIED + 1, {})
+    assert set(crew.overdue()) == {0}
+
+
+def test_a_timeout_of_ones_own_replaces_the_floors() -> None:
+    crew = Crew(timeout=3.0)
+    crew.beat(1, "reducing", 1.0)
+    crew.beat(0, "updating", 3.5)
+    assert set(crew.overdue()) == {0}
+    crew.pass_time(3.5)
+    assert set(crew.overdue()) == {0, 1}
+    crew.watch = replace(crew.watch, timeout=0.0)
+    assert crew.overdue() == {}
+
+
+def test_what_is_no_beat_is_refused() -> None:
+    message = {"step": None, "stage": "loading", "seconds": 1.5, "stages": {"loading": [3, 0.5]}}
+    assert Beat.from_message(4, message) == Beat(4, None, "loading", 1.5, {"loading": Times(3, 0.5)})
+    for wrong in ({"stages": {"loading": 3}}, {"seconds": "soon"}, {"step": "x"}):
+        with pytest.raises((TypeError, ValueError)):
+            Beat.from_message(4, message | wrong)
