@@ -22,7 +22,7 @@ from horovod.common.elastic import State
 from horovod.common.exceptions import HostsUpdatedInterrupt
 from torch.utils import _pytree as pytree
 
-from edt_hvd import buffers, recording, reducer, world
+from edt_hvd import buffers, observing, reducer, world
 from edt_hvd.exact import ExactReducer
 from edt_hvd.loader import ElasticDataLoader
 from edt_hvd.optimizer import reducer_of
@@ -108,7 +108,8 @@ class TorchState(State):  # type: ignore[misc]
         elif self._boundary is not None:
             self._boundary = _copied(self._small_tree())
         self.report_progress(now)
-        recording.current().committed(self, self.progress, self._values())
+        for observer in observing.observers():
+            observer.committed(self, self.progress, self._values())
         self.check_host_updates()
 
     def check_host_updates(self) -> None:
@@ -150,6 +151,8 @@ class TorchState(State):  # type: ignore[misc]
         After a change of the world only the workers whose state is another receive it: newcomers, and those
         that had to go back farther than the others.
         """
+        for observer in observing.observers():
+            observer.syncing()
         holds, self._survives = self._survives, False
         if hvd.size() > 1:
             tree = self._tree() | {"progress": self.progress} if holds or hvd.rank() == 0 else None
@@ -164,7 +167,8 @@ class TorchState(State):  # type: ignore[misc]
             # It comes to life with the first loss it scales, and a worker may have none in its first step.
             scaler.scale(torch.zeros((), device=world.device()))
         self.save()
-        recording.current().synced(self, self.progress, self._values())
+        for observer in observing.observers():
+            observer.synced(self, self.progress, self._values())
 
     def on_reset(self) -> None:
         """The world was formed anew: this worker's state is one of the training under way."""

@@ -23,7 +23,7 @@ import horovod.torch as hvd
 import torch
 from horovod.common.exceptions import HorovodInternalError
 
-from edt_hvd import connections
+from edt_hvd import connections, observing
 from edt_hvd.control import Assignment, Launcher
 from edt_hvd.determinism import make_deterministic
 from edt_hvd.errors import NotInitializedError
@@ -106,11 +106,15 @@ class AssignedWorld:
         """
         for _ in range(_JOIN_ATTEMPTS):
             hvd.shutdown()
+            for observer in observing.observers():
+                observer.at_door(self.generation)
             assignment = self.launcher.wait_at_door(progress)
             if assignment is None:
                 self.launcher.close()
                 raise SystemExit(0)
             self.assigned_at = time.monotonic()
+            for observer in observing.observers():
+                observer.assigned(assignment.generation, assignment.rank)
             before = connections.open_now()
             entered = _enter(assignment)
             self._connections = connections.opened_since(before)
