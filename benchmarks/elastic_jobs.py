@@ -8,10 +8,10 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import psutil
 
@@ -96,10 +96,20 @@ def exit_text(code: int | None) -> str | None:
 
 
 class EdtJob:
-    """`edt-launch`, told by its allocation file."""
+    """`edt-launch`, told by its allocation file.
 
-    def __init__(self, place: Place) -> None:
+    Args:
+        place: where the run keeps its files.
+        script: what to train.
+        options: further options of edt-launch.
+    """
+
+    def __init__(
+        self, place: Place, script: Path = SCRIPTS / "train_edt.py", options: Sequence[object] = ()
+    ) -> None:
         self._place = place
+        self._script = script
+        self._options = options
         self._generation = 0
 
     def start(self, size: int) -> None:
@@ -110,8 +120,8 @@ class EdtJob:
             "job",
             *(sys.executable, "-m", "edt_launch.launch", "--min-np", 1, "--max-np", 4),
             *("--network-interface", "lo", "--allocation", folder / "allocation"),
-            *("--output-dir", folder / "out"),
-            *(SCRIPTS / "train_edt.py", *self._place.script_options),
+            *("--output-dir", folder / "out", *self._options),
+            *(self._script, *self._place.script_options),
         )
 
     def resize(self, size: int) -> None:
@@ -126,10 +136,14 @@ class EdtJob:
 
     def leavers(self) -> list[str]:
         """From the job's events."""
-        lines = (self._place.folder / "out" / "events.jsonl").read_text().splitlines(keepends=True)
+        return [f"exit {event.get('exit_code', 0)}" for event in self.events("left", "failed")]
+
+    def events(self, *kinds: str) -> list[dict[str, Any]]:
+        """What the job has told of these kinds so far."""
+        path = self._place.folder / "out" / "events.jsonl"
+        lines = path.read_text().splitlines(keepends=True) if path.exists() else []
         events = [json.loads(line) for line in lines if line.endswith("\n")]
-        ends = [event for event in events if event["event"] in ("left", "failed")]
-        return [f"exit {event.get('exit_code', 0)}" for event in ends]
+        return [event for event in events if event["event"] in kinds]
 
 
 class HorovodJob:

@@ -3,6 +3,7 @@
     EdtError
     ├── NotInitializedError    a call that needs `edt_hvd.init()` came before it
     ├── CoordinatorLostError   the launcher went away, or never answered
+    ├── FaultError             a fault script that makes no sense, or cannot be followed
     ├── GradientError          gradients that cannot be reduced as they are
     ├── CheckpointError        a checkpoint that is damaged; another one is used, so scripts do not see it
     └── StateError             a state or checkpoint that does not fit what it is loaded into
@@ -31,6 +32,13 @@ class CoordinatorLostError(EdtError):
             f"no connection to the launcher at {address}: {reason}; "
             "is edt-launch still running, and is the port reachable from this host?"
         )
+
+
+class FaultError(EdtError):
+    """A fault script (`edt_hvd.faults`) makes no sense, or cannot be followed where the job runs."""
+
+    def __init__(self, line: int, found: str, expected: str) -> None:
+        super().__init__(f"line {line} of the fault script: {found!r}; expected {expected}")
 
 
 class GradientError(EdtError):

@@ -34,11 +34,9 @@ import torch
 
 from edt_hvd import world
 from edt_hvd.digests import digest
+from edt_hvd.observing import Observer, Values
 from edt_hvd.operators import Operator, OperatorTrace
 from edt_hvd.optimizer import reduction_of
-
-Values = Mapping[str, Any]
-"""The objects and plain values of a state, by name."""
 
 
 @dataclass(frozen=True)
@@ -88,27 +86,7 @@ def _commits(environ: Mapping[str, str], name: str) -> frozenset[int]:
     return frozenset(map(int, parts))
 
 
-class NoRecorder:
-    """Records nothing. Its methods are those of `Recorder`."""
-
-    def synced(self, state: object, progress: int, values: Values) -> None:
-        """The state is the same on every worker; `progress` commits have been made."""
-
-    def committed(self, state: object, progress: int, values: Values) -> None:
-        """The commit of that number has been made."""
-
-    def micro_batch(self, epoch: int, position: int, data: Any) -> contextlib.AbstractContextManager[None]:
-        """The context in which a micro-batch is computed, named by its first sample's place in the epoch."""
-        return contextlib.nullcontext()
-
-    def before_backward(self) -> None:
-        """The backward pass of the micro-batch is about to begin."""
-
-    def reduced(self, loss: float) -> None:
-        """The step's gradients have been reduced; what follows, up to the commit, is the update."""
-
-
-class Recorder(NoRecorder):
+class Recorder(Observer):
     """Records the first state that is synced, and the steps towards its commits."""
 
     def __init__(self, options: Options) -> None:
@@ -122,7 +100,7 @@ class Recorder(NoRecorder):
         self._update = contextlib.ExitStack()
 
     def synced(self, state: object, progress: int, values: Values) -> None:
-        """As in `NoRecorder`."""
+        """As in `Observer`."""
         self._update.close()
         if self._state is None:
             self._state = state
@@ -134,7 +112,7 @@ class Recorder(NoRecorder):
             self._progress, self._values = progress, values
 
     def committed(self, state: object, progress: int, values: Values) -> None:
-        """As in `NoRecorder`.
+        """As in `Observer`.
 
         Raises:
             SystemExit: with code 0, after the last commit to record.
@@ -155,7 +133,7 @@ class Recorder(NoRecorder):
 
     @contextlib.contextmanager
     def micro_batch(self, epoch: int, position: int, data: Any) -> Iterator[None]:
-        """As in `NoRecorder`."""
+        """As in `Observer`."""
         if not self._is_traced():
             yield
             return
@@ -166,11 +144,11 @@ class Recorder(NoRecorder):
             yield
 
     def before_backward(self) -> None:
-        """As in `NoRecorder`."""
+        """As in `Observer`."""
         self._place["phase"] = "backward"
 
     def reduced(self, loss: float) -> None:
-        """As in `NoRecorder`."""
+        """As in `Observer`."""
         self._loss = {"step.loss": digest(loss)}
         if not self._is_traced():
             return
@@ -197,11 +175,14 @@ class Recorder(NoRecorder):
         return (self._options.folder / f"{kind}.{os.getpid()}.jsonl").open("a", buffering=1)
 
 
-@functools.cache
-def current() -> NoRecorder:
-    """This process's recorder."""
-    options = Options.from_environment(os.environ)
-    return NoRecorder() if options is None else Recorder(options)
+def from_environment(environ: Mapping[str, str]) -> Recorder | None:
+    """The recorder that the environment asks for, if it does.
+
+    Raises:
+        ValueError: a variable makes no sense.
+    """
+    options = Options.from_environment(environ)
+    return None if options is None else Recorder(options)
 
 
 def _models(values: Values) -> dict[str, torch.nn.Module]:

@@ -24,7 +24,7 @@ import torch
 from horovod.common.elastic import State
 from horovod.common.exceptions import HostsUpdatedInterrupt
 
-from edt_hvd import buffers, checkpointing, random_state, recording, reducer, stages, world
+from edt_hvd import buffers, checkpointing, observing, random_state, reducer, stages, world
 from edt_hvd.checkpoint import Content
 from edt_hvd.checkpointing import Checkpoints
 from edt_hvd.errors import StateError
@@ -103,7 +103,8 @@ class TorchState(State):  # type: ignore[misc]
         elif self._boundary is not None:
             self._boundary = copied(self._small_tree())
         self.report_progress(now)
-        recording.current().committed(self, self.progress, self._values())
+        for observer in observing.observers():
+            observer.committed(self, self.progress, self._values())
         self.check_host_updates()
 
     def check_host_updates(self) -> None:
@@ -146,6 +147,8 @@ class TorchState(State):  # type: ignore[misc]
             StateError: the checkpoint does not fit.
             ValueError: a variable of `edt_hvd.checkpointing` makes no sense.
         """
+        for observer in observing.observers():
+            observer.syncing()
         refusal = None if self._has_synced else self._restore_checkpoint()
         holds, self._survives = self._survives, False
         received = None
@@ -166,7 +169,8 @@ class TorchState(State):  # type: ignore[misc]
             scaler.scale(torch.zeros((), device=world.device()))
         self._has_synced = True
         self._protect(received)
-        recording.current().synced(self, self.progress, self._values())
+        for observer in observing.observers():
+            observer.synced(self, self.progress, self._values())
 
     def on_reset(self) -> None:
         """The world was formed anew: this worker's state is one of the training under way."""

@@ -1,11 +1,12 @@
 """One optimizer step as a training loop sees it: micro-batches, weighted losses, one reduction."""
 
+import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
 
-from edt_hvd import recording, reducer, stages, world
+from edt_hvd import observing, reducer, stages, world
 from edt_hvd.batching import Batch, MicroBatch
 from edt_hvd.header import exact_sum
 from edt_hvd.seeding import Purpose, seed_for
@@ -62,6 +63,8 @@ class Step:
         self._parts = reducer.active()
         for part in self._parts:
             part.begin_step(self.micro_batches)
+        for observer in observing.observers():
+            observer.loading()
         try:
             for micro_batch, last, data in share:
                 self._current = (micro_batch, last)
@@ -72,19 +75,24 @@ class Step:
             raise
         finally:
             self._current = None
+        for observer in observing.observers():
+            observer.reducing()
         stages.enter(Stage.REDUCING)
         self._reduce()
         stages.enter(Stage.UPDATING)
         self._advance()
         seed_for(Purpose.AFTER_STEP, self._seed, self.epoch, self.index)
         self.finished = True
-        recording.current().reduced(self._loss)
+        for observer in observing.observers():
+            observer.reduced(self._loss)
 
     def _run(self, micro_batch: MicroBatch, data: Any) -> Iterator[Any]:
         """Have the loop's body run over a micro-batch."""
         self._losses.append(torch.zeros((), dtype=torch.float64))
         seed_for(Purpose.MICRO_BATCH, self._seed, self.epoch, self.index, micro_batch.index)
-        with recording.current().micro_batch(self.epoch, micro_batch.positions.start, data):
+        with contextlib.ExitStack() as observed:
+            for observer in observing.observers():
+                observed.enter_context(observer.micro_batch(self.epoch, micro_batch.positions.start, data))
             yield data
         for part in self._parts:
             part.after_micro_batch(micro_batch.weight)
@@ -129,7 +137,8 @@ class Step:
             part.before_backward(micro_batch.weight, last, scaled=scaler is not None)
         alone = not any(isinstance(part, reducer.BucketReducer) for part in self._parts)
         scaled = loss * micro_batch.weight if alone else loss  # reducers weight the gradients themselves
-        recording.current().before_backward()
+        for observer in observing.observers():
+            observer.before_backward()
         torch.autograd.backward(scaled if scaler is None else scaler.scale(scaled), retain_graph=retain_graph)
         for part in self._parts:
             part.after_backward()

@@ -24,7 +24,7 @@ import horovod.torch as hvd
 import torch
 from horovod.common.exceptions import HorovodInternalError
 
-from edt_hvd import connections, departure, notices, pulse, stages
+from edt_hvd import connections, departure, notices, observing, pulse, stages
 from edt_hvd.control import Assignment, Launcher
 from edt_hvd.determinism import make_deterministic
 from edt_hvd.errors import NotInitializedError
@@ -33,7 +33,7 @@ from edt_hvd.standby import Standby
 
 _MPI_VARIABLES = ("OMPI_COMM_WORLD_SIZE", "PMIX_RANK", "PMI_SIZE", "MV2_COMM_WORLD_SIZE")
 _HOROVOD_VARIABLES = ("HOROVOD_GLOO_RENDEZVOUS_ADDR",)
-_JOIN_ATTEMPTS = 5
+_JOIN_ATTEMPTS = 10
 
 _horovod_init: Callable[..., None] = hvd.init
 
@@ -117,13 +117,17 @@ class AssignedWorld:
             stages.enter(Stage.FORMING)
             hvd.shutdown()
             stages.enter(Stage.OUTSIDE)
+            for observer in observing.observers():
+                observer.at_door(self.generation)
             assignment = self._wait_at_door(progress)
             if assignment is None:
                 self.launcher.close()
                 departure.hasten()
                 raise SystemExit(0)
-            self.assigned_at = time.monotonic()
             stages.enter(Stage.FORMING)
+            self.assigned_at = time.monotonic()
+            for observer in observing.observers():
+                observer.assigned(assignment.generation, assignment.rank)
             if self._form(assignment):
                 self.generation = assignment.generation
                 return

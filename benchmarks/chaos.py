@@ -1,0 +1,316 @@
+"""A job in exact reduction under a long random script of allocation changes and faults, and what came of it.
+
+The same training is then run undisturbed, in one process. The script follows from the seed; whom it hits at
+what moment does not, because that depends on how fast the machine is. The exit code is 1 if a promise is
+broken.
+"""
+
+import argparse
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import psutil
+from disturbed import history
+from elastic_jobs import MARK, POLL, EdtJob, NotResizedError, Place, end, environment, wait_for
+
+TRAIN = Path(history.__file__).with_name("train.py")
+SAMPLES = 100
+"""In the dataset of train.py."""
+
+SLOTS = (1, 2, 3, 4)
+BURST = (0.05, 0.4)
+"""Seconds between two changes of a burst; the longest pauses between bursts are fifty times as long."""
+
+STEPS_PER_SECOND = 4
+"""What is expected of the job at least, to place the faults."""
+
+END_LIMIT = 10.0
+"""Seconds after the job's end in which every process of it has to be gone."""
+
+IN_STEP = ("", " in a micro-batch", " after the reduction", " after the commit")
+IN_RESIZE = (" at the door", " in rendezvous", " in transfer")
+
+Draw = Callable[[random.Random, str, int], str]
+
+
+def worker_fault(verb: str) -> Draw:
+    """Draws a line in which this happens to a rank from the lowest one on, in a step."""
+    return lambda chance, rank, step: f"at step {step}, {verb} rank {rank}{chance.choice(IN_STEP)}"
+
+
+def resize_fault(chance: random.Random, rank: str, step: int) -> str:
+    """Draws a line in which a worker is killed in a resize; there is about one in twenty steps."""
+    victim = chance.choice([f"rank {rank}", "a newcomer"])
+    return f"at resize {1 + step // 20}, kill {victim}{chance.choice(IN_RESIZE)}"
+
+
+KINDS: dict[str, Draw] = {
+    "kill": worker_fault("kill"),
+    "drop": worker_fault("drop"),
+    "resize": resize_fault,
+    "stop": worker_fault("stop"),
+    "hang": worker_fault("hang"),
+    "terminate": worker_fault("terminate"),
+    "slow": lambda _, rank, step: f"at step {step}, slow rank {rank} by 0.2 s for 5 steps",
+    "corrupt": lambda _, __, step: f"at step {step}, corrupt the newest checkpoint",
+}
+
+
+@dataclass(frozen=True)
+class Change:
+    """So many seconds after the start, so many slots."""
+
+    at: float
+    slots: int
+
+
+def draw_changes(chance: random.Random, count: int, duration: float) -> list[Change]:
+    """Changes in bursts, from the start on, the last one at `duration` seconds; no slots twice in a row."""
+    gaps: list[float] = []
+    while len(gaps) < count:
+        gaps += [chance.uniform(*BURST) for _ in range(chance.randint(1, 12))]
+        gaps.append(chance.uniform(1, 50) * BURST[1])
+    scale = duration / sum(gaps[:count])
+    changes: list[Change] = []
+    at, slots = 0.0, 2
+    for gap in gaps[:count]:
+        at += gap * scale
+        slots = chance.choice([other for other in SLOTS if other != slots])
+        changes.append(Change(at, slots))
+    return changes
+
+
+def draw_faults(chance: random.Random, args: argparse.Namespace) -> list[str]:
+    """The lines of a fault script."""
+    last = max(2, int(args.duration * STEPS_PER_SECOND))
+    lowest = 0 if args.restarts else 1  # without restarts, the death of a job's only worker is its end
+    lines = []
+    for step in sorted(chance.randint(2, last) for _ in range(args.faults)):
+        draw = KINDS[chance.choice(args.kinds)]
+        rank = min(chance.randint(lowest, SLOTS[-1] - 1) for _ in range(2))  # low ones are there more often
+        lines.append(draw(chance, str(rank), step))
+    return lines
+
+
+@dataclass
+class Report:
+    """What has come of it.
+
+    Attributes:
+        figures: what was counted and measured, for people.
+        broken: promises that were not kept.
+    """
+
+    figures: dict[str, str] = field(default_factory=dict)
+    broken: list[str] = field(default_factory=list)
+
+
+class Run:
+    """One job, in a folder of its own."""
+
+    def __init__(
+        self, folder: Path, changes: list[Change], faults: list[str], args: argparse.Namespace
+    ) -> None:
+        self.folder = folder
+        self.changes = changes
+        self.faults = faults
+        self.args = args
+        self.mark = uuid.uuid4().hex
+        script = folder / "faults"
+        script.write_text("\n".join(faults))
+        settings = {MARK: self.mark, "OMP_NUM_THREADS": "1", "EDT_FAULTS": str(script)}
+        options = [str(folder), "--delay", str(args.delay)]
+        place = Place(folder, options, os.environ | settings)
+        launching: list[object] = []
+        if args.restarts:
+            launching += ["--max-restarts", args.restarts, "--checkpoint-interval", 0.5]
+        if {"stop", "hang"} & set(args.kinds):
+            launching += ["--hang-timeout", 3]
+        self.job = EdtJob(place, TRAIN, launching)
+        self.changed_at: list[float] = []
+
+    def disturb(self, report: Report) -> None:
+        """Start the job, change its allocation as planned, and wait for its end.
+
+        Raises:
+            NotResizedError: it ended too early, or got stuck.
+        """
+        self.job.start(2)
+        started = time.monotonic()
+        for change in self.changes:
+            time.sleep(max(0.0, started + change.at - time.monotonic()))
+            if ended := self.job.ended():
+                raise NotResizedError(f"ended with {ended} after {len(self.changed_at)} changes")
+            self.job.resize(change.slots)
+            self.changed_at.append(time.time())
+        wanted = self.changes[-1].slots
+        wait_for(lambda: self.size() == wanted, self.args.limit, self.job, f"reach {wanted} workers at last")
+        formed = self.job.events("world")[-1]["time"]
+        report.figures["from the last change to its world"] = (
+            f"{max(0.0, formed - self.changed_at[-1]):.2f} s"
+        )
+        for name in ("end", "hurry"):
+            (self.folder / name).touch()
+        deadline = time.monotonic() + self.args.limit
+        while (ended := self.job.ended()) is None:
+            if time.monotonic() > deadline:
+                raise NotResizedError(f"did not end within {self.args.limit:g} s")
+            time.sleep(POLL)
+        if ended != "exit 0":
+            raise NotResizedError(f"ended with {ended}")
+
+    def size(self) -> int | None:
+        """Workers in the newest world."""
+        worlds = self.job.events("world")
+        return worlds[-1]["size"] if worlds else None
+
+    def left_behind(self) -> list[str]:
+        """Processes of the job, and their shared memory, that are there some time after its end."""
+        deadline = time.monotonic() + END_LIMIT
+        while (left := self._processes()) and time.monotonic() < deadline:
+            time.sleep(POLL)
+        pids = {str(line["pid"]) for line in self.job.events("ready") if "pid" in line}
+        memory = [path.name for path in Path("/dev/shm").iterdir() if pids & set(path.name.split("_"))]
+        return left + [f"/dev/shm/{name}" for name in memory]
+
+    def _processes(self) -> list[str]:
+        mine = [p for p in psutil.process_iter() if environment(p).get(MARK) == self.mark]
+        return [f"process {p.pid} ({p.name()})" for p in mine if p.is_running()]
+
+
+def count(run: Run, report: Report) -> None:
+    """Fill in what the job has told."""
+    worlds, resumed = run.job.events("world"), run.job.events("resumed")
+    failed = run.job.events("failed")
+    executions = history.read(run.folder)
+    happened = len(list(run.folder.glob("faults.*.done")))
+    report.figures |= {
+        "changes made": str(len(run.changed_at)),
+        "changes reached before the next one": str(reached(run.changes, run.changed_at, worlds)),
+        "worlds formed": str(len(worlds)),
+        "faults": f"{happened} of {len(run.faults)} found their victim",
+        "deaths survived": str(len(failed)),
+        "restarts": str(len(run.job.events("restarting"))),
+        "steps": f"{len(executions)}, {history.redone(executions)} of them begun again",
+    }
+    for kind, pauses in pauses_by_kind(worlds, resumed, failed).items():
+        longest = f"{median(pauses):.2f} s, at most {max(pauses):.2f} s ({len(pauses)})"
+        report.figures[f"pause, {kind}"] = longest
+
+
+def reached(changes: list[Change], changed_at: list[float], worlds: list[dict[str, Any]]) -> int:
+    """How many changes were in force before the next came."""
+    ends = [*changed_at[1:], float("inf")]
+    found = 0
+    for change, begin, finish in zip(changes, changed_at, ends, strict=False):
+        before = [world["size"] for world in worlds if world["time"] < begin][-1:]
+        during = [world["size"] for world in worlds if begin <= world["time"] < finish]
+        found += change.slots in before + during
+    return found
+
+
+def pauses_by_kind(
+    worlds: list[dict[str, Any]], resumed: list[dict[str, Any]], failed: list[dict[str, Any]]
+) -> dict[str, list[float]]:
+    """Seconds for which training stood still, by what the world was formed for."""
+    found: dict[str, list[float]] = {}
+    for world in worlds:
+        pauses = [event["pause"] for event in resumed if event["generation"] == world["generation"]]
+        before = max((other["time"] for other in worlds if other["time"] < world["time"]), default=0.0)
+        after_death = any(before < failure["time"] < world["time"] for failure in failed)
+        kind = "after a death" if after_death else str(world["reason"])
+        if pauses and world["previous_size"]:
+            found.setdefault(kind, []).append(pauses[-1])
+    return found
+
+
+def compare(run: Run, report: Report) -> None:
+    """Check the promises about what was trained."""
+    final = json.loads((run.folder / "final.json").read_text())
+    alone = run.folder / "undisturbed"
+    alone.mkdir()
+    command = [sys.executable, str(TRAIN), str(alone), "--epochs", str(final["epochs"])]
+    subprocess.run(command, check=True, stdin=subprocess.DEVNULL, env=os.environ | {"OMP_NUM_THREADS": "1"})
+    equal = json.loads((alone / "final.json").read_text())["digest"] == final["digest"]
+    mistakes = history.mistakes(history.read(run.folder), SAMPLES, final["epochs"])
+    report.figures["weights, to the bit"] = "those of the undisturbed job" if equal else "others"
+    report.figures["samples"] = "each once in every epoch" if not mistakes else "; ".join(mistakes[:3])
+    if not equal:
+        report.broken.append("the weights are not those of the undisturbed job")
+    report.broken += mistakes
+
+
+def survey(run: Run) -> Report:
+    """Run the job and tell what came of it; nothing is left of it afterwards."""
+    report = Report()
+    try:
+        run.disturb(report)
+        left = run.left_behind()
+        report.figures["left behind"] = ", ".join(left) or "nothing"
+        report.broken += [f"left behind: {what}" for what in left]
+        compare(run, report)
+    except NotResizedError as error:
+        report.broken.append(f"the job {error}")
+    finally:
+        count(run, report)
+        end(run.mark)
+    return report
+
+
+def arguments() -> argparse.Namespace:
+    """The command line."""
+    parser = argparse.ArgumentParser(description="What a job makes of many changes and faults.")
+    parser.add_argument("--seed", type=int, default=None, help="of the script; default: a new one")
+    parser.add_argument("--changes", type=int, default=100, help="of the allocation")
+    parser.add_argument("--faults", type=int, default=5)
+    parser.add_argument("--kinds", nargs="+", choices=KINDS, default=["kill"], help="of faults")
+    parser.add_argument(
+        "--duration", type=float, default=60.0, help="seconds from the first change to the last"
+    )
+    parser.add_argument("--restarts", type=int, default=0, help="allow so many, and let rank 0 be a victim")
+    parser.add_argument("--delay", type=float, default=0.05, help="seconds that a step lasts besides")
+    parser.add_argument("--limit", type=float, default=120.0, help="seconds until a job counts as stuck")
+    parser.add_argument("--logs", type=Path, help="new folder for all that the job writes, to be kept")
+    args = parser.parse_args()
+    if args.changes < 1 or args.faults < 0:
+        parser.error("--changes must be at least 1, and --faults at least 0")
+    return args
+
+
+def main() -> None:
+    args = arguments()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # as Ctrl-C does: leave no job behind
+    seed = random.randrange(2**32) if args.seed is None else args.seed
+    chance = random.Random(seed)
+    changes = draw_changes(chance, args.changes, args.duration)
+    faults = draw_faults(chance, args)
+    print(f"seed {seed}: {len(changes)} changes in {args.duration:g} s, and these faults:", flush=True)
+    print("".join(f"    {line}\n" for line in faults), flush=True)
+    with tempfile.TemporaryDirectory(prefix="chaos-", ignore_cleanup_errors=True) as name:
+        folder = Path(name)
+        if args.logs:
+            folder = args.logs
+            folder.mkdir(parents=True)
+        report = survey(Run(folder, changes, faults, args))
+    width = max(map(len, report.figures))
+    for what, figure in report.figures.items():
+        print(f"{what:{width}}  {figure}")
+    for promise in report.broken:
+        print(f"BROKEN: {promise}")
+    sys.exit(1 if report.broken else 0)
+
+
+if __name__ == "__main__":
+    main()

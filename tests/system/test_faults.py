@@ -1,0 +1,178 @@
+"""Jobs to which the worst happens train on to the end, and train what they would have trained otherwise."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import history
+import pytest
+
+from harness import ElasticJob
+
+TRAIN = Path(history.__file__).with_name("train.py")
+SAMPLES, EPOCHS = 100, 24
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The digest of what one process trains."""
+    folder = tmp_path_factory.mktemp("undisturbed")
+    subprocess.run([sys.executable, TRAIN, folder, "--epochs", str(EPOCHS)], check=True)
+    assert history.mistakes(history.read(folder), SAMPLES, EPOCHS) == []
+    return digest(folder)
+
+
+def digest(folder: Path) -> str:
+    final: dict[str, str] = json.loads((folder / "final.json").read_text())
+    return final["digest"]
+
+
+@pytest.fixture
+def script(job: ElasticJob, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The fault script of a job, still to be written."""
+    path = job.folder / "faults"
+    monkeypatch.setenv("EDT_FAULTS", str(path))
+    monkeypatch.setenv("EDT_FAULTS_ALLOCATION", str(job.allocation))
+    return path
+
+
+def disturb(job: ElasticJob, script: Path, slots: int, lines: list[str], *options: str) -> None:
+    """Run a job until every line of the script has happened."""
+    script.write_text("\n".join(lines))
+    job.allocate(slots)
+    job.start(TRAIN, job.results, "--epochs", EPOCHS, "--delay", 0.1, options=options)
+    job.until(lambda: len(list(job.folder.glob("faults.*.done"))) == len(lines))
+
+
+def check(job: ElasticJob, undisturbed: str) -> None:
+    """It ends by itself, with the weights of the undisturbed training, and nothing of it is left."""
+    assert job.end() == 0, job.stdout + job.stderr
+    assert history.mistakes(history.read(job.results), SAMPLES, EPOCHS) == []
+    assert digest(job.results) == undisturbed
+    assert job.survivors() == []
+    pids = {str(process.pid) for process in job.family}
+    assert [path for path in Path("/dev/shm").iterdir() if pids & set(path.name.split("_"))] == []
+
+
+DEATHS = {
+    "one by one": [
+        "at step 5, kill rank 3 in a micro-batch",
+        "at step 10, kill rank 0 after the reduction",
+        "at step 15, kill rank 1 after the commit",
+    ],
+    "all at once": [
+        "at step 5, kill rank 3",
+        "at step 5, kill rank 2",
+        "at step 5, kill rank 1",
+        "at step 12, drop rank 0",
+    ],
+    "drop": [
+        "at step 5, drop rank 1",
+        "at step 10, drop rank 0 after the commit",
+        "at step 15, drop rank 2 in the data loader",
+        "at step 20, slow rank 1 by 0.2 s for 3 steps",
+    ],
+    "flapping": [
+        "at step 5, allocate 1 4 2 3 slots",
+        "at step 6, allocate 4 1 2 slots",
+        "at step 25, allocate 1 3 slots in a micro-batch",
+        "at step 25, kill rank 1",
+    ],
+}
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("lines", DEATHS.values(), ids=DEATHS)
+def test_deaths(job: ElasticJob, script: Path, undisturbed: str, lines: list[str]) -> None:
+    disturb(job, script, 4, lines)
+    check(job, undisturbed)
+
+
+RESIZES = {
+    "the coordinator": [
+        "at step 5, drop rank 1",
+        "at resize 1, kill rank 0 at the door",
+        "at resize 1, kill rank 0 in rendezvous",
+        "at resize 2, kill rank 0 in transfer",
+    ],
+    "newcomers": [
+        "at step 5, allocate 1 slot",
+        "at step 10, allocate 4 slots",
+        "at resize 2, kill a newcomer at the door",
+        "at resize 2, kill a newcomer in rendezvous",
+        "at resize 3, kill a newcomer in transfer",
+    ],
+}
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("lines", RESIZES.values(), ids=RESIZES)
+def test_deaths_inside_resizes(job: ElasticJob, script: Path, undisturbed: str, lines: list[str]) -> None:
+    disturb(job, script, 4, lines)
+    check(job, undisturbed)
+
+
+NOTICES = ["at step 5, terminate rank 1", "at step 10, terminate rank 0 after the reduction"]
+
+
+@pytest.mark.timeout(120)
+def test_notices(job: ElasticJob, script: Path, undisturbed: str) -> None:
+    disturb(job, script, 3, NOTICES)
+    job.until_size(1)
+    check(job, undisturbed)
+    assert not job.events("failed")
+
+
+HANGS = [
+    "at step 10, stop rank 0",
+    "at step 15, hang rank 2 in the data loader",
+    "at step 20, hang rank 0 in a micro-batch",
+]
+
+
+@pytest.mark.timeout(120)
+def test_hangs(job: ElasticJob, script: Path, undisturbed: str) -> None:
+    disturb(job, script, 4, HANGS, "--hang-timeout", "3")
+    job.until(lambda: len(job.events("failed")) == len(HANGS))
+    check(job, undisturbed)
+
+
+CHECKPOINTS = ("--checkpoint-interval", "0.2")
+
+
+@pytest.mark.timeout(120)
+def test_the_loss_of_all_workers_and_the_newest_checkpoint(
+    job: ElasticJob, script: Path, undisturbed: str
+) -> None:
+    lines = [
+        "at step 31, corrupt the newest checkpoint",
+        "at step 31, kill rank 0",
+        "at step 31, kill rank 1",
+    ]
+    disturb(job, script, 2, lines, *CHECKPOINTS)
+    job.until(lambda: job.events("restored"))
+    check(job, undisturbed)
+    assert len(job.events("checkpoint_skipped")) == len(job.events("restarting")) == 1
+
+
+@pytest.fixture
+def small_disk(job: ElasticJob) -> Iterator[None]:
+    """The job's checkpoints lie on a disk of their own, with room for some of them."""
+    folder = job.out / "checkpoint"
+    folder.mkdir(parents=True)
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "none", folder], check=False).returncode:
+        pytest.skip("needs the right to mount a disk")
+    yield
+    job.kill()
+    subprocess.run(["umount", folder], check=True)
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.usefixtures("small_disk")
+def test_a_full_disk(job: ElasticJob, script: Path, undisturbed: str) -> None:
+    disturb(job, script, 2, ["at step 10, fill the disk", "at step 30, free the disk"], *CHECKPOINTS)
+    job.until(lambda: job.events("checkpointed")[-1].get("again"))
+    check(job, undisturbed)
+    assert "No space left on device" in job.events("checkpoint_failed")[0]["reason"]
