@@ -355,5 +355,14 @@ def adopt_horovod() -> None:
         importlib.import_module("torch._dynamo")
         current().join()
 
+    _replace_horovods_init(joining_init)
+
+
+def release_horovod() -> None:
+    """Undo `adopt_horovod`, for a script that has nothing to do with this library."""
+    _replace_horovods_init(_horovod_init)
+
+
+def _replace_horovods_init(init: Callable[..., None]) -> None:
     for module in (hvd, hvd.mpi_ops, hvd.elastic):
-        module.init = joining_init
+        module.init = init

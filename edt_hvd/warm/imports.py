@@ -13,6 +13,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+_NAME = b"edt_hvd"
+
 NEVER = frozenset({"mpi4py"})
 """Packages that must not be imported before a fork: this one initializes MPI."""
 
@@ -39,11 +41,13 @@ class Found:
         own: the program's own modules by name, with their files.
         sets_environment: where it changes the environment before it imports, if it does: libraries may read
             variables when they are imported, so nothing may be imported ahead. "file, line n".
+        mentions_us: whether any of its files has this library's name in it, in whatever way it imports it.
     """
 
     installed: tuple[Import, ...]
     own: dict[str, Path]
     sets_environment: str | None
+    mentions_us: bool = True
 
 
 def imports_of(tree: ast.Module, package: str = "") -> list[Import]:
@@ -138,10 +142,13 @@ def find(program: Path, package: str, path: Sequence[str]) -> Found:
     installed: dict[Import, None] = {}
     own: dict[str, Path] = {}
     environment: str | None = None
+    mentions_us = False
     todo = [(program, package)]
     for file, inside in todo:
         try:
-            tree = ast.parse(file.read_bytes())
+            source = file.read_bytes()
+            mentions_us = mentions_us or _NAME in source
+            tree = ast.parse(source)
         except (OSError, SyntaxError, ValueError):
             continue
         line = sets_environment(tree)
@@ -154,7 +161,7 @@ def find(program: Path, package: str, path: Sequence[str]) -> Found:
             new = {name: where for name, where in files.items() if name not in own}
             own |= new
             todo += [(where, _package_of(name, where)) for name, where in new.items()]
-    return Found(tuple(installed), own, environment)
+    return Found(tuple(installed), own, environment, mentions_us)
 
 
 def own_files(wanted: Import, roots: Sequence[Path]) -> dict[str, Path]:

@@ -21,7 +21,7 @@ from edt_launch.protocol import Phase, Worker
 REDUCING = "reducing"
 """The stage in which a worker waits for the others."""
 
-FLOORS = {"forming": 60.0, "loading": 15.0, "computing": 30.0, "updating": 300.0}
+FLOORS = {"forming": 60.0, "loading": 15.0, "computing": 30.0, "updating": 1800.0}
 """Seconds that each stage may last at least, while others wait."""
 
 SILENCE = 10.0

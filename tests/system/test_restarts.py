@@ -44,11 +44,11 @@ def until_checkpointed(job: ElasticJob, count: int) -> None:
     job.remember()
 
 
-def processes(job: ElasticJob, part: str) -> list[psutil.Process]:
-    """Workers, or horovodrun; not what Horovod wraps around them."""
+def victims_of(job: ElasticJob, name: str) -> list[psutil.Process]:
+    if name == "workers":
+        return [job.worker(rank) for rank in range(2)]
     assert job.process is not None
-    family = psutil.Process(job.process.pid).children(recursive=True)
-    return [p for p in family if part in p.cmdline()[1:3]]
+    return [p for p in psutil.Process(job.process.pid).children() if "edt_launch.horovodrun" in p.cmdline()]
 
 
 def kill(victims: list[psutil.Process]) -> None:
@@ -79,7 +79,7 @@ def test_what_loses_all_workers_restarts_the_job(
     job.allocate(2)
     begin(job)
     until_checkpointed(job, 2)
-    kill(processes(job, str(TRACED) if victim == "workers" else "edt_launch.horovodrun"))
+    kill(victims_of(job, victim))
     job.until(lambda: job.events("restored"))
     check(job, undisturbed)
     (restarting,) = job.events("restarting")

@@ -131,6 +131,16 @@ def test_the_environment_is_looked_for_in_all_files(tmp_path: Path) -> None:
     assert find(tmp_path / "train.py", "", [str(tmp_path)]).sets_environment == f"{tmp_path}/first.py, line 2"
 
 
+@pytest.mark.parametrize("where", ["train.py", "helper.py"])
+def test_any_of_the_programs_files_may_mention_this_library(tmp_path: Path, where: str) -> None:
+    for name, text in {"train.py": "import helper\n", "helper.py": "import torch\n"}.items():
+        late = "def f():\n    import edt_hvd\n" if name == where else ""
+        (tmp_path / name).write_text(text + late)
+    assert find(tmp_path / "train.py", "", [str(tmp_path)]).mentions_us
+    (tmp_path / where).write_text("import helper\n" if where == "train.py" else "import torch\n")
+    assert not find(tmp_path / "train.py", "", [str(tmp_path)]).mentions_us
+
+
 @pytest.mark.parametrize(
     "path, expected",
     [
