@@ -31,6 +31,7 @@ from edt_hvd.errors import StateError
 from edt_hvd.exact import ExactReducer
 from edt_hvd.fitting import check_fit
 from edt_hvd.loader import ElasticDataLoader
+from edt_hvd.module_walk import buffers_of, parameters_of
 from edt_hvd.optimizer import reducer_of
 from edt_hvd.reporting import ResizeReport, send_progress
 from edt_hvd.snapshot import Snapshots, copied, tensor_bytes
@@ -275,7 +276,7 @@ class TorchState(State):  # type: ignore[misc]
 
     def _parameter_versions(self) -> list[int]:
         """How often each parameter has been written to, by whatever torch has counted."""
-        return [p._version for module in self._of_type(torch.nn.Module) for p in module.parameters()]
+        return [p._version for module in self._of_type(torch.nn.Module) for p in parameters_of(module)]
 
     def _of_type(self, kind: type[Any]) -> list[Any]:
         return [value for name in self._names if isinstance(value := getattr(self, name), kind)]
@@ -307,8 +308,8 @@ class TorchState(State):  # type: ignore[misc]
         stepped = {p for optimizer in optimizers for group in optimizer.param_groups for p in group["params"]}
         for name in self._names:
             value = getattr(self, name)
-            if isinstance(value, torch.nn.Module) and not stepped.isdisjoint(value.parameters()):
-                tree[name] = {key: buffer.detach() for key, buffer in value.named_buffers()}
+            if isinstance(value, torch.nn.Module) and not stepped.isdisjoint(parameters_of(value)):
+                tree[name] = buffers_of(value)
             elif isinstance(value, torch.optim.Optimizer):
                 tree[name] = [_options(group) for group in value.param_groups]
             else:
@@ -387,8 +388,9 @@ class _Trainable:
         self._module = module
 
     def state_dict(self) -> dict[str, Any]:
-        return {"requires_grad": bytes(p.requires_grad for p in self._module.parameters())}
+        return {"requires_grad": bytes(p.requires_grad for p in parameters_of(self._module))}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        for parameter, trainable in zip(self._module.parameters(), state["requires_grad"], strict=True):
-            parameter.requires_grad_(bool(trainable))
+        trainable = state["requires_grad"]
+        for parameter, flag in zip(parameters_of(self._module), trainable, strict=True):
+            parameter.requires_grad_(bool(flag))

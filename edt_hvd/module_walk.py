@@ -1,0 +1,56 @@
+"""Walking a module's parameters and buffers as often as commits do; torch's own walk takes milliseconds.
+
+Which submodules a module has is remembered until some module anywhere is given another one. What is in them is
+looked at every time.
+"""
+
+import weakref
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch import nn
+from torch.nn.modules.module import register_module_module_registration_hook
+
+_changes = 0
+_walked: "weakref.WeakKeyDictionary[nn.Module, tuple[int, list[tuple[str, weakref.ref[nn.Module]]]]]" = (
+    weakref.WeakKeyDictionary()
+)
+
+
+def _note_change(*_: Any) -> None:
+    global _changes
+    _changes += 1
+
+
+register_module_module_registration_hook(_note_change)
+
+
+def parameters_of(module: nn.Module) -> Iterator[nn.Parameter]:
+    """All parameters, in the order of ``module.parameters()``; a tied one as often as it is used."""
+    return (p for _, each in _modules(module) for p in each._parameters.values() if p is not None)
+
+
+def buffers_of(module: nn.Module) -> dict[str, torch.Tensor]:
+    """All buffers by name, each once, as ``module.named_buffers()`` has them."""
+    found: dict[str, torch.Tensor] = {}
+    seen = set()
+    for prefix, each in _modules(module):
+        for name, buffer in each._buffers.items():
+            if buffer is not None and id(buffer) not in seen:
+                seen.add(id(buffer))
+                found[f"{prefix}{name}"] = buffer
+    return found
+
+
+def _modules(module: nn.Module) -> Iterator[tuple[str, nn.Module]]:
+    """The module and all below it, with what their tensors' names begin with."""
+    walked = _walked.get(module)
+    if walked is None or walked[0] != _changes:
+        named = module.named_modules()
+        walked = _changes, [(f"{name}." if name else "", weakref.ref(each)) for name, each in named]
+        _walked[module] = walked
+    for prefix, reference in walked[1]:
+        each = reference()
+        if each is not None:  # else it was taken out, and dropped
+            yield prefix, each
