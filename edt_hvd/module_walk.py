@@ -1,7 +1,7 @@
 """Walking a module's parameters and buffers as often as commits do; torch's own walk takes milliseconds.
 
-Which submodules a module has is remembered until some module anywhere is given another one. What is in them is
-looked at every time.
+Which submodules a module has is remembered until some module anywhere is given another one. What is in them
+is looked at every time.
 """
 
 import weakref
