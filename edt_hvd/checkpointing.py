@@ -151,7 +151,7 @@ class Checkpoints:
             self._begin(now, snapshots, about)
 
     def finish(self, commits: int, copy: Callable[[], Snapshots], about: Mapping[str, Any]) -> None:
-        """Training has ended after so many commits: see to it that its state is on disk.
+        """See to it that the state after so many commits is on disk.
 
         Args:
             commits: that have been made.
@@ -161,7 +161,7 @@ class Checkpoints:
         self._writer.wait()
         self.collect()
         if self._commits != commits:
-            self._begin(time.monotonic(), copy(), {**about, "last": True})
+            self._begin(time.monotonic(), copy(), about)
             self._writer.wait()
             self.collect()
 

@@ -24,7 +24,7 @@ From the launcher::
 
     stop      generation                a newer membership is ready: stop after the step all workers agree on
     assign    generation rank size local_rank local_size cross_rank cross_size port
-    leave                               this worker is not needed any more: exit 0
+    leave     saves                     not needed any more: save the state or not, and exit 0
     cut       generation                the world of that generation has lost a member
     end                                 the job is being ended: die now
 
@@ -84,6 +84,8 @@ class Launcher:
         self._changed = threading.Condition()
         self._assignment: Assignment | None = None
         self._leave = False
+        self.must_save = False
+        """Whether this worker, which is to leave, is the last that has the state."""
         self._lost: str | None = None
         self._closing = False
         self._wanted_generation = 0
@@ -184,7 +186,7 @@ class Launcher:
             elif message["type"] == "assign":
                 self._assignment = Assignment.from_message(message)
             elif message["type"] == "leave":
-                self._leave = True
+                self._leave, self.must_save = True, bool(message["saves"])
             elif message["type"] == "cut":
                 callbacks = list(self._on_cut)
             elif message["type"] == "end":

@@ -75,6 +75,7 @@ def _run_assigned(
             "it was at the end of the first",
             stacklevel=3,
         )
+    here.save_state = lambda: _save(state)
     here.launcher.on_stop(lambda generation: _announce(state, generation))
     report = ResizeReport.first(here.generation, hvd.size())
     failures = _Failures()
@@ -137,6 +138,11 @@ def _report_end(here: world.AssignedWorld, state: State, report: ResizeReport) -
     report.send_to(here.launcher, now)
     if isinstance(state, TorchState):
         state.report_progress(now, last=True)
+
+
+def _save(state: State) -> None:
+    if isinstance(state, TorchState):
+        state.save_to_disk()
 
 
 def _finish(state: State) -> None:

@@ -16,8 +16,9 @@ them. Only the first worker of a job, which receives nothing, takes one when it 
 
 import time
 import weakref
-from collections.abc import Callable
-from typing import Any, Protocol, runtime_checkable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any
 
 import horovod.torch as hvd
 import torch
@@ -35,21 +36,11 @@ from edt_hvd.module_walk import buffers_of, parameters_of
 from edt_hvd.optimizer import reducer_of
 from edt_hvd.reporting import ResizeReport, send_progress
 from edt_hvd.snapshot import Snapshots, copied, tensor_bytes
+from edt_hvd.torch_states import Stateful, Trainable, full_state, load_module, load_optimizer, options
 from edt_hvd.transfer import bring
 
 BOUNDARY_BYTES = 2**20
 """Tensors beyond this size are not copied at every commit; a loss then goes back to the last snapshot."""
-
-
-@runtime_checkable
-class Stateful(Protocol):
-    """Anything with torch's `state_dict` and `load_state_dict`."""
-
-    def state_dict(self) -> dict[str, Any]:
-        """The object's state."""
-
-    def load_state_dict(self, state_dict: dict[str, Any]) -> Any:
-        """Take over a state that `state_dict` gave."""
 
 
 class TorchState(State):  # type: ignore[misc]
@@ -180,8 +171,13 @@ class TorchState(State):  # type: ignore[misc]
 
     def finish(self) -> None:
         """Training has ended: see to it that the coordinator's checkpoint of its last state is on disk."""
-        if self._checkpoints is not None and hvd.rank() == 0:
-            self._checkpoints.finish(self.progress, self._saved, self._about())
+        if hvd.rank() == 0:
+            self.save_to_disk({"last": True})
+
+    def save_to_disk(self, about: Mapping[str, Any] = MappingProxyType({})) -> None:
+        """Write a checkpoint of the present state, if any are written; returns when it is there."""
+        if self._checkpoints is not None:
+            self._checkpoints.finish(self.progress, self._saved, {**self._about(), **about})
 
     def report_progress(self, now: float, last: bool = False) -> None:
         """Tell the launcher how far training is, now and then; `last`: whenever that was done before."""
@@ -289,13 +285,13 @@ class TorchState(State):  # type: ignore[misc]
         found: dict[str, Stateful] = {}
         for name, value in self._values().items():
             if isinstance(value, torch.nn.Module):
-                found[f"{name}.trainable"] = _Trainable(value)
+                found[f"{name}.trainable"] = Trainable(value)
             elif isinstance(history := reducer_of(value), ExactReducer):
                 found[f"{name}.gradients"] = history
         return found
 
     def _tree(self) -> dict[str, Any]:
-        values = {name: _full_state(value) for name, value in self._values().items()}
+        values = {name: full_state(value) for name, value in self._values().items()}
         return values | self._companion_tree()
 
     def _companion_tree(self) -> dict[str, Any]:
@@ -311,9 +307,9 @@ class TorchState(State):  # type: ignore[misc]
             if isinstance(value, torch.nn.Module) and not stepped.isdisjoint(parameters_of(value)):
                 tree[name] = buffers_of(value)
             elif isinstance(value, torch.optim.Optimizer):
-                tree[name] = [_options(group) for group in value.param_groups]
+                tree[name] = [options(group) for group in value.param_groups]
             else:
-                tree[name] = _full_state(value)
+                tree[name] = full_state(value)
         return tree | self._companion_tree()
 
     def _load(self, tree: dict[str, Any]) -> None:
@@ -322,12 +318,12 @@ class TorchState(State):  # type: ignore[misc]
         for name, saved in tree.items():
             value = companions[name] if name in companions else getattr(self, name)
             if isinstance(value, torch.nn.Module):
-                _load_module(value, saved)
+                load_module(value, saved)
             elif isinstance(value, torch.optim.Optimizer) and isinstance(saved, list):
                 for group, options in zip(value.param_groups, saved, strict=True):
                     group.update(copied(options))
             elif isinstance(value, torch.optim.Optimizer):
-                _load_optimizer(value, saved)
+                load_optimizer(value, saved)
             elif isinstance(value, Stateful):
                 value.load_state_dict(copied(saved))
             else:
@@ -344,53 +340,3 @@ def _noting(state: TorchState) -> Callable[..., None]:
             held._stepped = True
 
     return note_step
-
-
-def _options(group: dict[str, Any]) -> dict[str, Any]:
-    """All of an optimizer's parameter group but the parameters."""
-    return {name: value for name, value in group.items() if name != "params"}
-
-
-def _full_state(value: Any) -> Any:
-    if isinstance(value, torch.nn.Module):
-        buffers = dict(value.named_buffers())
-        return value.state_dict() | {key: buffer.detach() for key, buffer in buffers.items()}
-    return value.state_dict() if isinstance(value, Stateful) else value
-
-
-def _load_module(module: torch.nn.Module, saved: dict[str, Any]) -> None:
-    buffers = dict(module.named_buffers())
-    with torch.no_grad():
-        for key, buffer in buffers.items():
-            if key in saved:
-                buffer.copy_(saved[key])
-    persistent = module.state_dict().keys()
-    if persistent - buffers.keys() <= saved.keys():
-        module.load_state_dict({key: saved[key] for key in persistent})
-
-
-def _load_optimizer(optimizer: torch.optim.Optimizer, saved: dict[str, Any]) -> None:
-    """Load a state without torch's conversion to the parameters' types, which would change its bits."""
-    optimizer.load_state_dict(copied(saved))
-    for group, saved_group in zip(optimizer.param_groups, saved["param_groups"], strict=True):
-        for parameter, number in zip(group["params"], saved_group["params"], strict=True):
-            own = optimizer.state.get(parameter, {})
-            for name, value in saved["state"].get(number, {}).items():
-                loaded = own.get(name)
-                if isinstance(value, torch.Tensor) and isinstance(loaded, torch.Tensor):
-                    own[name] = value.detach().to(loaded.device, copy=True)
-
-
-class _Trainable:
-    """Which of a module's parameters are trainable: a script may freeze and unfreeze them on the way."""
-
-    def __init__(self, module: torch.nn.Module) -> None:
-        self._module = module
-
-    def state_dict(self) -> dict[str, Any]:
-        return {"requires_grad": bytes(p.requires_grad for p in parameters_of(self._module))}
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        trainable = state["requires_grad"]
-        for parameter, flag in zip(parameters_of(self._module), trainable, strict=True):
-            parameter.requires_grad_(bool(flag))

@@ -81,6 +81,8 @@ class AssignedWorld:
         self.generation = 0
         self.finished = False
         """Whether an elastic function has returned: no more workers come or go."""
+        self.save_state: Callable[[], None] = lambda: None
+        """Called when this worker leaves as the last that has the state."""
         self.assigned_at = 0.0
         """When this worker got its place in the present world, by the monotonic clock."""
         self._lock = threading.Lock()
@@ -121,6 +123,8 @@ class AssignedWorld:
                 observer.at_door(self.generation)
             assignment = self._wait_at_door(progress)
             if assignment is None:
+                if self.launcher.must_save:
+                    self.save_state()
                 self.launcher.close()
                 departure.hasten()
                 raise SystemExit(0)

@@ -20,6 +20,7 @@ class Course:
         has_trained: whether there was a world.
         has_checkpointed: whether a checkpoint was written.
         has_returned: whether the training function had returned where they are written.
+        has_left: whether the last workers that had the state were told to leave.
         being_ended: workers that were told to end at once.
     """
 
@@ -31,6 +32,7 @@ class Course:
     has_trained: bool = False
     has_checkpointed: bool = False
     has_returned: bool = False
+    has_left: bool = False
     being_ended: frozenset[int] = frozenset()
 
     def observe(self, event: Mapping[str, Any]) -> "Course":
@@ -48,6 +50,8 @@ class Course:
                 return replace(after, is_fatal=is_fatal)
             case {"event": "ending", "worker": int(worker)}:
                 return replace(after, being_ended=self.being_ended | {worker})
+            case {"event": "finished"}:
+                return replace(after, has_left=bool(event.get("left")))
             case {"event": "checkpointed"}:
                 return replace(after, has_checkpointed=True, has_returned=bool(event.get("last")))
         return after

@@ -244,8 +244,8 @@ class Driver:
                     self._server.send(worker_id, "stop", generation=generation)
             case protocol.Assign():
                 self._assign(action)
-            case protocol.Dismiss(worker_id):
-                self._server.send(worker_id, "leave")
+            case protocol.Dismiss(worker_id, saves):
+                self._server.send(worker_id, "leave", saves=saves)
             case protocol.Terminate(worker_id, at_once):
                 self._terminate(worker_id, at_once)
             case protocol.Cut(workers, generation):

@@ -97,11 +97,13 @@ def _exited(now: float, state: Membership, worker_id: int, exit_code: int) -> tu
     others = {key: other for key, other in state.workers.items() if key != worker_id}
     gone = replace(state, workers=others)
     if worker.phase in GOING:
-        if worker.notice and worker.generation == state.generation and _is_state_lost(gone):
+        leaving = any(w.notice and w.has_state for w in gone.workers.values() if w.phase is Phase.DEPARTING)
+        is_member = worker.generation == state.generation
+        if worker.notice and is_member and not leaving and _is_state_lost(gone):
             reason = (
                 f"rank {worker.rank} on {worker.slot.host} left ({worker.notice}), the last with the state"
             )
-            gone = decide_end(gone, Finish(False, reason))
+            gone = decide_end(gone, Finish(False, reason, left=True))
         return gone, [Left(worker)]
     if exit_code == 0:
         return decide_end(gone, Finish(True, RETURNED if state.generation else NOT_ELASTIC)), []

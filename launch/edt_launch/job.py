@@ -220,9 +220,25 @@ class _Job:
             self._restarts += 1
             self._note(
                 events.new(
-                    "restarting", reason=verdict.reason, restart=self._restarts, of=self._plan.max_restarts
+                    "restarting",
+                    reason=verdict.reason,
+                    restart=self._restarts,
+                    of=self._plan.max_restarts,
+                    delay=verdict.delay,
                 )
             )
+            if self._is_told_to_end_within(verdict.delay):
+                return exit_code
+
+    def _is_told_to_end_within(self, seconds: float) -> bool:
+        """Wait so long, or until the allocation changes; whether a signal has come that ends the job."""
+        until, before = time.monotonic() + seconds, self._allocation
+        while (now := time.monotonic()) < until and self._allocation == before and self._ending.first is None:
+            self._take_signals(now)
+            self._follow(now)
+            self._view.refresh(time.time(), self._status)
+            time.sleep(TICK)
+        return self._ending.first is not None
 
     def _run_once(self, horovodrun: Sequence[str]) -> int:
         plan = self._plan
@@ -325,6 +341,7 @@ class _Job:
             ended_by=first,
             is_lost=first is not None and restarts.is_loss(first, self._hosts.is_remote(first.host)),
             how=_how_it_ended(exit_code),
+            has_left=course.has_left,
             reason=self._status.reason,
             exit_code=exit_code,
         )

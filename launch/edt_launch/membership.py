@@ -35,7 +35,7 @@ from dataclasses import replace
 from edt_launch.intake import RETURNED, take_in
 from edt_launch.members import Membership, changed, decide_end, let_go
 from edt_launch.placement import place
-from edt_launch.protocol import Action, Assign, Event, Finish, Phase, Start, Stop, Terminate, Worker
+from edt_launch.protocol import Action, Assign, Dismiss, Event, Finish, Phase, Start, Stop, Terminate, Worker
 from edt_launch.shortage import waiting
 
 LEAVE_TIMEOUT = 30.0
@@ -109,7 +109,15 @@ def _start_missing(now: float, state: Membership) -> tuple[Membership, list[Acti
 def _dismiss_leavers(now: float, state: Membership) -> tuple[Membership, list[Action]]:
     """Who has a notice goes as soon as it is out of the world, if the state is safe or cannot be saved."""
     leavers = [w for w in state.world if w.notice and w.phase is Phase.DOOR]
-    return let_go(now, state, leavers) if leavers and _may_leave(state) else (state, [])
+    if not leavers or not _may_leave(state):
+        return state, []
+    if any(w.has_state for w in state.world if not w.notice):
+        return let_go(now, state, leavers)
+    if any(w.phase is Phase.ACTIVE for w in state.world):
+        return state, []  # the one that is farthest saves the state, and may be still to come
+    last = max(leavers, key=lambda w: (w.has_state, w.progress, -w.rank))
+    state, actions = let_go(now, state, leavers)
+    return state, [Dismiss(last.id, saves=True) if a == Dismiss(last.id) else a for a in actions]
 
 
 def _may_leave(state: Membership) -> bool:

@@ -166,9 +166,10 @@ class Assign:
 
 @dataclass(frozen=True)
 class Dismiss:
-    """Tell a worker at the door to leave."""
+    """Tell a worker at the door to leave; if it `saves`, it writes down the state that nobody else has."""
 
     worker: int
+    saves: bool = False
 
 
 @dataclass(frozen=True)
@@ -252,10 +253,11 @@ class Left:
 
 @dataclass(frozen=True)
 class Finish:
-    """Everything has ended."""
+    """Everything has ended; `left` if all that had the state were told to leave, and so can be had again."""
 
     succeeded: bool
     reason: str
+    left: bool = False
 
 
 Action = Start | Stop | Assign | Dismiss | Terminate | Cut | Failed | Noticed | Waiting | Left | Finish

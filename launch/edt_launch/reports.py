@@ -53,8 +53,8 @@ class Reports:
                 self.send("waiting", **told)
             case Left(worker):
                 self.send("left", worker=worker.id)
-            case Finish(succeeded, reason):
-                self.send("finished", exit_code=0 if succeeded else 1, reason=reason)
+            case Finish(succeeded, reason, left):
+                self.send("finished", exit_code=0 if succeeded else 1, reason=reason, left=left)
 
     def _failed(self, action: Failed) -> None:
         self.send(

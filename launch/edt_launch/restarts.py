@@ -7,6 +7,9 @@ from edt_launch.failures import Failure
 SSH_FAILED = 255
 """Exit code of an ssh that could not reach its host, or has lost it."""
 
+NOTICE_DELAY = 60.0
+"""Seconds for which slots are left alone that their workers were told to give up."""
+
 
 @dataclass(frozen=True)
 class End:
@@ -21,6 +24,7 @@ class End:
         is_over: whether horovodrun had told the end before it ended.
         ended_by: the first of the failures that ended the job; None if none did, too few workers, say.
         is_lost: whether that failure was the loss of a worker or its host, not an error of the script.
+        has_left: whether the last workers that had the state were told to leave.
         how: how horovodrun itself ended, in words.
         reason: why the job ended, in words; may be empty.
         exit_code: of horovodrun, negative for a signal.
@@ -34,6 +38,7 @@ class End:
     is_over: bool = False
     ended_by: Failure | None = None
     is_lost: bool = False
+    has_left: bool = False
     how: str = ""
     reason: str = ""
     exit_code: int = 0
@@ -41,9 +46,10 @@ class End:
 
 @dataclass(frozen=True)
 class Restart:
-    """Start the job again, because of `reason`."""
+    """Start the job again, because of `reason`; in `delay` seconds, or as soon as the allocation changes."""
 
     reason: str
+    delay: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -80,13 +86,15 @@ def decide(end: End, restarts: int, most: int) -> Restart | GiveUp:
         return GiveUp(_why_not(end))
     if restarts >= most:
         return GiveUp(f"it has been restarted {restarts} of {most} times")
-    return Restart(reason)
+    return Restart(reason, NOTICE_DELAY if end.has_left else 0.0)
 
 
 def _reason(end: End) -> str | None:
     """Why a restart is worth trying; None if it is not."""
     if not end.is_over:
         return end.how if end.exit_code < 0 else None
+    if end.has_left:
+        return end.reason
     if end.ended_by is None:
         return None
     if end.is_lost or (end.has_checkpointed and not end.has_returned):

@@ -36,7 +36,9 @@ def _of_the_job(event: Mapping[str, Any]) -> str | None:
         case {"event": "resumed", "from": before, "to": after, "pause": float() | int() as pause}:
             return f"{before} -> {after} workers, training paused for {pause:.2f} s"
         case {"event": "restarting", "reason": reason, "restart": restart, "of": most}:
-            return f"restarting the job, {restart} of {most} times: {reason}"
+            when = event.get("delay")
+            later = f", in {when:.0f} s or when the allocation changes" if when else ""
+            return f"restarting the job, {restart} of {most} times{later}: {reason}"
         case {"event": "allocation_accepted", "generation": generation, "slots": slots, "first": False}:
             return f"allocation {generation}: {slots} {'slot' if slots == 1 else 'slots'}"
         case {"event": "allocation_rejected", "reason": reason}:

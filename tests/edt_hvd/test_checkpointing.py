@@ -137,7 +137,7 @@ def test_the_end_of_training_is_on_disk_once(make: Callable[..., Checkpoints], t
     offer(checkpoints, 1e6, 1)
     checkpoints.finish(1, lambda: copy_of(1), {"steps": 1})
     assert [content["last"] for _, content in told] == [False]
-    checkpoints.finish(2, lambda: copy_of(2), {"steps": 2})
+    checkpoints.finish(2, lambda: copy_of(2), {"steps": 2, "last": True})
     assert [(content["step"], content["last"]) for _, content in told] == [(1, False), (2, True)]
 
 

@@ -444,9 +444,21 @@ def test_the_last_with_the_state_waits_for_an_heir_before_it_leaves() -> None:
 def test_when_the_last_with_the_state_leaves_the_job_ends() -> None:
     job = Job().grown_to(1)
     assert of(Stop, job(Leaving(0, "SIGTERM"))) == [Stop((0,), 2)]
-    assert of(Dismiss, job(AtDoor(0, 5))) == [Dismiss(0)]
+    assert of(Dismiss, job(AtDoor(0, 5))) == [Dismiss(0, saves=True)]
     *_, finish = job(Exited(0, 0))
-    assert finish == Finish(False, "rank 0 on a left (SIGTERM), the last with the state")
+    assert finish == Finish(False, "rank 0 on a left (SIGTERM), the last with the state", left=True)
+
+
+def test_when_all_leave_the_one_that_is_farthest_saves_the_state_and_is_waited_for() -> None:
+    job = Job().grown_to(3)
+    for worker in range(3):
+        job(Leaving(worker, "SIGTERM"))
+    actions = [action for worker in range(3) for action in job(AtDoor(worker, 5 + (worker == 1)))]
+    assert of(Dismiss, actions) == [Dismiss(0), Dismiss(1, saves=True), Dismiss(2)]
+    assert actions == of(Dismiss, actions)
+    assert [type(action) for worker in (0, 2) for action in job(Exited(worker, 0))] == [Left, Left]
+    *_, finish = job(Exited(1, 0))
+    assert finish == Finish(False, "rank 1 on a left (SIGTERM), the last with the state", left=True)
 
 
 def test_a_worker_that_hangs_is_killed_and_treated_like_a_dead_one() -> None:

@@ -38,7 +38,8 @@ def told(action: Action) -> dict[str, Any]:
 def test_what_is_told_of_workers() -> None:
     assert told(Noticed(WORKER)) == {"event": "leaving", **PLACE, "rank": 2, "reason": "spot"}
     assert told(Left(WORKER)) == {"event": "left", "worker": 4}
-    assert told(Finish(False, "why")) == {"event": "finished", "exit_code": 1, "reason": "why"}
+    finished = {"event": "finished", "exit_code": 1, "reason": "why", "left": True}
+    assert told(Finish(False, "why", left=True)) == finished
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from edt_launch.failures import Failure
-from edt_launch.restarts import SSH_FAILED, End, GiveUp, Restart, decide, is_loss
+from edt_launch.restarts import NOTICE_DELAY, SSH_FAILED, End, GiveUp, Restart, decide, is_loss
 
 KILLED = Failure(1, "h", 0, 137, "SIGKILL")
 RAISED = Failure(1, "h", 0, 1, None)
@@ -25,6 +25,11 @@ MURDERED = End(has_trained=True, how="horovodrun was killed by SIGKILL", exit_co
 )
 def test_what_is_restarted(end, reason):
     assert decide(end, 0, 1) == Restart(reason)
+
+
+def test_slots_that_were_given_up_are_left_alone_for_a_while():
+    left = End(has_trained=True, is_over=True, has_left=True, reason="rank 0 left", exit_code=1)
+    assert decide(left, 0, 1) == Restart("rank 0 left", NOTICE_DELAY)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,73 @@
+"""The states of torch's objects as trees of plain containers and tensors, and back, bit by bit."""
+
+from typing import Any, Protocol, runtime_checkable
+
+import torch
+
+from edt_hvd.module_walk import parameters_of
+from edt_hvd.snapshot import copied
+
+
+@runtime_checkable
+class Stateful(Protocol):
+    """Anything with torch's `state_dict` and `load_state_dict`."""
+
+    def state_dict(self) -> dict[str, Any]:
+        """The object's state."""
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> Any:
+        """Take over a state that `state_dict` gave."""
+
+
+def options(group: dict[str, Any]) -> dict[str, Any]:
+    """All of an optimizer's parameter group but the parameters."""
+    return {name: value for name, value in group.items() if name != "params"}
+
+
+def full_state(value: Any) -> Any:
+    """All of an object's state, a module's non-persistent buffers too; a plain value itself."""
+    if isinstance(value, torch.nn.Module):
+        buffers = dict(value.named_buffers())
+        return value.state_dict() | {key: buffer.detach() for key, buffer in buffers.items()}
+    return value.state_dict() if isinstance(value, Stateful) else value
+
+
+def load_module(module: torch.nn.Module, saved: dict[str, Any]) -> None:
+    """Load what `full_state` gave, or the buffers alone."""
+    buffers = dict(module.named_buffers())
+    with torch.no_grad():
+        for key, buffer in buffers.items():
+            if key in saved:
+                buffer.copy_(saved[key])
+    persistent = module.state_dict().keys()
+    if persistent - buffers.keys() <= saved.keys():
+        module.load_state_dict({key: saved[key] for key in persistent})
+
+
+def load_optimizer(optimizer: torch.optim.Optimizer, saved: dict[str, Any]) -> None:
+    """Load a state without torch's conversion to the parameters' types, which would change its bits."""
+    optimizer.load_state_dict(copied(saved))
+    for group, saved_group in zip(optimizer.param_groups, saved["param_groups"], strict=True):
+        for parameter, number in zip(group["params"], saved_group["params"], strict=True):
+            own = optimizer.state.get(parameter, {})
+            for name, value in saved["state"].get(number, {}).items():
+                loaded = own.get(name)
+                if isinstance(value, torch.Tensor) and isinstance(loaded, torch.Tensor):
+                    own[name] = value.detach().to(loaded.device, copy=True)
+
+
+class Trainable:
+    """Which of a module's parameters are trainable: a script may freeze and unfreeze them on the way."""
+
+    def __init__(self, module: torch.nn.Module) -> None:
+        self._module = module
+
+    def state_dict(self) -> dict[str, Any]:
+        """A flag for every parameter."""
+        return {"requires_grad": bytes(p.requires_grad for p in parameters_of(self._module))}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Freeze and unfreeze as the flags say."""
+        trainable = state["requires_grad"]
+        for parameter, flag in zip(parameters_of(self._module), trainable, strict=True):
+            parameter.requires_grad_(bool(flag))
