@@ -1,7 +1,6 @@
 """Writing checkpoints in the background, as often as what they cost allows."""
 
 import atexit
-import os
 import threading
 import time
 from collections.abc import Callable
@@ -147,7 +146,9 @@ class Writer:
         except Cancelled:
             return
         except OSError as error:
-            self._outcome = Failed(f"{self._folder}: {os.strerror(error.errno or 0)}", cost())
+            self._outcome = Failed(f"{self._folder}: {error.strerror or error}", cost())
         except StateError as error:
             self._outcome = Failed(str(error), cost())
+        except Exception as error:  # noqa: BLE001 - nobody sees what ends a thread: training would go on unsaved
+            self._outcome = Failed(f"{type(error).__name__}: {error}", cost())
         self._tell(self._outcome)

@@ -20,6 +20,8 @@ class Snapshot:
 
     tree: dict[str, Any]
     commits: int
+    is_reusable: bool = True
+    """Whether each of its tensors has memory of its own, which another copy may be written into."""
 
 
 class Snapshots:
@@ -52,10 +54,10 @@ class Snapshots:
 
     def take(self, tree: dict[str, Any], commits: int) -> None:
         """Copy `tree`, the state after so many commits; `taken` is to be told what that cost."""
-        self._is_first = self.last is None
         into = self._spare if self._lent is self.last else self.last
         self._spare = None
-        self.last = Snapshot(_host_copy(tree, into.tree if into else None), commits)
+        self._is_first = into is None or not into.is_reusable
+        self.last = Snapshot(_host_copy(tree, into.tree if into and into.is_reusable else None), commits)
 
     def taken(self, started: float, now: float) -> None:
         """A copy was begun at `started` and done `now`."""
@@ -64,13 +66,18 @@ class Snapshots:
         self._taken_at, self._seconds = now, min(now - started, usual) if self._is_first else now - started
 
     def adopt(self, tree: dict[str, Any], commits: int, now: float) -> None:
-        """Keep a tree in host memory that nobody else uses, such as a received one, as the last copy."""
-        self.last = Snapshot(tree, commits)
+        """Keep a tree in host memory that nobody else uses, such as a received one, as the last copy.
+
+        Its tensors may be views of one memory, as received ones are. `torch.save` refuses those, so the next
+        copy gets memory of its own, and only such a copy may be lent.
+        """
+        self.last = Snapshot(tree, commits, is_reusable=False)
         self._taken_at, self._seconds = now, tensor_bytes(tree) / COPY_RATE
 
     def lend(self) -> Snapshot:
         """The last copy, left as it is until `give_back`. One can be lent at a time."""
         assert self.last is not None
+        assert self.last.is_reusable
         assert self._lent is None
         self._lent = self.last
         return self.last

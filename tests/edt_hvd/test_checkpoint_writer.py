@@ -68,6 +68,18 @@ def test_what_goes_wrong_is_told(tmp_path: Path) -> None:
     assert told == [outcome]
 
 
+def test_errors_of_any_kind_are_told(tmp_path: Path) -> None:
+    shared = torch.zeros(8, dtype=torch.uint8)
+    writer, told = made(tmp_path)
+    writer.begin(Content(1, {"a": shared, "b": shared.view(torch.float32)}, {}, {"steps": 1}))
+    writer.wait()
+    (outcome,) = told
+    assert isinstance(outcome, Failed)
+    assert outcome.reason.startswith("RuntimeError: Cannot save multiple tensors or storages")
+    assert writer.take_outcome() == outcome
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_one_that_is_cancelled_tells_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     begun = threading.Event()
 

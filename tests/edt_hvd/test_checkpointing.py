@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 import torch
 
-from edt_hvd import checkpointing
+from edt_hvd import checkpointing, flat
 from edt_hvd.checkpoint import Content
 from edt_hvd.checkpointing import Checkpoints, Settings, for_next_state
 from edt_hvd.errors import StateError
+from edt_hvd.flat import FlatTree
 from edt_hvd.snapshot import Snapshots
 
 Messages = list[tuple[str, dict[str, Any]]]
@@ -151,6 +152,32 @@ def test_a_copy_that_is_being_written_is_left_alone(make: Callable[..., Checkpoi
     loaded: list[Content] = []
     make().restore(loaded.append)
     assert [(c.commits, c.state["weight"].tolist()) for c in loaded] == [(1, [1.0] * 4)]
+
+
+def received(tree: dict[str, Any]) -> dict[str, Any]:
+    """The tree as another worker gets it: views of one memory."""
+    sent = FlatTree(tree)
+    tensors = torch.zeros(sent.size, dtype=torch.uint8)
+    sent.write(tensors, 0)
+    found: dict[str, Any] = flat.read(
+        torch.frombuffer(bytearray(sent.skeleton()), dtype=torch.uint8), tensors
+    )
+    return found
+
+
+def test_a_worker_that_has_received_its_state_writes_checkpoints(make: Callable[..., Checkpoints]) -> None:
+    tree = {"weight": torch.ones(4), "half": torch.ones(3, dtype=torch.bfloat16), "count": torch.tensor(5)}
+    snapshots = Snapshots()
+    snapshots.adopt(received(tree), 1, now=0.0)
+    snapshots.take(received(tree), 2)
+    checkpoints = make(0.0)
+    checkpoints.offer(1e6, snapshots, {"steps": 2})
+    checkpoints._writer.wait()
+    checkpoints.collect()
+    loaded: list[Content] = []
+    make().restore(loaded.append)
+    assert [content.commits for content in loaded] == [2]
+    torch.testing.assert_close(loaded[0].state, tree, rtol=0, atol=0)
 
 
 @pytest.mark.parametrize(

@@ -52,7 +52,9 @@ def test_what_was_adopted_counts_as_if_it_had_been_copied() -> None:
     assert snapshots.last.commits == 7
     first = address(snapshots)
     snapshots.take({"weight": torch.ones(2500)}, 8)
-    assert address(snapshots) == first
+    assert address(snapshots) != first
+    snapshots.taken(started=200.0, now=300.0)  # it has had to get its memory
+    assert snapshots.is_due(300 + 1.1 * cost / SNAPSHOT_SHARE, 9)
 
 
 def test_what_the_first_copy_costs_is_not_usual() -> None:

@@ -91,6 +91,22 @@ def test_what_loses_all_workers_restarts_the_job(
 
 
 @pytest.mark.timeout(120)
+def test_the_next_coordinator_writes_checkpoints(job: ElasticJob, undisturbed: dict[str, Any]) -> None:
+    job.allocate(2)
+    begin(job)
+    until_checkpointed(job, 1)
+    kill([job.worker(0)])
+    job.until(lambda: job.size() == 1)
+    written = len(job.events("checkpointed"))
+    until_checkpointed(job, written + 2)
+    check(job, undisturbed)
+    assert job.events("checkpoint_failed", "restarting") == []
+    newest = max((job.out / "checkpoint").glob("step-*"))
+    found = torch.load(newest / "state.pt", weights_only=True)["state"]
+    torch.testing.assert_close(found["model"], undisturbed["model"], rtol=0, atol=0)
+
+
+@pytest.mark.timeout(120)
 @pytest.mark.parametrize("damage", ["none", "truncated"])
 def test_a_killed_launcher_goes_on_in_the_same_folder(
     job: ElasticJob, undisturbed: dict[str, Any], damage: str
