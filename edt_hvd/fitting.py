@@ -6,6 +6,7 @@ from typing import Any
 import torch
 
 from edt_hvd.errors import StateError
+from edt_hvd.torch_states import full_state
 
 SHOWN = 4
 """Differences that a message names."""
@@ -35,7 +36,7 @@ def _differences(values: Mapping[str, Any], saved: Mapping[str, Any]) -> Iterato
             yield f"its {name!r} is not in this state"
     for name, value in values.items():
         if isinstance(value, torch.nn.Module) and name in saved:
-            yield from _of_module(name, value.state_dict(), saved[name])
+            yield from _of_module(name, full_state(value), saved[name])
 
 
 def _of_module(name: str, own: Mapping[str, Any], saved: Any) -> Iterator[str]:

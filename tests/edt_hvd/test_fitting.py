@@ -8,6 +8,7 @@ from torch import nn
 
 from edt_hvd.errors import StateError
 from edt_hvd.fitting import check_fit
+from edt_hvd.torch_states import full_state
 
 MODEL = nn.Linear(2, 3)
 
@@ -48,6 +49,19 @@ def test_what_fits(saved: dict[str, Any]) -> None:
 def test_what_does_not_is_named(saved: dict[str, Any], said: str) -> None:
     with pytest.raises(StateError, match=said):
         check_fit({"model": MODEL, "epoch": 0}, saved)
+
+
+def cached(length: int) -> nn.Module:
+    module = nn.Linear(2, 3)
+    module.register_buffer("cache", torch.zeros(length), persistent=False)
+    return module
+
+
+def test_buffers_outside_the_state_dict_count_too() -> None:
+    saved = {"model": full_state(cached(4))}
+    check_fit({"model": cached(4)}, saved)
+    with pytest.raises(StateError, match=r"its model.cache is float32\[4\], here it is float32\[5\]"):
+        check_fit({"model": cached(5)}, saved)
 
 
 def test_many_differences_are_counted() -> None:
