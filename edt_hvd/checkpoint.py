@@ -4,7 +4,8 @@
 
     step-00000123/
         state.pt         torch.save of {"state": {...}, "random": {...}}
-        manifest.json    {"format": 1, "commits": 123, "files": {"state.pt": {"bytes": ..., "sha256": ...}}}
+        manifest.json    {"format": 1, "commits": 123, "steps": 123,
+                          "files": {"state.pt": {"bytes": ..., "sha256": ...}}}
 
 It is written under a hidden name beside its place, brought to the disk and renamed. `state.pt` can be read by
 ``torch.load(weights_only=True)``; values that need pickle are in it as bytes (see `edt_hvd.portable`), which
@@ -15,7 +16,6 @@ import contextlib
 import hashlib
 import json
 import os
-import pickle
 import shutil
 import threading
 from collections.abc import Iterator, Mapping
@@ -26,7 +26,7 @@ from typing import IO, Any
 import torch
 
 from edt_hvd import checkpoint_folder, portable
-from edt_hvd.errors import CheckpointError
+from edt_hvd.errors import CheckpointError, StateError
 
 FORMAT = 1
 """Version of the format; another one is not read."""
@@ -45,7 +45,8 @@ class Content:
         commits: that had been made.
         state: the tree of all states, by the names of a `TorchState`.
         random: states of the coordinator's random number generators, see `edt_hvd.random_state`.
-        about: what else the manifest says: epoch and step, say. Values are JSON's.
+        about: what else the manifest says: `steps`, the optimizer steps done; epoch and step, say. Values
+            are JSON's.
     """
 
     commits: int
@@ -107,8 +108,9 @@ def read(path: Path) -> Content:
     """Read a checkpoint.
 
     Raises:
-        CheckpointError: it is damaged, incomplete, or of another version.
-        OSError: it cannot be read.
+        CheckpointError: it is damaged or incomplete.
+        StateError: it is whole, but this version, or this script, cannot make anything of it.
+        OSError: its files cannot be read.
     """
     manifest = _manifest(path)
     _check(path / STATE, manifest)
@@ -117,8 +119,8 @@ def read(path: Path) -> Content:
         state = portable.decode(tree["state"])
         about = {key: value for key, value in manifest.items() if key not in ("format", "commits", "files")}
         return Content(int(manifest["commits"]), state, tree["random"], about)
-    except (pickle.UnpicklingError, RuntimeError, EOFError, KeyError, AttributeError, ImportError) as error:
-        raise CheckpointError(f"{STATE} is whole but cannot be read: {error}") from error
+    except Exception as error:  # unpickling runs the code of the script's classes
+        raise StateError(f"{STATE} is whole but cannot be loaded: {type(error).__name__}: {error}") from error
 
 
 class _Sink:
@@ -182,18 +184,19 @@ def _bring_to_disk(folder: Path) -> None:
 def _manifest(path: Path) -> dict[str, Any]:
     try:
         manifest = json.loads((path / MANIFEST).read_bytes())
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         raise CheckpointError(f"it has no {MANIFEST}") from None
     except ValueError as error:  # JSON's and UTF-8's
         raise CheckpointError(f"{MANIFEST} is damaged: {error}") from error
-    if not isinstance(manifest, dict) or not isinstance(manifest.get("files"), dict):
+    if not isinstance(manifest, dict):
+        raise CheckpointError(f"{MANIFEST} is damaged: it is no object")
+    if manifest.get("format", FORMAT) != FORMAT:  # what else it has is that format's business
+        raise StateError(f"it is of format {manifest['format']!r}, this edt_hvd reads format {FORMAT}")
+    for name in ("format", "commits", "steps"):
+        if not isinstance(manifest.get(name), int):
+            raise CheckpointError(f"{MANIFEST} is damaged: {name}={manifest.get(name)!r}")
+    if not isinstance(manifest.get("files"), dict):
         raise CheckpointError(f"{MANIFEST} is damaged: it lists no files")
-    if manifest.get("format") != FORMAT:
-        raise CheckpointError(
-            f"it is of format {manifest.get('format')!r}, this version of edt_hvd reads format {FORMAT}"
-        )
-    if not isinstance(manifest.get("commits"), int):
-        raise CheckpointError(f"{MANIFEST} is damaged: commits={manifest.get('commits')!r}")
     return manifest
 
 

@@ -7,7 +7,6 @@ import re
 import shutil
 import socket
 from collections.abc import Iterable
-from collections.abc import Set as AbstractSet
 from pathlib import Path
 
 _NAME = re.compile(r"step-(\d{8,})")
@@ -53,23 +52,36 @@ def newest_first(folder: Path) -> list[Path]:
     return [found[commits] for commits in sorted(found, reverse=True)]
 
 
-def outdated(
-    names: Iterable[str], written: str, keep: int, damaged: AbstractSet[str] = frozenset()
-) -> set[str]:
-    """Which checkpoints to remove: all but the newest `keep` that are not known to be damaged.
+def set_aside(path: Path) -> Path:
+    """Rename a damaged checkpoint, so that it is neither looked for nor removed any more.
+
+    Returns:
+        Its new path.
+
+    Raises:
+        OSError: that is not possible.
+    """
+    names = (
+        f"damaged-{path.name}{end}" for end in itertools.chain([""], map("-{}".format, itertools.count(2)))
+    )
+    aside = next(free for name in names if not (free := path.with_name(name)).exists())
+    return path.rename(aside)
+
+
+def outdated(names: Iterable[str], written: str, keep: int) -> set[str]:
+    """Which checkpoints to remove: all but the newest `keep`.
 
     Args:
         names: of all checkpoints.
         written: name of the one that has been written, which stays.
         keep: how many to keep, at least 1.
-        damaged: names of those that training could not go on from.
     """
     numbers = {name: int(match[1]) for name in names if (match := _NAME.fullmatch(name))}
-    whole = sorted(numbers.keys() - (damaged - {written}), key=numbers.__getitem__)
-    return numbers.keys() - {*whole[-keep:], written}
+    newest = sorted(numbers, key=numbers.__getitem__)[-keep:]
+    return numbers.keys() - {*newest, written}
 
 
-def tidy(written: Path, keep: int, damaged: AbstractSet[str] = frozenset()) -> None:
+def tidy(written: Path, keep: int) -> None:
     """Remove what `outdated` names, and what writers that are gone have left.
 
     Raises:
@@ -78,7 +90,7 @@ def tidy(written: Path, keep: int, damaged: AbstractSet[str] = frozenset()) -> N
     folder = written.parent
     names = [path.name for path in folder.iterdir()]
     left = {name for name in names if (match := _TEMPORARY.fullmatch(name)) and not _is_alive(match)}
-    for name in outdated(names, written.name, keep, damaged) | left:
+    for name in outdated(names, written.name, keep) | left:
         with contextlib.suppress(FileNotFoundError):  # somebody else removes it, too
             shutil.rmtree(folder / name)
 

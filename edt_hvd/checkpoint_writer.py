@@ -93,8 +93,6 @@ class Writer:
         self._takes_processor = takes_processor
         self._tell = tell
         self._thread: threading.Thread | None = None
-        self.damaged: set[str] = set()
-        """Names of checkpoints that are in the way of the next."""
         self._outcome: Outcome | None = None
         self._cancelled = threading.Event()
         # A thread that comes back from C++ while the interpreter ends would abort the process.
@@ -141,7 +139,7 @@ class Writer:
 
         try:
             path, size = checkpoint.write(self._folder, content, self._cancelled)
-            checkpoint_folder.tidy(path, self._keep, self.damaged)
+            checkpoint_folder.tidy(path, self._keep)
             self._outcome = Written(path, content, size, cost())
         except Cancelled:
             return

@@ -92,18 +92,23 @@ class Checkpoints:
     def restore(self, load: Callable[[Content], None]) -> None:
         """Call `load` with the newest checkpoint that is whole, if there is one.
 
+        Those that are damaged are set aside.
+
         Raises:
-            StateError: `load` does, because the checkpoint does not fit.
+            StateError: the newest whole one cannot be read, or does not fit: `load` raises it.
         """
         paths = self._found()
         for path in paths:
             try:
                 content = checkpoint.read(path)
-            except (CheckpointError, OSError) as error:
-                warnings.warn(f"checkpoint {path} is skipped: {error}", stacklevel=2)
-                self._tell("checkpoint_skipped", path=str(path), reason=str(error))
-                self._writer.damaged.add(path.name)
+            except CheckpointError as error:
+                self._skip(path, error)
                 continue
+            except (OSError, StateError) as error:
+                raise StateError(
+                    f"checkpoint {path} cannot be read: {error}. Mend that, or run the versions that wrote it; "
+                    "to go on from the one before it, move it out of its folder"
+                ) from error
             try:
                 load(content)
             except StateError as error:
@@ -172,13 +177,23 @@ class Checkpoints:
             Content(lent.commits, lent.tree, random_state.capture(), {**about, "time": time.time()})
         )
 
+    def _skip(self, path: Path, error: CheckpointError) -> None:
+        """Set a damaged checkpoint aside."""
+        try:
+            place = f"it is now {checkpoint_folder.set_aside(path).name}"
+        except OSError as refusal:
+            place = f"it stays where it is: {refusal.strerror}"
+        warnings.warn(f"checkpoint {path} is skipped: {error}; {place}", stacklevel=3)
+        self._tell("checkpoint_skipped", path=str(path), reason=str(error))
+
     def _found(self) -> list[Path]:
         try:
             return checkpoint_folder.newest_first(self._folder)
         except OSError as error:
-            reason = f"{self._folder}: {error.strerror}"
-            warnings.warn(f"checkpoints cannot be looked for: {reason}", stacklevel=3)
-            return []
+            raise StateError(
+                f"checkpoints cannot be looked for in {self._folder}: {error.strerror}; mend that, or name "
+                "another folder (--output-dir or EDT_CHECKPOINT_DIR)"
+            ) from error
 
     def _report(self, outcome: Outcome) -> None:
         """Tell the launcher; in the writer's thread, so that it knows even if this process ends now."""

@@ -6,7 +6,7 @@
     ├── FaultError             a fault script that makes no sense, or cannot be followed
     ├── GradientError          gradients that cannot be reduced as they are
     ├── CheckpointError        a checkpoint that is damaged; another one is used, so scripts do not see it
-    └── StateError             a state or checkpoint that does not fit what it is loaded into
+    └── StateError             a state or checkpoint that cannot be read or does not fit
 
 Bad arguments raise the built-in `ValueError` or `TypeError`. What a script may want to know but can live with
 is a `NonFiniteGradientWarning` or a plain `UserWarning`.
@@ -46,11 +46,11 @@ class GradientError(EdtError):
 
 
 class CheckpointError(EdtError):
-    """A checkpoint is damaged, incomplete, or of a version that cannot be read."""
+    """A checkpoint is damaged or incomplete."""
 
 
 class StateError(EdtError):
-    """A saved state does not fit the object it is loaded into."""
+    """A saved state does not fit the object it is loaded into, or cannot be read at all."""
 
 
 class NonFiniteGradientWarning(RuntimeWarning):

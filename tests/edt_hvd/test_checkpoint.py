@@ -84,16 +84,46 @@ def edit(path: Path, **changes: Any) -> None:
         (lambda path: (path / "state.pt").unlink(), r"it has no state\.pt"),
         (lambda path: (path / "manifest.json").unlink(), r"it has no manifest\.json"),
         (lambda path: (path / "manifest.json").write_bytes(b""), r"manifest\.json is damaged"),
-        (lambda path: (path / "manifest.json").write_text("[1]"), "it lists no files"),
+        (lambda path: (path / "manifest.json").write_text("[1]"), "it is no object"),
+        (lambda path: (path / "manifest.json").write_text("{}"), "format=None"),
+        (lambda path: edit(path, files=None), "it lists no files"),
         (halve_the_manifest, r"manifest\.json is damaged"),
-        (lambda path: edit(path, format=2), "format 2, this version of edt_hvd reads format 1"),
         (lambda path: edit(path, files={}), r"does not list state\.pt"),
         (lambda path: edit(path, commits=None), "commits=None"),
+        (lambda path: edit(path, steps=None), "steps=None"),
     ],
 )
 def test_what_is_damaged_is_not_read(path: Path, spoil: Callable[[Path], None], said: str) -> None:
     spoil(path)
     with pytest.raises(CheckpointError, match=said):
+        checkpoint.read(path)
+
+
+def test_a_file_in_its_place_is_no_checkpoint(tmp_path: Path) -> None:
+    (tmp_path / "step-00000001").touch()
+    with pytest.raises(CheckpointError, match="it has no manifest"):
+        checkpoint.read(tmp_path / "step-00000001")
+
+
+def test_another_format_is_not_damage(path: Path) -> None:
+    edit(path, format=2, files=None)
+    with pytest.raises(StateError, match="it is of format 2, this edt_hvd reads format 1"):
+        checkpoint.read(path)
+
+
+class Choosy:
+    """A value of a script that has been changed since."""
+
+    def __setstate__(self, state: Any) -> None:
+        raise TypeError("the first argument is gone")
+
+    def __getstate__(self) -> Any:
+        return {"a": 1}
+
+
+def test_what_the_script_refuses_is_not_damage(tmp_path: Path) -> None:
+    path, _ = checkpoint.write(tmp_path, Content(1, {"c": Choosy()}, {}, {"steps": 1}), GO_ON)
+    with pytest.raises(StateError, match="cannot be loaded: TypeError: the first argument is gone"):
         checkpoint.read(path)
 
 

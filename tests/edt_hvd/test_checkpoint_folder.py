@@ -8,7 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from edt_hvd.checkpoint_folder import newest_first, outdated, path_of, put_in_place, temporary, tidy
+from edt_hvd.checkpoint_folder import (
+    newest_first,
+    outdated,
+    path_of,
+    put_in_place,
+    set_aside,
+    temporary,
+    tidy,
+)
 
 
 def test_the_newest_comes_first_and_nothing_else_counts(tmp_path: Path) -> None:
@@ -26,23 +34,32 @@ NAMES = [path_of(Path(), commits).name for commits in (10, 20, 30, 40)]
 
 
 @pytest.mark.parametrize(
-    "written, keep, damaged, removed",
+    "written, keep, removed",
     [
-        (40, 3, set(), {10}),
-        (40, 1, set(), {10, 20, 30}),
-        (40, 9, set(), set()),
-        (30, 2, {40}, {10, 40}),
-        (20, 1, {30, 40}, {10, 30, 40}),
-        (10, 2, set(), {20}),  # a late one stays, but is not in the way of newer ones
-        (40, 1, {40}, {10, 20, 30}),  # it has been written anew
+        (40, 3, {10}),
+        (40, 1, {10, 20, 30}),
+        (40, 9, set()),
+        (10, 2, {20}),  # a late one stays, but is not in the way of newer ones
     ],
 )
-def test_what_is_removed(written: int, keep: int, damaged: set[int], removed: set[int]) -> None:
+def test_what_is_removed(written: int, keep: int, removed: set[int]) -> None:
     def name(commits: int) -> str:
         return path_of(Path(), commits).name
 
-    found = outdated([*NAMES, "else"], name(written), keep, {name(each) for each in damaged})
+    found = outdated([*NAMES, "else"], name(written), keep)
     assert found == {name(each) for each in removed}
+
+
+def test_what_is_set_aside_is_neither_found_nor_removed(tmp_path: Path) -> None:
+    for name in ("damaged-step-00000003", "damaged-step-00000003-2"):
+        path = path_of(tmp_path, 3)
+        path.mkdir()
+        (path / "state.pt").touch()
+        assert set_aside(path) == tmp_path / name
+    path_of(tmp_path, 1).mkdir()
+    tidy(path_of(tmp_path, 1), keep=1)
+    assert newest_first(tmp_path) == [path_of(tmp_path, 1)]
+    assert len(list(tmp_path.iterdir())) == 3
 
 
 def ended() -> int:

@@ -70,7 +70,7 @@ def test_the_newest_is_gone_on_from(make: Callable[..., Checkpoints], told: Mess
     assert [(kind, content["step"]) for kind, content in told] == [("restored", 2)]
 
 
-def test_a_damaged_one_is_skipped_and_out_of_the_way_later(
+def test_a_damaged_one_is_skipped_and_set_aside(
     make: Callable[..., Checkpoints], told: Messages, tmp_path: Path
 ) -> None:
     first = make(0.0)
@@ -80,14 +80,39 @@ def test_a_damaged_one_is_skipped_and_out_of_the_way_later(
     told.clear()
     loaded: list[Content] = []
     second = make(0.0)
-    with pytest.warns(UserWarning, match=r"step-00000002 is skipped: it has no manifest\.json"):
+    said = r"step-00000002 is skipped: it has no manifest\.json; it is now damaged-step-00000002"
+    with pytest.warns(UserWarning, match=said):
         second.restore(loaded.append)
     assert [content.commits for content in loaded] == [1]
     assert kinds(told) == ["checkpoint_skipped", "restored"]
-    for commits in (3, 4):
+    for commits in (2, 3, 4):
         offer(second, 1e6 * commits, commits)
     found = sorted(path.name for path in (tmp_path / "checkpoint").iterdir())
-    assert found == ["step-00000001", "step-00000003", "step-00000004"]
+    assert found == ["damaged-step-00000002", "step-00000002", "step-00000003", "step-00000004"]
+    assert [path.name for path in (tmp_path / "checkpoint" / found[0]).iterdir()] == ["state.pt"]
+
+
+@pytest.mark.parametrize("error", [PermissionError(13, "Permission denied"), StateError("of format 2")])
+def test_one_that_is_whole_but_cannot_be_read_ends_the_job(
+    make: Callable[..., Checkpoints], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, error: Exception
+) -> None:
+    first = make(0.0)
+    for commits in (1, 2):
+        offer(first, 1e6 * commits, commits)
+
+    def read(path: Path) -> Content:
+        raise error
+
+    monkeypatch.setattr(checkpointing.checkpoint, "read", read)
+    with pytest.raises(StateError, match=rf"step-00000002 cannot be read: .*{error.args[-1]}.*, move it out"):
+        make().restore(lambda content: None)
+    assert len(list((tmp_path / "checkpoint").iterdir())) == 2
+
+
+def test_a_folder_that_cannot_be_read_ends_the_job(make: Callable[..., Checkpoints], tmp_path: Path) -> None:
+    (tmp_path / "checkpoint").touch()
+    with pytest.raises(StateError, match="checkpoint: Not a directory; mend that, or name another folder"):
+        make().restore(lambda content: None)
 
 
 def test_no_whole_one_is_told(make: Callable[..., Checkpoints], tmp_path: Path) -> None:
