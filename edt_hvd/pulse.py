@@ -19,6 +19,7 @@ def _run(launcher: Launcher) -> None:
     due = time.monotonic()
     while not launcher.is_lost:
         now = time.monotonic()
+        stages.current().awake(now)
         if now >= due:
             launcher.send("beat", **beat(now, stages.current()))
             due = now + INTERVAL
@@ -29,10 +30,10 @@ def _run(launcher: Launcher) -> None:
 
 def beat(now: float, found: stages.Stages) -> dict[str, object]:
     """The content of a `beat` message at `now`, seconds of the clock that the stages were entered by."""
-    stage, since = found.present
+    stage, seconds = found.lasting(now)
     return {
         "step": found.step,
         "stage": stage,
-        "seconds": now - since,
+        "seconds": seconds,
         "stages": {stage: times for stage, times in found.times.items() if times[0]},
     }

@@ -11,13 +11,20 @@ reducing   in a collective of ours, waiting for the other workers
 updating   from the end of a step's reduction to the next step: optimizer, commit, evaluation, saving
 =========  ==========================================================================================
 
-Only the training thread writes, with plain assignments; any thread may read.
+Seconds in which this process was frozen (a signal, a container that is paused) count for no stage: `awake` is
+called about once a second, and of the time between two calls no more than `LONGEST_NAP` counts.
+
+The training thread writes the stages, the one that calls `awake` writes the clock, both with plain
+assignments; any thread may read.
 """
 
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import StrEnum
+
+LONGEST_NAP = 3.0
+"""Seconds between two calls of `awake` that are nothing unusual."""
 
 
 class Stage(StrEnum):
@@ -32,11 +39,13 @@ class Stage(StrEnum):
 
 
 class Stages:
-    """The present stage and the times of those before."""
+    """The present stage and the times of those before. Every `now` is seconds of one monotonic clock."""
 
     def __init__(self, now: float) -> None:
-        self.present: tuple[Stage, float] = (Stage.OUTSIDE, now)
-        """The stage, and the seconds of the clock at which it began."""
+        self._awake = (now, 0.0)
+        """When `awake` was called last, and the seconds that this process has been running by then."""
+        self.present: tuple[Stage, float] = (Stage.OUTSIDE, 0.0)
+        """The stage, and the seconds that this process had been running when it began."""
         self.step: int | None = None
         """Optimizer steps done, as the last step has said."""
         self.times: dict[Stage, tuple[int, float]] = dict.fromkeys(Stage, (0, 0.0))
@@ -44,10 +53,24 @@ class Stages:
 
     def enter(self, stage: Stage, now: float) -> None:
         """The present stage is complete, another one begins."""
+        running = self._running(now)
         last, since = self.present
         count, longest = self.times[last]
-        self.times[last] = (count + 1, max(longest, now - since))
-        self.present = (stage, now)
+        self.times[last] = (count + 1, max(longest, running - since))
+        self.present = (stage, running)
+
+    def awake(self, now: float) -> None:
+        """This process is running."""
+        self._awake = (now, self._running(now))
+
+    def lasting(self, now: float) -> tuple[Stage, float]:
+        """The present stage, and the seconds of it in which this process was running."""
+        stage, since = self.present
+        return stage, self._running(now) - since
+
+    def _running(self, now: float) -> float:
+        at, running = self._awake
+        return running + min(now - at, LONGEST_NAP)
 
 
 _stages = Stages(time.monotonic())

@@ -8,7 +8,8 @@ stage has taken at most so far. Two rules follow from that:
   far, while another one waits for it in a collective. Where nobody waits, it is given far more time.
 
 A worker that waits in a collective, or at the door, never hangs by itself. When the clock has jumped (this
-process or the machine was stopped) the silence before does not count.
+process or the machine was stopped) the silence before does not count, and nobody is judged until the beats
+that have come meanwhile are taken in. A stage's seconds leave out those in which the worker was stopped.
 """
 
 from collections.abc import Iterable, Mapping
@@ -36,7 +37,7 @@ STAGE_FACTOR = 10.0
 ALONE_FACTOR = 20.0
 
 PAUSE = 2.0
-"""Seconds between two ticks that mean that this process was stopped."""
+"""Seconds between two ticks that mean that this process was stopped; then nobody is judged for as long."""
 
 
 @dataclass(frozen=True)
@@ -95,12 +96,14 @@ class Watch:
 
     Attributes:
         timeout: replaces all floors; 0 switches the detection off, None leaves them as they are.
+        woken_at: when this process was found to have been stopped, the last time.
     """
 
     timeout: float | None = None
     heard: Mapping[int, _Heard] = field(default_factory=dict)
     stages: Mapping[str, Times] = field(default_factory=dict)
     ticked_at: float | None = None
+    woken_at: float = -inf
 
 
 def observe(now: float, watch: Watch, beat: Beat) -> Watch:
@@ -126,7 +129,8 @@ def tick(now: float, watch: Watch, workers: Mapping[int, Worker]) -> Watch:
         if worker.phase is not Phase.STARTING:
             known = watch.heard.get(key, _Heard(None, now))
             heard[key] = replace(known, at=now) if has_slept else known
-    return replace(watch, heard=heard, ticked_at=now)
+    woken_at = now if has_slept else watch.woken_at
+    return replace(watch, heard=heard, ticked_at=now, woken_at=woken_at)
 
 
 def overdue(now: float, watch: Watch, workers: Iterable[Worker]) -> list[tuple[int, str]]:
@@ -137,7 +141,7 @@ def overdue(now: float, watch: Watch, workers: Iterable[Worker]) -> list[tuple[i
         watch: what is known of them.
         workers: those there are.
     """
-    if watch.timeout == 0:
+    if watch.timeout == 0 or now - watch.woken_at < PAUSE:
         return []
     found = []
     watched = [w for w in workers if w.phase in (Phase.DOOR, Phase.ACTIVE) and w.id in watch.heard]

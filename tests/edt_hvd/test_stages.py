@@ -1,16 +1,20 @@
 """What the training thread is doing."""
 
 from edt_hvd import stages
-from edt_hvd.stages import Stage, Stages
+from edt_hvd.stages import LONGEST_NAP, Stage, Stages
 
 
 def test_the_longest_time_of_each_stage_is_kept() -> None:
     found = Stages(10.0)
-    found.enter(Stage.LOADING, 11.0)
-    found.enter(Stage.COMPUTING, 13.0)
-    found.enter(Stage.LOADING, 14.0)
-    found.enter(Stage.REDUCING, 14.5)
-    assert found.present == (Stage.REDUCING, 14.5)
+    for stage, now in (
+        (Stage.LOADING, 11.0),
+        (Stage.COMPUTING, 13.0),
+        (Stage.LOADING, 14.0),
+        (Stage.REDUCING, 14.5),
+    ):
+        found.awake(now - 0.25)
+        found.enter(stage, now)
+    assert found.lasting(15.0) == (Stage.REDUCING, 0.5)
     assert found.times[Stage.LOADING] == (2, 2.0)
     assert found.times[Stage.COMPUTING] == (1, 1.0)
     assert found.times[Stage.REDUCING] == (0, 0.0)
@@ -22,3 +26,31 @@ def test_the_stage_before_a_collective_goes_on_after_it() -> None:
         assert stages.current().present[0] is Stage.REDUCING
     assert stages.current().present[0] is Stage.UPDATING
     stages.enter(Stage.OUTSIDE)
+
+
+def test_the_time_in_which_the_process_was_frozen_counts_for_no_stage() -> None:
+    found = Stages(10.0)
+    found.enter(Stage.COMPUTING, 10.0)
+    found.awake(11.0)
+    found.awake(56.5)
+    assert found.lasting(57.0) == (Stage.COMPUTING, 1.0 + LONGEST_NAP + 0.5)
+    found.enter(Stage.LOADING, 57.0)
+    assert found.times[Stage.COMPUTING] == (1, 1.0 + LONGEST_NAP + 0.5)
+
+
+def test_a_stage_that_ends_before_the_freeze_is_noticed_does_not_contain_it_either() -> None:
+    found = Stages(10.0)
+    found.enter(Stage.COMPUTING, 10.0)
+    found.awake(11.0)
+    found.enter(Stage.LOADING, 56.5)
+    assert found.times[Stage.COMPUTING] == (1, 1.0 + LONGEST_NAP)
+    found.awake(56.75)
+    assert found.lasting(57.0) == (Stage.LOADING, 0.25)
+
+
+def test_long_stages_of_a_running_process_count_in_full() -> None:
+    found = Stages(10.0)
+    found.enter(Stage.COMPUTING, 10.0)
+    for now in range(11, 101):
+        found.awake(float(now))
+    assert found.lasting(100.5) == (Stage.COMPUTING, 90.5)

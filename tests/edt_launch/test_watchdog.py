@@ -8,6 +8,7 @@ from edt_launch.protocol import Phase, Slot, Worker
 from edt_launch.watchdog import (
     ALONE_FACTOR,
     FLOORS,
+    PAUSE,
     SILENCE,
     STAGE_FACTOR,
     TRIED,
@@ -90,6 +91,17 @@ def test_a_clock_that_has_jumped_forgives_everybody() -> None:
     assert crew.overdue() == {}
     crew.pass_time(SILENCE + 1)
     assert set(crew.overdue()) == {0, 1}
+
+
+def test_beats_from_before_the_clock_jumped_judge_nobody() -> None:
+    crew = Crew()
+    crew.beat(1, "reducing", 0.1)
+    crew.now += 3600.0
+    crew.watch = tick(crew.now, crew.watch, crew.workers)
+    crew.beat(0, "loading", FLOORS["loading"] + 1)
+    assert crew.overdue() == {}
+    crew.pass_time(PAUSE)
+    assert set(crew.overdue()) == {0}
 
 
 @pytest.mark.parametrize("stage", ["loading", "computing", "updating", "forming"])
