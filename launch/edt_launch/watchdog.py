@@ -3,7 +3,8 @@
 A worker's *beat* says what its training thread is doing (`edt_hvd.stages`), for how long, and how long each
 stage has taken at most so far. Two rules follow from that:
 
-- Silence. A process that is stopped, or whose interpreter is blocked, sends no beats.
+- Silence. A process that is stopped, or whose interpreter is blocked, sends no beats. One that sorts, parses
+  or collects garbage in one long call sends none either, so the limit is generous.
 - A stage that lasts. A worker hangs when it loads, computes or updates for much longer than any worker has so
   far, while another one waits for it in a collective. Where nobody waits, it is given far more time.
 
@@ -25,8 +26,8 @@ REDUCING = "reducing"
 FLOORS = {"forming": 60.0, "loading": 15.0, "computing": 30.0, "updating": 1800.0}
 """Seconds that each stage may last at least, while others wait."""
 
-SILENCE = 10.0
-"""Seconds without a beat that are nothing unusual."""
+SILENCE = 30.0
+"""Seconds without a beat that are nothing unusual: one long call may hold the interpreter's lock."""
 
 UNTRIED = 300.0
 """Seconds that a stage may last at least until it has been completed `TRIED` times: first steps compile."""
