@@ -23,14 +23,14 @@ from edt_launch.protocol import Phase, Worker
 REDUCING = "reducing"
 """The stage in which a worker waits for the others."""
 
-FLOORS = {"forming": 60.0, "loading": 15.0, "computing": 30.0, "updating": 1800.0}
+FLOORS = {"forming": 60.0, "loading": 60.0, "computing": 30.0, "updating": 1800.0}
 """Seconds that each stage may last at least, while others wait."""
 
 SILENCE = 30.0
 """Seconds without a beat that are nothing unusual: one long call may hold the interpreter's lock."""
 
-UNTRIED = 300.0
-"""Seconds that a stage may last at least until it has been completed `TRIED` times: first steps compile."""
+UNTRIED = {"forming": 1800.0, "loading": 300.0, "computing": 300.0, "updating": 300.0}
+"""The same until it has been completed `TRIED` times: a checkpoint is restored first, first steps compile."""
 
 TRIED = 3
 GAP_FACTOR = 5.0
@@ -192,7 +192,7 @@ def _lasting(watch: Watch, worker: Worker, is_waited_for: bool) -> str | None:
 
 
 def _floor(watch: Watch, stage: str, known: Times, is_waited_for: bool) -> float:
-    floor = FLOORS.get(stage, inf) if watch.timeout is None else watch.timeout
+    floor = FLOORS[stage] if watch.timeout is None else watch.timeout
     if known.count < TRIED:
-        floor = max(floor, UNTRIED)
+        floor = max(floor, UNTRIED[stage])
     return floor if is_waited_for else ALONE_FACTOR * floor

@@ -153,14 +153,30 @@ def test_the_limit_is_learned_from_all_members() -> None:
     assert "longest so far 40.0 s, limit 400.0 s" in crew.overdue()[0]
 
 
+@pytest.mark.parametrize("stage", FLOORS)
 @pytest.mark.parametrize("timeout", [None, 3.0])
-def test_a_stage_that_is_new_has_more_time(timeout: float | None) -> None:
+def test_a_stage_that_is_new_has_more_time(timeout: float | None, stage: str) -> None:
     crew = Crew(timeout)
-    crew.beat(1, "reducing", 1.0, {"computing": Times(TRIED - 1, 0.1)})
-    crew.beat(0, "computing", UNTRIED, {})
+    crew.beat(1, "reducing", 1.0, {stage: Times(TRIED - 1, 0.1)})
+    limit = max(UNTRIED[stage], FLOORS[stage] if timeout is None else timeout)
+    crew.beat(0, stage, limit, {})
     assert crew.overdue() == {}
-    crew.beat(0, "computing", UNTRIED + 1, {})
+    crew.beat(0, stage, limit + 1, {})
     assert set(crew.overdue()) == {0}
+
+
+def test_slow_storage_is_no_hang() -> None:
+    crew = Crew()
+    crew.beat(1, "reducing", 50.0)
+    crew.beat(0, "loading", 50.0)
+    assert crew.overdue() == {}
+
+
+def test_the_first_world_may_take_long_to_form_because_a_checkpoint_is_restored() -> None:
+    crew = Crew()
+    crew.beat(1, "reducing", 1500.0, {})
+    crew.beat(0, "forming", 1500.0, {})
+    assert crew.overdue() == {}
 
 
 def test_a_timeout_of_ones_own_replaces_the_floors() -> None:
