@@ -13,6 +13,7 @@ It is written under a hidden name beside its place, brought to the disk and rena
 """
 
 import contextlib
+import errno
 import hashlib
 import json
 import os
@@ -32,6 +33,9 @@ FORMAT = 1
 """Version of the format; another one is not read."""
 
 STATE, MANIFEST = "state.pt", "manifest.json"
+
+_NOT_FOR_FOLDERS = (errno.EBADF, errno.EINVAL, errno.ENOTSUP)
+"""What file systems that cannot bring a folder to the disk say, such as FUSE and CIFS."""
 
 PIECE = 2**20
 """Bytes that are hashed and written between two looks whether to go on."""
@@ -177,6 +181,9 @@ def _bring_to_disk(folder: Path) -> None:
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)
+    except OSError as error:
+        if error.errno not in _NOT_FOR_FOLDERS:
+            raise
     finally:
         os.close(descriptor)
 

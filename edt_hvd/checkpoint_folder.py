@@ -1,6 +1,5 @@
 """The folder of all checkpoints of a state: their names, the newest of them, and which are kept."""
 
-import contextlib
 import itertools
 import os
 import re
@@ -12,6 +11,9 @@ from pathlib import Path
 _NAME = re.compile(r"step-(\d{8,})")
 _TEMPORARY = re.compile(r"\.step-\d+\.(?P<host>.*)\.(?P<pid>\d+)\.\d+")
 _serial = itertools.count()
+
+ABANDONED = 3600.0
+"""Seconds without a write after which the writer on another host is taken for gone."""
 
 
 def path_of(folder: Path, commits: int) -> Path:
@@ -61,10 +63,10 @@ def set_aside(path: Path) -> Path:
     Raises:
         OSError: that is not possible.
     """
-    names = (
-        f"damaged-{path.name}{end}" for end in itertools.chain([""], map("-{}".format, itertools.count(2)))
-    )
-    aside = next(free for name in names if not (free := path.with_name(name)).exists())
+    aside = path.with_name(f"damaged-{path.name}")
+    numbers = itertools.count(2)
+    while aside.exists():
+        aside = path.with_name(f"damaged-{path.name}-{next(numbers)}")
     return path.rename(aside)
 
 
@@ -81,25 +83,47 @@ def outdated(names: Iterable[str], written: str, keep: int) -> set[str]:
     return numbers.keys() - {*newest, written}
 
 
-def tidy(written: Path, keep: int) -> None:
+def tidy(written: Path, keep: int, now: float) -> None:
     """Remove what `outdated` names, and what writers that are gone have left.
 
+    Args:
+        written: the checkpoint that has been written.
+        keep: how many to keep, at least 1.
+        now: seconds since the epoch.
+
     Raises:
-        OSError: something cannot be removed.
+        OSError: something cannot be removed; the rest is.
     """
     folder = written.parent
     names = [path.name for path in folder.iterdir()]
-    left = {name for name in names if (match := _TEMPORARY.fullmatch(name)) and not _is_alive(match)}
+    left = {name for name in names if _TEMPORARY.fullmatch(name) and _is_left(folder / name, now)}
+    refusal: OSError | None = None
     for name in outdated(names, written.name, keep) | left:
-        with contextlib.suppress(FileNotFoundError):  # somebody else removes it, too
+        try:
             shutil.rmtree(folder / name)
+        except FileNotFoundError:  # somebody else removes it, too
+            continue
+        except OSError as error:
+            refusal = error
+    if refusal is not None:
+        raise refusal
 
 
-def _is_alive(match: re.Match[str]) -> bool:
-    """Whether another process of this host is writing there."""
-    pid = int(match["pid"])
-    if match["host"] != socket.gethostname() or pid == os.getpid():
+def _is_left(path: Path, now: float) -> bool:
+    """Whether a temporary checkpoint's writer is gone: on another host, if it has long written nothing."""
+    match = _TEMPORARY.fullmatch(path.name)
+    assert match is not None
+    if match["host"] == socket.gethostname():
+        pid = int(match["pid"])
+        return pid == os.getpid() or not _is_alive(pid)
+    try:
+        return now - max(each.stat().st_mtime for each in (path, *path.iterdir())) > ABANDONED
+    except OSError:  # it is just being renamed or removed
         return False
+
+
+def _is_alive(pid: int) -> bool:
+    """Whether there is such a process on this host."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:

@@ -56,12 +56,14 @@ class Written:
         content: what is in it.
         bytes: its size.
         cost: what writing it took.
+        left: why something that is no longer needed is still in the folder; None if nothing is.
     """
 
     path: Path
     content: Content
     bytes: int
     cost: Cost
+    left: str | None = None
 
 
 @dataclass(frozen=True)
@@ -130,6 +132,17 @@ class Writer:
         outcome, self._outcome = self._outcome, None
         return outcome
 
+    def _tidy(self, written: Path) -> str | None:
+        """Clean the folder up; why that could not be done."""
+        try:
+            checkpoint_folder.tidy(written, self._keep, time.time())
+        except OSError as error:
+            return self._reason(error)
+        return None
+
+    def _reason(self, error: OSError) -> str:
+        return f"{self._folder}: {error.strerror or error}"
+
     def _write(self, content: Content) -> None:
         started, used = time.monotonic(), time.thread_time()
 
@@ -139,12 +152,12 @@ class Writer:
 
         try:
             path, size = checkpoint.write(self._folder, content, self._cancelled)
-            checkpoint_folder.tidy(path, self._keep)
-            self._outcome = Written(path, content, size, cost())
+            left = self._tidy(path)
+            self._outcome = Written(path, content, size, cost(), left)
         except Cancelled:
             return
         except OSError as error:
-            self._outcome = Failed(f"{self._folder}: {error.strerror or error}", cost())
+            self._outcome = Failed(self._reason(error), cost())
         except StateError as error:
             self._outcome = Failed(str(error), cost())
         except Exception as error:  # noqa: BLE001 - nobody sees what ends a thread: training would go on unsaved

@@ -86,6 +86,7 @@ class Checkpoints:
         self._lender: Snapshots | None = None
         self._failures: set[str] = set()
         """Reasons that have been told since the last checkpoint that worked."""
+        self._is_untidy = False
         self._commits: int | None = None
         """The commit whose state is on disk."""
 
@@ -106,8 +107,8 @@ class Checkpoints:
                 continue
             except (OSError, StateError) as error:
                 raise StateError(
-                    f"checkpoint {path} cannot be read: {error}. Mend that, or run the versions that wrote it; "
-                    "to go on from the one before it, move it out of its folder"
+                    f"checkpoint {path} cannot be read: {error}. Mend that, or run the versions that wrote "
+                    "it; to go on from the one before it, move it out of its folder"
                 ) from error
             try:
                 load(content)
@@ -140,6 +141,9 @@ class Checkpoints:
             case Written():
                 self._failures.clear()
                 self._commits = outcome.content.commits
+                if outcome.left is not None and not self._is_untidy:
+                    warnings.warn(f"old checkpoints cannot be removed: {outcome.left}", stacklevel=2)
+                self._is_untidy = outcome.left is not None
             case Failed(reason) if reason not in self._failures:
                 self._failures.add(reason)
                 warnings.warn(f"no checkpoint written: {reason}; training goes on", stacklevel=2)

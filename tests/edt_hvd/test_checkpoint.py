@@ -1,8 +1,10 @@
 """One checkpoint on disk: written whole or not at all, and read only when it is whole."""
 
+import contextlib
 import errno
 import json
 import os
+import stat
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -161,6 +163,21 @@ def test_a_full_disk_is_an_os_error_and_leaves_nothing(
         checkpoint.write(tmp_path, content(), GO_ON)
     assert caught.value.errno == errno.ENOSPC
     assert names(tmp_path) == []
+
+
+@pytest.mark.parametrize("number, works", [(errno.EINVAL, True), (errno.EIO, False)])
+def test_a_file_system_that_cannot_bring_folders_to_the_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, works: bool
+) -> None:
+    def fsync(descriptor: int) -> None:
+        if stat.S_ISDIR(os.fstat(descriptor).st_mode):
+            raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(checkpoint.os, "fsync", fsync)
+    expected = contextlib.nullcontext() if works else pytest.raises(OSError, match="Input/output error")
+    with expected:
+        checkpoint.write(tmp_path, content(), GO_ON)
+    assert len(names(tmp_path)) == works
 
 
 def test_a_file_in_the_folders_place_is_an_os_error(tmp_path: Path) -> None:

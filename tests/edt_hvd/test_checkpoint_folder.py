@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from edt_hvd.checkpoint_folder import (
+    ABANDONED,
     newest_first,
     outdated,
     path_of,
@@ -29,6 +30,9 @@ def test_the_newest_comes_first_and_nothing_else_counts(tmp_path: Path) -> None:
 def test_a_folder_that_is_not_there_has_none(tmp_path: Path) -> None:
     assert newest_first(tmp_path / "missing") == []
 
+
+NOW = 1e9
+"""Seconds since the epoch."""
 
 NAMES = [path_of(Path(), commits).name for commits in (10, 20, 30, 40)]
 
@@ -57,7 +61,7 @@ def test_what_is_set_aside_is_neither_found_nor_removed(tmp_path: Path) -> None:
         (path / "state.pt").touch()
         assert set_aside(path) == tmp_path / name
     path_of(tmp_path, 1).mkdir()
-    tidy(path_of(tmp_path, 1), keep=1)
+    tidy(path_of(tmp_path, 1), keep=1, now=NOW)
     assert newest_first(tmp_path) == [path_of(tmp_path, 1)]
     assert len(list(tmp_path.iterdir())) == 3
 
@@ -72,11 +76,34 @@ def ended() -> int:
 def test_what_dead_writers_have_left_is_removed_and_a_living_ones_is_not(tmp_path: Path) -> None:
     here = socket.gethostname()
     living = f".step-00000007.{here}.{os.getppid()}.3"
-    dead = [f".step-00000006.{here}.{ended()}.0", ".step-00000006.another.host.1.12"]
-    for name in (living, *dead, "of the user", path_of(tmp_path, 7).name):
+    dead = f".step-00000006.{here}.{ended()}.0"
+    for name in (living, dead, "of the user", path_of(tmp_path, 7).name):
         (tmp_path / name).mkdir()
-    tidy(path_of(tmp_path, 7), keep=1)
+    tidy(path_of(tmp_path, 7), keep=1, now=NOW)
     assert {path.name for path in tmp_path.iterdir()} == {living, "of the user", "step-00000007"}
+
+
+@pytest.mark.parametrize("silent, stays", [(0.0, True), (ABANDONED - 1, True), (ABANDONED + 1, False)])
+def test_a_writer_on_another_host_is_gone_when_it_has_long_written_nothing(
+    tmp_path: Path, silent: float, stays: bool
+) -> None:
+    beside = tmp_path / ".step-00000006.another.host.1.12"
+    beside.mkdir()
+    (beside / "state.pt").touch()
+    os.utime(beside / "state.pt", (NOW - silent, NOW - silent))
+    os.utime(beside, (0, 0))
+    path_of(tmp_path, 7).mkdir()
+    tidy(path_of(tmp_path, 7), keep=1, now=NOW)
+    assert beside.exists() == stays
+
+
+def test_what_cannot_be_removed_does_not_keep_the_rest(tmp_path: Path) -> None:
+    for commits in (1, 3, 4):
+        path_of(tmp_path, commits).mkdir()
+    path_of(tmp_path, 2).touch()  # rmtree refuses files
+    with pytest.raises(NotADirectoryError):
+        tidy(path_of(tmp_path, 4), keep=1, now=NOW)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["step-00000002", "step-00000004"]
 
 
 def test_ones_own_half_written_ones_are_removed(tmp_path: Path) -> None:
@@ -84,7 +111,7 @@ def test_ones_own_half_written_ones_are_removed(tmp_path: Path) -> None:
     beside = temporary(path)
     beside.mkdir()
     path.mkdir()
-    tidy(path, keep=3)
+    tidy(path, keep=3, now=NOW)
     assert not beside.exists()
 
 

@@ -158,6 +158,21 @@ def test_a_failure_is_told_once_and_so_is_its_end(
     assert [path.name for path in folder.iterdir()] == ["step-00000005"]
 
 
+def test_a_clean_up_that_fails_is_told_once(
+    make: Callable[..., Checkpoints], told: Messages, tmp_path: Path
+) -> None:
+    folder = tmp_path / "checkpoint"
+    folder.mkdir()
+    (folder / "step-00000000").touch()  # no folder, so it is not removed like one
+    checkpoints = make(0.0)
+    for commits in (1, 2):
+        offer(checkpoints, 1e6 * commits, commits)
+    with pytest.warns(UserWarning, match="old checkpoints cannot be removed: .*Not a directory"):
+        offer(checkpoints, 3e6, 3)
+    offer(checkpoints, 4e6, 4)
+    assert kinds(told) == ["checkpointed"] * 4
+
+
 def test_the_end_of_training_is_on_disk_once(make: Callable[..., Checkpoints], told: Messages) -> None:
     checkpoints = make(0.0)
     offer(checkpoints, 1e6, 1)
