@@ -29,14 +29,21 @@ class FlatTree:
 
     Attributes:
         size: bytes that all tensors take.
-        layout: a checksum of where which tensor lies; equal trees have equal ones on every worker.
+        layout: a checksum of where which tensor lies, by its path in the tree; equal trees have equal ones on
+            every worker.
     """
 
     def __init__(self, tree: Any) -> None:
         self._tensors: list[tuple[int, torch.Tensor]] = []
         self.size = 0
-        self._skeleton = pytree.tree_map(self._place, tree)
-        form = [(offset, tuple(tensor.shape), str(tensor.dtype)) for offset, tensor in self._tensors]
+        leaves, structure = pytree.tree_flatten_with_path(tree)
+        places = [self._place(leaf) for _, leaf in leaves]
+        self._skeleton = pytree.tree_unflatten(places, structure)
+        form = [
+            (pytree.keystr(path), place.offset, place.shape, str(place.dtype))
+            for (path, _), place in zip(leaves, places, strict=True)
+            if isinstance(place, Place)
+        ]
         self.layout = zlib.crc32(repr(form).encode())
 
     def skeleton(self) -> bytes:

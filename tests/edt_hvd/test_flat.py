@@ -72,6 +72,12 @@ def test_the_layout_says_whether_trees_have_the_same_form() -> None:
     assert FlatTree(everything()).layout != FlatTree(changed).layout
 
 
+def test_the_layout_says_which_tensor_lies_where() -> None:
+    first, second = {"a": torch.zeros(3), "b": torch.ones(3)}, {"b": torch.ones(3), "a": torch.zeros(3)}
+    assert FlatTree(first).layout != FlatTree(second).layout
+    assert FlatTree([first, {0: first}]).layout != FlatTree([first, {1: first}]).layout
+
+
 def test_sparse_tensors_travel_with_the_plain_values() -> None:
     sparse = torch.eye(3).to_sparse()
     tree = FlatTree({"sparse": sparse})
