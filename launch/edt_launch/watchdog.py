@@ -6,7 +6,8 @@ stage has taken at most so far. Two rules follow from that:
 - Silence. A process that is stopped, or whose interpreter is blocked, sends no beats. One that sorts, parses
   or collects garbage in one long call sends none either, so the limit is generous.
 - A stage that lasts. A worker hangs when it loads, computes or updates for much longer than any worker has so
-  far, while another one waits for it in a collective. Where nobody waits, it is given far more time.
+  far, while another one waits for it in a collective. Where nobody waits, it is given far more time. One that
+  is killed for it counts, too, so that its successor has more time.
 
 A worker that waits in a collective, or at the door, never hangs by itself. When the clock has jumped (this
 process or the machine was stopped) the silence before does not count, and nobody is judged until the beats
@@ -131,7 +132,23 @@ def tick(now: float, watch: Watch, workers: Mapping[int, Worker]) -> Watch:
             known = watch.heard.get(key, _Heard(None, now))
             heard[key] = replace(known, at=now) if has_slept else known
     woken_at = now if has_slept else watch.woken_at
-    return replace(watch, heard=heard, ticked_at=now, woken_at=woken_at)
+    ending = [w for w in workers.values() if w.phase is Phase.ENDING]
+    return replace(watch, heard=heard, stages=_learned(watch, ending), ticked_at=now, woken_at=woken_at)
+
+
+def _learned(watch: Watch, ending: Iterable[Worker]) -> Mapping[str, Times]:
+    """The times of all stages, with those of workers that are ended because they hang.
+
+    They may have been slow only, and who takes their place would do the same. Whoever has set a timeout has
+    decided that.
+    """
+    stages = dict(watch.stages)
+    for worker in ending:
+        heard = watch.heard.get(worker.id)
+        if watch.timeout is None and heard and heard.beat and _lasting(watch, worker, is_waited_for=True):
+            known = stages.get(heard.beat.stage, Times())
+            stages[heard.beat.stage] = replace(known, longest=max(known.longest, heard.beat.seconds))
+    return stages
 
 
 def overdue(now: float, watch: Watch, workers: Iterable[Worker]) -> list[tuple[int, str]]:

@@ -46,6 +46,11 @@ class Crew:
     def beat(self, worker: int, stage: str, seconds: float, stages: dict[str, Times] = KNOWN) -> None:
         self.watch = observe(self.now, self.watch, Beat(worker, 7, stage, seconds, stages))
 
+    def kill(self, worker: int) -> None:
+        self.workers[worker] = replace(self.workers[worker], phase=Phase.ENDING)
+        self.pass_time(0.5)
+        del self.workers[worker]
+
     def overdue(self) -> dict[int, str]:
         return dict(overdue(self.now, self.watch, self.workers.values()))
 
@@ -151,6 +156,36 @@ def test_the_limit_is_learned_from_all_members() -> None:
     assert crew.overdue() == {}
     crew.beat(0, "loading", STAGE_FACTOR * 40.0 + 1)
     assert "longest so far 40.0 s, limit 400.0 s" in crew.overdue()[0]
+
+
+def test_who_was_killed_for_being_slow_leaves_more_time_to_the_next() -> None:
+    crew = Crew(size=3)
+    crew.beat(1, "reducing", 100.0)
+    crew.beat(0, "computing", 40.0)
+    assert set(crew.overdue()) == {0}
+    crew.kill(0)
+    crew.beat(2, "computing", STAGE_FACTOR * 40.0)
+    assert crew.overdue() == {}
+    crew.beat(2, "computing", STAGE_FACTOR * 40.0 + 1)
+    assert "longest so far 40.0 s, limit 400.0 s" in crew.overdue()[2]
+
+
+def test_who_was_killed_although_it_was_not_slow_teaches_nothing() -> None:
+    crew = Crew(size=3)
+    crew.beat(1, "reducing", 100.0)
+    crew.beat(0, "computing", FLOORS["computing"])
+    crew.kill(0)
+    crew.beat(2, "computing", FLOORS["computing"] + 1)
+    assert set(crew.overdue()) == {2}
+
+
+def test_a_timeout_of_ones_own_is_not_raised_by_who_was_killed() -> None:
+    crew = Crew(timeout=3.0, size=3)
+    crew.beat(1, "reducing", 100.0)
+    crew.beat(0, "computing", 4.0)
+    crew.kill(0)
+    crew.beat(2, "computing", 4.0)
+    assert set(crew.overdue()) == {2}
 
 
 @pytest.mark.parametrize("stage", FLOORS)
