@@ -46,8 +46,7 @@ class Course:
             case {"event": "world"}:
                 return replace(after, has_trained=True)
             case {"event": "failed"}:
-                is_fatal = event.get("retry_after") is None and not event.get("given_up")
-                return replace(after, is_fatal=is_fatal)
+                return replace(after, is_fatal=event.get("retry_after") is None)
             case {"event": "ending", "worker": int(worker)}:
                 return replace(after, being_ended=self.being_ended | {worker})
             case {"event": "finished"}:

@@ -1,5 +1,6 @@
 """The first half of a step of the membership protocol: what an event changes by itself."""
 
+import signal
 from dataclasses import replace
 
 from edt_launch.members import GOING, Membership, changed, decide_end
@@ -23,14 +24,15 @@ from edt_launch.protocol import (
     Synced,
     Terminate,
     Tick,
+    Worker,
 )
-from edt_launch.suspension import after_failure, after_notice
+from edt_launch.suspension import START_FAILURES, after_failure, after_notice
 
 RETURNED = "the training function has returned"
 NOT_ELASTIC = "the program has ended without calling an elastic function"
 
-KILLED = 137
-"""Exit code of a worker that is killed because it hangs."""
+KILLED = 128 + signal.SIGKILL
+"""Exit code of a worker that is killed, as a shell tells it."""
 
 
 def take_in(now: float, state: Membership, event: Event) -> tuple[Membership, list[Action]]:
@@ -39,7 +41,7 @@ def take_in(now: float, state: Membership, event: Event) -> tuple[Membership, li
         case Desired(slots):
             return _desire(state, slots[: state.limits.max_size]), []
         case AtDoor(worker, progress):
-            return _at_door(state, worker, progress), []
+            return _at_door(state, worker, progress)
         case Synced(worker):
             return changed(state, worker, has_state=True), []
         case Done(worker):
@@ -63,11 +65,19 @@ def _desire(state: Membership, slots: tuple[Slot, ...]) -> Membership:
     return replace(state, desired=slots, suspended=suspended)
 
 
-def _at_door(state: Membership, worker: int, progress: int) -> Membership:
+def _at_door(state: Membership, worker: int, progress: int) -> tuple[Membership, list[Action]]:
     known = state.workers.get(worker)
     if known is None or known.phase in (*GOING, Phase.DONE):
-        return state
-    return changed(state, worker, phase=Phase.DOOR, progress=progress)
+        return state, []
+    was_lost = known.phase is Phase.ACTIVE and not state.stop_sent
+    state = changed(state, worker, phase=Phase.DOOR, progress=progress)
+    return state, _cut(state) if was_lost else []
+
+
+def _cut(state: Membership) -> list[Action]:
+    """The world has lost a member: nobody shall wait for it."""
+    others = tuple(w.id for w in state.world if w.phase is Phase.ACTIVE)
+    return [Cut(others, state.generation)] if others else []
 
 
 def _leaving(now: float, state: Membership, worker_id: int, reason: str) -> tuple[Membership, list[Action]]:
@@ -97,38 +107,40 @@ def _exited(now: float, state: Membership, worker_id: int, exit_code: int) -> tu
     others = {key: other for key, other in state.workers.items() if key != worker_id}
     gone = replace(state, workers=others)
     if worker.phase in GOING:
-        leaving = any(w.notice and w.has_state for w in gone.workers.values() if w.phase is Phase.DEPARTING)
-        is_member = worker.generation == state.generation
-        if worker.notice and is_member and not leaving and _is_state_lost(gone):
-            reason = (
-                f"rank {worker.rank} on {worker.slot.host} left ({worker.notice}), the last with the state"
-            )
+        if worker.saves:
+            reason = f"{_name(worker)} left ({worker.notice}), the last with the state"
             gone = decide_end(gone, Finish(False, reason, left=True))
         return gone, [Left(worker)]
+    if exit_code == 0 and state.generation and not worker.generation:
+        return _lost(
+            now, gone, Failed(worker, exit_code, reason=f"{_name(worker)} ended before it could join")
+        )
     if exit_code == 0:
         return decide_end(gone, Finish(True, RETURNED if state.generation else NOT_ELASTIC)), []
     return _lost(now, gone, Failed(worker, exit_code))
 
 
+def _name(worker: Worker) -> str:
+    return f"rank {worker.rank} on {worker.slot.host}"
+
+
 def _lost(now: float, state: Membership, failed: Failed) -> tuple[Membership, list[Action]]:
     """A worker has died or is as good as dead; `state` has it no more, or as one that is being ended."""
     worker = failed.worker
-    where = f"rank {worker.rank} on {worker.slot.host} {'hung' if failed.reason else 'failed'}"
+    where = f"{_name(worker)} {'was lost' if failed.reason else 'failed'}"
+    key = worker.slot.key
+    suspension = after_failure(now, state.suspended.get(key))
     if worker.phase is Phase.DONE:
         return decide_end(state, Finish(False, f"{where} after training")), [failed]
-    if state.generation == 0:
+    is_killed = failed.exit_code in (KILLED, -signal.SIGKILL)
+    if state.generation == 0 and not (is_killed and suspension.failures < START_FAILURES):
         return decide_end(state, Finish(False, f"{where} before training began")), [failed]
     if worker.generation == state.generation and _is_state_lost(state):
         return decide_end(state, Finish(False, f"{where}, the last that had the state")), [failed]
-    key = worker.slot.key
-    suspension = after_failure(now, state.suspended.get(key))
     state = replace(state, suspended={**state.suspended, key: suspension})
     actions: list[Action] = [replace(failed, retry_after=suspension.until - now)]
-    others = tuple(w.id for w in state.world if w.phase is Phase.ACTIVE)
-    if worker.phase is Phase.ACTIVE and others:
-        actions.append(Cut(others, state.generation))
-    return state, actions
+    return state, actions + (_cut(state) if worker.phase is Phase.ACTIVE else [])
 
 
 def _is_state_lost(state: Membership) -> bool:
-    return state.outcome is None and not any(w.has_state for w in state.world)
+    return state.generation > 0 and state.outcome is None and not any(w.has_state for w in state.world)

@@ -68,10 +68,14 @@ def _reconcile(now: float, state: Membership) -> tuple[Membership, list[Action]]
         return _end_all(state)
     if state.outcome is not None or any(w.phase is Phase.DONE for w in state.workers.values()):
         return _run_out(now, state)
+    if any(w.saves for w in state.workers.values()):
+        return _end_overdue(now, state)  # what comes then has to begin with what is being saved
     state, actions = _dismiss_unwanted(now, state)
     state, ended = _end_overdue(now, state)
     state, started = _start_missing(now, state)
     state, released = _dismiss_leavers(now, state)
+    if any(w.saves for w in state.workers.values()):
+        return state, actions + ended + started + released
     state, formed = _form(now, state)
     return state, actions + ended + started + released + formed
 
@@ -116,7 +120,7 @@ def _dismiss_leavers(now: float, state: Membership) -> tuple[Membership, list[Ac
     if any(w.phase is Phase.ACTIVE for w in state.world):
         return state, []  # the one that is farthest saves the state, and may be still to come
     last = max(leavers, key=lambda w: (w.has_state, w.progress, -w.rank))
-    state, actions = let_go(now, state, leavers)
+    state, actions = let_go(now, changed(state, last.id, saves=True), leavers)
     return state, [Dismiss(last.id, saves=True) if a == Dismiss(last.id) else a for a in actions]
 
 
@@ -164,11 +168,14 @@ def _target(now: float, state: Membership) -> list[Worker]:
     ready = [w for w in newcomers if w.phase is Phase.DOOR]
     late = now - state.limits.start_timeout
     booting = [w for w in newcomers if w.phase is Phase.STARTING and w.started_at > late]
+    needs_donor = any(w.has_state for w in world) and not any(w.has_state for w in stay)
+    donors = [w for w in world if w.has_state][:1] if needs_donor else []
     if booting:
-        return stay if len(stay) >= state.limits.min_size or not world else _keep(world, stay)
-    if world and not any(w.has_state for w in stay):
-        donor = next(w for w in world if w.has_state)
-        return [*stay, *ready, donor] if stay or ready else world
+        return (
+            stay + donors if len(stay) >= state.limits.min_size or not world else _keep(world, stay + donors)
+        )
+    if needs_donor:
+        return stay + ready + donors if stay or ready else world
     return stay + ready
 
 
@@ -181,7 +188,9 @@ def _wait_for_more(now: float, state: Membership) -> tuple[Membership, list[Acti
     """Too few can run. While a world trains, that holds up nothing; otherwise it is told, and has an end."""
     world = state.world
     is_training = bool(world) and all(w.phase is Phase.ACTIVE for w in world)
-    is_starting = not state.generation and len(state.wanted(now)) >= state.limits.min_size
+    late = now - state.limits.start_timeout
+    booting = any(w.phase is Phase.STARTING and w.started_at > late for w in state.workers.values())
+    is_starting = not state.generation and booting and len(state.wanted(now)) >= state.limits.min_size
     if is_training or is_starting or not state.desired:
         return state, []
     since = now if state.short_since is None else state.short_since

@@ -48,6 +48,8 @@ class Worker:
     """Whether others can get the state from it: the first world's members, and whoever has received it."""
     dismissed_at: float | None = None
     """When it was told to leave."""
+    saves: bool = False
+    """Whether it was told to save the state, which nobody else has."""
     notice: str | None = None
     """Why it has asked to leave, if it has."""
 
@@ -193,7 +195,7 @@ class Failed:
     """A worker died on its own, or had to be killed because it did not get on.
 
     Attributes:
-        retry_after: seconds after which its slot is tried again; infinite if it is given up, None if the job
+        retry_after: seconds after which its slot is tried again; None if the job
             ends with it.
         reason: why it had to be killed; empty if it died on its own.
     """
@@ -216,7 +218,7 @@ class Missing:
     """A slot without a worker that could be in the next world, and why.
 
     Attributes:
-        retry_after: seconds after which it is tried again; infinite if it is given up, None if that is not
+        retry_after: seconds after which it is tried again; None if that is not
             a matter of time.
     """
 

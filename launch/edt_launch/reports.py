@@ -1,7 +1,6 @@
 """What the driver tells edt-launch: events, one JSON object a line."""
 
 import json
-import math
 import os
 import signal
 import threading
@@ -64,7 +63,7 @@ class Reports:
             exit_code=action.exit_code,
             signal=signal_name(action.exit_code),
             reason=action.reason,
-            **_retry(action.retry_after),
+            retry_after=action.retry_after,
         )
 
 
@@ -80,12 +79,7 @@ def place_of(worker: Worker) -> dict[str, Any]:
 
 def _missing(lack: Missing) -> dict[str, Any]:
     place = {"host": lack.slot.host, "slot": lack.slot.index}
-    return place | {"reason": lack.reason} | _retry(lack.retry_after)
-
-
-def _retry(seconds: float | None) -> dict[str, Any]:
-    """When a slot is tried again, in what JSON has: it knows no infinity."""
-    return {"retry_after": seconds if seconds != math.inf else None, "given_up": seconds == math.inf}
+    return place | {"reason": lack.reason, "retry_after": lack.retry_after}
 
 
 def signal_name(exit_code: int) -> str | None:

@@ -79,7 +79,7 @@ def decide(end: End, restarts: int, most: int) -> Restart | GiveUp:
         return GiveUp("the job has succeeded")
     if end.is_wanted:
         return GiveUp("it was told to end")
-    if not end.has_trained:
+    if not end.has_trained and not (restarts and end.is_lost):
         return GiveUp("it had not begun to train")
     reason = _reason(end)
     if reason is None:
@@ -92,7 +92,7 @@ def decide(end: End, restarts: int, most: int) -> Restart | GiveUp:
 def _reason(end: End) -> str | None:
     """Why a restart is worth trying; None if it is not."""
     if not end.is_over:
-        return end.how if end.exit_code < 0 else None
+        return end.how
     if end.has_left:
         return end.reason
     if end.ended_by is None:
@@ -103,8 +103,6 @@ def _reason(end: End) -> str | None:
 
 
 def _why_not(end: End) -> str:
-    if not end.is_over:
-        return "horovodrun has failed"
     if end.ended_by is None:
         return "no worker was lost"
     if end.has_returned:

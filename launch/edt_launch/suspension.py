@@ -1,13 +1,15 @@
 """Slots that are left alone for a while: after failures, and after notices that they are to be given up."""
 
 from dataclasses import dataclass, replace
-from math import inf
 
 SUSPENSION = 5.0
 """Seconds for which a slot is left alone after its first failure; doubles with every further one."""
 
-SLOT_FAILURES = 4
-"""Failures after which a slot is not tried again, unless the allocation drops it and shows it anew."""
+LONGEST = 600.0
+"""Seconds for which a slot is left alone at most."""
+
+START_FAILURES = 4
+"""Failures in a slot, before any world was formed, that the job does not survive."""
 
 NOTICE_SUSPENSION = 60.0
 """Seconds for which a slot is left alone after its first notice; doubles with every further one."""
@@ -23,7 +25,7 @@ class Suspension:
     Attributes:
         failures: of workers in it, so far.
         notices: on which workers have left it, so far.
-        until: when it is tried again; infinite if it is given up.
+        until: when it is tried again.
         reason: what happened there last, in words.
     """
 
@@ -37,7 +39,7 @@ def after_failure(now: float, last: Suspension | None) -> Suspension:
     """What becomes of a slot in which a worker has failed now."""
     known = _remembered(now, last)
     failures = known.failures + 1
-    seconds = SUSPENSION * 2 ** (failures - 1) if failures < SLOT_FAILURES else inf
+    seconds = min(SUSPENSION * 2 ** (failures - 1), LONGEST)
     times = "failed" if failures == 1 else f"failed {failures} times"
     return replace(known, failures=failures, until=max(known.until, now + seconds), reason=times)
 
@@ -46,7 +48,7 @@ def after_notice(now: float, last: Suspension | None, notice: str) -> Suspension
     """What becomes of a slot whose worker has been told now to give it up."""
     known = _remembered(now, last)
     notices = known.notices + 1
-    seconds = NOTICE_SUSPENSION * 2 ** (notices - 1)
+    seconds = min(NOTICE_SUSPENSION * 2 ** (notices - 1), LONGEST)
     return replace(known, notices=notices, until=max(known.until, now + seconds), reason=f"left: {notice}")
 
 

@@ -61,8 +61,6 @@ def _of_checkpoints(event: Mapping[str, Any]) -> str | None:
 
 def _what_next(event: Mapping[str, Any], slot: str) -> str:
     """What becomes of a slot in which workers have failed or which they have left."""
-    if event.get("given_up"):
-        return f"; {slot} has failed too often and is not tried again"
     seconds = event.get("retry_after")
     return f"; {slot} is tried again in {seconds:.0f} s" if seconds is not None else ""
 

@@ -27,6 +27,5 @@ def test_a_runs_course():
 def test_only_a_failure_whose_slot_is_not_tried_again_ends_the_run():
     assert fold(failed()).is_fatal
     assert not fold(failed(retry_after=5.0)).is_fatal
-    assert not fold(failed(retry_after=None, given_up=True)).is_fatal
     assert not fold(failed(), failed(retry_after=5.0)).is_fatal
     assert len(fold(failed(), failed(retry_after=5.0)).failures.open) == 2

@@ -1,7 +1,6 @@
 """The membership protocol, driven by simulated workers and a clock that the test holds."""
 
 from dataclasses import replace
-from math import inf
 
 import pytest
 from hypothesis import settings
@@ -37,7 +36,7 @@ from edt_launch.protocol import (
     Tick,
     Waiting,
 )
-from edt_launch.suspension import FORGET, NOTICE_SUSPENSION, SLOT_FAILURES, SUSPENSION
+from edt_launch.suspension import FORGET, LONGEST, NOTICE_SUSPENSION, START_FAILURES, SUSPENSION
 
 
 def slots(*counts: int, hosts: str = "ab") -> tuple[Slot, ...]:
@@ -161,21 +160,81 @@ def test_a_worker_that_dies_takes_only_its_slot_with_it() -> None:
     assert start.worker.slot == Slot("a", 1)
 
 
-def test_suspension_doubles_and_ends_for_good() -> None:
+def test_suspension_doubles_and_is_never_for_good() -> None:
     job = Job().grown_to(2)
-    for failure in range(1, SLOT_FAILURES):
+    for failure in range(1, 12):
         newest = max(job.state.workers)
         job(Exited(newest, 1))
         job(AtDoor(0, failure))
-        job.now += SUSPENSION * 2 ** (failure - 1) - 0.1
+        seconds = min(SUSPENSION * 2 ** (failure - 1), LONGEST)
+        job.now += seconds - 0.1
         assert job(Tick()) == []
         job.now += 0.2
         assert len(of(Start, job(Tick()))) == 1
-    failed, *_ = job(Exited(max(job.state.workers), 1))
+
+
+def test_a_worker_that_is_killed_before_the_first_world_costs_its_slot_for_a_while() -> None:
+    job = Job()
+    job(Desired(slots(2)))
+    job(AtDoor(0, 0))
+    for failure in range(1, START_FAILURES):
+        failed, *_ = job(Exited(max(job.state.workers), 137))
+        assert failed.retry_after == SUSPENSION * 2 ** (failure - 1)
+        if failure == 1:
+            assert len(job.state.world) == 1  # the other one need not wait
+        job.now += failed.retry_after
+        assert len(of(Start, job(Tick()))) == 1
+
+
+def test_what_always_fails_before_training_ends_the_job() -> None:
+    for exit_code, times in ((1, 1), (139, 1), (137, START_FAILURES)):
+        job = Job(min_size=2)
+        job(Desired(slots(2)))
+        for _ in range(times):
+            assert job.state.outcome is None
+            job(Exited(max(job.state.workers), exit_code))
+            job.now += 100
+            job(Tick())
+        assert job.state.outcome is not None
+        assert "before training began" in job.state.outcome.reason
+
+
+def test_a_newcomer_that_ends_well_does_not_end_the_job() -> None:
+    job = Job().grown_to(1)
+    job(Desired(slots(2)))
+    (failed,) = job(Exited(1, 0))
     assert isinstance(failed, Failed)
-    assert failed.retry_after == inf
-    job.now += 1e9
-    assert job(Tick()) == []
+    assert (failed.retry_after, job.state.outcome) == (SUSPENSION, None)
+
+
+def test_a_member_that_comes_to_the_door_unasked_tells_the_others() -> None:
+    job = Job().grown_to(3)
+    assert job(AtDoor(1, 4)) == [Cut((0, 2), 1), Stop((0, 2), 2)]
+    assert job(AtDoor(0, 4)) == []
+    assert isinstance(job(AtDoor(2, 4))[0], Assign)
+
+
+def test_nobody_begins_anew_while_the_state_is_saved() -> None:
+    job = Job().grown_to(1)
+    job(Leaving(0, "SIGTERM"))
+    assert job(AtDoor(0, 5000)) == [Dismiss(0, saves=True)]
+    assert job(Desired((Slot("b", 0),))) == []
+    job.now += LEAVE_TIMEOUT
+    assert job(Tick()) == [Terminate(0)]
+    *_, finish = job(Exited(0, 137))
+    assert isinstance(finish, Finish)
+    assert finish.left
+
+
+def test_a_first_world_that_never_comes_about_has_an_end() -> None:
+    job = Job(min_size=2)
+    job(Desired(slots(2)))
+    job(AtDoor(0, 0))
+    job.now += job.state.limits.start_timeout + 1
+    assert of(Waiting, job(Tick()))
+    job.now += job.state.limits.shortage_timeout
+    job(Tick())
+    assert job.state.outcome is not None
 
 
 def test_the_state_moves_through_a_donor_when_every_slot_changes() -> None:
@@ -455,7 +514,6 @@ def test_when_all_leave_the_one_that_is_farthest_saves_the_state_and_is_waited_f
         job(Leaving(worker, "SIGTERM"))
     actions = [action for worker in range(3) for action in job(AtDoor(worker, 5 + (worker == 1)))]
     assert of(Dismiss, actions) == [Dismiss(0), Dismiss(1, saves=True), Dismiss(2)]
-    assert actions == of(Dismiss, actions)
     assert [type(action) for worker in (0, 2) for action in job(Exited(worker, 0))] == [Left, Left]
     *_, finish = job(Exited(1, 0))
     assert finish == Finish(False, "rank 1 on a left (SIGTERM), the last with the state", left=True)

@@ -21,6 +21,7 @@ MURDERED = End(has_trained=True, how="horovodrun was killed by SIGKILL", exit_co
         (replace(LOST, has_returned=True, has_checkpointed=True), "rank 0 failed"),
         (replace(FAILED, has_checkpointed=True), "rank 0 failed"),
         (MURDERED, "horovodrun was killed by SIGKILL"),
+        (replace(MURDERED, exit_code=1, how="horovodrun ended"), "horovodrun ended"),
     ],
 )
 def test_what_is_restarted(end, reason):
@@ -44,7 +45,6 @@ def test_slots_that_were_given_up_are_left_alone_for_a_while():
         (replace(LOST, ended_by=None, is_lost=False), "no worker was lost"),
         (FAILED, "would fail the same way"),
         (replace(FAILED, has_checkpointed=True, has_returned=True), "after training"),
-        (replace(MURDERED, exit_code=1), "horovodrun has failed"),
     ],
 )
 def test_what_is_not(end, words):

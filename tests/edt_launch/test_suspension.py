@@ -1,11 +1,9 @@
 """For how long a slot is left alone."""
 
-from math import inf
-
 from edt_launch.suspension import (
     FORGET,
+    LONGEST,
     NOTICE_SUSPENSION,
-    SLOT_FAILURES,
     SUSPENSION,
     Suspension,
     after_failure,
@@ -13,23 +11,24 @@ from edt_launch.suspension import (
 )
 
 
-def test_failures_double_it_and_end_in_giving_up() -> None:
+def test_failures_double_it_up_to_a_limit() -> None:
     found = None
     seconds = []
-    for _ in range(SLOT_FAILURES):
+    for _ in range(20):
         found = after_failure(0.0, found)
         seconds.append(found.until)
-    assert seconds == [SUSPENSION, 2 * SUSPENSION, 4 * SUSPENSION, inf]
+    assert seconds[:4] == [SUSPENSION, 2 * SUSPENSION, 4 * SUSPENSION, 8 * SUSPENSION]
+    assert seconds[-1] == LONGEST
     assert found is not None
-    assert found.reason == f"failed {SLOT_FAILURES} times"
+    assert found.reason == "failed 20 times"
 
 
-def test_notices_double_it_and_never_give_up() -> None:
+def test_notices_double_it_up_to_a_limit() -> None:
     found = None
     for number in range(20):
         found = after_notice(0.0, found, "SIGTERM")
-        assert found.until == NOTICE_SUSPENSION * 2**number
-    assert found == Suspension(0, 20, NOTICE_SUSPENSION * 2**19, "left: SIGTERM")
+        assert found.until == min(NOTICE_SUSPENSION * 2**number, LONGEST)
+    assert found == Suspension(0, 20, LONGEST, "left: SIGTERM")
 
 
 def test_they_are_counted_apart_and_the_longer_one_holds() -> None:

@@ -48,10 +48,6 @@ from edt_launch.telling import describe, workers
             "rank 1 on h has failed: exit code 3; its slot is tried again in 10 s",
         ),
         (
-            {"event": "failed", "rank": 1, "host": "h", "exit_code": 3, "signal": None, "given_up": True},
-            "rank 1 on h has failed: exit code 3; its slot has failed too often and is not tried again",
-        ),
-        (
             {"event": "failed", "rank": 1, "host": "h", "exit_code": 137, "reason": "rank 1 on h is silent"},
             "rank 1 on h is silent",
         ),
