@@ -11,6 +11,8 @@ reducing   in a collective of ours, waiting for the other workers
 updating   from the end of a step's reduction to the next step: optimizer, commit, evaluation, saving
 =========  ==========================================================================================
 
+What is outside and ends in forming was the way to the door, or the wait there: no work, so it does not count.
+
 Seconds in which this process was frozen (a signal, a container that is paused) count for no stage: `awake` is
 called about once a second, and of the time between two calls no more than `LONGEST_NAP` counts.
 
@@ -55,8 +57,9 @@ class Stages:
         """The present stage is complete, another one begins."""
         running = self._running(now)
         last, since = self.present
-        count, longest = self.times[last]
-        self.times[last] = (count + 1, max(longest, running - since))
+        if (last, stage) != (Stage.OUTSIDE, Stage.FORMING):
+            count, longest = self.times[last]
+            self.times[last] = (count + 1, max(longest, running - since))
         self.present = (stage, running)
 
     def awake(self, now: float) -> None:

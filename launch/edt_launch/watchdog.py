@@ -6,12 +6,14 @@ stage has taken at most so far. Two rules follow from that:
 - Silence. A process that is stopped, or whose interpreter is blocked, sends no beats. One that sorts, parses
   or collects garbage in one long call sends none either, so the limit is generous.
 - A stage that lasts. A worker hangs when it loads, computes or updates for much longer than any worker has so
-  far, while another one waits for it in a collective. Where nobody waits, it is given far more time. One that
-  is killed for it counts, too, so that its successor has more time.
+  far, while another one waits for it in a collective. Where nobody waits, it is given far more time, and
+  outside any step all the time it wants. One that is killed for a stage counts among those before, so its
+  successor has more time.
 
-A worker that waits in a collective, or at the door, never hangs by itself. When the clock has jumped (this
-process or the machine was stopped) the silence before does not count, and nobody is judged until the beats
-that have come meanwhile are taken in. A stage's seconds leave out those in which the worker was stopped.
+A stage lasts from when its worker became a member of the present world, at the earliest. A worker that waits
+in a collective, or at the door, never hangs by itself. When the clock has jumped (this process or the machine
+was stopped) the silence before does not count, and nobody is judged until the beats that have come meanwhile
+are taken in. A stage's seconds leave out those in which the worker was stopped.
 """
 
 from collections.abc import Iterable, Mapping
@@ -24,13 +26,16 @@ from edt_launch.protocol import Phase, Worker
 REDUCING = "reducing"
 """The stage in which a worker waits for the others."""
 
-FLOORS = {"forming": 60.0, "loading": 60.0, "computing": 30.0, "updating": 1800.0}
+OUTSIDE = "outside"
+"""The stage of loops that are not ours, between two collectives of ours."""
+
+FLOORS = {"forming": 60.0, "loading": 60.0, "computing": 30.0, "updating": 1800.0, OUTSIDE: 1800.0}
 """Seconds that each stage may last at least, while others wait."""
 
 SILENCE = 30.0
 """Seconds without a beat that are nothing unusual: one long call may hold the interpreter's lock."""
 
-UNTRIED = {"forming": 1800.0, "loading": 300.0, "computing": 300.0, "updating": 300.0}
+UNTRIED = {"forming": 1800.0, "loading": 300.0, "computing": 300.0, "updating": 300.0, OUTSIDE: 300.0}
 """The same until it has been completed `TRIED` times: a checkpoint is restored first, first steps compile."""
 
 TRIED = 3
@@ -85,11 +90,25 @@ class Beat:
 
 @dataclass(frozen=True)
 class _Heard:
-    """A worker's last beat (None before its first), when it came, and the longest gap between two."""
+    """What has been heard of a worker.
+
+    Attributes:
+        beat: the last one; None before the first.
+        at: when that came.
+        longest_gap: seconds between two of them at most.
+        generation: of the world it is or was a member of.
+        member_since: since when.
+    """
 
     beat: Beat | None
     at: float
     longest_gap: float = 0.0
+    generation: int = 0
+    member_since: float = -inf
+
+    def seconds(self, now: float) -> float:
+        """For how long the stage of the last beat has lasted in this world."""
+        return min(self.beat.seconds, now - self.member_since) if self.beat is not None else 0.0
 
 
 @dataclass(frozen=True)
@@ -110,9 +129,9 @@ class Watch:
 
 def observe(now: float, watch: Watch, beat: Beat) -> Watch:
     """Take in a beat."""
-    last = watch.heard.get(beat.worker)
-    gap = now - last.at if last is not None and last.beat is not None else 0.0
-    heard = _Heard(beat, now, max(gap, last.longest_gap if last else 0.0))
+    last = watch.heard.get(beat.worker, _Heard(None, now))
+    gap = now - last.at if last.beat is not None else 0.0
+    heard = replace(last, beat=beat, at=now, longest_gap=max(gap, last.longest_gap))
     stages = dict(watch.stages)
     for name, times in beat.stages.items():
         known = stages.get(name, Times())
@@ -130,24 +149,28 @@ def tick(now: float, watch: Watch, workers: Mapping[int, Worker]) -> Watch:
     for key, worker in workers.items():
         if worker.phase is not Phase.STARTING:
             known = watch.heard.get(key, _Heard(None, now))
+            if worker.generation != known.generation:
+                known = replace(known, generation=worker.generation, member_since=now)
             heard[key] = replace(known, at=now) if has_slept else known
     woken_at = now if has_slept else watch.woken_at
     ending = [w for w in workers.values() if w.phase is Phase.ENDING]
-    return replace(watch, heard=heard, stages=_learned(watch, ending), ticked_at=now, woken_at=woken_at)
+    return replace(watch, heard=heard, stages=_learned(now, watch, ending), ticked_at=now, woken_at=woken_at)
 
 
-def _learned(watch: Watch, ending: Iterable[Worker]) -> Mapping[str, Times]:
+def _learned(now: float, watch: Watch, ending: Iterable[Worker]) -> Mapping[str, Times]:
     """The times of all stages, with those of workers that are ended because they hang.
 
     They may have been slow only, and who takes their place would do the same. Whoever has set a timeout has
     decided that.
     """
     stages = dict(watch.stages)
+    if watch.timeout is not None:
+        return stages
     for worker in ending:
         heard = watch.heard.get(worker.id)
-        if watch.timeout is None and heard and heard.beat and _lasting(watch, worker, is_waited_for=True):
+        if heard and heard.beat and _lasting(now, watch, worker, is_waited_for=True):
             known = stages.get(heard.beat.stage, Times())
-            stages[heard.beat.stage] = replace(known, longest=max(known.longest, heard.beat.seconds))
+            stages[heard.beat.stage] = replace(known, longest=max(known.longest, heard.seconds(now)))
     return stages
 
 
@@ -168,7 +191,7 @@ def overdue(now: float, watch: Watch, workers: Iterable[Worker]) -> list[tuple[i
     for worker in watched:
         reason = _silence(now, watch, worker)
         if reason is None and worker in members:
-            reason = _lasting(watch, worker, is_waited_for=any(other != worker.id for other in waiting))
+            reason = _lasting(now, watch, worker, is_waited_for=any(other != worker.id for other in waiting))
         if reason is not None:
             found.append((worker.id, f"rank {worker.rank} on {worker.slot.host} {reason}"))
     return found
@@ -192,23 +215,26 @@ def _silence(now: float, watch: Watch, worker: Worker) -> str | None:
     )
 
 
-def _lasting(watch: Watch, worker: Worker, is_waited_for: bool) -> str | None:
-    beat = watch.heard[worker.id].beat
+def _lasting(now: float, watch: Watch, worker: Worker, is_waited_for: bool) -> str | None:
+    heard = watch.heard[worker.id]
+    beat, seconds = heard.beat, heard.seconds(now)
     if beat is None or beat.stage not in FLOORS:
         return None
     known = watch.stages.get(beat.stage, Times())
     limit = max(_floor(watch, beat.stage, known, is_waited_for), STAGE_FACTOR * known.longest)
-    if beat.seconds <= limit:
+    if seconds <= limit:
         return None
     waits = "while others wait" if is_waited_for else "with nobody waiting"
     after = f" after step {beat.step}" if beat.step is not None else ""
     return (
-        f"has been {beat.stage} for {beat.seconds:.1f} s{after} {waits} "
+        f"has been {beat.stage} for {seconds:.1f} s{after} {waits} "
         f"(longest so far {known.longest:.1f} s, limit {limit:.1f} s)"
     )
 
 
 def _floor(watch: Watch, stage: str, known: Times, is_waited_for: bool) -> float:
+    if stage == OUTSIDE and not is_waited_for:
+        return inf
     floor = FLOORS[stage] if watch.timeout is None else watch.timeout
     if known.count < TRIED:
         floor = max(floor, UNTRIED[stage])

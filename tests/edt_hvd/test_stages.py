@@ -20,6 +20,19 @@ def test_the_longest_time_of_each_stage_is_kept() -> None:
     assert found.times[Stage.REDUCING] == (0, 0.0)
 
 
+def test_the_wait_at_the_door_is_no_work() -> None:
+    found = Stages(10.0)
+    found.enter(Stage.FORMING, 12.0)
+    found.enter(Stage.OUTSIDE, 12.5)
+    found.awake(12.5)
+    found.enter(Stage.FORMING, 14.5)
+    assert found.times[Stage.OUTSIDE] == (0, 0.0)
+    found.enter(Stage.OUTSIDE, 15.0)
+    found.awake(15.0)
+    found.enter(Stage.LOADING, 16.0)
+    assert found.times[Stage.OUTSIDE] == (1, 1.0)
+
+
 def test_the_stage_before_a_collective_goes_on_after_it() -> None:
     stages.enter(Stage.UPDATING)
     with stages.waiting_for_others():

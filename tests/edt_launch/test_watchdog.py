@@ -25,7 +25,7 @@ KNOWN = {stage: Times(TRIED, 0.1) for stage in FLOORS}
 
 
 class Crew:
-    """Two members of a world, 0 and 1, whose beats come when the test says so."""
+    """Members of a world, for long if their first beats say so, whose beats come when the test says so."""
 
     def __init__(self, timeout: float | None = None, phase: Phase = Phase.ACTIVE, size: int = 2) -> None:
         self.now = 50.0
@@ -33,7 +33,10 @@ class Crew:
         self.workers = {
             i: Worker(i, Slot("a", i), phase, started_at=0.0, rank=i, generation=1) for i in range(size)
         }
-        self.pass_time(0.0)
+        self.watch = tick(-1e7, self.watch, self.workers)
+        self.watch = tick(self.now - 10.0, self.watch, self.workers)
+        self.now -= 10.0
+        self.pass_time(10.0)
 
     def pass_time(self, seconds: float) -> None:
         """Let time pass, with the ticks that belong to it."""
@@ -119,7 +122,7 @@ def test_beats_from_before_the_clock_jumped_judge_nobody() -> None:
     assert set(crew.overdue()) == {0}
 
 
-@pytest.mark.parametrize("stage", ["loading", "computing", "updating", "forming"])
+@pytest.mark.parametrize("stage", FLOORS)
 def test_a_stage_that_lasts_while_others_wait(stage: str) -> None:
     crew = Crew()
     crew.beat(1, "reducing", 1000.0)
@@ -133,11 +136,29 @@ def test_a_stage_that_lasts_while_others_wait(stage: str) -> None:
     }
 
 
-@pytest.mark.parametrize("stage", ["reducing", "outside"])
-def test_who_waits_for_others_does_not_hang(stage: str) -> None:
+def test_who_waits_for_others_does_not_hang() -> None:
     crew = Crew()
     crew.beat(0, "reducing", 1e6)
-    crew.beat(1, stage, 1e6)
+    crew.beat(1, "reducing", 1e6)
+    assert crew.overdue() == {}
+
+
+def test_outside_any_step_nobody_hangs_unless_others_wait() -> None:
+    crew = Crew()
+    crew.beat(0, "outside", 1e6)
+    crew.beat(1, "outside", 1e6)
+    assert crew.overdue() == {}
+    crew.beat(1, "reducing", 1e6)
+    assert set(crew.overdue()) == {0}
+
+
+def test_the_wait_at_the_door_is_no_part_of_a_stage() -> None:
+    """The last beat from there is all that is known of a new member for a moment."""
+    crew = Crew()
+    crew.beat(0, "outside", 1e6)
+    crew.workers = {i: replace(worker, generation=2) for i, worker in crew.workers.items()}
+    crew.pass_time(0.5)
+    crew.beat(1, "reducing", 0.25)
     assert crew.overdue() == {}
 
 
