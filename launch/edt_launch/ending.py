@@ -69,3 +69,8 @@ class Ending:
     def exit_code(self) -> ExitCode | None:
         """What the signal that ended the job leads to; None if none has."""
         return None if self.first is None else CODES[signal.Signals(self.first)]
+
+
+def signal_name(number: int | None) -> str:
+    """What a user calls a signal."""
+    return "Ctrl-C" if number == signal.SIGINT else signal.Signals(number or 0).name

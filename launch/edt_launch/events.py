@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from edt_launch.appender import Appender, Complain
+
 Event = Mapping[str, Any]
 
 
@@ -33,17 +35,22 @@ class EventLog:
 
     What the file has already stays, but for half a line that a killed launcher has left at its end.
 
+    Args:
+        path: the file.
+        complain: told when it cannot be written; events are lost then.
+
     Raises:
-        OSError: the file cannot be opened or written.
+        OSError: what the file has cannot be read.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, complain: Complain) -> None:
         _drop_half_line(path)
-        self._file = path.open("a", encoding="utf-8", buffering=1)
+        self._file = Appender(path, complain)
 
     def write(self, event: Event) -> None:
         """Append an event."""
         self._file.write(json.dumps(event) + "\n")
+        self._file.flush()
 
     def close(self) -> None:
         """Close the file."""

@@ -13,7 +13,7 @@ from edt_launch import checkpoints, discovery, events, restarts
 from edt_launch.allocation import Allocation, render, write_atomically
 from edt_launch.child import HOROVODRUN, Remote, command, environment
 from edt_launch.course import Course
-from edt_launch.ending import CODES, Ending, Step
+from edt_launch.ending import CODES, Ending, Step, signal_name
 from edt_launch.errors import ExitCode, StartTimeoutError, UsageError
 from edt_launch.failures import NOT_ELASTIC, describe, looks_like_plain_horovod
 from edt_launch.follower import Accepted, Follower, Limits, Rejected
@@ -26,7 +26,7 @@ from edt_launch.status import Status
 from edt_launch.supervise import TICK, LeftBehind, Supervised, Told
 from edt_launch.telling import describe as describe_event
 from edt_launch.view import View
-from edt_launch.watching import Watch
+from edt_launch.watching import watching
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ def run(plan: Plan, view: View, signals: list[int], horovodrun: Sequence[str] = 
         StartError: there were not enough slots in time, or horovodrun cannot be executed.
     """
     with plan.paths.opened():
-        log = events.EventLog(plan.paths.events)
+        log = events.EventLog(plan.paths.events, view.message)
         try:
             return _Job(plan, view, signals, log).run(horovodrun)
         finally:
@@ -117,7 +117,7 @@ class _Job:
         self._log = log
         self._hosts = HostChecker()
         self._follower = Follower(plan.follow, plan.limits, self._hosts) if plan.follow else None
-        self._logs = Logs(plan.paths)
+        self._logs = Logs(plan.paths, view.message)
         self._ranks = Ranks()
         self._status = Status()
         self._phases = Phases()
@@ -125,6 +125,8 @@ class _Job:
         self._ending = Ending()
         self._restarts = 0
         self._allocation: Allocation | None = None
+        self._unapplied: Accepted | None = None
+        self._failed_to_apply: int | None = None
 
     def run(self, horovodrun: Sequence[str]) -> Outcome:
         try:
@@ -178,8 +180,8 @@ class _Job:
             )
 
     def _apply(self, allocation: Allocation, first: bool = False, changed: float | None = None) -> None:
-        self._allocation = allocation
         write_atomically(self._plan.paths.allocation, render(allocation))
+        self._allocation = allocation
         hosts = [asdict(host) for host in allocation.hosts]
         self._note(
             events.new(
@@ -194,10 +196,22 @@ class _Job:
 
     def _follow(self, now: float) -> None:
         match self._follower.poll(now) if self._follower is not None else None:
-            case Accepted(allocation, changed):
-                self._apply(allocation, changed=changed)
+            case Accepted() as accepted:
+                self._unapplied = accepted
             case Rejected(reason):
                 self._note(events.new("allocation_rejected", reason=reason))
+        if self._unapplied is None:
+            return
+        try:
+            self._apply(self._unapplied.allocation, changed=self._unapplied.changed)
+        except OSError as error:  # a full disk, say: the job goes on, and this is tried again
+            if error.errno != self._failed_to_apply:
+                path = self._plan.paths.allocation
+                reason = f"{path} cannot be written: {error.strerror}; it is tried again"
+                self._note(events.new("allocation_rejected", reason=reason))
+            self._failed_to_apply = error.errno
+        else:
+            self._unapplied = self._failed_to_apply = None
 
     # While it runs.
 
@@ -250,7 +264,7 @@ class _Job:
         self._course = Course(next_worker=self._course.next_worker)
         self._ending = Ending()
         with (
-            _watching(plan.follow) as watch,
+            watching(plan.follow) as watch,
             Supervised(words, self._environment(), self._ranks, watch) as child,
         ):
             self._note(events.new("launched", command=list(plan.program), pid=child.pid, interface=interface))
@@ -352,7 +366,7 @@ class _Job:
     def _conclude(self, exit_code: int | None) -> Outcome:
         """How the job ended, given horovodrun's exit code (None if it was never started)."""
         if self._ending.exit_code is not None:
-            return Outcome(self._ending.exit_code, f"edt-launch: ended by {_signal_name(self._ending.first)}")
+            return Outcome(self._ending.exit_code, f"edt-launch: ended by {signal_name(self._ending.first)}")
         if self._has_succeeded(exit_code):
             return Outcome(ExitCode.SUCCESS)
         how = _how_it_ended(exit_code)
@@ -374,23 +388,8 @@ class _Job:
         return Outcome(ExitCode.JOB_FAILED, f"{head}\n{text}")
 
 
-@contextlib.contextmanager
-def _watching(path: Path | None) -> Iterator[Watch | None]:
-    """A watch on a file that is followed; None without one."""
-    watch = Watch(path) if path is not None else None
-    try:
-        yield watch
-    finally:
-        if watch is not None:
-            watch.close()
-
-
 def _after(restarts: int) -> str:
     return f" after {restarts} {'restart' if restarts == 1 else 'restarts'}" if restarts else ""
-
-
-def _signal_name(number: int | None) -> str:
-    return "Ctrl-C" if number == signal.SIGINT else signal.Signals(number or 0).name
 
 
 def _how_it_ended(exit_code: int | None) -> str:

@@ -68,7 +68,7 @@ def launch(
         int, typer.Option(min=0, help="How often a job whose workers were all lost is started again.")
     ] = 3,
     checkpoint_interval: Annotated[
-        float | None, typer.Option(min=0, help="Seconds between two checkpoints at least, else 10.")
+        float | None, typer.Option(min=0, max=1e9, help="Seconds between two checkpoints at least, else 10.")
     ] = None,
     keep_checkpoints: Annotated[
         int | None, typer.Option(min=1, help="How many checkpoints are kept, else 3.")

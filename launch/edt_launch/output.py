@@ -10,8 +10,9 @@ import re
 from collections import deque
 from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, TextIO
+from typing import Any
 
+from edt_launch.appender import Appender, Complain
 from edt_launch.run_dir import RunDir
 
 MAX_LINE = 2**16
@@ -173,11 +174,17 @@ class Ranks:
 
 
 class Logs:
-    """The log files of a job, and the last lines of each worker."""
+    """The log files of a job, and the last lines of each worker.
 
-    def __init__(self, paths: RunDir) -> None:
+    Args:
+        paths: the job's.
+        complain: told of a file that cannot be written; lines are lost then.
+    """
+
+    def __init__(self, paths: RunDir, complain: Complain) -> None:
         self._paths = paths
-        self._files: dict[str, TextIO] = {}
+        self._complain = complain
+        self._files: dict[str, Appender] = {}
         self._last: dict[int, deque[str]] = {}
         self._horovodrun: deque[str] = deque(maxlen=LAST_LINES)
 
@@ -191,7 +198,7 @@ class Logs:
             self._last.setdefault(line.worker, deque(maxlen=LAST_LINES)).append(line.text)
         file = self._files.get(path.name)
         if file is None:
-            file = self._files[path.name] = path.open("a", encoding="utf-8", errors="replace", newline="")
+            file = self._files[path.name] = Appender(path, self._complain)
         file.write(line.text + "\n")
 
     def last_lines(self, worker: int | None) -> tuple[str, ...]:

@@ -4,6 +4,7 @@ import contextlib
 import logging
 import os
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import watchfiles
@@ -64,3 +65,14 @@ class Watch:
                     os.write(self._writing, b"!")
         except OSError as error:
             log.info("%s is not watched, only looked at now and then: %s", self._folder, error)
+
+
+@contextlib.contextmanager
+def watching(path: Path | None) -> Iterator[Watch | None]:
+    """A watch on a file that is followed; None without one."""
+    watch = Watch(path) if path is not None else None
+    try:
+        yield watch
+    finally:
+        if watch is not None:
+            watch.close()

@@ -24,7 +24,7 @@ def test_what_is_no_event_is_given_as_text():
 def test_the_file_grows_event_by_event(tmp_path):
     path = tmp_path / "events.jsonl"
     path.write_text('{"event": "of the last run"}\n')
-    log = EventLog(path)
+    log = EventLog(path, print)
     log.write(new("launched", pid=7))
     lines = path.read_text().splitlines()
     log.close()
@@ -41,7 +41,7 @@ def test_the_file_grows_event_by_event(tmp_path):
 def test_half_a_line_of_a_killed_launcher_does_no_harm(tmp_path, before, kept):
     path = tmp_path / "events.jsonl"
     path.write_text(before)
-    log = EventLog(path)
+    log = EventLog(path, print)
     log.write({"event": "b"})
     log.close()
     assert [json.loads(line)["event"] for line in path.read_text().splitlines()] == [*kept, "b"]

@@ -143,7 +143,7 @@ class TestRanks:
 def test_logs_go_by_rank_and_remember_the_last_lines(tmp_path):
     paths = RunDir(tmp_path / "it's a folder")
     with paths.opened():
-        logs = Logs(paths)
+        logs = Logs(paths, print)
         for number in range(30):
             logs.write(Line(5, "stdout", f"line {number}"), "0")
         logs.write(Line(5, "stdout", "as another rank \udcff"), "1")

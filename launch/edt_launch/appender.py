@@ -1,0 +1,57 @@
+"""Appending to a file whatever becomes of its disk."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+Complain = Callable[[str], None]
+
+
+class Appender:
+    """Appends text to a file. What cannot be written is dropped, and that is told once until it works again.
+
+    Args:
+        path: the file; made if it is not there.
+        complain: told of a failure.
+    """
+
+    def __init__(self, path: Path, complain: Complain) -> None:
+        self._path = path
+        self._complain = complain
+        self._pending: list[str] = []
+        self._descriptor: int | None = None
+        self._is_failing = False
+        self._is_torn = False
+
+    def write(self, text: str) -> None:
+        """Append text with the next `flush`."""
+        self._pending.append(text)
+
+    def flush(self) -> None:
+        """Let readers see everything written so far."""
+        if not self._pending:
+            return
+        text = "".join(self._pending)
+        data = f"\n{text}".encode(errors="replace") if self._is_torn else text.encode(errors="replace")
+        self._pending.clear()
+        try:
+            if self._descriptor is None:
+                self._descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
+            while data:
+                data = data[os.write(self._descriptor, data) :]
+                self._is_torn = bool(data)  # a line that has an end, should the rest not fit
+        except OSError as error:
+            if not self._is_failing:
+                self._complain(
+                    f"{self._path} cannot be written: {error.strerror}; the job goes on without it"
+                )
+            self._is_failing = True
+        else:
+            self._is_failing = False
+
+    def close(self) -> None:
+        """Write the rest and close the file."""
+        self.flush()
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
