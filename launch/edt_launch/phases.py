@@ -15,7 +15,7 @@ Training goes on through `detect`, `prepare` and the rest of the step in `drain`
 The launcher and its driver run on one machine, so their times are of one clock.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -27,15 +27,23 @@ class Phases:
     """How far the resize under way is, in unix seconds; None for what has not been.
 
     Attributes:
+        hosts: of the newest allocation, as its event has them.
+        before: those before the change that nothing has been done about yet.
         changed: when the allocation changed last, if nothing has been done about it yet.
         detected: when the driver knew of that.
-        wanted: both, for the resize under way.
+        members: the workers in the world, as its event has them.
+        noticed: whether one of them has asked to leave, which is a reason of its own to stop.
+        wanted: `changed` and `detected` for the resize under way.
         stopped: when that began.
         gathered: when everybody was there for it.
     """
 
+    hosts: Sequence[Any] = ()
+    before: Sequence[Any] = ()
     changed: float | None = None
     detected: float | None = None
+    members: Collection[str] = ()
+    noticed: bool = False
     wanted: tuple[float | None, float | None] = (None, None)
     stopped: float | None = None
     gathered: float | None = None
@@ -43,19 +51,41 @@ class Phases:
     def observe(self, event: Mapping[str, Any]) -> "tuple[Phases, Mapping[str, Any]]":
         """How far it is after one more event; and the event, `resumed` with all phases that are known."""
         match event:
-            case {"event": "allocation_accepted", "changed": float(changed), "first": False}:
-                return replace(self, changed=changed, detected=None), event
-            case {"event": "desired", "time": float(time)} if self.changed is not None:
-                return replace(self, detected=time), event
-            case {"event": "stopping", "time": float(time)}:
-                return Phases(wanted=(self.changed, self.detected), stopped=time), event
-            case {"event": "failed", "time": float(time)} if self.stopped is None:
-                return replace(self, wanted=(None, None), stopped=time), event
-            case {"event": "world", "time": float(time)}:
-                return replace(self, gathered=time), event
             case {"event": "resumed", "phases": dict(measured)}:
-                return Phases(self.changed, self.detected), {**event, "phases": self._all(measured)}
-        return self, event
+                found = replace(self, wanted=(None, None), stopped=None, gathered=None)
+                return found, {**event, "phases": self._all(measured)}
+        return self._after(event), event
+
+    def _after(self, event: Mapping[str, Any]) -> "Phases":
+        match event:
+            case {"event": "allocation_accepted", "hosts": list(hosts), "changed": changed}:
+                return self._accept(hosts, changed)
+            case {"event": "desired", "time": float(time)} if self.changed is not None:
+                return replace(self, detected=time)
+            case {"event": "leaving", "worker": worker} if str(worker) in self.members:
+                return replace(self, noticed=True)
+            case {"event": "stopping", "time": float(time)}:
+                return self._stop(time)
+            case {"event": "failed", "time": float(time), "worker": worker} if self.stopped is None:
+                was_member = str(worker) in self.members
+                return replace(self, wanted=(None, None), stopped=time) if was_member else self
+            case {"event": "world", "time": float(time), "ranks": dict(ranks)}:
+                return replace(self, gathered=time, members=tuple(ranks), noticed=False)
+        return self
+
+    def _accept(self, hosts: Sequence[Any], changed: float | None) -> "Phases":
+        before = self.hosts if self.changed is None else self.before
+        if hosts == before:  # the change is taken back, nothing comes of it
+            return replace(self, hosts=hosts, changed=None, detected=None)
+        if changed is None:
+            return replace(self, hosts=hosts)
+        return replace(self, hosts=hosts, before=before, changed=changed, detected=None)
+
+    def _stop(self, time: float) -> "Phases":
+        if self.noticed:  # what has changed meanwhile may have to wait for newcomers
+            return replace(self, noticed=False, wanted=(None, None), stopped=time, gathered=None)
+        wanted = (self.changed, self.detected)
+        return replace(self, changed=None, detected=None, wanted=wanted, stopped=time, gathered=None)
 
     def _all(self, measured: Mapping[str, float]) -> dict[str, float]:
         """Seconds of every phase that is known, in their order, given what the workers have measured."""
