@@ -26,6 +26,7 @@ from horovod.common.elastic import State
 from horovod.common.exceptions import HostsUpdatedInterrupt
 
 from edt_hvd import buffers, checkpointing, observing, random_state, reducer, stages, world
+from edt_hvd.boundary import Boundary, Key, large_of
 from edt_hvd.checkpoint import Content
 from edt_hvd.checkpointing import Checkpoints
 from edt_hvd.errors import StateError
@@ -35,12 +36,9 @@ from edt_hvd.loader import ElasticDataLoader
 from edt_hvd.module_walk import buffers_of, parameters_of
 from edt_hvd.optimizer import reducer_of
 from edt_hvd.reporting import ResizeReport, send_progress
-from edt_hvd.snapshot import Snapshots, copied, tensor_bytes
+from edt_hvd.snapshot import Snapshots, copied
 from edt_hvd.torch_states import Stateful, Trainable, full_state, load_module, load_optimizer, options
 from edt_hvd.transfer import bring
-
-BOUNDARY_BYTES = 2**20
-"""Tensors beyond this size are not copied at every commit; a loss then goes back to the last snapshot."""
 
 
 class TorchState(State):  # type: ignore[misc]
@@ -72,7 +70,8 @@ class TorchState(State):  # type: ignore[misc]
         self._has_synced = False
         self._snapshots = Snapshots()
         self._checkpoints: Checkpoints | None = None
-        self._boundary: dict[str, Any] | None = None
+        self._boundary: Boundary | None = None
+        self._large: frozenset[Key] = frozenset()
         for optimizer in self._of_type(torch.optim.Optimizer):
             optimizer.register_step_post_hook(_noting(self))
 
@@ -93,7 +92,7 @@ class TorchState(State):  # type: ignore[misc]
         if self._snapshots.is_due(now, self.progress):
             self._save_and_offer(now)
         elif self._boundary is not None:
-            self._boundary = copied(self._small_tree())
+            self._boundary = Boundary.of(self._small_tree(), self._large)
         self.report_progress(now)
         for observer in observing.observers():
             observer.committed(self, self.progress, self._values())
@@ -121,12 +120,15 @@ class TorchState(State):  # type: ignore[misc]
 
     def restore(self) -> None:
         """Go back to the last commit, or to the last full snapshot if parameters have changed since."""
-        if self._boundary is not None and not self._stepped and self._versions == self._parameter_versions():
-            self._load(self._boundary)
+        committed = self._committed()
+        if committed is not None:
+            self._load(committed)
         elif self._snapshots.last is not None:
             self.progress = self._snapshots.last.commits
             self._load(self._snapshots.last.tree)
-        self._stepped = False
+        else:
+            return
+        self._take_boundary()  # what has been loaded counts as written to, and this may be called again
 
     def sync(self) -> None:
         """Bring rank 0's state to every worker. A collective.
@@ -196,7 +198,16 @@ class TorchState(State):  # type: ignore[misc]
         """Copy what is small, if it is; the parameters are those of a commit."""
         self._note_parameters()
         small = self._small_tree()
-        self._boundary = copied(small) if tensor_bytes(small) <= BOUNDARY_BYTES else None
+        large = large_of(small, self._stepped_modules())
+        self._large = large or frozenset()
+        self._boundary = None if large is None else Boundary.of(small, large)
+
+    def _committed(self) -> dict[str, Any] | None:
+        """What is to be loaded to be back at the last commit; None if that is not enough."""
+        if self._boundary is None or self._stepped or self._versions != self._parameter_versions():
+            return None
+        last = self._snapshots.last
+        return self._boundary.completed(self._small_tree(), last.tree if last is not None else None)
 
     def _protect(self, received: dict[str, Any] | None) -> None:
         """All workers have the same state: what is needed to come back to it.
@@ -297,14 +308,20 @@ class TorchState(State):  # type: ignore[misc]
     def _companion_tree(self) -> dict[str, Any]:
         return {name: companion.state_dict() for name, companion in self._companions().items()}
 
+    def _stepped_modules(self) -> set[str]:
+        """Names of the modules of which optimizers of the state step parameters."""
+        optimizers = self._of_type(torch.optim.Optimizer)
+        stepped = {p for optimizer in optimizers for group in optimizer.param_groups for p in group["params"]}
+        modules = {n: value for n, value in self._values().items() if isinstance(value, torch.nn.Module)}
+        return {name for name, value in modules.items() if not stepped.isdisjoint(parameters_of(value))}
+
     def _small_tree(self) -> dict[str, Any]:
         """The part of the state that a boundary copies: all but parameters and optimizer states."""
         tree: dict[str, Any] = {}
-        optimizers = self._of_type(torch.optim.Optimizer)
-        stepped = {p for optimizer in optimizers for group in optimizer.param_groups for p in group["params"]}
+        stepped = self._stepped_modules()
         for name in self._names:
             value = getattr(self, name)
-            if isinstance(value, torch.nn.Module) and not stepped.isdisjoint(parameters_of(value)):
+            if name in stepped:
                 tree[name] = buffers_of(value)
             elif isinstance(value, torch.optim.Optimizer):
                 tree[name] = [options(group) for group in value.param_groups]

@@ -15,8 +15,8 @@ from torch import nn
 
 import edt_hvd
 from edt_hvd import checkpointing, reducer
+from edt_hvd.boundary import BOUNDARY_BYTES
 from edt_hvd.snapshot import SNAPSHOT_SHARE, copied
-from edt_hvd.state import BOUNDARY_BYTES
 
 pytestmark = pytest.mark.usefixtures("alone")
 
@@ -142,7 +142,7 @@ def test_snapshots_reuse_their_buffers() -> None:
     assert state._snapshots.last.tree["model"]["0.weight"].data_ptr() == first
 
 
-def test_large_buffers_are_not_copied_at_every_commit() -> None:
+def test_large_modules_that_no_optimizer_steps_are_not_copied_at_every_commit() -> None:
     ballast = nn.Module()
     ballast.register_buffer("table", torch.zeros(BOUNDARY_BYTES))
     state = edt_hvd.TorchState(ballast=ballast, epoch=0)
@@ -153,6 +153,28 @@ def test_large_buffers_are_not_copied_at_every_commit() -> None:
     state.restore()
     assert state.epoch == 0
     assert ballast.table.sum() == 0
+
+
+def test_large_buffers_that_do_not_change_cost_no_steps() -> None:
+    state = make_state()
+    state.model.register_buffer("causal", torch.ones(2 * BOUNDARY_BYTES, dtype=torch.bool), persistent=False)
+    state.save()
+    state._snapshots.take(state._tree(), 0)  # the first one's cost does not count
+    state._snapshots.taken(0.0, 1e9)  # too costly to be taken again
+    for _ in range(3):
+        train_step(state)
+        change_values(state)
+        state.commit()
+    before = picture(state)
+    for _ in range(2):
+        state.model(torch.randn(5, 3))
+        change_values(state)
+        state.restore()
+        assert_same(picture(state), before)
+    assert state.progress == 3
+    assert state._boundary is not None
+    assert "causal" not in state._boundary.tree["model"]
+    assert state.model.causal.all()
 
 
 def test_buffers_outside_the_state_dict_are_kept_too() -> None:
