@@ -25,7 +25,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import StrEnum
 
-LONGEST_NAP = 3.0
+LONGEST_NAP = 2.0
 """Seconds between two calls of `awake` that are nothing unusual."""
 
 

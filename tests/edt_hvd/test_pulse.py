@@ -12,6 +12,7 @@ from edt_hvd.stages import LONGEST_NAP, Stage, Stages
 def test_a_beat_says_what_is_done_for_how_long_and_what_it_has_taken_so_far() -> None:
     stages = Stages(0.0)
     stages.enter(Stage.LOADING, 1.0)
+    stages.awake(2.0)
     stages.enter(Stage.COMPUTING, 3.0)
     stages.awake(3.0)
     stages.step = 12
