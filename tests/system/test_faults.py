@@ -128,7 +128,7 @@ def test_notices(job: ElasticJob, script: Path, undisturbed: str) -> None:
 HANGS = [
     "at step 10, stop rank 0",
     "at step 15, hang rank 2 in the data loader",
-    "at step 20, hang rank 0 in a micro-batch",
+    "at step 21, hang rank 0 in a micro-batch",
 ]
 
 
