@@ -186,7 +186,7 @@ class Launcher:
             elif message["type"] == "assign":
                 self._assignment = Assignment.from_message(message)
             elif message["type"] == "leave":
-                self._leave, self.must_save = True, bool(message["saves"])
+                self._leave, self.must_save = True, bool(message.get("saves"))
             elif message["type"] == "cut":
                 callbacks = list(self._on_cut)
             elif message["type"] == "end":
