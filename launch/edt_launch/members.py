@@ -70,7 +70,7 @@ def let_go(now: float, state: Membership, workers: Iterable[Worker]) -> tuple[Me
     actions: list[Action] = []
     for worker in workers:
         if worker.phase is Phase.DOOR:
-            actions.append(Dismiss(worker.id))
+            actions.append(Dismiss(worker.id, worker.saves))
             state = changed(state, worker.id, phase=Phase.DEPARTING, dismissed_at=now)
         elif worker.phase in (Phase.STARTING, Phase.ACTIVE):
             actions.append(Terminate(worker.id))

@@ -35,7 +35,7 @@ from dataclasses import replace
 from edt_launch.intake import RETURNED, take_in
 from edt_launch.members import Membership, changed, decide_end, let_go
 from edt_launch.placement import place
-from edt_launch.protocol import Action, Assign, Dismiss, Event, Finish, Phase, Start, Stop, Terminate, Worker
+from edt_launch.protocol import Action, Assign, Event, Finish, Phase, Start, Stop, Terminate, Worker
 from edt_launch.shortage import waiting
 
 LEAVE_TIMEOUT = 30.0
@@ -120,8 +120,8 @@ def _dismiss_leavers(now: float, state: Membership) -> tuple[Membership, list[Ac
     if any(w.phase is Phase.ACTIVE for w in state.world):
         return state, []  # the one that is farthest saves the state, and may be still to come
     last = max(leavers, key=lambda w: (w.has_state, w.progress, -w.rank))
-    state, actions = let_go(now, changed(state, last.id, saves=True), leavers)
-    return state, [Dismiss(last.id, saves=True) if a == Dismiss(last.id) else a for a in actions]
+    state = changed(state, last.id, saves=True)
+    return let_go(now, state, [state.workers[w.id] for w in leavers])
 
 
 def _may_leave(state: Membership) -> bool:
@@ -171,9 +171,8 @@ def _target(now: float, state: Membership) -> list[Worker]:
     needs_donor = any(w.has_state for w in world) and not any(w.has_state for w in stay)
     donors = [w for w in world if w.has_state][:1] if needs_donor else []
     if booting:
-        return (
-            stay + donors if len(stay) >= state.limits.min_size or not world else _keep(world, stay + donors)
-        )
+        enough = len(stay) >= state.limits.min_size or not world
+        return stay + donors if enough else _keep(world, stay + donors)
     if needs_donor:
         return stay + ready + donors if stay or ready else world
     return stay + ready
