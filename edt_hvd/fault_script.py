@@ -16,9 +16,11 @@
     at step 40, allocate 1 4 2 slots
     at resize 2, kill rank 1 in rendezvous
     at resize 3, kill a newcomer at the door
+    at checkpoint 2, kill rank 0
 
 Step s is the one that leads to commit s, so it does not depend on the number of workers. Resize k is the k-th
-time that the world is formed after the first one, whatever the reason.
+time that the world is formed after the first one, whatever the reason. Checkpoint n means the first commit
+after the n-th checkpoint has been written, whenever that was.
 """
 
 import enum
@@ -34,6 +36,7 @@ class Unit(enum.Enum):
 
     STEP = "step"
     RESIZE = "resize"
+    CHECKPOINT = "checkpoint"
 
 
 class Place(enum.Enum):
@@ -58,6 +61,7 @@ PLACES = {
         Place.AFTER_COMMIT,
     ),
     Unit.RESIZE: (Place.IN_RENDEZVOUS, Place.AT_DOOR, Place.IN_TRANSFER),
+    Unit.CHECKPOINT: (Place.AFTER_COMMIT,),
 }
 """The places that there are; the first is meant where none is named."""
 
@@ -151,7 +155,7 @@ def parse(text: str) -> tuple[Fault, ...]:
     return tuple(_fault(number, line) for number, line in lines if line)
 
 
-_MOMENT = re.compile(r"at (?P<unit>step|resize) (?P<number>[1-9]\d*), (?P<rest>.*)")
+_MOMENT = re.compile(r"at (?P<unit>step|resize|checkpoint) (?P<number>[1-9]\d*), (?P<rest>.*)")
 _PLACE = re.compile(r"(?P<deed>.*?)(?: (?P<place>" + "|".join(place.value for place in Place) + "))?")
 
 _VICTIM = r" (?:rank (?P<rank>\d+)|a newcomer)"
@@ -183,18 +187,18 @@ DEEDS = (
 def _fault(line: int, text: str) -> Fault:
     moment = _MOMENT.fullmatch(text)
     if moment is None:
-        raise FaultError(line, text, "'at step N, ...' or 'at resize N, ...' with N from 1")
+        raise FaultError(line, text, "'at UNIT N, ...' with N from 1; UNIT is step, resize or checkpoint")
     unit = Unit(moment["unit"])
     rest = _PLACE.fullmatch(moment["rest"])
     assert rest is not None
     place = Place(rest["place"]) if rest["place"] else PLACES[unit][0]
     if place not in PLACES[unit]:
         known = ", ".join(repr(place.value) for place in PLACES[unit])
-        raise FaultError(line, place.value, f"a place in a {unit.value}: {known}")
+        raise FaultError(line, place.value, f"a place at a {unit.value}: {known}")
     rank, deed = _deed(line, rest["deed"])
-    if isinstance(deed, Slow) and deed.steps > 1 and unit is Unit.RESIZE:
-        raise FaultError(line, f"{deed.steps} steps", "no number of steps in a resize")
-    if rank is None and unit is Unit.STEP:
+    if isinstance(deed, Slow) and deed.steps > 1 and unit is not Unit.STEP:
+        raise FaultError(line, f"{deed.steps} steps", f"no number of steps at a {unit.value}")
+    if rank is None and unit is not Unit.RESIZE:
         raise FaultError(line, "a newcomer", "'rank R': whoever takes a step is no newcomer")
     return Fault(line, unit, int(moment["number"]), place, rank, deed)
 

@@ -88,6 +88,8 @@ class Injector(Observer):
         self._rank: int | None = None
         self._is_newcomer = True
         self._slow: list[tuple[Fault, Slow]] = []
+        self._checkpoints: set[str] = set()
+        """Names of those that have been seen."""
 
     def at_door(self, generation: int) -> None:
         """As in `Observer`."""
@@ -135,6 +137,7 @@ class Injector(Observer):
         if state is self._state:
             self._progress = progress
             self._step(progress, Place.AFTER_COMMIT)
+            self._count_checkpoints()
 
     def _step(self, number: int, place: Place) -> None:
         for fault, deed in self._slow:
@@ -144,6 +147,15 @@ class Injector(Observer):
 
     def _resize(self, number: int, place: Place) -> None:
         self._look_up(Unit.RESIZE, number, place)
+
+    def _count_checkpoints(self) -> None:
+        waiting = next((fault for fault in self._faults if fault.unit is Unit.CHECKPOINT), None)
+        if waiting is None:
+            return
+        before = len(self._checkpoints)
+        self._checkpoints.update(path.parent.name for path in _written(_checkpoints(waiting)))
+        for number in range(before + 1, len(self._checkpoints) + 1):
+            self._look_up(Unit.CHECKPOINT, number, Place.AFTER_COMMIT)
 
     def _look_up(self, unit: Unit, number: int, place: Place) -> None:
         for fault in self._faults:
@@ -206,10 +218,15 @@ def _drop(fault: Fault) -> None:
 def _newest_checkpoint(fault: Fault) -> Path:
     """The file with the newest checkpoint's state."""
     folder = _checkpoints(fault)
-    found = sorted(folder.glob("step-*/state.pt"))
+    found = _written(folder)
     if not found:
         raise FaultError(fault.line, str(folder), "a checkpoint in it by then; name a later step")
     return found[-1]
+
+
+def _written(folder: Path) -> list[Path]:
+    """The state's files of the checkpoints, from the oldest to the newest."""
+    return sorted(folder.glob("step-*/state.pt"))
 
 
 def _corrupt(path: Path, truncate: bool) -> None:

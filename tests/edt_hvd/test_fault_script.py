@@ -59,6 +59,11 @@ def test_what_can_happen_in_a_resize(text, number, place, rank):
     assert parse(text) == (Fault(1, Unit.RESIZE, number, place, rank, Kill()),)
 
 
+def test_what_can_happen_when_a_checkpoint_is_there():
+    (fault,) = parse("at checkpoint 2, corrupt the newest checkpoint")
+    assert fault == Fault(1, Unit.CHECKPOINT, 2, Place.AFTER_COMMIT, 0, Corrupt())
+
+
 def test_comments_and_empty_lines_count_as_lines_only():
     script = "# faults\n\n  at step 1, kill rank 0  # the first\nat step 2, drop rank 1\n"
     assert [fault.line for fault in parse(script)] == [3, 4]
@@ -68,19 +73,21 @@ def test_comments_and_empty_lines_count_as_lines_only():
 @pytest.mark.parametrize(
     "text, found, expected",
     [
-        ("in step 3, kill rank 0", "in step 3, kill rank 0", "'at step N, ...' or 'at resize N, ...'"),
+        ("in step 3, kill rank 0", "in step 3, kill rank 0", "'at UNIT N, ...'"),
         ("at step 0, kill rank 0", "at step 0, kill rank 0", "with N from 1"),
-        ("at step 3 kill rank 0", "at step 3 kill rank 0", "'at step N, ...'"),
+        ("at step 3 kill rank 0", "at step 3 kill rank 0", "'at UNIT N, ...'"),
         ("at step 3, murder rank 0", "murder rank 0", "one of kill rank R; stop rank R"),
         ("at step 3, kill rank one", "kill rank one", "one of kill rank R"),
         ("at step 3, kill", "kill", "one of kill rank R"),
         ("at step 3, kill rank 0 in bed", "kill rank 0 in bed", "and then the place, if any"),
         ("at step 3, slow rank 0 by 0.5", "slow rank 0 by 0.5", "slow rank R by X s [for N steps]"),
         ("at step 3, allocate 0 slots", "allocate 0 slots", "allocate N [N ...] slots"),
-        ("at step 3, kill rank 0 at the door", "at the door", "a place in a step: 'before the reduction'"),
-        ("at resize 3, kill rank 0 after the commit", "after the commit", "a place in a resize"),
+        ("at step 3, kill rank 0 at the door", "at the door", "a place at a step: 'before the reduction'"),
+        ("at resize 3, kill rank 0 after the commit", "after the commit", "a place at a resize"),
+        ("at checkpoint 3, kill rank 0 in transfer", "in transfer", "a place at a checkpoint"),
         ("at step 3, kill a newcomer", "a newcomer", "'rank R'"),
-        ("at resize 3, slow rank 0 by 1 s for 2 steps", "2 steps", "no number of steps in a resize"),
+        ("at checkpoint 3, kill a newcomer", "a newcomer", "'rank R'"),
+        ("at resize 3, slow rank 0 by 1 s for 2 steps", "2 steps", "no number of steps at a resize"),
     ],
 )
 def test_a_line_that_makes_no_sense_is_named(text, found, expected):

@@ -242,6 +242,30 @@ def checkpoints(tmp_path, monkeypatch):
     return folder
 
 
+def test_checkpoints_are_counted_also_when_old_ones_are_removed(inject, checkpoints):
+    injector = inject("at checkpoint 3, kill rank 0")
+    happened = []
+    injector._happen = happened.append
+    state = object()
+    injector.synced(state, 0, {})
+    for step, names in enumerate(["", "ab", "ab", "bc", "cd"], 1):
+        for old in checkpoints.iterdir():
+            (old / "state.pt").unlink()
+            old.rmdir()
+        for name in names:
+            (checkpoints / f"step-{name}").mkdir()
+            (checkpoints / f"step-{name}" / "state.pt").touch()
+        assert len(happened) == (step > 4)
+        injector.committed(state, step, {})
+    assert len(happened) == 1
+
+
+def test_checkpoints_can_only_be_counted_where_there_are_some(inject):
+    inject("at checkpoint 1, kill rank 0")
+    with pytest.raises(FaultError, match="EDT_CHECKPOINT_DIR in the environment"):
+        train(make_state())
+
+
 @pytest.mark.parametrize("verb, length", [("corrupt", 100), ("truncate", 50)])
 def test_the_newest_checkpoint_is_damaged(inject, checkpoints, verb, length):
     for number in (9, 10):

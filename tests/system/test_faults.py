@@ -3,30 +3,43 @@
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 import history
 import pytest
 
+from edt_hvd.faults import FILLING
 from harness import ElasticJob
 
 TRAIN = Path(history.__file__).with_name("train.py")
-SAMPLES, EPOCHS = 100, 24
+SAMPLES = 100
+
+Digests = Callable[[int], str]
+"""The digest of the undisturbed training of so many epochs."""
 
 
 @pytest.fixture(scope="module")
-def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """The digest of what one process trains."""
-    folder = tmp_path_factory.mktemp("undisturbed")
-    subprocess.run([sys.executable, TRAIN, folder, "--epochs", str(EPOCHS)], check=True)
-    assert history.mistakes(history.read(folder), SAMPLES, EPOCHS) == []
-    return digest(folder)
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Digests:
+    """The digest of what one process trains in so many epochs."""
+
+    @cache
+    def undisturbed(epochs: int) -> str:
+        folder = tmp_path_factory.mktemp("undisturbed")
+        subprocess.run([sys.executable, TRAIN, folder, "--epochs", str(epochs)], check=True)
+        assert history.mistakes(history.read(folder), SAMPLES, epochs) == []
+        found: str = final(folder)["digest"]
+        return found
+
+    return undisturbed
 
 
-def digest(folder: Path) -> str:
-    final: dict[str, str] = json.loads((folder / "final.json").read_text())
-    return final["digest"]
+def final(folder: Path) -> dict[str, Any]:
+    """What train.py has written at its end."""
+    found: dict[str, Any] = json.loads((folder / "final.json").read_text())
+    return found
 
 
 @pytest.fixture
@@ -39,18 +52,20 @@ def script(job: ElasticJob, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def disturb(job: ElasticJob, script: Path, slots: int, lines: list[str], *options: str) -> None:
-    """Run a job until every line of the script has happened."""
+    """Run a job, which goes on until it is to end, until every line of the script has happened."""
     script.write_text("\n".join(lines))
     job.allocate(slots)
-    job.start(TRAIN, job.results, "--epochs", EPOCHS, "--delay", 0.1, options=options)
+    job.start(TRAIN, job.results, "--delay", 0.1, options=options)
     job.until(lambda: len(list(job.folder.glob("faults.*.done"))) == len(lines))
 
 
-def check(job: ElasticJob, undisturbed: str) -> None:
-    """It ends by itself, with the weights of the undisturbed training, and nothing of it is left."""
+def check(job: ElasticJob, undisturbed: Digests) -> None:
+    """Let it end: with the weights of the undisturbed training, and nothing of it is left."""
+    (job.results / "end").touch()
     assert job.end() == 0, job.stdout + job.stderr
-    assert history.mistakes(history.read(job.results), SAMPLES, EPOCHS) == []
-    assert digest(job.results) == undisturbed
+    found = final(job.results)
+    assert history.mistakes(history.read(job.results), SAMPLES, found["epochs"]) == []
+    assert found["digest"] == undisturbed(found["epochs"])
     assert job.survivors() == []
     pids = {str(process.pid) for process in job.family}
     assert [path for path in Path("/dev/shm").iterdir() if pids & set(path.name.split("_"))] == []
@@ -85,7 +100,7 @@ DEATHS = {
 
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize("lines", DEATHS.values(), ids=DEATHS)
-def test_deaths(job: ElasticJob, script: Path, undisturbed: str, lines: list[str]) -> None:
+def test_deaths(job: ElasticJob, script: Path, undisturbed: Digests, lines: list[str]) -> None:
     disturb(job, script, 4, lines)
     check(job, undisturbed)
 
@@ -109,7 +124,7 @@ RESIZES = {
 
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize("lines", RESIZES.values(), ids=RESIZES)
-def test_deaths_inside_resizes(job: ElasticJob, script: Path, undisturbed: str, lines: list[str]) -> None:
+def test_deaths_inside_resizes(job: ElasticJob, script: Path, undisturbed: Digests, lines: list[str]) -> None:
     disturb(job, script, 4, lines)
     check(job, undisturbed)
 
@@ -118,7 +133,7 @@ NOTICES = ["at step 5, terminate rank 1", "at step 10, terminate rank 0 after th
 
 
 @pytest.mark.timeout(120)
-def test_notices(job: ElasticJob, script: Path, undisturbed: str) -> None:
+def test_notices(job: ElasticJob, script: Path, undisturbed: Digests) -> None:
     disturb(job, script, 3, NOTICES)
     job.until_size(1)
     check(job, undisturbed)
@@ -133,7 +148,7 @@ HANGS = [
 
 
 @pytest.mark.timeout(120)
-def test_hangs(job: ElasticJob, script: Path, undisturbed: str) -> None:
+def test_hangs(job: ElasticJob, script: Path, undisturbed: Digests) -> None:
     disturb(job, script, 4, HANGS, "--hang-timeout", "3")
     job.until(lambda: len(job.events("failed")) == len(HANGS))
     check(job, undisturbed)
@@ -144,12 +159,12 @@ CHECKPOINTS = ("--checkpoint-interval", "0.2")
 
 @pytest.mark.timeout(120)
 def test_the_loss_of_all_workers_and_the_newest_checkpoint(
-    job: ElasticJob, script: Path, undisturbed: str
+    job: ElasticJob, script: Path, undisturbed: Digests
 ) -> None:
     lines = [
-        "at step 31, corrupt the newest checkpoint",
-        "at step 31, kill rank 0",
-        "at step 31, kill rank 1",
+        "at checkpoint 2, corrupt the newest checkpoint",
+        "at checkpoint 2, kill rank 0",
+        "at checkpoint 2, kill rank 1",
     ]
     disturb(job, script, 2, lines, *CHECKPOINTS)
     job.until(lambda: job.events("restored"))
@@ -171,8 +186,10 @@ def small_disk(job: ElasticJob) -> Iterator[None]:
 
 @pytest.mark.timeout(120)
 @pytest.mark.usefixtures("small_disk")
-def test_a_full_disk(job: ElasticJob, script: Path, undisturbed: str) -> None:
-    disturb(job, script, 2, ["at step 10, fill the disk", "at step 30, free the disk"], *CHECKPOINTS)
+def test_a_full_disk(job: ElasticJob, script: Path, undisturbed: Digests) -> None:
+    disturb(job, script, 2, ["at checkpoint 1, fill the disk"], *CHECKPOINTS)
+    job.until(lambda: job.events("checkpoint_failed"))
+    (job.out / "checkpoint" / FILLING).unlink()
     job.until(lambda: job.events("checkpointed")[-1].get("again"))
     check(job, undisturbed)
     assert "No space left on device" in job.events("checkpoint_failed")[0]["reason"]

@@ -34,7 +34,7 @@ def final(folder: Path) -> dict[str, Any]:
     return {name: found[name] for name in ("model", "losses", "lr")}
 
 
-def begin(job: ElasticJob, delay: float = 0.1) -> None:
+def begin(job: ElasticJob, delay: float = 0.5) -> None:
     (job.results / "hurry").unlink(missing_ok=True)
     job.start(TRACED, job.results, *ARGUMENTS, "--delay", delay, options=OPTIONS)
 
