@@ -1,7 +1,7 @@
 """Finding and ending every process of a job, wherever it has got to on this machine."""
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 import psutil
 
@@ -35,14 +35,39 @@ def having(variables: Mapping[str, str]) -> set[psutil.Process]:
 
 
 def kill(processes: Iterable[psutil.Process]) -> None:
-    """Kill them all and wait until they are gone."""
+    """Kill them all and wait until they are gone.
+
+    Python's resource trackers remove what the others have left in shared memory and then end by themselves;
+    one that does not is killed. Those that stand for workers come after these: with a stand-in the kernel
+    kills whatever is left of its worker, the tracker included.
+    """
     alive = [process for process in processes if process.is_running()]
-    for process in alive:
+    trackers = [process for process in alive if _is_tracker(process)]
+    standing = [process for process in alive if "edt_launch.attach" in _words(process)]
+    _kill_now([process for process in alive if process not in {*trackers, *standing}])
+    _kill_now(standing)
+    _kill_now(wait_until_gone(trackers, REAP_TIMEOUT))
+
+
+def _kill_now(processes: Collection[psutil.Process]) -> None:
+    for process in processes:
         try:
             process.kill()
         except (psutil.NoSuchProcess, psutil.AccessDenied):
             continue
-    wait_until_gone(alive, REAP_TIMEOUT)
+    wait_until_gone(processes, REAP_TIMEOUT)
+
+
+def _is_tracker(process: psutil.Process) -> bool:
+    return any("multiprocessing.resource_tracker import main" in word for word in _words(process))
+
+
+def _words(process: psutil.Process) -> list[str]:
+    """Its command line; empty if that cannot be read."""
+    try:
+        return process.cmdline()
+    except (psutil.Error, OSError):
+        return []
 
 
 def wait_until_gone(processes: Iterable[psutil.Process], timeout: float) -> set[psutil.Process]:

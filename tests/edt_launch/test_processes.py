@@ -3,12 +3,14 @@
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import psutil
 import pytest
 
+from edt_launch import processes
 from edt_launch.child import JOB_VARIABLE
-from edt_launch.processes import kill_job, marked, tree
+from edt_launch.processes import kill, kill_job, marked, tree
 
 # Starts a child in its own session that ignores SIGTERM, says its id, and waits or ends.
 PARENT = """
@@ -19,6 +21,14 @@ child.stdout.readline()
 print(child.pid, flush=True)
 if sys.argv[1] == "stays":
     time.sleep(600)
+"""
+
+# Makes a semaphore that only the resource tracker removes, says its name, and waits.
+HOLDER = """
+import multiprocessing, time
+lock = multiprocessing.get_context("spawn").Lock()
+print(lock._semlock.name, flush=True)
+time.sleep(600)
 """
 
 
@@ -44,8 +54,8 @@ def start():
                 psutil.Process(pid).kill()
 
 
-def ids(processes):
-    return {process.pid for process in processes}
+def ids(found):
+    return {process.pid for process in found}
 
 
 def gone(pid):
@@ -83,3 +93,28 @@ def test_of_a_process_that_is_gone_there_is_no_tree(start):
     parent.wait()
     assert tree(parent.pid) == set()
     assert kill_job(parent.pid, "no such job", ()) == 0
+
+
+@pytest.fixture
+def holder():
+    with subprocess.Popen([sys.executable, "-c", HOLDER], stdout=subprocess.PIPE, text=True) as process:
+        yield process, Path("/dev/shm", "sem." + process.stdout.readline().strip().lstrip("/"))
+        process.kill()
+
+
+def test_shared_memory_is_cleaned_up_behind_the_killed(holder):
+    process, semaphore = holder
+    family = tree(process.pid)
+    assert len(family) == 2
+    assert semaphore.exists()
+    kill_job(process.pid, "no such job", ())
+    assert not semaphore.exists()
+    assert all(gone(member.pid) for member in family)
+
+
+def test_a_tracker_that_does_not_end_is_killed(holder, monkeypatch):
+    process, _ = holder
+    monkeypatch.setattr(processes, "REAP_TIMEOUT", 0.1)
+    (tracker,) = tree(process.pid) - {psutil.Process(process.pid)}
+    kill([tracker])  # the one that it works for is still there
+    assert gone(tracker.pid)

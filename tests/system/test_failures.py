@@ -93,6 +93,22 @@ def test_a_signal_ends_the_whole_tree(job: ElasticJob, number: signal.Signals, c
 
 
 @pytest.mark.timeout(120)
+def test_a_second_ctrl_c_leaves_no_shared_memory(job: ElasticJob) -> None:
+    job.allocate(2)
+    job.start(FAILING, "stuck", job.results)
+    job.until((job.results / "pid.1").exists)
+    locks = [Path("/dev/shm", f"sem.{file.read_text()}") for file in job.results.glob("lock.*")]
+    assert [lock.exists() for lock in locks] == [True, True]
+    assert job.process is not None
+    for _ in range(2):
+        job.process.send_signal(signal.SIGINT)
+        job.until(lambda: "Ctrl-C kills them" in job.stdout + job.stderr, running=False)
+    assert job.end() == 130
+    assert job.survivors() == []
+    assert [lock.exists() for lock in locks] == [False, False]
+
+
+@pytest.mark.timeout(120)
 @pytest.mark.parametrize("victim", ["edt-launch", "horovodrun"])
 def test_nobody_outlives_a_killed_launcher(job: ElasticJob, victim: str) -> None:
     job.allocate(2)

@@ -1,10 +1,11 @@
 """A job in which something goes wrong. failing.py HOW OUT
 
 HOW is "raise" (rank 1 raises at step 3), "exit" (rank 1 exits with 7), "import" (fails before training),
-"stuck" (ignores SIGTERM), "thread" (a thread never ends), "late" (fails after training), "everyone" (all
-raise at step 3) or "none".
+"stuck" (ignores SIGTERM, and has a lock that processes may share), "thread" (a thread never ends), "late"
+(fails after training), "everyone" (all raise at step 3) or "none".
 """
 
+import multiprocessing
 import os
 import signal
 import sys
@@ -21,6 +22,8 @@ if how == "import":
     raise RuntimeError("the dataset is not there")
 if how == "stuck":
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    lock = multiprocessing.get_context("spawn").Lock()
+    (out / f"lock.{os.getpid()}").write_text(lock._semlock.name.lstrip("/"))
 
 if how == "thread":
     threading.Thread(target=threading.Event().wait).start()
