@@ -4,8 +4,9 @@
 
     step-00000123/
         state.pt         torch.save of {"state": {...}, "random": {...}}
-        manifest.json    {"format": 1, "commits": 123, "steps": 123,
-                          "files": {"state.pt": {"bytes": ..., "sha256": ...}}}
+        manifest.json    {"format": 2, "commits": 123, "steps": 123,
+                          "files": {"state.pt": {"bytes": ..., "sha256": ...}},
+                          "sha256": of all the rest, as compact JSON in this order}
 
 It is written under a hidden name beside its place, brought to the disk and renamed. `state.pt` can be read by
 ``torch.load(weights_only=True)``; values that need pickle are in it as bytes (see `edt_hvd.portable`), which
@@ -29,10 +30,13 @@ import torch
 from edt_hvd import checkpoint_folder, portable
 from edt_hvd.errors import CheckpointError, StateError
 
-FORMAT = 1
-"""Version of the format; another one is not read."""
+FORMAT = 2
+"""Version of the format. The first one is read, too; its manifests have no checksum of their own."""
 
 STATE, MANIFEST = "state.pt", "manifest.json"
+
+_NOT_ABOUT = ("format", "commits", "files", "sha256")
+"""What a manifest says of the checkpoint, not of the training."""
 
 _NOT_FOR_FOLDERS = (errno.EBADF, errno.EINVAL, errno.ENOTSUP)
 """What file systems that cannot bring a folder to the disk say, such as FUSE and CIFS."""
@@ -98,7 +102,8 @@ def write(folder: Path, content: Content, cancelled: threading.Event) -> tuple[P
             "files": {STATE: {"bytes": size, "sha256": digest}},
         }
         with _written(beside / MANIFEST) as file:
-            file.write(json.dumps(manifest, indent=2).encode() + b"\n")
+            signed = manifest | {"sha256": _digest(manifest)}
+            file.write(json.dumps(signed, indent=2).encode() + b"\n")
         _bring_to_disk(beside)
         checkpoint_folder.put_in_place(beside, path)
         _bring_to_disk(folder)
@@ -121,7 +126,7 @@ def read(path: Path) -> Content:
     try:
         tree = torch.load(path / STATE, map_location="cpu", weights_only=True)
         state = portable.decode(tree["state"])
-        about = {key: value for key, value in manifest.items() if key not in ("format", "commits", "files")}
+        about = {key: value for key, value in manifest.items() if key not in _NOT_ABOUT}
         return Content(int(manifest["commits"]), state, tree["random"], about)
     except Exception as error:  # unpickling runs the code of the script's classes
         raise StateError(f"{STATE} is whole but cannot be loaded: {type(error).__name__}: {error}") from error
@@ -197,14 +202,24 @@ def _manifest(path: Path) -> dict[str, Any]:
         raise CheckpointError(f"{MANIFEST} is damaged: {error}") from error
     if not isinstance(manifest, dict):
         raise CheckpointError(f"{MANIFEST} is damaged: it is no object")
-    if manifest.get("format", FORMAT) != FORMAT:  # what else it has is that format's business
-        raise StateError(f"it is of format {manifest['format']!r}, this edt_hvd reads format {FORMAT}")
+    checksum = manifest.pop("sha256", None)
+    if checksum is not None and checksum != _digest(manifest):
+        raise CheckpointError(f"{MANIFEST} is damaged: its SHA-256 is another")
+    if manifest.get("format", FORMAT) not in (1, FORMAT):  # what else it has is that format's business
+        raise StateError(f"it is of format {manifest['format']!r}, this edt_hvd reads formats 1 to {FORMAT}")
     for name in ("format", "commits", "steps"):
         if not isinstance(manifest.get(name), int):
             raise CheckpointError(f"{MANIFEST} is damaged: {name}={manifest.get(name)!r}")
+    if checksum is None and manifest["format"] == FORMAT:
+        raise CheckpointError(f"{MANIFEST} is damaged: it has no SHA-256 of its own")
     if not isinstance(manifest.get("files"), dict):
         raise CheckpointError(f"{MANIFEST} is damaged: it lists no files")
     return manifest
+
+
+def _digest(manifest: Mapping[str, Any]) -> str:
+    """The SHA-256 of a manifest without its own."""
+    return hashlib.sha256(json.dumps(manifest).encode()).hexdigest()
 
 
 def _check(path: Path, manifest: Mapping[str, Any]) -> None:

@@ -27,11 +27,13 @@ def temporary(path: Path) -> Path:
 
 
 def put_in_place(beside: Path, path: Path) -> None:
-    """Rename `beside` to `path`; what is there already goes.
+    """Rename `beside` to `path`. A folder that is there already goes; anything else is set aside.
 
     Raises:
         OSError: that is not possible.
     """
+    if not _is_folder(path) and os.path.lexists(path):
+        set_aside(path)
     if path.exists():
         old = temporary(path)
         path.rename(old)
@@ -42,20 +44,21 @@ def put_in_place(beside: Path, path: Path) -> None:
 
 
 def newest_first(folder: Path) -> list[Path]:
-    """All checkpoints in `folder`, by their names; whether they are whole is not looked at.
+    """All folders in `folder` that are named as checkpoints; whether they are whole is not looked at.
 
     Raises:
         OSError: the folder is there but cannot be read.
     """
     try:
-        found = {int(match[1]): path for path in folder.iterdir() if (match := _NAME.fullmatch(path.name))}
+        named = {int(match[1]): path for path in folder.iterdir() if (match := _NAME.fullmatch(path.name))}
     except FileNotFoundError:
         return []
+    found = {commits: path for commits, path in named.items() if path.is_dir()}
     return [found[commits] for commits in sorted(found, reverse=True)]
 
 
 def set_aside(path: Path) -> Path:
-    """Rename a damaged checkpoint, so that it is neither looked for nor removed any more.
+    """Rename what is no checkpoint, or a damaged one: it is neither looked for nor removed any more.
 
     Returns:
         Its new path.
@@ -65,7 +68,7 @@ def set_aside(path: Path) -> Path:
     """
     aside = path.with_name(f"damaged-{path.name}")
     numbers = itertools.count(2)
-    while aside.exists():
+    while os.path.lexists(aside):
         aside = path.with_name(f"damaged-{path.name}-{next(numbers)}")
     return path.rename(aside)
 
@@ -95,7 +98,7 @@ def tidy(written: Path, keep: int, now: float) -> None:
         OSError: something cannot be removed; the rest is.
     """
     folder = written.parent
-    names = [path.name for path in folder.iterdir()]
+    names = [path.name for path in folder.iterdir() if _is_folder(path)]
     left = {name for name in names if _TEMPORARY.fullmatch(name) and _is_left(folder / name, now)}
     refusal: OSError | None = None
     for name in outdated(names, written.name, keep) | left:
@@ -107,6 +110,11 @@ def tidy(written: Path, keep: int, now: float) -> None:
             refusal = error
     if refusal is not None:
         raise refusal
+
+
+def _is_folder(path: Path) -> bool:
+    """Whether it is a folder itself; what else has a checkpoint's name is none of ours."""
+    return path.is_dir() and not path.is_symlink()
 
 
 def _is_left(path: Path, now: float) -> bool:

@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-_NAME = re.compile(r"step-(\d{8,})")
+_NAME = re.compile(r"step-\d{8,}")
 
 
 def newest(folder: Path) -> Path | None:
@@ -12,19 +12,7 @@ def newest(folder: Path) -> Path | None:
     Workers look whether it is whole.
     """
     try:
-        found = [path for path in folder.iterdir() if _NAME.fullmatch(path.name)]
+        found = [path for path in folder.iterdir() if _NAME.fullmatch(path.name) and path.is_dir()]
     except (FileNotFoundError, NotADirectoryError):
         return None
-    return max(found, key=step_of, default=None)
-
-
-def step_of(path: Path) -> int:
-    """The number of commits after which a checkpoint was written.
-
-    Raises:
-        ValueError: it is not the name of a checkpoint.
-    """
-    match = _NAME.fullmatch(path.name)
-    if match is None:
-        raise ValueError(f"{path.name} is not the name of a checkpoint, such as step-00000123")
-    return int(match[1])
+    return max(found, key=lambda path: int(path.name.removeprefix("step-")), default=None)

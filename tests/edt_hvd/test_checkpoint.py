@@ -74,8 +74,10 @@ def halve_the_manifest(path: Path) -> None:
 
 
 def edit(path: Path, **changes: Any) -> None:
+    """Write another manifest: one of the first format, unless the changes say otherwise."""
     manifest = json.loads((path / "manifest.json").read_text())
-    (path / "manifest.json").write_text(json.dumps(manifest | changes))
+    del manifest["sha256"]
+    (path / "manifest.json").write_text(json.dumps(manifest | {"format": 1} | changes))
 
 
 @pytest.mark.parametrize(
@@ -93,6 +95,7 @@ def edit(path: Path, **changes: Any) -> None:
         (lambda path: edit(path, files={}), r"does not list state\.pt"),
         (lambda path: edit(path, commits=None), "commits=None"),
         (lambda path: edit(path, steps=None), "steps=None"),
+        (lambda path: edit(path, format=2), "it has no SHA-256 of its own"),
     ],
 )
 def test_what_is_damaged_is_not_read(path: Path, spoil: Callable[[Path], None], said: str) -> None:
@@ -108,9 +111,25 @@ def test_a_file_in_its_place_is_no_checkpoint(tmp_path: Path) -> None:
 
 
 def test_another_format_is_not_damage(path: Path) -> None:
-    edit(path, format=2, files=None)
-    with pytest.raises(StateError, match="it is of format 2, this edt_hvd reads format 1"):
+    edit(path, format=3, files=None)
+    with pytest.raises(StateError, match="it is of format 3, this edt_hvd reads formats 1 to 2"):
         checkpoint.read(path)
+
+
+def test_the_first_format_is_read(path: Path) -> None:
+    edit(path, format=1)
+    assert checkpoint.read(path).about["steps"] == 7
+
+
+def test_no_bit_of_the_manifest_flips_unnoticed(path: Path) -> None:
+    manifest, found = path / "manifest.json", checkpoint.read(path).about
+    whole = manifest.read_bytes()
+    for bit in range(8 * len(whole)):
+        data = bytearray(whole)
+        data[bit // 8] ^= 1 << bit % 8
+        manifest.write_bytes(data)
+        with contextlib.suppress(CheckpointError):  # a blank may become another one
+            assert checkpoint.read(path).about == found, data
 
 
 class Choosy:

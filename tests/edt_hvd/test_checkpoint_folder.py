@@ -4,6 +4,7 @@ import os
 import socket
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -23,6 +24,7 @@ from edt_hvd.checkpoint_folder import (
 def test_the_newest_comes_first_and_nothing_else_counts(tmp_path: Path) -> None:
     for name in ("step-00000009", "step-00000100", "step-100000000", ".step-00000200.h.1.0", "step-1", "x"):
         (tmp_path / name).mkdir()
+    (tmp_path / "step-00000300").touch()
     found = [path.name for path in newest_first(tmp_path)]
     assert found == ["step-100000000", "step-00000100", "step-00000009"]
 
@@ -97,13 +99,54 @@ def test_a_writer_on_another_host_is_gone_when_it_has_long_written_nothing(
     assert beside.exists() == stays
 
 
-def test_what_cannot_be_removed_does_not_keep_the_rest(tmp_path: Path) -> None:
-    for commits in (1, 3, 4):
+def test_what_cannot_be_removed_does_not_keep_the_rest(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for commits in (1, 2, 3, 4):
         path_of(tmp_path, commits).mkdir()
-    path_of(tmp_path, 2).touch()  # rmtree refuses files
-    with pytest.raises(NotADirectoryError):
+
+    def remove(path: Path) -> None:
+        if path.name == "step-00000002":
+            raise PermissionError
+        path.rmdir()
+
+    monkeypatch.setattr("edt_hvd.checkpoint_folder.shutil.rmtree", remove)
+    with pytest.raises(PermissionError):
         tidy(path_of(tmp_path, 4), keep=1, now=NOW)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["step-00000002", "step-00000004"]
+
+
+def file(path: Path) -> None:
+    path.write_text("the user's")
+
+
+def link(path: Path) -> None:
+    elsewhere = path.parent.parent / "elsewhere"
+    elsewhere.mkdir(exist_ok=True)
+    (elsewhere / "file").touch()
+    path.symlink_to(elsewhere)
+
+
+def broken_link(path: Path) -> None:
+    path.symlink_to("nowhere")
+
+
+@pytest.mark.parametrize("made", [file, link, broken_link])
+def test_what_is_no_folder_is_in_nobodys_way_and_stays(tmp_path: Path, made: Callable[[Path], None]) -> None:
+    folder = tmp_path / "checkpoints"
+    folder.mkdir()
+    for name in ("step-00000003", "step-00000001", f".step-00000002.{socket.gethostname()}.{ended()}.0"):
+        made(folder / name)
+    for commits in (2, 3):
+        beside = temporary(path_of(folder, commits))
+        beside.mkdir()
+        put_in_place(beside, path_of(folder, commits))
+    tidy(path_of(folder, 3), keep=1, now=NOW)
+    found = {path.name for path in folder.iterdir() if path.is_symlink() or not path.is_dir()}
+    assert {"damaged-step-00000003", "step-00000001"} < found
+    assert newest_first(folder)[0] == path_of(folder, 3)
+    assert len(found) == 3
+    assert made is not link or (tmp_path / "elsewhere" / "file").exists()
 
 
 def test_ones_own_half_written_ones_are_removed(tmp_path: Path) -> None:
