@@ -216,11 +216,10 @@ class _Job:
     # While it runs.
 
     def _tell_where_it_goes_on(self) -> None:
-        newest = checkpoints.newest(self._plan.paths.checkpoint)
-        if newest is not None:
+        folder = self._plan.paths.checkpoint
+        if checkpoints.newest(folder) is not None:  # the workers find out which of them is whole, and fits
             self._view.message(
-                f"going on from step {checkpoints.step_of(newest)} in {newest.parent}; for a new training "
-                "name another --output-dir"
+                f"found checkpoints in {folder} to go on from; for a new training name another --output-dir"
             )
 
     def _run_to_the_end(self, horovodrun: Sequence[str]) -> int:

@@ -202,12 +202,13 @@ def test_a_job_succeeds_after_a_restart(run, paths):
     assert view.status.step == 6
 
 
-def test_says_where_it_goes_on(run, paths):
+def test_says_where_it_looks_for_checkpoints(run, paths):
     (paths.checkpoint / "step-00000042").mkdir(parents=True)
     _, view = run("success")
     assert view.messages[0] == (
-        f"going on from step 42 in {paths.checkpoint}; for a new training name another --output-dir"
+        f"found checkpoints in {paths.checkpoint} to go on from; for a new training name another --output-dir"
     )
+    assert not any("going on from step" in message for message in view.messages)
 
 
 def test_nonsense_from_horovodrun_is_logged_and_does_no_harm(run, paths):

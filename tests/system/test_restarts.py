@@ -129,7 +129,9 @@ def test_a_killed_launcher_goes_on_in_the_same_folder(
     assert restored["path"] == str(older if damage == "truncated" else newest)
     skipped = [event["path"] for event in job.events("checkpoint_skipped")]
     assert skipped == ([str(newest)] if damage == "truncated" else [])
-    assert f"going on from step {int(newest.name[5:])} in" in job.stderr
+    gone_on = [line for line in job.stderr.splitlines() if "going on from step" in line]
+    assert len(gone_on) == 1
+    assert f"going on from step {restored['step']}: {restored['path']}" in gone_on[0]
     assert ("is skipped: state.pt has 100 bytes instead of" in job.stderr) == (damage == "truncated")
     # The history that counts: of the first job up to the checkpoint, of the second one from there.
     first, second = samples_by_step(before), samples_by_step(set(job.results.glob("trace.*")) - before)
