@@ -29,14 +29,17 @@ REDUCING = "reducing"
 OUTSIDE = "outside"
 """The stage of loops that are not ours, between two collectives of ours."""
 
-FLOORS = {"forming": 60.0, "loading": 60.0, "computing": 30.0, "updating": 1800.0, OUTSIDE: 1800.0}
+FLOORS = {
+    **{"forming": 60.0, "restoring": 1800.0, "starting to load": 300.0, "loading": 60.0},
+    **{"computing": 30.0, "updating": 1800.0, OUTSIDE: 1800.0},
+}
 """Seconds that each stage may last at least, while others wait."""
 
 SILENCE = 30.0
 """Seconds without a beat that are nothing unusual: one long call may hold the interpreter's lock."""
 
-UNTRIED = {"forming": 1800.0, "loading": 300.0, "computing": 300.0, "updating": 300.0, OUTSIDE: 300.0}
-"""The same until it has been completed `TRIED` times: a checkpoint is restored first, first steps compile."""
+UNTRIED = dict.fromkeys(FLOORS, 300.0) | {"restoring": 1800.0}
+"""The same until it has been completed `TRIED` times: the first steps compile, say."""
 
 TRIED = 3
 GAP_FACTOR = 5.0
@@ -106,9 +109,11 @@ class _Heard:
     generation: int = 0
     member_since: float = -inf
 
-    def seconds(self, now: float) -> float:
-        """For how long the stage of the last beat has lasted in this world."""
-        return min(self.beat.seconds, now - self.member_since) if self.beat is not None else 0.0
+    def seconds(self, now: float, generation: int) -> float:
+        """For how long the stage of the last beat has lasted in the world of that generation."""
+        if self.beat is None or generation != self.generation:  # it became a member after the last tick
+            return 0.0
+        return min(self.beat.seconds, now - self.member_since)
 
 
 @dataclass(frozen=True)
@@ -168,9 +173,12 @@ def _learned(now: float, watch: Watch, ending: Iterable[Worker]) -> Mapping[str,
         return stages
     for worker in ending:
         heard = watch.heard.get(worker.id)
-        if heard and heard.beat and _lasting(now, watch, worker, is_waited_for=True):
+        if heard is None or heard.beat is None:
+            continue
+        seconds = heard.seconds(now, worker.generation)
+        if _lasting(now, watch, worker, is_waited_for=True):
             known = stages.get(heard.beat.stage, Times())
-            stages[heard.beat.stage] = replace(known, longest=max(known.longest, heard.seconds(now)))
+            stages[heard.beat.stage] = replace(known, longest=max(known.longest, seconds))
     return stages
 
 
@@ -217,7 +225,7 @@ def _silence(now: float, watch: Watch, worker: Worker) -> str | None:
 
 def _lasting(now: float, watch: Watch, worker: Worker, is_waited_for: bool) -> str | None:
     heard = watch.heard[worker.id]
-    beat, seconds = heard.beat, heard.seconds(now)
+    beat, seconds = heard.beat, heard.seconds(now, worker.generation)
     if beat is None or beat.stage not in FLOORS:
         return None
     known = watch.stages.get(beat.stage, Times())

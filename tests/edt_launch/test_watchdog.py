@@ -162,6 +162,14 @@ def test_the_wait_at_the_door_is_no_part_of_a_stage() -> None:
     assert crew.overdue() == {}
 
 
+def test_who_became_a_member_since_the_last_tick_has_just_begun() -> None:
+    crew = Crew(timeout=3.0)
+    crew.beat(0, "reducing", 0.1)
+    crew.beat(1, "outside", 3.5)
+    crew.workers[1] = replace(crew.workers[1], generation=2)
+    assert crew.overdue() == {}
+
+
 def test_where_nobody_waits_there_is_more_time() -> None:
     crew = Crew(size=1)
     crew.beat(0, "loading", ALONE_FACTOR * FLOORS["loading"])
