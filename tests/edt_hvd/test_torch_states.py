@@ -1,0 +1,34 @@
+"""The states of torch's objects, taken and loaded."""
+
+import pytest
+import torch
+from torch import nn
+
+import edt_hvd
+
+pytestmark = pytest.mark.usefixtures("alone")
+
+
+def test_what_is_trainable_is_part_of_the_state() -> None:
+    model, newcomer = nn.Linear(1, 1), nn.Linear(1, 1)
+    model.bias.requires_grad_(False)
+    edt_hvd.TorchState(model=newcomer)._load(edt_hvd.TorchState(model=model)._tree())
+    assert [p.requires_grad for p in newcomer.parameters()] == [True, False]
+
+
+def test_optimizer_states_keep_their_types() -> None:
+    def made() -> tuple[nn.Module, torch.optim.Optimizer]:
+        model = nn.Linear(2, 1).double()
+        return model, torch.optim.NAdam(model.parameters())
+
+    (model, optimizer), (other, loaded) = made(), made()
+    for parameter in model.parameters():
+        parameter.grad = torch.ones_like(parameter)
+    optimizer.step()
+    edt_hvd.TorchState(model=other, optimizer=loaded)._load(
+        edt_hvd.TorchState(model=model, optimizer=optimizer)._tree()
+    )
+    states = zip(optimizer.state.values(), loaded.state.values(), strict=True)
+    for name, mine, theirs in ((name, a[name], b[name]) for a, b in states for name in a):
+        assert mine.dtype == theirs.dtype, name
+        assert torch.equal(mine, theirs), name
