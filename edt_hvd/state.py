@@ -37,6 +37,7 @@ from edt_hvd.module_walk import buffers_of, parameters_of
 from edt_hvd.optimizer import reducer_of
 from edt_hvd.reporting import ResizeReport, send_progress
 from edt_hvd.snapshot import Snapshots, copied
+from edt_hvd.stages import Stage
 from edt_hvd.torch_states import Stateful, Trainable, full_state, load_module, load_optimizer, options
 from edt_hvd.transfer import bring
 
@@ -149,7 +150,8 @@ class TorchState(State):  # type: ignore[misc]
         if hvd.size() > 1:
             extra = {"progress": self.progress, "refusal": refusal}
             tree = self._tree() | extra if holds or hvd.rank() == 0 else None
-            received = bring(tree, self.progress, holds)
+            with stages.waiting_for_others():
+                received = bring(tree, self.progress, holds)
         if received is not None:
             self.progress, refusal = received.pop("progress"), received.pop("refusal")
         if refusal is not None:
@@ -246,7 +248,8 @@ class TorchState(State):  # type: ignore[misc]
         if self._checkpoints is None or hvd.rank() != 0:
             return None
         try:
-            self._checkpoints.restore(self._load_checkpoint)
+            with stages.during(Stage.RESTORING):
+                self._checkpoints.restore(self._load_checkpoint)
         except StateError as error:
             return str(error)
         return None

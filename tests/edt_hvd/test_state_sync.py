@@ -12,9 +12,10 @@ import torch
 from torch import nn
 
 import edt_hvd
-from edt_hvd import checkpointing
+from edt_hvd import checkpointing, stages
 from edt_hvd.snapshot import copied
-from states import assert_same, change_values, exact_step, history, make_state, picture, train_step
+from edt_hvd.stages import Stage
+from states import Counter, assert_same, change_values, exact_step, history, make_state, picture, train_step
 
 pytestmark = pytest.mark.usefixtures("alone")
 
@@ -152,3 +153,26 @@ def test_a_checkpoint_of_another_state_ends_the_job(
         new.sync()
     assert "step-00000001 does not fit" in str(caught.value)
     assert "--output-dir" in str(caught.value)
+
+
+def test_a_worker_that_reads_a_checkpoint_waits_for_nobody(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    checkpointed(monkeypatch, tmp_path).finish()
+    monkeypatch.setattr(checkpointing, "_serial", itertools.count(1))
+    seen: list[Stage] = []
+
+    class Noting(Counter):
+        def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+            seen.append(stages.current().present[0])
+
+    def bring(*_: Any) -> None:
+        seen.append(stages.current().present[0])
+
+    monkeypatch.setattr(edt_hvd.state, "check_fit", lambda values, saved: None)
+    monkeypatch.setattr(edt_hvd.state, "bring", bring)
+    monkeypatch.setattr(edt_hvd.state.hvd, "size", lambda: 2)
+    with stages.during(Stage.FORMING):
+        edt_hvd.TorchState(counter=Noting()).sync()
+        assert stages.current().present[0] is Stage.FORMING
+    assert seen == [Stage.RESTORING, Stage.REDUCING]
