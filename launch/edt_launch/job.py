@@ -46,6 +46,7 @@ class Plan:
         checkpoint_interval: seconds between two checkpoints at least; None for the default.
         keep_checkpoints: how many are kept; None for the default.
         hang_timeout: seconds after which a worker that does not get on is killed; 0: never, None: learned.
+        ready_timeout: the same for a worker that does not come to the elastic function.
         verbose: show what horovodrun itself says.
         variables: environment variables that the job gets besides our own.
         warm_start: fork workers from a process that has imported what they need, where that can be.
@@ -63,6 +64,7 @@ class Plan:
     checkpoint_interval: float | None = None
     keep_checkpoints: int | None = None
     hang_timeout: float | None = None
+    ready_timeout: float | None = None
     verbose: bool = False
     variables: Mapping[str, str] = field(default_factory=dict)
     warm_start: bool = True
@@ -290,6 +292,7 @@ class _Job:
             plan.checkpoint_interval,
             plan.keep_checkpoints,
             plan.hang_timeout,
+            plan.ready_timeout,
         )
 
     def _interface(self) -> str:

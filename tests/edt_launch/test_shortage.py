@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from edt_launch.lateness import HOLD_UP
 from edt_launch.protocol import (
     Assign,
     AtDoor,
@@ -26,7 +27,7 @@ def test_a_first_world_that_never_comes_about_has_an_end() -> None:
     job = Job(min_size=2)
     job(Desired(slots(2)))
     job(AtDoor(0, 0))
-    job.now += job.state.limits.start_timeout + 1
+    job.now += HOLD_UP
     assert of(Waiting, job(Tick()))
     job.now += job.state.limits.shortage_timeout
     job(Tick())

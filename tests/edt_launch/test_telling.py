@@ -57,6 +57,34 @@ from edt_launch.telling import describe, workers
         ),
         (
             {
+                "event": "slow_start",
+                "workers": [{"host": "h", "slot": 1}, {"host": "g", "slot": 0}],
+                "seconds": 30.1,
+                "longest": 4.9,
+                "waited": 60.0,
+                "limit": 600.0,
+            },
+            (
+                "still starting after 30 s (others took 5 s): slot 1 of h, slot 0 of g; after 60 s the "
+                "others go on without; after 600 s they are ended and tried again (--ready-timeout)"
+            ),
+        ),
+        (
+            {
+                "event": "slow_start",
+                "workers": [{"host": "h", "slot": 1}],
+                "seconds": 30.0,
+                "longest": None,
+                "waited": None,
+                "limit": None,
+            },
+            (
+                "still starting after 30 s (no worker has come to the elastic function yet): slot 1 of h; "
+                "there is no limit to that (--ready-timeout sets one)"
+            ),
+        ),
+        (
+            {
                 "event": "waiting",
                 "have": 1,
                 "need": 3,
