@@ -19,7 +19,7 @@ from edt_launch.failures import NOT_ELASTIC, describe, looks_like_plain_horovod
 from edt_launch.follower import Accepted, Follower, Limits, Rejected
 from edt_launch.forkable import attached
 from edt_launch.network import HostChecker
-from edt_launch.output import Line, Logs, Ranks
+from edt_launch.output import Line, Logs, Ranks, is_for_the_log
 from edt_launch.phases import Phases
 from edt_launch.run_dir import RunDir
 from edt_launch.status import Status
@@ -233,15 +233,9 @@ class _Job:
             if isinstance(verdict, restarts.GiveUp):
                 return exit_code
             self._restarts += 1
-            self._note(
-                events.new(
-                    "restarting",
-                    reason=verdict.reason,
-                    restart=self._restarts,
-                    of=self._plan.max_restarts,
-                    delay=verdict.delay,
-                )
-            )
+            count = {"restart": self._restarts, "of": self._plan.max_restarts}
+            has_checkpoint = checkpoints.newest(self._plan.paths.checkpoint) is not None
+            self._note(events.new("restarting", **asdict(verdict), **count, has_checkpoint=has_checkpoint))
             if self._is_told_to_end_within(verdict.delay):
                 return exit_code
 
@@ -323,6 +317,8 @@ class _Job:
         self._logs.write(line, label)
         if line.worker in self._course.being_ended:
             return  # what a shell says of the end that we have ordered is no news
+        if is_for_the_log(line) and not self._plan.verbose:
+            return
         if label is not None:
             self._view.line(line, label)
         elif self._plan.verbose:

@@ -40,7 +40,8 @@ def _of_the_job(event: Mapping[str, Any]) -> str | None:
         case {"event": "restarting", "reason": reason, "restart": restart, "of": most}:
             when = event.get("delay")
             later = f", in {when:.0f} s or when the allocation changes" if when else ""
-            return f"restarting the job, {restart} of {most} times{later}: {reason}"
+            anew = "" if event.get("has_checkpoint") else "; without a checkpoint, so from the beginning"
+            return f"restarting the job, {restart} of {most} times{later}: {reason}{anew}"
         case {"event": "allocation_accepted", "generation": generation, "slots": slots, "first": False}:
             return f"allocation {generation}: {slots} {'slot' if slots == 1 else 'slots'}"
         case {"event": "allocation_rejected", "reason": reason}:

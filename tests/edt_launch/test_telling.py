@@ -11,8 +11,28 @@ from edt_launch.telling import describe, workers
         ({"event": "world", "size": 4, "previous_size": None}, "4 workers training"),
         ({"event": "world", "size": 4, "previous_size": 2}, None),
         (
-            {"event": "restarting", "reason": "rank 0 failed", "restart": 1, "of": 3},
+            {
+                "event": "restarting",
+                "reason": "rank 0 failed",
+                "restart": 1,
+                "of": 3,
+                "has_checkpoint": True,
+            },
             "restarting the job, 1 of 3 times: rank 0 failed",
+        ),
+        (
+            {
+                "event": "restarting",
+                "reason": "rank 0 left",
+                "restart": 2,
+                "of": 3,
+                "delay": 60.0,
+                "has_checkpoint": False,
+            },
+            (
+                "restarting the job, 2 of 3 times, in 60 s or when the allocation changes: rank 0 left; "
+                "without a checkpoint, so from the beginning"
+            ),
         ),
         (
             {"event": "restored", "step": 7, "path": "/p/step-00000007"},
