@@ -57,7 +57,7 @@ class Boundary:
         """
         tree = dict(self.tree)
         for (name, key), version in self.versions.items():
-            now, then = small[name].get(key), full[name].get(key) if full else None
+            now, then = small[name].get(key), full.get(name, {}).get(key) if full else None
             if now is None or then is None or now._version != version or not _same_bits(now, then):
                 return None
             tree[name] = tree[name] | {key: then}

@@ -31,15 +31,19 @@ def parameters_of(module: nn.Module) -> Iterator[nn.Parameter]:
     return (p for _, each in _modules(module) for p in each._parameters.values() if p is not None)
 
 
-def buffers_of(module: nn.Module) -> dict[str, torch.Tensor]:
-    """All buffers by name, each once, as ``module.named_buffers()`` has them."""
+def buffers_of(module: nn.Module, *, persistent: bool) -> dict[str, torch.Tensor]:
+    """The buffers that belong to the module's ``state_dict``, or the others.
+
+    By name, and each once: together they are what ``module.named_buffers()`` has.
+    """
     found: dict[str, torch.Tensor] = {}
     seen = set()
     for prefix, each in _modules(module):
         for name, buffer in each._buffers.items():
             if buffer is not None and id(buffer) not in seen:
                 seen.add(id(buffer))
-                found[f"{prefix}{name}"] = buffer
+                if persistent == (name not in each._non_persistent_buffers_set):
+                    found[f"{prefix}{name}"] = buffer
     return found
 
 

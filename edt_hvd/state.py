@@ -38,7 +38,7 @@ from edt_hvd.optimizer import reducer_of
 from edt_hvd.reporting import ResizeReport, send_progress
 from edt_hvd.snapshot import Snapshots, copied
 from edt_hvd.stages import Stage
-from edt_hvd.torch_states import Stateful, Trainable, full_state, load_module, load_optimizer, options
+from edt_hvd.torch_states import Caches, Stateful, Trainable, full_state, load_module, load_optimizer, options
 from edt_hvd.transfer import bring
 
 
@@ -200,7 +200,8 @@ class TorchState(State):  # type: ignore[misc]
         """Copy what is small, if it is; the parameters are those of a commit."""
         self._note_parameters()
         small = self._small_tree()
-        large = large_of(small, self._stepped_modules())
+        stepped = self._stepped_modules()
+        large = large_of(small, stepped | {f"{name}.caches" for name in stepped})
         self._large = large or frozenset()
         self._boundary = None if large is None else Boundary.of(small, large)
 
@@ -300,6 +301,7 @@ class TorchState(State):  # type: ignore[misc]
         for name, value in self._values().items():
             if isinstance(value, torch.nn.Module):
                 found[f"{name}.trainable"] = Trainable(value)
+                found[f"{name}.caches"] = Caches(value)
             elif isinstance(history := reducer_of(value), ExactReducer):
                 found[f"{name}.gradients"] = history
         return found
@@ -325,7 +327,7 @@ class TorchState(State):  # type: ignore[misc]
         for name in self._names:
             value = getattr(self, name)
             if name in stepped:
-                tree[name] = buffers_of(value)
+                tree[name] = buffers_of(value, persistent=True)
             elif isinstance(value, torch.optim.Optimizer):
                 tree[name] = [options(group) for group in value.param_groups]
             else:

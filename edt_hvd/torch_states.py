@@ -4,7 +4,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import torch
 
-from edt_hvd.module_walk import parameters_of
+from edt_hvd.module_walk import buffers_of, parameters_of
 from edt_hvd.snapshot import copied
 
 
@@ -25,20 +25,18 @@ def options(group: dict[str, Any]) -> dict[str, Any]:
 
 
 def full_state(value: Any) -> Any:
-    """All of an object's state, a module's non-persistent buffers too; a plain value itself."""
-    if isinstance(value, torch.nn.Module):
-        buffers = dict(value.named_buffers())
-        return value.state_dict() | {key: buffer.detach() for key, buffer in buffers.items()}
+    """All of an object's state, but for a module's `Caches`; a plain value itself."""
     return value.state_dict() if isinstance(value, Stateful) else value
 
 
 def load_module(module: torch.nn.Module, saved: dict[str, Any]) -> None:
-    """Load what `full_state` gave, or the buffers alone."""
-    buffers = dict(module.named_buffers())
+    """Load what `full_state` gave, or the buffers alone; `Caches` that are in it, too."""
+    buffers = buffers_of(module, persistent=True)
     with torch.no_grad():
         for key, buffer in buffers.items():
             if key in saved:
                 buffer.copy_(saved[key])
+    Caches(module).load_state_dict(saved)
     persistent = module.state_dict().keys()
     if persistent - buffers.keys() <= saved.keys():
         module.load_state_dict({key: saved[key] for key in persistent})
@@ -54,6 +52,29 @@ def load_optimizer(optimizer: torch.optim.Optimizer, saved: dict[str, Any]) -> N
                 loaded = own.get(name)
                 if isinstance(value, torch.Tensor) and isinstance(loaded, torch.Tensor):
                     own[name] = value.detach().to(loaded.device, copy=True)
+
+
+class Caches:
+    """A module's buffers that are not in its ``state_dict``, such as masks and tables.
+
+    It may make them when it first needs them, and in another size whenever it needs more. So one that is
+    missing, or has another form, is no error: the module's own stays.
+    """
+
+    def __init__(self, module: torch.nn.Module) -> None:
+        self._module = module
+
+    def state_dict(self) -> dict[str, Any]:
+        """The buffers by name."""
+        return {name: each.detach() for name, each in buffers_of(self._module, persistent=False).items()}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Load those that the module has in the same form."""
+        with torch.no_grad():
+            for name, own in buffers_of(self._module, persistent=False).items():
+                saved = state.get(name)
+                if saved is not None and (saved.shape, saved.dtype) == (own.shape, own.dtype):
+                    own.copy_(saved)
 
 
 class Trainable:

@@ -21,12 +21,16 @@ class Shared(nn.Module):
         self.register_buffer("mean", torch.zeros(3))
         self.register_buffer("alias", self.mean)
         self.register_buffer("nothing", None)
+        self.register_buffer("mask", torch.zeros(2), persistent=False)
 
 
 def check(module: nn.Module) -> None:
     assert list(map(id, dict.fromkeys(parameters_of(module)))) == list(map(id, module.parameters()))
     expected = {name: id(buffer) for name, buffer in module.named_buffers()}
-    assert {name: id(buffer) for name, buffer in buffers_of(module).items()} == expected
+    persistent, others = buffers_of(module, persistent=True), buffers_of(module, persistent=False)
+    assert {name: id(buffer) for name, buffer in (persistent | others).items()} == expected
+    assert persistent.keys() <= module.state_dict().keys()
+    assert others.keys().isdisjoint(module.state_dict().keys())
 
 
 def test_it_follows_every_change() -> None:

@@ -108,7 +108,7 @@ def test_large_buffers_that_do_not_change_cost_no_steps() -> None:
         assert_same(picture(state), before)
     assert state.progress == 3
     assert state._boundary is not None
-    assert "causal" not in state._boundary.tree["model"]
+    assert "causal" not in state._boundary.tree["model.caches"]
     assert state.model.causal.all()
 
 

@@ -32,3 +32,20 @@ def test_optimizer_states_keep_their_types() -> None:
     for name, mine, theirs in ((name, a[name], b[name]) for a, b in states for name in a):
         assert mine.dtype == theirs.dtype, name
         assert torch.equal(mine, theirs), name
+
+
+def test_a_newcomer_takes_over_the_caches_that_it_has_in_the_same_form() -> None:
+    def made(**sizes: int) -> nn.Module:
+        module = nn.Linear(1, 1)
+        for name, size in sizes.items():
+            module.register_buffer(name, torch.full((size,), float(size)), persistent=False)
+        return module
+
+    old, newcomer = made(same=2, larger=1, missing=1), made(same=2, larger=3)
+    old.same.fill_(7)
+    edt_hvd.TorchState(model=newcomer)._load(edt_hvd.TorchState(model=old)._tree())
+    assert {name: each.tolist() for name, each in newcomer.named_buffers()} == {
+        "same": [7.0, 7.0],
+        "larger": [3.0, 3.0, 3.0],
+    }
+    assert torch.equal(newcomer.weight, old.weight)
