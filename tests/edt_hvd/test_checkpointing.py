@@ -167,12 +167,10 @@ def test_a_clean_up_that_fails_is_told_once(
 
     monkeypatch.setattr("edt_hvd.checkpoint_writer.checkpoint_folder.tidy", refuse)
     checkpoints = make(0.0)
-    for commits in (1, 2):
-        offer(checkpoints, 1e6 * commits, commits)
     with pytest.warns(UserWarning, match="old checkpoints cannot be removed: .*Not yours"):
-        offer(checkpoints, 3e6, 3)
-    offer(checkpoints, 4e6, 4)
-    assert kinds(told) == ["checkpointed"] * 4
+        offer(checkpoints, 1e6, 1)
+    offer(checkpoints, 2e6, 2)
+    assert kinds(told) == ["checkpointed"] * 2
 
 
 def test_the_end_of_training_is_on_disk_once(make: Callable[..., Checkpoints], told: Messages) -> None:
