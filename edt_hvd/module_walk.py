@@ -47,6 +47,17 @@ def buffers_of(module: nn.Module, *, persistent: bool) -> dict[str, torch.Tensor
     return found
 
 
+def tensors_of(module: nn.Module) -> dict[str, torch.Tensor]:
+    """What ``module.state_dict()`` has, unless the module changes what is in it, or uses a part twice."""
+    buffers = buffers_of(module, persistent=True)
+    return buffers | {
+        f"{prefix}{name}": parameter.detach()
+        for prefix, each in _modules(module)
+        for name, parameter in each._parameters.items()
+        if parameter is not None
+    }
+
+
 def _modules(module: nn.Module) -> Iterator[tuple[str, nn.Module]]:
     """The module and all below it, with what their tensors' names begin with."""
     walked = _walked.get(module)

@@ -4,7 +4,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import torch
 
-from edt_hvd.module_walk import buffers_of, parameters_of
+from edt_hvd.module_walk import buffers_of, parameters_of, tensors_of
 from edt_hvd.snapshot import copied
 
 
@@ -27,6 +27,15 @@ def options(group: dict[str, Any]) -> dict[str, Any]:
 def full_state(value: Any) -> Any:
     """All of an object's state, but for a module's `Caches`; a plain value itself."""
     return value.state_dict() if isinstance(value, Stateful) else value
+
+
+def is_plain(module: torch.nn.Module) -> bool:
+    """Whether its ``state_dict`` is what `tensors_of` finds much quicker."""
+    saved, found = module.state_dict(), tensors_of(module)
+    return saved.keys() == found.keys() and all(
+        isinstance(value, torch.Tensor) and value.data_ptr() == found[key].data_ptr()
+        for key, value in saved.items()
+    )
 
 
 def load_module(module: torch.nn.Module, saved: dict[str, Any]) -> None:

@@ -6,7 +6,7 @@ import weakref
 import torch
 from torch import nn
 
-from edt_hvd.module_walk import buffers_of, parameters_of
+from edt_hvd.module_walk import buffers_of, parameters_of, tensors_of
 
 
 class Shared(nn.Module):
@@ -54,3 +54,10 @@ def test_it_keeps_nothing_alive() -> None:
     del module
     gc.collect()
     assert [reference() for reference in references] == [None, None]
+
+
+def test_all_that_a_state_dict_has() -> None:
+    module = nn.Sequential(nn.Linear(3, 3), nn.BatchNorm1d(3), Shared())
+    del module[2].again, module[2].alias
+    expected = {name: tensor.data_ptr() for name, tensor in module.state_dict().items()}
+    assert {name: tensor.data_ptr() for name, tensor in tensors_of(module).items()} == expected

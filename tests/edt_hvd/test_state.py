@@ -1,5 +1,7 @@
 """Commit, restore and what they cost; newcomers and failures for real are in tests/system."""
 
+import copy
+from collections.abc import Callable
 from types import SimpleNamespace
 
 import pytest
@@ -82,7 +84,8 @@ def test_large_modules_that_no_optimizer_steps_are_not_copied_at_every_commit() 
     ballast.register_buffer("table", torch.zeros(BOUNDARY_BYTES))
     state = edt_hvd.TorchState(ballast=ballast, epoch=0)
     state.sync()
-    assert state._boundary is None
+    assert state._boundary is not None
+    assert state._boundary.tree["ballast"] == {}
     state.epoch = 5
     ballast.table += 1
     state.restore()
@@ -110,6 +113,48 @@ def test_large_buffers_that_do_not_change_cost_no_steps() -> None:
     assert state._boundary is not None
     assert "causal" not in state._boundary.tree["model.caches"]
     assert state.model.causal.all()
+
+
+def counting(averaged: torch.Tensor, weight: torch.Tensor) -> None:
+    averaged.lerp_(weight, 0.5)
+
+
+def uncounted(averaged: torch.Tensor, weight: torch.Tensor) -> None:
+    averaged.data.lerp_(weight, 0.5)
+
+
+def replacing(averaged: torch.Tensor, weight: torch.Tensor) -> None:
+    averaged.data = averaged.data.lerp(weight, 0.5)
+
+
+@pytest.mark.parametrize("write, commits", [(counting, 3), (uncounted, 0), (replacing, 0)])
+@pytest.mark.parametrize("is_ahead", [False, True])
+def test_a_large_average_of_the_weights_costs_no_steps_where_its_changes_are_counted(
+    write: Callable[[torch.Tensor, torch.Tensor], None], commits: int, is_ahead: bool
+) -> None:
+    model = nn.Linear(1024, 1024, bias=False)
+    averaged = copy.deepcopy(model).requires_grad_(False)
+    optimizer = edt_hvd.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=1.0), model)
+    state = edt_hvd.TorchState(
+        model=model, optimizer=optimizer, averaged=averaged, teacher=nn.Linear(1024, 512)
+    )
+    state.sync()
+    state._snapshots.taken(0.0, 1e9)  # too costly to be taken again
+    wanted = {0: [averaged.weight.clone(), model.weight.detach().clone()]}
+    for commit in range(1, 4):
+        model(torch.randn(4, 1024)).square().mean().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        write(averaged.weight, model.weight.detach())
+        state.commit()
+        wanted[commit] = [averaged.weight.clone(), model.weight.detach().clone()]
+    if is_ahead:
+        write(averaged.weight, torch.zeros(1024, 1024))
+        commits = 0
+    for _ in range(2):
+        state.restore()
+        assert state.progress == commits
+        assert_same([averaged.weight, model.weight.detach()], wanted[commits])
 
 
 def test_buffers_outside_the_state_dict_are_kept_too() -> None:

@@ -5,6 +5,7 @@ import torch
 from torch import nn
 
 import edt_hvd
+from edt_hvd.torch_states import is_plain
 
 pytestmark = pytest.mark.usefixtures("alone")
 
@@ -49,3 +50,22 @@ def test_a_newcomer_takes_over_the_caches_that_it_has_in_the_same_form() -> None
         "larger": [3.0, 3.0, 3.0],
     }
     assert torch.equal(newcomer.weight, old.weight)
+
+
+class Verbose(nn.Linear):
+    """Says more than its tensors."""
+
+    def get_extra_state(self) -> int:
+        return 1
+
+    def set_extra_state(self, state: int) -> None:
+        assert state == 1
+
+
+def test_what_a_module_does_with_its_state_is_respected() -> None:
+    linear = nn.Linear(1, 1)
+    twice = nn.Sequential(linear, linear)
+    copying = nn.Linear(1, 1)
+    copying.register_state_dict_post_hook(lambda module, state, *_: state.update(bias=state["bias"].clone()))
+    found = [is_plain(module) for module in (linear, nn.BatchNorm1d(3), Verbose(1, 1), twice, copying)]
+    assert found == [True, True, False, False, False]
