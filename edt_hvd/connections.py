@@ -1,8 +1,8 @@
 """The network connections of a world, so that they can be cut when it has lost a member.
 
-Horovod ends a world in which an operation has failed, and closes its connections. But a loss does not show on every
-connection, that to a host without power for instance: who waits there would notice only after Gloo's timeout of
-thirty seconds. Cutting the connections when the launcher tells of the loss ends the wait at once.
+Horovod ends a world in which an operation has failed, and closes its connections. But a loss does not show on
+every connection, that to a host without power for instance: who waits there would notice only after Gloo's
+timeout of thirty seconds. Cutting the connections when the launcher tells of the loss ends the wait at once.
 """
 
 import os
