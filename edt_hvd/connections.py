@@ -1,7 +1,8 @@
 """The network connections of a world, so that they can be cut when it has lost a member.
 
-A worker that loses its neighbour in the ring stops, but its own connections stay open: the workers that wait
-for *it* would notice only after Gloo's timeout of thirty seconds. Cutting the connections tells them at once.
+Horovod ends a world in which an operation has failed, and closes its connections. But a loss does not show on
+every connection, that to a host without power for instance: who waits there would notice only after Gloo's
+timeout of thirty seconds. Cutting the connections when the launcher tells of the loss ends the wait at once.
 
 The script may have opened sockets at the same time. Gloo's are TCP, bound to one address, that of the network
 interface, with SO_REUSEADDR set; when they are connected they get TCP_NODELAY, and both ways the same
