@@ -45,6 +45,7 @@ from edt_hvd.torch_states import (
     Trainable,
     full_state,
     is_plain,
+    is_stateful,
     load_module,
     load_optimizer,
     options,
@@ -380,7 +381,7 @@ class TorchState(State):  # type: ignore[misc]
                     group.update(copied(options))
             elif isinstance(value, torch.optim.Optimizer):
                 load_optimizer(value, saved)
-            elif isinstance(value, Stateful):
+            elif is_stateful(value):
                 value.load_state_dict(copied(saved))
             else:
                 setattr(self, name, copied(saved))

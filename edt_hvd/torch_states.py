@@ -1,6 +1,6 @@
 """The states of torch's objects as trees of plain containers and tensors, and back, bit by bit."""
 
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, TypeGuard
 
 import torch
 
@@ -8,7 +8,6 @@ from edt_hvd.module_walk import buffers_of, parameters_of, tensors_of
 from edt_hvd.snapshot import copied
 
 
-@runtime_checkable
 class Stateful(Protocol):
     """Anything with torch's `state_dict` and `load_state_dict`."""
 
@@ -19,6 +18,11 @@ class Stateful(Protocol):
         """Take over a state that `state_dict` gave."""
 
 
+def is_stateful(value: Any) -> TypeGuard[Stateful]:
+    """Whether it is `Stateful`; many times faster than a protocol that `isinstance` looks through."""
+    return hasattr(value, "state_dict") and hasattr(value, "load_state_dict")
+
+
 def options(group: dict[str, Any]) -> dict[str, Any]:
     """All of an optimizer's parameter group but the parameters."""
     return {name: value for name, value in group.items() if name != "params"}
@@ -26,7 +30,7 @@ def options(group: dict[str, Any]) -> dict[str, Any]:
 
 def full_state(value: Any) -> Any:
     """All of an object's state, but for a module's `Caches`; a plain value itself."""
-    return value.state_dict() if isinstance(value, Stateful) else value
+    return value.state_dict() if is_stateful(value) else value
 
 
 def is_plain(module: torch.nn.Module) -> bool:
