@@ -46,13 +46,55 @@ replace(horovod/runner/mpi_run.py "'-map-by " "'--map-by " 2)
 replace(horovod/runner/mpi_run.py "'-rank-by " "'--rank-by " 1)
 
 # Gloo does not tell who waits for a send that has failed: it sits there until the timeout of thirty seconds.
-replace(third_party/gloo/gloo/transport/tcp/pair.cc "      op.buf->signalException(ex);
+set(pair third_party/gloo/gloo/transport/tcp/pair.cc)
+replace(${pair} "      op.buf->signalException(ex);
     }" "      op.buf->signalException(ex);
     }
     NonOwningPtr<UnboundBuffer> ubuf(op.ubuf);
     if (ubuf) {
       ubuf->signalException(ex);
     }" 1)
+
+# Nor who waits for the rest of a message that has come in part, or for what is sent in answer to a peer.
+replace(${pair} "  // Store exception_ptr and signal any threads in the async path.
+" "  // The receive operation that is under way is in no queue any more.
+  NonOwningPtr<UnboundBuffer> receiving(rx_.ubuf);
+  if (receiving) {
+    receiving->signalException(ex);
+  }
+
+  // Store exception_ptr and signal any threads in the async path.
+" 1)
+replace(${pair} "  // Write may have resulted in an error.
+" "  // Write may have resulted in an error.
+  if (ex_ != nullptr) {
+    NonOwningPtr<UnboundBuffer> sending(op.ubuf);
+    if (sending) {
+      sending->signalException(ex_);
+    }
+  }
+" 1)
+
+# Whatever goes wrong with a connection in Gloo's own thread is the failure of this connection; as it is, it ends
+# the process. A connection that was never entered into epoll has nothing to be taken out of it.
+replace(${pair} "  // State must be <= CONNECTED.
+" "  try {
+  // State must be <= CONNECTED.
+" 1)
+replace(${pair} "  GLOO_ENFORCE(false, \"Unexpected state: \", state_);
+" "  GLOO_ENFORCE(false, \"Unexpected state: \", state_);
+  } catch (const std::exception& ex) {
+    if (ex_ == nullptr) {
+      signalException(GLOO_ERROR_MSG(peer_.str(), \": \", ex.what()));
+    }
+  }
+" 1)
+replace(third_party/gloo/gloo/transport/tcp/loop.cc "  auto rv = epoll_ctl(fd_, EPOLL_CTL_DEL, fd, nullptr);
+  GLOO_ENFORCE_NE(rv, -1, " "  auto rv = epoll_ctl(fd_, EPOLL_CTL_DEL, fd, nullptr);
+  GLOO_ENFORCE(rv != -1 || errno == ENOENT, " 1)
+
+# A message that is shorter than what is waited for is as wrong as a longer one: the peer is in another operation.
+replace(${pair} "GLOO_ENFORCE_LE(op.preamble.length, op.nbytes)" "GLOO_ENFORCE_EQ(op.preamble.length, op.nbytes)" 1)
 
 # A world that cannot be formed, because a member dies on the way, is an error in Python and may be tried again;
 # as it is, it ends the process.
@@ -78,6 +120,109 @@ replace(${operations} "    horovod_global.initialize_flag.clear();
 " "    horovod_global.initialize_flag.clear();
     horovod_global.initialization_failed = false;
 " 1)
+
+# Gloo tells messages apart by kind of operation and order alone. So who has failed in an operation must take part
+# in no other with the same connections: its peers, still in the old one, would take the new one's numbers for
+# those they wait for. As it is, it goes on with the next one.
+replace(${operations} "            << \"InitializeBuffer Failed\";
+        for (auto& e : entries) {
+          timeline.End(e.tensor_name, nullptr);
+          e.FinishWithCallback(status);
+        }
+        return;" "            << \"InitializeBuffer Failed\";
+        for (auto& e : entries) {
+          timeline.End(e.tensor_name, nullptr);
+          e.FinishWithCallback(status);
+        }
+        throw std::runtime_error(status.reason());" 1)
+replace(${operations} "      timeline.End(e.tensor_name, status.ok() ? e.output : nullptr);
+      e.FinishWithCallback(status);
+    }
+  }
+" "      timeline.End(e.tensor_name, status.ok() ? e.output : nullptr);
+      e.FinishWithCallback(status);
+    }
+  }
+
+  // An error response is one that all have agreed on: nobody has begun the operation.
+  if (!status.ok() && !status.in_progress() &&
+      response.response_type() != Response::ERROR) {
+    throw std::runtime_error(status.reason());
+  }
+" 1)
+
+# Its peers learn of it by its closing the connections. Those of process sets, the global one included, stay open as
+# it is until the next world, because their contexts do not count as enabled.
+replace(horovod/common/gloo/gloo_context.cc "void GlooContext::Finalize() {
+  if (!enabled_) {
+    return;
+  }
+
+" "void GlooContext::Finalize() {
+" 1)
+
+# What is enqueued while Horovod shuts down, just after its queue was emptied, would never be answered, and its
+# name would be taken in the next world. And the queues are emptied without a lock: to give up a tensor, torch waits
+# for Python's lock, whose holder may be about to enqueue another.
+set(queue horovod/common/tensor_queue)
+replace(${queue}.h "  void FinalizeTensorQueue(const Status& status);
+" "  // Refuses all that comes from now on, until it is opened again.
+  void FinalizeTensorQueue(const Status& status);
+
+  void Open() {
+    std::lock_guard<std::mutex> guard(mutex_);
+    closed_ = false;
+  }
+" 1)
+replace(${queue}.h "  mutable std::mutex mutex_;
+" "  mutable std::mutex mutex_;
+
+  bool closed_ = false;
+" 1)
+replace(${queue}.cc "  std::lock_guard<std::mutex> guard(mutex_);
+  for (auto& e : tensor_table_) {
+    e.second.FinishWithCallback(status);
+  }
+  tensor_table_.clear();
+  while (!message_queue_.empty()) {
+    message_queue_.pop();
+  }
+" "  decltype(tensor_table_) unfinished;
+  {
+    std::lock_guard<std::mutex> guard(mutex_);
+    closed_ = true;
+    unfinished.swap(tensor_table_);
+    while (!message_queue_.empty()) {
+      message_queue_.pop();
+    }
+  }
+  for (auto& e : unfinished) {
+    e.second.FinishWithCallback(status);
+  }
+" 1)
+replace(${queue}.cc "  if (tensor_table_.find(e.tensor_name)" "  if (closed_) {
+    return SHUT_DOWN_ERROR;
+  }
+  if (tensor_table_.find(e.tensor_name)" 1)
+replace(${queue}.cc "  for (std::size_t i = 0; i < entries.size(); ++i) {
+    if (tensor_table_.find(" "  if (closed_) {
+    return SHUT_DOWN_ERROR;
+  }
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    if (tensor_table_.find(" 1)
+replace(${operations} "  state.shut_down = true;
+
+" "  state.shut_down = true;
+  for (auto id : state.process_set_table.Ids()) {
+    state.process_set_table.Get(id).tensor_queue.FinalizeTensorQueue(
+        SHUT_DOWN_ERROR);
+  }
+
+" 1)
+replace(horovod/common/process_set.cc "  initialization_done = true;
+  return true;" "  tensor_queue.Open();
+  initialization_done = true;
+  return true;" 2)
 
 execute_process(
   COMMAND "${CMAKE_COMMAND}" -E env

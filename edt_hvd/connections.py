@@ -1,15 +1,25 @@
 """The network connections of a world, so that they can be cut when it has lost a member.
 
-A worker that loses its neighbour in the ring stops, but its own connections stay open: the workers that wait
-for *it* would notice only after Gloo's timeout of thirty seconds. Cutting the connections tells them at once.
+Horovod ends a world in which an operation has failed, and closes its connections. But a loss does not show on
+every connection, that to a host without power for instance: who waits there would notice only after Gloo's
+timeout of thirty seconds. Cutting the connections when the launcher tells of the loss ends the wait at once.
+
+The script may have opened sockets at the same time. Gloo's are TCP, bound to one address, that of the network
+interface, with SO_REUSEADDR set; when they are connected they get TCP_NODELAY, and both ways the same
+timeout, which few others ever have. What looks different is left alone.
 """
 
+import ipaddress
 import os
 import socket
+import struct
 from typing import NewType
 
 Connections = NewType("Connections", frozenset[tuple[int, str]])
 """Open sockets of this process: descriptor, and what the system calls the socket behind it."""
+
+_TIMEVAL = struct.calcsize("@ll")
+"""Bytes of C's struct timeval."""
 
 NONE = Connections(frozenset())
 
@@ -60,13 +70,34 @@ def _cut(descriptor: int, name: str, listening: bool) -> bool:
         os.close(copy)
         return False
     with socket.socket(fileno=copy) as connection:
-        if not listening and connection.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
-            return False
         try:
+            if not (_may_be_gloos(connection) if listening else _is_gloos(connection)):
+                return False
             connection.shutdown(socket.SHUT_RD)
         except OSError:  # the peer was first
             return False
     return True
+
+
+def _may_be_gloos(connection: socket.socket) -> bool:
+    """Whether it looks like one of Gloo's, connected or not."""
+    return (
+        connection.family in (socket.AF_INET, socket.AF_INET6)
+        and connection.type == socket.SOCK_STREAM
+        and connection.getsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR) != 0
+        and not ipaddress.ip_address(connection.getsockname()[0].partition("%")[0]).is_unspecified
+    )
+
+
+def _is_gloos(connection: socket.socket) -> bool:
+    """Whether it looks like one of Gloo's that is connected."""
+    if not _may_be_gloos(connection) or not connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY):
+        return False
+    there, back = (
+        connection.getsockopt(socket.SOL_SOCKET, option, _TIMEVAL)
+        for option in (socket.SO_RCVTIMEO, socket.SO_SNDTIMEO)
+    )
+    return there == back and any(there)
 
 
 def _socket_name(descriptor: int) -> str | None:

@@ -6,7 +6,7 @@ from typing import Any
 import torch
 
 from edt_hvd.errors import StateError
-from edt_hvd.torch_states import full_state
+from edt_hvd.torch_states import Caches, full_state
 
 SHOWN = 4
 """Differences that a message names."""
@@ -36,18 +36,19 @@ def _differences(values: Mapping[str, Any], saved: Mapping[str, Any]) -> Iterato
             yield f"its {name!r} is not in this state"
     for name, value in values.items():
         if isinstance(value, torch.nn.Module) and name in saved:
-            yield from _of_module(name, full_state(value), saved[name])
+            yield from _of_module(name, value, saved[name])
 
 
-def _of_module(name: str, own: Mapping[str, Any], saved: Any) -> Iterator[str]:
+def _of_module(name: str, module: torch.nn.Module, saved: Any) -> Iterator[str]:
     if not isinstance(saved, Mapping):
         yield f"its {name!r} is a {type(saved).__name__}, here it is a module"
         return
+    own = full_state(module)
     for key in own:
         here, there = _form(own[key]), _form(saved.get(key))
         if here != there:
             yield f"its {name}.{key} is {there}, here it is {here}"
-    for key in saved.keys() - own.keys():
+    for key in saved.keys() - own.keys() - Caches(module).state_dict().keys():
         yield f"its {name}.{key} is not in this module"
 
 

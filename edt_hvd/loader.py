@@ -266,9 +266,10 @@ class ElasticDataLoader:
 
     def _share(self, batch: Batch) -> Share:
         """This worker's micro-batches of the batch at the current position."""
-        stages.enter(Stage.LOADING)
         key, membership = _Key(*self._place(), world.rank(), world.size()), world.membership()
-        stream = self._stream if self._stream_key == key else self._restart(key)
+        goes_on = self._stream_key == key
+        stages.enter(Stage.LOADING if goes_on else Stage.STARTING_TO_LOAD)
+        stream = self._stream if goes_on else self._restart(key)
         self._stream_key = None
         share = batch.share(key.rank, key.size)
         return self._consume(stream, share, key, membership)
@@ -277,7 +278,8 @@ class ElasticDataLoader:
         self, stream: Iterator[Any], share: Sequence[MicroBatch], key: _Key, membership: int
     ) -> Share:
         for micro_batch in share:
-            stages.enter(Stage.LOADING)
+            if micro_batch is not share[0]:
+                stages.enter(Stage.LOADING)
             try:
                 data = next(stream)
             except BaseException:

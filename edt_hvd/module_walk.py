@@ -31,16 +31,31 @@ def parameters_of(module: nn.Module) -> Iterator[nn.Parameter]:
     return (p for _, each in _modules(module) for p in each._parameters.values() if p is not None)
 
 
-def buffers_of(module: nn.Module) -> dict[str, torch.Tensor]:
-    """All buffers by name, each once, as ``module.named_buffers()`` has them."""
+def buffers_of(module: nn.Module, *, persistent: bool) -> dict[str, torch.Tensor]:
+    """The buffers that belong to the module's ``state_dict``, or the others.
+
+    By name, and each once: together they are what ``module.named_buffers()`` has.
+    """
     found: dict[str, torch.Tensor] = {}
     seen = set()
     for prefix, each in _modules(module):
         for name, buffer in each._buffers.items():
             if buffer is not None and id(buffer) not in seen:
                 seen.add(id(buffer))
-                found[f"{prefix}{name}"] = buffer
+                if persistent == (name not in each._non_persistent_buffers_set):
+                    found[f"{prefix}{name}"] = buffer
     return found
+
+
+def tensors_of(module: nn.Module) -> dict[str, torch.Tensor]:
+    """What ``module.state_dict()`` has, unless the module changes what is in it, or uses a part twice."""
+    buffers = buffers_of(module, persistent=True)
+    return buffers | {
+        f"{prefix}{name}": parameter.detach()
+        for prefix, each in _modules(module)
+        for name, parameter in each._parameters.items()
+        if parameter is not None
+    }
 
 
 def _modules(module: nn.Module) -> Iterator[tuple[str, nn.Module]]:

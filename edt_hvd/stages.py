@@ -1,15 +1,19 @@
 """What the training thread is doing, for whoever has to tell a slow worker from one that hangs.
 
-=========  ==========================================================================================
-stage      meaning
-=========  ==========================================================================================
-outside    outside any step of ours: before and after the elastic function, at the door, in its first lines
-forming    entering a world and bringing the state up to date
-loading    waiting for the loader's next micro-batch
-computing  in the body of the loop over a step
-reducing   in a collective of ours, waiting for the other workers
-updating   from the end of a step's reduction to the next step: optimizer, commit, evaluation, saving
-=========  ==========================================================================================
+================  ===================================================================================
+stage             meaning
+================  ===================================================================================
+outside           outside any step of ours: before and after the elastic function, at the door, in its
+                  first lines
+forming           entering a world and bringing the state up to date
+restoring         reading a checkpoint, to go on from it
+starting to load  waiting for the first micro-batch from a loader whose processes may have to start first
+loading           waiting for the loader's next micro-batch
+computing         in the body of the loop over a step
+reducing          in a collective of ours, waiting for the other workers
+updating          from the end of a step's reduction to the next step: optimizer, commit, evaluation,
+                  saving
+================  ===================================================================================
 
 What is outside and ends in forming was the way to the door, or the wait there: no work, so it does not count.
 
@@ -22,7 +26,7 @@ assignments; any thread may read.
 
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from enum import StrEnum
 
 LONGEST_NAP = 2.0
@@ -34,6 +38,8 @@ class Stage(StrEnum):
 
     OUTSIDE = "outside"
     FORMING = "forming"
+    RESTORING = "restoring"
+    STARTING_TO_LOAD = "starting to load"
     LOADING = "loading"
     COMPUTING = "computing"
     REDUCING = "reducing"
@@ -90,11 +96,16 @@ def enter(stage: Stage) -> None:
 
 
 @contextmanager
-def waiting_for_others() -> Iterator[None]:
-    """Around a collective: the stage before begins anew after it."""
+def during(stage: Stage) -> Iterator[None]:
+    """Around what is another stage: the one before begins anew after it."""
     before, _ = _stages.present
-    enter(Stage.REDUCING)
+    enter(stage)
     try:
         yield
     finally:
         enter(before)
+
+
+def waiting_for_others() -> AbstractContextManager[None]:
+    """Around a collective."""
+    return during(Stage.REDUCING)

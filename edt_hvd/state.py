@@ -4,9 +4,10 @@ Two kinds of copy protect it. A *boundary* is taken at every commit and holds wh
 the states of schedulers, scalers and loaders, the models' buffers, the options of an optimizer's parameter
 groups. Parameters and optimizer states change nowhere but in ``optimizer.step()``, so as long as no step has
 followed the last commit, the boundary and the live parameters together *are* the committed state. (A module
-that no optimizer of the state steps, such as an average of the weights, is in the boundary as a whole.) A
-*snapshot* is a full copy in host memory for the case that a step has; it is taken as often as its measured
-cost allows. Every so often the coordinator's is also written to disk: `edt_hvd.checkpointing`.
+that no optimizer of the state steps, such as an average of the weights, is in the boundary as a whole, unless
+it is large: `edt_hvd.boundary`.) A *snapshot* is a full copy in host memory for the case that a step has; it
+is taken as often as its measured cost allows. Every so often the coordinator's is also written to disk:
+`edt_hvd.checkpointing`.
 
 When the world is formed anew, nobody takes a snapshot in the pause. Until the next step the boundary is
 enough. If a worker is lost between that step and its commit, each goes back to the last snapshot it has: a
@@ -26,18 +27,29 @@ from horovod.common.elastic import State
 from horovod.common.exceptions import HostsUpdatedInterrupt
 
 from edt_hvd import buffers, checkpointing, observing, random_state, reducer, stages, world
-from edt_hvd.boundary import Boundary, Key, large_of
+from edt_hvd.boundary import Boundary, large_of
 from edt_hvd.checkpoint import Content
 from edt_hvd.checkpointing import Checkpoints
 from edt_hvd.errors import StateError
 from edt_hvd.exact import ExactReducer
 from edt_hvd.fitting import check_fit
 from edt_hvd.loader import ElasticDataLoader
-from edt_hvd.module_walk import buffers_of, parameters_of
+from edt_hvd.module_walk import buffers_of, parameters_of, tensors_of
 from edt_hvd.optimizer import reducer_of
 from edt_hvd.reporting import ResizeReport, send_progress
 from edt_hvd.snapshot import Snapshots, copied
-from edt_hvd.torch_states import Stateful, Trainable, full_state, load_module, load_optimizer, options
+from edt_hvd.stages import Stage
+from edt_hvd.torch_states import (
+    Caches,
+    Stateful,
+    Trainable,
+    full_state,
+    is_plain,
+    is_stateful,
+    load_module,
+    load_optimizer,
+    options,
+)
 from edt_hvd.transfer import bring
 
 
@@ -71,7 +83,8 @@ class TorchState(State):  # type: ignore[misc]
         self._snapshots = Snapshots()
         self._checkpoints: Checkpoints | None = None
         self._boundary: Boundary | None = None
-        self._large: frozenset[Key] = frozenset()
+        self._stepped_names: frozenset[str] = frozenset()
+        self._plain_names: frozenset[str] = frozenset()
         for optimizer in self._of_type(torch.optim.Optimizer):
             optimizer.register_step_post_hook(_noting(self))
 
@@ -92,7 +105,7 @@ class TorchState(State):  # type: ignore[misc]
         if self._snapshots.is_due(now, self.progress):
             self._save_and_offer(now)
         elif self._boundary is not None:
-            self._boundary = Boundary.of(self._small_tree(), self._large)
+            self._boundary = self._boundary.following(self._small_tree())
         self.report_progress(now)
         for observer in observing.observers():
             observer.committed(self, self.progress, self._values())
@@ -114,7 +127,7 @@ class TorchState(State):  # type: ignore[misc]
     def save(self) -> None:
         """Take a full snapshot into host memory, reusing the buffers of the last one."""
         started = time.monotonic()
-        self._take_boundary()
+        self._take_boundary(is_full_copy=True)
         self._snapshots.take(self._tree(), self.progress)
         self._snapshots.taken(started, time.monotonic())
 
@@ -128,7 +141,8 @@ class TorchState(State):  # type: ignore[misc]
             self._load(self._snapshots.last.tree)
         else:
             return
-        self._take_boundary()  # what has been loaded counts as written to, and this may be called again
+        # What has been loaded counts as written to, and this may be called again.
+        self._take_boundary(is_full_copy=committed is None)
 
     def sync(self) -> None:
         """Bring rank 0's state to every worker. A collective.
@@ -149,7 +163,8 @@ class TorchState(State):  # type: ignore[misc]
         if hvd.size() > 1:
             extra = {"progress": self.progress, "refusal": refusal}
             tree = self._tree() | extra if holds or hvd.rank() == 0 else None
-            received = bring(tree, self.progress, holds)
+            with stages.waiting_for_others():
+                received = bring(tree, self.progress, holds)
         if received is not None:
             self.progress, refusal = received.pop("progress"), received.pop("refusal")
         if refusal is not None:
@@ -194,13 +209,28 @@ class TorchState(State):  # type: ignore[misc]
 
     # Copies.
 
-    def _take_boundary(self) -> None:
-        """Copy what is small, if it is; the parameters are those of a commit."""
+    def _take_boundary(self, is_full_copy: bool) -> None:
+        """Copy what is small, if it is.
+
+        Args:
+            is_full_copy: whether the state is that of the last full copy; else it is a later commit's.
+        """
+        self._look_at_modules()
         self._note_parameters()
         small = self._small_tree()
-        large = large_of(small, self._stepped_modules())
-        self._large = large or frozenset()
-        self._boundary = None if large is None else Boundary.of(small, large)
+        modules = self._modules().keys()
+        large = large_of(small, modules | {f"{name}.caches" for name in modules})
+        if large is None:
+            self._boundary = None
+            return
+        last = None if is_full_copy else self._boundary
+        counted = last.counted if last is not None else frozenset()
+        parameters = {
+            (name, key)
+            for name in self._plain_names
+            for key in small[name].keys() - buffers_of(getattr(self, name), persistent=True).keys()
+        }
+        self._boundary = Boundary.of(small, large, frozenset(parameters), counted)
 
     def _committed(self) -> dict[str, Any] | None:
         """What is to be loaded to be back at the last commit; None if that is not enough."""
@@ -215,7 +245,7 @@ class TorchState(State):  # type: ignore[misc]
         The parameters change next in a step, and until then a boundary is enough. After that step the last
         full copy counts, of which every worker needs one: what it has received is one already.
         """
-        self._take_boundary()
+        self._take_boundary(is_full_copy=received is not None)
         if received is not None:
             self._snapshots.adopt(received, self.progress, time.monotonic())
         elif self._snapshots.last is None:
@@ -246,7 +276,8 @@ class TorchState(State):  # type: ignore[misc]
         if self._checkpoints is None or hvd.rank() != 0:
             return None
         try:
-            self._checkpoints.restore(self._load_checkpoint)
+            with stages.during(Stage.RESTORING):
+                self._checkpoints.restore(self._load_checkpoint)
         except StateError as error:
             return str(error)
         return None
@@ -282,8 +313,9 @@ class TorchState(State):  # type: ignore[misc]
         self._versions = self._parameter_versions()
 
     def _parameter_versions(self) -> list[int]:
-        """How often each parameter has been written to, by whatever torch has counted."""
-        return [p._version for module in self._of_type(torch.nn.Module) for p in parameters_of(module)]
+        """How often each parameter of a stepped module has been written to, by what torch has counted."""
+        modules = [getattr(self, name) for name in self._names if name in self._stepped_names]
+        return [p._version for module in modules for p in parameters_of(module)]
 
     def _of_type(self, kind: type[Any]) -> list[Any]:
         return [value for name in self._names if isinstance(value := getattr(self, name), kind)]
@@ -297,6 +329,7 @@ class TorchState(State):  # type: ignore[misc]
         for name, value in self._values().items():
             if isinstance(value, torch.nn.Module):
                 found[f"{name}.trainable"] = Trainable(value)
+                found[f"{name}.caches"] = Caches(value)
             elif isinstance(history := reducer_of(value), ExactReducer):
                 found[f"{name}.gradients"] = history
         return found
@@ -308,21 +341,28 @@ class TorchState(State):  # type: ignore[misc]
     def _companion_tree(self) -> dict[str, Any]:
         return {name: companion.state_dict() for name, companion in self._companions().items()}
 
-    def _stepped_modules(self) -> set[str]:
-        """Names of the modules of which optimizers of the state step parameters."""
+    def _modules(self) -> dict[str, torch.nn.Module]:
+        return {n: value for n, value in self._values().items() if isinstance(value, torch.nn.Module)}
+
+    def _look_at_modules(self) -> None:
+        """Find out of which modules optimizers of the state step parameters, and which others are plain."""
         optimizers = self._of_type(torch.optim.Optimizer)
         stepped = {p for optimizer in optimizers for group in optimizer.param_groups for p in group["params"]}
-        modules = {n: value for n, value in self._values().items() if isinstance(value, torch.nn.Module)}
-        return {name for name, value in modules.items() if not stepped.isdisjoint(parameters_of(value))}
+        others = {
+            name: each for name, each in self._modules().items() if stepped.isdisjoint(parameters_of(each))
+        }
+        self._stepped_names = frozenset(self._modules().keys() - others.keys())
+        self._plain_names = frozenset(name for name, each in others.items() if is_plain(each))
 
     def _small_tree(self) -> dict[str, Any]:
         """The part of the state that a boundary copies: all but parameters and optimizer states."""
         tree: dict[str, Any] = {}
-        stepped = self._stepped_modules()
         for name in self._names:
             value = getattr(self, name)
-            if name in stepped:
-                tree[name] = buffers_of(value)
+            if name in self._stepped_names:
+                tree[name] = buffers_of(value, persistent=True)
+            elif name in self._plain_names:
+                tree[name] = tensors_of(value)
             elif isinstance(value, torch.optim.Optimizer):
                 tree[name] = [options(group) for group in value.param_groups]
             else:
@@ -341,7 +381,7 @@ class TorchState(State):  # type: ignore[misc]
                     group.update(copied(options))
             elif isinstance(value, torch.optim.Optimizer):
                 load_optimizer(value, saved)
-            elif isinstance(value, Stateful):
+            elif is_stateful(value):
                 value.load_state_dict(copied(saved))
             else:
                 setattr(self, name, copied(saved))

@@ -24,8 +24,7 @@ class Execution:
 
 
 Executions = dict[tuple[int, int], list[Execution]]
-"""By epoch and step, in the order of time. The last one of a step counts: a step that was committed is not
-begun again, unless all workers that knew of the commit are gone."""
+"""By epoch and step, in the order of time."""
 
 
 def read(folder: Path) -> Executions:
@@ -60,11 +59,27 @@ def redone(executions: Executions) -> int:
     return sum(len(tries) - 1 for tries in executions.values())
 
 
+def counting(executions: Executions) -> dict[tuple[int, int], Execution]:
+    """The executions that count: going back to a step undoes what came of it and of all after it.
+
+    A step that was committed is not begun again, unless all workers that knew of the commit are gone.
+    """
+    in_order = sorted(
+        ((execution, place) for place, tries in executions.items() for execution in tries),
+        key=lambda pair: pair[0].begun,
+    )
+    found: dict[tuple[int, int], Execution] = {}
+    for execution, place in in_order:
+        found = {earlier: kept for earlier, kept in found.items() if earlier < place}
+        found[place] = execution
+    return found
+
+
 def mistakes(executions: Executions, samples: int, epochs: int) -> list[str]:
     """What is not as it should be: each sample once in every epoch of the history that counts."""
     used: dict[int, Counter[int]] = defaultdict(Counter)
-    for (epoch, _), tries in executions.items():
-        used[epoch].update(tries[-1].samples)
+    for (epoch, _), execution in counting(executions).items():
+        used[epoch].update(execution.samples)
     expected = set(range(samples))
     found = []
     for epoch in sorted(set(range(epochs)) | used.keys()):

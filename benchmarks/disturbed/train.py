@@ -62,7 +62,7 @@ def main() -> None:
     loader = edt_hvd.ElasticDataLoader(
         Points(), BATCH, micro_batch_size=MICRO, seed=2, num_workers=args.loader_workers
     )
-    state = edt_hvd.TorchState(model=model, optimizer=optimizer, loader=loader, losses=[])
+    state = edt_hvd.TorchState(model=model, optimizer=optimizer, loader=loader, losses=[], is_last=False)
     samples = (args.out / f"samples.{os.getpid()}.jsonl").open("a", buffering=1)
     launch = os.environ.get("EDT_TOKEN", "")[:8]  # tells one start of the job from the next
 
@@ -83,8 +83,10 @@ def main() -> None:
                 optimizer.step()
                 state.losses.append(step.loss)
                 linger(args.delay, args.out / "hurry")
+                if step.index == STEPS - 1:  # seen by one, it counts for all; never undone
+                    state.is_last = edt_hvd.average(float((args.out / "end").exists())) > 0
                 state.commit()
-            if edt_hvd.average(float((args.out / "end").exists())) > 0:  # seen by one, it counts for all
+            if state.is_last:
                 break
 
     train(state)

@@ -20,7 +20,7 @@ JOB_VARIABLE = "EDT_JOB"
 # What another job's launcher tells its workers. Horovod puts the environment behind a worker's own
 # variables, so a stale one would win.
 _STALE = re.compile(
-    r"EDT_(COORDINATOR|TOKEN|WORKER|SLOT|DEVICE|MIN_NP|MAX_NP|LOCAL_NP|HANG_TIMEOUT|ALLOCATION|EVENTS_FD|JOB)"
+    r"EDT_(COORDINATOR|TOKEN|WORKER|SLOT|DEVICE|MIN_NP|MAX_NP|LOCAL_NP|(HANG|READY)_TIMEOUT|ALLOCATION|EVENTS_FD|JOB)"
     r"|EDT_(LOGS|FIRST_WORKER|CHECKPOINT_(DIR|INTERVAL|KEEP))"
     r"|HOROVOD_((LOCAL_|CROSS_)?(RANK|SIZE)|HOSTNAME|ELASTIC|CONTROLLER|CPU_OPERATIONS|GLOO_(RENDEZVOUS|IFACE).*)"
     r"|OMPI_(COMM_WORLD|UNIVERSE|APP_CTX|FILE_LOCATION|FIRST_RANKS|COMMAND|ARGV|NUM_APP_CTX).*"
@@ -76,6 +76,7 @@ def environment(
     checkpoint_interval: float | None = None,
     keep_checkpoints: int | None = None,
     hang_timeout: float | None = None,
+    ready_timeout: float | None = None,
 ) -> dict[str, str]:
     """The environment of horovodrun, which it hands on to the workers.
 
@@ -87,6 +88,7 @@ def environment(
         checkpoint_interval: seconds between two checkpoints at least; None for the default.
         keep_checkpoints: how many are kept; None for the default.
         hang_timeout: see `edt_launch.watchdog.Watch`.
+        ready_timeout: see `edt_launch.members.Limits`.
     """
     passed = {k: v for k, v in inherited.items() if _NAME.fullmatch(k) and not _STALE.fullmatch(k)}
     checkpoints = {"INTERVAL": checkpoint_interval, "KEEP": keep_checkpoints}
@@ -98,6 +100,7 @@ def environment(
         "EDT_CHECKPOINT_DIR": str(paths.checkpoint),
         "EDT_FIRST_WORKER": str(first_worker),
         "EDT_HANG_TIMEOUT": "" if hang_timeout is None else f"{hang_timeout:g}",
+        "EDT_READY_TIMEOUT": "" if ready_timeout is None else f"{ready_timeout:g}",
         "PYTHONIOENCODING": "utf-8:backslashreplace",  # Horovod reads the workers' output as UTF-8, strictly
         "EDT_LOGS": str(paths.log),
     }

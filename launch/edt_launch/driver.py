@@ -82,12 +82,14 @@ class Driver:
         self._timeout = timeout or 600.0
         # A simple queue, because a signal handler puts into it while the same thread gets from it.
         self._events: queue.SimpleQueue[protocol.Event | watchdog.Beat] = queue.SimpleQueue()
-        limits = Limits(min_num_proc, max_num_proc or sys.maxsize, shortage_timeout=self._timeout)
+        limits = Limits(
+            min_num_proc, max_num_proc or sys.maxsize, _setting("EDT_READY_TIMEOUT"), self._timeout
+        )
         # Taken out, so that no worker inherits the variable.
         self._state = Membership(limits, next_id=int(os.environ.pop("EDT_FIRST_WORKER", "0")))
         self._token = secrets.token_hex(16)
         self._server = ControlServer(address, self._token, self._receive)
-        self._watch = watchdog.Watch(_hang_timeout())
+        self._watch = watchdog.Watch(_setting("EDT_HANG_TIMEOUT"))
         self._address = address
         self._rendezvous: list[Rendezvous] = []
         self._pids: dict[int, int] = {}
@@ -350,9 +352,9 @@ class Driver:
             self._server.send(worker, "cut", generation=generation)
 
 
-def _hang_timeout() -> float | None:
-    """The setting --hang-timeout of edt-launch."""
-    setting = os.environ.get("EDT_HANG_TIMEOUT")
+def _setting(name: str) -> float | None:
+    """Seconds that edt-launch was told; None if it is to be learned."""
+    setting = os.environ.get(name)
     return float(setting) if setting else None
 
 

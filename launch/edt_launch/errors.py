@@ -100,10 +100,10 @@ class StartTimeoutError(StartError):
     """
 
     def __init__(self, slots: int, min_np: int, timeout: float, reason: str = "") -> None:
-        last = f" ({reason})" if reason else ""
+        free = f": {reason}. Mend the allocation" if reason else ": free some hosts"
         super().__init__(
-            f"{slots} of at least {min_np} slots after {timeout:g} s{last}: free some hosts, lower --min-np, "
-            "or wait longer with --start-timeout"
+            f"{slots} of at least {min_np} slots after {timeout:g} s{free}, lower --min-np, or wait longer "
+            "with --start-timeout"
         )
         self.slots, self.min_np, self.timeout, self.reason = slots, min_np, timeout, reason
 

@@ -1,5 +1,6 @@
 """Which failure ended a job: a pure fold over its events."""
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -84,6 +85,9 @@ class Failures:
         return next((f for f in candidates if not is_consequence(f)), candidates[0] if candidates else None)
 
 
+_OUR_ERROR = re.compile(r"edt_hvd(?:\.\w+)*\.\w+Error: (.+)")
+"""The last line of a traceback of an error of edt_hvd, whose message says what to do."""
+
 NOT_ELASTIC = """\
 no worker has come to an elastic function: a script for plain Horovod needs `import edt_hvd` and
 `@edt_hvd.elastic` in place of `@hvd.elastic.run` (docs/horovod-port.md)"""
@@ -96,7 +100,13 @@ def looks_like_plain_horovod(lines: Sequence[str]) -> bool:
 
 
 def describe(failure: Failure, lines: Sequence[str], log: Path) -> str:
-    """The message about the failure that ended a job: the last thing a user sees."""
-    said = [f"  | {line}" for line in lines] or ["  (it has printed nothing)"]
+    """The message about the failure that ended a job: the last thing a user sees.
+
+    What an error of edt_hvd says comes last.
+    """
+    said = [f"  | {line}" for line in lines if not _OUR_ERROR.fullmatch(line)]
+    if not lines:
+        said = ["  (it has printed nothing)"]
+    ours = [error[1] for error in map(_OUR_ERROR.fullmatch, lines) if error is not None]
     head = f"first failure: rank {failure.rank} on {failure.host}, {failure.how}"
-    return "\n".join([head, *said, f"log: {log}"])
+    return "\n".join([head, *said, f"log: {log}", *ours[-1:]])

@@ -58,17 +58,15 @@ class Rejected:
 Verdict = Accepted | Unchanged | Rejected
 
 
-def accept(previous: Allocation | None, text: str | None, limits: Limits, check_host: CheckHost) -> Verdict:
+def accept(previous: Allocation | None, text: str, limits: Limits, check_host: CheckHost) -> Verdict:
     """Judge the text of an allocation file.
 
     Args:
         previous: what the job has, None before the first.
-        text: content of the file; None if it is missing.
+        text: content of the file.
         limits: bounds on the number of slots.
         check_host: asked for each host.
     """
-    if text is None:
-        return Rejected("the allocation file is missing")
     try:
         allocation = parse(text)
     except AllocationError as error:
@@ -122,10 +120,15 @@ class Follower:
         try:
             text = _read(self._path)
         except OSError as error:
-            return self._judge(Rejected(f"the allocation file cannot be read: {error.strerror}"))
+            return self._judge(Rejected(f"the allocation file {self._path} cannot be read: {error.strerror}"))
         if text == self._text and not is_first and not self.rejection:
             return None
         self._text = text
+        if text is None:
+            reason = (
+                f"the allocation file {self._path} is missing: write it, or name another with --allocation"
+            )
+            return self._judge(Rejected(reason))
         verdict = accept(self.allocation, text, self._limits, self._check_host)
         if isinstance(verdict, Accepted):
             verdict = replace(verdict, changed=_changed(self._path))

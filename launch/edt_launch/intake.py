@@ -3,6 +3,7 @@
 import signal
 from dataclasses import replace
 
+from edt_launch.lateness import learn
 from edt_launch.members import GOING, Membership, changed, decide_end
 from edt_launch.protocol import (
     Abort,
@@ -41,7 +42,7 @@ def take_in(now: float, state: Membership, event: Event) -> tuple[Membership, li
         case Desired(slots):
             return _desire(state, slots[: state.limits.max_size]), []
         case AtDoor(worker, progress):
-            return _at_door(state, worker, progress)
+            return _at_door(now, state, worker, progress)
         case Synced(worker):
             return changed(state, worker, has_state=True), []
         case Done(worker):
@@ -49,7 +50,7 @@ def take_in(now: float, state: Membership, event: Event) -> tuple[Membership, li
         case Leaving(worker, reason):
             return _leaving(now, state, worker, reason)
         case Hung(worker, reason):
-            return _hung(now, state, worker, reason)
+            return end_hung(now, state, worker, reason)
         case Exited(worker, exit_code):
             return _exited(now, state, worker, exit_code)
         case Abort(reason):
@@ -65,11 +66,13 @@ def _desire(state: Membership, slots: tuple[Slot, ...]) -> Membership:
     return replace(state, desired=slots, suspended=suspended)
 
 
-def _at_door(state: Membership, worker: int, progress: int) -> tuple[Membership, list[Action]]:
+def _at_door(now: float, state: Membership, worker: int, progress: int) -> tuple[Membership, list[Action]]:
     known = state.workers.get(worker)
     if known is None or known.phase in (*GOING, Phase.DONE):
         return state, []
     was_lost = known.phase is Phase.ACTIVE and not state.stop_sent
+    if known.phase is Phase.STARTING:
+        state = learn(now, state, known)
     state = changed(state, worker, phase=Phase.DOOR, progress=progress)
     return state, _cut(state) if was_lost else []
 
@@ -91,7 +94,8 @@ def _leaving(now: float, state: Membership, worker_id: int, reason: str) -> tupl
     return state, [Noticed(state.workers[worker_id])]
 
 
-def _hung(now: float, state: Membership, worker_id: int, reason: str) -> tuple[Membership, list[Action]]:
+def end_hung(now: float, state: Membership, worker_id: int, reason: str) -> tuple[Membership, list[Action]]:
+    """Treat a worker that does not get on, because of `reason`, like a dead one."""
     worker = state.workers.get(worker_id)
     if worker is None or worker.phase in (*GOING, Phase.DONE):
         return state, []

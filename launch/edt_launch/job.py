@@ -19,7 +19,7 @@ from edt_launch.failures import NOT_ELASTIC, describe, looks_like_plain_horovod
 from edt_launch.follower import Accepted, Follower, Limits, Rejected
 from edt_launch.forkable import attached
 from edt_launch.network import HostChecker
-from edt_launch.output import Line, Logs, Ranks
+from edt_launch.output import Line, Logs, Ranks, is_for_the_log
 from edt_launch.phases import Phases
 from edt_launch.run_dir import RunDir
 from edt_launch.status import Status
@@ -46,6 +46,7 @@ class Plan:
         checkpoint_interval: seconds between two checkpoints at least; None for the default.
         keep_checkpoints: how many are kept; None for the default.
         hang_timeout: seconds after which a worker that does not get on is killed; 0: never, None: learned.
+        ready_timeout: the same for a worker that does not come to the elastic function.
         verbose: show what horovodrun itself says.
         variables: environment variables that the job gets besides our own.
         warm_start: fork workers from a process that has imported what they need, where that can be.
@@ -63,6 +64,7 @@ class Plan:
     checkpoint_interval: float | None = None
     keep_checkpoints: int | None = None
     hang_timeout: float | None = None
+    ready_timeout: float | None = None
     verbose: bool = False
     variables: Mapping[str, str] = field(default_factory=dict)
     warm_start: bool = True
@@ -231,15 +233,9 @@ class _Job:
             if isinstance(verdict, restarts.GiveUp):
                 return exit_code
             self._restarts += 1
-            self._note(
-                events.new(
-                    "restarting",
-                    reason=verdict.reason,
-                    restart=self._restarts,
-                    of=self._plan.max_restarts,
-                    delay=verdict.delay,
-                )
-            )
+            count = {"restart": self._restarts, "of": self._plan.max_restarts}
+            has_checkpoint = checkpoints.newest(self._plan.paths.checkpoint) is not None
+            self._note(events.new("restarting", **asdict(verdict), **count, has_checkpoint=has_checkpoint))
             if self._is_told_to_end_within(verdict.delay):
                 return exit_code
 
@@ -290,6 +286,7 @@ class _Job:
             plan.checkpoint_interval,
             plan.keep_checkpoints,
             plan.hang_timeout,
+            plan.ready_timeout,
         )
 
     def _interface(self) -> str:
@@ -320,6 +317,8 @@ class _Job:
         self._logs.write(line, label)
         if line.worker in self._course.being_ended:
             return  # what a shell says of the end that we have ordered is no news
+        if is_for_the_log(line) and not self._plan.verbose:
+            return
         if label is not None:
             self._view.line(line, label)
         elif self._plan.verbose:

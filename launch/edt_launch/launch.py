@@ -80,6 +80,14 @@ def launch(
             help="Seconds after which a worker that does not get on is killed; 0: never. Else it is learned.",
         ),
     ] = None,
+    ready_timeout: Annotated[
+        float | None,
+        typer.Option(
+            min=0,
+            help="Seconds from its start to the elastic function after which a worker is killed; 0: never. "
+            "Else it is learned.",
+        ),
+    ] = None,
     view: Annotated[ViewKind, typer.Option(help="Live on a terminal, or plain lines.")] = ViewKind.AUTO,
     verbose: Annotated[
         bool, typer.Option("--verbose", help="Show what horovodrun itself says, too.")
@@ -106,6 +114,7 @@ def launch(
             checkpoint_interval=checkpoint_interval,
             keep_checkpoints=keep_checkpoints,
             hang_timeout=hang_timeout,
+            ready_timeout=ready_timeout,
             verbose=verbose,
             warm_start=warm_start,
         )

@@ -17,8 +17,8 @@ class Limits:
 
     min_size: int
     max_size: int
-    start_timeout: float = 300.0
-    """Seconds after its start for which a newcomer may hold up the others of the same change."""
+    ready_timeout: float | None = None
+    """Seconds from its start to the door after which a newcomer is ended; 0: never, None: learned."""
     shortage_timeout: float = 600.0
     """Seconds for which survivors wait when fewer than `min_size` workers can run."""
 
@@ -35,6 +35,8 @@ class Membership:
     """Workers that the generation in force was formed of."""
     formed_at: float = -inf
     """When it was."""
+    longest_start: float | None = None
+    """Seconds that newcomers have taken from their start to the door at most; None before the first."""
     stop_sent: bool = False
     suspended: Mapping[tuple[str, str], Suspension] = field(default_factory=dict)
     next_id: int = 0

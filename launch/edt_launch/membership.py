@@ -26,13 +26,18 @@ the allocation drops, and one that hangs is killed and then treated like any dea
 Growth waits until the last world has had a second of its own, so that a storm of changes is coalesced;
 removals do not wait, because somebody waits for the devices.
 
+Newcomers that take far longer to the door than others did are not waited for, and ended in the end
+(`edt_launch.lateness`).
+
 At least one worker with the state must be in the next world. Where no desired slot has one, the old
 coordinator stays until newcomers have received the state from it, and leaves with the following generation.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 
-from edt_launch.intake import RETURNED, take_in
+from edt_launch import lateness
+from edt_launch.intake import RETURNED, end_hung, take_in
 from edt_launch.members import Membership, changed, decide_end, let_go
 from edt_launch.placement import place
 from edt_launch.protocol import Action, Assign, Event, Finish, Phase, Start, Stop, Terminate, Worker
@@ -71,6 +76,10 @@ def _reconcile(now: float, state: Membership) -> tuple[Membership, list[Action]]
     if any(w.saves for w in state.workers.values()):
         return _end_overdue(now, state)  # what comes then has to begin with what is being saved
     state, actions = _dismiss_unwanted(now, state)
+    state, late = _end_late(now, state)
+    actions += late
+    if state.outcome is not None:
+        return _end_all(state, actions)
     state, ended = _end_overdue(now, state)
     state, started = _start_missing(now, state)
     state, released = _dismiss_leavers(now, state)
@@ -86,6 +95,16 @@ def _dismiss_unwanted(now: float, state: Membership) -> tuple[Membership, list[A
     newcomers = (w for w in state.workers.values() if w.generation == 0)
     unwanted = [w for w in newcomers if w.notice or w.slot.key not in wanted]
     return let_go(now, state, unwanted)
+
+
+def _end_late(now: float, state: Membership) -> tuple[Membership, list[Action]]:
+    """Tell of newcomers that take long, and end those that take too long."""
+    actions: list[Action] = []
+    for worker, reason in lateness.overdue(now, state):
+        state, ended = end_hung(now, state, worker, reason)
+        actions += ended
+    state, told = lateness.tell(now, state)
+    return state, [*actions, *told]
 
 
 def _end_overdue(now: float, state: Membership) -> tuple[Membership, list[Action]]:
@@ -166,8 +185,7 @@ def _target(now: float, state: Membership) -> list[Worker]:
         w for w in state.workers.values() if w.generation != state.generation or not state.generation
     ]
     ready = [w for w in newcomers if w.phase is Phase.DOOR]
-    late = now - state.limits.start_timeout
-    booting = [w for w in newcomers if w.phase is Phase.STARTING and w.started_at > late]
+    booting = [w for w in newcomers if lateness.is_waited_for(now, state, w)]
     needs_donor = any(w.has_state for w in world) and not any(w.has_state for w in stay)
     donors = [w for w in world if w.has_state][:1] if needs_donor else []
     if booting:
@@ -187,10 +205,11 @@ def _wait_for_more(now: float, state: Membership) -> tuple[Membership, list[Acti
     """Too few can run. While a world trains, that holds up nothing; otherwise it is told, and has an end."""
     world = state.world
     is_training = bool(world) and all(w.phase is Phase.ACTIVE for w in world)
-    late = now - state.limits.start_timeout
-    booting = any(w.phase is Phase.STARTING and w.started_at > late for w in state.workers.values())
+    booting = any(lateness.is_waited_for(now, state, w) for w in state.workers.values())
     is_starting = not state.generation and booting and len(state.wanted(now)) >= state.limits.min_size
-    if is_training or is_starting or not state.desired:
+    if is_starting:
+        return replace(state, short_since=None, shortage=None), []
+    if is_training or not state.desired:
         return state, []
     since = now if state.short_since is None else state.short_since
     state = replace(state, short_since=since)
@@ -226,10 +245,10 @@ def _reason(previous: int, size: int) -> str:
 # The end.
 
 
-def _end_all(state: Membership) -> tuple[Membership, list[Action]]:
-    """End every process, then finish."""
+def _end_all(state: Membership, before: Sequence[Action] = ()) -> tuple[Membership, list[Action]]:
+    """End every process, then finish; `before` is what has to be done first."""
     living = [w for w in state.workers.values() if w.phase is not Phase.ENDING]
-    actions: list[Action] = [Terminate(worker.id) for worker in living]
+    actions: list[Action] = [*before, *(Terminate(worker.id) for worker in living)]
     for worker in living:
         state = changed(state, worker.id, phase=Phase.ENDING)
     return _finish_if_empty(state, actions)

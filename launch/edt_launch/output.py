@@ -26,6 +26,9 @@ LAST_LINES = 20
 
 _PREFIX = re.compile(r"\[(\d{1,9})\]<(stdout|stderr)>:")
 _END = re.compile(r"[\r\n]")
+_LOST_A_PEER = re.compile(
+    r"\[[^\]]*operations\.cc:\d+\] \[\d+\]: Horovod background loop uncaught exception: \[\S*gloo/"
+)
 
 
 @dataclass(frozen=True)
@@ -41,6 +44,11 @@ class Line:
     worker: int | None
     stream: str
     text: str
+
+
+def is_for_the_log(line: Line) -> bool:
+    """Whether it is what Horovod says when a worker has lost another one, which edt-launch tells in words."""
+    return line.worker is not None and _LOST_A_PEER.match(line.text) is not None
 
 
 class Demultiplexer:

@@ -52,6 +52,8 @@ class Worker:
     """Whether it was told to save the state, which nobody else has."""
     notice: str | None = None
     """Why it has asked to leave, if it has."""
+    is_late: bool = False
+    """Whether it has been told that its start takes long."""
 
 
 # Events.
@@ -247,6 +249,25 @@ class Waiting:
 
 
 @dataclass(frozen=True)
+class Late:
+    """The start of newcomers takes long. Told of each once.
+
+    Attributes:
+        workers: the newcomers.
+        seconds: since their start.
+        longest: seconds that any took so far; None if none has got ready yet.
+        waited: seconds after their start for which others wait for them; None for no limit.
+        limit: seconds after their start at which they are ended; None for never.
+    """
+
+    workers: tuple[Worker, ...]
+    seconds: float
+    longest: float | None
+    waited: float | None
+    limit: float | None
+
+
+@dataclass(frozen=True)
 class Left:
     """A worker that was not needed any more is gone."""
 
@@ -262,4 +283,4 @@ class Finish:
     left: bool = False
 
 
-Action = Start | Stop | Assign | Dismiss | Terminate | Cut | Failed | Noticed | Waiting | Left | Finish
+Action = Start | Stop | Assign | Dismiss | Terminate | Cut | Failed | Noticed | Waiting | Late | Left | Finish

@@ -8,7 +8,7 @@ import time
 from dataclasses import asdict
 from typing import Any
 
-from edt_launch.protocol import Action, Failed, Finish, Left, Missing, Noticed, Waiting, Worker
+from edt_launch.protocol import Action, Failed, Finish, Late, Left, Missing, Noticed, Waiting, Worker
 
 
 class Reports:
@@ -50,6 +50,9 @@ class Reports:
             case Waiting():
                 told = asdict(action) | {"missing": [_missing(lack) for lack in action.missing]}
                 self.send("waiting", **told)
+            case Late(workers):
+                told = asdict(action) | {"workers": [place_of(worker) for worker in workers]}
+                self.send("slow_start", **told)
             case Left(worker):
                 self.send("left", worker=worker.id)
             case Finish(succeeded, reason, left):

@@ -24,6 +24,8 @@ def _of_workers(event: Mapping[str, Any]) -> str | None:
             return f"rank {rank} on {host} has been told to leave: {reason}"
         case {"event": "waiting"}:
             return _describe_shortage(event)
+        case {"event": "slow_start"}:
+            return _describe_slow_start(event)
         case {"event": "warm_server", "host": host, "refused": str(reason)}:
             return f"workers on {host} start one by one, which takes longer: {reason}"
     return None
@@ -38,7 +40,8 @@ def _of_the_job(event: Mapping[str, Any]) -> str | None:
         case {"event": "restarting", "reason": reason, "restart": restart, "of": most}:
             when = event.get("delay")
             later = f", in {when:.0f} s or when the allocation changes" if when else ""
-            return f"restarting the job, {restart} of {most} times{later}: {reason}"
+            anew = "" if event.get("has_checkpoint") else "; without a checkpoint, so from the beginning"
+            return f"restarting the job, {restart} of {most} times{later}: {reason}{anew}"
         case {"event": "allocation_accepted", "generation": generation, "slots": slots, "first": False}:
             return f"allocation {generation}: {slots} {'slot' if slots == 1 else 'slots'}"
         case {"event": "allocation_rejected", "reason": reason}:
@@ -76,3 +79,20 @@ def _describe_shortage(event: Mapping[str, Any]) -> str:
     if allocated < need:
         lines.append(f"  the allocation shows {allocated} {'slot' if allocated == 1 else 'slots'}")
     return "\n".join(lines)
+
+
+def _describe_slow_start(event: Mapping[str, Any]) -> str:
+    """Which newcomers take long, and what becomes of them."""
+    names = ", ".join(f"slot {worker['slot']} of {worker['host']}" for worker in event["workers"])
+    longest, waited, limit = event["longest"], event["waited"], event["limit"]
+    usual = (
+        "no worker has come to the elastic function yet"
+        if longest is None
+        else f"others took {longest:.0f} s"
+    )
+    said = f"still starting after {event['seconds']:.0f} s ({usual}): {names}"
+    if waited is not None and waited != limit:
+        said += f"; after {waited:.0f} s the others go on without"
+    if limit is None:
+        return f"{said}; there is no limit to that (--ready-timeout sets one)"
+    return f"{said}; after {limit:.0f} s they are ended and tried again (--ready-timeout)"

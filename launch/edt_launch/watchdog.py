@@ -30,8 +30,13 @@ OUTSIDE = "outside"
 """The stage of loops that are not ours, between two collectives of ours."""
 
 FLOORS = {
-    **{"forming": 60.0, "restoring": 1800.0, "starting to load": 300.0, "loading": 60.0},
-    **{"computing": 30.0, "updating": 1800.0, OUTSIDE: 1800.0},
+    "forming": 60.0,
+    "restoring": 1800.0,
+    "starting to load": 300.0,
+    "loading": 60.0,
+    "computing": 30.0,
+    "updating": 1800.0,
+    OUTSIDE: 1800.0,
 }
 """Seconds that each stage may last at least, while others wait."""
 

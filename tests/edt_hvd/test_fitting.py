@@ -51,17 +51,21 @@ def test_what_does_not_is_named(saved: dict[str, Any], said: str) -> None:
         check_fit({"model": MODEL, "epoch": 0}, saved)
 
 
-def cached(length: int) -> nn.Module:
+def cached(**sizes: int) -> nn.Module:
     module = nn.Linear(2, 3)
-    module.register_buffer("cache", torch.zeros(length), persistent=False)
+    for name, size in sizes.items():
+        module.register_buffer(name, torch.zeros(size), persistent=False)
     return module
 
 
-def test_buffers_outside_the_state_dict_count_too() -> None:
-    saved = {"model": full_state(cached(4))}
-    check_fit({"model": cached(4)}, saved)
-    with pytest.raises(StateError, match=r"its model.cache is float32\[4\], here it is float32\[5\]"):
-        check_fit({"model": cached(5)}, saved)
+@pytest.mark.parametrize("sizes", [{}, {"cache": 4}, {"cache": 5}, {"mask": 1}])
+def test_buffers_outside_the_state_dict_may_be_made_later_or_larger(sizes: dict[str, int]) -> None:
+    there = cached(cache=4)
+    check_fit({"model": cached(**sizes)}, {"model": full_state(there), "model.caches": {}})
+
+
+def test_checkpoints_that_have_them_among_the_others_fit() -> None:
+    check_fit({"model": cached(cache=5)}, {"model": full_state(cached()) | {"cache": torch.zeros(4)}})
 
 
 def test_many_differences_are_counted() -> None:

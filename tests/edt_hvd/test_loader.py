@@ -18,10 +18,11 @@ from hypothesis import strategies as st
 from torch import nn
 from torch.utils.data import Dataset, IterableDataset, TensorDataset
 
-from edt_hvd import reducer, world
+from edt_hvd import reducer, stages, world
 from edt_hvd.errors import StateError
 from edt_hvd.header import Report
 from edt_hvd.loader import ElasticDataLoader, Step
+from edt_hvd.stages import Stage
 
 
 def with_processes(test: Callable[..., None]) -> Callable[..., None]:
@@ -177,6 +178,18 @@ def test_a_step_tells_what_it_is(place: Place) -> None:
     seen = [(step.epoch, step.index, step.samples, step.micro_batches, len(list(step))) for step in loader]
     assert seen == [(0, 0, 4, 2, 1), (0, 1, 4, 2, 1), (0, 2, 2, 1, 1)]
     assert len(loader) == 3
+
+
+def test_only_the_first_micro_batch_of_a_stream_waits_for_processes_to_start(place: Place) -> None:
+    seen: list[Stage] = []
+
+    def noting(samples: list[int]) -> list[int]:
+        seen.append(stages.current().present[0])
+        return samples
+
+    loader = numbers_loader(8, 4, 2, collate_fn=noting)
+    batches_of(loader)
+    assert seen == [Stage.STARTING_TO_LOAD, Stage.LOADING, Stage.LOADING, Stage.LOADING]
 
 
 # Any number of workers, changing at any step.

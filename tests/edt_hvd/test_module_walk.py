@@ -6,7 +6,7 @@ import weakref
 import torch
 from torch import nn
 
-from edt_hvd.module_walk import buffers_of, parameters_of
+from edt_hvd.module_walk import buffers_of, parameters_of, tensors_of
 
 
 class Shared(nn.Module):
@@ -21,12 +21,16 @@ class Shared(nn.Module):
         self.register_buffer("mean", torch.zeros(3))
         self.register_buffer("alias", self.mean)
         self.register_buffer("nothing", None)
+        self.register_buffer("mask", torch.zeros(2), persistent=False)
 
 
 def check(module: nn.Module) -> None:
     assert list(map(id, dict.fromkeys(parameters_of(module)))) == list(map(id, module.parameters()))
     expected = {name: id(buffer) for name, buffer in module.named_buffers()}
-    assert {name: id(buffer) for name, buffer in buffers_of(module).items()} == expected
+    persistent, others = buffers_of(module, persistent=True), buffers_of(module, persistent=False)
+    assert {name: id(buffer) for name, buffer in (persistent | others).items()} == expected
+    assert persistent.keys() <= module.state_dict().keys()
+    assert others.keys().isdisjoint(module.state_dict().keys())
 
 
 def test_it_follows_every_change() -> None:
@@ -50,3 +54,10 @@ def test_it_keeps_nothing_alive() -> None:
     del module
     gc.collect()
     assert [reference() for reference in references] == [None, None]
+
+
+def test_all_that_a_state_dict_has() -> None:
+    module = nn.Sequential(nn.Linear(3, 3), nn.BatchNorm1d(3), Shared())
+    del module[2].again, module[2].alias
+    expected = {name: tensor.data_ptr() for name, tensor in module.state_dict().items()}
+    assert {name: tensor.data_ptr() for name, tensor in tensors_of(module).items()} == expected

@@ -37,6 +37,8 @@ def test_the_stage_before_a_collective_goes_on_after_it() -> None:
     stages.enter(Stage.UPDATING)
     with stages.waiting_for_others():
         assert stages.current().present[0] is Stage.REDUCING
+    with stages.during(Stage.RESTORING):
+        assert stages.current().present[0] is Stage.RESTORING
     assert stages.current().present[0] is Stage.UPDATING
     stages.enter(Stage.OUTSIDE)
 

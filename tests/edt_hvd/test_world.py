@@ -1,12 +1,12 @@
 """A worker's place; how it changes is shown in tests/system."""
 
-import socket
 from collections.abc import Callable
 
 import pytest
 import torch
 
 import edt_hvd
+import gloo_like
 from edt_hvd import connections, notices, world
 from edt_hvd.control import Assignment
 from edt_hvd.world import AssignedWorld
@@ -56,7 +56,7 @@ def test_only_the_world_in_force_is_cut(generation: int, is_cut: bool) -> None:
     here = AssignedWorld(ENVIRON)
     here.generation = 2
     before = connections.open_now()
-    mine, peer = socket.socketpair()
+    mine, peer = gloo_like.pair()
     with mine, peer:
         here._connections = connections.opened_since(before)
         here._note_broken(generation)
@@ -73,7 +73,7 @@ def test_a_world_that_is_being_formed_is_broken_off(generation: int, is_cut: boo
     here = AssignedWorld(ENVIRON)
     here.generation = 2
     here._forming = (3, connections.open_now())
-    with socket.create_server(("127.0.0.1", 0)) as listening:
+    with gloo_like.listener() as listening:
         listening.setblocking(False)
         here._note_broken(generation)
         with pytest.raises(OSError, match="Invalid argument" if is_cut else "temporarily unavailable"):

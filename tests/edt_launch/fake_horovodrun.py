@@ -158,6 +158,20 @@ def orphaned():
     sys.stdin.read()
 
 
+def bereft():
+    """A worker that has lost another one."""
+    begin()
+    where = "[2026-11-21 22:38:16.891042: E /b/operations.cc:712] [0]: "
+    what = "Horovod background loop uncaught exception: "
+    say(
+        0,
+        f"{where}{what}[/b/gloo/transport/tcp/pair.cc:598] Connection closed by peer [127.0.0.1]:6318",
+        "stderr",
+    )
+    say(0, "ours", "stderr")
+    send("finished", exit_code=0, reason="done")
+
+
 def nonsense():
     begin()
     _events.write("this is no event\n[]\n")

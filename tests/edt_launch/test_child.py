@@ -88,9 +88,11 @@ def test_tells_horovodrun_where_everything_is():
         "EDT_CHECKPOINT_DIR": "/out put/checkpoint",
         "EDT_FIRST_WORKER": "7",
         "EDT_HANG_TIMEOUT": "",
+        "EDT_READY_TIMEOUT": "",
         "PYTHONIOENCODING": "utf-8:backslashreplace",
     }
     assert environment(inherited, PATHS, 7) == told
     settings = {"EDT_CHECKPOINT_INTERVAL": "0.5", "EDT_CHECKPOINT_KEEP": "2"}
     assert environment(inherited, PATHS, 7, 0.5, 2) == told | settings
     assert environment({}, PATHS, hang_timeout=2.5)["EDT_HANG_TIMEOUT"] == "2.5"
+    assert environment({}, PATHS, ready_timeout=0.0)["EDT_READY_TIMEOUT"] == "0"

@@ -17,6 +17,7 @@ from edt_launch.watchdog import Beat, Times
 @pytest.fixture
 def driver(monkeypatch: pytest.MonkeyPatch) -> Iterator[Driver]:
     monkeypatch.setenv("EDT_HANG_TIMEOUT", "2.5")
+    monkeypatch.setenv("EDT_READY_TIMEOUT", "40")
     one = Driver("127.0.0.1", SimpleNamespace(_discovery_script="none"), 1, 2, None, None)
     yield one
     one.stop()
@@ -54,6 +55,7 @@ def test_what_workers_say_becomes_events(driver: Driver, worker: Launcher) -> No
         AtDoor(7, 9),
     ]
     assert driver._watch.timeout == 2.5
+    assert driver._state.limits.ready_timeout == 40.0
 
 
 def test_a_broken_world_is_told_to_its_members_and_its_rendezvous_is_void(

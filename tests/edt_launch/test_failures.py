@@ -65,3 +65,15 @@ def test_the_message_names_host_rank_end_lines_and_log():
     ]
     assert "exit code 3" in describe(failures.open[1], [], Path("log"))
     assert "printed nothing" in describe(failures.open[1], [], Path("log"))
+
+
+def test_an_error_of_edt_hvd_is_the_last_word():
+    failure = Failures().observe(failed(1, 1)).open[0]
+    lines = ["  File x", "edt_hvd.errors.StateError: checkpoint c does not fit: a. Do b", "and more"]
+    assert describe(failure, lines, Path("log")).splitlines()[1:] == [
+        "  |   File x",
+        "  | and more",
+        "log: log",
+        "checkpoint c does not fit: a. Do b",
+    ]
+    assert describe(failure, ["ValueError: x"], Path("log")).endswith("log: log")

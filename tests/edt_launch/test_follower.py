@@ -34,7 +34,6 @@ def test_the_same_again_is_no_change():
 @pytest.mark.parametrize(
     "new, reason",
     [
-        (None, "missing"),
         ("", "first line"),
         (text(4)[:-1], "half written"),
         (text(4)[:-3], "half written"),
@@ -123,7 +122,12 @@ def test_a_host_that_becomes_known_later_is_taken_then(path):
 
 def test_what_cannot_be_read_is_rejected(tmp_path):
     verdict = Follower(tmp_path, LIMITS, any_host).poll(0.0)
-    assert verdict == Rejected("the allocation file cannot be read: Is a directory")
+    assert verdict == Rejected(f"the allocation file {tmp_path} cannot be read: Is a directory")
+
+
+def test_a_missing_file_is_named_with_the_next_step(follower, path):
+    missing = f"the allocation file {path} is missing: write it, or name another with --allocation"
+    assert follower.poll(0.0) == Rejected(missing)
 
 
 def test_bytes_that_are_no_text_are_rejected(follower, path):

@@ -183,7 +183,8 @@ def test_a_killed_horovodrun_is_started_again_as_often_as_it_may(run, paths):
     outcome, view = run("murdered", max_restarts=2)
     assert outcome.exit_code == ExitCode.JOB_FAILED
     assert "after 2 restarts: horovodrun was killed by SIGKILL" in outcome.message
-    assert "restarting the job, 1 of 2 times: horovodrun was killed by SIGKILL" in view.messages
+    told = "restarting the job, 1 of 2 times: horovodrun was killed by SIGKILL"
+    assert any(message.startswith(told) for message in view.messages)
     workers = [event["worker"] for event in events_in(paths) if event["event"] == "started"]
     assert workers == [0, 1, 2, 3, 4, 5]
     assert view.status.resizes == ()
@@ -200,6 +201,17 @@ def test_a_job_succeeds_after_a_restart(run, paths):
     assert outcome == job.Outcome(ExitCode.SUCCESS)
     assert [event["step"] for event in events_in(paths) if event["event"] == "progress"] == [5, 6]
     assert view.status.step == 6
+    (restarting,) = (event for event in events_in(paths) if event["event"] == "restarting")
+    assert restarting["has_checkpoint"] is False
+    assert any(message.endswith("; without a checkpoint, so from the beginning") for message in view.messages)
+
+
+def test_what_horovod_says_of_lost_peers_is_logged_and_shown_on_demand(run, paths):
+    _, view = run("bereft")
+    assert view.lines == [("1", "stderr", "ours")]
+    assert "Connection closed by peer" in paths.rank_log("1").read_text()
+    _, view = run("bereft", verbose=True)
+    assert len(view.lines) == 2
 
 
 def test_says_where_it_looks_for_checkpoints(run, paths):

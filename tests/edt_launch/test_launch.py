@@ -69,6 +69,7 @@ def test_options_reach_the_plan(planned, folder):
             "5",
             "--hang-timeout",
             "7",
+            *("--ready-timeout", "8"),
             "--verbose",
             *("--max-restarts", "7", "--checkpoint-interval", "0.5", "--keep-checkpoints", "2"),
             "a script.py",
@@ -78,7 +79,8 @@ def test_options_reach_the_plan(planned, folder):
     (plan,) = planned
     assert plan.allocation == Allocation(1, (HostSlots("h1", 4), HostSlots("h2", 2)))
     assert plan.paths.root == folder / "my out"
-    assert (plan.interface, plan.start_timeout, plan.hang_timeout, plan.verbose) == ("eth7", 5.0, 7.0, True)
+    assert (plan.interface, plan.start_timeout, plan.verbose) == ("eth7", 5.0, True)
+    assert (plan.hang_timeout, plan.ready_timeout) == (7.0, 8.0)
     assert (plan.max_restarts, plan.checkpoint_interval, plan.keep_checkpoints) == (7, 0.5, 2)
     assert (plan.remote.port, plan.remote.identity_file) == (2222, Path("key"))
 

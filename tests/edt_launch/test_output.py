@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edt_launch.output import LAST_LINES, MAX_LINE, Demultiplexer, Line, Logs, Ranks
+from edt_launch.output import LAST_LINES, MAX_LINE, Demultiplexer, Line, Logs, Ranks, is_for_the_log
 from edt_launch.run_dir import RunDir
 
 
@@ -157,3 +157,20 @@ def test_logs_go_by_rank_and_remember_the_last_lines(tmp_path):
         assert logs.last_lines(None) == ("own",)
         assert logs.last_lines(6) == ()
         logs.close()
+
+
+GLOO = "[2026-11-21 22:38:16.891042: E /b/operations.cc:712] [0]: Horovod background loop uncaught "
+
+
+@pytest.mark.parametrize(
+    "text, worker, expected",
+    [
+        (GLOO + "exception: [/b/gloo/transport/tcp/pair.cc:598] Connection closed by peer [::1]:6", 0, True),
+        (GLOO + "exception: [/b/gloo/transport/tcp/pair.cc:598] Connection closed by peer", None, False),
+        (GLOO + "exception: bad_alloc", 0, False),
+        ("see " + GLOO + "exception: [/b/gloo/x.cc:1] y", 0, False),
+        ("Connection closed by peer", 0, False),
+    ],
+)
+def test_horovods_words_on_a_lost_peer_are_for_the_log_alone(text, worker, expected):
+    assert is_for_the_log(Line(worker, "stderr", text)) == expected

@@ -10,6 +10,7 @@ from edt_launch.protocol import (
     Action,
     Failed,
     Finish,
+    Late,
     Left,
     Missing,
     Noticed,
@@ -37,6 +38,8 @@ def told(action: Action) -> dict[str, Any]:
 def test_what_is_told_of_workers() -> None:
     assert told(Noticed(WORKER)) == {"event": "leaving", **PLACE, "rank": 2, "reason": "spot"}
     assert told(Left(WORKER)) == {"event": "left", "worker": 4}
+    times = {"seconds": 30.0, "longest": 5.0, "waited": 60.0, "limit": None}
+    assert told(Late((WORKER,), **times)) == {"event": "slow_start", "workers": [PLACE], **times}
     finished = {"event": "finished", "exit_code": 1, "reason": "why", "left": True}
     assert told(Finish(False, "why", left=True)) == finished
 

@@ -6,6 +6,9 @@ from collections.abc import Callable
 from itertools import count
 
 import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from edt_launch.members import Limits, Membership
 from edt_launch.membership import step
@@ -27,6 +30,7 @@ from edt_launch.protocol import (
     Terminate,
     Tick,
 )
+from simulated import Job, slots
 
 CHANGES = 1000
 RATE = 5.0
@@ -154,3 +158,142 @@ def test_a_storm_of_growth_and_shrinking_leaves_time_to_train() -> None:
         cluster.send(Desired(tuple(Slot("a", i) for i in range(1 + number % 2))))
         cluster.run(1 / RATE)
     assert cluster.worlds < 2 * cluster.now
+
+
+class Storm(RuleBasedStateMachine):
+    """Allocation changes, boots, deaths, notices, hangs and the passing of time in any order.
+
+    The machine plays the workers: it obeys Stop, Assign, Dismiss and Terminate, but when it likes.
+    """
+
+    @initialize(min_size=st.integers(1, 2))
+    def begin(self, min_size: int) -> None:
+        self.job = Job(min_size=min_size, max_size=6)
+        self.alive: dict[int, str] = {}
+        self.told: set[int] = set()
+        self.have_state: set[int] = set()
+        self.generation = 0
+        self.send(Desired(slots(2)))
+
+    def send(self, event: Event) -> None:
+        for action in self.job(event):
+            match action:
+                case Start(worker):
+                    self.alive[worker.id] = "booting"
+                case Stop(workers):
+                    assert all(self.alive[w] in ("training", "door") for w in workers)
+                    self.told.update(workers)
+                case Assign(generation, places):
+                    assert generation > self.generation
+                    self.generation = generation
+                    assert all(self.alive[p.worker] == "door" for p in places), "assigned away from the door"
+                    assert sorted(p.rank for p in places) == list(range(len(places)))
+                    members = {p.worker for p in places}
+                    self.have_state |= members if generation == 1 else set()
+                    assert places[0].worker in self.have_state, "nobody has the state"
+                    assert "training" not in self.alive.values(), "a world was formed beside another"
+                    for worker in members:
+                        self.alive[worker] = "training"
+                        self.told.discard(worker)
+                case Cut(workers, generation):
+                    assert generation == self.generation
+                    assert all(self.alive[w] == "training" for w in workers)
+                    self.told.update(workers)
+                case Dismiss(worker) | Terminate(worker):
+                    self.told.discard(worker)
+                    self.alive[worker] = "ending"
+
+    @rule(a=st.integers(0, 4), b=st.integers(0, 3))
+    def change(self, a: int, b: int) -> None:
+        if a + b:
+            self.send(Desired(slots(a, b)))
+
+    def some(self, data: st.DataObject, *states: str) -> int | None:
+        candidates = sorted(w for w, s in self.alive.items() if s in states)
+        return data.draw(st.sampled_from(candidates)) if candidates else None
+
+    @rule(data=st.data())
+    def boot(self, data: st.DataObject) -> None:
+        if (worker := self.some(data, "booting")) is not None:
+            self.alive[worker] = "door"
+            self.send(AtDoor(worker, 0))
+
+    @precondition(lambda self: self.told)
+    @rule()
+    def obey_stop(self) -> None:
+        for worker in sorted(self.told):
+            if self.alive.get(worker) == "training":
+                self.alive[worker] = "door"
+                self.told.discard(worker)
+                self.send(AtDoor(worker, 10))
+
+    @rule()
+    def receive_the_state(self) -> None:
+        for worker in sorted(w for w, what in self.alive.items() if what == "training"):
+            self.have_state.add(worker)
+            self.send(Synced(worker))
+
+    @rule(data=st.data())
+    def leave(self, data: st.DataObject) -> None:
+        if (worker := self.some(data, "ending")) is not None:
+            del self.alive[worker]
+            self.send(Exited(worker, 0))
+
+    @precondition(lambda self: sum(s == "training" for s in self.alive.values()) > 2)
+    @rule(data=st.data())
+    def die(self, data: st.DataObject) -> None:
+        worker = self.some(data, "training")
+        assert worker is not None
+        del self.alive[worker]
+        self.told.discard(worker)
+        self.send(Exited(worker, 137))
+
+    @precondition(lambda self: sum(s == "training" for s in self.alive.values()) > 1)
+    @rule(data=st.data())
+    def get_a_notice(self, data: st.DataObject) -> None:
+        if (worker := self.some(data, "booting", "door", "training")) is not None:
+            self.send(Leaving(worker, "SIGTERM"))
+
+    @precondition(lambda self: sum(s == "training" for s in self.alive.values()) > 2)
+    @rule(data=st.data())
+    def hang(self, data: st.DataObject) -> None:
+        if (worker := self.some(data, "door", "training")) is not None:
+            self.send(Hung(worker, "is silent"))
+
+    @rule(seconds=st.sampled_from([0.3, 6.0, 60.0]))
+    def wait(self, seconds: float) -> None:
+        self.job.now += seconds
+        self.send(Tick())
+
+    @invariant()
+    def a_slot_has_one_worker(self) -> None:
+        if hasattr(self, "job"):
+            keys = [w.slot.key for w in self.job.state.workers.values()]
+            assert len(keys) == len(set(keys))
+
+    def teardown(self) -> None:
+        """Left alone, the job reaches the latest allocation: no change is ever lost."""
+        if not hasattr(self, "job"):
+            return
+        for seconds in [50.0] * 60 + [1.0] * 10:
+            self.job.now += seconds
+            self.send(Tick())
+            for worker, what in sorted(self.alive.items()):
+                if what == "ending":
+                    del self.alive[worker]
+                    self.send(Exited(worker, 0))
+                elif what == "booting":
+                    self.alive[worker] = "door"
+                    self.send(AtDoor(worker, 0))
+            self.receive_the_state()
+            self.obey_stop()
+        state = self.job.state
+        if not state.finished and len(state.desired) >= state.limits.min_size:
+            assert [w.phase for w in state.world] == [Phase.ACTIVE] * len(state.world)
+            reachable = {slot.key for slot in state.wanted(self.job.now)}
+            if len(reachable) >= state.limits.min_size:
+                assert {w.slot.key for w in state.world} == reachable
+
+
+TestStorm = Storm.TestCase
+TestStorm.settings = settings(max_examples=150, stateful_step_count=40, deadline=None)

@@ -11,8 +11,28 @@ from edt_launch.telling import describe, workers
         ({"event": "world", "size": 4, "previous_size": None}, "4 workers training"),
         ({"event": "world", "size": 4, "previous_size": 2}, None),
         (
-            {"event": "restarting", "reason": "rank 0 failed", "restart": 1, "of": 3},
+            {
+                "event": "restarting",
+                "reason": "rank 0 failed",
+                "restart": 1,
+                "of": 3,
+                "has_checkpoint": True,
+            },
             "restarting the job, 1 of 3 times: rank 0 failed",
+        ),
+        (
+            {
+                "event": "restarting",
+                "reason": "rank 0 left",
+                "restart": 2,
+                "of": 3,
+                "delay": 60.0,
+                "has_checkpoint": False,
+            },
+            (
+                "restarting the job, 2 of 3 times, in 60 s or when the allocation changes: rank 0 left; "
+                "without a checkpoint, so from the beginning"
+            ),
         ),
         (
             {"event": "restored", "step": 7, "path": "/p/step-00000007"},
@@ -54,6 +74,34 @@ from edt_launch.telling import describe, workers
         (
             {"event": "leaving", "rank": 1, "host": "h", "reason": "SIGTERM"},
             "rank 1 on h has been told to leave: SIGTERM",
+        ),
+        (
+            {
+                "event": "slow_start",
+                "workers": [{"host": "h", "slot": 1}, {"host": "g", "slot": 0}],
+                "seconds": 30.1,
+                "longest": 4.9,
+                "waited": 60.0,
+                "limit": 600.0,
+            },
+            (
+                "still starting after 30 s (others took 5 s): slot 1 of h, slot 0 of g; after 60 s the "
+                "others go on without; after 600 s they are ended and tried again (--ready-timeout)"
+            ),
+        ),
+        (
+            {
+                "event": "slow_start",
+                "workers": [{"host": "h", "slot": 1}],
+                "seconds": 30.0,
+                "longest": None,
+                "waited": None,
+                "limit": None,
+            },
+            (
+                "still starting after 30 s (no worker has come to the elastic function yet): slot 1 of h; "
+                "there is no limit to that (--ready-timeout sets one)"
+            ),
         ),
         (
             {

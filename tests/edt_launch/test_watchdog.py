@@ -236,10 +236,13 @@ def test_slow_storage_is_no_hang() -> None:
     assert crew.overdue() == {}
 
 
-def test_the_first_world_may_take_long_to_form_because_a_checkpoint_is_restored() -> None:
+@pytest.mark.parametrize("stage, seconds", [("restoring", 1500.0), ("starting to load", 200.0)])
+def test_large_checkpoints_and_loading_processes_on_a_busy_machine_are_no_hang(
+    stage: str, seconds: float
+) -> None:
     crew = Crew()
-    crew.beat(1, "reducing", 1500.0, {})
-    crew.beat(0, "forming", 1500.0, {})
+    crew.beat(1, "reducing", seconds)
+    crew.beat(0, stage, seconds)
     assert crew.overdue() == {}
 
 

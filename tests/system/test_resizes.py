@@ -53,6 +53,8 @@ def check_quiet(job: ElasticJob) -> None:
     shown = job.stdout + job.stderr
     for noise in ("Traceback", "terminate called", "uncaught exception", "Aborted", "Terminated", "Error"):
         assert noise not in shown, shown
+    for log in (job.out / "log").glob("rank.*"):  # edt-launch does not show that
+        assert "uncaught exception" not in log.read_text()
 
 
 @pytest.mark.timeout(240)

@@ -1,0 +1,52 @@
+"""The history of gradients that exact reduction needs, as a part of the state."""
+
+import pytest
+import torch
+from torch import nn
+
+import edt_hvd
+from states import exact_step, history, make_state
+
+pytestmark = pytest.mark.usefixtures("alone")
+
+
+def test_the_history_of_gradients_is_in_the_state_and_restored() -> None:
+    state = make_state()
+    exact_step(state, 1.0)
+    state.commit()
+    before = history(state)
+    assert state._tree()["optimizer.gradients"]["exponents"].tolist() == before[0]
+    exact_step(state, 2.0**40)  # the reduction is done, the step is not: a worker was lost in between
+    assert history(state) != before
+    state.restore()
+    assert history(state) == before
+
+
+def test_the_history_goes_back_to_the_snapshot_with_the_parameters() -> None:
+    state = make_state()
+    exact_step(state, 1.0)
+    state.save()
+    before = history(state)
+    state._snapshots.taken(0.0, 1e9)  # too costly to be taken again
+    exact_step(state, 2.0**40)
+    state.optimizer.step()
+    state.commit()
+    exact_step(state, 2.0**80)
+    state.optimizer.step()
+    state.restore()
+    assert history(state) == before
+
+
+def test_a_newcomer_takes_over_the_history() -> None:
+    old, newcomer = make_state(), make_state()
+    exact_step(old, 2.0**-20)
+    assert history(newcomer) != history(old)
+    newcomer._load(old._tree())
+    assert history(newcomer) == history(old)
+
+
+def test_ring_has_no_history() -> None:
+    model = nn.Linear(1, 1)
+    optimizer = edt_hvd.DistributedOptimizer(torch.optim.SGD(model.parameters()), model, reduction="ring")
+    state = edt_hvd.TorchState(model=model, optimizer=optimizer)
+    assert sorted(state._tree()) == ["model", "model.caches", "model.trainable", "optimizer"]

@@ -1,0 +1,37 @@
+"""A simulated job for tests of the membership protocol: the protocol with a clock that the test holds."""
+
+from edt_launch.members import Limits, Membership
+from edt_launch.membership import GROWTH_INTERVAL, step
+from edt_launch.protocol import Action, AtDoor, Desired, Event, Phase, Slot
+
+
+def slots(*counts: int, hosts: str = "ab") -> tuple[Slot, ...]:
+    return tuple(Slot(host, i) for host, count in zip(hosts, counts, strict=False) for i in range(count))
+
+
+class Job:
+    """The protocol with its clock and the actions it has asked for."""
+
+    def __init__(self, min_size: int = 1, max_size: int = 8, ready_timeout: float | None = None) -> None:
+        self.now = 100.0
+        self.state = Membership(Limits(min_size, max_size, ready_timeout))
+
+    def __call__(self, event: Event) -> list[Action]:
+        self.state, actions = step(self.now, self.state, event)
+        return actions
+
+    def grown_to(self, count: int) -> "Job":
+        """Desired, started, at the door and assigned."""
+        self(Desired(slots(count)))
+        for worker in list(self.state.workers.values()):
+            if worker.phase is Phase.STARTING:
+                self(AtDoor(worker.id, 0))
+        for worker in self.state.world:
+            self(AtDoor(worker.id, 5)) if self.state.stop_sent else None
+        assert [w.phase for w in self.state.world] == [Phase.ACTIVE] * count
+        self.now += GROWTH_INTERVAL
+        return self
+
+
+def of(kind: type, actions: list[Action]) -> list[Action]:
+    return [action for action in actions if isinstance(action, kind)]

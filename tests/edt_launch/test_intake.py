@@ -1,0 +1,191 @@
+"""What an event changes by itself: deaths, hangs, notices, ends."""
+
+from edt_launch.membership import GROWTH_INTERVAL
+from edt_launch.protocol import (
+    Abort,
+    Assign,
+    AtDoor,
+    Cut,
+    Desired,
+    Dismiss,
+    Done,
+    Exited,
+    Failed,
+    Finish,
+    Hung,
+    Leaving,
+    Left,
+    Noticed,
+    Slot,
+    Start,
+    Stop,
+    Synced,
+    Terminate,
+    Tick,
+)
+from edt_launch.suspension import NOTICE_SUSPENSION, START_FAILURES, SUSPENSION
+from simulated import Job, of, slots
+
+
+def test_a_worker_that_dies_takes_only_its_slot_with_it() -> None:
+    job = Job().grown_to(3)
+    failed, cut = job(Exited(1, 137))
+    assert isinstance(failed, Failed)
+    assert failed.worker.slot == Slot("a", 1)
+    assert failed.retry_after == SUSPENSION
+    assert cut == Cut((0, 2), 1)
+    job(AtDoor(0, 9))
+    (assign,) = job(AtDoor(2, 9))
+    assert isinstance(assign, Assign)
+    assert [p.worker for p in assign.places] == [0, 2]
+    assert assign.previous_size == 3
+    job.now += SUSPENSION
+    (start,) = job(Tick())
+    assert isinstance(start, Start)
+    assert start.worker.slot == Slot("a", 1)
+
+
+def test_a_worker_that_is_killed_before_the_first_world_costs_its_slot_for_a_while() -> None:
+    job = Job()
+    job(Desired(slots(2)))
+    job(AtDoor(0, 0))
+    for failure in range(1, START_FAILURES):
+        failed, *_ = job(Exited(max(job.state.workers), 137))
+        assert failed.retry_after == SUSPENSION * 2 ** (failure - 1)
+        if failure == 1:
+            assert len(job.state.world) == 1  # the other one need not wait
+        job.now += failed.retry_after
+        assert len(of(Start, job(Tick()))) == 1
+
+
+def test_what_always_fails_before_training_ends_the_job() -> None:
+    for exit_code, times in ((1, 1), (139, 1), (137, START_FAILURES)):
+        job = Job(min_size=2)
+        job(Desired(slots(2)))
+        for _ in range(times):
+            assert job.state.outcome is None
+            job(Exited(max(job.state.workers), exit_code))
+            job.now += 100
+            job(Tick())
+        assert job.state.outcome is not None
+        assert "before training began" in job.state.outcome.reason
+
+
+def test_a_newcomer_that_ends_well_does_not_end_the_job() -> None:
+    job = Job().grown_to(1)
+    job(Desired(slots(2)))
+    (failed,) = job(Exited(1, 0))
+    assert isinstance(failed, Failed)
+    assert (failed.retry_after, job.state.outcome) == (SUSPENSION, None)
+
+
+def test_a_member_that_comes_to_the_door_unasked_tells_the_others() -> None:
+    job = Job().grown_to(3)
+    assert job(AtDoor(1, 4)) == [Cut((0, 2), 1), Stop((0, 2), 2)]
+    assert job(AtDoor(0, 4)) == []
+    assert isinstance(job(AtDoor(2, 4))[0], Assign)
+
+
+def test_failure_before_the_first_world_ends_the_job() -> None:
+    job = Job()
+    job(Desired(slots(2)))
+    failed, terminate = job(Exited(0, 1))
+    assert isinstance(failed, Failed)
+    assert terminate == Terminate(1)
+    left, finish = job(Exited(1, 143))
+    assert isinstance(left, Left)
+    assert isinstance(finish, Finish)
+    assert not finish.succeeded
+
+
+def test_failure_of_the_last_worker_with_the_state_ends_the_job() -> None:
+    job = Job().grown_to(1)
+    failed, finish = job(Exited(0, 1))
+    assert isinstance(failed, Failed)
+    assert isinstance(finish, Finish)
+    assert not finish.succeeded
+    assert "last that had the state" in finish.reason
+
+
+def test_abort_ends_every_process_and_then_the_job() -> None:
+    job = Job().grown_to(2)
+    assert job(Abort("SIGTERM")) == [Terminate(0), Terminate(1)]
+    job(Exited(0, 143))
+    assert job(Exited(1, 143))[-1] == Finish(False, "SIGTERM")
+
+
+def test_late_messages_of_workers_that_are_gone_change_nothing() -> None:
+    job = Job().grown_to(2)
+    before = job.state
+    for event in (AtDoor(9, 3), Done(9), Exited(9, 1)):
+        assert job(event) == []
+    assert job.state == before
+
+
+def test_a_newcomer_without_the_state_cannot_carry_on() -> None:
+    job = Job().grown_to(1)
+    job(Desired(slots(2)))
+    job(AtDoor(1, 0))
+    job(AtDoor(0, 9))
+    failed, terminate = job(Exited(0, 137))
+    assert isinstance(failed, Failed)
+    assert terminate == Terminate(1)
+    assert job.state.outcome is not None
+    assert "the last that had the state" in job.state.outcome.reason
+
+
+def test_a_newcomer_that_has_received_the_state_carries_on() -> None:
+    job = Job().grown_to(1)
+    job(Desired(slots(2)))
+    job(AtDoor(1, 0))
+    job(AtDoor(0, 9))
+    job(Synced(1))
+    job(Exited(0, 137))
+    (assign,) = job(AtDoor(1, 12))
+    assert isinstance(assign, Assign)
+    assert [p.worker for p in assign.places] == [1]
+
+
+def test_programs_without_an_elastic_function_run_to_their_own_ends() -> None:
+    job = Job()
+    job(Desired(slots(2)))
+    assert job(Exited(1, 0)) == []
+    (finish,) = job(Exited(0, 0))
+    assert isinstance(finish, Finish)
+    assert finish.succeeded
+    assert "without calling an elastic function" in finish.reason
+
+
+def test_a_worker_with_a_notice_leaves_and_its_slot_is_left_alone_for_a_while() -> None:
+    job = Job().grown_to(3)
+    noticed, stop = job(Leaving(1, "SIGTERM"))
+    assert isinstance(noticed, Noticed)
+    assert (noticed.worker.id, noticed.worker.notice) == (1, "SIGTERM")
+    assert stop == Stop((0, 1, 2), 2)
+    assert job(Leaving(1, "again")) == []
+    job(AtDoor(0, 4))
+    assert job(AtDoor(1, 4)) == [Dismiss(1)], "it does not wait for the others"
+    (assign,) = job(AtDoor(2, 4))
+    assert isinstance(assign, Assign)
+    assert [p.worker for p in assign.places] == [0, 2]
+    assert len(of(Left, job(Exited(1, 0)))) == 1
+    job.now += NOTICE_SUSPENSION - GROWTH_INTERVAL
+    assert job(Tick()) == []
+    job.now += GROWTH_INTERVAL
+    (start,) = job(Tick())
+    assert isinstance(start, Start)
+    assert start.worker.slot == Slot("a", 1)
+
+
+def test_a_worker_that_hangs_is_killed_and_treated_like_a_dead_one() -> None:
+    job = Job().grown_to(3)
+    failed, cut, terminate, *_ = job(Hung(1, "is silent"))
+    assert isinstance(failed, Failed)
+    assert (failed.reason, failed.retry_after) == ("is silent", SUSPENSION)
+    assert cut == Cut((0, 2), 1)
+    assert terminate == Terminate(1, at_once=True)
+    assert job(Hung(1, "is silent")) == []
+    job(AtDoor(0, 4))
+    (assign,) = job(AtDoor(2, 4))
+    assert isinstance(assign, Assign)
+    assert len(of(Left, job(Exited(1, 137)))) == 1

@@ -1,0 +1,107 @@
+"""A bare Horovod world of two in which rank 1 goes wrong, without a launcher.
+
+torn.py WHAT RANK. On standard input comes the port of each world's rendezvous, one line a world. What has
+come of the world is printed.
+
+=========  ========================================================================================
+garbage    rank 1 sends rank 0 a message that belongs to no operation
+half       rank 1 says when it is sending a large tensor, and is then to be killed
+skipped    rank 1 fails in the first of two operations, before it has sent anything
+refused    rank 1 cuts its connections while rank 0 enqueues operations that it does not wait for
+=========  ========================================================================================
+"""
+
+import itertools
+import os
+import signal
+import struct
+import sys
+import time
+
+import horovod.torch as hvd
+import torch
+from horovod.common.exceptions import HorovodInternalError
+from horovod.torch import mpi_ops
+
+from edt_hvd import connections
+
+UNBOUND, NO_SLOT = 1, 2**40
+"""Gloo's opcode of a message with a payload, and a slot that nobody waits for."""
+
+LARGE = 2**26
+
+
+def garbage(opened: connections.Connections) -> str:
+    if hvd.rank() == 0:
+        while True:
+            hvd.allreduce(torch.ones(4), name="wait")
+    for descriptor, _ in opened:
+        try:
+            os.write(descriptor, struct.pack("=6Q", 48 + 8, UNBOUND, NO_SLOT, 0, 8, 0))
+        except OSError:  # not one of Gloo's connections
+            continue
+    signal.pause()
+    return "woken"
+
+
+def half(_: connections.Connections) -> str:
+    received = torch.full((LARGE,), float(hvd.rank()))
+    handle = hvd.broadcast_async_(received, root_rank=1, name="large")
+    if hvd.rank() == 0:
+        while received[0] == 0:
+            time.sleep(0.001)
+        print("half", flush=True)
+    hvd.synchronize(handle)
+    return "whole"
+
+
+def skipped(_: connections.Connections) -> str:
+    mine = [torch.full((8,), float(10 * number + hvd.rank())) for number in (1, 2)]
+    outputs = [torch.empty(0), torch.empty(0)]
+    if hvd.rank() == 1:
+        outputs[0] = torch.empty(0, requires_grad=True)  # has no room for the others' numbers, and gets none
+    handle = mpi_ops._grouped_allgather_async(mine, outputs, "pair", hvd.global_process_set)
+    found = hvd.synchronize(handle)
+    return str([part.tolist()[::8] for part in found])
+
+
+def refused(opened: connections.Connections) -> str:
+    if hvd.rank() == 1:
+        hvd.allreduce(torch.ones(1), name="start")
+        time.sleep(0.02)
+        connections.cut(opened)
+        hvd.shutdown()
+        return "cut"
+    hvd.allreduce(torch.ones(1), name="start")
+    handles: list[int] = []
+    try:
+        numbers = itertools.count()
+        handles.extend(hvd.allreduce_async_(torch.ones(1), name=f"number {number}") for number in numbers)
+    except HorovodInternalError:
+        pass
+    except ValueError:
+        return "a name is taken"
+    while not all(map(hvd.poll, handles)):
+        time.sleep(0.01)
+    return "all answered"
+
+
+WHAT = {"garbage": garbage, "half": half, "skipped": skipped, "refused": refused}
+
+
+def main() -> None:
+    what, rank = sys.argv[1:]
+    os.environ |= {"HOROVOD_RANK": rank, "HOROVOD_LOCAL_RANK": rank}
+    for line in sys.stdin:
+        os.environ["HOROVOD_GLOO_RENDEZVOUS_PORT"] = line
+        before = connections.open_now()
+        hvd.init()
+        try:
+            print(WHAT[what](connections.opened_since(before)), flush=True)
+        except HorovodInternalError:
+            print("an error", flush=True)
+        hvd.shutdown()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,96 @@
+"""What Horovod and Gloo, as cmake/build_horovod.cmake adapts them, make of a world that goes wrong."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from edt_launch.rendezvous import Rendezvous
+from harness import PROGRAMS
+
+SETTINGS = {
+    "HOROVOD_CONTROLLER": "gloo",
+    "HOROVOD_CPU_OPERATIONS": "gloo",
+    "HOROVOD_GLOO_RENDEZVOUS_ADDR": "127.0.0.1",
+    "HOROVOD_GLOO_IFACE": "lo",
+    "HOROVOD_GLOO_TIMEOUT_SECONDS": "600",  # nobody is helped by it
+    "HOROVOD_SIZE": "2",
+    "HOROVOD_LOCAL_SIZE": "2",
+    "HOROVOD_CROSS_RANK": "0",
+    "HOROVOD_CROSS_SIZE": "1",
+    "OMP_NUM_THREADS": "1",
+}
+
+
+class Pair:
+    """Two processes of torn.py, which form one world after the other."""
+
+    def __init__(self, what: str, settings: dict[str, str]) -> None:
+        self.rendezvous: list[Rendezvous] = []
+        self.ranks = [
+            subprocess.Popen(
+                [sys.executable, PROGRAMS / "torn.py", what, str(rank)],
+                env=os.environ | SETTINGS | settings,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                text=True,
+            )
+            for rank in (0, 1)
+        ]
+
+    def form(self) -> None:
+        """Form a world."""
+        self.rendezvous.append(Rendezvous("127.0.0.1", {}))
+        for process in self.ranks:
+            assert process.stdin is not None
+            print(self.rendezvous[-1].port, file=process.stdin, flush=True)
+
+    def said(self, rank: int) -> str:
+        """The next line that it prints; empty if it has ended."""
+        stdout = self.ranks[rank].stdout
+        assert stdout is not None
+        return stdout.readline().strip()
+
+    def end(self) -> None:
+        for process in self.ranks:
+            process.kill()
+            process.communicate()
+        for rendezvous in self.rendezvous:
+            rendezvous.close()
+
+
+@contextmanager
+def pair(what: str, **settings: str) -> Iterator[Pair]:
+    torn = Pair(what, settings)
+    try:
+        torn.form()
+        yield torn
+    finally:
+        torn.end()
+
+
+def test_a_message_out_of_place_is_an_error_and_not_the_end_of_the_process() -> None:
+    with pair("garbage") as torn:
+        assert torn.said(0) == "an error"
+
+
+def test_who_waits_for_the_rest_of_a_message_is_told_that_none_comes() -> None:
+    with pair("half") as torn:
+        assert torn.said(0) == "half"
+        torn.ranks[1].send_signal(signal.SIGKILL)
+        assert torn.said(0) == "an error"
+
+
+def test_numbers_of_one_operation_are_never_taken_for_those_of_another() -> None:
+    apart = {"HOROVOD_FUSION_THRESHOLD": "0", "HOROVOD_DISABLE_GROUP_FUSION": "1"}
+    with pair("skipped", **apart) as torn:
+        assert [torn.said(rank) for rank in (0, 1)] == ["an error"] * 2
+
+
+def test_what_is_enqueued_while_a_world_breaks_is_answered() -> None:
+    with pair("refused") as torn:
+        for _ in range(10):
+            assert (torn.said(0), torn.said(1)) == ("all answered", "cut")
+            torn.form()
