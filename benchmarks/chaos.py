@@ -273,13 +273,13 @@ def arguments() -> argparse.Namespace:
     """The command line."""
     parser = argparse.ArgumentParser(description="What a job makes of many changes and faults.")
     parser.add_argument("--seed", type=int, default=None, help="of the script; default: a new one")
-    parser.add_argument("--changes", type=int, default=100, help="of the allocation")
-    parser.add_argument("--faults", type=int, default=5)
-    parser.add_argument("--kinds", nargs="+", choices=KINDS, default=["kill"], help="of faults")
+    parser.add_argument("--changes", type=int, default=1000, help="of the allocation")
+    parser.add_argument("--faults", type=int, default=40)
+    parser.add_argument("--kinds", nargs="+", choices=KINDS, default=list(KINDS), help="of faults")
     parser.add_argument(
-        "--duration", type=float, default=60.0, help="seconds from the first change to the last"
+        "--duration", type=float, default=240.0, help="seconds from the first change to the last"
     )
-    parser.add_argument("--restarts", type=int, default=0, help="allow so many, and let rank 0 be a victim")
+    parser.add_argument("--restarts", type=int, default=20, help="allow so many; 0: rank 0 is no victim")
     parser.add_argument("--delay", type=float, default=0.05, help="seconds that a step lasts besides")
     parser.add_argument("--limit", type=float, default=120.0, help="seconds until a job counts as stuck")
     parser.add_argument("--logs", type=Path, help="new folder for all that the job writes, to be kept")
