@@ -232,7 +232,8 @@ def _assign(now: float, state: Membership, target: list[Worker]) -> tuple[Member
     chosen = {at.worker for at in places}
     state, dismissed = let_go(now, state, [w for w in previous if w.id not in chosen])
     assign = Assign(generation, places, state.size or None, _reason(state.size, len(places)))
-    state = replace(state, generation=generation, size=len(places), stop_sent=False, formed_at=now)
+    state = replace(state, generation=generation, size=len(places), formed_at=now)
+    state = replace(state, stop_sent=False, is_torn=False)
     return state, [assign, *dismissed]
 
 
@@ -261,9 +262,7 @@ def _run_out(now: float, state: Membership) -> tuple[Membership, list[Action]]:
     Programs that end without having reached an elastic function are left to themselves.
     """
     world = state.world
-    newcomers = [w for w in state.workers.values() if w not in world]
-    if state.generation == 0:
-        newcomers = [w for w in newcomers if w.phase is not Phase.STARTING]
+    newcomers = [w for w in state.workers.values() if w not in world] if state.generation else []
     state, actions = let_go(now, state, newcomers)
     state, overdue = _end_overdue(now, state)
     actions += overdue

@@ -197,8 +197,8 @@ class Failed:
     """A worker died on its own, or had to be killed because it did not get on.
 
     Attributes:
-        retry_after: seconds after which its slot is tried again; None if the job
-            ends with it.
+        retry_after: seconds after which its slot is tried again; None if it is not,
+            because the job ends with it or training is over.
         reason: why it had to be killed; empty if it died on its own.
     """
 

@@ -60,8 +60,9 @@ class GiveUp:
 
 
 def is_loss(failure: Failure, is_remote: bool) -> bool:
-    """Whether a worker was lost, by a signal or with its host, rather than ended by an error of its own."""
-    return failure.signal is not None or (is_remote and failure.exit_code == SSH_FAILED)
+    """Whether a worker was lost, by a signal, say, or with its host, not ended by an error of its own."""
+    is_gone = is_remote and failure.exit_code == SSH_FAILED
+    return failure.signal is not None or failure.exit_code == 0 or is_gone
 
 
 def decide(end: End, restarts: int, most: int) -> Restart | GiveUp:

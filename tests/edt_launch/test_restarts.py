@@ -68,6 +68,7 @@ def test_only_so_often(restarts, most, is_restarted):
         (RAISED, True, False),
         (replace(RAISED, exit_code=SSH_FAILED), True, True),
         (replace(RAISED, exit_code=SSH_FAILED), False, False),
+        (replace(RAISED, exit_code=0), False, True),
     ],
 )
 def test_a_loss_is_a_signal_or_a_host_that_has_gone(failure, is_remote, lost):
