@@ -35,6 +35,9 @@ NOT_ELASTIC = "the program has ended without calling an elastic function"
 KILLED = 128 + signal.SIGKILL
 """Exit code of a worker that is killed, as a shell tells it."""
 
+TERMINATED = (128 + signal.SIGTERM, -signal.SIGTERM)
+"""Exit codes of a worker that SIGTERM has ended: before it can listen, a notice takes this form."""
+
 
 def take_in(now: float, state: Membership, event: Event) -> tuple[Membership, list[Action]]:
     """The state after an event, and what has to be done or told at once."""
@@ -117,6 +120,9 @@ def _exited(now: float, state: Membership, worker_id: int, exit_code: int) -> tu
             reason = f"{_name(worker)} left ({worker.notice}), the last with the state"
             gone = decide_end(gone, Finish(False, reason, left=True))
         return gone, [Left(worker)]
+    if worker.phase is Phase.STARTING and exit_code in TERMINATED and state.outcome is None:
+        state, noticed = _leaving(now, state, worker_id, "SIGTERM")
+        return replace(gone, suspended=state.suspended), [*noticed, Left(state.workers[worker_id])]
     early = _ended_early(gone, worker) if exit_code == 0 else ""
     if exit_code or early:
         return _lost(now, gone, Failed(worker, exit_code, reason=f"{_name(worker)} {early}" if early else ""))

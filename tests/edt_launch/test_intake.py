@@ -266,6 +266,28 @@ def test_a_worker_with_a_notice_leaves_and_its_slot_is_left_alone_for_a_while() 
     assert start.worker.slot == Slot("a", 1)
 
 
+@pytest.mark.parametrize("exit_code", [143, -15])
+def test_a_newcomer_that_dies_of_sigterm_has_left_on_a_notice(exit_code: int) -> None:
+    job = Job().grown_to(1)
+    job(Desired(slots(2)))
+    noticed, left = job(Exited(1, exit_code))
+    assert isinstance(noticed, Noticed)
+    assert isinstance(left, Left)
+    assert noticed.worker == left.worker
+    assert noticed.worker.notice == "SIGTERM"
+    job.now += NOTICE_SUSPENSION
+    assert [start.worker.slot for start in job(Tick())] == [Slot("a", 1)]
+
+
+def test_the_first_world_is_formed_without_a_worker_that_dies_of_sigterm() -> None:
+    job = Job()
+    job(Desired(slots(2)))
+    assert [type(action) for action in job(Exited(1, 143))] == [Noticed, Left]
+    (assign,) = job(AtDoor(0, 0))
+    assert isinstance(assign, Assign)
+    assert [p.worker for p in assign.places] == [0]
+
+
 def test_a_worker_that_hangs_is_killed_and_treated_like_a_dead_one() -> None:
     job = Job().grown_to(3)
     failed, cut, terminate, *_ = job(Hung(1, "is silent"))
