@@ -196,6 +196,10 @@ class Logs:
         self._last: dict[int, deque[str]] = {}
         self._horovodrun: deque[str] = deque(maxlen=LAST_LINES)
 
+    def begin(self) -> None:
+        """Another horovodrun begins: what the last one has said explains nothing about it."""
+        self._horovodrun.clear()
+
     def write(self, line: Line, label: str | None) -> None:
         """Log a line of the worker called `label`; None for horovodrun."""
         if line.worker is None or label is None:

@@ -80,7 +80,7 @@ def decide(end: End, restarts: int, most: int) -> Restart | GiveUp:
         return GiveUp("the job has succeeded")
     if end.is_wanted:
         return GiveUp("it was told to end")
-    if not end.has_trained and not (restarts and end.is_lost):
+    if not end.has_trained and not (restarts and (end.is_lost or not end.is_over)):
         return GiveUp("it had not begun to train")
     reason = _reason(end)
     if reason is None:

@@ -156,6 +156,8 @@ def test_logs_go_by_rank_and_remember_the_last_lines(tmp_path):
         assert logs.last_lines(5)[-2] == "line 29"
         assert logs.last_lines(None) == ("own",)
         assert logs.last_lines(6) == ()
+        logs.begin()
+        assert logs.last_lines(None) == ()
         logs.close()
 
 

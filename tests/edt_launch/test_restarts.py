@@ -53,6 +53,13 @@ def test_what_is_not(end, words):
     assert words in verdict.reason
 
 
+@pytest.mark.parametrize("end", [LOST, MURDERED])
+def test_a_loss_before_training_counts_once_the_job_has_trained(end):
+    end = replace(end, has_trained=False)
+    assert isinstance(decide(end, 0, 3), GiveUp)
+    assert isinstance(decide(end, 1, 3), Restart)
+
+
 @pytest.mark.parametrize("restarts, most, is_restarted", [(0, 0, False), (2, 3, True), (3, 3, False)])
 def test_only_so_often(restarts, most, is_restarted):
     verdict = decide(LOST, restarts, most)
