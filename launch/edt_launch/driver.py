@@ -122,7 +122,7 @@ class Driver:
         """Begin to follow the discovery script; `create_worker` runs one worker to its end."""
         self._create_worker = create_worker
         for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, lambda received, _: self._abort(signal.Signals(received).name))
+            signal.signal(number, lambda received, _: self._on_signal(received))
         threading.Thread(target=self._end_with_parent, name="edt-parent", daemon=True).start()
         threading.Thread(target=self._follow_discovery, name="edt-discovery", daemon=True).start()
 
@@ -173,6 +173,9 @@ class Driver:
             rendezvous.close()
 
     # What happens.
+
+    def _on_signal(self, number: int) -> None:
+        self._abort(f"horovodrun has got {signal.Signals(number).name}")
 
     def _abort(self, reason: str) -> None:
         self._events.put(protocol.Abort(reason))

@@ -57,7 +57,7 @@ def take_in(now: float, state: Membership, event: Event) -> tuple[Membership, li
         case Exited(worker, exit_code):
             return _exited(now, state, worker, exit_code)
         case Abort(reason):
-            return decide_end(state, Finish(False, reason)), []
+            return decide_end(state, Finish(False, reason, aborted=True)), []
         case Tick():
             return state, []
 

@@ -355,6 +355,7 @@ class _Job:
             is_lost=first is not None and restarts.is_loss(first, self._hosts.is_remote(first.host)),
             how=_how_it_ended(exit_code),
             has_left=course.has_left,
+            is_aborted=course.is_aborted,
             reason=self._status.reason,
             exit_code=exit_code,
         )

@@ -276,11 +276,19 @@ class Left:
 
 @dataclass(frozen=True)
 class Finish:
-    """Everything has ended; `left` if all that had the state were told to leave, and so can be had again."""
+    """Everything has ended.
+
+    Attributes:
+        succeeded: whether the training function has returned everywhere.
+        reason: why it has ended, in words.
+        left: whether all that had the state were told to leave, and so can be had again.
+        aborted: whether it was told to end, and not by what happened to workers.
+    """
 
     succeeded: bool
     reason: str
     left: bool = False
+    aborted: bool = False
 
 
 Action = Start | Stop | Assign | Dismiss | Terminate | Cut | Failed | Noticed | Waiting | Late | Left | Finish

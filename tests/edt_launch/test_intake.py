@@ -113,7 +113,7 @@ def test_abort_ends_every_process_and_then_the_job() -> None:
     job = Job().grown_to(2)
     assert job(Abort("SIGTERM")) == [Terminate(0), Terminate(1)]
     job(Exited(0, 143))
-    assert job(Exited(1, 143))[-1] == Finish(False, "SIGTERM")
+    assert job(Exited(1, 143))[-1] == Finish(False, "SIGTERM", aborted=True)
 
 
 def test_late_messages_of_workers_that_are_gone_change_nothing() -> None:
