@@ -27,6 +27,7 @@ from edt_launch.protocol import (
     Tick,
     Worker,
 )
+from edt_launch.shortage import over
 from edt_launch.suspension import START_FAILURES, Suspension, after_failure, after_notice
 
 RETURNED = "the training function has returned"
@@ -102,7 +103,7 @@ def _leaving(now: float, state: Membership, worker_id: int, reason: str) -> tupl
 def end_hung(now: float, state: Membership, worker_id: int, reason: str) -> tuple[Membership, list[Action]]:
     """Treat a worker that does not get on, because of `reason`, like a dead one."""
     worker = state.workers.get(worker_id)
-    if worker is None or worker.phase in (*GOING, Phase.DONE):
+    if worker is None or worker.phase in GOING:
         return state, []
     state = changed(state, worker_id, phase=Phase.ENDING)
     state, actions = _lost(now, state, Failed(worker, KILLED, reason=reason))
@@ -117,8 +118,7 @@ def _exited(now: float, state: Membership, worker_id: int, exit_code: int) -> tu
     gone = replace(state, workers=others)
     if worker.phase in GOING:
         if worker.saves:
-            reason = f"{_name(worker)} left ({worker.notice}), the last with the state"
-            gone = decide_end(gone, Finish(False, reason, left=True))
+            gone = decide_end(gone, over(state) if worker.notice is None else _left_last(worker))
         return gone, [Left(worker)]
     if worker.phase is Phase.STARTING and exit_code in TERMINATED and state.outcome is None:
         state, noticed = _leaving(now, state, worker_id, "SIGTERM")
@@ -144,6 +144,11 @@ def _ended_early(state: Membership, worker: Worker) -> str:
 def _at_work(state: Membership) -> bool:
     """Whether there are members whose elastic function has not returned."""
     return any(w.phase is not Phase.DONE for w in state.world)
+
+
+def _left_last(worker: Worker) -> Finish:
+    reason = f"{_name(worker)} left ({worker.notice}), the last with the state"
+    return Finish(False, reason, left=True)
 
 
 def _name(worker: Worker) -> str:

@@ -41,7 +41,7 @@ from edt_launch.intake import RETURNED, end_hung, take_in
 from edt_launch.members import Membership, changed, decide_end, let_go
 from edt_launch.placement import place
 from edt_launch.protocol import Action, Assign, Event, Finish, Phase, Start, Stop, Terminate, Worker
-from edt_launch.shortage import waiting
+from edt_launch.shortage import over, waiting
 
 LEAVE_TIMEOUT = 30.0
 """Seconds after which a worker that was told to leave is ended."""
@@ -138,9 +138,14 @@ def _dismiss_leavers(now: float, state: Membership) -> tuple[Membership, list[Ac
         return let_go(now, state, leavers)
     if any(w.phase is Phase.ACTIVE for w in state.world):
         return state, []  # the one that is farthest saves the state, and may be still to come
-    last = max(leavers, key=lambda w: (w.has_state, w.progress, -w.rank))
-    state = changed(state, last.id, saves=True)
+    state = _with_saver(state, leavers)
     return let_go(now, state, [state.workers[w.id] for w in leavers])
+
+
+def _with_saver(state: Membership, candidates: Sequence[Worker]) -> Membership:
+    """The farthest of those who are to go is to save the state."""
+    last = max(candidates, key=lambda w: (w.has_state, w.progress, -w.rank))
+    return changed(state, last.id, saves=True)
 
 
 def _may_leave(state: Membership) -> bool:
@@ -213,12 +218,13 @@ def _wait_for_more(now: float, state: Membership) -> tuple[Membership, list[Acti
         return state, []
     since = now if state.short_since is None else state.short_since
     state = replace(state, short_since=since)
-    if now - since >= state.limits.shortage_timeout:
-        reason = (
-            f"fewer than {state.limits.min_size} workers could run for {state.limits.shortage_timeout:g} s"
-        )
-        return _end_all(decide_end(state, Finish(False, reason)))
-    return waiting(now, state)
+    if now - since < state.limits.shortage_timeout:
+        return waiting(now, state)
+    at_door = [w for w in world if w.phase is Phase.DOOR and w.has_state]
+    if not at_door:
+        return _end_all(decide_end(state, over(state)))
+    state = _with_saver(state, at_door)  # the end is decided when it has gone
+    return let_go(now, state, state.workers.values())
 
 
 def _assign(now: float, state: Membership, target: list[Worker]) -> tuple[Membership, list[Action]]:
