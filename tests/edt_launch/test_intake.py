@@ -288,6 +288,17 @@ def test_the_first_world_is_formed_without_a_worker_that_dies_of_sigterm() -> No
     assert [p.worker for p in assign.places] == [0]
 
 
+def test_a_worker_that_hangs_after_training_does_not_hold_up_the_end() -> None:
+    job = Job().grown_to(2)
+    job(Done(0))
+    job(Done(1))
+    failed, terminate, *_ = job(Hung(1, "is silent"))
+    assert isinstance(failed, Failed)
+    assert terminate == Terminate(1, at_once=True)
+    job(Exited(1, 137))
+    assert job(Exited(0, 0))[-1] == Finish(False, "rank 1 on a was lost after training")
+
+
 def test_a_worker_that_hangs_is_killed_and_treated_like_a_dead_one() -> None:
     job = Job().grown_to(3)
     failed, cut, terminate, *_ = job(Hung(1, "is silent"))
