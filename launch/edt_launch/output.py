@@ -27,7 +27,9 @@ LAST_LINES = 20
 _PREFIX = re.compile(r"\[(\d{1,9})\]<(stdout|stderr)>:")
 _END = re.compile(r"[\r\n]")
 _LOST_A_PEER = re.compile(
-    r"\[[^\]]*operations\.cc:\d+\] \[\d+\]: Horovod background loop uncaught exception: \[\S*gloo/"
+    r"\[[^\]]*operations\.cc:\d+\] \[\d+\]: Horovod "
+    r"(background loop uncaught exception: \[\S*gloo/"
+    r"|could not be initialized: \[(enforce fail at )?\S*gloo/transport/)"
 )
 
 
