@@ -20,7 +20,8 @@ train on until all of them stand at the door; a removal does not wait for newcom
 are told to stop; they agree among themselves on the step. When all stand at the door, the next generation is
 assigned from the membership desired *then*, so changes that came in between are already part of it. A worker
 that dies simply leaves: the others lose it in their next collective, come to the door, and the same rule
-applies. A worker that has been told from outside to give up its slot leaves in the same way as one whose slot
+applies. One that ends with exit code 0 before its function has returned has died, too, unless all do so. A
+worker that has been told from outside to give up its slot leaves in the same way as one whose slot
 the allocation drops, and one that hangs is killed and then treated like any dead one.
 
 Growth waits until the last world has had a second of its own, so that a storm of changes is coalesced;
