@@ -33,6 +33,12 @@ SLOTS = (1, 2, 3, 4)
 BURST = (0.05, 0.4)
 """Seconds between two changes of a burst; the longest pauses between bursts are fifty times as long."""
 
+LEAST_WORLDS = 1 / 50
+"""Worlds that have to be formed for each change, so that a run shows anything."""
+
+LEAST_FAULTS = 1 / 3
+"""The part of the faults that has to find a victim."""
+
 STEPS_PER_SECOND = 4
 """What is expected of the job at least, to place the faults."""
 
@@ -148,8 +154,11 @@ class Run:
             NotResizedError: it ended too early, or got stuck.
         """
         self.job.start(2)
-        started = time.monotonic()
+        started, before = time.monotonic(), 0.0
         for change in self.changes:
+            if change.at - before > BURST[1]:
+                started += self._let_it_train()
+            before = change.at
             time.sleep(max(0.0, started + change.at - time.monotonic()))
             if ended := self.job.ended():
                 raise NotResizedError(f"ended with {ended} after {len(self.changed_at)} changes")
@@ -170,6 +179,18 @@ class Run:
             time.sleep(POLL)
         if ended != "exit 0":
             raise NotResizedError(f"ended with {ended}")
+
+    def _let_it_train(self) -> float:
+        """Wait until the job has trained since the last change, or `limit` seconds; how long that was.
+
+        On a busy machine all changes would be over before the job had noticed the first.
+        """
+        began, since = time.monotonic(), self.changed_at[-1] if self.changed_at else 0.0
+        while time.monotonic() - began < self.args.limit and not self.job.ended():
+            if any(event["time"] > since for event in self.job.events("progress", "resumed")):
+                break
+            time.sleep(POLL)
+        return time.monotonic() - began
 
     def size(self) -> int | None:
         """Workers in the newest world."""
@@ -205,9 +226,24 @@ def count(run: Run, report: Report) -> None:
         "restarts": str(len(run.job.events("restarting"))),
         "steps": f"{len(executions)}, {history.redone(executions)} of them begun again",
     }
+    report.broken += proves_little(len(run.changed_at), len(worlds), len(run.faults), happened)
     for kind, pauses in pauses_by_kind(worlds, resumed, failed).items():
         longest = f"{median(pauses):.2f} s, at most {max(pauses):.2f} s ({len(pauses)})"
         report.figures[f"pause, {kind}"] = longest
+
+
+def proves_little(changes: int, worlds: int, faults: int, happened: int) -> list[str]:
+    """Why keeping all promises says nothing: too little has happened to the job."""
+    found = []
+    if worlds < LEAST_WORLDS * changes:
+        found.append(
+            f"{changes} changes have led to {worlds} worlds only; give them more seconds (--duration)"
+        )
+    if happened < LEAST_FAULTS * faults:
+        found.append(
+            f"{happened} of {faults} faults only found a victim; give them more seconds (--duration)"
+        )
+    return found
 
 
 def reached(changes: list[Change], changed_at: list[float], worlds: list[dict[str, Any]]) -> int:
@@ -273,19 +309,21 @@ def arguments() -> argparse.Namespace:
     """The command line."""
     parser = argparse.ArgumentParser(description="What a job makes of many changes and faults.")
     parser.add_argument("--seed", type=int, default=None, help="of the script; default: a new one")
-    parser.add_argument("--changes", type=int, default=100, help="of the allocation")
-    parser.add_argument("--faults", type=int, default=5)
-    parser.add_argument("--kinds", nargs="+", choices=KINDS, default=["kill"], help="of faults")
+    parser.add_argument("--changes", type=int, default=1000, help="of the allocation")
+    parser.add_argument("--faults", type=int, default=40)
+    parser.add_argument("--kinds", nargs="+", choices=KINDS, default=list(KINDS), help="of faults")
     parser.add_argument(
-        "--duration", type=float, default=60.0, help="seconds from the first change to the last"
+        "--duration", type=float, default=240.0, help="seconds from the first change to the last"
     )
-    parser.add_argument("--restarts", type=int, default=0, help="allow so many, and let rank 0 be a victim")
+    parser.add_argument("--restarts", type=int, default=20, help="allow so many; 0: rank 0 is no victim")
     parser.add_argument("--delay", type=float, default=0.05, help="seconds that a step lasts besides")
     parser.add_argument("--limit", type=float, default=120.0, help="seconds until a job counts as stuck")
     parser.add_argument("--logs", type=Path, help="new folder for all that the job writes, to be kept")
     args = parser.parse_args()
     if args.changes < 1 or args.faults < 0:
         parser.error("--changes must be at least 1, and --faults at least 0")
+    if args.logs is not None and args.logs.exists():
+        parser.error(f"--logs: {args.logs} is there already; name a new folder")
     return args
 
 

@@ -198,6 +198,8 @@ def _manifest(path: Path) -> dict[str, Any]:
         manifest = json.loads((path / MANIFEST).read_bytes())
     except (FileNotFoundError, NotADirectoryError):
         raise CheckpointError(f"it has no {MANIFEST}") from None
+    except IsADirectoryError:
+        raise CheckpointError(f"{MANIFEST} is damaged: it is a folder") from None
     except ValueError as error:  # JSON's and UTF-8's
         raise CheckpointError(f"{MANIFEST} is damaged: {error}") from error
     if not isinstance(manifest, dict):
@@ -235,5 +237,7 @@ def _check(path: Path, manifest: Mapping[str, Any]) -> None:
             found = hashlib.file_digest(file, "sha256").hexdigest()
     except FileNotFoundError:
         raise CheckpointError(f"it has no {path.name}") from None
+    except IsADirectoryError:
+        raise CheckpointError(f"{path.name} is damaged: it is a folder") from None
     if found != expected.get("sha256"):
         raise CheckpointError(f"{path.name} is damaged: its SHA-256 is not the manifest's")

@@ -8,7 +8,7 @@ To the launcher::
     synced                              this worker has the state of its world
     done                                the elastic function has returned
     leaving   reason                    this worker has been told from outside to give up its slot
-    beat      step stage seconds stages once a second: what the training thread is doing, see `stages`
+    beat      step stage seconds idle stages    once a second: what the training thread is doing, see `stages`
     progress  step epoch size values    now and then, from the coordinator
     resumed   generation from to pause phases    after the first step on a new world, from the coordinator
     restored  path step                 training goes on from a checkpoint

@@ -96,7 +96,7 @@ def _run_assigned(
         except HostsUpdatedInterrupt:
             pass
         stopped_at = getattr(state, "committed_at", None) or time.monotonic()
-        previous_size = report.size
+        previous_size = report.trained_size
         here.rejoin(progress=getattr(state, "progress", 0))
         report = ResizeReport(here.generation, previous_size, hvd.size(), stopped_at)
         report.mark("drain", here.assigned_at)

@@ -76,6 +76,11 @@ class ResizeReport:
         report._sent = True
         return report
 
+    @property
+    def trained_size(self) -> int:
+        """Workers of the last world that has trained: this one, or the one before."""
+        return self.size if self._sent or self.previous_size is None else self.previous_size
+
     def mark(self, phase: str, now: float) -> None:
         """Note that `phase` ended now."""
         self.phases[phase] = now - self._last_mark

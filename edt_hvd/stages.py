@@ -20,8 +20,8 @@ What is outside and ends in forming was the way to the door, or the wait there: 
 Seconds in which this process was frozen (a signal, a container that is paused) count for no stage: `awake` is
 called about once a second, and of the time between two calls no more than `LONGEST_NAP` counts.
 
-The training thread writes the stages, the one that calls `awake` writes the clock, both with plain
-assignments; any thread may read.
+The training thread writes the stages, the one that calls `awake` and `worked` writes the clock, both with
+plain assignments; any thread may read.
 """
 
 import time
@@ -52,6 +52,8 @@ class Stages:
     def __init__(self, now: float) -> None:
         self._awake = (now, 0.0)
         """When `awake` was called last, and the seconds that this process has been running by then."""
+        self._worked_at = 0.0
+        """The seconds that this process had been running when it was last seen to work."""
         self.present: tuple[Stage, float] = (Stage.OUTSIDE, 0.0)
         """The stage, and the seconds that this process had been running when it began."""
         self.step: int | None = None
@@ -71,6 +73,15 @@ class Stages:
     def awake(self, now: float) -> None:
         """This process is running."""
         self._awake = (now, self._running(now))
+
+    def worked(self, now: float) -> None:
+        """This process has used a processor or a disk lately."""
+        self._worked_at = self._running(now)
+
+    def idle(self, now: float) -> float:
+        """The seconds of the present stage since this process was last seen to work."""
+        _, since = self.present
+        return self._running(now) - max(since, self._worked_at)
 
     def lasting(self, now: float) -> tuple[Stage, float]:
         """The present stage, and the seconds of it in which this process was running."""

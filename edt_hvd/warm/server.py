@@ -10,7 +10,7 @@ import struct
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 from edt_hvd.warm import life, worker
 from edt_hvd.warm.worker import Request
@@ -22,6 +22,8 @@ MAX_REQUEST = 2**26
 """Bytes that a request may have; the environment is in it."""
 
 _STANDARD = 3  # input, output, error
+
+_T = TypeVar("_T")
 
 
 @dataclass
@@ -111,20 +113,28 @@ class Server:
             client, _ = self.listener.accept()
         except OSError:  # whoever it was has gone, or the launcher has
             return None
-        order = _receive(client)
+        order = self._order(client)
         if order is None:
             client.close()
+        return order
+
+    def _order(self, client: socket.socket) -> Order | None:
+        """What a client wants, and gives, if it is to have it."""
+        request = _receive(client, _request)
+        if request is None:
             return None
         if not self._is_prepared:
             self._is_prepared = True
-            self._refusal = self.prepare(order.request)
+            self._refusal = self.prepare(request)
             self._idle_since = time.monotonic()
         if self._refusal is not None:
             _send(client, refused=self._refusal)
-            order.close()
-            client.close()
             return None
-        return order
+        _send(client, ready=True)
+        descriptors = _receive(client, _descriptors)
+        if descriptors is None:
+            return None
+        return Order(request, client, descriptors[:_STANDARD], descriptors[_STANDARD])
 
     def _fork(self, order: Order) -> bool:
         """Fork the worker; True in the worker."""
@@ -152,31 +162,44 @@ class Server:
                 self._idle_since = time.monotonic()
 
 
-def _receive(client: socket.socket) -> Order | None:
-    """The request that a client sends; None if it is another user's, or sends none."""
+def _receive(client: socket.socket, read: Callable[[socket.socket], _T]) -> _T | None:
+    """What `read` reads from a client; None if it is another user's, or does not send that in time."""
     credentials = client.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
     if struct.unpack("3i", credentials)[1] != os.getuid():
         return None
     client.settimeout(REQUEST_TIMEOUT)
-    descriptors: list[int] = []
     try:
-        head, descriptors, _, _ = socket.recv_fds(client, 4, _STANDARD + 1, socket.MSG_CMSG_CLOEXEC)
-        (length,) = struct.unpack("!I", head)
-        if len(descriptors) != _STANDARD + 1 or length > MAX_REQUEST:
-            raise ValueError(f"{len(descriptors)} descriptors and {length} bytes are no request")
-        body = b""
-        while len(body) < length:
-            if not (data := client.recv(length - len(body))):
-                raise ValueError(f"a request ended after {len(body)} of {length} bytes")
-            body += data
-        request = Request.from_message(json.loads(body))
+        return read(client)
     except (OSError, ValueError, KeyError, TypeError, struct.error) as error:
         print(f"no request: {error!r}", flush=True)
+        return None
+    finally:
+        client.settimeout(None)
+
+
+def _request(client: socket.socket) -> Request:
+    (length,) = struct.unpack("!I", _read(client, 4))
+    if length > MAX_REQUEST:
+        raise ValueError(f"{length} bytes are no request")
+    return Request.from_message(json.loads(_read(client, length)))
+
+
+def _read(client: socket.socket, length: int) -> bytes:
+    body = b""
+    while len(body) < length:
+        if not (data := client.recv(length - len(body))):
+            raise ValueError(f"a request ended after {len(body)} of {length} bytes")
+        body += data
+    return body
+
+
+def _descriptors(client: socket.socket) -> list[int]:
+    _, descriptors, _, _ = socket.recv_fds(client, 1, _STANDARD + 1, socket.MSG_CMSG_CLOEXEC)
+    if len(descriptors) != _STANDARD + 1:
         for descriptor in descriptors:
             os.close(descriptor)
-        return None
-    client.settimeout(None)
-    return Order(request, client, descriptors[:_STANDARD], descriptors[_STANDARD])
+        raise ValueError(f"{len(descriptors)} descriptors are no worker's")
+    return descriptors
 
 
 def _send(client: socket.socket, **content: Any) -> None:

@@ -7,19 +7,23 @@ itself.
 The server listens on an abstract Unix socket, named after the job, that vanishes with it. Whoever can bind
 the name starts it, so there is one. Everything is in JSON, one message a line after the request::
 
-    request   4 bytes of length, with the descriptors of standard input, output, error and the lifeline;
-              then script module arguments command directory environment umask
-    answer    pid, then status once it has ended (as of waitpid); or refused, with the reason
+    request   4 bytes of length, then script module arguments command directory environment umask
+    answer    ready; or refused, with the reason
+    one byte  with the descriptors of standard input, output, error and the lifeline
+    answer    pid, then status once it has ended (as of waitpid)
+
+The descriptors come second because a server that is stopped would keep open what has been sent to it.
 
 The *lifeline* is a pair of sockets of this process and the worker. The worker begins when one byte comes
 through it, so that no signal is lost. From then on it has the kernel kill its process group when this end
 closes, whoever ends this process and however. At its end it says with which code, for the case that the
-server, its parent, has gone.
+server, its parent, has gone or is stopped.
 """
 
 import json
 import os
 import resource
+import select
 import signal
 import socket
 import struct
@@ -42,6 +46,12 @@ BACKLOG = 512
 
 ATTEMPTS = 2
 """Servers that are tried: one may be ending at the very moment that it is asked."""
+
+REQUEST_TIMEOUT = 120.0
+"""Seconds without an answer after which a server counts as stopped; the first one comes after its imports."""
+
+STATUS_TIMEOUT = 5.0
+"""Seconds after a worker's end that its server has to tell how it ended."""
 
 CONNECT_ATTEMPTS = 200
 RETRY = 0.01
@@ -123,6 +133,9 @@ def _ask(name: str, program: Program, words: Sequence[str]) -> Worker | None:
         lifeline.close()  # should the worker have been forked all the same, this ends it
         if "refused" in answer:
             return None
+        if "silent" in answer:
+            print(f"edt-launch: {answer['silent']}; this worker starts without it", file=sys.stderr)
+            return None
     return None
 
 
@@ -148,7 +161,7 @@ def _connect(name: str, program: Program, words: Sequence[str]) -> socket.socket
 def _request(
     server: socket.socket, lifeline: socket.socket, program: Program, words: Sequence[str]
 ) -> Mapping[str, Any]:
-    """Ask for a worker; the answer, empty if the server has gone."""
+    """Ask for a worker; the answer, empty if the server has gone, `silent` and why if none comes."""
     umask = os.umask(0o077)
     os.umask(umask)
     content = {
@@ -161,12 +174,19 @@ def _request(
         "umask": umask,
     }
     body = json.dumps(content).encode()
+    server.settimeout(REQUEST_TIMEOUT)
     try:
-        socket.send_fds(server, [struct.pack("!I", len(body))], [0, 1, 2, lifeline.fileno()])
-        server.sendall(body)
-        return _receive(server)
+        server.sendall(struct.pack("!I", len(body)) + body)
+        answer = _receive(server)
+        if "ready" in answer:
+            socket.send_fds(server, [b"!"], [0, 1, 2, lifeline.fileno()])
+            answer = _receive(server)
     except (BrokenPipeError, ConnectionResetError):
         return {}
+    except TimeoutError:
+        return {"silent": f"the warm server has not answered for {REQUEST_TIMEOUT:g} s"}
+    server.settimeout(None)
+    return answer
 
 
 def _receive(server: socket.socket) -> Mapping[str, Any]:
@@ -248,22 +268,37 @@ def _stand_for(worker: Worker) -> NoReturn:
     for number in PASSED_ON:
         signal.signal(number, pass_on)
     worker.lifeline.send(b"!")
-    ended = _receive(worker.server)
-    code = os.waitstatus_to_exitcode(ended["status"]) if ended else _last_words(worker.lifeline)
+    code = _exit_code(worker)
     if code < 0:
         _die_by(signal.Signals(-code))
     os._exit(code)
 
 
-def _last_words(lifeline: socket.socket) -> int:
-    """The exit code that a worker without its server has announced; waits until it has ended."""
-    said = b""
-    while data := lifeline.recv(64):
-        said += data
+def _exit_code(worker: Worker) -> int:
+    """Wait for the worker's end; its exit code, negative for a signal.
+
+    The server tells it, or, should that have gone or be stopped, the worker itself on its lifeline.
+    """
+    waiting, said = [worker.server, worker.lifeline], b""
+    while waiting:
+        timeout = None if worker.lifeline in waiting else STATUS_TIMEOUT
+        ready, _, _ = select.select(waiting, [], [], timeout)
+        if worker.server in ready:
+            if ended := _receive(worker.server):
+                return os.waitstatus_to_exitcode(ended["status"])
+            waiting.remove(worker.server)
+        if worker.lifeline in ready:
+            data = worker.lifeline.recv(64)
+            said += data
+            if not data:
+                waiting.remove(worker.lifeline)
+        if not ready:
+            break
     if said:
         return int(said.split()[-1])
-    print("edt-launch: the warm server was lost, then this worker; how is unknown", file=sys.stderr)
-    return 1
+    where = "its warm server, which knows how, is lost or stopped"
+    print(f"edt-launch: this worker was killed; {where}", file=sys.stderr)
+    return -signal.SIGKILL
 
 
 def _die_by(number: signal.Signals) -> NoReturn:

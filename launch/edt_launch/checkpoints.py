@@ -7,12 +7,12 @@ _NAME = re.compile(r"step-\d{8,}")
 
 
 def newest(folder: Path) -> Path | None:
-    """The newest checkpoint in `folder`, by its name; None without one.
+    """The newest checkpoint in `folder`, by its name; None without one, or if it cannot be listed.
 
-    Workers look whether it is whole.
+    Workers look whether it is whole, and tell why they cannot look.
     """
     try:
         found = [path for path in folder.iterdir() if _NAME.fullmatch(path.name) and path.is_dir()]
-    except (FileNotFoundError, NotADirectoryError):
+    except OSError:
         return None
     return max(found, key=lambda path: int(path.name.removeprefix("step-")), default=None)

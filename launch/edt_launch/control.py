@@ -26,12 +26,15 @@ MAX_LINE = 2**20
 class ControlServer:
     """Accepts workers, hands their messages to `receive(worker, message)`, and sends to them.
 
-    `receive` is called from the connections' threads.
+    `receive`, and `closed(worker)` at a connection's end, are called from the connections' threads.
     """
 
-    def __init__(self, address: str, token: str, receive: Receive) -> None:
+    def __init__(
+        self, address: str, token: str, receive: Receive, closed: Callable[[int], None] = lambda worker: None
+    ) -> None:
         self._token = token
         self._receive = receive
+        self._closed = closed
         self._connections: dict[int, socket.socket] = {}
         self._lock = threading.Lock()
         self._server = _Server((address, 0), self._handler())
@@ -98,8 +101,10 @@ class ControlServer:
 
     def _forget(self, worker: int | None, connection: socket.socket) -> None:
         with self._lock:
-            if worker is not None and self._connections.get(worker) is connection:
-                del self._connections[worker]
+            if worker is None or self._connections.get(worker) is not connection:
+                return
+            del self._connections[worker]
+        self._closed(worker)
 
 
 class _Server(socketserver.ThreadingTCPServer):

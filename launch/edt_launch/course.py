@@ -21,6 +21,7 @@ class Course:
         has_checkpointed: whether a checkpoint was written.
         has_returned: whether the training function had returned where they are written.
         has_left: whether the last workers that had the state were told to leave.
+        is_aborted: whether horovodrun was told to end the job.
         being_ended: workers that were told to end at once.
     """
 
@@ -33,6 +34,7 @@ class Course:
     has_checkpointed: bool = False
     has_returned: bool = False
     has_left: bool = False
+    is_aborted: bool = False
     being_ended: frozenset[int] = frozenset()
 
     def observe(self, event: Mapping[str, Any]) -> "Course":
@@ -50,7 +52,8 @@ class Course:
             case {"event": "ending", "worker": int(worker)}:
                 return replace(after, being_ended=self.being_ended | {worker})
             case {"event": "finished"}:
-                return replace(after, has_left=bool(event.get("left")))
+                has_left, is_aborted = bool(event.get("left")), bool(event.get("aborted"))
+                return replace(after, has_left=has_left, is_aborted=is_aborted)
             case {"event": "checkpointed"}:
                 return replace(after, has_checkpointed=True, has_returned=bool(event.get("last")))
         return after

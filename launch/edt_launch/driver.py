@@ -47,6 +47,9 @@ DISCOVERY_INTERVAL = 1.0
 END_GRACE = 5.0
 """Seconds that a worker which was asked to end has before it is killed."""
 
+STAND_IN_GRACE = 10.0
+"""Seconds after a worker's end in which what stands for it among Horovod's processes has to end, too."""
+
 PASSED_ON = (
     *("progress", "resumed"),
     *("restored", "checkpoint_skipped", "checkpointed", "checkpoint_failed"),
@@ -88,7 +91,7 @@ class Driver:
         # Taken out, so that no worker inherits the variable.
         self._state = Membership(limits, next_id=int(os.environ.pop("EDT_FIRST_WORKER", "0")))
         self._token = secrets.token_hex(16)
-        self._server = ControlServer(address, self._token, self._receive)
+        self._server = ControlServer(address, self._token, self._receive, self._hear_end)
         self._watch = watchdog.Watch(_setting("EDT_HANG_TIMEOUT"))
         self._address = address
         self._rendezvous: list[Rendezvous] = []
@@ -122,7 +125,7 @@ class Driver:
         """Begin to follow the discovery script; `create_worker` runs one worker to its end."""
         self._create_worker = create_worker
         for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, lambda received, _: self._abort(signal.Signals(received).name))
+            signal.signal(number, lambda received, _: self._on_signal(received))
         threading.Thread(target=self._end_with_parent, name="edt-parent", daemon=True).start()
         threading.Thread(target=self._follow_discovery, name="edt-discovery", daemon=True).start()
 
@@ -173,6 +176,9 @@ class Driver:
             rendezvous.close()
 
     # What happens.
+
+    def _on_signal(self, number: int) -> None:
+        self._abort(f"horovodrun has got {signal.Signals(number).name}")
 
     def _abort(self, reason: str) -> None:
         self._events.put(protocol.Abort(reason))
@@ -232,6 +238,10 @@ class Driver:
             self._reports.send("standby", worker=worker, **message)
         elif kind == "warm":
             self._reports.send("warm_server", **message)
+
+    def _hear_end(self, worker: int) -> None:
+        """A worker's connection has ended, and so will the worker. Horovod tells, if nothing is stopped."""
+        _later(STAND_IN_GRACE, lambda: self._end_stand_in(worker))
 
     # What to do.
 
@@ -307,6 +317,14 @@ class Driver:
         _later(grace, ended.set)
         # Horovod misses a process that its shell starts at this very moment.
         _later(grace + END_GRACE, lambda: processes.kill(self._processes_of(worker)))
+
+    def _end_stand_in(self, worker: int) -> None:
+        ended = self._end_events.get(worker)
+        if ended is None or self._tree_of(worker):  # a worker that is there is the watchdog's business
+            return
+        log.info("worker %d has gone, but not what stands for it: killed", worker)
+        processes.kill(self._processes_of(worker))
+        ended.set()
 
     def _tree_of(self, worker: int) -> set[psutil.Process]:
         """A worker's process and its children, if it runs on this machine."""

@@ -27,13 +27,17 @@ from edt_launch.protocol import (
     Tick,
     Worker,
 )
-from edt_launch.suspension import START_FAILURES, after_failure, after_notice
+from edt_launch.shortage import over
+from edt_launch.suspension import START_FAILURES, Suspension, after_failure, after_notice
 
 RETURNED = "the training function has returned"
 NOT_ELASTIC = "the program has ended without calling an elastic function"
 
 KILLED = 128 + signal.SIGKILL
 """Exit code of a worker that is killed, as a shell tells it."""
+
+TERMINATED = (128 + signal.SIGTERM, -signal.SIGTERM)
+"""Exit codes of a worker that SIGTERM has ended: before it can listen, a notice takes this form."""
 
 
 def take_in(now: float, state: Membership, event: Event) -> tuple[Membership, list[Action]]:
@@ -54,7 +58,7 @@ def take_in(now: float, state: Membership, event: Event) -> tuple[Membership, li
         case Exited(worker, exit_code):
             return _exited(now, state, worker, exit_code)
         case Abort(reason):
-            return decide_end(state, Finish(False, reason)), []
+            return decide_end(state, Finish(False, reason, aborted=True)), []
         case Tick():
             return state, []
 
@@ -73,6 +77,8 @@ def _at_door(now: float, state: Membership, worker: int, progress: int) -> tuple
     was_lost = known.phase is Phase.ACTIVE and not state.stop_sent
     if known.phase is Phase.STARTING:
         state = learn(now, state, known)
+    if not state.generation and state.outcome is not None and state.outcome.succeeded:
+        state = replace(state, outcome=None)  # the program is elastic: who has ended already is missing
     state = changed(state, worker, phase=Phase.DOOR, progress=progress)
     return state, _cut(state) if was_lost else []
 
@@ -97,7 +103,7 @@ def _leaving(now: float, state: Membership, worker_id: int, reason: str) -> tupl
 def end_hung(now: float, state: Membership, worker_id: int, reason: str) -> tuple[Membership, list[Action]]:
     """Treat a worker that does not get on, because of `reason`, like a dead one."""
     worker = state.workers.get(worker_id)
-    if worker is None or worker.phase in (*GOING, Phase.DONE):
+    if worker is None or worker.phase in GOING:
         return state, []
     state = changed(state, worker_id, phase=Phase.ENDING)
     state, actions = _lost(now, state, Failed(worker, KILLED, reason=reason))
@@ -112,16 +118,37 @@ def _exited(now: float, state: Membership, worker_id: int, exit_code: int) -> tu
     gone = replace(state, workers=others)
     if worker.phase in GOING:
         if worker.saves:
-            reason = f"{_name(worker)} left ({worker.notice}), the last with the state"
-            gone = decide_end(gone, Finish(False, reason, left=True))
+            gone = decide_end(gone, over(state) if worker.notice is None else _left_last(worker))
         return gone, [Left(worker)]
-    if exit_code == 0 and state.generation and not worker.generation:
-        return _lost(
-            now, gone, Failed(worker, exit_code, reason=f"{_name(worker)} ended before it could join")
-        )
-    if exit_code == 0:
-        return decide_end(gone, Finish(True, RETURNED if state.generation else NOT_ELASTIC)), []
-    return _lost(now, gone, Failed(worker, exit_code))
+    if worker.phase is Phase.STARTING and exit_code in TERMINATED and state.outcome is None:
+        state, noticed = _leaving(now, state, worker_id, "SIGTERM")
+        return replace(gone, suspended=state.suspended), [*noticed, Left(state.workers[worker_id])]
+    early = _ended_early(gone, worker) if exit_code == 0 else ""
+    if exit_code or early:
+        return _lost(now, gone, Failed(worker, exit_code, reason=f"{_name(worker)} {early}" if early else ""))
+    return decide_end(gone, Finish(True, RETURNED if state.generation else NOT_ELASTIC)), []
+
+
+def _ended_early(state: Membership, worker: Worker) -> str:
+    """Why the exit of a worker with code 0 is none that ends a job well; empty if it is."""
+    if worker.phase is Phase.DONE:
+        return ""
+    if not state.generation:
+        is_elastic = any(w.phase is Phase.DOOR for w in (*state.workers.values(), worker))
+        return "ended before it could join" if is_elastic else ""
+    if not worker.generation:
+        return "ended before it could join"
+    return "ended with exit code 0 in the middle of training" if state.is_torn or _at_work(state) else ""
+
+
+def _at_work(state: Membership) -> bool:
+    """Whether there are members whose elastic function has not returned."""
+    return any(w.phase is not Phase.DONE for w in state.world)
+
+
+def _left_last(worker: Worker) -> Finish:
+    reason = f"{_name(worker)} left ({worker.notice}), the last with the state"
+    return Finish(False, reason, left=True)
 
 
 def _name(worker: Worker) -> str:
@@ -131,20 +158,34 @@ def _name(worker: Worker) -> str:
 def _lost(now: float, state: Membership, failed: Failed) -> tuple[Membership, list[Action]]:
     """A worker has died or is as good as dead; `state` has it no more, or as one that is being ended."""
     worker = failed.worker
-    where = f"{_name(worker)} {'was lost' if failed.reason else 'failed'}"
     key = worker.slot.key
     suspension = after_failure(now, state.suspended.get(key))
-    if worker.phase is Phase.DONE:
-        return decide_end(state, Finish(False, f"{where} after training")), [failed]
-    is_killed = failed.exit_code in (KILLED, -signal.SIGKILL)
-    if state.generation == 0 and not (is_killed and suspension.failures < START_FAILURES):
-        return decide_end(state, Finish(False, f"{where} before training began")), [failed]
-    if worker.generation == state.generation and _is_state_lost(state):
-        return decide_end(state, Finish(False, f"{where}, the last that had the state")), [failed]
+    end = _end_with(state, failed, suspension)
+    if end:
+        how = "was lost" if failed.reason else "failed"
+        return decide_end(state, Finish(False, f"{_name(worker)} {how}{end}")), [failed]
+    if worker.generation == state.generation and failed.exit_code != 0:
+        state = replace(state, is_torn=True)
     state = replace(state, suspended={**state.suspended, key: suspension})
-    actions: list[Action] = [replace(failed, retry_after=suspension.until - now)]
-    return state, actions + (_cut(state) if worker.phase is Phase.ACTIVE else [])
+    told = failed if _has_returned(state) else replace(failed, retry_after=suspension.until - now)
+    return state, [told, *(_cut(state) if worker.phase is Phase.ACTIVE else [])]
 
 
-def _is_state_lost(state: Membership) -> bool:
-    return state.generation > 0 and state.outcome is None and not any(w.has_state for w in state.world)
+def _end_with(state: Membership, failed: Failed, suspension: Suspension) -> str:
+    """Why the job ends with a worker; empty if it goes on."""
+    worker = failed.worker
+    if worker.phase is Phase.DONE:
+        return " after training"
+    if not state.generation:
+        may_be_chance = state.outcome is None and failed.exit_code in (0, KILLED, -signal.SIGKILL)
+        return "" if may_be_chance and suspension.failures < START_FAILURES else " before training began"
+    if worker.generation != state.generation:
+        return ""
+    if _has_returned(state) and not _at_work(state):
+        return " before its training function returned"
+    return "" if any(w.has_state for w in state.world) else ", the last that had the state"
+
+
+def _has_returned(state: Membership) -> bool:
+    """Whether the elastic function of a member has returned."""
+    return state.outcome is not None or any(w.phase is Phase.DONE for w in state.world)

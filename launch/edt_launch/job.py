@@ -258,6 +258,7 @@ class _Job:
         )
         self._course = Course(next_worker=self._course.next_worker)
         self._ending = Ending()
+        self._logs.begin()
         with (
             watching(plan.follow) as watch,
             Supervised(words, self._environment(), self._ranks, watch) as child,
@@ -354,6 +355,7 @@ class _Job:
             is_lost=first is not None and restarts.is_loss(first, self._hosts.is_remote(first.host)),
             how=_how_it_ended(exit_code),
             has_left=course.has_left,
+            is_aborted=course.is_aborted,
             reason=self._status.reason,
             exit_code=exit_code,
         )
@@ -369,7 +371,8 @@ class _Job:
             return Outcome(ExitCode.SUCCESS)
         how = _how_it_ended(exit_code)
         log = self._plan.paths.horovodrun_log
-        if not self._course.has_started or exit_code == ExitCode.NOT_STARTED:
+        has_begun = self._course.has_started or self._restarts > 0
+        if not has_begun or exit_code == ExitCode.NOT_STARTED:
             said = "\n".join(f"  | {line}" for line in self._logs.last_lines(None))
             return Outcome(
                 ExitCode.NOT_STARTED, f"edt-launch: the job could not start: {how}\n{said}\nlog: {log}"

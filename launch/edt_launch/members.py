@@ -37,6 +37,8 @@ class Membership:
     """When it was."""
     longest_start: float | None = None
     """Seconds that newcomers have taken from their start to the door at most; None before the first."""
+    is_torn: bool = False
+    """Whether a member of the generation in force was lost in another way than with exit code 0."""
     stop_sent: bool = False
     suspended: Mapping[tuple[str, str], Suspension] = field(default_factory=dict)
     next_id: int = 0

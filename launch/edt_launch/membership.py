@@ -20,7 +20,8 @@ train on until all of them stand at the door; a removal does not wait for newcom
 are told to stop; they agree among themselves on the step. When all stand at the door, the next generation is
 assigned from the membership desired *then*, so changes that came in between are already part of it. A worker
 that dies simply leaves: the others lose it in their next collective, come to the door, and the same rule
-applies. A worker that has been told from outside to give up its slot leaves in the same way as one whose slot
+applies. One that ends with exit code 0 before its function has returned has died, too, unless all do so. A
+worker that has been told from outside to give up its slot leaves in the same way as one whose slot
 the allocation drops, and one that hangs is killed and then treated like any dead one.
 
 Growth waits until the last world has had a second of its own, so that a storm of changes is coalesced;
@@ -41,7 +42,7 @@ from edt_launch.intake import RETURNED, end_hung, take_in
 from edt_launch.members import Membership, changed, decide_end, let_go
 from edt_launch.placement import place
 from edt_launch.protocol import Action, Assign, Event, Finish, Phase, Start, Stop, Terminate, Worker
-from edt_launch.shortage import waiting
+from edt_launch.shortage import over, waiting
 
 LEAVE_TIMEOUT = 30.0
 """Seconds after which a worker that was told to leave is ended."""
@@ -138,9 +139,14 @@ def _dismiss_leavers(now: float, state: Membership) -> tuple[Membership, list[Ac
         return let_go(now, state, leavers)
     if any(w.phase is Phase.ACTIVE for w in state.world):
         return state, []  # the one that is farthest saves the state, and may be still to come
-    last = max(leavers, key=lambda w: (w.has_state, w.progress, -w.rank))
-    state = changed(state, last.id, saves=True)
+    state = _with_saver(state, leavers)
     return let_go(now, state, [state.workers[w.id] for w in leavers])
+
+
+def _with_saver(state: Membership, candidates: Sequence[Worker]) -> Membership:
+    """The farthest of those who are to go is to save the state."""
+    last = max(candidates, key=lambda w: (w.has_state, w.progress, -w.rank))
+    return changed(state, last.id, saves=True)
 
 
 def _may_leave(state: Membership) -> bool:
@@ -213,12 +219,13 @@ def _wait_for_more(now: float, state: Membership) -> tuple[Membership, list[Acti
         return state, []
     since = now if state.short_since is None else state.short_since
     state = replace(state, short_since=since)
-    if now - since >= state.limits.shortage_timeout:
-        reason = (
-            f"fewer than {state.limits.min_size} workers could run for {state.limits.shortage_timeout:g} s"
-        )
-        return _end_all(decide_end(state, Finish(False, reason)))
-    return waiting(now, state)
+    if now - since < state.limits.shortage_timeout:
+        return waiting(now, state)
+    at_door = [w for w in world if w.phase is Phase.DOOR and w.has_state]
+    if not at_door:
+        return _end_all(decide_end(state, over(state)))
+    state = _with_saver(state, at_door)  # the end is decided when it has gone
+    return let_go(now, state, state.workers.values())
 
 
 def _assign(now: float, state: Membership, target: list[Worker]) -> tuple[Membership, list[Action]]:
@@ -232,7 +239,8 @@ def _assign(now: float, state: Membership, target: list[Worker]) -> tuple[Member
     chosen = {at.worker for at in places}
     state, dismissed = let_go(now, state, [w for w in previous if w.id not in chosen])
     assign = Assign(generation, places, state.size or None, _reason(state.size, len(places)))
-    state = replace(state, generation=generation, size=len(places), stop_sent=False, formed_at=now)
+    state = replace(state, generation=generation, size=len(places), formed_at=now)
+    state = replace(state, stop_sent=False, is_torn=False)
     return state, [assign, *dismissed]
 
 
@@ -261,9 +269,7 @@ def _run_out(now: float, state: Membership) -> tuple[Membership, list[Action]]:
     Programs that end without having reached an elastic function are left to themselves.
     """
     world = state.world
-    newcomers = [w for w in state.workers.values() if w not in world]
-    if state.generation == 0:
-        newcomers = [w for w in newcomers if w.phase is not Phase.STARTING]
+    newcomers = [w for w in state.workers.values() if w not in world] if state.generation else []
     state, actions = let_go(now, state, newcomers)
     state, overdue = _end_overdue(now, state)
     actions += overdue

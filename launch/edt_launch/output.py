@@ -27,7 +27,9 @@ LAST_LINES = 20
 _PREFIX = re.compile(r"\[(\d{1,9})\]<(stdout|stderr)>:")
 _END = re.compile(r"[\r\n]")
 _LOST_A_PEER = re.compile(
-    r"\[[^\]]*operations\.cc:\d+\] \[\d+\]: Horovod background loop uncaught exception: \[\S*gloo/"
+    r"\[[^\]]*operations\.cc:\d+\] \[\d+\]: Horovod "
+    r"(background loop uncaught exception: \[\S*gloo/"
+    r"|could not be initialized: \[(enforce fail at )?\S*gloo/transport/)"
 )
 
 
@@ -195,6 +197,10 @@ class Logs:
         self._files: dict[str, Appender] = {}
         self._last: dict[int, deque[str]] = {}
         self._horovodrun: deque[str] = deque(maxlen=LAST_LINES)
+
+    def begin(self) -> None:
+        """Another horovodrun begins: what the last one has said explains nothing about it."""
+        self._horovodrun.clear()
 
     def write(self, line: Line, label: str | None) -> None:
         """Log a line of the worker called `label`; None for horovodrun."""

@@ -197,8 +197,8 @@ class Failed:
     """A worker died on its own, or had to be killed because it did not get on.
 
     Attributes:
-        retry_after: seconds after which its slot is tried again; None if the job
-            ends with it.
+        retry_after: seconds after which its slot is tried again; None if it is not,
+            because the job ends with it or training is over.
         reason: why it had to be killed; empty if it died on its own.
     """
 
@@ -276,11 +276,19 @@ class Left:
 
 @dataclass(frozen=True)
 class Finish:
-    """Everything has ended; `left` if all that had the state were told to leave, and so can be had again."""
+    """Everything has ended.
+
+    Attributes:
+        succeeded: whether the training function has returned everywhere.
+        reason: why it has ended, in words.
+        left: whether all that had the state were told to leave, and so can be had again.
+        aborted: whether it was told to end, and not by what happened to workers.
+    """
 
     succeeded: bool
     reason: str
     left: bool = False
+    aborted: bool = False
 
 
 Action = Start | Stop | Assign | Dismiss | Terminate | Cut | Failed | Noticed | Waiting | Late | Left | Finish

@@ -55,8 +55,9 @@ class Reports:
                 self.send("slow_start", **told)
             case Left(worker):
                 self.send("left", worker=worker.id)
-            case Finish(succeeded, reason, left):
-                self.send("finished", exit_code=0 if succeeded else 1, reason=reason, left=left)
+            case Finish(succeeded):
+                told = {"reason": action.reason, "left": action.left, "aborted": action.aborted}
+                self.send("finished", exit_code=0 if succeeded else 1, **told)
 
     def _failed(self, action: Failed) -> None:
         self.send(

@@ -25,6 +25,7 @@ class End:
         ended_by: the first of the failures that ended the job; None if none did, too few workers, say.
         is_lost: whether that failure was the loss of a worker or its host, not an error of the script.
         has_left: whether the last workers that had the state were told to leave.
+        is_aborted: whether horovodrun was told to end the job, alone unless `is_wanted`.
         how: how horovodrun itself ended, in words.
         reason: why the job ended, in words; may be empty.
         exit_code: of horovodrun, negative for a signal.
@@ -39,6 +40,7 @@ class End:
     ended_by: Failure | None = None
     is_lost: bool = False
     has_left: bool = False
+    is_aborted: bool = False
     how: str = ""
     reason: str = ""
     exit_code: int = 0
@@ -60,8 +62,9 @@ class GiveUp:
 
 
 def is_loss(failure: Failure, is_remote: bool) -> bool:
-    """Whether a worker was lost, by a signal or with its host, rather than ended by an error of its own."""
-    return failure.signal is not None or (is_remote and failure.exit_code == SSH_FAILED)
+    """Whether a worker was lost, by a signal, say, or with its host, not ended by an error of its own."""
+    is_gone = is_remote and failure.exit_code == SSH_FAILED
+    return failure.signal is not None or failure.exit_code == 0 or is_gone
 
 
 def decide(end: End, restarts: int, most: int) -> Restart | GiveUp:
@@ -79,7 +82,7 @@ def decide(end: End, restarts: int, most: int) -> Restart | GiveUp:
         return GiveUp("the job has succeeded")
     if end.is_wanted:
         return GiveUp("it was told to end")
-    if not end.has_trained and not (restarts and end.is_lost):
+    if not end.has_trained and not (restarts and (end.is_lost or end.is_aborted or not end.is_over)):
         return GiveUp("it had not begun to train")
     reason = _reason(end)
     if reason is None:
@@ -93,7 +96,7 @@ def _reason(end: End) -> str | None:
     """Why a restart is worth trying; None if it is not."""
     if not end.is_over:
         return end.how
-    if end.has_left:
+    if end.has_left or end.is_aborted:
         return end.reason
     if end.ended_by is None:
         return None

@@ -1,9 +1,9 @@
-"""Telling that too few workers can run, and why."""
+"""Telling that too few workers can run, and why; and what ends with it."""
 
 from dataclasses import replace
 
 from edt_launch.members import Membership
-from edt_launch.protocol import Action, Missing, Phase, Slot, Waiting
+from edt_launch.protocol import Action, Finish, Missing, Phase, Slot, Waiting
 
 
 def waiting(now: float, state: Membership) -> tuple[Membership, list[Action]]:
@@ -19,6 +19,12 @@ def waiting(now: float, state: Membership) -> tuple[Membership, list[Action]]:
     left = state.limits.shortage_timeout - (now - since)
     told = Waiting(len(ready), state.limits.min_size, left, len(state.desired), missing)
     return replace(state, shortage=shortage), [told]
+
+
+def over(state: Membership) -> Finish:
+    """The end of a job that has been short of workers for too long."""
+    limits = state.limits
+    return Finish(False, f"fewer than {limits.min_size} workers could run for {limits.shortage_timeout:g} s")
 
 
 def _missing(now: float, state: Membership, slot: Slot) -> Missing:

@@ -8,7 +8,7 @@ stage has taken at most so far. Two rules follow from that:
 - A stage that lasts. A worker hangs when it loads, computes or updates for much longer than any worker has so
   far, while another one waits for it in a collective. Where nobody waits, it is given far more time, and
   outside any step all the time it wants. One that is killed for a stage counts among those before, so its
-  successor has more time.
+  successor has more time. One that uses neither processor nor disk meanwhile has less time.
 
 A stage lasts from when its worker became a member of the present world, at the earliest. A worker that waits
 in a collective, or at the door, never hangs by itself. When the clock has jumped (this process or the machine
@@ -43,6 +43,16 @@ FLOORS = {
 SILENCE = 30.0
 """Seconds without a beat that are nothing unusual: one long call may hold the interpreter's lock."""
 
+IDLE, SETTLED_IDLE = 600.0, 120.0
+"""The same for a worker that does nothing: seconds without work that a stage may last at least, before and
+after it has been completed `SETTLED` times. Longer ones are rare, but what a script does once in a thousand
+steps (an evaluation, saving) works."""
+
+SETTLED = 100
+
+AFTER_TRAINING = 300.0
+"""Seconds without a beat after training, when killing costs most and scripts do whatever they like."""
+
 UNTRIED = dict.fromkeys(FLOORS, 300.0) | {"restoring": 1800.0}
 """The same until it has been completed `TRIED` times: the first steps compile, say."""
 
@@ -50,6 +60,7 @@ TRIED = 3
 GAP_FACTOR = 5.0
 STAGE_FACTOR = 10.0
 ALONE_FACTOR = 20.0
+ALONE_IDLE_FACTOR = 5.0
 
 PAUSE = 2.0
 """Seconds between two ticks that mean that this process was stopped; then nobody is judged for as long."""
@@ -73,6 +84,8 @@ class Beat:
         stage: what its training thread is doing.
         seconds: for how long.
         stages: the times of each stage so far.
+        idle: seconds of the stage since the worker, or a process that it has started, last used a processor
+            or a disk.
     """
 
     worker: int
@@ -80,6 +93,7 @@ class Beat:
     stage: str
     seconds: float
     stages: Mapping[str, Times]
+    idle: float = 0.0
 
     @classmethod
     def from_message(cls, worker: int, message: Mapping[str, Any]) -> "Beat":
@@ -92,8 +106,8 @@ class Beat:
             name: Times(int(count), float(longest)) for name, (count, longest) in message["stages"].items()
         }
         step = message["step"]
-        stage, seconds = str(message["stage"]), float(message["seconds"])
-        return cls(worker, None if step is None else int(step), stage, seconds, stages)
+        stage, seconds, idle = str(message["stage"]), float(message["seconds"]), float(message["idle"])
+        return cls(worker, None if step is None else int(step), stage, seconds, stages, idle)
 
 
 @dataclass(frozen=True)
@@ -119,6 +133,10 @@ class _Heard:
         if self.beat is None or generation != self.generation:  # it became a member after the last tick
             return 0.0
         return min(self.beat.seconds, now - self.member_since)
+
+    def idle(self, now: float, generation: int) -> float:
+        """For how long of that nothing has been done."""
+        return min(self.seconds(now, generation), self.beat.idle if self.beat is not None else 0.0)
 
 
 @dataclass(frozen=True)
@@ -198,7 +216,9 @@ def overdue(now: float, watch: Watch, workers: Iterable[Worker]) -> list[tuple[i
     if watch.timeout == 0 or now - watch.woken_at < PAUSE:
         return []
     found = []
-    watched = [w for w in workers if w.phase in (Phase.DOOR, Phase.ACTIVE) and w.id in watch.heard]
+    watched = [
+        w for w in workers if w.phase in (Phase.DOOR, Phase.ACTIVE, Phase.DONE) and w.id in watch.heard
+    ]
     members = [w for w in watched if w.phase is Phase.ACTIVE]
     waiting = [w.id for w in members if _stage(watch, w.id) == REDUCING]
     for worker in watched:
@@ -217,7 +237,8 @@ def _stage(watch: Watch, worker: int) -> str | None:
 
 def _silence(now: float, watch: Watch, worker: Worker) -> str | None:
     heard = watch.heard[worker.id]
-    limit = max(SILENCE if watch.timeout is None else watch.timeout, GAP_FACTOR * heard.longest_gap)
+    usual = AFTER_TRAINING if worker.phase is Phase.DONE else SILENCE
+    limit = max(usual if watch.timeout is None else watch.timeout, GAP_FACTOR * heard.longest_gap)
     silent = now - heard.at
     if silent <= limit:
         return None
@@ -234,14 +255,17 @@ def _lasting(now: float, watch: Watch, worker: Worker, is_waited_for: bool) -> s
     if beat is None or beat.stage not in FLOORS:
         return None
     known = watch.stages.get(beat.stage, Times())
-    limit = max(_floor(watch, beat.stage, known, is_waited_for), STAGE_FACTOR * known.longest)
-    if seconds <= limit:
+    idle, learned = heard.idle(now, worker.generation), STAGE_FACTOR * known.longest
+    limit = max(_floor(watch, beat.stage, known, is_waited_for), learned)
+    idle_limit = max(_idle_floor(watch, beat.stage, known, is_waited_for), learned)
+    if seconds <= limit and idle <= idle_limit:
         return None
     waits = "while others wait" if is_waited_for else "with nobody waiting"
     after = f" after step {beat.step}" if beat.step is not None else ""
+    nothing = f", for {idle:.1f} s of it without any work," if seconds <= limit else ""
     return (
-        f"has been {beat.stage} for {seconds:.1f} s{after} {waits} "
-        f"(longest so far {known.longest:.1f} s, limit {limit:.1f} s)"
+        f"has been {beat.stage} for {seconds:.1f} s{nothing}{after} {waits} "
+        f"(longest so far {known.longest:.1f} s, limit {idle_limit if nothing else limit:.1f} s)"
     )
 
 
@@ -252,3 +276,12 @@ def _floor(watch: Watch, stage: str, known: Times, is_waited_for: bool) -> float
     if known.count < TRIED:
         floor = max(floor, UNTRIED[stage])
     return floor if is_waited_for else ALONE_FACTOR * floor
+
+
+def _idle_floor(watch: Watch, stage: str, known: Times, is_waited_for: bool) -> float:
+    if watch.timeout is not None or (stage == OUTSIDE and not is_waited_for):
+        return inf
+    floor = min(FLOORS[stage], SETTLED_IDLE if known.count >= SETTLED else IDLE)
+    if known.count < TRIED:
+        floor = max(floor, UNTRIED[stage])
+    return floor if is_waited_for else ALONE_IDLE_FACTOR * max(floor, SETTLED_IDLE)

@@ -68,6 +68,11 @@ def flip_a_bit(path: Path) -> None:
     (path / "state.pt").write_bytes(data)
 
 
+def make_a_folder_of(file: Path) -> None:
+    file.unlink()
+    file.mkdir()
+
+
 def halve_the_manifest(path: Path) -> None:
     text = (path / "manifest.json").read_text()
     (path / "manifest.json").write_text(text[: len(text) // 2])
@@ -87,6 +92,8 @@ def edit(path: Path, **changes: Any) -> None:
         (flip_a_bit, "its SHA-256 is not the manifest's"),
         (lambda path: (path / "state.pt").unlink(), r"it has no state\.pt"),
         (lambda path: (path / "manifest.json").unlink(), r"it has no manifest\.json"),
+        (lambda path: make_a_folder_of(path / "state.pt"), r"state\.pt is damaged: it is a folder"),
+        (lambda path: make_a_folder_of(path / "manifest.json"), r"manifest\.json is damaged: it is a folder"),
         (lambda path: (path / "manifest.json").write_bytes(b""), r"manifest\.json is damaged"),
         (lambda path: (path / "manifest.json").write_text("[1]"), "it is no object"),
         (lambda path: (path / "manifest.json").write_text("{}"), "format=None"),

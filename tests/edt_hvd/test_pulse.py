@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from edt_hvd import notices, pulse
+from edt_hvd import activity, notices, pulse
+from edt_hvd.activity import Look
 from edt_hvd.stages import LONGEST_NAP, Stage, Stages
 
 
@@ -15,11 +16,13 @@ def test_a_beat_says_what_is_done_for_how_long_and_what_it_has_taken_so_far() ->
     stages.awake(2.0)
     stages.enter(Stage.COMPUTING, 3.0)
     stages.awake(3.0)
+    stages.worked(3.25)
     stages.step = 12
     assert json.loads(json.dumps(pulse.beat(3.5, stages))) == {
         "step": 12,
         "stage": "computing",
         "seconds": 0.5,
+        "idle": 0.25,
         "stages": {"outside": [1, 1.0], "loading": [1, 2.0]},
     }
 
@@ -52,3 +55,19 @@ def test_a_pulse_that_wakes_late_takes_the_process_for_frozen(monkeypatch: pytes
     monkeypatch.setattr(notices, "take", launcher.take)
     pulse._run(launcher)  # type: ignore[arg-type]
     assert [beat["seconds"] for beat in launcher.heard] == [0.0, 1.0, 1.0 + LONGEST_NAP, 2.0 + LONGEST_NAP]
+
+
+def test_who_does_nothing_for_longer_than_usual_is_idle(monkeypatch: pytest.MonkeyPatch) -> None:
+    stages, used, seen, idle = Stages(0.0), 0.0, None, {}
+    monkeypatch.setattr(activity, "look", lambda now: Look(now, {1: used}, is_busy=False))
+    stages.enter(Stage.UPDATING, 0.0)
+    for second in range(40):
+        stages.awake(second)
+        used += 0.5 if second == 20 else 0.0
+        seen = pulse._note_work(second, stages, seen)
+        idle[second] = stages.idle(second)
+    assert [idle[second] for second in (5, 10, 11, 19, 20, 21, 39)] == [0, 0, 0, 8, 0, 1, 19]
+    stages.enter(Stage.REDUCING, 40)
+    stages.awake(80)
+    assert pulse._note_work(80, stages, seen) is None
+    assert stages.idle(80) == 0

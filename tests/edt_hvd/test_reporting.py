@@ -64,6 +64,14 @@ def test_a_resize_is_reported_once_with_its_phases(launcher: Recorder) -> None:
     assert launcher.messages == [("resumed", content)]
 
 
+def test_a_world_that_was_lost_before_it_trained_does_not_count(launcher: Recorder) -> None:
+    assert ResizeReport.first(1, 3).trained_size == 3
+    report = ResizeReport(2, previous_size=3, size=2, stopped_at=100.0)
+    assert report.trained_size == 3
+    report.send_to(launcher, 101.0)  # type: ignore[arg-type]
+    assert report.trained_size == 2
+
+
 def test_a_first_world_interrupted_nothing(launcher: Recorder) -> None:
     ResizeReport.first(1, 2).send_to(launcher, 5.0)  # type: ignore[arg-type]
     assert launcher.messages == []

@@ -69,3 +69,13 @@ def test_long_stages_of_a_running_process_count_in_full() -> None:
     for now in range(11, 101):
         found.awake(float(now))
     assert found.lasting(100.5) == (Stage.COMPUTING, 90.5)
+
+
+def test_idle_is_what_of_the_present_stage_has_passed_without_work() -> None:
+    stages = Stages(0.0)
+    stages.enter(Stage.LOADING, 1.0)
+    assert stages.idle(1.5) == 0.5
+    stages.worked(1.5)
+    assert stages.idle(2.0) == 0.5
+    stages.enter(Stage.UPDATING, 2.0)
+    assert stages.idle(2.0) == 0.0

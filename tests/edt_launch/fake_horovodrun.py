@@ -109,6 +109,19 @@ def murdered():
     os.kill(os.getpid(), signal.SIGKILL)
 
 
+def unlucky():
+    """Is killed in training, killed again while a worker starts, and gets on in the third run."""
+    is_second = os.environ["EDT_FIRST_WORKER"] == "2"
+    if is_second:
+        send("started", worker=2, host="localhost", slot=0, device=None, rank=0)
+    else:
+        begin()
+    if is_second or os.environ["EDT_FIRST_WORKER"] == "0":
+        time.sleep(0.2)
+        os.kill(os.getpid(), signal.SIGKILL)
+    send("finished", exit_code=0, reason="the training function has returned")
+
+
 def recovering():
     """Loses all of its workers in the first run, and trains on in the second."""
     begin()

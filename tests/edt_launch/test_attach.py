@@ -274,7 +274,7 @@ def test_a_worker_outlives_its_server(fresh):
     until(lambda: all(map(gone, pids)))
 
 
-def test_a_worker_that_dies_without_its_server_is_a_failure(fresh):
+def test_a_worker_that_dies_without_its_server_was_killed(fresh):
     with fresh.started(
         fresh.script("import os; print(os.getpid(), flush=True); input()"), stdin=subprocess.PIPE
     ) as attach:
@@ -282,8 +282,45 @@ def test_a_worker_that_dies_without_its_server_is_a_failure(fresh):
         fresh.told()
         fresh.kill_server()
         os.kill(pid, signal.SIGKILL)
-        assert attach.wait(60) == 1
-        assert "warm server was lost" in attach.stderr.read()
+        assert attach.wait(60) == -signal.SIGKILL
+        assert "warm server, which knows how, is lost or stopped" in attach.stderr.read()
+
+
+@contextlib.contextmanager
+def stopped(server):
+    server.suspend()
+    try:
+        yield
+    finally:
+        server.resume()
+
+
+@pytest.mark.parametrize("is_killed", [False, True])
+def test_a_worker_that_ends_while_its_server_is_stopped(host, is_killed):
+    script = host.script("import os, sys; print(os.getpid(), flush=True); input(); sys.exit(5)")
+    with host.started(script, stdin=subprocess.PIPE) as attach:
+        pid = int(attach.stdout.readline())
+        with stopped(host.servers[0]):
+            if is_killed:
+                os.kill(pid, signal.SIGKILL)
+            else:
+                attach.stdin.write("end\n")
+                attach.stdin.flush()
+            assert attach.wait(60) == (-signal.SIGKILL if is_killed else 5)
+
+
+def test_a_stopped_server_is_done_without(host):
+    script = host.script("import os, sys; print(os.getpid()); sys.exit(6)")
+    attach = "from edt_launch import attach; attach.REQUEST_TIMEOUT = 0.1; attach.main()"
+    command = [sys.executable, "-P", "-c", attach, "--", sys.executable, script]
+    with stopped(host.servers[0]):
+        process = subprocess.Popen(
+            command, env=host.environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        )
+        out, err = process.communicate(timeout=60)
+    assert (process.returncode, int(out)) == (6, process.pid)
+    assert err == "edt-launch: the warm server has not answered for 0.1 s; this worker starts without it\n"
+    assert host.run(script)[0] == 6
 
 
 def test_many_workers_leave_nothing(host):

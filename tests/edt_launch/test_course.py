@@ -22,6 +22,8 @@ def test_a_runs_course():
     assert (course.has_checkpointed, course.has_returned) == (True, False)
     assert course.observe({"event": "checkpointed", "last": True}).has_returned
     assert course.observe({"event": "ending", "worker": 5}).being_ended == {5}
+    assert course.observe({"event": "finished", "left": True}).has_left
+    assert course.observe({"event": "finished", "aborted": True}).is_aborted
 
 
 def test_only_a_failure_whose_slot_is_not_tried_again_ends_the_run():

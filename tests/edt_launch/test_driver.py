@@ -1,14 +1,18 @@
 """The driver's sockets, and what it makes of the workers' messages."""
 
 import queue
-from collections.abc import Iterator
+import socket
+import threading
+from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 from urllib.request import urlopen
 
 import pytest
 
 from edt_hvd.control import Launcher
-from edt_launch.driver import Driver
+from edt_launch import driver as driver_module
+from edt_launch import processes
+from edt_launch.driver import STAND_IN_GRACE, Driver
 from edt_launch.protocol import AtDoor, Leaving
 from edt_launch.rendezvous import Rendezvous
 from edt_launch.watchdog import Beat, Times
@@ -46,11 +50,11 @@ def test_a_worker_that_was_to_end_before_it_connected_is_told_when_it_does(
 
 
 def test_what_workers_say_becomes_events(driver: Driver, worker: Launcher) -> None:
-    worker.send("beat", step=3, stage="loading", seconds=0.5, stages={"loading": (4, 1.5)})
+    worker.send("beat", step=3, stage="loading", seconds=0.5, idle=0.25, stages={"loading": (4, 1.5)})
     worker.send("leaving", reason="spot")
     worker.send("door", progress=9)
     assert [driver._events.get(timeout=30) for _ in range(3)] == [
-        Beat(7, 3, "loading", 0.5, {"loading": Times(4, 1.5)}),
+        Beat(7, 3, "loading", 0.5, {"loading": Times(4, 1.5)}, 0.25),
         Leaving(7, "spot"),
         AtDoor(7, 9),
     ]
@@ -74,3 +78,22 @@ def test_a_broken_world_is_told_to_its_members_and_its_rendezvous_is_void(
     assert broken.get(timeout=30) == 3
     with urlopen(url) as answer:
         assert answer.read() == b"-1"
+
+
+@pytest.mark.parametrize("is_there", [False, True])
+def test_who_stands_for_a_worker_that_is_gone_ends_soon(
+    driver: Driver, worker: Launcher, monkeypatch: pytest.MonkeyPatch, is_there: bool
+) -> None:
+    graces: queue.Queue[tuple[float, Callable[[], None]]] = queue.Queue()
+    monkeypatch.setattr(driver_module, "_later", lambda *later: graces.put(later))
+    found = {"EDT_TOKEN": driver._token} if is_there else {}
+    monkeypatch.setattr(processes, "environment", lambda process: found)
+    ended = driver._end_events[7] = threading.Event()
+    worker.send("done")
+    driver._events.get(timeout=30)
+    worker._socket.shutdown(socket.SHUT_RDWR)
+    grace, end = graces.get(timeout=30)
+    assert grace == STAND_IN_GRACE
+    assert not ended.is_set()
+    end()
+    assert ended.is_set() != is_there

@@ -1,5 +1,7 @@
 """What an event changes by itself: deaths, hangs, notices, ends."""
 
+import pytest
+
 from edt_launch.membership import GROWTH_INTERVAL
 from edt_launch.protocol import (
     Abort,
@@ -111,7 +113,7 @@ def test_abort_ends_every_process_and_then_the_job() -> None:
     job = Job().grown_to(2)
     assert job(Abort("SIGTERM")) == [Terminate(0), Terminate(1)]
     job(Exited(0, 143))
-    assert job(Exited(1, 143))[-1] == Finish(False, "SIGTERM")
+    assert job(Exited(1, 143))[-1] == Finish(False, "SIGTERM", aborted=True)
 
 
 def test_late_messages_of_workers_that_are_gone_change_nothing() -> None:
@@ -156,6 +158,93 @@ def test_programs_without_an_elastic_function_run_to_their_own_ends() -> None:
     assert "without calling an elastic function" in finish.reason
 
 
+@pytest.mark.parametrize("last", [0, 1])
+def test_a_loss_after_others_have_returned_is_no_success(last: int) -> None:
+    job = Job().grown_to(2)
+    job(Done(1 - last))
+    failed, *_ = job(Exited(last, 137))
+    assert isinstance(failed, Failed)
+    assert failed.retry_after is None
+    finish = job(Exited(1 - last, 0))[-1]
+    assert finish == Finish(False, f"rank {last} on a failed before its training function returned")
+
+
+def test_a_loss_after_others_have_ended_well_is_no_success() -> None:
+    job = Job().grown_to(2)
+    job(Done(1))
+    job(Exited(1, 0))
+    failed, finish = job(Exited(0, 137))
+    assert isinstance(failed, Failed)
+    assert isinstance(finish, Finish)
+    assert not finish.succeeded
+
+
+def test_once_somebody_has_returned_no_slot_is_tried_again() -> None:
+    job = Job().grown_to(3)
+    job(Done(0))
+    failed, cut = job(Exited(1, 137))
+    assert (failed.retry_after, cut) == (None, Cut((2,), 1))
+    job(AtDoor(2, 8))
+    job(Done(2))
+    job(Exited(0, 0))
+    assert job(Exited(2, 0)) == [Finish(True, "the training function has returned")]
+
+
+def test_a_member_that_ends_well_in_the_middle_of_training_is_lost() -> None:
+    job = Job().grown_to(3)
+    failed, cut = job(Exited(1, 0))
+    assert isinstance(failed, Failed)
+    assert failed.reason == "rank 1 on a ended with exit code 0 in the middle of training"
+    assert (failed.retry_after, cut) == (SUSPENSION, Cut((0, 2), 1))
+    assert job.state.outcome is None
+    job(AtDoor(0, 4))
+    assert of(Assign, job(AtDoor(2, 4)))
+    assert of(Stop, job(Desired(slots(1)))), "the allocation is followed"
+    job(AtDoor(0, 5))
+    job(AtDoor(2, 5))
+    job(Exited(2, 0))
+    *_, finish = job(Exited(0, 137))
+    assert isinstance(finish, Finish)
+    assert not finish.succeeded
+
+
+def test_members_that_all_end_well_have_done_what_they_wanted() -> None:
+    job = Job().grown_to(3)
+    for worker in (2, 0):
+        assert of(Failed, job(Exited(worker, 0)))
+    assert job(Exited(1, 0)) == [Finish(True, "the training function has returned")]
+
+
+def test_the_last_one_that_ends_well_does_not_make_good_a_loss() -> None:
+    job = Job().grown_to(2)
+    job(Exited(1, 137))
+    *_, finish = job(Exited(0, 0))
+    assert isinstance(finish, Finish)
+    assert not finish.succeeded
+
+
+def test_a_worker_that_ends_well_before_an_elastic_one_comes_to_the_door_is_missing() -> None:
+    job = Job()
+    job(Desired(slots(3)))
+    assert job(Exited(2, 0)) == []
+    (start,) = job(AtDoor(0, 0))
+    assert isinstance(start, Start)
+    assert start.worker.slot == Slot("a", 2)
+    failed, *_ = job(Exited(1, 0))
+    assert isinstance(failed, Failed)
+    assert (failed.reason, failed.retry_after) == ("rank 1 on a ended before it could join", SUSPENSION)
+    assert job.state.outcome is None
+
+
+def test_a_program_that_is_not_elastic_and_killed_after_others_have_ended_fails() -> None:
+    job = Job()
+    job(Desired(slots(2)))
+    job(Exited(1, 0))
+    *_, finish = job(Exited(0, 137))
+    assert isinstance(finish, Finish)
+    assert not finish.succeeded
+
+
 def test_a_worker_with_a_notice_leaves_and_its_slot_is_left_alone_for_a_while() -> None:
     job = Job().grown_to(3)
     noticed, stop = job(Leaving(1, "SIGTERM"))
@@ -175,6 +264,39 @@ def test_a_worker_with_a_notice_leaves_and_its_slot_is_left_alone_for_a_while() 
     (start,) = job(Tick())
     assert isinstance(start, Start)
     assert start.worker.slot == Slot("a", 1)
+
+
+@pytest.mark.parametrize("exit_code", [143, -15])
+def test_a_newcomer_that_dies_of_sigterm_has_left_on_a_notice(exit_code: int) -> None:
+    job = Job().grown_to(1)
+    job(Desired(slots(2)))
+    noticed, left = job(Exited(1, exit_code))
+    assert isinstance(noticed, Noticed)
+    assert isinstance(left, Left)
+    assert noticed.worker == left.worker
+    assert noticed.worker.notice == "SIGTERM"
+    job.now += NOTICE_SUSPENSION
+    assert [start.worker.slot for start in job(Tick())] == [Slot("a", 1)]
+
+
+def test_the_first_world_is_formed_without_a_worker_that_dies_of_sigterm() -> None:
+    job = Job()
+    job(Desired(slots(2)))
+    assert [type(action) for action in job(Exited(1, 143))] == [Noticed, Left]
+    (assign,) = job(AtDoor(0, 0))
+    assert isinstance(assign, Assign)
+    assert [p.worker for p in assign.places] == [0]
+
+
+def test_a_worker_that_hangs_after_training_does_not_hold_up_the_end() -> None:
+    job = Job().grown_to(2)
+    job(Done(0))
+    job(Done(1))
+    failed, terminate, *_ = job(Hung(1, "is silent"))
+    assert isinstance(failed, Failed)
+    assert terminate == Terminate(1, at_once=True)
+    job(Exited(1, 137))
+    assert job(Exited(0, 0))[-1] == Finish(False, "rank 1 on a was lost after training")
 
 
 def test_a_worker_that_hangs_is_killed_and_treated_like_a_dead_one() -> None:

@@ -190,6 +190,15 @@ def test_a_killed_horovodrun_is_started_again_as_often_as_it_may(run, paths):
     assert view.status.resizes == ()
 
 
+def test_a_horovodrun_that_is_killed_while_it_starts_workers_again_is_started_once_more(run):
+    outcome, view = run("unlucky")
+    assert outcome == job.Outcome(ExitCode.SUCCESS)
+    assert len([message for message in view.messages if message.startswith("restarting")]) == 2
+    outcome, _ = run("unlucky", max_restarts=1)
+    assert outcome.exit_code == ExitCode.JOB_FAILED
+    assert "after 1 restart: horovodrun was killed by SIGKILL" in outcome.message
+
+
 def test_a_job_that_is_to_end_is_not_started_again(run):
     outcome, view = run("murdered", lambda text, signals: signals.append(signal.SIGTERM), max_restarts=2)
     assert outcome.exit_code == ExitCode.TERMINATED

@@ -156,10 +156,13 @@ def test_logs_go_by_rank_and_remember_the_last_lines(tmp_path):
         assert logs.last_lines(5)[-2] == "line 29"
         assert logs.last_lines(None) == ("own",)
         assert logs.last_lines(6) == ()
+        logs.begin()
+        assert logs.last_lines(None) == ()
         logs.close()
 
 
 GLOO = "[2026-11-21 22:38:16.891042: E /b/operations.cc:712] [0]: Horovod background loop uncaught "
+FORMING = "[2026-11-21 22:38:16.891042: E /b/operations.cc:682] [0]: Horovod could not be initialized: "
 
 
 @pytest.mark.parametrize(
@@ -170,6 +173,13 @@ GLOO = "[2026-11-21 22:38:16.891042: E /b/operations.cc:712] [0]: Horovod backgr
         (GLOO + "exception: bad_alloc", 0, False),
         ("see " + GLOO + "exception: [/b/gloo/x.cc:1] y", 0, False),
         ("Connection closed by peer", 0, False),
+        (
+            FORMING + "[enforce fail at /b/gloo/transport/tcp/address.cc:45] sizeof(impl_) == 136 vs 1",
+            0,
+            True,
+        ),
+        (FORMING + "[/b/gloo/transport/tcp/pair.cc:598] Connection closed by peer", 0, True),
+        (FORMING + "[enforce fail at /b/gloo/context.cc:27] rank < size. 1 vs 1", 0, False),
     ],
 )
 def test_horovods_words_on_a_lost_peer_are_for_the_log_alone(text, worker, expected):

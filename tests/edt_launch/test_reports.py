@@ -40,8 +40,9 @@ def test_what_is_told_of_workers() -> None:
     assert told(Left(WORKER)) == {"event": "left", "worker": 4}
     times = {"seconds": 30.0, "longest": 5.0, "waited": 60.0, "limit": None}
     assert told(Late((WORKER,), **times)) == {"event": "slow_start", "workers": [PLACE], **times}
-    finished = {"event": "finished", "exit_code": 1, "reason": "why", "left": True}
+    finished = {"event": "finished", "exit_code": 1, "reason": "why", "left": True, "aborted": False}
     assert told(Finish(False, "why", left=True)) == finished
+    assert told(Finish(False, "SIGTERM", aborted=True))["aborted"]
 
 
 @pytest.mark.parametrize("retry_after", [5.0, None])

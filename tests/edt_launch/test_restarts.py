@@ -11,6 +11,9 @@ KILLED = Failure(1, "h", 0, 137, "SIGKILL")
 RAISED = Failure(1, "h", 0, 1, None)
 LOST = End(has_trained=True, is_over=True, ended_by=KILLED, is_lost=True, reason="rank 0 failed", exit_code=1)
 FAILED = replace(LOST, ended_by=RAISED, is_lost=False)
+ABORTED = End(
+    has_trained=True, is_over=True, is_aborted=True, reason="horovodrun has got SIGTERM", exit_code=1
+)
 MURDERED = End(has_trained=True, how="horovodrun was killed by SIGKILL", exit_code=-9)
 
 
@@ -22,6 +25,7 @@ MURDERED = End(has_trained=True, how="horovodrun was killed by SIGKILL", exit_co
         (replace(FAILED, has_checkpointed=True), "rank 0 failed"),
         (MURDERED, "horovodrun was killed by SIGKILL"),
         (replace(MURDERED, exit_code=1, how="horovodrun ended"), "horovodrun ended"),
+        (ABORTED, "horovodrun has got SIGTERM"),
     ],
 )
 def test_what_is_restarted(end, reason):
@@ -40,6 +44,7 @@ def test_slots_that_were_given_up_are_left_alone_for_a_while():
         (replace(MURDERED, succeeded=True), "succeeded"),
         (replace(LOST, is_wanted=True), "told to end"),
         (replace(MURDERED, is_wanted=True), "told to end"),
+        (replace(ABORTED, is_wanted=True), "told to end"),
         (replace(LOST, has_trained=False), "not begun"),
         (replace(MURDERED, has_trained=False), "not begun"),
         (replace(LOST, ended_by=None, is_lost=False), "no worker was lost"),
@@ -51,6 +56,13 @@ def test_what_is_not(end, words):
     verdict = decide(end, 0, 1)
     assert isinstance(verdict, GiveUp)
     assert words in verdict.reason
+
+
+@pytest.mark.parametrize("end", [LOST, MURDERED, ABORTED])
+def test_a_loss_before_training_counts_once_the_job_has_trained(end):
+    end = replace(end, has_trained=False)
+    assert isinstance(decide(end, 0, 3), GiveUp)
+    assert isinstance(decide(end, 1, 3), Restart)
 
 
 @pytest.mark.parametrize("restarts, most, is_restarted", [(0, 0, False), (2, 3, True), (3, 3, False)])
@@ -68,6 +80,7 @@ def test_only_so_often(restarts, most, is_restarted):
         (RAISED, True, False),
         (replace(RAISED, exit_code=SSH_FAILED), True, True),
         (replace(RAISED, exit_code=SSH_FAILED), False, False),
+        (replace(RAISED, exit_code=0), False, True),
     ],
 )
 def test_a_loss_is_a_signal_or_a_host_that_has_gone(failure, is_remote, lost):

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from edt_launch.lateness import HOLD_UP
+from edt_launch.membership import LEAVE_TIMEOUT
 from edt_launch.protocol import (
     Assign,
     AtDoor,
@@ -41,10 +42,23 @@ def test_too_few_survivors_wait_for_a_limited_time() -> None:
     assert isinstance(waiting, Waiting)
     job.state = replace(job.state, desired=slots(1))
     job.now += job.state.limits.shortage_timeout + 1
-    assert job(Tick()) == [Terminate(0)]
-    *_, finish = job(Exited(0, 143))
-    assert isinstance(finish, Finish)
-    assert "fewer than 2 workers" in finish.reason
+    assert job(Tick()) == [Dismiss(0, saves=True)]
+    assert job(Desired(slots(2))) == [], "who comes too late changes nothing"
+    *_, finish = job(Exited(0, 0))
+    assert finish == Finish(False, "fewer than 2 workers could run for 600 s")
+
+
+def test_the_farthest_of_too_few_survivors_saves_the_state() -> None:
+    job = Job(min_size=3).grown_to(3)
+    job(Exited(1, 137))
+    job(AtDoor(0, 4))
+    job(AtDoor(2, 5))
+    job.now += job.state.limits.shortage_timeout
+    told = job(Tick())
+    assert of(Dismiss, told) == [Dismiss(0), Dismiss(2, saves=True)]
+    assert of(Terminate, told) == [Terminate(action.worker.id) for action in of(Start, told)]
+    job.now += LEAVE_TIMEOUT
+    assert Terminate(2) in job(Tick()), "it is not waited for without an end"
 
 
 def test_a_notice_stops_the_world_even_if_too_few_stay() -> None:

@@ -240,13 +240,13 @@ class Storm(RuleBasedStateMachine):
             self.send(Exited(worker, 0))
 
     @precondition(lambda self: sum(s == "training" for s in self.alive.values()) > 2)
-    @rule(data=st.data())
-    def die(self, data: st.DataObject) -> None:
+    @rule(data=st.data(), exit_code=st.sampled_from([137, 1, 0]))
+    def die(self, data: st.DataObject, exit_code: int) -> None:
         worker = self.some(data, "training")
         assert worker is not None
         del self.alive[worker]
         self.told.discard(worker)
-        self.send(Exited(worker, 137))
+        self.send(Exited(worker, exit_code))
 
     @precondition(lambda self: sum(s == "training" for s in self.alive.values()) > 1)
     @rule(data=st.data())

@@ -6,9 +6,14 @@ import pytest
 
 from edt_launch.protocol import Phase, Slot, Worker
 from edt_launch.watchdog import (
+    AFTER_TRAINING,
     ALONE_FACTOR,
+    ALONE_IDLE_FACTOR,
     FLOORS,
+    IDLE,
     PAUSE,
+    SETTLED,
+    SETTLED_IDLE,
     SILENCE,
     STAGE_FACTOR,
     TRIED,
@@ -46,8 +51,10 @@ class Crew:
             self.watch = tick(self.now, self.watch, self.workers)
         self.watch = tick(self.now, self.watch, self.workers)
 
-    def beat(self, worker: int, stage: str, seconds: float, stages: dict[str, Times] = KNOWN) -> None:
-        self.watch = observe(self.now, self.watch, Beat(worker, 7, stage, seconds, stages))
+    def beat(
+        self, worker: int, stage: str, seconds: float, stages: dict[str, Times] = KNOWN, idle: float = 0.0
+    ) -> None:
+        self.watch = observe(self.now, self.watch, Beat(worker, 7, stage, seconds, stages, idle))
 
     def kill(self, worker: int) -> None:
         self.workers[worker] = replace(self.workers[worker], phase=Phase.ENDING)
@@ -93,12 +100,23 @@ def test_a_long_call_that_holds_the_interpreter_s_lock_is_no_hang() -> None:
     assert crew.overdue() == {}
 
 
-@pytest.mark.parametrize("phase", [Phase.STARTING, Phase.DONE, Phase.DEPARTING, Phase.ENDING])
+@pytest.mark.parametrize("phase", [Phase.STARTING, Phase.DEPARTING, Phase.ENDING])
 def test_who_starts_or_goes_is_not_watched(phase: Phase) -> None:
     crew = Crew(phase=phase)
     crew.beat(0, "loading", 1e6)
     crew.pass_time(100.0)
     assert crew.overdue() == {}
+
+
+def test_after_training_only_who_is_silent_for_very_long_hangs() -> None:
+    crew = Crew(phase=Phase.DONE)
+    crew.beat(0, "outside", 1e6, idle=1e6)
+    crew.beat(1, "reducing", 1e6)
+    assert crew.overdue() == {}
+    crew.pass_time(AFTER_TRAINING)
+    assert crew.overdue() == {}
+    crew.pass_time(1.0)
+    assert set(crew.overdue()) == {0, 1}
 
 
 def test_a_clock_that_has_jumped_forgives_everybody() -> None:
@@ -134,6 +152,55 @@ def test_a_stage_that_lasts_while_others_wait(stage: str) -> None:
         0: f"rank 0 on a has been {stage} for {floor + 1:.1f} s after step 7 while others wait "
         f"(longest so far 0.1 s, limit {floor:.1f} s)"
     }
+
+
+@pytest.mark.parametrize(
+    "count, size, limit",
+    [
+        (TRIED, 2, IDLE),
+        (SETTLED, 2, SETTLED_IDLE),
+        (TRIED, 1, ALONE_IDLE_FACTOR * IDLE),
+        (SETTLED, 1, ALONE_IDLE_FACTOR * SETTLED_IDLE),
+    ],
+)
+def test_who_does_nothing_between_two_steps_has_less_time(count: int, size: int, limit: float) -> None:
+    crew, known = Crew(size=size), {"updating": Times(count, 0.1)}
+    if size > 1:
+        crew.beat(1, "reducing", 1e6)
+    crew.beat(0, "updating", FLOORS["updating"] - 1, known, idle=min(limit, FLOORS["updating"] - 1))
+    assert crew.overdue() == {}
+    seconds = limit + 10
+    crew.beat(0, "updating", seconds, known, idle=limit + 1)
+    assert (
+        f"has been updating for {seconds:.1f} s, for {limit + 1:.1f} s of it without any work, after step 7"
+        in crew.overdue()[0]
+    )
+    assert f"limit {limit:.1f} s" in crew.overdue()[0]
+
+
+def test_a_first_evaluation_that_computes_is_no_hang_after_thousands_of_steps() -> None:
+    crew, known = Crew(), {"updating": Times(5000, 0.1)}
+    crew.beat(1, "reducing", FLOORS["updating"])
+    crew.beat(0, "updating", FLOORS["updating"], known, idle=SETTLED_IDLE)
+    assert crew.overdue() == {}
+
+
+def test_an_evaluation_elsewhere_may_last_ten_times_as_long_as_one_before() -> None:
+    crew, known = Crew(), {"updating": Times(SETTLED, 100.0)}
+    crew.beat(1, "reducing", 1000.0)
+    crew.beat(0, "updating", 1000.0, known, idle=1000.0)
+    assert crew.overdue() == {}
+    crew.beat(0, "updating", 1001.0, known, idle=1001.0)
+    assert set(crew.overdue()) == {0}
+
+
+def test_doing_nothing_before_the_present_world_does_not_count() -> None:
+    crew = Crew()
+    crew.beat(1, "reducing", 1.0)
+    crew.workers[0] = replace(crew.workers[0], generation=2)
+    crew.pass_time(2.0)
+    crew.beat(0, "updating", 1e6, idle=1e6)
+    assert crew.overdue() == {}
 
 
 def test_who_waits_for_others_does_not_hang() -> None:
@@ -258,8 +325,8 @@ def test_a_timeout_of_ones_own_replaces_the_floors() -> None:
 
 
 def test_what_is_no_beat_is_refused() -> None:
-    message = {"step": None, "stage": "loading", "seconds": 1.5, "stages": {"loading": [3, 0.5]}}
-    assert Beat.from_message(4, message) == Beat(4, None, "loading", 1.5, {"loading": Times(3, 0.5)})
+    message = {"step": None, "stage": "loading", "seconds": 1.5, "idle": 1, "stages": {"loading": [3, 0.5]}}
+    assert Beat.from_message(4, message) == Beat(4, None, "loading", 1.5, {"loading": Times(3, 0.5)}, 1.0)
     for wrong in ({"stages": {"loading": 3}}, {"seconds": "soon"}, {"step": "x"}):
         with pytest.raises((TypeError, ValueError)):
             Beat.from_message(4, message | wrong)

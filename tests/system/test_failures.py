@@ -92,6 +92,30 @@ def test_a_signal_ends_the_whole_tree(job: ElasticJob, number: signal.Signals, c
     assert job.survivors() == []
 
 
+@pytest.mark.timeout(120)
+def test_a_worker_that_quits_is_lost_and_told(job: ElasticJob) -> None:
+    job.allocate(2)
+    job.start(FAILING, "quits", job.results)
+    assert job.end() == 0, job.stderr
+    failed = job.events("failed")[0]
+    assert failed["reason"] == "rank 1 on localhost ended with exit code 0 in the middle of training"
+    assert failed["reason"] in job.stderr
+    assert [event["size"] for event in job.events("world")][:2] == [2, 1]
+
+
+@pytest.mark.timeout(120)
+def test_a_coordinator_that_is_lost_after_others_have_returned_is_no_success(job: ElasticJob) -> None:
+    job.allocate(2)
+    job.start(FAILING, "evaluates", job.results, options=("--max-restarts", "0"))
+    job.until((job.results / "evaluates").exists)
+    job.until(lambda: len(job.events("released")) == 1)
+    job.worker(0).kill()
+    assert job.end() == 1
+    assert "rank 0 on localhost failed before its training function returned" in job.stderr
+    assert "is tried again" not in job.stderr
+    assert job.survivors() == []
+
+
 def locks_of(process: psutil.Process) -> set[Path]:
     """The files of the locks that a process shares with others."""
     try:

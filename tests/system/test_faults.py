@@ -16,7 +16,8 @@ from edt_hvd.faults import FILLING
 from harness import ElasticJob
 
 TRAIN = Path(history.__file__).with_name("train.py")
-SAMPLES = 100
+SAMPLES, STEPS = 100, 5
+"""In an epoch of train.py."""
 
 Digests = Callable[[int], str]
 """The digest of the undisturbed training of so many epochs."""
@@ -64,6 +65,11 @@ def disturb(job: ElasticJob, script: Path, slots: int, lines: list[str], *option
 def check(job: ElasticJob, undisturbed: Digests) -> None:
     """Let it end: with the weights of the undisturbed training, and nothing of it is left."""
     (job.results / "end").touch()
+    compare(job, undisturbed)
+
+
+def compare(job: ElasticJob, undisturbed: Digests) -> None:
+    """Wait for the end, with the same promises."""
     assert job.end() == 0, job.stdout + job.stderr
     found = final(job.results)
     assert history.mistakes(history.read(job.results), SAMPLES, found["epochs"]) == []
@@ -105,6 +111,18 @@ DEATHS = {
 def test_deaths(job: ElasticJob, script: Path, undisturbed: Digests, lines: list[str]) -> None:
     disturb(job, script, 4, lines)
     check(job, undisturbed)
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("place", ["after the reduction", "after the commit"])
+def test_the_death_of_the_coordinator_in_the_last_step(
+    job: ElasticJob, script: Path, undisturbed: Digests, place: str
+) -> None:
+    script.write_text(f"at step {2 * STEPS}, kill rank 0 {place}")
+    job.allocate(2)
+    job.start(TRAIN, job.results, "--epochs", 2, "--delay", 0.1)
+    compare(job, undisturbed)
+    assert job.events("failed")
 
 
 RESIZES = {

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from harness import TRACED, ElasticJob
+from harness import PROGRAMS, TRACED, ElasticJob
 from programs.traced import SAMPLES
 
 EPOCHS = 40
@@ -46,6 +46,21 @@ def test_a_worker_that_gets_sigterm_leaves_after_its_step(job: ElasticJob, rank:
     assert f"rank {rank} on localhost has been told to leave: SIGTERM" in job.stderr
     assert seen(job) == {epoch: Counter(range(SAMPLES)) for epoch in range(EPOCHS)}
     assert job.survivors() == []
+
+
+@pytest.mark.timeout(120)
+def test_a_worker_that_gets_sigterm_before_it_listens_has_left(job: ElasticJob) -> None:
+    job.allocate(2)
+    job.start(PROGRAMS / "failing.py", "waits", job.results)
+    job.until(lambda: len(list(job.results.glob("waits.*"))) == 2)
+    victim = next(job.results.glob("waits.*"))
+    os.kill(int(victim.suffix[1:]), signal.SIGTERM)
+    job.until(lambda: job.events("left"))
+    assert job.end() == 0, job.stderr
+    (leaving,) = job.events("leaving")
+    assert leaving["reason"] == "SIGTERM"
+    assert not job.events("failed")
+    assert [event["size"] for event in job.events("world")] == [1]
 
 
 @pytest.mark.timeout(120)

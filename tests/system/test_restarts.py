@@ -51,10 +51,10 @@ def victims_of(job: ElasticJob, name: str) -> list[psutil.Process]:
     return [p for p in psutil.Process(job.process.pid).children() if "edt_launch.horovodrun" in p.cmdline()]
 
 
-def kill(victims: list[psutil.Process]) -> None:
+def kill(victims: list[psutil.Process], number: signal.Signals = signal.SIGKILL) -> None:
     assert victims
     for victim in victims:
-        victim.send_signal(signal.SIGKILL)
+        victim.send_signal(number)
 
 
 def check(job: ElasticJob, undisturbed: dict[str, Any]) -> None:
@@ -72,14 +72,17 @@ def samples_by_step(files: set[Path]) -> dict[tuple[int, int], Counter[int]]:
 
 
 @pytest.mark.timeout(120)
-@pytest.mark.parametrize("victim", ["workers", "horovodrun"])
+@pytest.mark.parametrize(
+    "victim, number",
+    [("workers", signal.SIGKILL), ("horovodrun", signal.SIGKILL), ("horovodrun", signal.SIGTERM)],
+)
 def test_what_loses_all_workers_restarts_the_job(
-    job: ElasticJob, undisturbed: dict[str, Any], victim: str
+    job: ElasticJob, undisturbed: dict[str, Any], victim: str, number: signal.Signals
 ) -> None:
     job.allocate(2)
     begin(job)
     until_checkpointed(job, 2)
-    kill(victims_of(job, victim))
+    kill(victims_of(job, victim), number)
     job.until(lambda: job.events("restored"))
     check(job, undisturbed)
     (restarting,) = job.events("restarting")

@@ -2,7 +2,9 @@
 
 HOW is "raise" (rank 1 raises at step 3), "exit" (rank 1 exits with 7), "import" (fails before training),
 "stuck" (ignores SIGTERM, and has a lock that processes may share), "thread" (a thread never ends), "late"
-(fails after training), "everyone" (all raise at step 3) or "none".
+(fails after training), "everyone" (all raise at step 3), "quits" (rank 1 exits with 0 at step 3), "evaluates"
+(rank 0 never returns from the function, the others do at step 3), "waits" (for a file, before training) or
+"none".
 """
 
 import multiprocessing
@@ -27,6 +29,11 @@ if how == "stuck":
 if how == "thread":
     threading.Thread(target=threading.Event().wait).start()
 
+if how == "waits":
+    (out / f"waits.{os.getpid()}").touch()
+    while not (out / "hurry").exists():
+        time.sleep(0.05)
+
 edt_hvd.init()
 model = torch.nn.Linear(2, 1)
 optimizer = edt_hvd.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=0.1), model)
@@ -45,8 +52,13 @@ def train(state) -> None:
         if step.index >= 3 and (edt_hvd.rank() == 1 or how == "everyone"):
             if how in ("raise", "everyone"):
                 raise ValueError("sample 17 is broken")
-            if how == "exit":
-                os._exit(7)
+            if how in ("exit", "quits"):
+                os._exit(7 if how == "exit" else 0)
+        if how == "evaluates" and step.index == 3:
+            if edt_hvd.rank() == 0:
+                (out / "evaluates").touch()
+                time.sleep(600)
+            return
         if how == "late" and step.index == 3:
             return
         state.commit()
