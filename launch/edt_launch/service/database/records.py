@@ -21,7 +21,6 @@ class UserRecord:
 
     name: str
     is_admin: bool = False
-    password_hash: str | None = None
     created: float = 0.0
 
 
