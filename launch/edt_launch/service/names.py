@@ -9,8 +9,8 @@ ROOT = "-"
 VARIABLE = r"[A-Za-z_][A-Za-z0-9_]{0,127}"
 """Environment variables."""
 
-PLAIN = r"[^\x00-\x1f\x7f\ud800-\udfff]*"
+PLAIN = r"[^\x00-\x1f\x7f]*"
 """A line of text that every database and terminal can take."""
 
-TEXT = r"[^\x00\ud800-\udfff]*"
+TEXT = r"[^\x00]*"
 """Any text that every database and process can take."""

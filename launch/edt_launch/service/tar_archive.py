@@ -25,7 +25,7 @@ def entries(file: BinaryIO, limits: Limits) -> Iterator[Entry]:
     """
     is_gzip = file.read(2) == b"\x1f\x8b"
     file.seek(0)
-    content = cast("BinaryIO", gzip.GzipFile(fileobj=file)) if is_gzip else file
+    content = cast("BinaryIO", gzip.GzipFile(fileobj=file, mode="rb")) if is_gzip else file
     # Each entry has a header of 512 bytes and as much of padding; long names take a few more blocks.
     stream = _Stream(content, limits.size + 8192 * (limits.count + 8), limits)
     try:

@@ -98,9 +98,8 @@ def add_handlers(app: FastAPI) -> None:
         return of(UnavailableError("the service's database does not answer", "try again in a moment"))
 
     @app.exception_handler(Exception)
-    async def _mistake(request: Request, error: Exception) -> Response:
-        log.error("a mistake in the service", path=request.url.path, method=request.method, exc_info=error)
-        return response(
+    async def _mistake(_: Request, error: Exception) -> Response:
+        return response(  # the server logs it
             500,
             ServiceError.title,
             f"{type(error).__name__}",
