@@ -9,6 +9,7 @@ made of. If anything is wrong, nothing stays behind.
 Formats: tar, tar.gz, zip (without zip64, encryption and rare compressions), told apart by their first bytes.
 """
 
+import errno
 import os
 import shutil
 import stat
@@ -86,12 +87,13 @@ def unpack(file: BinaryIO, into: Path, limits: Limits) -> int:
     file.seek(0)
     start = file.read(512)
     file.seek(0)
-    reader = zip_archive.entries if start[:4] in (b"PK\x03\x04", b"PK\x05\x06") else tar_archive.entries
+    kind = zip_archive if start[:4] in (b"PK\x03\x04", b"PK\x05\x06") else tar_archive
     into.mkdir(parents=True)
     try:
         unpacking = _Unpacking(into, limits)
-        for entry in reader(file, limits):
-            unpacking.add(entry)
+        with kind.explained():
+            for entry in kind.entries(file, limits):
+                unpacking.add(entry)
         unpacking.make_links()
     except BaseException:
         shutil.rmtree(into, ignore_errors=True)
@@ -120,8 +122,8 @@ class _Unpacking:
             raise ArchiveError(
                 f"{_shown(entry.path)} is in the archive twice, as different things", "pack it again"
             ) from None
-        except (OSError, ValueError) as error:
-            if isinstance(error, OSError) and error.errno != 36:  # ENAMETOOLONG
+        except OSError as error:
+            if error.errno != errno.ENAMETOOLONG:
                 raise
             raise ArchiveError(f"{_shown(entry.path)}: the name is too long", "shorten it") from None
 
@@ -151,7 +153,7 @@ class _Unpacking:
                     raise _leads_outside(entry)
                 else:
                     path.symlink_to(entry.target)
-            except (FileExistsError, ValueError):
+            except FileExistsError:
                 raise ArchiveError(f"{_shown(entry.path)} is a link, and something else, too") from None
         inside = os.path.realpath(self.root)
         for path, entry in self.links:

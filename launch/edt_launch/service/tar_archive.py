@@ -1,5 +1,6 @@
 """Reading tar and tar.gz, as a stream, with bounded memory."""
 
+import contextlib
 import gzip
 import io
 import tarfile
@@ -16,8 +17,23 @@ MAX_HEADER = 2**20
 BROKEN = "pack it again, with `tar -czf code.tar.gz FOLDER` for instance"
 
 
+@contextlib.contextmanager
+def explained() -> Iterator[None]:
+    """Around reading entries and their content: errors of the libraries become ours.
+
+    Raises:
+        ArchiveError: the archive is broken.
+    """
+    try:
+        yield
+    except (tarfile.TarError, EOFError, zlib.error, gzip.BadGzipFile, UnicodeError) as error:
+        raise ArchiveError(f"the archive is no whole tar or tar.gz: {error}", BROKEN) from None
+    except (RecursionError, ValueError, OverflowError):  # headers of headers, sizes that are no numbers
+        raise ArchiveError("the archive's headers make no sense", BROKEN) from None
+
+
 def entries(file: BinaryIO, limits: Limits) -> Iterator[Entry]:
-    """What is in a tar or tar.gz.
+    """What is in a tar or tar.gz; each entry is to be read before the next one.
 
     Raises:
         ArchiveError: it is broken, or neither of them.
@@ -28,16 +44,11 @@ def entries(file: BinaryIO, limits: Limits) -> Iterator[Entry]:
     content = cast("BinaryIO", gzip.GzipFile(fileobj=file, mode="rb")) if is_gzip else file
     # Each entry has a header of 512 bytes and as much of padding; long names take a few more blocks.
     stream = _Stream(content, limits.size + 8192 * (limits.count + 8), limits)
-    try:
-        with tarfile.open(fileobj=cast("BinaryIO", stream), mode="r:", errorlevel=2) as tar:
-            while (member := tar.next()) is not None:
-                cast("Any", tar).members.clear()  # it would keep all of them
-                yield _entry(tar, member)
-        stream.check_end()
-    except (tarfile.TarError, EOFError, zlib.error, gzip.BadGzipFile, UnicodeError) as error:
-        raise ArchiveError(f"the archive is no whole tar or tar.gz: {error}", BROKEN) from None
-    except (RecursionError, ValueError, OverflowError):  # headers of headers, sizes that are no numbers
-        raise ArchiveError("the archive's headers make no sense", BROKEN) from None
+    with tarfile.open(fileobj=cast("BinaryIO", stream), mode="r:", errorlevel=2) as tar:
+        while (member := tar.next()) is not None:
+            cast("Any", tar).members.clear()  # it would keep all of them
+            yield _entry(tar, member)
+    stream.check_end()
 
 
 def _entry(tar: tarfile.TarFile, member: tarfile.TarInfo) -> Entry:

@@ -1,5 +1,6 @@
 """Reading zip, with bounded memory."""
 
+import contextlib
 import stat
 import struct
 import zipfile
@@ -21,6 +22,21 @@ TAR = "send a tar.gz"
 BROKEN = "pack it again, or send a tar.gz"
 
 
+@contextlib.contextmanager
+def explained() -> Iterator[None]:
+    """Around reading entries and their content: errors of the libraries become ours.
+
+    Raises:
+        ArchiveError: the archive is broken.
+    """
+    try:
+        yield
+    except (zipfile.BadZipFile, zlib.error, EOFError, UnicodeError, NotImplementedError) as error:
+        raise ArchiveError(f"the archive is no whole zip: {error}", BROKEN) from None
+    except (ValueError, OverflowError, struct.error):
+        raise ArchiveError("the archive's headers make no sense", BROKEN) from None
+
+
 def entries(file: BinaryIO, limits: Limits) -> Iterator[Entry]:
     """What is in a zip.
 
@@ -30,14 +46,9 @@ def entries(file: BinaryIO, limits: Limits) -> Iterator[Entry]:
     """
     _check_directory(file, limits)
     file.seek(0)
-    try:
-        with zipfile.ZipFile(file) as archive:
-            for info in archive.infolist():
-                yield _entry(archive, info)
-    except (zipfile.BadZipFile, zlib.error, EOFError, UnicodeError, NotImplementedError) as error:
-        raise ArchiveError(f"the archive is no whole zip: {error}", BROKEN) from None
-    except (ValueError, OverflowError, struct.error):
-        raise ArchiveError("the archive's headers make no sense", BROKEN) from None
+    with zipfile.ZipFile(file) as archive:
+        for info in archive.infolist():
+            yield _entry(archive, info)
 
 
 def _check_directory(file: BinaryIO, limits: Limits) -> None:

@@ -2,13 +2,13 @@ import itertools
 from collections.abc import Iterator
 from pathlib import Path
 
-import postgres_server
 import pytest
 from sqlalchemy import create_engine, text
-from world import World
 
+import postgres_server
 from edt_launch.service.database.engine import parse_url
 from edt_launch.service.database.store import Store
+from world import World
 
 _numbers = itertools.count()
 

@@ -18,7 +18,9 @@ class NoServerError(Exception):
 
 def programs() -> Path:
     """The folder of `initdb`, `pg_ctl` and `postgres`, the newest there is."""
-    for folder in sorted(SYSTEM.glob("*/bin"), key=lambda path: int(path.parent.name.split(".")[0]), reverse=True):
+    for folder in sorted(
+        SYSTEM.glob("*/bin"), key=lambda path: int(path.parent.name.split(".")[0]), reverse=True
+    ):
         if (folder / "initdb").is_file() and (folder / "pg_ctl").is_file():
             return folder
     found = shutil.which("initdb")
@@ -53,9 +55,34 @@ def running() -> Iterator[str]:
         folder = Path(name)
         if user is not None:
             os.chown(folder, user, -1)
-        run([*before, f"{bin_}/initdb", "-D", f"{folder}/data", "-U", "edt", "-A", "trust", "-E", "UTF8", "-N"], folder)
+        run(
+            [
+                *before,
+                f"{bin_}/initdb",
+                "-D",
+                f"{folder}/data",
+                "-U",
+                "edt",
+                "-A",
+                "trust",
+                "-E",
+                "UTF8",
+                "-N",
+            ],
+            folder,
+        )
         options = f"-k {folder} -c listen_addresses='' -c fsync=off -c max_connections=200"
-        start = [*before, f"{bin_}/pg_ctl", "-D", f"{folder}/data", "-l", f"{folder}/log", "-w", "-o", options]
+        start = [
+            *before,
+            f"{bin_}/pg_ctl",
+            "-D",
+            f"{folder}/data",
+            "-l",
+            f"{folder}/log",
+            "-w",
+            "-o",
+            options,
+        ]
         run([*start, "start"], folder)
         try:
             yield f"postgresql://edt@/{{}}?host={folder}"

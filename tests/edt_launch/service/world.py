@@ -45,7 +45,9 @@ class World:
         for name in ("admin", "ann", "bob"):
             store.accounts.add_user(UserRecord(name, name == "admin", NOW))
             store.shares.add_missing(ShareRecord(name))
-        self.tokens = {name: tokens.issue(store.accounts, name, "test", NOW)[0] for name in ("admin", "ann", "bob")}
+        self.tokens = {
+            name: tokens.issue(store.accounts, name, "test", NOW)[0] for name in ("admin", "ann", "bob")
+        }
         store.hosts.put([HostRecord("node1", ("0", "1", "2", "3"), source="test")])
         self.anybody = TestClient(self.app, base_url="http://edt.test")
         self.admin, self.ann, self.bob = (self.client(name) for name in ("admin", "ann", "bob"))
@@ -94,5 +96,3 @@ def tar_of(members: list[tuple[tarfile.TarInfo, bytes]], mode: str = "w:gz") -> 
         for info, content in members:
             archive.addfile(info, io.BytesIO(content))
     return buffer.getvalue()
-
-

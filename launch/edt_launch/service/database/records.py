@@ -36,10 +36,6 @@ class TokenRecord:
     expires: float | None = None
     revoked: float | None = None
 
-    def is_valid(self, now: float) -> bool:
-        """Whether it opens the door."""
-        return self.revoked is None and (self.expires is None or now < self.expires)
-
 
 @dataclass(frozen=True)
 class ShareRecord:

@@ -56,7 +56,7 @@ def hosts_of(text: str) -> tuple[str, ...]:
     at = 0
     while at < len(text):
         group = _GROUP.match(text, at)
-        if group is None:
+        if group is None or text[group.end() : group.end() + 1] not in ("", ","):
             raise DevicesError(f"SLURM_JOB_NODELIST: {text!r}: expected names such as node[01-03]")
         head, ranges, tail = group.groups()
         names += [

@@ -10,7 +10,9 @@ from edt_launch.service.states import ENDED, LIVE, IllegalTransitionError, State
 
 
 def job(number: int = 0, **fields: object) -> JobRecord:
-    made = JobRecord(f"jaaaaaa{chr(97 + number // 26)}{chr(97 + number % 26)}", "ann", ("true",), 1, 4, 100.0 + number)
+    made = JobRecord(
+        f"jaaaaaa{chr(97 + number // 26)}{chr(97 + number % 26)}", "ann", ("true",), 1, 4, 100.0 + number
+    )
     return replace(made, **fields)  # type: ignore[arg-type]
 
 
@@ -43,7 +45,8 @@ def test_the_same_key_is_the_same_job(store: Store) -> None:
 def test_many_attempts_at_once_are_one_job(store: Store) -> None:
     found: list[tuple[JobRecord, bool]] = []
     threads = [
-        threading.Thread(target=lambda n=n: found.append(store.jobs.add(job(n, idempotency_key="k")))) for n in range(8)
+        threading.Thread(target=lambda n=n: found.append(store.jobs.add(job(n, idempotency_key="k"))))
+        for n in range(8)
     ]
     for thread in threads:
         thread.start()
@@ -64,7 +67,12 @@ def test_a_job_moves_along_the_table(store: Store) -> None:
     one, _ = store.jobs.add(job())
     store.jobs.move(one.id, State.STARTING, "its turn", 101.0, running_since=101.0, size=2)
     moved = store.jobs.move(one.id, State.FAILED, "exit code 1", 105.0, exit_code=1, size=0)
-    assert (moved.state, moved.reason, moved.ended, moved.exit_code) == (State.FAILED, "exit code 1", 105.0, 1)
+    assert (moved.state, moved.reason, moved.ended, moved.exit_code) == (
+        State.FAILED,
+        "exit code 1",
+        105.0,
+        1,
+    )
     assert moved.has_ended
     assert [(past.time, past.before, past.after) for past in store.jobs.transitions(one.id)] == [
         (100.0, None, State.QUEUED),
@@ -100,7 +108,9 @@ def test_facts_and_wishes_stay_apart(store: Store) -> None:
 
 def test_facts_of_many_jobs_are_written_at_once(store: Store) -> None:
     first, second = store.jobs.add(job(0))[0], store.jobs.add(job(1))[0]
-    store.jobs.record({first.id: {"step": 1}, second.id: {"step": 2, "held": (("n", ("0",)),)}, "jzzzzzzzz": {"step": 3}})
+    store.jobs.record(
+        {first.id: {"step": 1}, second.id: {"step": 2, "held": (("n", ("0",)),)}, "jzzzzzzzz": {"step": 3}}
+    )
     assert store.jobs.get(first.id).step == 1
     assert store.jobs.get(second.id).held == (("n", ("0",)),)
 
