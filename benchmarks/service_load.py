@@ -1,9 +1,9 @@
 """The job service under load: 1,000 queued jobs, 50 clients that list, look and follow; how long they wait.
 
 The service runs in a process of its own, as `edt serve` does, with a loop that starts no job and writes down
-progress of twenty once a second. Each client does what `edt ps -w` does, asks once a second (`--pause 0`: without
-a pause) for all jobs and for one of them, and follows a log besides, into which a line is written every second.
-The exit code is 1 if the service's memory reaches the limit or grows while the load is the same.
+progress of twenty once a second. Each client does what `edt ps -w` does, asks once a second (`--pause 0`:
+without a pause) for all jobs and for one of them, and follows a log besides, into which a line is written each
+second. The exit code is 1 if the service's memory reaches the limit or grows while the load is the same.
 """
 
 import argparse
