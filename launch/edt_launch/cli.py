@@ -1,25 +1,34 @@
 """The command `edt`. A command's module is imported when it runs: `edt --help` must answer at once."""
 
 import sys
-from collections.abc import Iterator, Mapping
-from importlib import import_module
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
 from typer.exceptions import TyperException
 
-COMMANDS: Mapping[str, tuple[str, str]] = {
-    "submit": ("edt_launch.client.commands.submit:submit", "Queue a job that runs COMMAND in a copy of this folder."),
+from edt_launch.lazy import Commands, lazy_group
+
+COMMANDS: Commands = {
+    "submit": (
+        "edt_launch.client.commands.submit:submit",
+        "Queue a job that runs COMMAND in a copy of this folder.",
+    ),
     "ps": ("edt_launch.client.commands.ps:ps", "List jobs."),
     "top": ("edt_launch.client.commands.top:top", "Watch devices, owners and jobs."),
     "show": ("edt_launch.client.commands.show:show", "Show everything about a job."),
     "why": ("edt_launch.client.commands.why:why", "Explain why a job has its size, or waits."),
     "logs": ("edt_launch.client.commands.logs:logs", "Print what a job's workers print."),
     "stop": ("edt_launch.client.commands.wishes:stop", "End jobs for good."),
-    "pause": ("edt_launch.client.commands.wishes:pause", "Have jobs save their state and give up their devices."),
+    "pause": (
+        "edt_launch.client.commands.wishes:pause",
+        "Have jobs save their state and give up their devices.",
+    ),
     "resume": ("edt_launch.client.commands.wishes:resume", "Let paused jobs go on."),
-    "set": ("edt_launch.client.commands.change:change", "Change a job's size limits, priority, weight or name."),
+    "set": (
+        "edt_launch.client.commands.change:change",
+        "Change a job's size limits, priority, weight or name.",
+    ),
     "hosts": ("edt_launch.client.commands.hosts:hosts", "List machines, and who has their devices."),
     "drain": ("edt_launch.client.commands.drain:drain", "Move all workers off a host, and keep it free."),
     "shares": ("edt_launch.client.commands.shares:shares", "Show the owners' tree, or change a node of it."),
@@ -29,7 +38,10 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "up": ("edt_launch.client.commands.up:up", "Try everything: a service, two users, two jobs."),
     "simulate": ("edt_launch.simulator.command:simulate", "Replay a trace of jobs through the allocator."),
     "demo": ("edt_launch.demo:demo", "Train a script while the number of its workers changes."),
-    "verify": ("edt_launch.verify.command:verify", "Say whether a script's bits depend on its number of workers."),
+    "verify": (
+        "edt_launch.verify.command:verify",
+        "Say whether a script's bits depend on its number of workers.",
+    ),
     "doctor": ("edt_launch.doctor:doctor", "Check this machine, the environment and the service."),
 }
 """Of each command: where it is, as module:attribute, and what `edt --help` says of it."""
@@ -44,69 +56,11 @@ SETTINGS: Mapping[str, Mapping[str, Any]] = {
 """How the arguments of some commands are read."""
 
 
-class LazyCommands(Mapping[str, Any]):
-    """The commands by name, each imported when it is asked for."""
-
-    def __getitem__(self, name: str) -> Any:
-        place, summary = COMMANDS[name]
-        module, attribute = place.split(":")
-        try:
-            target = getattr(import_module(module), attribute)
-        except ModuleNotFoundError as error:
-            target = _without(name, error)
-        if not isinstance(target, typer.Typer):
-            app = _typer()
-            app.command(name, short_help=summary, context_settings=dict(SETTINGS.get(name, {})))(target)
-            target = app
-        command = typer.main.get_command(target)
-        command.name = name
-        return command
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(COMMANDS)
-
-    def __len__(self) -> int:
-        return len(COMMANDS)
-
-
-class LazyGroup(TyperGroup):
-    """Lists its commands without importing them."""
-
-    def __init__(self, **attributes: Any) -> None:
-        super().__init__(**attributes)
-        self.commands = LazyCommands()  # type: ignore[assignment] - it is only read
-
-    def list_commands(self, ctx: Any) -> list[str]:
-        """Their names, in the order of the table."""
-        return list(COMMANDS)
-
-    def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """Their names and what they do."""
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, summary) for name, (_, summary) in COMMANDS.items()])
-
-
-def _typer(**options: Any) -> typer.Typer:
-    """A typer of our ways: plain help, which needs no rich, and no tracebacks."""
-    return typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None, **options)
-
-
-def _without(name: str, error: ModuleNotFoundError) -> Any:
-    def missing() -> None:
-        from edt_launch.client.errors import MistakenError
-
-        raise MistakenError(
-            f"edt {name} needs {error.name}, which is not installed", "pip install 'edt-hvd[service]'"
-        )
-
-    return missing
-
-
 app = typer.Typer(
-    cls=LazyGroup,
+    cls=lazy_group(COMMANDS, SETTINGS, "pip install 'edt-hvd[service]'"),
     name="edt",
-    help="Elastic distributed training: jobs that grow and shrink in flight, in a pool that is shared fairly.",
-    epilog="The service is found through EDT_URL and EDT_TOKEN, ~/.config/edt/config.toml, or EDT_HOME (~/.edt).",
+    help="Elastic distributed training: jobs that grow and shrink in flight, in a pool shared fairly.",
+    epilog="The service is named by EDT_URL and EDT_TOKEN, ~/.config/edt/config.toml, or EDT_HOME (~/.edt).",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
@@ -124,7 +78,8 @@ def _print_version(wanted: bool) -> None:
 @app.callback()
 def _edt(
     version: Annotated[
-        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
+        bool,
+        typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit."),
     ] = False,
 ) -> None:
     pass

@@ -1,1 +1,1 @@
-"""What `edt` says to a service, and how it shows the answers. Knows the service's REST interface, not the service."""
+"""What `edt` says to a service over its REST interface, and how it shows the answers."""

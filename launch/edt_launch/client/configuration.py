@@ -12,7 +12,7 @@ from a file only if that file names the same address, so no service is ever show
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from edt_launch.client.errors import MistakenError
@@ -44,27 +44,36 @@ def config_file(environment: Mapping[str, str]) -> Path:
     return Path(base).expanduser() / "edt" / "config.toml"
 
 
-def load(environment: Mapping[str, str]) -> Configuration:
-    """Find the service.
+def find(environment: Mapping[str, str]) -> Configuration | None:
+    """The service that is named first, None if none is.
 
     Raises:
-        MistakenError: no address is given anywhere, or one makes no sense.
+        MistakenError: an address or a file makes no sense.
     """
     known = [found for found in (_from_file(environment), _from_home(environment)) if found is not None]
-    url = environment.get("EDT_URL")
-    if url:
+    if url := environment.get("EDT_URL"):
         address = checked(url, "EDT_URL")
         token = next((found.token for found in known if found.url == address), None)
-        chosen = Configuration(address, token, "EDT_URL")
-    elif known:
-        chosen = known[0]
-    else:
+        known.insert(0, Configuration(address, token, "EDT_URL"))
+    if not known:
+        return None
+    return replace(known[0], token=environment.get("EDT_TOKEN") or known[0].token)
+
+
+def load(environment: Mapping[str, str]) -> Configuration:
+    """The service that is named first.
+
+    Raises:
+        MistakenError: none is named, or not properly.
+    """
+    found = find(environment)
+    if found is None:
         raise MistakenError(
-            f"no service is known: EDT_URL is not set, {config_file(environment)} names none, and none has been "
-            f"started in {home(environment)}",
+            f"no service is known: EDT_URL is not set, {config_file(environment)} names none, and none "
+            f"has been started in {home(environment)}",
             "start one with 'edt serve', try 'edt up --demo', or set EDT_URL and EDT_TOKEN",
         )
-    return Configuration(chosen.url, environment.get("EDT_TOKEN") or chosen.token, chosen.source)
+    return found
 
 
 def checked(url: str, source: str) -> str:
@@ -101,7 +110,9 @@ def _from_file(environment: Mapping[str, str]) -> Configuration | None:
     try:
         table = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise MistakenError(f"{path}: {error}", 'expected lines such as url = "http://127.0.0.1:7070"') from None
+        raise MistakenError(
+            f"{path}: {error}", 'expected lines such as url = "http://127.0.0.1:7070"'
+        ) from None
     if unknown := sorted(set(table) - {"url", "token"}):
         raise MistakenError(f"{path}: nothing is called {unknown[0]!r}", "expected url and token")
     for name, value in table.items():

@@ -1,7 +1,6 @@
 """How a command of `edt` ends when it could not do what it was asked for: one message, one exit code."""
 
 import json
-import os
 import sys
 
 import typer
@@ -15,7 +14,9 @@ def report(error: TyperException, as_json: bool) -> int:
     """Say what is wrong with the words of the command line."""
     context = getattr(error, "ctx", None)
     text = error.format_message().strip()
-    if context is not None and text.startswith(context.get_usage()):  # no arguments at all: the help is the message
+    if context is not None and text.startswith(
+        context.get_usage()
+    ):  # no arguments at all: the help is the message
         print(text)
         return ExitCode.USAGE
     text = text.rstrip(".")
@@ -29,10 +30,6 @@ def ended_by(error: Exception, as_json: bool) -> int:
         return _tell(error.text, error.next_step, error.exit_code, as_json, error.status)
     if isinstance(error, typer.Abort):
         return ExitCode.INTERRUPTED
-    if isinstance(error, BrokenPipeError):
-        # Whoever read has enough; what is still buffered must not fail at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return ExitCode.SUCCESS
     import tempfile
     import traceback
 
@@ -51,12 +48,20 @@ def _tell(text: str, next_step: str, code: ExitCode, as_json: bool, status: int 
     if as_json:
         print(json.dumps(error_data(text, code, next_step, status)))
         return code
+    message = f"edt: {text}" + (f"; {next_step}" if next_step else "")
+    lines = [part for line in message.splitlines() for part in _wrapped(line)]
+    head = lines[0].replace("edt:", paint("edt:", "red", has_colours(sys.stderr)), 1)
+    print("\n".join([head, *lines[1:]]), file=sys.stderr)
+    return code
+
+
+def _wrapped(line: str) -> list[str]:
+    """The line in pieces that fit; what is in quotation marks may be a command to copy, and stays whole."""
+    import re
     import textwrap
 
-    colours = has_colours(sys.stderr)
-    message = f"edt: {text}" + (f"; {next_step}" if next_step else "")
-    first, *others = textwrap.wrap(
-        message, width(), subsequent_indent="     ", break_long_words=False, break_on_hyphens=False
-    ) or [message]
-    print("\n".join([first.replace("edt:", paint("edt:", "red", colours), 1), *others]), file=sys.stderr)
-    return code
+    kept = re.sub(r"'[^']{1,60}'", lambda quoted: quoted[0].replace(" ", "\0"), line)
+    parts = textwrap.wrap(
+        kept, width(), subsequent_indent="     ", break_long_words=False, break_on_hyphens=False
+    )
+    return [part.replace("\0", " ") for part in parts] or [line]

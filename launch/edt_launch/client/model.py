@@ -1,4 +1,4 @@
-"""What the service says about jobs, machines and shares, as far as it is shown. Unknown fields are ignored."""
+"""What the service says about jobs, machines and shares, as far as it is shown; the rest is ignored."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -177,7 +177,9 @@ def many(data: Any, name: str) -> Sequence[Mapping[str, Any]]:
     """
     found = data.get(name) if isinstance(data, Mapping) else data
     if not isinstance(found, list):
-        raise NonsenseError(f"the service's answer has no list of {name}", "client and service may differ in version")
+        raise NonsenseError(
+            f"the service's answer has no list of {name}", "client and service may differ in version"
+        )
     return found
 
 

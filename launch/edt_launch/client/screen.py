@@ -1,4 +1,4 @@
-"""Text for terminals: tables that fit, bars, times, colours where they are wanted. No library: it must be quick."""
+"""Text for terminals: tables that fit, bars, times, colours where they are wanted; without slow imports."""
 
 import os
 import shutil
@@ -7,9 +7,14 @@ import time
 import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TextIO
 
-STYLES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
+STYLES = {
+    "bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "blue": "34", "magenta": "35",
+    "cyan": "36", "bright green": "92", "bright yellow": "93", "bright blue": "94", "bright magenta": "95",
+    "bright cyan": "96",
+}  # fmt: skip
 STATE_STYLES = {
     "running": "green",
     "succeeded": "green",
@@ -90,10 +95,14 @@ class Cell:
     style: str = ""
 
 
-def table(heads: Sequence[Column], rows: Sequence[Sequence[Cell | str]], limit: int, colours: bool) -> list[str]:
-    """Lines of a table at most `limit` columns wide, if what may be cut suffices; the last columns are cut first."""
+def table(
+    heads: Sequence[Column], rows: Sequence[Sequence[Cell | str]], limit: int, colours: bool
+) -> list[str]:
+    """Lines of a table at most `limit` columns wide, if it may be cut so far; the last columns go first."""
     cells = [[_cell(one) for one in row] for row in rows]
-    widths = [max([len(head.title), *(columns(row[i].text) for row in cells)]) for i, head in enumerate(heads)]
+    widths = [
+        max([len(head.title), *(columns(row[i].text) for row in cells)]) for i, head in enumerate(heads)
+    ]
     excess = sum(widths) + len(GAP) * (len(heads) - 1) - limit
     for i in range(len(heads) - 1, -1, -1):
         least = heads[i].least
@@ -122,7 +131,7 @@ def duration(seconds: float | None) -> str:
         return "-"
     whole = max(0, round(seconds))
     units = [("d", 86400), ("h", 3600), ("m", 60), ("s", 1)]
-    for (name, size), (smaller, part) in zip(units, units[1:], strict=False):
+    for (name, size), (smaller, part) in pairwise(units):
         if whole >= size:
             rest = whole % size // part
             return f"{whole // size}{name} {rest}{smaller}" if rest else f"{whole // size}{name}"

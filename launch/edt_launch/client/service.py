@@ -36,16 +36,22 @@ class Service:
         """Live jobs and those that ended in the last hour, or all; oldest pages last."""
         after: str | None = None
         while True:
-            query: Query = {"all": everything or None, "state": state, "owner": owner, "limit": PAGE, "after": after}
+            query: Query = {
+                "all": everything or None,
+                "state": state,
+                "owner": owner,
+                "limit": PAGE,
+                "after": after,
+            }
             answer = self._object("GET", "/jobs", query=query)
-            yield from cast(Sequence[Json], model.many(answer, "jobs"))
+            yield from cast("Sequence[Json]", model.many(answer, "jobs"))
             after = answer.get("next")
             if after is None:
                 return
 
     def job(self, job_id: str) -> Json:
         """One job."""
-        return cast(Json, self._of_job("GET", job_id, ""))
+        return cast("Json", self._of_job("GET", job_id, ""))
 
     def submit(self, body: Body, *, key: str | None = None, dry_run: bool = False) -> Json:
         """Queue a job, or say what that would change; asked again with the same key it is queued once."""
@@ -61,15 +67,15 @@ class Service:
 
     def change(self, job_id: str, changes: Mapping[str, Any]) -> Json:
         """Change a job's min, max, priority, weight or name."""
-        return cast(Json, self._of_job("PATCH", job_id, "", content=dict(changes)))
+        return cast("Json", self._of_job("PATCH", job_id, "", content=dict(changes)))
 
     def ask(self, job_id: str, wish: str) -> Json:
         """`stop`, `pause` or `resume` a job."""
-        return cast(Json, self._of_job("POST", job_id, f"/{wish}"))
+        return cast("Json", self._of_job("POST", job_id, f"/{wish}"))
 
     def why(self, job_id: str) -> Json:
         """Why a job has its size."""
-        return cast(Json, self._of_job("GET", job_id, "/why"))
+        return cast("Json", self._of_job("GET", job_id, "/why"))
 
     def logs(self, job_id: str, *, rank: int | None, follow: bool, tail: int | None) -> Answer:
         """A job's output; it ends with the job if it is followed."""
@@ -77,7 +83,11 @@ class Service:
         headers = {"Accept": "text/plain"}
         with _no_such_job(job_id):
             return self._transport.send(
-                "GET", f"/jobs/{quote(job_id)}/logs", query=query, headers=headers, timeout=None if follow else 30.0
+                "GET",
+                f"/jobs/{quote(job_id)}/logs",
+                query=query,
+                headers=headers,
+                timeout=None if follow else 30.0,
             )
 
     def resolve(self, text: str) -> str:
@@ -100,7 +110,9 @@ class Service:
                 raise error from None
             if len(found) > 1:
                 ids = ", ".join(job.id for job in found[:5])
-                raise MistakenError(f"{text!r} may be any of {len(found)} jobs: {ids}", "give the id") from None
+                raise MistakenError(
+                    f"{text!r} may be any of {len(found)} jobs: {ids}", "give the id"
+                ) from None
             return found[0].id
 
     # Machines and shares
@@ -187,4 +199,3 @@ def _checked(answer: Any) -> Json:
             "client and service may differ in version",
         )
     return answer
-

@@ -63,9 +63,14 @@ def _completed(incomplete: str, without: frozenset[str]) -> list[tuple[str, str]
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, errors too.")]
 JobName = Annotated[
-    str, typer.Argument(metavar="JOB", help="Its id, the beginning of it, or its name.", autocompletion=complete_job)
+    str,
+    typer.Argument(
+        metavar="JOB", help="Its id, the beginning of it, or its name.", autocompletion=complete_job
+    ),
 ]
 LiveJobs = Annotated[
     list[str],
-    typer.Argument(metavar="JOB...", help="Ids, their beginnings, or names.", autocompletion=complete_live_job),
+    typer.Argument(
+        metavar="JOB...", help="Ids, their beginnings, or names.", autocompletion=complete_live_job
+    ),
 ]

@@ -25,17 +25,18 @@ JOB_COLUMNS = (
     Column("STATE"),
     Column("SIZE", right=True),
     Column("OF", right=True),
-    Column("PROGRESS", least=8),
+    Column("PROGRESS"),
     Column("LEFT", right=True),
     Column("SINCE", right=True),
-    Column("NOTE", least=4),
 )
 BAR = 10
 """Columns of a bar in a table."""
+WIDE = 100
+"""Columns from which on there is room for bars."""
 
 
 def jobs_table(jobs: Sequence[Job], now: float, limit: int, colours: bool) -> list[str]:
-    """The jobs, one a line."""
+    """The jobs, one a line, and below it what is worth knowing of those that failed or wait."""
     if not jobs:
         return ["no jobs; queue one with: edt submit --min 1 --max 4 -- python train.py"]
     rows = [
@@ -46,15 +47,19 @@ def jobs_table(jobs: Sequence[Job], now: float, limit: int, colours: bool) -> li
             Cell(job.state, STATE_STYLES.get(job.state, "")),
             size_of(job),
             range_of(job),
-            progress_of(job),
+            progress_of(job, BAR if limit >= WIDE else 0),
             duration(job.eta) if job.state == "running" else "-",
             duration(now - since(job)),
-            note_of(job),
         )
         for job in jobs
     ]
-    kept = [i for i in range(len(JOB_COLUMNS)) if i < 9 or any(row[9] for row in rows)]
-    return table([JOB_COLUMNS[i] for i in kept], [[row[i] for i in kept] for row in rows], limit, colours)
+    head, *lines = table(JOB_COLUMNS, rows, limit, colours)
+    found = [head]
+    for job, line in zip(jobs, lines, strict=True):
+        found.append(line)
+        if note := note_of(job):
+            found.append("  " + paint(cut(f"↳ {note}", limit - 2), "dim", colours))
+    return found
 
 
 def size_of(job: Job) -> str:
@@ -71,10 +76,10 @@ def range_of(job: Job) -> str:
     return f"{job.min}" if job.min == job.max else f"{job.min}-{job.max}"
 
 
-def progress_of(job: Job) -> str:
-    """A bar and a percentage, or the number of steps."""
+def progress_of(job: Job, length: int) -> str:
+    """A bar of that length and a percentage, or the number of steps."""
     if job.progress is not None:
-        return f"{bar(job.progress, BAR)} {job.progress:4.0%}"
+        return f"{bar(job.progress, length)} {job.progress:4.0%}".strip()
     return f"step {job.step}" if job.step is not None else "-"
 
 
@@ -108,7 +113,9 @@ def job_lines(job: Job, now: float, limit: int, colours: bool) -> list[str]:
         code = "" if job.exit_code is None else f"exit code {job.exit_code}"
         facts.append(("failure", ": ".join(filter(None, (code, visible(job.failure or ""))))))
     facts += [("size", _sizes(job))]
-    facts += [("" if i else "devices", f"{one.host}: {', '.join(one.devices)}") for i, one in enumerate(job.hosts)]
+    facts += [
+        ("" if i else "devices", f"{one.host}: {', '.join(one.devices)}") for i, one in enumerate(job.hosts)
+    ]
     facts += _progress_facts(job, limit)
     if job.priority is not None:
         facts.append(("priority", f"{job.priority}, weight {number(job.weight)}"))
@@ -119,7 +126,9 @@ def job_lines(job: Job, now: float, limit: int, colours: bool) -> list[str]:
     times = [("submitted", job.submitted), ("started", job.started), ("ended", job.ended)]
     facts.append(("times", ", ".join(f"{name} {moment(at, now)}" for name, at in times if at is not None)))
     if job.resizes is not None or job.restarts is not None:
-        facts.append(("changes", f"{plural(job.resizes or 0, 'resize')}, {plural(job.restarts or 0, 'restart')}"))
+        facts.append(
+            ("changes", f"{plural(job.resizes or 0, 'resize')}, {plural(job.restarts or 0, 'restart')}")
+        )
     return [line for name, text in facts for line in _fact(name, text, limit, colours)]
 
 
@@ -252,8 +261,3 @@ def in_order(shares: Sequence[Share]) -> list[tuple[Share, int]]:
     for top in below.get(None, []):
         visit(top, 0)
     return found
-
-
-def fitting(lines: Sequence[str], limit: int) -> list[str]:
-    """Lines cut to the width of the screen."""
-    return [cut(line, limit) for line in lines]

@@ -8,7 +8,7 @@ import socket
 import ssl
 from collections.abc import Callable, Iterator, Mapping
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
-from typing import IO, Any, Protocol
+from typing import Any, Protocol
 from urllib.parse import urlencode, urlsplit
 
 from edt_launch import __version__
@@ -46,12 +46,19 @@ class Answer(Protocol):
         """Stop reading."""
 
 
+class Writer(Protocol):
+    """What is needed of a file to write to it."""
+
+    def write(self, data: bytes, /) -> int:
+        """Write it; returns its length."""
+
+
 class Body(Protocol):
     """What is sent piece by piece."""
 
     content_type: str
 
-    def write_to(self, file: IO[bytes]) -> None:
+    def write_to(self, file: Writer) -> None:
         """Write it; may be called again for another attempt."""
 
 
@@ -69,7 +76,7 @@ class Transport(Protocol):
         headers: Mapping[str, str] | None = None,
         timeout: float | None = TIMEOUT,
     ) -> Answer:
-        """Send `content` as JSON, or `body`, to `path` below /api/v1; raises a ClientError for what went wrong."""
+        """Send `content` as JSON, or `body`, to `path` below /api/v1; raises a ClientError."""
 
 
 class Http:
@@ -79,6 +86,7 @@ class Http:
         self._configuration = configuration
         self._timeout = timeout
         self._connection: HTTPConnection | None = None
+        self._response: HTTPResponse | None = None
 
     def send(
         self,
@@ -110,10 +118,18 @@ class Http:
             connection.request(method, target, body=data, headers=every)
             return connection.getresponse()
 
-        response = self._attempt(ask, limit, again=self._connection is not None and (method != "POST" or data is body is None))
+        if self._response is not None and not self._response.isclosed():
+            self.close()  # nobody will read the rest of that
+        response = self._response = self._attempt(
+            ask,
+            limit,
+            again=self._connection is not None and (method != "POST" or (data is None and body is None)),
+        )
         answer = HttpAnswer(response, self._configuration)
         if response.status >= 300:
-            raise problem(response.status, response.headers.get_content_type(), answer.read(), self._configuration)
+            raise problem(
+                response.status, response.headers.get_content_type(), answer.read(), self._configuration
+            )
         return answer
 
     def close(self) -> None:
@@ -121,6 +137,9 @@ class Http:
         if self._connection is not None:
             self._connection.close()
             self._connection = None
+
+    def __del__(self) -> None:
+        self.close()
 
     def _connected(self, limit: float | None) -> HTTPConnection:
         if self._connection is None:
@@ -184,6 +203,7 @@ class HttpAnswer:
             # read1 returns nothing both at the end and when a promised rest is missing.
             if self._response.length:
                 raise UnreachableError(f"the answer of {self._configuration.url} broke off", "try again")
+            self._response.close()  # so that the connection is free for the next request
         except (HTTPException, OSError) as error:
             raise unreachable(error, self._configuration, None) from None
 
@@ -199,7 +219,7 @@ class ChunkedWriter:
         self._connection = connection
         self._waiting = bytearray()
 
-    def write(self, data: bytes) -> int:
+    def write(self, data: bytes, /) -> int:
         """Send it when a block has come together."""
         self._waiting += data
         if len(self._waiting) >= BLOCK:
@@ -229,7 +249,7 @@ def _send_body(
     connection.endheaders()
     writer = ChunkedWriter(connection)
     try:
-        body.write_to(writer)  # type: ignore[arg-type] - of a file, only its write is used
+        body.write_to(writer)
         writer.finish()
     except (BrokenPipeError, ConnectionResetError):
         # It may have refused before it had read everything: its answer says why.
@@ -241,7 +261,7 @@ def _send_body(
     return connection.getresponse()
 
 
-def _text(value: str | int | float | bool) -> str:
+def _text(value: str | float | bool) -> str:
     return str(int(value)) if isinstance(value, bool) else str(value)
 
 
@@ -255,13 +275,21 @@ def unreachable(error: Exception, configuration: Configuration, limit: float | N
         )
     if isinstance(error, TimeoutError):
         waited = f"for {limit:g} s" if limit else "in time"
-        return UnreachableError(f"the service at {where} did not answer {waited}", "see whether it is overloaded")
+        return UnreachableError(
+            f"the service at {where} did not answer {waited}", "see whether it is overloaded"
+        )
     if isinstance(error, socket.gaierror):
         return UnreachableError(f"there is no host as in {where}", "check the address")
     if isinstance(error, ConnectionRefusedError):
-        return UnreachableError(f"no service listens at {where}", "start it with 'edt serve', or check the address")
-    reason = (error.strerror if isinstance(error, OSError) else None) or f"{type(error).__name__} {error}".strip()
-    return UnreachableError(f"the service at {where} cannot be reached: {reason}", "check the address, and try again")
+        return UnreachableError(
+            f"no service listens at {where}", "start it with 'edt serve', or check the address"
+        )
+    reason = (
+        error.strerror if isinstance(error, OSError) else None
+    ) or f"{type(error).__name__} {error}".strip()
+    return UnreachableError(
+        f"the service at {where} cannot be reached: {reason}", "check the address, and try again"
+    )
 
 
 def nonsense(data: bytes, configuration: Configuration) -> ClientError:

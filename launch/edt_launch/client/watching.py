@@ -18,10 +18,16 @@ _ENTER, _LEAVE = "\x1b[?1049h\x1b[?25l", "\x1b[?25h\x1b[?1049l"
 
 def watch_lines(
     look: Callable[[], Sequence[str]],
-    stream: TextIO = sys.stdout,
+    stream: TextIO | None = None,
     pause: Callable[[float], None] = time.sleep,
-) -> None:
-    """Show lines, in place where `stream` is a terminal, until Ctrl-C; the last ones remain."""
+    until: Callable[[], bool] = lambda: False,
+) -> bool:
+    """Show lines, in place where `stream` is a terminal, until Ctrl-C or `until`; the last ones remain.
+
+    Returns:
+        Whether `until` said so.
+    """
+    stream = stream or sys.stdout
     lines: Sequence[str] = look()  # what is wrong from the beginning is an error
     in_place = stream.isatty()
     trouble = ""
@@ -29,13 +35,15 @@ def watch_lines(
         stream.write(_ENTER if in_place else "")
         while True:
             _draw(lines, trouble, stream, in_place)
+            if until():
+                return True
             pause(INTERVAL)
             try:
                 lines, trouble = look(), ""
             except UnreachableError as error:
                 trouble = f"{error.text}; trying again"
     except KeyboardInterrupt:
-        pass
+        return False
     finally:
         if in_place:
             stream.write(_LEAVE + "".join(f"{line}\n" for line in lines))
@@ -45,7 +53,7 @@ def watch_lines(
 def watch_values(
     look: Callable[[], Any],
     name: str,
-    stream: TextIO = sys.stdout,
+    stream: TextIO | None = None,
     pause: Callable[[float], None] = time.sleep,
 ) -> None:
     """Print a JSON object on a line of its own whenever it is another one, until Ctrl-C."""

@@ -26,7 +26,9 @@ def change(
     options = {"min": least, "max": most, "priority": priority, "weight": weight, "name": name}
     changes = {option: value for option, value in options.items() if value is not None}
     if not changes:
-        raise MistakenError("nothing is to be changed", "give one of --min, --max, --priority, --weight, --name")
+        raise MistakenError(
+            "nothing is to be changed", "give one of --min, --max, --priority, --weight, --name"
+        )
     service = connect()
     data = service.change(service.resolve(job), changes)
     if as_json:

@@ -33,9 +33,11 @@ def shares(
         "weight": weight, "guarantee": guarantee, "limit": limit, "lends": lends, "parent": parent,
         "policy": policy, "half_life": half_life,
     }  # fmt: skip
-    changes = {option: value for option, value in options.items() if value is not None}
+    changes: dict[str, object] = {option: value for option, value in options.items() if value is not None}
     if changes and name is None:
-        raise MistakenError(f"--{next(iter(changes)).replace('_', '-')} of whom?", "edt shares OWNER --weight 3")
+        raise MistakenError(
+            f"--{next(iter(changes)).replace('_', '-')} of whom?", "edt shares OWNER --weight 3"
+        )
     if limit is not None:
         changes["limit"] = _devices(limit)
     service = connect()

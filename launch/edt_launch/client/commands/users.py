@@ -64,7 +64,11 @@ def _list(as_json: bool) -> None:
     heads = (Column("NAME", least=8), Column("ROLE"), Column("SINCE"))
     now = 0.0  # the date always
     rows = [
-        (visible(one.get("name")), "admin" if one.get("is_admin") else "user", moment(one.get("created"), now))
+        (
+            visible(one.get("name")),
+            "admin" if one.get("is_admin") else "user",
+            moment(one.get("created"), now),
+        )
         for one in model.many(answer, "users")
     ]
     show(table(heads, rows, width(), has_colours(sys.stdout)))
