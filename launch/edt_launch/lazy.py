@@ -1,11 +1,11 @@
 """A group of commands that are imported when they run, and typer without what makes it slow."""
 
-from collections.abc import Iterable, Iterator, Mapping, MutableMapping
+from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from importlib import import_module
 from typing import Any, cast
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 Commands = Mapping[str, tuple[str, str]]
 """Of each command: where it is, as module:attribute (a function, or a typer), and a line on what it does."""
@@ -32,11 +32,15 @@ class LazyCommands(Mapping[str, Any]):
             target = self._without(name, str(error.name))
         if not isinstance(target, typer.Typer):
             app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
-            app.command(name, short_help=summary, context_settings=dict(self._settings.get(name, {})))(target)
+            app.command(
+                name,
+                cls=QuickCommand,
+                short_help=summary,
+                context_settings=dict(self._settings.get(name, {})),
+            )(target)
             target = app
         command = typer.main.get_command(target)
         command.name = name
-        quicken(command.params)
         return command
 
     def __iter__(self) -> Iterator[str]:
@@ -72,19 +76,27 @@ def lazy_group(
             with formatter.section("Commands"):
                 formatter.write_dl([(name, summary) for name, (_, summary) in commands.items()])
 
-        def make_context(self, *args: Any, **options: Any) -> Any:
-            quicken(self.params)
-            return super().make_context(*args, **options)
+        def get_params(self, ctx: Any) -> Any:
+            return quickened(super().get_params(ctx))
 
     return LazyGroup
 
 
-def quicken(parameters: Iterable[Any]) -> None:
-    """Take words as they are; for the others, typer asks pydantic, whose import takes a tenth of a second."""
+class QuickCommand(TyperCommand):
+    """A command whose words are taken as they are."""
+
+    def get_params(self, ctx: Any) -> Any:
+        """Its parameters, and the option for help."""
+        return quickened(super().get_params(ctx))
+
+
+def quickened(parameters: Sequence[Any]) -> Sequence[Any]:
+    """Take words as they are; for the rest, typer asks pydantic, whose import takes a tenth of a second."""
     for parameter in parameters:
-        if hasattr(parameter, "get_runtime_param"):
+        if hasattr(parameter, "get_runtime_param") and "get_runtime_param" not in vars(parameter):
             words = _Words(parameter, parameter.get_runtime_param)
             parameter.get_runtime_param = lambda words=words: words
+    return parameters
 
 
 class _Words:
