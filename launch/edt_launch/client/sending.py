@@ -8,7 +8,7 @@ from typing import Any
 
 from edt_launch.client import packing
 from edt_launch.client.packing import Code, Entry
-from edt_launch.client.screen import bar, note, size
+from edt_launch.client.screen import bar, note, plural, size
 from edt_launch.client.transport import Writer
 
 
@@ -75,7 +75,7 @@ class Progress:
 def tell(code: Code) -> None:
     """Say what is about to be sent, and what is not."""
     files = sum(1 for entry in code.entries if entry.size) or len(code.entries)
-    note(f"code: {files} files, {size(code.size)}, from {code.folder}")
+    note(f"code: {plural(files, 'file')}, {size(code.size)}, from {code.folder}")
     if code.size >= LARGE:
         largest = ", ".join(f"{name} {size(count)}" for name, count in code.largest)
         note(f"      most of it: {largest}; name in {packing.IGNORE_FILE} what the job does not need")

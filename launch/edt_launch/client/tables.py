@@ -1,6 +1,6 @@
 """Jobs, machines and shares as tables and lines: pure functions of what the service said."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from edt_launch.client.model import Host, Job, Share
 from edt_launch.client.screen import (
@@ -53,11 +53,15 @@ def jobs_table(jobs: Sequence[Job], now: float, limit: int, colours: bool) -> li
         )
         for job in jobs
     ]
-    head, *lines = table(JOB_COLUMNS, rows, limit, colours)
-    found = [head]
-    for job, line in zip(jobs, lines, strict=True):
+    return noted(table(JOB_COLUMNS, rows, limit, colours), map(note_of, jobs), limit, colours)
+
+
+def noted(lines: Sequence[str], notes: Iterable[str], limit: int, colours: bool) -> list[str]:
+    """A table with a line below each row that has a note."""
+    found = [lines[0]]
+    for line, note in zip(lines[1:], notes, strict=True):
         found.append(line)
-        if note := note_of(job):
+        if note:
             found.append("  " + paint(cut(f"↳ {note}", limit - 2), "dim", colours))
     return found
 
@@ -94,7 +98,7 @@ def note_of(job: Job) -> str:
     """What a user may want to know of it: why it failed, or waits."""
     if job.state == "failed":
         return visible(job.failure or f"exit code {job.exit_code}")
-    if job.state in ("queued", "starting"):
+    if job.state == "queued":
         return visible(job.reason or "")
     return ""
 
@@ -121,8 +125,8 @@ def job_lines(job: Job, now: float, limit: int, colours: bool) -> list[str]:
         facts.append(("priority", f"{job.priority}, weight {number(job.weight)}"))
     if job.command is not None:
         facts.append(("command", visible(_joined(job.command))))
-    if job.directory:
-        facts.append(("in", visible(job.directory)))
+    if job.directory not in (None, "", "."):
+        facts.append(("in", visible(str(job.directory))))
     times = [("submitted", job.submitted), ("started", job.started), ("ended", job.ended)]
     facts.append(("times", ", ".join(f"{name} {moment(at, now)}" for name, at in times if at is not None)))
     if job.resizes is not None or job.restarts is not None:

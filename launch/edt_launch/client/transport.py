@@ -284,9 +284,7 @@ def unreachable(error: Exception, configuration: Configuration, limit: float | N
         return UnreachableError(
             f"no service listens at {where}", "start it with 'edt serve', or check the address"
         )
-    reason = (
-        error.strerror if isinstance(error, OSError) else None
-    ) or f"{type(error).__name__} {error}".strip()
+    reason = (error.strerror if isinstance(error, OSError) else None) or "the connection broke"
     return UnreachableError(
         f"the service at {where} cannot be reached: {reason}", "check the address, and try again"
     )

@@ -29,6 +29,8 @@ START_TIMEOUT = 60.0
 END_TIMEOUT = 15.0
 """Seconds for the jobs to end, and for the service, before they are killed."""
 POLL = 0.1
+ENDING = (signal.SIGTERM, signal.SIGHUP)
+"""Signals that would otherwise leave everything behind."""
 EXAMPLE = Path(__file__).parent / "example"
 PEOPLE: Mapping[str, Sequence[str]] = {
     "ada": ("python", "train.py", "--epochs", "10"),
@@ -99,13 +101,15 @@ class Trial:
 
 
 @contextmanager
-def trial(slots: int, serve: Sequence[str] = SERVE) -> Iterator[Trial]:
+def trial(slots: int) -> Iterator[Trial]:
     """A service with so many CPU slots; ended with all that it has started, and removed, at the end."""
     folder = Path(tempfile.mkdtemp(prefix="edt-demo-"))
     log = folder / "serve.log"
     environment = {name: value for name, value in os.environ.items() if name not in FOREIGN}
     environment["CUDA_VISIBLE_DEVICES"] = ""
-    command = [*serve, "--home", str(folder), "--slots", str(slots), "--port", "0"]
+    for number in ENDING:  # so that everything is ended first
+        signal.signal(number, lambda number, _: sys.exit(128 + number))
+    command = [*SERVE, "--home", str(folder), "--slots", str(slots), "--port", "0"]
     try:
         with log.open("wb") as out:
             process = subprocess.Popen(
@@ -181,8 +185,9 @@ def _end(process: "subprocess.Popen[bytes]", folder: Path) -> None:
 
 def _without_interruption(work: Callable[[], Any]) -> None:
     """A second Ctrl-C must not leave jobs behind."""
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    before = {number: signal.signal(number, signal.SIG_IGN) for number in (signal.SIGINT, *ENDING)}
     try:
         work()
     finally:
-        signal.signal(signal.SIGINT, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -41,7 +41,7 @@ def watch_lines(
             try:
                 lines, trouble = look(), ""
             except UnreachableError as error:
-                trouble = f"{error.text}; trying again"
+                trouble = f"trying again: {error.text}"
     except KeyboardInterrupt:
         return False
     finally:

@@ -14,7 +14,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-TOKEN = "edt-secret"
+TOKEN, NEW_TOKEN = "edt-secret", "edt-new"
 NOW = 1_700_000_000.0
 
 
@@ -123,7 +123,7 @@ class FakeService:
 
     def answer(self, asked: Asked) -> Any:
         """The answer to a request; text and lists of text are sent as they are."""
-        if asked.headers.get("authorization") != f"Bearer {TOKEN}":
+        if asked.headers.get("authorization", "").removeprefix("Bearer ") not in (TOKEN, NEW_TOKEN):
             raise ProblemError(401, "the token is unknown", "set EDT_TOKEN")
         for method, pattern, name in ROUTES:
             found = re.fullmatch(pattern, asked.path)
@@ -220,13 +220,13 @@ class FakeService:
         return {"users": [{"name": "ada", "is_admin": True, "created": NOW}]}
 
     def add_user(self, asked: Asked) -> Any:
-        return asked.json | {"token": "edt-new"}
+        return asked.json | {"token": NEW_TOKEN}
 
     def tokens(self, asked: Asked) -> Any:
         return {"tokens": [{"id": "t1", "name": "laptop", "user": "ada", "created": NOW, "expires": None}]}
 
     def add_token(self, asked: Asked) -> Any:
-        return {"id": "t2", "token": "edt-new"} | asked.json
+        return {"id": "t2", "token": NEW_TOKEN} | asked.json
 
     def remove(self, asked: Asked, name: str) -> Any:
         return None

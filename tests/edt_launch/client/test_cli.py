@@ -13,14 +13,17 @@ from ended import Edt
 from fake_service import FakeService, ProblemError
 
 SLOW = {
-    "alembic", "fastapi", "httpx2", "matplotlib", "numpy", "pathspec", "psutil", "pydantic", "rich", "sqlalchemy",
-    "starlette", "torch", "uvicorn",
+    "alembic", "fastapi", "httpx2", "matplotlib", "numpy", "pathspec", "psutil", "pydantic", "rich",
+    "sqlalchemy", "starlette", "torch", "uvicorn",
 }  # fmt: skip
 
 
 def imported_by(*words: str) -> set[str]:
-    """What a command of its own process has imported when it ends."""
-    code = "import sys\nfrom edt_launch.cli import main\ntry:\n    main()\nfinally:\n    print(*sys.modules, file=sys.stderr)"
+    """What a command has imported when its process ends."""
+    code = (
+        "import sys\nfrom edt_launch.cli import main\n"
+        "try:\n    main()\nfinally:\n    print(*sys.modules, file=sys.stderr)"
+    )
     done = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True, check=True)
     return set(done.stderr.split())
 

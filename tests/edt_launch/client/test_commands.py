@@ -6,8 +6,8 @@ from ended import Edt
 from fake_service import NOW, FakeService, hang_up, job
 
 READING = (
-    ("ps",), ("top", "--once"), ("show", "train"), ("why", "train"), ("logs", "train"), ("hosts",), ("shares",),
-    ("users",), ("tokens",), ("users", "list"), ("tokens", "list"),
+    ("ps",), ("top", "--once"), ("show", "train"), ("why", "train"), ("logs", "train"), ("hosts",),
+    ("shares",), ("users",), ("tokens",), ("users", "list"), ("tokens", "list"),
 )  # fmt: skip
 
 

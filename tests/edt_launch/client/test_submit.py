@@ -63,8 +63,9 @@ def test_a_dry_run_shows_who_would_shrink_and_sends_no_code(
     edt: Edt, service: FakeService, code: Path
 ) -> None:
     ended = edt("submit", "--dry-run", "--", "python", "train.py")
-    assert ended.out.splitlines()[0].split() == ["JOB", "NAME", "OWNER", "NOW", "THEN", "WHY"]
-    assert ended.out.splitlines()[2].split()[:5] == ["jaaaaaaaa", "train", "ada", "4", "2"]
+    assert ended.out.splitlines()[0].split() == ["JOB", "NAME", "OWNER", "NOW", "THEN"]
+    assert ended.out.splitlines()[3].split()[:5] == ["jaaaaaaaa", "train", "ada", "4", "2"]
+    assert ended.out.splitlines()[4] == "  ↳ gives way"
     assert "nothing has been submitted" in ended.err
     assert service.asked[-1].query == {"dry_run": "1"}
     assert "code" not in service.asked[-1].parts()

@@ -83,7 +83,7 @@ def test_nothing_listens(service: FakeService) -> None:
 
 
 def test_an_unknown_host_is_named() -> None:
-    with pytest.raises(UnreachableError, match="no host as in http://nowhere.invalid"):
+    with pytest.raises(UnreachableError, match=r"no host as in http://nowhere\.invalid"):
         Http(Configuration("http://nowhere.invalid", None, "EDT_URL")).send("GET", "/")
 
 

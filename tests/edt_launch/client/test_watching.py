@@ -43,7 +43,7 @@ def test_a_service_that_goes_away_is_waited_for_and_the_last_picture_stays() -> 
     looks = Looks(["one"], UnreachableError("nothing listens"), ["two"])
     watch_lines(looks.look, screen, looks.pause)
     pictures = screen.getvalue().split("\x1b[H")
-    assert pictures[2] == "one\x1b[K\nnothing listens; trying again\x1b[K\n\x1b[J"
+    assert pictures[2] == "one\x1b[K\ntrying again: nothing listens\x1b[K\n\x1b[J"
     assert pictures[3].startswith("two\x1b[K\n\x1b[J")
 
 

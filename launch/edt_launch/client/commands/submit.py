@@ -32,6 +32,7 @@ from edt_launch.client.screen import (
 from edt_launch.client.sending import Submission, tell
 from edt_launch.client.service import Json, Service
 from edt_launch.client.session import AsJson, connect, print_json
+from edt_launch.client.tables import noted
 
 PAUSES = (0.5, 2.0, 5.0)
 """Seconds before another attempt to submit, after a connection broke."""
@@ -160,10 +161,11 @@ def changes_table(answer: Json, limit: int, colours: bool) -> list[str]:
     """What a job would change, from the service's rehearsal."""
     heads = (
         Column("JOB"), Column("NAME", least=6), Column("OWNER", least=5), Column("NOW", right=True),
-        Column("THEN", right=True), Column("WHY", least=10),
+        Column("THEN", right=True),
     )  # fmt: skip
+    changes = model.many(answer, "changes")
     rows = []
-    for change in model.many(answer, "changes"):
+    for change in changes:
         before, after = int(change.get("from") or 0), int(change.get("to") or 0)
         style = "green" if after > before else "red" if after < before else ""
         rows.append(
@@ -173,12 +175,12 @@ def changes_table(answer: Json, limit: int, colours: bool) -> list[str]:
                 visible(change.get("owner") or "-"),
                 str(before),
                 Cell(str(after), style),
-                visible(change.get("reason") or ""),
             )
         )
     if not rows:
         return ["nothing would change now: the job would wait"]
-    return table(heads, rows, limit, colours)
+    notes = [visible(change.get("reason") or "") for change in changes]
+    return noted(table(heads, rows, limit, colours), notes, limit, colours)
 
 
 def _rehearse(service: Service, spec: Json, as_json: bool) -> None:

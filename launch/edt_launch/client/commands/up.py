@@ -48,6 +48,8 @@ def up(
             if is_done and job.state == "failed":
                 note(f"{job.id}: {job.failure or job.reason or 'failed'}")
                 show([*running.service.logs(job.id, rank=None, follow=False, tail=20).lines()])
+        if not is_done:
+            note("ending the jobs and the service ...")
     if not is_done:
         raise typer.Exit(ExitCode.INTERRUPTED)
     raise typer.Exit(ExitCode.SUCCESS if all(job.state == "succeeded" for job in jobs) else ExitCode.FAILED)
