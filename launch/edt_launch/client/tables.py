@@ -97,7 +97,7 @@ def since(job: Job) -> float:
 def note_of(job: Job) -> str:
     """What a user may want to know of it: why it failed, or waits."""
     if job.state == "failed":
-        return visible(job.failure or f"exit code {job.exit_code}")
+        return visible(job.failure or ("" if job.exit_code is None else f"exit code {job.exit_code}"))
     if job.state == "queued":
         return visible(job.reason or "")
     return ""

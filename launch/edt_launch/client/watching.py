@@ -1,10 +1,15 @@
-"""Showing something again and again until Ctrl-C, also while the service is away."""
+"""Showing something again and again until q or Ctrl-C, also while the service is away."""
 
 import json
+import os
+import select
 import shutil
 import sys
+import termios
 import time
-from collections.abc import Callable, Sequence
+import tty
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, TextIO
 
 from edt_launch.client.errors import UnreachableError
@@ -19,10 +24,10 @@ _ENTER, _LEAVE = "\x1b[?1049h\x1b[?25l", "\x1b[?25h\x1b[?1049l"
 def watch_lines(
     look: Callable[[], Sequence[str]],
     stream: TextIO | None = None,
-    pause: Callable[[float], None] = time.sleep,
+    pause: Callable[[float], None] | None = None,
     until: Callable[[], bool] = lambda: False,
 ) -> bool:
-    """Show lines, in place where `stream` is a terminal, until Ctrl-C or `until`; the last ones remain.
+    """Show lines, in place where `stream` is a terminal, until q, Ctrl-C or `until`; the last ones remain.
 
     Returns:
         Whether `until` said so.
@@ -33,15 +38,16 @@ def watch_lines(
     trouble = ""
     try:
         stream.write(_ENTER if in_place else "")
-        while True:
-            _draw(lines, trouble, stream, in_place)
-            if until():
-                return True
-            pause(INTERVAL)
-            try:
-                lines, trouble = look(), ""
-            except UnreachableError as error:
-                trouble = f"trying again: {error.text}"
+        with _keys() as ended_by_key:
+            while True:
+                _draw(lines, trouble, stream, in_place)
+                if until():
+                    return True
+                (pause or ended_by_key)(INTERVAL)
+                try:
+                    lines, trouble = look(), ""
+                except UnreachableError as error:
+                    trouble = f"trying again: {error.text}"
     except KeyboardInterrupt:
         return False
     finally:
@@ -82,3 +88,27 @@ def _draw(lines: Sequence[str], trouble: str, stream: TextIO, in_place: bool) ->
             every = [*every[: rows - 1], f"… and {len(every) - rows + 1} more"]
         stream.write("\x1b[H" + "".join(f"{line}\x1b[K\n" for line in every) + "\x1b[J")
     stream.flush()
+
+
+@contextmanager
+def _keys() -> Iterator[Callable[[float], None]]:
+    """A pause that q ends as Ctrl-C does, where the keyboard is ours."""
+    if not sys.stdin.isatty():
+        yield time.sleep
+        return
+    keyboard = sys.stdin.fileno()
+
+    def pause(seconds: float) -> None:
+        if not select.select([keyboard], [], [], seconds)[0]:
+            return
+        key = os.read(keyboard, 1)
+        if key in (b"q", b"Q"):
+            raise KeyboardInterrupt
+        time.sleep(seconds if not key else 0.0)  # without a key, the terminal has gone away
+
+    before = termios.tcgetattr(keyboard)
+    tty.setcbreak(keyboard)
+    try:
+        yield pause
+    finally:
+        termios.tcsetattr(keyboard, termios.TCSADRAIN, before)

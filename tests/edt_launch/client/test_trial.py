@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import termios
 from pathlib import Path
 
 import psutil
@@ -27,6 +28,14 @@ def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def serve_as(mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(trial, "SERVE", (*FAKE, mode))
+
+
+def up_as(mode: str) -> str:
+    """A program that is `edt up --demo`, with a service that behaves as `mode` says."""
+    return (
+        "import sys\nfrom edt_launch import cli\nfrom edt_launch.client import trial\n"
+        f"trial.SERVE = {(*FAKE, mode)!r}\nsys.argv = ['edt', 'up', '--demo']\ncli.main()"
+    )
 
 
 def nothing_remains(folder: Path) -> bool:
@@ -63,11 +72,7 @@ def test_a_service_that_does_not_start_says_why(folders: Path, monkeypatch: pyte
 
 @pytest.mark.parametrize("number, code", [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_signals_end_everything(folders: Path, number: signal.Signals, code: int) -> None:
-    program = (
-        "import sys\nfrom edt_launch import cli\nfrom edt_launch.client import trial\n"
-        f"trial.SERVE = {(*FAKE, 'endless')!r}\n"
-        "sys.argv = ['edt', 'up', '--demo']\ncli.main()"
-    )
+    program = up_as("endless")
     environment = {**os.environ, "TMPDIR": str(folders)}
     process = subprocess.Popen(
         [sys.executable, "-c", program], stderr=subprocess.PIPE, env=environment, text=True
@@ -81,11 +86,7 @@ def test_signals_end_everything(folders: Path, number: signal.Signals, code: int
 
 
 def test_on_a_terminal_it_shows_the_picture(folders: Path) -> None:
-    program = (
-        "import sys\nfrom edt_launch import cli\nfrom edt_launch.client import trial\n"
-        f"trial.SERVE = {(*FAKE, 'works')!r}\n"
-        "sys.argv = ['edt', 'up', '--demo']\ncli.main()"
-    )
+    program = up_as("works")
     master, slave = pty.openpty()
     environment = {**os.environ, "TMPDIR": str(folders), "TERM": "xterm"}
     process = subprocess.Popen(
@@ -104,6 +105,27 @@ def test_on_a_terminal_it_shows_the_picture(folders: Path) -> None:
     assert "devices used" in text
     assert "\x1b[?1049l" in text
     assert "jadaada  succeeded" in text
+
+
+def test_q_ends_it_and_the_keyboard_is_as_before(folders: Path) -> None:
+    program = up_as("endless")
+    master, slave = pty.openpty()
+    before = termios.tcgetattr(slave)
+    environment = {**os.environ, "TMPDIR": str(folders), "TERM": "xterm"}
+    process = subprocess.Popen(
+        [sys.executable, "-c", program], stdout=slave, stderr=slave, stdin=slave, env=environment
+    )
+    shown = b""
+    while b"devices used" not in shown:
+        shown += os.read(master, 65536)
+    os.write(master, b"xq")
+    while b"ending the jobs" not in shown:
+        shown += os.read(master, 65536)
+    assert process.wait(60) == 130
+    assert termios.tcgetattr(slave) == before
+    os.close(slave)
+    os.close(master)
+    assert nothing_remains(folders)
 
 
 def test_the_example_is_a_program_of_one_file() -> None:

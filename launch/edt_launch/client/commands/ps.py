@@ -17,7 +17,9 @@ def ps(
     state: Annotated[str | None, typer.Option(help="Only jobs in this state, such as running.")] = None,
     owner: Annotated[str | None, typer.Option(help="Only this user's jobs.")] = None,
     mine: Annotated[bool, typer.Option("--mine", "-m", help="Only your own jobs.")] = False,
-    watch: Annotated[bool, typer.Option("--watch", "-w", help="Keep showing them, until Ctrl-C.")] = False,
+    watch: Annotated[
+        bool, typer.Option("--watch", "-w", help="Keep showing them, until q or Ctrl-C.")
+    ] = False,
     only_ids: Annotated[bool, typer.Option("--quiet", "-q", help="Print ids only.")] = False,
     as_json: AsJson = False,
 ) -> None:

@@ -22,7 +22,7 @@ def top(
     once: Annotated[bool, typer.Option("--once", help="Show it once.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Watch devices, owners and jobs, until Ctrl-C; the letters say which job has which device.
+    """Watch devices, owners and jobs, until q or Ctrl-C; the letters say which job has which device.
 
     Goes on when the service is started again. With --json: an object a line, at each change.
     """

@@ -28,7 +28,7 @@ def up(
 ) -> None:
     """Start a service in a temporary folder, submit a job each for two users, show edt top until they end.
 
-    Nothing remains: Ctrl-C, too, ends the jobs and the service and removes the folder.
+    Nothing remains: q and Ctrl-C, too, end the jobs and the service and remove the folder.
     """
     if not demo:
         raise MistakenError("edt up needs --demo", "'edt serve' runs a service for good")
