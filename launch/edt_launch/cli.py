@@ -43,6 +43,14 @@ def verify(context: typer.Context) -> None:
     _run_inner(command, context)
 
 
+@app.command(context_settings=SCRIPT_COMMAND, add_help_option=False)
+def simulate(context: typer.Context) -> None:
+    """Replay a trace of jobs through the allocator and other policies; `edt simulate --help` says more."""
+    from edt_launch.simulator.command import simulate as command
+
+    _run_inner(command, context)
+
+
 def _run_inner(command: Callable[..., None], context: typer.Context) -> None:
     """Run a command whose options are declared in its own module, once."""
     inner = typer.Typer(add_completion=False, pretty_exceptions_enable=False)

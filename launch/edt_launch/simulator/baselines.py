@@ -1,7 +1,7 @@
 """Policies that others use, to compare with: written from their papers.
 
-All of them are rigid: a job runs on exactly the GPUs that it requested, or waits. They place a job that starts on the
-hosts with most free devices, and it stays there until it ends or is suspended.
+All of them are rigid: a job runs on exactly the GPUs that it requested, or waits. They place a job that
+starts on the hosts with most free devices, and it stays there until it ends or is suspended.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -15,7 +15,7 @@ Assignments = dict[str, tuple[HostDevices, ...]]
 
 @dataclass(frozen=True)
 class Fifo:
-    """First come, first served: whoever cannot start yet keeps those behind it waiting. Nobody is suspended."""
+    """First come, first served: who cannot start yet keeps those behind it waiting. Nobody is suspended."""
 
     hosts: tuple[Host, ...]
     name: str = "FIFO"
@@ -56,13 +56,13 @@ class StrictPriority:
 class Tiresias:
     """Discretized two-dimensional least attained service: Gu et al., Tiresias, NSDI 2019, section 3.
 
-    A job's queue follows from the service that it has attained, its GPUs times the seconds that it has run. The
-    queue with the least goes first; in a queue the order is that of arrival in it. There is no promotion
+    A job's queue follows from the service that it has attained, its GPUs times the seconds that it has run.
+    The queue with the least goes first; in a queue the order is that of arrival in it. There is no promotion
     (PROMOTEKNOB infinite, the paper's default).
 
     Attributes:
-        thresholds: GPU-seconds at which a job falls into the next queue. 16 GPU-hours and two queues, as in the
-            evaluation of Pollux (Qiao et al., OSDI 2021).
+        thresholds: GPU-seconds at which a job falls into the next queue. 16 GPU-hours and two queues, as in
+            the evaluation of Pollux (Qiao et al., OSDI 2021).
     """
 
     hosts: tuple[Host, ...]

@@ -1,4 +1,4 @@
-"""The service's own allocator as a policy of a replay: the same `decide` and `remember`, called in the same way."""
+"""The service's own allocator as a policy of a replay: the same functions, called in the same way."""
 
 from collections.abc import Sequence
 from dataclasses import replace

@@ -1,11 +1,12 @@
 """Replays a trace under a policy: exact times between decisions, no steps in between.
 
-Between two decisions a job's speed is constant, so the end of every job is known; the next thing to happen is a job
-that is submitted or ends, a device that is handed over, or a decision that is due. A job whose devices change makes
-no progress for the resize cost, and neither does one that starts.
+Between two decisions a job's speed is constant, so the end of every job is known; the next thing to happen is
+a job that is submitted or ends, a device that is handed over, or a decision that is due. A job whose devices
+change makes no progress for the resize cost, and neither does one that starts.
 
 Two ways to time decisions: as the service does, shortly after every event and at regular intervals besides
-(`Timing()`); or in rounds, as published simulators do (`ROUNDS`), which leaves devices idle until the next round.
+(`Timing()`); or in rounds, as published simulators do (`ROUNDS`), which leaves devices idle until the next
+round.
 """
 
 import heapq
@@ -31,13 +32,15 @@ class Timing:
     Attributes:
         interval: seconds between decisions at most; between rounds.
         coalesce: seconds from an event to the decision about it; None: decisions are made in rounds only.
-        resize_cost: seconds without progress of a job that starts or whose devices change.
+        resize_cost: seconds without progress of a running job whose devices change.
+        start_cost: the same of a job that starts; None: as much as a resize.
         hand_over: seconds until the devices of workers that leave can be given to others.
     """
 
     interval: float = 5.0
     coalesce: float | None = 0.5
     resize_cost: float = 5.0
+    start_cost: float | None = None
     hand_over: float = 0.0
 
 
@@ -78,8 +81,8 @@ class Policy(Protocol):
     def decide(self, now: float, live: Sequence[Live]) -> Mapping[str, tuple[HostDevices, ...]]:
         """What every job is to hold; jobs that are not named hold nothing.
 
-        Called with the live jobs in the order of their submission. When a job gives up devices that are handed over
-        at once, it is called again.
+        Called with the live jobs in the order of their submission. When a job gives up devices that are
+        handed over at once, it is called again.
         """
 
 
@@ -268,7 +271,8 @@ class _Engine:
     def _is_stuck(self, now: float) -> bool:
         """Whether nobody runs and nobody has for so long that nobody will."""
         longest = max(3600.0, 10 * self._timing.interval)
-        return all(now - (s.waiting_since or now) > longest for s in self._live.values())
+        waits = [now if s.waiting_since is None else s.waiting_since for s in self._live.values()]
+        return now - max(waits) > longest
 
     def _apply(self, now: float) -> bool:
         """Ask the policy and take over what it says; whether devices were given up."""
@@ -298,13 +302,15 @@ class _Engine:
             state.speed, state.started, state.waiting_since = 0.0, None, now
             state.suspensions += 1
             return
+        cost = self._timing.resize_cost
         if before:
             state.resizes += 1
             state.resized = now
         else:
             state.started, state.waiting_since = now, None
+            cost = cost if self._timing.start_cost is None else self._timing.start_cost
         state.speed = 1 / state.job.run_time.seconds(state.size, len(state.held))
-        state.paused_until = now + self._timing.resize_cost
+        state.paused_until = now + cost
         end = state.paused_until + max(0.0, state.left) / state.speed
         heapq.heappush(self._ends, (end, state.version, state.job.id))
 

@@ -35,7 +35,8 @@ class Measured:
     """Measured for numbers of workers and of hosts.
 
     Attributes:
-        by_shape: seconds by workers, then by hosts. For numbers of hosts that are missing the nearest one counts.
+        by_shape: seconds by workers, then by hosts. For numbers of hosts that are missing the nearest one
+            counts.
     """
 
     by_shape: Mapping[int, Mapping[int, float]]

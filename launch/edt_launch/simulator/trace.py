@@ -4,8 +4,8 @@ Columns: `job_id, submit_time_s, user, gpus_requested, gpus_min, gpus_max`, and 
 
 * `service_gpu_s` alone: GPU-seconds of the job, whose speed is taken to be linear in its GPUs;
 * `app_key`: a key of `apps_fixed_batch.json` beside the trace, which has measured step times;
-* `job_type, iso_duration_s`: a key of `throughput_tacc.json` beside the trace, and the seconds that the job takes alone
-  on the GPUs that it requested.
+* `job_type, iso_duration_s`: a key of `throughput_tacc.json` beside the trace, and the seconds that the job
+  takes alone on the GPUs that it requested.
 
 `priority` (a whole number, larger is more urgent) and `weight` are optional.
 """
@@ -104,8 +104,8 @@ def read(path: Path, adaptive: bool = False) -> Trace:
 
     Args:
         path: the CSV file.
-        adaptive: take the times of jobs that choose their batch size anew as they are resized, instead of those that
-            keep it. `gpus_max`, which is what a fixed batch can use, does not bind them.
+        adaptive: take the times of jobs that choose their batch size anew as they are resized, instead of
+            those that keep it. `gpus_max`, which is what a fixed batch can use, does not bind them.
 
     Raises:
         TraceError: the file, or a table beside it, cannot be read or makes no sense.
@@ -131,7 +131,9 @@ def _rows(path: Path) -> tuple[list[_Row], frozenset[str]]:
             columns = frozenset(lines.fieldnames or ())
             missing = [column for column in COMMON if column not in columns]
             if missing:
-                raise TraceError(path, 1, ",".join(lines.fieldnames or ()), f"a header with {', '.join(missing)}")
+                raise TraceError(
+                    path, 1, ",".join(lines.fieldnames or ()), f"a header with {', '.join(missing)}"
+                )
             rows = []
             for values in lines:
                 if None in values or None in values.values():
@@ -181,7 +183,7 @@ def _models(
         return _fixed(path), ("jobs are elastic; every job keeps its batch size",)
     if "job_type" in columns and "iso_duration_s" in columns:
         return _throughput(path), (
-            "jobs are elastic, from measured throughput at 1, 2, 4 and 8 GPUs of the batch size that they start with",
+            "jobs are elastic, with the throughput measured at 1, 2, 4 and 8 GPUs for their first batch size",
             "speed between the measured numbers of GPUs is interpolated",
         )
     if "service_gpu_s" in columns:
@@ -225,7 +227,9 @@ def _adaptive(path: Path) -> Callable[[_Row], RunTime]:
     def read(row: _Row) -> RunTime:
         key = row.values["app_key"].partition(":")[0]
         if key not in apps:
-            raise row.error("app_key", f"one that begins with a key of {ADAPTIVE_BATCH}: {', '.join(sorted(apps))}")
+            raise row.error(
+                "app_key", f"one that begins with a key of {ADAPTIVE_BATCH}: {', '.join(sorted(apps))}"
+            )
         times = apps[key]["time_at_n_gpus_packed"]
         return Interpolated(tuple(sorted((int(n), float(seconds)) for n, seconds in times.items())))
 
