@@ -4,12 +4,10 @@ It knows nothing of minimums, of what is remembered and of what runs: it is the 
 """
 
 from collections import defaultdict
-from collections.abc import Hashable, Mapping, Sequence
-from typing import TypeVar
+from collections.abc import Sequence
 
+from edt_launch.allocator.filling import fill
 from edt_launch.simulator.trace import TraceJob
-
-Key = TypeVar("Key", bound=Hashable)
 
 
 class Due:
@@ -24,20 +22,14 @@ class Due:
         groups: defaultdict[str, list[TraceJob]] = defaultdict(list)
         for job in live:
             groups[job.user if self._by_user else ""].append(job)
-        demands = {user: float(sum(job.max for job in jobs)) for user, jobs in groups.items()}
+        users = list(groups.values())
+        parts = _divide(self._gpus, [1.0] * len(users), [sum(job.max for job in jobs) for jobs in users])
         due: dict[str, float] = {}
-        for user, part in fill(self._gpus, demands, dict.fromkeys(groups, 1.0)).items():
-            jobs = groups[user]
-            due |= fill(part, {job.id: float(job.max) for job in jobs}, {job.id: job.weight for job in jobs})
+        for jobs, part in zip(users, parts, strict=True):
+            shares = _divide(part, [job.weight for job in jobs], [job.max for job in jobs])
+            due |= {job.id: share for job, share in zip(jobs, shares, strict=True)}
         return due
 
 
-def fill(total: float, demands: Mapping[Key, float], weights: Mapping[Key, float]) -> dict[Key, float]:
-    """Divide `total` by weight: nobody gets more than it demands, nothing is left while somebody wants it."""
-    left, weight = total, sum(weights[key] for key in demands)
-    shares: dict[Key, float] = {}
-    for key in sorted(demands, key=lambda key: demands[key] / weights[key]):
-        shares[key] = min(demands[key], left * weights[key] / weight)
-        left -= shares[key]
-        weight -= weights[key]
-    return shares
+def _divide(total: float, weights: Sequence[float], most: Sequence[float]) -> list[float]:
+    return fill(total, weights, [0.0] * len(most), most)

@@ -5,11 +5,12 @@ from dataclasses import replace
 
 from edt_launch.allocator.decide import decide
 from edt_launch.allocator.model import Cluster, Host, Job, Options, Owner, Plan, Usage
+from edt_launch.allocator.speedup import hull
 from edt_launch.allocator.usage import remember
 from edt_launch.simulator.baselines import Assignments
 from edt_launch.simulator.replay import Live
 from edt_launch.simulator.runtime import speedup
-from edt_launch.simulator.trace import Trace
+from edt_launch.simulator.trace import Trace, TraceJob
 
 ROOT = ""
 
@@ -51,7 +52,7 @@ class FairShare:
                 weight=job.weight,
                 tier=job.priority,
                 resize_cost=resize_cost,
-                speedup=speedup(job.run_time, job.max, per_host) if knows_speed else (),
+                speedup=_learned(job, per_host) if knows_speed else (),
             )
             for job in trace.jobs
         }
@@ -80,3 +81,9 @@ class FairShare:
             waiting_since=entry.waiting_since,
             usage=self._usage.get(job.id, job.usage),
         )
+
+
+def _learned(job: TraceJob, per_host: int) -> tuple[tuple[int, float], ...]:
+    """The corners of the job's speed-up, which are all that the allocator takes of it."""
+    corners = hull(speedup(job.run_time, job.max, per_host))
+    return tuple((int(workers), speed) for workers, speed in corners if workers)

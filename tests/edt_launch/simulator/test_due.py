@@ -1,25 +1,5 @@
-import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-
-from edt_launch.simulator.due import Due, fill
+from edt_launch.simulator.due import Due
 from small import job
-
-AMOUNTS = st.floats(0.01, 1000)
-
-
-@given(st.floats(0, 1000), st.dictionaries(st.integers(), st.tuples(AMOUNTS, AMOUNTS), min_size=1))
-def test_filling_is_max_min_fair(total, entries):
-    demands = {key: demand for key, (demand, _) in entries.items()}
-    weights = {key: weight for key, (_, weight) in entries.items()}
-    shares = fill(total, demands, weights)
-    assert sum(shares.values()) == pytest.approx(min(total, sum(demands.values())))
-    unmet = [key for key in shares if shares[key] < demands[key] * (1 - 1e-9)]
-    level = max((shares[key] / weights[key] for key in shares), default=0.0)
-    for key in shares:
-        assert shares[key] <= demands[key] * (1 + 1e-9)
-    for key in unmet:
-        assert shares[key] / weights[key] == pytest.approx(level)
 
 
 def test_users_share_alike_and_their_jobs_share_what_is_theirs():
