@@ -48,13 +48,17 @@ def simulate(context: typer.Context) -> None:
     """Replay a trace of jobs through the allocator and other policies; `edt simulate --help` says more."""
     from edt_launch.simulator.command import simulate as command
 
-    _run_inner(command, context)
+    _run_inner(command, context, settings={})
 
 
-def _run_inner(command: Callable[..., None], context: typer.Context) -> None:
+def _run_inner(
+    command: Callable[..., None],
+    context: typer.Context,
+    settings: dict[str, bool] = SCRIPT_COMMAND,
+) -> None:
     """Run a command whose options are declared in its own module, once."""
     inner = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
-    inner.command(context_settings=SCRIPT_COMMAND)(command)
+    inner.command(context_settings=settings)(command)
     inner(args=context.args, prog_name=f"{context.command_path}")
 
 

@@ -47,6 +47,9 @@ def decide(now: float, cluster: Cluster, jobs: Sequence[Job]) -> tuple[Plan, Map
         reserved=None if work.reserved is None else work.jobs[work.reserved[0]].id,
         owner_steps=work.owner_steps,
         job_steps=work.job_steps,
+        starting=tuple(
+            job.id for job, size in zip(jobs, settled.sizes, strict=True) if size and not assignments[job.id]
+        ),
     )
     plan = Plan(
         assignments=assignments,
@@ -61,7 +64,7 @@ def target(work: Work, entered: Mapping[str, float]) -> None:
     """Fill in who is admitted, and real and whole shares, whatever jobs hold now."""
     set_aside(work)
     weigh = balanced(work)
-    for tier, members in work.tiers:
+    for tier, members in work.tiers or [(0, [])]:
         chosen = admit(work, tier, members, entered)
         sum_up(work, tier, chosen)
         pour(work, weigh)

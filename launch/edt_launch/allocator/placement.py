@@ -61,9 +61,10 @@ def shrunk(parts: Parts, count: int, draining: set[str]) -> Parts:
     """The parts without `count` of their devices."""
     left = [list(part.devices) for part in parts]
     order = sorted(
-        range(1, len(parts)), key=lambda place: (parts[place].host not in draining, len(left[place]), -place)
+        range(len(parts)),
+        key=lambda place: (parts[place].host not in draining, place == 0, len(left[place]), -place),
     )
-    for place in [*order, 0]:
+    for place in order:
         if count <= 0 or not left:
             break
         cut = min(count, len(left[place]))

@@ -38,7 +38,7 @@ def sum_up(work: Work, tier: int, members: Sequence[int]) -> None:
             most += child.high
             own += child.held
         if node.guarantee:
-            wish = min(node.guarantee, most + wishes.get(node.name, 0))
+            wish = min(float(node.guarantee), most + wishes.get(node.name, 0))
             floor, most = max(floor, wish), max(most, wish)
         node.least, node.held = least, own
         node.low = max(least, min(floor, node.limit))

@@ -111,7 +111,7 @@ class _Moves:
             return True
         for node in work.homes[index].path:
             have, due = self.have[node.name], self.due[node.name]
-            if have < due and (node.name in self.ripe or have < min(int(node.guarantee), due)):
+            if have < due and (node.name in self.ripe or have < min(node.guarantee, due)):
                 return True
         return False
 

@@ -29,7 +29,7 @@ class Node:
     name: str
     parent: "Node | None"
     weight: float
-    guarantee: float
+    guarantee: int
     limit: float
     lends: bool
     policy: Policy
@@ -96,7 +96,7 @@ def grow(owners: Sequence[Owner], strangers: Iterable[str], capacity: int) -> li
 def _node(owner: Owner) -> Node:
     limit = floor(owner.limit) if owner.limit < inf else inf
     return Node(
-        owner.name, None, owner.weight, owner.guarantee, limit, owner.lends, owner.policy, owner.usage
+        owner.name, None, owner.weight, floor(owner.guarantee), limit, owner.lends, owner.policy, owner.usage
     )
 
 
