@@ -47,7 +47,7 @@ def decide(now: float, cluster: Cluster, jobs: Sequence[Job]) -> tuple[Plan, Map
         reserved=None if work.reserved is None else work.jobs[work.reserved[0]].id,
         owner_steps=work.owner_steps,
         job_steps=work.job_steps,
-        pending=pending(jobs, settled.sizes, assignments),
+        pending=pending(work, settled.sizes, assignments),
     )
     plan = Plan(
         assignments=assignments,
@@ -58,14 +58,12 @@ def decide(now: float, cluster: Cluster, jobs: Sequence[Job]) -> tuple[Plan, Map
     return plan, Reasons(work, plan)
 
 
-def pending(
-    jobs: Sequence[Job], sizes: Sequence[int], assignments: Mapping[str, tuple[HostDevices, ...]]
-) -> dict[str, int]:
+def pending(work: Work, sizes: Sequence[int], assignments: Mapping[str, tuple[HostDevices, ...]]) -> dict[str, int]:
     """Sizes that jobs are to have and do not get yet, by their ids."""
     return {
         job.id: size
-        for job, size in zip(jobs, sizes, strict=True)
-        if (parts := assignments[job.id]) is not job.held and sum([len(part.devices) for part in parts]) != size
+        for job, held, size in zip(work.jobs, work.held, sizes, strict=True)
+        if size != held and sum([len(part.devices) for part in assignments[job.id]]) != size
     }
 
 
