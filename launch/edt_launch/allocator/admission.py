@@ -78,7 +78,7 @@ def set_aside(work: Work) -> None:
                 continue
             need = work.low[index]
             if preemption is Preemption.NONE:
-                need = max(need, usable(work.jobs[index], work.held[index]))
+                need = max(need, usable(work.jobs[index], work.soon[index]))
             if preemption is Preemption.TO_ZERO or not work.runs[index] or not need:
                 continue
             while need > work.low[index] and room.lacking(index, need):
@@ -204,7 +204,8 @@ def _pin(work: Work) -> None:
 def _seniority(work: Work) -> Callable[[int], Rank]:
     def rank(index: int) -> Rank:
         job = work.jobs[index]
-        return not work.runs[index], job.submitted, job.id
+        started = inf if job.started is None else job.started
+        return not work.runs[index], started, job.submitted, job.id
 
     return rank
 

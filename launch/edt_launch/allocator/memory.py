@@ -15,5 +15,4 @@ def dump(memory: Memory) -> dict[str, Any]:
 def load(values: Mapping[str, Any]) -> Memory:
     """The memory that `dump` has made values of; what is unknown is left out, what is missing is empty."""
     known = {field.name for field in fields(Memory)}
-    kept = {name: value for name, value in values.items() if name in known}
-    return Memory(**{**kept, "starting": tuple(kept.get("starting", ()))})
+    return Memory(**{name: value for name, value in values.items() if name in known})

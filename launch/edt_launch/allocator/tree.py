@@ -23,7 +23,7 @@ class Node:
         low, high: between which its share lies; `low` counts guarantees, too.
         share: real share.
         target: whole share.
-        held: GPUs that the pass's jobs below it have, fixed ones included.
+        held: GPUs that the pass's jobs below it have, or are about to, fixed ones included.
     """
 
     name: str

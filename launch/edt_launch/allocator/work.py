@@ -16,6 +16,7 @@ class Work:
         nodes: the owners' tree, the root first.
         homes: the node that each job is right below.
         held: workers that each job has on hosts that are up.
+        soon: the same once hand-overs under way are done.
         runs: whether it holds something, or is about to.
         low, high: workers that it needs at least and can use at most; both 0 if there is no number it can run with.
         tiers: (tier, jobs of it), the highest first.
@@ -34,6 +35,7 @@ class Work:
     nodes: list[Node]
     homes: list[Node]
     held: list[int]
+    soon: list[int]
     runs: list[bool]
     low: list[int]
     high: list[int]
@@ -66,10 +68,8 @@ def gather(now: float, cluster: Cluster, jobs: Sequence[Job]) -> Work:
             if part.host in up:
                 size += len(part.devices)
         held.append(size)
-    starting = set(cluster.memory.starting)
-    runs = [size > 0 for size in held]
-    if starting:
-        runs = [size > 0 or job.id in starting for size, job in zip(held, jobs, strict=True)]
+    pending = cluster.memory.pending
+    soon = [pending.get(job.id, size) for size, job in zip(held, jobs, strict=True)] if pending else held
     low, high = [job.min for job in jobs], [job.max for job in jobs]
     for index, job in enumerate(jobs):
         if job.allowed is not None or not 1 <= job.min <= job.max:
@@ -85,7 +85,8 @@ def gather(now: float, cluster: Cluster, jobs: Sequence[Job]) -> Work:
         nodes=nodes,
         homes=[by_name[job.owner] for job in jobs],
         held=held,
-        runs=runs,
+        soon=soon,
+        runs=[before > 0 or size > 0 for before, size in zip(held, soon, strict=True)],
         low=low,
         high=high,
         tiers=sorted(by_tier.items(), reverse=True),
