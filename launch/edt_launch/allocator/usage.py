@@ -40,7 +40,8 @@ def balanced(work: Work) -> Weigh:
         for position, index in enumerate(jobs, len(children)):
             job = work.jobs[index]
             usage = job.usage
-            if usage.service == usage.entitlement and not steps:
+            served, due = usage.service, usage.entitlement
+            if not steps and abs(due - served) * STEPS <= HYSTERESIS * (due + served):
                 continue
             step = _step(steps.get(job.id, 0), usage, scale * weights[position])
             if step:

@@ -109,6 +109,8 @@ def bounds(job: Job) -> tuple[int, int]:
 
 def usable(job: Job, count: int) -> int:
     """Most workers up to `count` that a job can run with, or 0."""
+    if job.allowed is None and 1 <= job.min <= count <= job.max:
+        return count
     least, most = bounds(job)
     if count < least or not least:
         return 0
