@@ -1,5 +1,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 import pytest
 from hypothesis import given, settings
@@ -52,6 +53,28 @@ def test_priorities_of_the_trace_are_tiers():
     jobs = trace(job("low", gpu_seconds=4000), job("high", 50, gpu_seconds=1000, priority=1))
     runs = replay(jobs, HOSTS, fair(jobs), TIMING).runs
     assert sizes_at(runs, 100) == {"low": 1, "high": 7}
+
+
+def turns(*jobs):
+    """GPU-seconds that jobs on one GPU, which they take in turns, have had when the first of them ends."""
+    hosts = machines(1, 1)
+    listed = trace(*jobs)
+    runs = replay(listed, hosts, FairShare(listed, hosts, 0.0), Timing(interval=30.0, resize_cost=0.0)).runs
+    end = min(run.ended for run in runs)
+    return {
+        run.job.id: sum(n * (min(b, end) - min(a, end)) for (a, n), (b, _) in pairwise(run.sizes))
+        for run in runs
+    }
+
+
+def test_when_not_all_fit_a_job_of_twice_the_weight_has_twice_the_turns():
+    served = turns(job("heavy", gpu_seconds=30000, weight=2.0), job("light", gpu_seconds=30000))
+    assert served["heavy"] / served["light"] == pytest.approx(2, rel=0.1)
+
+
+def test_a_weight_gives_no_turns_of_other_users():
+    served = turns(job("heavy", gpu_seconds=30000, weight=9.0), job("b", gpu_seconds=30000, user="bob"))
+    assert served["heavy"] / served["b"] == pytest.approx(1, rel=0.05)
 
 
 @dataclass
