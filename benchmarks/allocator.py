@@ -1,6 +1,6 @@
 """How the allocator compares: replays of published workloads, and how long its decisions take.
 
-    python benchmarks/allocator.py                  everything; about ten minutes on two cores
+    python benchmarks/allocator.py                  everything; about a quarter of an hour on two cores
     python benchmarks/allocator.py --only pollux --quick
 
 The replays call the functions that the service calls, under the timings that are printed. Peers' figures are
@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import mean
 
-from edt_launch.simulator.baselines import Fifo, StrictPriority, Tiresias
+from edt_launch.simulator.baselines import Fifo, Tiresias
 from edt_launch.simulator.due import Due
 from edt_launch.simulator.fair import FairShare
 from edt_launch.simulator.figures import TOLERANCE, Figures, contention_rho, judge
@@ -53,6 +53,8 @@ class Case:
     policy: str
     timing: Timing
     adaptive: bool = False
+    weights: bool = False
+    """Whether a job weighs as much as it requested GPUs."""
 
 
 @dataclass(frozen=True)
@@ -66,12 +68,13 @@ class Result:
 
 def run(case: Case) -> Result:
     trace = read(TRACES / f"{case.trace}.csv", case.adaptive)
+    if case.weights:
+        trace = replace(trace, jobs=tuple(replace(job, weight=job.requested) for job in trace.jobs))
     hosts = machines(case.gpus, PER_HOST)
     cost = case.timing.resize_cost
     policy = {
         "EDT": lambda: FairShare(trace, hosts, cost, by_user=False),
         "FIFO": lambda: Fifo(hosts),
-        "priority": lambda: StrictPriority(hosts),
         "Tiresias": lambda: Tiresias(hosts),
     }[case.policy]()
     outcome = replay(trace, hosts, policy, case.timing)
@@ -115,20 +118,25 @@ def pollux(pool: "multiprocessing.pool.Pool", events: Mapping[str, Timing]) -> N
 def shockwave(pool: "multiprocessing.pool.Pool", events: Mapping[str, Timing]) -> None:
     published = json.loads((TRACES / "shockwave" / "baselines.json").read_text())["32gpu-120job/shipped"]
     rounds = {"120 s rounds, 10 s a resize": Timing(interval=120.0, coalesce=None, resize_cost=10.0)}
-    lines = {f"EDT, {name}": ("EDT", timing) for name, timing in (rounds | events).items()} | {
-        f"{policy}, this replay, {name}": (policy, timing)
+    path = f"shockwave/{SHOCKWAVE}"
+    lines = {
+        f"EDT, {name}{', weighted' * weights}": Case(path, 32, "EDT", timing, weights=weights)
+        for weights in (False, True)
+        for name, timing in (rounds | events).items()
+    } | {
+        f"{policy}, this replay, {name.partition(',')[0]}": Case(path, 32, policy, timing)
         for policy in ("FIFO", "Tiresias")
         for name, timing in rounds.items()
     }
-    cases = [Case(f"shockwave/{SHOCKWAVE}", 32, policy, timing) for policy, timing in lines.values()]
-    print("\nShockwave workload, 120 jobs, 32 GPUs; FTF as Shockwave defines it; EDT's jobs are elastic")
+    print("\nShockwave workload, 120 jobs, 32 GPUs; FTF as Shockwave defines it; EDT's jobs are elastic;")
+    print("weighted: a job weighs as much as it requested GPUs, which is what this FTF entitles it to")
     show("", "mean JCT", "p99 JCT", "makespan", "FTF, worst", "unfair", "resizes", "suspensions")
     for peer in ("shockwave", "gandiva_fair", "max_min_fairness", "finish_time_fairness"):
         row = published[peer]
         unfair = f"{row['unfair_gt_1_05_pct']:.1f} %"
         line = f"{peer}, published"
         show(line, row["avg_jct"], row["p99"], row["makespan"], f"{row['ftf_max']:.2f}", unfair)
-    for line, result in zip(lines, pool.map(run, cases, chunksize=1), strict=True):
+    for line, result in zip(lines, pool.map(run, lines.values(), chunksize=1), strict=True):
         figures = result.figures
         show(
             line,
@@ -151,6 +159,7 @@ def show(line: str, *cells: float | str) -> None:
 def decision_times() -> None:
     from decisions import main as measure
 
+    print("\nTime of a decision")
     measure([])
 
 
