@@ -6,7 +6,8 @@ sum, nor the ceilings fall below its ceiling, this always works out, and every n
 share (controlled rounding on a tree; Cox, 1987).
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from math import inf
 
 from edt_launch.allocator.filling import SLACK
 from edt_launch.allocator.model import Job
@@ -29,11 +30,9 @@ def round_down_the_tree(work: Work) -> None:
         shares = [child.share for child in children] + [share[index] for index in members]
         floors = [int(part + SLACK) for part in shares]
         missing = node.target - node.fixed - sum(floors)
-        if missing:
+        if missing > 0:
             holds = [child.held for child in children] + [soon[index] for index in members]
-            ties: list[Tie] = [(float("-inf"), child.name) for child in children]
-            ties += [(jobs[index].submitted, jobs[index].id) for index in members]
-            _raise_some(floors, missing, shares, holds, ties)
+            _raise_some(floors, missing, shares, holds, _ties(children, [jobs[index] for index in members]))
         for child, whole in zip(children, floors, strict=False):
             child.target = whole
         for position, index in enumerate(members, len(children)):
@@ -42,19 +41,35 @@ def round_down_the_tree(work: Work) -> None:
             _speed_up(work, node)
 
 
+def _ties(children: Sequence[Node], jobs: Sequence[Job]) -> Callable[[int], Tie]:
+    """What decides between equals, by position: owners by name, then jobs by submit time."""
+    count = len(children)
+
+    def tie(position: int) -> Tie:
+        if position < count:
+            return -inf, children[position].name
+        job = jobs[position - count]
+        return job.submitted, job.id
+
+    return tie
+
+
 def _raise_some(
-    floors: list[int], missing: int, shares: Sequence[float], holds: Sequence[int], ties: Sequence[Tie]
+    floors: list[int], missing: int, shares: Sequence[float], holds: Sequence[int], tie: Callable[[int], Tie]
 ) -> None:
     """Raise `missing` of the floors by one: of those who hold more than it already, then of the furthest behind."""
     broken = [position for position, part in enumerate(shares) if part - floors[position] > SLACK]
-    broken.sort(
-        key=lambda position: (
-            holds[position] <= floors[position],
-            round(holds[position] - shares[position], 6),
-            ties[position],
+    keeping = [position for position in broken if holds[position] > floors[position]]
+    if len(keeping) != missing:
+        broken.sort(
+            key=lambda position: (
+                holds[position] <= floors[position],
+                round(holds[position] - shares[position], 6),
+                tie(position),
+            )
         )
-    )
-    for position in broken[: max(0, missing)]:
+        keeping = broken[:missing]
+    for position in keeping:
         floors[position] += 1
 
 

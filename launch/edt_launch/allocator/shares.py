@@ -8,7 +8,7 @@ the sums below it alone.
 
 from collections.abc import Callable, Sequence
 
-from edt_launch.allocator.filling import SLACK, fill
+from edt_launch.allocator.filling import SLACK, divide, fill
 from edt_launch.allocator.model import Policy
 from edt_launch.allocator.tree import Node
 from edt_launch.allocator.work import Work
@@ -82,17 +82,17 @@ def pour(work: Work, weigh: Weigh) -> None:
         highs = [child.high for child in children] + [high[index] for index in jobs]
         if total >= sum(highs) - SLACK / 2:
             shares: Sequence[float] = highs
-        elif total < sum(lows) - SLACK / 2:
-            shares = _squeeze(total, node, lows, low)
+        elif total <= (least := sum(lows)) + SLACK / 2:
+            shares = lows if total >= least - SLACK / 2 else _squeeze(total, node, lows, low)
         elif node.policy is Policy.FAIR:
-            shares = fill(total, weigh(node, total, children, jobs), lows, highs)
+            shares = divide(total, weigh(node, total, children, jobs), lows, highs)
         else:
             shares = _in_order(total, _order(work, node), lows, highs)
         count = len(children)
         for child, part in zip(children, shares, strict=False):
             child.share = part
-        for position, index in enumerate(jobs, count):
-            share[index] = shares[position]
+        for index, part in zip(jobs, shares[count:] if count else shares, strict=True):
+            share[index] = part
 
 
 def plain(work: Work) -> Weigh:
