@@ -4,7 +4,7 @@ from edt_launch.allocator.model import Job, Reason
 
 
 def explain(job: Job, reason: Reason, name: str | None = None) -> tuple[str, ...]:
-    """Why a job has the size it has: what it asks for, its share down the tree, what binds, what would change it.
+    """Why a job has the size it has: what it asks for, its share, what binds, what would change it.
 
     Args:
         job: what it asks for, and holds.

@@ -1,10 +1,10 @@
 """Weighted max-min fair division between bounds, by water-filling.
 
-Everybody gets `clamp(level * weight, low, high)` with the one level at which the sum is what there is (Bertsekas and
-Gallager, Data Networks, section 6.5.2, with weights and bounds). The level is found exactly, in rounds: divide as if
-nobody were bound; when the shares, cut to their bounds, sum to more than there is, the level has to fall, and whoever
-is at its lower bound stays there; when they sum to less, whoever is at its upper bound does. Each round settles
-somebody for good, most of them many.
+Everybody gets `clamp(level * weight, low, high)` with the one level at which the sum is what there is
+(Bertsekas and Gallager, Data Networks, section 6.5.2, with weights and bounds). The level is found exactly,
+in rounds: divide as if nobody were bound; when the shares, cut to their bounds, sum to more than there is,
+the level has to fall, and whoever is at its lower bound stays there; when they sum to less, whoever is at its
+upper bound does. Each round settles somebody for good, most of them many.
 """
 
 from collections.abc import Sequence
@@ -31,7 +31,9 @@ def fill(
     return divide(total, weights, lows, highs)
 
 
-def divide(total: float, weights: Sequence[float], lows: Sequence[float], highs: Sequence[float]) -> list[float]:
+def divide(
+    total: float, weights: Sequence[float], lows: Sequence[float], highs: Sequence[float]
+) -> list[float]:
     """The same, for a total between the sums of the bounds."""
     level = _level(total, weights, lows, highs)
     return [

@@ -1,9 +1,9 @@
 """How much faster a job gets with more workers, and who of one owner's jobs gains most.
 
-The measured points (workers, speed) are replaced by their concave hull through the origin, linear where nothing was
-measured. Maximising the weighted sum of log(speed) gives every job its proportionally fair part (Kelly, 1998); with
-concave curves one GPU after the other to whoever gains most is optimal (Fox, 1966). It is used inside one owner
-only: nobody else's share depends on what a job claims.
+The measured points (workers, speed) are replaced by their concave hull through the origin, linear where
+nothing was measured. Maximising the weighted sum of log(speed) gives every job its proportionally fair part
+(Kelly, 1998); with concave curves one GPU after the other to whoever gains most is optimal (Fox, 1966). It is
+used inside one owner only: nobody else's share depends on what a job claims.
 """
 
 from bisect import bisect_left
@@ -52,10 +52,8 @@ def gain(job: Job, before: int, after: int) -> float:
     return speed(curve, after) / speed(curve, before) - 1
 
 
-def best_division(
-    total: int, jobs: Sequence[Job], lows: Sequence[int], highs: Sequence[int]
-) -> list[int]:
-    """Sizes that sum to `total`, or what the jobs can use of it, and maximise the sum of weight x log(speed)."""
+def best_division(total: int, jobs: Sequence[Job], lows: Sequence[int], highs: Sequence[int]) -> list[int]:
+    """Sizes that sum to `total`, or what can be used of it, with the largest sum of weight x log(speed)."""
     sizes = list(lows)
     left = total - sum(sizes)
     curves = [hull(job.speedup) for job in jobs]

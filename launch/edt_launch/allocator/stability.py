@@ -1,10 +1,10 @@
 """From fair sizes to sizes that are worth their changes.
 
-A job moves from what it holds towards its fair size, never past it. At once: what is below its minimum, above a limit
-or on hosts that are gone; what an owner reclaims of its guarantee, and a higher tier of lower ones; an owner's number
-that has been off for a while. Otherwise a job grows only if that pays within the horizon, by enough, and not too soon
-after its last resize. Others shrink only to serve such growth. Free GPUs go to whoever is short in any case, so
-that none idles.
+A job moves from what it holds towards its fair size, never past it. At once: what is below its minimum, above
+a limit or on hosts that are gone; what an owner reclaims of its guarantee, and a higher tier of lower ones;
+an owner's number that has been off for a while. Otherwise a job grows only if that pays within the horizon,
+by enough, and not too soon after its last resize. Others shrink only to serve such growth. Free GPUs go to
+whoever is short in any case, so that none idles.
 """
 
 from dataclasses import dataclass
@@ -158,11 +158,15 @@ class _Moves:
             return
         for other, size in gifts:
             self._set(other, size)
-        self.givers = [other for other in self.givers if self.sizes[other] > work.target[other]] if gifts else self.givers
+        self.givers = (
+            [other for other in self.givers if self.sizes[other] > work.target[other]]
+            if gifts
+            else self.givers
+        )
         self._take(index)
 
     def _candidates(self, home: Node) -> list[int]:
-        """Who can give, in this order: the job's own siblings, if their owner does not lack; owners above their due."""
+        """Who can give: the job's siblings, if their owner lacks nothing, then owners above their due."""
         homes = self.work.homes
         is_full = self.have[home.name] >= self.due[home.name]
 

@@ -18,13 +18,13 @@ class Work:
         held: workers that each job has on hosts that are up.
         soon: the same once hand-overs under way are done.
         runs: whether it holds something, or is about to.
-        low, high: workers that it needs at least and can use at most; both 0 if there is no number it can run with.
+        low, high: fewest and most workers that it can run with; both 0 if there is no such number.
         tiers: (tier, jobs of it), the highest first.
         share: real share.
         target: whole number by fairness alone, whatever it holds.
         is_admitted: whether it is to run.
         kept: GPUs that higher tiers must leave it.
-        is_pinned: whether it is admitted before all others: it fits into what an owner above it is guaranteed.
+        is_pinned: whether it is admitted before all others, within a guarantee of an owner above it.
         claims: what owners may claim of their guarantees, by their names.
         reserved: the job that devices are being kept for, and the node that lacks them.
     """
@@ -71,7 +71,7 @@ def gather(now: float, cluster: Cluster, jobs: Sequence[Job]) -> Work:
     pending = cluster.memory.pending
     soon = [pending.get(job.id, size) for size, job in zip(held, jobs, strict=True)] if pending else held
     low, high = [job.min for job in jobs], [job.max for job in jobs]
-    if any([job.allowed is not None or not 1 <= job.min <= job.max for job in jobs]):
+    if any(job.allowed is not None or not 1 <= job.min <= job.max for job in jobs):
         low, high = ([], []) if not jobs else map(list, zip(*map(bounds, jobs), strict=True))
     count = len(jobs)
     return Work(
