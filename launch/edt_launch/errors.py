@@ -32,7 +32,7 @@ class ExitCode(IntEnum):
     INTERNAL = 4
     """A mistake in edt-launch itself."""
     LEFT = 5
-    """All workers have left because of SIGUSR1: started again with the same `--output-dir`, the job goes on."""
+    """All workers have left because of SIGUSR1: started again in the same folder, the job goes on."""
     HUNG_UP = 129
     """Ended by SIGHUP: its terminal went away."""
     INTERRUPTED = 130

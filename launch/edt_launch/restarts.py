@@ -77,8 +77,8 @@ def decide(end: End, restarts: int, most: int) -> Restart | GiveUp | Leave:
     """Whether to start the job again.
 
     A loss, of all workers that had the state or of horovodrun, is made good by a restart. An error of the
-    script would come again, unless the job has got on since it started, so that it may be a rare one. A job that
-    is to pause is left, whatever else it has lost on the way, unless it would fail again.
+    script would come again, unless the job has got on since it started, so that it may be a rare one. A job
+    that is to pause is left, whatever else it has lost on the way, unless it would fail again.
 
     Args:
         end: how the last run has ended.
