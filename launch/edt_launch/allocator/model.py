@@ -148,6 +148,8 @@ class Options:
         resize_interval: seconds between two optional resizes of a job at least.
         resize_interval_costs: the same in multiples of its resize cost.
         horizon: seconds for which a new size is expected to last.
+        settling: seconds of history below which remembered use hardly counts.
+        by_speedup: whether an owner's surplus goes where it speeds its jobs up most, where that is known.
     """
 
     preemption: Preemption = Preemption.TO_MIN
@@ -160,6 +162,8 @@ class Options:
     resize_interval: float = 30.0
     resize_interval_costs: float = 10.0
     horizon: float = 120.0
+    settling: float = 1800.0
+    by_speedup: bool = True
 
 
 @dataclass(frozen=True)
@@ -167,14 +171,18 @@ class Memory:
     """What one decision leaves for the next: a value that callers keep and hand back, and look not into.
 
     Attributes:
-        imbalanced_since: since when an owner or job has had another number than its due, by its name.
+        imbalanced_since: since when an owner has had another number than its due, by its name.
         entered: virtual time at which each job has entered, by its id.
         reserved: id of the job that devices are being kept for, if any.
+        owner_steps: by how many quarters of a power of two an owner's weight is raised, by its name.
+        job_steps: the same of jobs, by their ids.
     """
 
     imbalanced_since: Mapping[str, float] = field(default_factory=dict)
     entered: Mapping[str, float] = field(default_factory=dict)
     reserved: str | None = None
+    owner_steps: Mapping[str, int] = field(default_factory=dict)
+    job_steps: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

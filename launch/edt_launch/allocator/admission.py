@@ -1,0 +1,217 @@
+"""Which jobs run, when not all of their minimums fit.
+
+Of one tier first those that an owner's guarantee has room for; then running jobs within their protected time; then
+everybody by virtual time, running jobs somewhat preferred. What does not fit is skipped, until the first that waits
+has done so for too long: then it goes before all that are not protected, and nothing new starts where it lacks
+devices until it runs (a reservation, as in EASY backfilling; Lifka, 1995). With a time quantum that nobody loses, and
+an order in which whoever runs falls back, every job gets its turn.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from math import inf
+
+from edt_launch.allocator.model import Policy, Preemption
+from edt_launch.allocator.shares import hold_back
+from edt_launch.allocator.tree import Node
+from edt_launch.allocator.usage import virtual_time
+from edt_launch.allocator.work import Work, usable
+
+Rank = tuple[object, ...]
+
+
+class Room:
+    """What is still free of the limits along the owners' tree."""
+
+    def __init__(self, work: Work, used: Mapping[str, int]) -> None:
+        """Start with what each node has taken, by its name."""
+        self._homes = work.homes
+        self._used = dict(used)
+
+    def lacking(self, index: int, count: int) -> Node | None:
+        """The node, nearest first, that has no room for `count` more GPUs of a job."""
+        for node in self._homes[index].path:
+            if self._used[node.name] + count > node.limit:
+                return node
+        return None
+
+    def is_guaranteed(self, index: int, count: int) -> bool:
+        """Whether some node above a job has that much left of its guarantee."""
+        return any(self._used[node.name] + count <= node.guarantee for node in self._homes[index].path)
+
+    def take(self, index: int, count: int) -> None:
+        """Count GPUs as taken by a job."""
+        for node in self._homes[index].path:
+            self._used[node.name] += count
+
+
+def set_aside(work: Work) -> None:
+    """Fill in what is not lent, and what higher tiers must leave to jobs of lower ones."""
+    _keep_unlent(work)
+    if any(node.guarantee for node in work.nodes) and (len(work.tiers) > 1 or not _fit(work)):
+        _pin(work)
+    preemption = work.cluster.options.preemption
+    if len(work.tiers) == 1:
+        return
+    room = Room(work, _taken(work))
+    for _, members in work.tiers:
+        for index in sorted(members, key=_seniority(work)):
+            if work.is_pinned[index]:
+                continue
+            need = work.low[index]
+            if preemption is Preemption.NONE:
+                need = usable(work.jobs[index], work.held[index])
+            if preemption is Preemption.TO_ZERO or not work.held[index] or not need:
+                continue
+            while need > work.low[index] and room.lacking(index, need):
+                need = usable(work.jobs[index], need - 1)
+            if not room.lacking(index, need):
+                room.take(index, need)
+                work.kept[index] = need
+
+
+def admit(work: Work, tier: int, members: Sequence[int], entered: Mapping[str, float]) -> list[int]:
+    """Those jobs of one tier that run, given what higher tiers have."""
+    hold_back(work, tier)
+    candidates = [index for index in members if work.high[index]]
+    room = Room(work, _taken_now(work))
+    chosen = candidates
+    if work.reserved is not None or _is_short(work, candidates):
+        chosen = _choose(work, candidates, room, _rank(work, entered))
+    for index in chosen:
+        work.is_admitted[index] = True
+    return chosen
+
+
+def _choose(work: Work, candidates: Sequence[int], room: Room, rank: Callable[[int], Rank]) -> list[int]:
+    chosen = []
+    for index in _by_policy(work, sorted(candidates, key=rank)):
+        need = work.low[index]
+        runs = work.held[index] > 0
+        lacking = room.lacking(index, need)
+        if work.reserved is not None and not runs and not work.is_pinned[index]:
+            holder, place = work.reserved
+            if index != holder and place in work.homes[index].path:
+                continue
+        if lacking is None:
+            room.take(index, need)
+            chosen.append(index)
+        elif work.reserved is None and not runs and _has_waited(work, index):
+            work.reserved = index, lacking
+    return chosen
+
+
+def _has_waited(work: Work, index: int) -> bool:
+    """Whether a job has waited for too long, and could ever run."""
+    since, need = work.jobs[index].waiting_since, work.low[index]
+    is_long = since is not None and work.now - since >= work.cluster.options.longest_wait
+    return is_long and all(need <= node.limit - node.unlent for node in work.homes[index].path)
+
+
+def _rank(work: Work, entered: Mapping[str, float]) -> Callable[[int], Rank]:
+    """Sort key of admission."""
+    times = [virtual_time(job, entered) for job in work.jobs]
+    start = min(times, default=0.0)
+    margin = 1 + work.cluster.options.margin
+    reserved = work.cluster.memory.reserved
+
+    def rank(index: int) -> Rank:
+        job, runs = work.jobs[index], work.held[index] > 0
+        ahead = times[index] - start
+        last = (job.submitted, job.id)
+        if work.is_pinned[index]:
+            return (0, *last)
+        if is_protected(work, index):
+            return (1, -inf if job.started is None else job.started, *last)
+        if job.id == reserved and not runs:
+            return (2, *last)
+        return (3, round(ahead / margin if runs else ahead, 6), not runs, *last)
+
+    return rank
+
+
+def is_protected(work: Work, index: int) -> bool:
+    """Whether a job keeps its minimum because it has started a short time ago."""
+    job = work.jobs[index]
+    return work.held[index] > 0 and (job.started is None or work.now - job.started < job.protected)
+
+
+def _by_policy(work: Work, order: list[int]) -> list[int]:
+    """The same order, but jobs of one owner that serves them in a fixed order in that order."""
+    places: dict[str, list[int]] = {}
+    for place, index in enumerate(order):
+        if work.homes[index].policy is not Policy.FAIR:
+            places.setdefault(work.homes[index].name, []).append(place)
+    for spots in places.values():
+        members = [order[spot] for spot in spots]
+        if work.homes[members[0]].policy is Policy.FIFO:
+            members.sort(key=lambda index: (work.jobs[index].submitted, work.jobs[index].id))
+        else:
+            members.sort(key=lambda index: -work.jobs[index].weight)
+        for spot, index in zip(spots, members, strict=True):
+            order[spot] = index
+    return order
+
+
+def _pin(work: Work) -> None:
+    room = Room(work, _taken(work))
+    for _, members in work.tiers:
+        for index in sorted(members, key=_seniority(work)):
+            need = work.low[index]
+            if need and room.is_guaranteed(index, need) and room.lacking(index, need) is None:
+                room.take(index, need)
+                work.is_pinned[index] = True
+                work.kept[index] = need
+
+
+def _seniority(work: Work) -> Callable[[int], Rank]:
+    def rank(index: int) -> Rank:
+        job = work.jobs[index]
+        return not work.held[index], job.submitted, job.id
+
+    return rank
+
+
+def _keep_unlent(work: Work) -> None:
+    """Keep what owners who do not lend own and do not use."""
+    wishes = {node.name: 0 for node in work.nodes}
+    for index, node in enumerate(work.homes):
+        wishes[node.name] += work.high[index]
+    free = work.nodes[0].limit
+    for node in reversed(work.nodes):
+        if not node.lends:
+            node.unlent = int(max(0, min(int(node.guarantee) - wishes[node.name], free)))
+            free -= node.unlent
+        if node.parent is not None:
+            wishes[node.parent.name] += wishes[node.name] + node.unlent
+
+
+def _fit(work: Work) -> bool:
+    """Whether the minimums of all jobs of all tiers fit."""
+    used = _sum_up(work, {node.name: node.unlent for node in work.nodes}, range(len(work.jobs)))
+    return all(used[node.name] <= node.limit for node in work.nodes)
+
+
+def _is_short(work: Work, candidates: Sequence[int]) -> bool:
+    used = _sum_up(work, {node.name: node.fixed for node in work.nodes}, candidates)
+    return any(used[node.name] > node.limit for node in work.nodes)
+
+
+def _taken(work: Work) -> dict[str, int]:
+    """What is not lent and what pinned jobs need, below each node."""
+    pinned = [index for index, is_pinned in enumerate(work.is_pinned) if is_pinned]
+    return _sum_up(work, {node.name: node.unlent for node in work.nodes}, pinned)
+
+
+def _taken_now(work: Work) -> dict[str, int]:
+    """What the present pass may not move, below each node."""
+    return _sum_up(work, {node.name: node.fixed for node in work.nodes}, ())
+
+
+def _sum_up(work: Work, used: dict[str, int], members: Sequence[int]) -> dict[str, int]:
+    low, homes = work.low, work.homes
+    for index in members:
+        used[homes[index].name] += low[index]
+    for node in reversed(work.nodes):
+        if node.parent is not None:
+            used[node.parent.name] += used[node.name]
+    return used

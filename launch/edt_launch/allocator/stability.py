@@ -1,0 +1,212 @@
+"""From fair sizes to sizes that are worth their changes.
+
+A job moves from what it holds towards its fair size, never past it. At once: what is below its minimum, above a limit
+or on hosts that are gone; what an owner reclaims of its guarantee, and a higher tier of lower ones; an owner's number
+that has been off for a while. Otherwise a job grows only if that pays within the horizon, by enough, and not too soon
+after its last resize. Others shrink only to serve such growth. Free GPUs go to whoever is short in any case, so
+that none idles.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from edt_launch.allocator.model import Job, Options
+from edt_launch.allocator.rounding import totals
+from edt_launch.allocator.speedup import gain
+from edt_launch.allocator.tree import Node
+from edt_launch.allocator.work import Work, usable
+
+
+@dataclass(slots=True, eq=False)
+class Settled:
+    """Sizes, and what is to be remembered.
+
+    Attributes:
+        sizes: workers of each job once all hand-overs are done.
+        imbalanced_since: since when owners have held another number than their due, by their names.
+        again_at: times at which something postponed becomes due.
+    """
+
+    sizes: list[int]
+    imbalanced_since: dict[str, float]
+    again_at: list[float]
+
+
+def settle(work: Work) -> Settled:
+    """Sizes that the jobs are to have now."""
+    if work.held == work.target:
+        return Settled(list(work.target), {}, [])
+    options, now = work.cluster.options, work.now
+    before = [held if is_in else 0 for held, is_in in zip(work.held, work.is_admitted, strict=True)]
+    have, due = totals(work, before), totals(work, work.target)
+    known = work.cluster.memory.imbalanced_since
+    since = {
+        node.name: known.get(node.name, now)
+        for node in work.nodes
+        if abs(have[node.name] - due[node.name]) >= options.imbalance
+    }
+    ripe = {name for name, start in since.items() if now - start >= options.imbalance_time}
+    again = [start + options.imbalance_time for name, start in since.items() if name not in ripe]
+    moves = _Moves(work, before, have, due, ripe)
+    sizes = moves.decided()
+    return Settled(sizes, since, [*again, *moves.again_at])
+
+
+class _Moves:
+    """One search for sizes between those held and those due."""
+
+    def __init__(
+        self, work: Work, before: list[int], have: dict[str, int], due: dict[str, int], ripe: set[str]
+    ) -> None:
+        self.work = work
+        self.options: Options = work.cluster.options
+        self.sizes = before
+        self.have, self.due, self.ripe = have, due, ripe
+        self.again_at: list[float] = []
+
+    def decided(self) -> list[int]:
+        work, target = self.work, self.work.target
+        self._shrink_what_must()
+        growing = [index for index, size in enumerate(self.sizes) if size < target[index]]
+        growing.sort(key=self._urgency)
+        for index in growing:
+            if self._must_grow(index):
+                self._serve(index, is_forced=True)
+        for index in growing:
+            if self.sizes[index] < target[index] and self._pays(index, target[index]):
+                if self._is_due(index):
+                    self._serve(index, is_forced=False)
+        self._cover()
+        for index in sorted(growing, key=lambda index: (-work.jobs[index].tier, not self._pays(index, target[index]))):
+            self._take(index, self._free())
+        return self.sizes if self._is_sound() else list(target)
+
+    def _shrink_what_must(self) -> None:
+        """Jobs above their own maximum, and below owners above their limit."""
+        work = self.work
+        over = {node for node in work.nodes if self.have[node.name] > node.limit and node.parent is not None}
+        for index, size in enumerate(self.sizes):
+            if size > work.target[index] and (
+                size > work.high[index]
+                or usable(work.jobs[index], size) != size
+                or (over and not over.isdisjoint(work.homes[index].path))
+            ):
+                self._set(index, work.target[index])
+
+    def _free(self) -> int:
+        return self.due[""] - self.have[""]
+
+    def _set(self, index: int, size: int) -> None:
+        step = size - self.sizes[index]
+        for node in self.work.homes[index].path:
+            self.have[node.name] += step
+        self.sizes[index] = size
+
+    def _must_grow(self, index: int) -> bool:
+        work = self.work
+        if self.sizes[index] < work.low[index]:
+            return True
+        tier = work.jobs[index].tier
+        if len(work.tiers) > 1 and any(work.jobs[other].tier < tier for other in self._shrinkable()):
+            return True
+        for node in work.homes[index].path:
+            have, due = self.have[node.name], self.due[node.name]
+            if have < due and (node.name in self.ripe or have < min(int(node.guarantee), due)):
+                return True
+        return False
+
+    def _pays(self, index: int, size: int) -> bool:
+        job, before = self.work.jobs[index], self.sizes[index]
+        if size <= before:
+            return False
+        if before == 0:
+            return True
+        is_enough = (size - before) / before > self.options.least_change
+        return is_enough and gain(job, before, size) * self.options.horizon >= job.resize_cost
+
+    def _is_due(self, index: int) -> bool:
+        """Whether a job's last resize is long enough ago for another that need not be."""
+        job: Job = self.work.jobs[index]
+        if job.resized is None:
+            return True
+        next_at = job.resized + max(
+            self.options.resize_interval, self.options.resize_interval_costs * job.resize_cost
+        )
+        if next_at > self.work.now:
+            self.again_at.append(next_at)
+            return False
+        return True
+
+    def _serve(self, index: int, is_forced: bool) -> None:
+        """Grow a job to its due, with what others have above theirs if need be."""
+        work = self.work
+        missing = work.target[index] - self.sizes[index]
+        if not is_forced:
+            available = self._free() + sum(
+                self.sizes[other] - work.target[other] for other in self._shrinkable() if self._is_due(other)
+            )
+            if available < missing and not self._pays(index, usable(work.jobs[index], self.sizes[index] + available)):
+                return
+        for other in sorted(self._shrinkable(), key=lambda other: self._expendable(other, work.homes[index])):
+            if self._free() >= missing:
+                break
+            if is_forced or self._is_due(other):
+                self._shrink(other, missing - self._free())
+        self._take(index, self._free())
+
+    def _cover(self) -> None:
+        """Shrink until the sizes fit on what is there."""
+        for other in sorted(self._shrinkable(), key=lambda other: self._expendable(other, None)):
+            if self._free() >= 0:
+                return
+            self._shrink(other, -self._free())
+
+    def _shrink(self, index: int, count: int) -> None:
+        due = self.work.target[index]
+        wanted = max(due, self.sizes[index] - count)
+        self._set(index, max(due, usable(self.work.jobs[index], wanted)))
+
+    def _take(self, index: int, free: int) -> None:
+        job, size = self.work.jobs[index], self.sizes[index]
+        reach = usable(job, min(self.work.target[index], size + max(0, free)))
+        if reach > size:
+            self._set(index, reach)
+
+    def _shrinkable(self) -> list[int]:
+        return [index for index, size in enumerate(self.sizes) if size > self.work.target[index]]
+
+    def _urgency(self, index: int) -> tuple[object, ...]:
+        """Who grows first: higher tiers, what is below its minimum, whoever is furthest behind."""
+        job, size = self.work.jobs[index], self.sizes[index]
+        return (
+            -job.tier,
+            size >= self.work.low[index],
+            round(size - self.work.share[index], 6),
+            job.submitted,
+            job.id,
+        )
+
+    def _expendable(self, index: int, home: Node | None) -> tuple[object, ...]:
+        """Who shrinks first: lower tiers, owners above their due, then whoever has most of its share."""
+        work = self.work
+        job, size, node = work.jobs[index], self.sizes[index], work.homes[index]
+        is_over = self.have[node.name] > self.due[node.name]
+        spare = size - work.target[index]
+        return (
+            job.tier,
+            not (is_over or node is home),
+            -round(size / max(work.share[index], 1e-9), 6),
+            job.resize_cost * size / spare,
+            -(job.started or 0.0),
+            job.id,
+        )
+
+    def _is_sound(self) -> bool:
+        """Whether nothing idles, no limit is exceeded, and every job has a number that it can run with."""
+        work = self.work
+        return self._free() == 0 and not any(self._exceeded(work.nodes)) and all(
+            size == 0 or usable(job, size) == size for job, size in zip(work.jobs, self.sizes, strict=True)
+        )
+
+    def _exceeded(self, nodes: Iterable[Node]) -> Iterable[Node]:
+        return (node for node in nodes if self.have[node.name] > node.limit)

@@ -1,0 +1,118 @@
+"""The figures of one decision, by the jobs' positions in the caller's sequence."""
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from edt_launch.allocator.model import Cluster, Job
+from edt_launch.allocator.tree import Node, grow
+
+
+@dataclass(slots=True, eq=False)
+class Work:
+    """What the steps of a decision read and fill in.
+
+    Attributes:
+        nodes: the owners' tree, the root first.
+        homes: the node that each job is right below.
+        held: workers that each job has on hosts that are up.
+        low, high: workers that it needs at least and can use at most; both 0 if there is no number it can run with.
+        tiers: (tier, jobs of it), the highest first.
+        share: real share.
+        target: whole number by fairness alone, whatever it holds.
+        is_admitted: whether it is to run.
+        kept: GPUs that higher tiers must leave it.
+        is_pinned: whether it is admitted before all others: it fits into what an owner above it is guaranteed.
+        reserved: the job that devices are being kept for, and the node that lacks them.
+    """
+
+    now: float
+    cluster: Cluster
+    jobs: Sequence[Job]
+    nodes: list[Node]
+    homes: list[Node]
+    held: list[int]
+    low: list[int]
+    high: list[int]
+    tiers: list[tuple[int, list[int]]]
+    share: list[float]
+    target: list[int]
+    is_admitted: list[bool]
+    kept: list[int]
+    is_pinned: list[bool]
+    reserved: tuple[int, Node] | None = None
+    owner_steps: dict[str, int] = field(default_factory=dict)
+    job_steps: dict[str, int] = field(default_factory=dict)
+
+
+def gather(now: float, cluster: Cluster, jobs: Sequence[Job]) -> Work:
+    """The figures at the start of a decision.
+
+    Raises:
+        TreeError: the owners do not form a tree.
+    """
+    owners = {job.owner for job in jobs}
+    nodes = grow(cluster.owners, owners, cluster.size)
+    by_name = {node.name: node for node in nodes}
+    up = {host.name for host in cluster.hosts if host.is_up}
+    held = []
+    for job in jobs:
+        size = 0
+        for part in job.held:
+            if part.host in up:
+                size += len(part.devices)
+        held.append(size)
+    low, high = [job.min for job in jobs], [job.max for job in jobs]
+    for index, job in enumerate(jobs):
+        if job.allowed is not None or not 1 <= job.min <= job.max:
+            low[index], high[index] = bounds(job)
+    by_tier: dict[int, list[int]] = {}
+    for index, job in enumerate(jobs):
+        by_tier.setdefault(job.tier, []).append(index)
+    count = len(jobs)
+    return Work(
+        now=now,
+        cluster=cluster,
+        jobs=jobs,
+        nodes=nodes,
+        homes=[by_name[job.owner] for job in jobs],
+        held=held,
+        low=low,
+        high=high,
+        tiers=sorted(by_tier.items(), reverse=True),
+        share=[0.0] * count,
+        target=[0] * count,
+        is_admitted=[False] * count,
+        kept=[0] * count,
+        is_pinned=[False] * count,
+    )
+
+
+def bounds(job: Job) -> tuple[int, int]:
+    """Fewest and most workers that a job can run with; (0, 0) if there is no such number."""
+    least = max(1, job.min)
+    if job.allowed is None:
+        return (least, job.max) if least <= job.max else (0, 0)
+    usable = [count for count in job.allowed if least <= count <= job.max]
+    return (min(usable), max(usable)) if usable else (0, 0)
+
+
+def usable(job: Job, count: int) -> int:
+    """Most workers up to `count` that a job can run with, or 0."""
+    least, most = bounds(job)
+    if count < least or not least:
+        return 0
+    if job.allowed is None:
+        return min(count, most)
+    numbers = sorted(number for number in job.allowed if least <= number <= most)
+    return numbers[bisect_right(numbers, count) - 1]
+
+
+def next_usable(job: Job, count: int) -> int | None:
+    """Fewest workers above `count` that a job can run with, None if there is no such number."""
+    least, most = bounds(job)
+    if count >= most:
+        return None
+    if job.allowed is None:
+        return max(least, count + 1)
+    return min(number for number in job.allowed if max(least, count + 1) <= number <= most)
