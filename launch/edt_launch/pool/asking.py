@@ -54,8 +54,8 @@ def is_wanted(job: JobFacts) -> bool:
 
 
 def as_job(job: JobFacts, protected: float) -> Job:
-    """A job as the allocator sees it; one that is on its way out wants nothing, and holds on to what it uses."""
-    record, life = job.record, job.course.life
+    """A job as the allocator sees it; one that is on its way out wants nothing, and holds what it uses."""
+    record, life = job.record, job.life
     one = Job(
         record.id,
         record.owner,
@@ -88,8 +88,8 @@ def as_job(job: JobFacts, protected: float) -> Job:
 
 def _limits(job: JobFacts) -> tuple[int, int]:
     """The job's bounds, as far as its launcher, which was started with those of then, goes along."""
-    record, life = job.record, job.course.life
-    if life is None or not job.launcher.has_begun:
+    record, life = job.record, job.life
+    if life is None:
         return record.min, record.max
     most = max(min(record.max, life.max_np), life.min_np)
     return min(max(record.min, life.min_np), most), most

@@ -79,7 +79,13 @@ class Course:
     def observe(self, event: Mapping[str, Any]) -> "Course":
         """The course after one more event; one that is unknown, or not as expected, changes nothing."""
         match event:
-            case {"event": "begun", "pid": int(pid), "started": float(started), "min_np": low, "max_np": high}:
+            case {
+                "event": "begun",
+                "pid": int(pid),
+                "started": float(started),
+                "min_np": low,
+                "max_np": high,
+            }:
                 return replace(self, life=Life(pid, started, int(low), int(high)), reported=None)
             case {"event": "restarting"}:
                 return replace(self, restarts=self.restarts + 1, reported=None)

@@ -6,7 +6,7 @@ from signal import Signals
 from typing import Any
 
 from edt_launch.allocator.model import Cluster, Job, Memory, Options, Plan
-from edt_launch.pool.course import Course
+from edt_launch.pool.course import Course, Life
 from edt_launch.pool.holding import Holding
 from edt_launch.service.database.records import AllocationRecord, HostRecord, JobRecord, ShareRecord
 from edt_launch.service.states import State
@@ -18,14 +18,15 @@ class Launcher:
 
     Attributes:
         is_alive: whether one runs; nobody can start another one as long as it does.
-        has_begun: whether the one started last has got so far as to write down who it is.
+        identity: process number and start time, as the one started last has written them down; None if it has not
+            got so far.
         exit_code: of the one started last, if it has ended and this process has started it.
         has_leftovers: whether processes of the job are still there though no launcher is.
         said: what it printed last, if it ended before it had begun.
     """
 
     is_alive: bool = False
-    has_begun: bool = False
+    identity: tuple[int, float] | None = None
     exit_code: int | None = None
     has_leftovers: bool = False
     said: str = ""
@@ -39,6 +40,12 @@ class JobFacts:
     holding: Holding = field(default_factory=Holding)
     course: Course = field(default_factory=Course)
     launcher: Launcher = field(default_factory=Launcher)
+
+    @property
+    def life(self) -> Life | None:
+        """What its events say of the launcher started last; None if they do not speak of that one."""
+        life = self.course.life
+        return life if life is not None and self.launcher.identity == (life.pid, life.started) else None
 
 
 @dataclass(frozen=True)

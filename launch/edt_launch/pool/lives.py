@@ -72,7 +72,7 @@ def live(now: float, job: JobFacts) -> Lived:
 def _live(now: float, lived: Lived) -> Lived:
     job = lived.job
     match job.record.state, job.record.wanted:
-        case (State.QUEUED | State.PAUSED), Wanted.STOP:
+        case ((State.QUEUED | State.PAUSED), Wanted.STOP):
             return lived.move(State.STOPPED, "its owner has stopped it")
         case State.QUEUED, Wanted.PAUSE:
             return lived.move(State.PAUSED, "its owner has paused it", waiting_since=None)
@@ -89,21 +89,20 @@ def _live(now: float, lived: Lived) -> Lived:
 def _alive(now: float, lived: Lived) -> Lived:
     job = lived.job
     match job.record.state, job.record.wanted:
-        case (State.STARTING | State.RUNNING | State.PAUSING | State.SUSPENDING), Wanted.STOP:
+        case ((State.STARTING | State.RUNNING | State.PAUSING | State.SUSPENDING), Wanted.STOP):
             return _ask(now, lived, State.STOPPING, "its owner stops it", Signals.SIGTERM)
-        case (State.STARTING | State.RUNNING | State.SUSPENDING), Wanted.PAUSE:
+        case ((State.STARTING | State.RUNNING | State.SUSPENDING), Wanted.PAUSE):
             return _ask(now, lived, State.PAUSING, "its owner pauses it", Signals.SIGUSR1)
         case State.STARTING, _ if _trains(job):
             return lived.move(State.RUNNING, job.record.reason, started=job.record.started or now)
-        case (State.STOPPING | State.PAUSING | State.SUSPENDING), _:
+        case ((State.STOPPING | State.PAUSING | State.SUSPENDING), _):
             return _ask_again(now, lived)
     return lived
 
 
 def _trains(job: JobFacts) -> bool:
     """Whether the present launcher's workers have formed a world."""
-    life = job.course.life
-    return life is not None and job.launcher.has_begun and life.exit_code is None and life.size > 0
+    return job.life is not None and job.life.exit_code is None and job.life.size > 0
 
 
 def _ask(now: float, lived: Lived, to: State, reason: str, signal: Signals) -> Lived:
@@ -142,12 +141,12 @@ def _gone(now: float, lived: Lived) -> Lived:
     record, launcher = job.record, job.launcher
     if launcher.has_leftovers:
         return lived.do(Sweep(record.id))
-    if not launcher.has_begun:
+    if launcher.identity is None:
         if launcher.exit_code is None:  # nobody knows that it was started at all
             return _back(now, lived, "its launcher was not started")
         text = f"edt-launch has ended with exit code {launcher.exit_code}: {launcher.said or 'no output'}"
         return _end(now, lived, State.FAILED, "it could not be started", launcher.exit_code, text)
-    life = job.course.life
+    life = job.life
     if life is None or life.exit_code is None:
         return _lost(now, lived, "its launcher was killed")
     if life.exit_code == ExitCode.SUCCESS:
@@ -184,7 +183,9 @@ def _lost(now: float, lived: Lived, reason: str) -> Lived:
     return _back(now, lived, f"{reason}; it goes on from its newest checkpoint", **facts)
 
 
-def _end(now: float, lived: Lived, to: State, reason: str, exit_code: int | None, failure: str | None) -> Lived:
+def _end(
+    now: float, lived: Lived, to: State, reason: str, exit_code: int | None, failure: str | None
+) -> Lived:
     lived = _freed(now, lived, reason)
     facts = {**_GONE, **progress(lived.job), **_GONE}
     return lived.move(to, reason, **facts, exit_code=exit_code, failure=failure, ended=now)
@@ -204,7 +205,7 @@ def _freed(now: float, lived: Lived, reason: str) -> Lived:
 def progress(job: JobFacts) -> dict[str, Any]:
     """Facts that its events tell."""
     course = job.course
-    life = course.life if job.launcher.has_begun else None
+    life = job.life
     return {
         "step": course.step,
         "total_steps": course.total_steps,

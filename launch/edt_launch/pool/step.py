@@ -69,7 +69,7 @@ def _users(jobs: Sequence[JobFacts]) -> dict[Device, str]:
         device: job.record.id
         for job in jobs
         if job.launcher.is_alive or job.launcher.has_leftovers
-        for device in devices_of(in_use(job.holding, job.course.life))
+        for device in devices_of(in_use(job.holding, job.life))
     }
 
 
@@ -84,9 +84,7 @@ def _ordered(job: JobFacts, held: Held) -> Held:
     return tuple(sorted(held, key=lambda at: before.index(at.host) if at.host in before else len(before)))
 
 
-def _carry_out(
-    now: float, job: JobFacts, held: Held, reason: Reason | None, target: int
-) -> Sequence[Action]:
+def _carry_out(now: float, job: JobFacts, held: Held, reason: Reason | None, target: int) -> Sequence[Action]:
     facts = _reasons(reason, target)
     if job.record.state is State.QUEUED:
         if held:
@@ -95,7 +93,7 @@ def _carry_out(
     if not held:
         return lives.suspend(now, job, _text(reason) or "others need its devices").actions
     if held == job.holding.held:
-        return _note(job, facts | _seen(job))
+        return [*_note(job, facts | _seen(job)), *_missed(now, job, held, _text(reason))]
     return _resize(now, job, held, facts)
 
 
@@ -111,7 +109,6 @@ def _start(now: float, job: JobFacts, held: Held, facts: dict[str, Any]) -> Sequ
         "generation": holding.generation,
         "running_since": now,
         "waiting_since": None,
-        "resized": now,
     }
     reason = facts.pop("reason", record.reason)
     return [
@@ -126,7 +123,7 @@ def _start(now: float, job: JobFacts, held: Held, facts: dict[str, Any]) -> Sequ
 def _resize(now: float, job: JobFacts, held: Held, facts: dict[str, Any]) -> Sequence[Action]:
     """Give a job that runs other devices. Those it loses are in use until its workers have left them."""
     record = job.record
-    used = devices_of(in_use(job.holding, job.course.life)) - devices_of(held)
+    used = devices_of(in_use(job.holding, job.life)) - devices_of(held)
     left = as_held(used)
     holding = job.holding.next(held, left)
     facts |= {
@@ -143,6 +140,14 @@ def _resize(now: float, job: JobFacts, held: Held, facts: dict[str, Any]) -> Seq
     return [WriteFile(record.id, holding), Note(record.id, facts), change]
 
 
+def _missed(now: float, job: JobFacts, held: Held, reason: str) -> Sequence[Action]:
+    """The history lacks a change that was written to the file just before a crash."""
+    record = job.record
+    if record.generation == job.holding.generation:
+        return []
+    return [Remember(_change(now, job, record.size, held, reason))]
+
+
 def _note(job: JobFacts, facts: dict[str, Any]) -> Sequence[Action]:
     """Write down what is new."""
     if job.record.state in HAS_LAUNCHER:
@@ -157,7 +162,7 @@ def _seen(job: JobFacts) -> dict[str, Any]:
     return {
         "size": holding.size,
         "held": stored(holding.held),
-        "leaving": stored(leaving(holding, job.course.life)),
+        "leaving": stored(leaving(holding, job.life)),
         "generation": holding.generation,
     }
 
