@@ -1,4 +1,4 @@
-"""What a job's events say of it: a pure fold over `events.jsonl`, which can be written down and taken up again."""
+"""What a job's events say of it: a pure fold over them that can be written down and taken up again."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
@@ -63,7 +63,7 @@ class Course:
         pauses: the latest ones, seconds.
         resizes: worlds that were formed of another number of workers than the one before.
         restarts: how often a launcher has started its workers again.
-        reported: time, step and size of the last report, and of which world; None where nothing connects to it.
+        reported: time, step and size of the last report; None where nothing connects to it.
     """
 
     life: Life | None = None
@@ -82,11 +82,11 @@ class Course:
             case {
                 "event": "begun",
                 "pid": int(pid),
-                "started": float(started),
+                "started": float(at),
                 "min_np": low,
                 "max_np": high,
             }:
-                return replace(self, life=Life(pid, started, int(low), int(high)), reported=None)
+                return replace(self, life=Life(pid, at, low, high), reported=None)
             case {"event": "restarting"}:
                 return replace(self, restarts=self.restarts + 1, reported=None)
             case {"event": "progress", "step": int(step), "size": int(size), "time": float() | int() as time}:

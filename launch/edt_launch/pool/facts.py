@@ -18,8 +18,8 @@ class Launcher:
 
     Attributes:
         is_alive: whether one runs; nobody can start another one as long as it does.
-        identity: process number and start time, as the one started last has written them down; None if it has not
-            got so far.
+        identity: process number and start time, as the one started last has written them down; None
+            if it has not got so far.
         exit_code: of the one started last, if it has ended and this process has started it.
         has_leftovers: whether processes of the job are still there though no launcher is.
         said: what it printed last, if it ended before it had begun.

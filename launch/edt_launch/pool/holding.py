@@ -1,7 +1,7 @@
 """Which devices a job holds: its allocation file, and what its workers are known to have left.
 
-The file says what the job may use, and, in comments that only this module reads, what earlier generations of it
-let it use and may still be in use::
+The file says what the job may use, and, in comments that only this module reads, what earlier generations
+of it gave the job and may still be in use::
 
     # edt allocation v1 generation=17
     # leaving node2:1 devices=5

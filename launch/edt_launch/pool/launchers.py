@@ -1,8 +1,8 @@
-"""The `edt-launch` processes of jobs: started so that they outlive us, found again, told, and cleaned up after.
+"""The `edt-launch` processes of jobs: started so that they outlive us, found again, told, cleaned up after.
 
-Whoever starts a launcher holds a lock on a file of the job, and hands it on to the launcher. The kernel gives it
-up with the launcher's end, however that comes. So the lock is taken exactly as long as a launcher lives; a second
-one cannot be started, and nobody has to remember which is which.
+Whoever starts a launcher holds a lock on a file of the job, and hands it on to the launcher. The kernel gives
+it up with the launcher's end, however that comes. So the lock is taken exactly as long as a launcher lives; a
+second one cannot be started, and nobody has to remember which is which.
 """
 
 import contextlib
@@ -31,7 +31,7 @@ REMOTE_GRACE = 30.0
 """Seconds after a launcher was killed in which its workers on other hosts end themselves."""
 
 CLOCK_ERROR = 1.0
-"""Seconds by which the start of one process may differ between two looks: the system derives it from its clock."""
+"""Seconds by which two looks at the start of one process may differ: it is derived from the clock."""
 
 SAID = 2000
 """Characters of a launcher's last words that are kept."""
@@ -143,7 +143,7 @@ class Launchers:
 
 
 def environment(inherited: Mapping[str, str], record: JobRecord, paths: JobDir) -> dict[str, str]:
-    """The environment of a job: ours without our own settings and secrets, the user's, and where things are."""
+    """The environment of a job: ours without our settings and secrets, the user's, and where things are."""
     passed = {name: value for name, value in inherited.items() if not name.startswith("EDT_")}
     python = str(Path(sys.executable).parent)
     return {

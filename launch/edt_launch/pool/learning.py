@@ -1,4 +1,4 @@
-"""What a job's own past says of its future: what a resize costs it, and how fast it is with how many workers."""
+"""What a job's past says of its future: what a resize costs it, how fast it is with how many workers."""
 
 from edt_launch.pool.course import Course
 

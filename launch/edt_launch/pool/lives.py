@@ -1,8 +1,8 @@
 """From state to state: what becomes of one job, given its wishes, its launcher and its events.
 
-The order of things makes a crash harmless at any point. A job becomes `starting` before its launcher is started,
-and only the launcher's end makes it anything that has none; in between it is asked to go, as often as it takes.
-Which launcher runs is never remembered: it holds a lock for as long as it lives.
+The order of things makes a crash harmless at any point. A job becomes `starting` before its launcher is
+started, and only the launcher's end makes it anything that has none; in between it is asked to go, as often
+as it takes. Which launcher runs is never remembered: it holds a lock for as long as it lives.
 """
 
 from collections.abc import Iterator

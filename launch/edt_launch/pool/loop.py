@@ -1,6 +1,6 @@
 """The loop: looks at what there is, decides, acts; and again whenever something has happened.
 
-It remembers nothing that is not in the database or the jobs' files, but for what is quicker not to read again.
+It remembers nothing that is not in the database or the jobs' files, but what is quicker not to read again.
 """
 
 import logging

@@ -1,7 +1,8 @@
 """One step of the loop, as a pure function: facts in, actions out.
 
-What a step may rely on: the facts are true, though some may be older than others; and what it decides is carried
-out in order, but perhaps not to its end. Then the next step sees how far it came, and decides from that.
+What a step may rely on: the facts are true, though some may be older than others; and what it decides is
+carried out in order, but perhaps not to its end. Then the next step sees how far it came, and goes on from
+there.
 """
 
 from collections.abc import Mapping, Sequence
@@ -74,7 +75,7 @@ def _users(jobs: Sequence[JobFacts]) -> dict[Device, str]:
 
 
 def _clashes(job: str, held: Held, users: Mapping[Device, str]) -> bool:
-    """Whether somebody else may be using one of these devices. The allocator sees to it; this makes it sure."""
+    """Whether somebody else may be using one of these devices: the allocator's own rule, made sure of."""
     return any(users.get(device, job) != job for device in devices_of(held))
 
 
