@@ -68,9 +68,19 @@ class Settings(Protocol):
     def protected(self) -> float: ...  # noqa: D102
 
 
-def run(settings: Settings, store: Store, bus: Bus, stop: threading.Event) -> None:
-    """Run the jobs until `stop` is set. Jobs go on without it; the next one finds them."""
-    pool = Pool(settings, store, bus)
+def run(
+    settings: Settings, store: Store, bus: Bus, stop: threading.Event, options: Options | None = None
+) -> None:
+    """Run the jobs until `stop` is set. Jobs go on without it; the next one finds them.
+
+    Args:
+        settings: of the service.
+        store: its database.
+        bus: wakes it, and is told of what jobs do.
+        stop: ends it.
+        options: the allocator's constants; from the settings by default.
+    """
+    pool = Pool(settings, store, bus, options=options)
     clock = Clock(settings.coalesce, settings.interval)
     seen = bus.version(Topic.WISHES, Topic.HOSTS)
     clock.wished(time.time())

@@ -2,9 +2,9 @@
 
 pooled.py OUT [--steps N] [--delay S] [--fail-at STEP]
 
-Every step lasts S seconds. Each worker appends to OUT/<job>.<pid>.jsonl a line when it starts, one for each step,
-and one when it leaves Python. With --fail-at the job fails at that step; a file OUT/hurry makes all hurry, and a
-file OUT/finish.<job> ends one job after its present step.
+Every step lasts S seconds. Each worker appends to OUT/<job>.<pid>.jsonl a line when it starts, one for each
+step, and one when it leaves Python. With --fail-at the job fails at that step; a file OUT/hurry makes all hurry,
+and a file OUT/finish.<job> ends one job after its present step.
 """
 
 import argparse
@@ -43,7 +43,13 @@ def main() -> None:
     journal = (options.out / f"{job}.{os.getpid()}.jsonl").open("a", buffering=1)
 
     def write(kind: str, **content: object) -> None:
-        row = {"kind": kind, "time": time.time(), "job": job, "device": os.environ.get("EDT_DEVICE"), **content}
+        row = {
+            "kind": kind,
+            "time": time.time(),
+            "job": job,
+            "device": os.environ.get("EDT_DEVICE"),
+            **content,
+        }
         journal.write(json.dumps(row) + "\n")
 
     write("begin")
@@ -53,6 +59,7 @@ def main() -> None:
     model = nn.Linear(4, 1)
     optimizer = edt_hvd.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=0.01), model)
     loader = edt_hvd.ElasticDataLoader(Points(), effective_batch_size=16, micro_batch_size=4, seed=5)
+    finish = options.out / f"finish.{job}"
     state = edt_hvd.TorchState(model=model, optimizer=optimizer, loader=loader, done=0)
 
     @edt_hvd.elastic
@@ -69,6 +76,9 @@ def main() -> None:
                 if not (options.out / "hurry").exists():
                     time.sleep(options.delay)
                 edt_hvd.report(loss=step.loss, total_steps=options.steps)
+                is_last = edt_hvd.average({"last": float(finish.exists())})["last"] > 0
+                if is_last:
+                    options.steps = state.done
                 state.commit()
                 if state.done >= options.steps:
                     return
