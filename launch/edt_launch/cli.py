@@ -43,6 +43,14 @@ def verify(context: typer.Context) -> None:
     _run_inner(command, context)
 
 
+@app.command(context_settings=SCRIPT_COMMAND, add_help_option=False)
+def serve(context: typer.Context) -> None:
+    """Run the job service; `edt serve --help` lists its settings."""
+    from edt_launch.service.command import serve as command
+
+    _run_inner(command, context)
+
+
 def _run_inner(command: Callable[..., None], context: typer.Context) -> None:
     """Run a command whose options are declared in its own module, once."""
     inner = typer.Typer(add_completion=False, pretty_exceptions_enable=False)

@@ -77,7 +77,9 @@ class _Moves:
                 if self._is_due(index):
                     self._serve(index, is_forced=False)
         self._cover()
-        for index in sorted(growing, key=lambda index: (-work.jobs[index].tier, not self._pays(index, target[index]))):
+        for index in sorted(
+            growing, key=lambda index: (-work.jobs[index].tier, not self._pays(index, target[index]))
+        ):
             self._take(index, self._free())
         return self.sizes if self._is_sound() else list(target)
 
@@ -145,7 +147,9 @@ class _Moves:
             available = self._free() + sum(
                 self.sizes[other] - work.target[other] for other in self._shrinkable() if self._is_due(other)
             )
-            if available < missing and not self._pays(index, usable(work.jobs[index], self.sizes[index] + available)):
+            if available < missing and not self._pays(
+                index, usable(work.jobs[index], self.sizes[index] + available)
+            ):
                 return
         for other in sorted(self._shrinkable(), key=lambda other: self._expendable(other, work.homes[index])):
             if self._free() >= missing:
@@ -204,8 +208,13 @@ class _Moves:
     def _is_sound(self) -> bool:
         """Whether nothing idles, no limit is exceeded, and every job has a number that it can run with."""
         work = self.work
-        return self._free() == 0 and not any(self._exceeded(work.nodes)) and all(
-            size == 0 or usable(job, size) == size for job, size in zip(work.jobs, self.sizes, strict=True)
+        return (
+            self._free() == 0
+            and not any(self._exceeded(work.nodes))
+            and all(
+                size == 0 or usable(job, size) == size
+                for job, size in zip(work.jobs, self.sizes, strict=True)
+            )
         )
 
     def _exceeded(self, nodes: Iterable[Node]) -> Iterable[Node]:

@@ -51,7 +51,9 @@ FilePath = Annotated[Path, AfterValidator(_absolute)]
 class Settings(BaseSettings):
     """Everything that can be set. Sizes are bytes, times seconds."""
 
-    model_config = SettingsConfigDict(env_prefix="EDT_", extra="ignore", frozen=True, env_ignore_empty=True)
+    model_config = SettingsConfigDict(
+        env_prefix="EDT_", extra="ignore", frozen=True, env_ignore_empty=True, validate_default=True
+    )
 
     home: Annotated[FilePath, Field(description="Folder of the service.")] = Path("~/.edt")
     database: Annotated[
@@ -76,6 +78,11 @@ class Settings(BaseSettings):
     max_unpacked: Annotated[Bytes, Field(description="Largest code, unpacked.")] = 2 * 2**30
     max_files: Annotated[int, Field(ge=1, description="Most files and folders of a job's code.")] = 50_000
     max_body: Annotated[Bytes, Field(description="Largest body of any other request.")] = 2**20
+
+    highest_priority: Annotated[
+        int,
+        Field(ge=-1000, le=1000, description="Highest priority that others than administrators may give."),
+    ] = 1000
 
     coalesce: Annotated[Seconds, Field(description="How long events are gathered before a decision.")] = 0.5
     interval: Annotated[Seconds, Field(description="Time between two decisions at most.")] = 5.0

@@ -21,7 +21,6 @@ class UserRecord:
 
     name: str
     is_admin: bool = False
-    password_hash: str | None = None
     created: float = 0.0
 
 
@@ -36,10 +35,6 @@ class TokenRecord:
     created: float
     expires: float | None = None
     revoked: float | None = None
-
-    def is_valid(self, now: float) -> bool:
-        """Whether it opens the door."""
-        return self.revoked is None and (self.expires is None or now < self.expires)
 
 
 @dataclass(frozen=True)

@@ -37,7 +37,6 @@ users = Table(
     metadata,
     Column("name", String(64), primary_key=True),
     Column("is_admin", Boolean, nullable=False),
-    Column("password_hash", String(256)),
     Column("created", Float, nullable=False),
 )
 

@@ -122,7 +122,6 @@ def upgrade() -> None:
         "users",
         sa.Column("name", sa.String(length=64), nullable=False),
         sa.Column("is_admin", sa.Boolean(), nullable=False),
-        sa.Column("password_hash", sa.String(length=256), nullable=True),
         sa.Column("created", sa.Float(), nullable=False),
         sa.PrimaryKeyConstraint("name", name="pk_users"),
     )

@@ -1,0 +1,107 @@
+"""Errors as `application/problem+json` (RFC 9457), with the next step beside."""
+
+import json
+from collections.abc import Mapping, Sequence
+from http import HTTPStatus
+from typing import Any
+
+import structlog
+from fastapi import FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
+from pydantic import BaseModel, Field, ValidationError
+from sqlalchemy.exc import OperationalError
+from starlette.exceptions import HTTPException
+
+from edt_launch.service.errors import InvalidError, ServiceError, UnavailableError
+
+log = structlog.get_logger()
+
+MEDIA_TYPE = "application/problem+json"
+
+
+class Problem(BaseModel):
+    """An error."""
+
+    type: str = Field(description="Names the kind of error.")
+    title: str = Field(description="The kind of error in a few words.")
+    status: int = Field(description="HTTP's status code.")
+    detail: str = Field(description="What is wrong here.")
+    next: str = Field(description="What to do; may be empty.")
+
+
+RESPONSES: dict[int | str, dict[str, Any]] = {
+    "default": {"model": Problem, "description": "An error", "content": {MEDIA_TYPE: {}}}
+}
+"""For every endpoint's description."""
+
+
+def response(
+    status: int, title: str, detail: str, next_step: str = "", headers: Mapping[str, str] | None = None
+) -> Response:
+    """An error's response."""
+    name = HTTPStatus(status).phrase.lower().replace(" ", "-").replace("'", "")
+    body = {
+        "type": f"urn:edt:problem:{name}",
+        "title": title,
+        "status": status,
+        "detail": detail,
+        "next": next_step,
+    }
+    content = json.dumps(body).encode()
+    return Response(content, status_code=status, media_type=MEDIA_TYPE, headers=headers)
+
+
+def of(error: ServiceError) -> Response:
+    """The response of one of our own errors."""
+    headers = {"WWW-Authenticate": "Bearer"} if error.status == HTTPStatus.UNAUTHORIZED else None
+    return response(error.status, error.title, error.detail, error.next_step, headers)
+
+
+def invalid(errors: Sequence[Any]) -> InvalidError:
+    """What is wrong with a request, from pydantic's errors: where, and what is expected."""
+    problems = []
+    for error in errors[:5]:
+        where = ".".join(str(part) for part in error["loc"] if part not in ("body", "spec"))
+        message = str(error["msg"]).removeprefix("Value error, ")
+        problems.append(f"{where}: {message}" if where else message)
+    return InvalidError("; ".join(problems), "GET /openapi.json describes every request")
+
+
+def add_handlers(app: FastAPI) -> None:
+    """Have every error told as a problem."""
+
+    @app.exception_handler(ServiceError)
+    async def _service(_: Request, error: ServiceError) -> Response:
+        return of(error)
+
+    @app.exception_handler(RequestValidationError)
+    async def _request(_: Request, error: RequestValidationError) -> Response:
+        return of(invalid(error.errors()))
+
+    @app.exception_handler(ValidationError)
+    async def _value(_: Request, error: ValidationError) -> Response:
+        return of(invalid(error.errors()))
+
+    @app.exception_handler(HTTPException)
+    async def _http(request: Request, error: HTTPException) -> Response:
+        status = HTTPStatus(error.status_code)
+        detail = {
+            HTTPStatus.NOT_FOUND: f"there is nothing at {request.url.path!r}",
+            HTTPStatus.METHOD_NOT_ALLOWED: f"{request.method} is not possible at {request.url.path!r}",
+        }.get(status, str(error.detail))
+        advice = "GET /openapi.json describes every request"
+        return response(status, status.phrase.lower(), detail, advice, error.headers)
+
+    @app.exception_handler(OperationalError)
+    async def _database(_: Request, error: OperationalError) -> Response:
+        log.error("the database does not answer", reason=str(error.orig))
+        return of(UnavailableError("the service's database does not answer", "try again in a moment"))
+
+    @app.exception_handler(Exception)
+    async def _mistake(_: Request, error: Exception) -> Response:
+        return response(  # the server logs it
+            500,
+            ServiceError.title,
+            f"{type(error).__name__}",
+            "tell the administrator; the service's log has more",
+        )

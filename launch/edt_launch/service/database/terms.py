@@ -1,0 +1,62 @@
+"""Rows in the allocator's terms."""
+
+from collections.abc import Iterable, Iterator
+
+from edt_launch.allocator.model import Host, HostDevices, Job, Owner, Policy, Usage
+from edt_launch.service.database.records import Held, HostRecord, JobRecord, ShareRecord
+
+MEMORY = "allocator"
+"""Key under which `memory` keeps what the last decision has left for the next."""
+
+
+def host(record: HostRecord) -> Host:
+    """A machine."""
+    return Host(record.name, record.devices, record.is_up, record.is_draining)
+
+
+def owners(records: Iterable[ShareRecord], users: Iterable[str]) -> Iterator[Owner]:
+    """The tree, with those of `users` who have no place in it below the root."""
+    found = {record.name: record for record in records}
+    found.setdefault("", ShareRecord("", None))
+    for user in sorted(users):
+        found.setdefault(user, ShareRecord(user))
+    for record in found.values():
+        yield Owner(
+            record.name,
+            record.parent,
+            record.weight,
+            record.guarantee,
+            record.limit,
+            record.lends,
+            Policy(record.policy),
+            record.half_life,
+            Usage(record.service, record.entitlement, record.usage_at),
+        )
+
+
+def job(record: JobRecord, protected: float) -> Job:
+    """A job that wants to run, or runs; `protected` is for how long it keeps its minimum once started."""
+    return Job(
+        record.id,
+        record.owner,
+        record.min,
+        record.max,
+        record.submitted,
+        weight=record.weight,
+        tier=record.priority,
+        allowed=record.allowed,
+        resize_cost=record.resize_cost,
+        speedup=record.speedup,
+        protected=protected,
+        held=held(record.held),
+        leaving=held(record.leaving),
+        started=record.running_since if record.size else None,
+        resized=record.resized,
+        waiting_since=None if record.size else record.waiting_since or record.submitted,
+        usage=Usage(record.service, record.entitlement, record.usage_at),
+    )
+
+
+def held(devices: Held) -> tuple[HostDevices, ...]:
+    """What a job holds."""
+    return tuple(HostDevices(name, names) for name, names in devices)
