@@ -19,7 +19,7 @@ Tie = tuple[float, str]
 
 def round_down_the_tree(work: Work) -> None:
     """Fill in the whole number of every node and job of the pass whose real shares are there."""
-    share, held, target, jobs = work.share, work.held, work.target, work.jobs
+    share, soon, target, jobs = work.share, work.soon, work.target, work.jobs
     root = work.nodes[0]
     root.target = round(root.share)
     for node in work.nodes:
@@ -30,7 +30,7 @@ def round_down_the_tree(work: Work) -> None:
         floors = [int(part + SLACK) for part in shares]
         missing = node.target - node.fixed - sum(floors)
         if missing:
-            holds = [child.held for child in children] + [held[index] for index in members]
+            holds = [child.held for child in children] + [soon[index] for index in members]
             ties: list[Tie] = [(float("-inf"), child.name) for child in children]
             ties += [(jobs[index].submitted, jobs[index].id) for index in members]
             _raise_some(floors, missing, shares, holds, ties)

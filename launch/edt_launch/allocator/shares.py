@@ -19,7 +19,7 @@ Weigh = Callable[[Node, float, list[Node], list[int]], list[float]]
 
 def sum_up(work: Work, tier: int, members: Sequence[int]) -> None:
     """Bounds of every node for a pass over the jobs `members` of one tier, which are all in."""
-    nodes, low, high, held = work.nodes, work.low, work.high, work.held
+    nodes, low, high, soon = work.nodes, work.low, work.high, work.soon
     wishes = hold_back(work, tier)
     homes = work.homes
     for index in members:
@@ -30,7 +30,7 @@ def sum_up(work: Work, tier: int, members: Sequence[int]) -> None:
         if jobs:
             least += sum([low[index] for index in jobs])
             most += sum([high[index] for index in jobs])
-            own += sum([held[index] for index in jobs])
+            own += sum([soon[index] for index in jobs])
         floor = float(least)
         for child in node.children:
             least += child.least
@@ -38,7 +38,7 @@ def sum_up(work: Work, tier: int, members: Sequence[int]) -> None:
             most += child.high
             own += child.held
         if node.guarantee:
-            wish = min(node.guarantee, most + wishes.get(node.name, 0))
+            wish = min(float(node.guarantee), most + wishes.get(node.name, 0))
             floor, most = max(floor, wish), max(most, wish)
         node.least, node.held = least, own
         node.low = max(least, min(floor, node.limit))

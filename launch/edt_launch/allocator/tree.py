@@ -23,13 +23,13 @@ class Node:
         low, high: between which its share lies; `low` counts guarantees, too.
         share: real share.
         target: whole share.
-        held: GPUs that the pass's jobs below it have, fixed ones included.
+        held: GPUs that the pass's jobs below it have, or are about to, fixed ones included.
     """
 
     name: str
     parent: "Node | None"
     weight: float
-    guarantee: float
+    guarantee: int
     limit: float
     lends: bool
     policy: Policy
@@ -98,7 +98,7 @@ def grow(owners: Sequence[Owner], strangers: Iterable[str], capacity: int) -> li
 def _node(owner: Owner) -> Node:
     limit = floor(owner.limit) if owner.limit < inf else inf
     return Node(
-        owner.name, None, owner.weight, owner.guarantee, limit, owner.lends, owner.policy, owner.usage
+        owner.name, None, owner.weight, floor(owner.guarantee), limit, owner.lends, owner.policy, owner.usage
     )
 
 

@@ -40,7 +40,8 @@ def balanced(work: Work) -> Weigh:
         for position, index in enumerate(jobs, len(children)):
             job = work.jobs[index]
             usage = job.usage
-            if usage.service == usage.entitlement and not steps:
+            served, due = usage.service, usage.entitlement
+            if not steps and abs(due - served) * STEPS <= HYSTERESIS * (due + served):
                 continue
             step = _step(steps.get(job.id, 0), usage, scale * weights[position])
             if step:
@@ -66,11 +67,11 @@ def enter(work: Work) -> Mapping[str, float]:
             return entered
         return {job.id: entered[job.id] for job in work.jobs}
     times = [
-        (held > 0, entered[job.id] + _served(job))
-        for job, held, is_known in zip(work.jobs, work.held, known, strict=True)
+        (is_running, entered[job.id] + _served(job))
+        for job, is_running, is_known in zip(work.jobs, work.runs, known, strict=True)
         if is_known
     ]
-    running = [time for runs, time in times if runs]
+    running = [time for is_running, time in times if is_running]
     entry = min(running or [time for _, time in times], default=0.0)
     return {
         job.id: entered[job.id] if is_known else entry - _served(job)
