@@ -35,7 +35,9 @@ def fill(
     ]
 
 
-def _level(total: float, weights: Sequence[float], lows: Sequence[float], highs: Sequence[float]) -> float:
+def _level(
+    total: float, weights: Sequence[float], lows: Sequence[float], highs: Sequence[float]
+) -> float:
     corners = [(low / weight, weight, -low) for weight, low in zip(weights, lows, strict=True)]
     corners += [(high / weight, -weight, high) for weight, high in zip(weights, highs, strict=True)]
     corners.sort()

@@ -79,7 +79,9 @@ def _not_admitted(work: Work, index: int) -> tuple[Binding, str, str]:
                 f"waits: it needs {need}, and the limit of {node.name} is {int(node.limit)}",
                 f"A lower --min, or a higher limit for {node.name}.",
             )
-    higher = sum(size for size, other in zip(work.target, work.jobs, strict=True) if other.tier > job.tier)
+    higher = sum(
+        size for size, other in zip(work.target, work.jobs, strict=True) if other.tier > job.tier
+    )
     if higher and work.nodes[0].limit - higher < need:
         return (
             Binding.TIER,

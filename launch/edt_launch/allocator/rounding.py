@@ -85,11 +85,7 @@ def top_up(work: Work) -> None:
     left = int(root.limit) - root.unlent - sum(work.target)
     if left <= 0:
         return
-    behind = [
-        index
-        for index, is_in in enumerate(work.is_admitted)
-        if is_in and work.target[index] < work.high[index]
-    ]
+    behind = [index for index, is_in in enumerate(work.is_admitted) if is_in and work.target[index] < work.high[index]]
     if not behind:
         return
     used = totals(work, work.target)

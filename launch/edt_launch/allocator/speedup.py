@@ -52,7 +52,9 @@ def gain(job: Job, before: int, after: int) -> float:
     return speed(curve, after) / speed(curve, before) - 1
 
 
-def best_division(total: int, jobs: Sequence[Job], lows: Sequence[int], highs: Sequence[int]) -> list[int]:
+def best_division(
+    total: int, jobs: Sequence[Job], lows: Sequence[int], highs: Sequence[int]
+) -> list[int]:
     """Sizes that sum to `total`, or what the jobs can use of it, and maximise the sum of weight x log(speed)."""
     sizes = list(lows)
     left = total - sum(sizes)

@@ -75,9 +75,7 @@ def grow(owners: Sequence[Owner], strangers: Iterable[str], capacity: int) -> li
         if name:
             parent = nodes.get(parents.get(name) or "")
             if parent is None:
-                raise TreeError(
-                    f"owner {name!r} is below {parents[name]!r}, which does not exist: add it first"
-                )
+                raise TreeError(f"owner {name!r} is below {parents[name]!r}, which does not exist: add it first")
             node.parent = parent
             parent.children.append(node)
     root = nodes[""]

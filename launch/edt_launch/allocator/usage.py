@@ -112,16 +112,15 @@ def remember(
             used[node.parent.name] += used[node.name]
     due = {node.name: node.share for node in work.nodes}
     owners = tuple(
-        replace(
-            owner,
-            usage=advance(_begun(owner.usage, now), now, used[owner.name], due[owner.name], owner.half_life),
-        )
+        replace(owner, usage=advance(_begun(owner.usage, now), now, used[owner.name], due[owner.name], owner.half_life))
         for owner in cluster.owners
     )
     return owners, tuple(
         replace(
             job,
-            usage=advance(replace(job.usage, at=max(job.usage.at, job.submitted)), now, held, due_, inf),
+            usage=advance(
+                replace(job.usage, at=max(job.usage.at, job.submitted)), now, held, due_, inf
+            ),
         )
         for job, held, due_ in zip(jobs, work.held, work.share, strict=True)
     )
