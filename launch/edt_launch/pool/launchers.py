@@ -54,6 +54,11 @@ class Launchers:
         self._gone_since: dict[str, float] = {}
         self._hosts = HostChecker()
 
+    @property
+    def children(self) -> Sequence[subprocess.Popen[bytes]]:
+        """Launchers that this process has started and not yet seen end."""
+        return list(self._children.values())
+
     def is_alive(self, job: str, paths: JobDir) -> bool:
         """Whether a launcher of the job runs. When not, all that it has written is there to be read."""
         child = self._children.get(job)
