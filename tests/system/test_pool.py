@@ -10,7 +10,7 @@ import pytest
 from edt_launch.service.bus import Topic
 from edt_launch.service.database.records import ShareRecord
 from edt_launch.service.states import State, Wanted
-from pools import Pool
+from pool_harness import Pool
 
 SOON = 5.0
 """Seconds within which the sizes follow an event, when the jobs concerned train."""

@@ -3,8 +3,8 @@
 pooled.py OUT [--steps N] [--delay S] [--fail-at STEP]
 
 Every step lasts S seconds. Each worker appends to OUT/<job>.<pid>.jsonl a line when it starts, one for each
-step, and one when it leaves Python. With --fail-at the job fails at that step; a file OUT/hurry makes all hurry,
-and a file OUT/finish.<job> ends one job after its present step.
+step, and one when it leaves Python. With --fail-at the job fails at that step; a file OUT/hurry makes all
+hurry, and a file OUT/finish.<job> ends one job after its present step.
 """
 
 import argparse
