@@ -250,10 +250,11 @@ class Pool:
 
     def _perform(self, now: float, actions: Sequence[Action]) -> None:
         done = self._performer.perform(now, actions)
-        for id_, facts in done.notes.items():
-            self._replace(id_, replace(self._jobs[id_].record, **facts))
         for id_, record in done.records.items():
             self._replace(id_, record)
+        for id_, facts in done.notes.items():  # written last
+            if id_ in self._jobs:
+                self._replace(id_, replace(self._jobs[id_].record, **facts))
         for id_, content in done.holdings.items():
             if id_ in self._jobs:
                 self._jobs[id_] = replace(self._jobs[id_], holding=content)

@@ -162,6 +162,17 @@ def test_a_service_that_is_killed_anywhere_is_replaced_by_the_next(service: Serv
     check(service)
 
 
+def test_a_job_that_is_resized_as_it_begins_to_train_changes_once(service: Service) -> None:
+    service.submit(FIRST, "ann")
+    service.step()
+    events = service.paths(FIRST).output.events
+    while not events.exists() or not service.events(FIRST, "world"):
+        time.sleep(0.01)
+    service.submit(SECOND, "bob")
+    service.until(lambda: service.is_running((FIRST, 2), (SECOND, 2)))
+    assert [change.after for change in service.store.history.newest(FIRST)] == [4, 2]
+
+
 def test_a_launcher_that_cannot_begin_fails_the_job_with_what_it_said(service: Service) -> None:
     service.command = (sys.executable, "-c", "import sys; sys.exit('no such thing')")
     service.start()
