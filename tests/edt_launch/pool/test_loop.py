@@ -34,7 +34,7 @@ class Service:
 
     def __init__(self, home: Path, command: Sequence[str] = FAKE) -> None:
         self.command = command
-        self.settings = load(home=home, interval=0.0, coalesce=0.0, protected=0.0)
+        self.settings = load(home=home, interval=60.0, coalesce=0.0, protected=0.0)
         self.settings.home.mkdir()
         self.store = Store.opened(self.settings.database_url)
         self.store.hosts.put([HostRecord("localhost", ("0", "1", "2", "3"))])
@@ -169,7 +169,10 @@ def test_a_job_that_is_resized_as_it_begins_to_train_changes_once(service: Servi
     while not events.exists() or not service.events(FIRST, "world"):
         time.sleep(0.01)
     service.submit(SECOND, "bob")
-    service.until(lambda: service.is_running((FIRST, 2), (SECOND, 2)))
+    service.step()
+    assert service.job(FIRST).state is State.RUNNING
+    service.pool.look(time.time())
+    service.pool.act(time.time())
     assert [change.after for change in service.store.history.newest(FIRST)] == [4, 2]
 
 
