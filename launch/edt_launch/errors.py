@@ -33,6 +33,8 @@ class ExitCode(IntEnum):
     """Too few slots within `--start-timeout`, or horovodrun could not start."""
     INTERNAL = 4
     """A mistake in edt-launch itself."""
+    LEFT = 5
+    """All workers have left because of SIGUSR1: started again in the same folder, the job goes on."""
     HUNG_UP = 129
     """Ended by SIGHUP: its terminal went away."""
     INTERRUPTED = 130
