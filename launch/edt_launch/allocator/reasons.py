@@ -126,7 +126,7 @@ def _by_share(work: Work, index: int, size: int) -> tuple[Binding, str, str]:
     if job.allowed is not None and following is not None and following > size + 1:
         return (
             Binding.FRAGMENTS,
-            f"has {size}: its share is {work.share[index]:.2f}, and the next number it can run with is {following}",
+            f"has {size}: its share is {work.share[index]:.2f}, and the next number for it is {following}",
             f"It grows when its share reaches {following}, or if it could run with other numbers.",
         )
     for node in path[:-1]:

@@ -51,8 +51,8 @@ class Pool:
 
 
 FEATURES = (
-    "allowed", "drain", "fixed order", "guarantees", "history", "limits", "small minimums", "speedup", "tiers",
-    "unlent", "usage", "weights",
+    "allowed", "drain", "fixed order", "guarantees", "history", "limits", "small minimums", "speedup",
+    "tiers", "unlent", "usage", "weights",
 )  # fmt: skip
 
 

@@ -4,12 +4,13 @@ from collections import Counter
 from dataclasses import replace
 from math import floor
 
+import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from edt_launch.allocator.decide import target
 from edt_launch.allocator.filling import SLACK
-from edt_launch.allocator.model import Job, Preemption
+from edt_launch.allocator.model import Cluster, Host, Job, Options, Owner, Preemption, Usage
 from edt_launch.allocator.usage import enter
 from edt_launch.allocator.work import Work, bounds, gather
 from pools import CASES, NOW, Pool, Tree, applied, pairs, pools, settled, size
@@ -255,3 +256,46 @@ def test_the_order_of_events_is_irrelevant(pool, random):
     assert shuffled.targets == plan.targets
     assert shuffled.assignments == plan.assignments
     assert shuffled.again_at == plan.again_at
+
+
+@pytest.mark.parametrize(
+    "preemption,left",
+    [(Preemption.NONE, 4), (Preemption.TO_MIN, 2), (Preemption.TO_ZERO, 0)],
+    ids=str,
+)
+def test_a_higher_tier_takes_what_it_may(preemption, left):
+    cluster = Cluster((Host("h", tuple("01234567")),), options=Options(preemption=preemption))
+    pool = settled(Pool(cluster, (Job("low", "", 2, 4, 0.0),)))
+    pool = replace(pool, jobs=(*pool.jobs, Job("high", "", 1, 8, 1.0, tier=1)))
+    assert pool.plan.targets == {"low": left, "high": 8 - left}
+
+
+def test_what_a_lost_host_took_is_replaced():
+    hosts = (Host("a", tuple("01")), Host("b", tuple("01")), Host("c", tuple("01")))
+    pool = settled(Pool(Cluster(hosts), (Job("j", "", 1, 4, 0.0),)))
+    assert [part.host for part in pool.jobs[0].held] == ["a", "b"]
+    lost = (replace(hosts[0], is_up=False), *hosts[1:])
+    after = settled(replace(pool, cluster=replace(pool.cluster, hosts=lost)))
+    assert [part.host for part in after.jobs[0].held] == ["b", "c"]
+
+
+@pytest.mark.parametrize("scale", [1e-3, 1, 1e3])
+def test_remembered_use_weighs_the_same_whatever_the_scale_of_weights(scale):
+    owners = (
+        Owner("", None),
+        Owner("ann", weight=scale, usage=Usage(0.0, 1e6, NOW)),
+        Owner("bob", weight=scale, usage=Usage(1e6, 0.0, NOW)),
+    )
+    cluster = Cluster((Host("h", tuple("0123456789")),), owners)
+    pool = Pool(cluster, (Job("a", "ann", 1, 10, 0.0), Job("b", "bob", 1, 10, 0.0)))
+    assert pool.plan.targets == {"a": 8, "b": 2}
+
+
+def test_a_reservation_lets_a_large_job_in():
+    cluster = Cluster((Host("h", tuple("0123")),))
+    small = tuple(Job(f"s{number}", "", 1, 1, 0.0) for number in range(4))
+    pool = replace(settled(Pool(cluster, small)), now=NOW + 301)
+    large = Job("large", "", 4, 4, 1.0, waiting_since=NOW - 400, usage=Usage(1e9, 1e9, NOW))
+    fresh = replace(small[0], id="fresh", waiting_since=NOW)
+    done = settled(replace(pool, jobs=(*pool.jobs, large, fresh)))
+    assert done.job("large").size == 4
