@@ -11,7 +11,7 @@ Each step is described in its module: `admission`, `shares`, `rounding`, `stabil
 from collections.abc import Mapping, Sequence
 
 from edt_launch.allocator.admission import admit, is_protected, set_aside
-from edt_launch.allocator.model import Cluster, Job, Memory, Plan, Reason
+from edt_launch.allocator.model import Cluster, HostDevices, Job, Memory, Plan, Reason
 from edt_launch.allocator.placement import place
 from edt_launch.allocator.reasons import Reasons
 from edt_launch.allocator.rounding import fit_allowed, round_down_the_tree, top_up
@@ -47,6 +47,7 @@ def decide(now: float, cluster: Cluster, jobs: Sequence[Job]) -> tuple[Plan, Map
         reserved=None if work.reserved is None else work.jobs[work.reserved[0]].id,
         owner_steps=work.owner_steps,
         job_steps=work.job_steps,
+        pending=pending(work, settled.sizes, assignments),
     )
     plan = Plan(
         assignments=assignments,
@@ -57,16 +58,27 @@ def decide(now: float, cluster: Cluster, jobs: Sequence[Job]) -> tuple[Plan, Map
     return plan, Reasons(work, plan)
 
 
+def pending(
+    work: Work, sizes: Sequence[int], assignments: Mapping[str, tuple[HostDevices, ...]]
+) -> dict[str, int]:
+    """Sizes that jobs are to have and do not get yet, by their ids."""
+    return {
+        job.id: size
+        for job, held, size in zip(work.jobs, work.held, sizes, strict=True)
+        if size != held and sum([len(part.devices) for part in assignments[job.id]]) != size
+    }
+
+
 def target(work: Work, entered: Mapping[str, float]) -> None:
     """Fill in who is admitted, and real and whole shares, whatever jobs hold now."""
     set_aside(work)
     weigh = balanced(work)
-    for tier, members in work.tiers:
+    for tier, members in work.tiers or [(0, [])]:
         chosen = admit(work, tier, members, entered)
         sum_up(work, tier, chosen)
         pour(work, weigh)
         round_down_the_tree(work)
-    if any([job.allowed is not None for job in work.jobs]):
+    if any(job.allowed is not None for job in work.jobs):
         fit_allowed(work)
     elif len(work.tiers) > 1:
         top_up(work)

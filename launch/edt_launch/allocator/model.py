@@ -176,6 +176,7 @@ class Memory:
         reserved: id of the job that devices are being kept for, if any.
         owner_steps: by how many quarters of a power of two an owner's weight is raised, by its name.
         job_steps: the same of jobs, by their ids.
+        pending: sizes that jobs are to have as soon as devices have been handed over, by their ids.
     """
 
     imbalanced_since: Mapping[str, float] = field(default_factory=dict)
@@ -183,6 +184,7 @@ class Memory:
     reserved: str | None = None
     owner_steps: Mapping[str, int] = field(default_factory=dict)
     job_steps: Mapping[str, int] = field(default_factory=dict)
+    pending: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -1,9 +1,9 @@
 """Which devices: survivors keep theirs, and nothing is handed over before it is free.
 
-Shrinking empties the hosts with fewest of the job's devices first, from the tail of each list, the coordinator's host
-last. Growing fills the job's own hosts, then takes the host that fits best, else the emptiest until it fits. Devices
-that other jobs still hold, or that leaving workers may still use, are not given out: a job that waits for such grows
-when all of them are there, so that it is resized once.
+Shrinking empties the hosts with fewest of the job's devices first, from the tail of each list, the
+coordinator's host last. Growing fills the job's own hosts, then takes the host that fits best, else the
+emptiest until it fits. Devices that other jobs still hold, or that leaving workers may still use, are not
+given out: a job that waits for such grows when all of them are there, so that it is resized once.
 """
 
 from collections.abc import Mapping, Sequence
@@ -52,7 +52,7 @@ def place(work: Work, sizes: Sequence[int]) -> dict[str, Parts]:
         site = _survey(work.cluster, jobs, assigned)
         for index in sorted(growing, key=lambda index: _turn(work, index, sizes[index])):
             assigned[jobs[index].id] = _grow(jobs[index], assigned[jobs[index].id], sizes[index], site)
-        for index in moving:
+        for index in sorted(moving, key=lambda index: jobs[index].id):
             assigned[jobs[index].id] = _move(jobs[index], assigned[jobs[index].id], draining, site)
     return assigned
 
@@ -61,9 +61,10 @@ def shrunk(parts: Parts, count: int, draining: set[str]) -> Parts:
     """The parts without `count` of their devices."""
     left = [list(part.devices) for part in parts]
     order = sorted(
-        range(1, len(parts)), key=lambda place: (parts[place].host not in draining, len(left[place]), -place)
+        range(len(parts)),
+        key=lambda place: (parts[place].host not in draining, place == 0, len(left[place]), -place),
     )
-    for place in [*order, 0]:
+    for place in order:
         if count <= 0 or not left:
             break
         cut = min(count, len(left[place]))
@@ -148,10 +149,12 @@ def _move(job: Job, parts: Parts, draining: set[str], site: _Site) -> Parts:
     staying = tuple(part for part in parts if part.host not in draining)
     size = sum(len(part.devices) for part in parts)
     count = size - sum(len(part.devices) for part in staying)
-    swapped = min(site.count, count if staying else count - 1)
+    living = {part.host for part in job.held}
+    survives = any(part.host in living for part in staying)
+    swapped = min(site.count, count if survives else count - 1)
     if swapped > 0:
         return grown(shrunk(parts, swapped, draining), swapped, site.free)
-    if staying or not site.count:
+    if survives or size > 1 or not site.count:
         return parts
     bigger = next_usable(job, size)
     if bigger is not None and bigger - size <= site.count:

@@ -90,7 +90,7 @@ def _not_admitted(work: Work, index: int) -> tuple[Binding, str, str]:
         holder = work.jobs[work.reserved[0]]
         return (
             Binding.ADMISSION,
-            f"waits: devices are being kept for {holder.id}, which needs {work.low[work.reserved[0]]} and has waited longest",
+            f"waits: devices are being kept for {holder.id}, which has waited longest",
             "It starts when enough is free beside that, or with a lower --min.",
         )
     return (
@@ -126,7 +126,7 @@ def _by_share(work: Work, index: int, size: int) -> tuple[Binding, str, str]:
     if job.allowed is not None and following is not None and following > size + 1:
         return (
             Binding.FRAGMENTS,
-            f"has {size}: its share is {work.share[index]:.2f}, and the next number that it can run with is {following}",
+            f"has {size}: its share is {work.share[index]:.2f}, and the next number for it is {following}",
             f"It grows when its share reaches {following}, or if it could run with other numbers.",
         )
     for node in path[:-1]:

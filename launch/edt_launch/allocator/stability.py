@@ -1,13 +1,12 @@
 """From fair sizes to sizes that are worth their changes.
 
-A job moves from what it holds towards its fair size, never past it. At once: what is below its minimum, above a limit
-or on hosts that are gone; what an owner reclaims of its guarantee, and a higher tier of lower ones; an owner's number
-that has been off for a while. Otherwise a job grows only if that pays within the horizon, by enough, and not too soon
-after its last resize. Others shrink only to serve such growth. Free GPUs go to whoever is short in any case, so
-that none idles.
+A job moves from what it holds towards its fair size, never past it. At once: what is below its minimum, above
+a limit or on hosts that are gone; what an owner reclaims of its guarantee, and a higher tier of lower ones;
+an owner's number that has been off for a while. Otherwise a job grows only if that pays within the horizon,
+by enough, and not too soon after its last resize. Others shrink only to serve such growth. Free GPUs go to
+whoever is short in any case, so that none idles.
 """
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 from edt_launch.allocator.model import Job, Options
@@ -63,24 +62,30 @@ class _Moves:
         self.sizes = before
         self.have, self.due, self.ripe = have, due, ripe
         self.again_at: list[float] = []
+        self.givers: list[int] = []
+        self.lowest = 0
 
     def decided(self) -> list[int]:
         work, target = self.work, self.work.target
         self._shrink_what_must()
+        self.givers = [index for index, size in enumerate(self.sizes) if size > target[index]]
+        self.lowest = min((work.jobs[index].tier for index in self.givers), default=0)
         growing = [index for index, size in enumerate(self.sizes) if size < target[index]]
-        growing.sort(key=self._urgency)
-        for index in growing:
-            if self._must_grow(index):
+        forced = [index for index in growing if self._must_grow(index)]
+        paying = [index for index in growing if self._pays(index, target[index])]
+        due = [index for index in paying if self._is_due(index)]
+        if forced or due or self._free():
+            self.givers.sort(key=self._expendable)
+            for index in sorted(forced, key=self._urgency):
                 self._serve(index, is_forced=True)
-        for index in growing:
-            if self.sizes[index] < target[index] and self._pays(index, target[index]):
-                if self._is_due(index):
+            for index in sorted(due, key=self._urgency):
+                if self.sizes[index] < target[index]:
                     self._serve(index, is_forced=False)
-        self._cover()
-        for index in sorted(
-            growing, key=lambda index: (-work.jobs[index].tier, not self._pays(index, target[index]))
-        ):
-            self._take(index, self._free())
+            self._cover()
+            first = set(paying)
+            growing.sort(key=lambda index: (-work.jobs[index].tier, index not in first, self._urgency(index)))
+            for index in growing if self._free() > 0 else ():
+                self._take(index)
         return self.sizes if self._is_sound() else list(target)
 
     def _shrink_what_must(self) -> None:
@@ -108,12 +113,11 @@ class _Moves:
         work = self.work
         if self.sizes[index] < work.low[index]:
             return True
-        tier = work.jobs[index].tier
-        if len(work.tiers) > 1 and any(work.jobs[other].tier < tier for other in self._shrinkable()):
+        if self.givers and self.lowest < work.jobs[index].tier:
             return True
         for node in work.homes[index].path:
             have, due = self.have[node.name], self.due[node.name]
-            if have < due and (node.name in self.ripe or have < min(int(node.guarantee), due)):
+            if have < due and (node.name in self.ripe or have < min(node.guarantee, due)):
                 return True
         return False
 
@@ -131,53 +135,65 @@ class _Moves:
         job: Job = self.work.jobs[index]
         if job.resized is None:
             return True
-        next_at = job.resized + max(
-            self.options.resize_interval, self.options.resize_interval_costs * job.resize_cost
-        )
-        if next_at > self.work.now:
-            self.again_at.append(next_at)
+        pause = max(self.options.resize_interval, self.options.resize_interval_costs * job.resize_cost)
+        if job.resized + pause > self.work.now:
+            self.again_at.append(job.resized + pause)
             return False
         return True
 
-    def _serve(self, index: int, is_forced: bool) -> None:
+    def _serve(self, index: int, *, is_forced: bool) -> None:
         """Grow a job to its due, with what others have above theirs if need be."""
         work = self.work
-        missing = work.target[index] - self.sizes[index]
-        if not is_forced:
-            available = self._free() + sum(
-                self.sizes[other] - work.target[other] for other in self._shrinkable() if self._is_due(other)
-            )
-            if available < missing and not self._pays(
-                index, usable(work.jobs[index], self.sizes[index] + available)
-            ):
-                return
-        for other in sorted(self._shrinkable(), key=lambda other: self._expendable(other, work.homes[index])):
-            if self._free() >= missing:
-                break
+        missing = work.target[index] - self.sizes[index] - self._free()
+        gifts: list[tuple[int, int]] = []
+        for other in self._candidates(work.homes[index]) if missing > 0 else ():
             if is_forced or self._is_due(other):
-                self._shrink(other, missing - self._free())
-        self._take(index, self._free())
+                size = self._shrunk(other, missing)
+                gifts.append((other, size))
+                missing -= self.sizes[other] - size
+                if missing <= 0:
+                    break
+        reach = usable(work.jobs[index], work.target[index] - max(0, missing))
+        if not is_forced and not self._pays(index, reach):
+            return
+        for other, size in gifts:
+            self._set(other, size)
+        self.givers = (
+            [other for other in self.givers if self.sizes[other] > work.target[other]]
+            if gifts
+            else self.givers
+        )
+        self._take(index)
+
+    def _candidates(self, home: Node) -> list[int]:
+        """Who can give: the job's siblings, if their owner lacks nothing, then owners above their due."""
+        homes = self.work.homes
+        is_full = self.have[home.name] >= self.due[home.name]
+
+        def rank(other: int) -> int:
+            node = homes[other]
+            if node is home:
+                return 0 if is_full else 1
+            return 1 if self.have[node.name] > self.due[node.name] else 2
+
+        return sorted(self.givers, key=rank)
 
     def _cover(self) -> None:
         """Shrink until the sizes fit on what is there."""
-        for other in sorted(self._shrinkable(), key=lambda other: self._expendable(other, None)):
+        for other in self.givers:
             if self._free() >= 0:
                 return
-            self._shrink(other, -self._free())
+            self._set(other, self._shrunk(other, -self._free()))
 
-    def _shrink(self, index: int, count: int) -> None:
+    def _shrunk(self, index: int, count: int) -> int:
         due = self.work.target[index]
-        wanted = max(due, self.sizes[index] - count)
-        self._set(index, max(due, usable(self.work.jobs[index], wanted)))
+        return max(due, usable(self.work.jobs[index], max(due, self.sizes[index] - count)))
 
-    def _take(self, index: int, free: int) -> None:
+    def _take(self, index: int) -> None:
         job, size = self.work.jobs[index], self.sizes[index]
-        reach = usable(job, min(self.work.target[index], size + max(0, free)))
+        reach = usable(job, min(self.work.target[index], size + max(0, self._free())))
         if reach > size:
             self._set(index, reach)
-
-    def _shrinkable(self) -> list[int]:
-        return [index for index, size in enumerate(self.sizes) if size > self.work.target[index]]
 
     def _urgency(self, index: int) -> tuple[object, ...]:
         """Who grows first: higher tiers, what is below its minimum, whoever is furthest behind."""
@@ -190,17 +206,14 @@ class _Moves:
             job.id,
         )
 
-    def _expendable(self, index: int, home: Node | None) -> tuple[object, ...]:
-        """Who shrinks first: lower tiers, owners above their due, then whoever has most of its share."""
+    def _expendable(self, index: int) -> tuple[object, ...]:
+        """Who shrinks first: lower tiers, whoever has most of its share, what costs least, the youngest."""
         work = self.work
-        job, size, node = work.jobs[index], self.sizes[index], work.homes[index]
-        is_over = self.have[node.name] > self.due[node.name]
-        spare = size - work.target[index]
+        job, size = work.jobs[index], self.sizes[index]
         return (
             job.tier,
-            not (is_over or node is home),
             -round(size / max(work.share[index], 1e-9), 6),
-            job.resize_cost * size / spare,
+            job.resize_cost * size / (size - work.target[index]),
             -(job.started or 0.0),
             job.id,
         )
@@ -210,12 +223,9 @@ class _Moves:
         work = self.work
         return (
             self._free() == 0
-            and not any(self._exceeded(work.nodes))
+            and all(self.have[node.name] <= node.limit for node in work.nodes)
             and all(
-                size == 0 or usable(job, size) == size
-                for job, size in zip(work.jobs, self.sizes, strict=True)
+                size in {0, due} or usable(job, size) == size
+                for job, size, due in zip(work.jobs, self.sizes, work.target, strict=True)
             )
         )
-
-    def _exceeded(self, nodes: Iterable[Node]) -> Iterable[Node]:
-        return (node for node in nodes if self.have[node.name] > node.limit)

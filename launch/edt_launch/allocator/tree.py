@@ -18,18 +18,19 @@ class Node:
     Attributes:
         path: the node itself and all above it, the root last.
         jobs: indices of the jobs right below it that take part in the pass.
-        fixed: GPUs right below it that the pass may not move: of higher tiers, of lower ones that keep theirs, unlent.
+        fixed: GPUs right below it that the pass may not move: of higher tiers, kept by lower ones, unlent.
+        unlent: GPUs that it does not use and keeps from others.
         least: what its admitted jobs need at least, fixed ones included.
         low, high: between which its share lies; `low` counts guarantees, too.
         share: real share.
         target: whole share.
-        held: GPUs that the pass's jobs below it have, fixed ones included.
+        held: GPUs that the pass's jobs below it have, or are about to, fixed ones included.
     """
 
     name: str
     parent: "Node | None"
     weight: float
-    guarantee: float
+    guarantee: int
     limit: float
     lends: bool
     policy: Policy
@@ -39,7 +40,6 @@ class Node:
     jobs: list[int] = field(default_factory=list)
     fixed: int = 0
     unlent: int = 0
-    wish: float = 0.0
     least: int = 0
     low: float = 0.0
     high: float = 0.0
@@ -98,7 +98,7 @@ def grow(owners: Sequence[Owner], strangers: Iterable[str], capacity: int) -> li
 def _node(owner: Owner) -> Node:
     limit = floor(owner.limit) if owner.limit < inf else inf
     return Node(
-        owner.name, None, owner.weight, owner.guarantee, limit, owner.lends, owner.policy, owner.usage
+        owner.name, None, owner.weight, floor(owner.guarantee), limit, owner.lends, owner.policy, owner.usage
     )
 
 

@@ -1,11 +1,11 @@
 """What has been used, what would have been due, and what follows from it.
 
-Owners and jobs remember GPU-seconds served and due. An owner's memory halves every half-life; a job's lasts as long as
-it does. Two things follow. Whoever had less than its due gets more of the surplus now, up to twice its weight, and
-whoever had more gets less; due is only what was asked for, so an idle owner banks nothing. And when not all jobs
-fit, they take turns by virtual time, GPU-seconds served for each GPU of their minimum, which a newcomer enters at the
-smallest of those that run (start-time fair queueing; Goyal, Vin and Cheng, 1996): no stream of newcomers starves
-anyone, and nobody gains by waiting.
+Owners and jobs remember GPU-seconds served and due. An owner's memory halves every half-life; a job's lasts
+as long as it does. Two things follow. Whoever had less than its due gets more of the surplus now, up to twice
+its weight, and whoever had more gets less; due is only what was asked for, so an idle owner banks nothing.
+And when not all jobs fit, they take turns by virtual time, GPU-seconds served for each GPU of their minimum,
+which a newcomer enters at the smallest of those that run (start-time fair queueing; Goyal, Vin and Cheng,
+1996): no stream of newcomers starves anyone, and nobody gains by waiting.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,11 +20,11 @@ from edt_launch.allocator.work import Work, gather
 STEPS = 4
 """Steps in which a weight is doubled or halved."""
 HYSTERESIS = 0.75
-"""Steps that the balance must be off before the step changes: half a step, and half of that against chatter."""
+"""Steps that the balance must be off before the step changes: half a step, and more against chatter."""
 
 
 def balanced(work: Work) -> Weigh:
-    """Weights, raised or lowered by remembered use in quarters of a power of two; fills in the steps taken."""
+    """Weights, raised or lowered by remembered use in quarters of a power of two; notes the steps."""
     memory, settling = work.cluster.memory, work.cluster.options.settling
     factors = [2 ** (step / STEPS) for step in range(-STEPS, STEPS + 1)]
 
@@ -40,7 +40,8 @@ def balanced(work: Work) -> Weigh:
         for position, index in enumerate(jobs, len(children)):
             job = work.jobs[index]
             usage = job.usage
-            if usage.service == usage.entitlement and not steps:
+            served, due = usage.service, usage.entitlement
+            if not steps and abs(due - served) * STEPS <= HYSTERESIS * (due + served):
                 continue
             step = _step(steps.get(job.id, 0), usage, scale * weights[position])
             if step:
@@ -66,11 +67,11 @@ def enter(work: Work) -> Mapping[str, float]:
             return entered
         return {job.id: entered[job.id] for job in work.jobs}
     times = [
-        (held > 0, entered[job.id] + _served(job))
-        for job, held, is_known in zip(work.jobs, work.held, known, strict=True)
+        (is_running, entered[job.id] + _served(job))
+        for job, is_running, is_known in zip(work.jobs, work.runs, known, strict=True)
         if is_known
     ]
-    running = [time for runs, time in times if runs]
+    running = [time for is_running, time in times if is_running]
     entry = min(running or [time for _, time in times], default=0.0)
     return {
         job.id: entered[job.id] if is_known else entry - _served(job)
@@ -132,7 +133,7 @@ def _begun(usage: Usage, now: float) -> Usage:
 
 
 def _entitle(work: Work) -> None:
-    """Real shares by plain weights, as if every job were in, could run with one worker, and tiers were equal."""
+    """Real shares by plain weights, as if every job were in, had no minimum, and tiers were equal."""
     members = [index for index, most in enumerate(work.high) if most]
     work.low = [0] * len(work.jobs)
     work.tiers = [(0, members)]
