@@ -1,9 +1,9 @@
 """The job service under load: 1,000 queued jobs, 50 clients that list, look and follow; how long they wait.
 
 The service runs in a process of its own, as `edt serve` does, with a loop that starts no job and writes down
-progress of twenty once a second. Each client does what `edt ps -w` does, asks once a second (`--pause 0`:
-without a pause) for all jobs and for one of them, and follows a log besides, into which a line is written each
-second. The exit code is 1 if the service's memory reaches the limit or grows while the load is the same.
+progress of twenty once a second. Each client does what `edt ps -w` does: it asks once a second (`--pause 0`:
+without a pause) for all jobs and for one of them, and follows a log besides, which grows by a line a second.
+The exit code is 1 if the service's memory reaches the limit or grows while the load is the same.
 """
 
 import argparse
@@ -266,7 +266,8 @@ def main() -> int:
 
 def show(found: dict[str, Any], options: argparse.Namespace) -> None:
     print(
-        f"{options.jobs} queued jobs, {options.clients} clients, {options.seconds:g} s, {os.cpu_count()} cores"
+        f"{options.jobs} queued jobs, {options.clients} clients, {options.seconds:g} s, "
+        f"{os.cpu_count()} cores"
     )
     print(f"{found['requests_per_second']:.0f} requests a second, {found['megabytes_per_second']:.1f} MB/s\n")
     print(f"{'milliseconds':36}{'count':>8}{'p50':>9}{'p95':>9}{'p99':>9}{'max':>9}")

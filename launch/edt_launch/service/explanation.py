@@ -1,38 +1,46 @@
 """Why a job has its size, for people: from what the allocator has said last."""
 
+from collections.abc import Mapping
 from typing import Any
 
+from edt_launch.allocator import explain as allocator
+from edt_launch.allocator.model import Binding, Reason
+from edt_launch.service.database import terms
 from edt_launch.service.database.records import JobRecord
 from edt_launch.service.series import number
 
 
 def explain(job: JobRecord) -> dict[str, Any]:
     """The allocator's reason, and the same in a few lines."""
-    why = dict(job.why or {})
-    path = [{"node": str(name), "share": float(share)} for name, share in why.get("path", ())]
-    text, change = str(why.get("text") or job.reason), str(why.get("change") or "")
+    reason = None if job.why is None else reason_of(job.why, job)
     return {
         "share": number(job.share),
         "target": job.target,
         "size": job.size,
-        "binding": why.get("binding"),
-        "path": path,
-        "text": text,
-        "change": change,
-        "lines": _lines(job, path, text, change),
+        "binding": None if reason is None else reason.binding.value,
+        "path": [] if reason is None else [{"node": node, "share": share} for node, share in reason.path],
+        "text": job.reason if reason is None else reason.text,
+        "change": "" if reason is None else reason.change,
+        "lines": _lines(job, reason),
     }
 
 
-def _lines(job: JobRecord, path: list[dict[str, Any]], text: str, change: str) -> list[str]:
-    if job.has_ended:
-        return [f"{job.id} has {job.state}: {job.reason}"]
-    bounds = f"{job.min}" if job.min == job.max else f"{job.min} to {job.max}"
-    coming = "" if job.target == job.size else f", {job.target} when all hand-overs are done"
-    lines = [f"{job.id} is {job.state} and has {job.size} workers of {bounds}{coming}", text]
-    if text != job.reason:
-        lines.append(job.reason)
-    if path:
-        nodes = [f"{node['node'] or 'all'} {node['share']:g}" for node in path]
-        own = [] if job.share is None else [f"{job.id} {job.share:g}"]
-        lines.append("fair share in devices: " + " > ".join([*nodes, *own]))
-    return [*lines, f"what would change it: {change}"] if change else lines
+def reason_of(why: Mapping[str, Any], job: JobRecord) -> Reason:
+    """The allocator's reason, from the form in which the loop stores it."""
+    return Reason(
+        binding=Binding(why["binding"]),
+        share=float(why.get("share", job.share or 0.0)),
+        target=int(why.get("target", job.target)),
+        path=tuple((str(node), float(share)) for node, share in why.get("path", ())),
+        text=str(why.get("text", job.reason)),
+        change=str(why.get("change", "")),
+    )
+
+
+def _lines(job: JobRecord, reason: Reason | None) -> list[str]:
+    state = f"{job.id} has {job.state}" if job.has_ended else f"{job.id} is {job.state}"
+    if job.has_ended or reason is None:
+        return [f"{state}: {job.reason}"]
+    # What has happened since the last decision, a pause say, is in the job's own reason.
+    own = [] if job.reason == reason.text else [f"{state}: {job.reason}"]
+    return [*own, *allocator.explain(terms.job(job, protected=0.0), reason)]

@@ -65,7 +65,7 @@ def run(settings: Settings) -> None:
         stack.callback(store.close)
         token = ensure_administrator(store, home, time.time())
         inventory, bus = _inventory(settings, store)
-        listening = stack.enter_context(_listening(settings))
+        listening = stack.enter_context(listening_socket(settings))
         url = _url(settings, listening)
         write_atomically(home.server, json.dumps({"url": url, "pid": os.getpid()}) + "\n")
         stack.callback(home.server.unlink, missing_ok=True)
@@ -116,9 +116,15 @@ def _inventory(settings: Settings, store: Store) -> tuple[Inventory, Bus]:
 
 
 @contextlib.contextmanager
-def _listening(settings: Settings) -> Iterator[socket.socket]:
+def listening_socket(settings: Settings) -> Iterator[socket.socket]:
+    """A socket that takes connections in, though nobody answers yet.
+
+    Raises:
+        StartError: the address cannot be listened on.
+    """
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
-    with socket.socket(family) as listening:
+    # asyncio sends small answers at once only if it sees that this is TCP.
+    with socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listening:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             listening.bind((settings.host, settings.port))
@@ -140,7 +146,7 @@ def _url(settings: Settings, listening: socket.socket) -> str:
 def _greet(settings: Settings, url: str, store: Store, token: Path, has_token: bool) -> None:
     hosts = store.hosts.all()
     devices = sum(len(host.devices) for host in hosts)
-    print(f"EDT serves {devices} devices of {len(hosts)} hosts at {url}", flush=True)
+    print(f"EDT serves {_plural(devices, 'device')} of {_plural(len(hosts), 'host')} at {url}", flush=True)
     if has_token:
         print(f"The administrator's token is in {token}", flush=True)
     if not settings.is_loopback and not settings.has_tls:
@@ -149,6 +155,10 @@ def _greet(settings: Settings, url: str, store: Store, token: Path, has_token: b
             host=settings.host,
             next="give --tls-certificate and --tls-key",
         )
+
+
+def _plural(count: int, thing: str) -> str:
+    return f"{count} {thing}" if count == 1 else f"{count} {thing}s"
 
 
 def _serve(context: Context, inventory: Inventory, listening: socket.socket) -> None:

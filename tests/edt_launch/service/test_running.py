@@ -1,4 +1,5 @@
 import signal
+import socket
 import urllib.request
 from pathlib import Path
 
@@ -7,7 +8,7 @@ import pytest
 from edt_launch.service.database.records import JobRecord
 from edt_launch.service.database.store import Store
 from edt_launch.service.home import Home
-from edt_launch.service.running import LOOP
+from edt_launch.service.running import LOOP, listening_socket
 from edt_launch.service.settings import Settings
 from serving import PATIENCE, serving, start
 
@@ -64,6 +65,13 @@ def test_what_keeps_it_from_starting_is_said(tmp_path: Path, arguments: list[str
 def test_listening_to_others_without_tls_is_warned_of(tmp_path: Path) -> None:
     with serving(tmp_path, "--slots", "1", "--host", "0.0.0.0"):
         assert "unencrypted" in (tmp_path / "output").read_text()
+
+
+def test_small_answers_are_sent_at_once() -> None:
+    with listening_socket(Settings(port=0)) as listening:
+        assert (
+            listening.proto == socket.IPPROTO_TCP
+        )  # else asyncio leaves Nagle's algorithm on: 40 ms an answer
 
 
 def test_the_loop_is_the_pools() -> None:

@@ -155,11 +155,13 @@ def test_why_tells_the_allocators_reason(world: World) -> None:
     answer = world.bob.get(f"/jobs/{job}/why").json()
     assert answer["path"] == [{"node": "", "share": 4.0}, {"node": "ann", "share": 2.0}]
     assert answer["lines"] == [
-        f"{job} is queued and has 0 workers of 1 to 4, 2 when all hand-overs are done",
-        "has its share",
-        f"fair share in devices: all 4 > ann 2 > {job} 2",
-        "what would change it: less competition",
+        f"{job} has 0 workers and asks for 1 to 4.",
+        "share   pool 4.00 > ann 2.00 > this job 2.00",
+        "binds   share: has its share",
+        "change  less competition",
     ]
+    world.go(job, State.STOPPED)
+    assert world.ann.get(f"/jobs/{job}/why").json()["lines"] == [f"{job} has stopped: for the test"]
 
 
 def test_progress_tells_when_a_job_will_be_done(world: World) -> None:
