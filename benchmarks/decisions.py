@@ -1,8 +1,8 @@
 """How long a decision takes: `python benchmarks/decisions.py`.
 
-A pool of three levels (departments, users, jobs) is decided on until nothing moves; then, in turns, nothing has
-happened since (`steady`), or one job has ended and another has come (`event`). Every decision sees newly made jobs, so
-that nothing can be kept from one to the next but the plan's memory.
+A pool of three levels (departments, users, jobs) is decided on until nothing moves; then, in turns, nothing
+has happened since (`steady`), or one job has ended and another has come (`event`). Every decision sees newly
+made jobs, so that nothing can be kept from one to the next but the plan's memory.
 """
 
 import argparse
