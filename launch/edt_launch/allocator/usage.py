@@ -83,8 +83,8 @@ def enter(work: Work) -> Mapping[str, float]:
 def virtual_times(work: Work, entered: Mapping[str, float]) -> list[float]:
     """GPU-seconds served to each job for each GPU of its minimum, since the clock of all jobs began.
 
-    The clock of a job that weighs twice as much as its owner's jobs do on average is half as fast, so that it gets
-    twice as many turns; the owner's jobs together get no more than with equal weights.
+    The clock of a job that weighs twice as much as its owner's jobs do on average is half as fast, so that it
+    gets twice as many turns; the owner's jobs together get no more than with equal weights.
     """
     return [entered[job.id] + so_far for job, so_far in zip(work.jobs, _served(work), strict=True)]
 
