@@ -13,7 +13,7 @@ from math import inf
 from edt_launch.allocator.model import Policy, Preemption
 from edt_launch.allocator.shares import hold_back
 from edt_launch.allocator.tree import Node
-from edt_launch.allocator.usage import virtual_time
+from edt_launch.allocator.usage import virtual_times
 from edt_launch.allocator.work import Work, usable
 
 Rank = tuple[object, ...]
@@ -140,7 +140,7 @@ def _has_waited(work: Work, index: int) -> bool:
 
 def _rank(work: Work, entered: Mapping[str, float], first: Sequence[int]) -> Callable[[int], Rank]:
     """Sort key of admission: a class, and the order in it; `first` have waited for too long."""
-    times = [virtual_time(job, entered) for job in work.jobs]
+    times = virtual_times(work, entered)
     start = min(times, default=0.0)
     margin = 1 + work.cluster.options.margin
 

@@ -66,26 +66,36 @@ def enter(work: Work) -> Mapping[str, float]:
         if len(entered) == len(known):
             return entered
         return {job.id: entered[job.id] for job in work.jobs}
+    served = _served(work)
     times = [
-        (is_running, entered[job.id] + _served(job))
-        for job, is_running, is_known in zip(work.jobs, work.runs, known, strict=True)
+        (is_running, entered[job.id] + so_far)
+        for job, so_far, is_running, is_known in zip(work.jobs, served, work.runs, known, strict=True)
         if is_known
     ]
     running = [time for is_running, time in times if is_running]
     entry = min(running or [time for _, time in times], default=0.0)
     return {
-        job.id: entered[job.id] if is_known else entry - _served(job)
-        for job, is_known in zip(work.jobs, known, strict=True)
+        job.id: entered[job.id] if is_known else entry - so_far
+        for job, so_far, is_known in zip(work.jobs, served, known, strict=True)
     }
 
 
-def virtual_time(job: Job, entered: Mapping[str, float]) -> float:
-    """GPU-seconds served for each GPU of the job's minimum, since the clock of all jobs began."""
-    return entered[job.id] + _served(job)
+def virtual_times(work: Work, entered: Mapping[str, float]) -> list[float]:
+    """GPU-seconds served to each job for each GPU of its minimum, since the clock of all jobs began.
+
+    The clock of a job that weighs twice as much as its owner's jobs do on average is half as fast, so that it
+    gets twice as many turns; the owner's jobs together get no more than with equal weights.
+    """
+    return [entered[job.id] + so_far for job, so_far in zip(work.jobs, _served(work), strict=True)]
 
 
-def _served(job: Job) -> float:
-    return job.usage.service / max(1, job.min)
+def _served(work: Work) -> list[float]:
+    totals: dict[str, tuple[float, int]] = {}
+    for job in work.jobs:
+        weight, count = totals.get(job.owner, (0.0, 0))
+        totals[job.owner] = weight + job.weight, count + 1
+    means = {owner: weight / count for owner, (weight, count) in totals.items()}
+    return [job.usage.service / max(1, job.min) * means[job.owner] / job.weight for job in work.jobs]
 
 
 def remember(
