@@ -2,7 +2,6 @@
 
 import inspect
 import sys
-from collections.abc import Callable
 from typing import Annotated, Any
 
 import typer
@@ -42,10 +41,9 @@ def _kind(annotation: Any) -> type:
     return next((kind for kind in (bool, int, float) if annotation in (kind, kind | None)), str)
 
 
-def _with_options(command: Callable[..., None]) -> None:
-    """Give the command an option for every setting."""
-    parameters = [_option(name, field) for name, field in Settings.model_fields.items()]
-    command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+def options() -> list[inspect.Parameter]:
+    """An option for every setting."""
+    return [_option(name, field) for name, field in Settings.model_fields.items()]
 
 
-_with_options(serve)
+serve.__signature__ = inspect.Signature(options())  # type: ignore[attr-defined]

@@ -38,6 +38,9 @@ log = structlog.get_logger()
 LOOP = "edt_launch.pool.loop"
 """The module of the loop, whose `run(settings, store, bus, stop)` runs the jobs."""
 
+BACKLOG = 1024
+"""Connections that may wait."""
+
 PATIENCE = 5
 """Seconds that requests under way, and threads, have to end."""
 
@@ -119,6 +122,7 @@ def _listening(settings: Settings) -> Iterator[socket.socket]:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             listening.bind((settings.host, settings.port))
+            listening.listen(BACKLOG)  # from now on nobody is turned away, but waits
         except OSError as error:
             raise StartError(
                 f"{settings.host}:{settings.port} cannot be listened on: {error.strerror or error}; "

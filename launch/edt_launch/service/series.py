@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 from math import isfinite
 from typing import Any
 
@@ -45,7 +46,7 @@ class Series:
 
     def columns(self) -> dict[str, list[Any]]:
         """The points, as a list for each field; throughput is steps a second since the point before."""
-        speeds = [None, *(_speed(a, b) for a, b in zip(self.points, self.points[1:], strict=False))]
+        speeds = [None, *(_speed(a, b) for a, b in pairwise(self.points))]
         return {
             "time": [point.time for point in self.points],
             "step": [point.step for point in self.points],

@@ -30,7 +30,7 @@ def programs() -> Path:
 
 
 def as_nobody() -> tuple[list[str], int | None]:
-    """What comes before a command for it not to run as root, which the server refuses; and that user's number."""
+    """What comes before a command for it not to run as root, which the server refuses; and who runs it."""
     if os.getuid() != 0:
         return [], None
     if shutil.which("setpriv") is None:

@@ -1,3 +1,4 @@
+from itertools import pairwise
 from math import nan
 
 from edt_launch.service.series import MOST, Series
@@ -36,4 +37,4 @@ def test_a_long_course_is_thinned_out_evenly() -> None:
         series.observe(progress(float(step), step))
     steps = series.columns()["step"]
     assert MOST <= len(steps) <= 2 * MOST
-    assert len({after - before for before, after in zip(steps, steps[1:], strict=False)}) == 1
+    assert len({after - before for before, after in pairwise(steps)}) == 1

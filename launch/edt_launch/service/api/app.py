@@ -42,7 +42,6 @@ def create_app(context: Context) -> ASGIApp:
         summary="Jobs that share one pool of devices and grow and shrink while they run.",
         docs_url=None,
         redoc_url=None,
-        responses=problems.RESPONSES,
         # The gate looks at the token; this tells so.
         dependencies=[Depends(HTTPBearer(auto_error=False, description="`Authorization: Bearer TOKEN`"))],
     )
@@ -54,4 +53,5 @@ def create_app(context: Context) -> ASGIApp:
     for module in ROUTERS:
         app.include_router(module.router, prefix="/api/v1")
     app.include_router(system.outside)
+    problems.describe(app)
     return Gate(app, context, registry)

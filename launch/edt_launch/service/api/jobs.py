@@ -1,19 +1,21 @@
 """`/api/v1/jobs`: submit, list, show, change, delete."""
 
+from itertools import islice
 from typing import Annotated
 
-from fastapi import APIRouter, BackgroundTasks, File, Form, Header, Query, Response, UploadFile
+from fastapi import APIRouter, BackgroundTasks, File, Form, Header, Query, Request, Response, UploadFile
 from pydantic import Json
 from pydantic_core import to_json
 
 from edt_launch.service.api import schemas, views
 from edt_launch.service.api.context import Here, User
 from edt_launch.service.api.forecast import forecast
-from edt_launch.service.api.pictures import RECENT
+from edt_launch.service.api.pictures import Picture
+from edt_launch.service.database.records import UserRecord
 from edt_launch.service.errors import ConflictError, InvalidError
 from edt_launch.service.names import USER
 from edt_launch.service.specification import JobChange, JobSpec, check_sizes
-from edt_launch.service.states import LIVE, State
+from edt_launch.service.states import State
 from edt_launch.service.submission import Submission, remove_files
 
 router = APIRouter(tags=["jobs"])
@@ -63,6 +65,7 @@ def submit(
 
 @router.get("/jobs", response_model=schemas.Jobs)
 def list_jobs(
+    request: Request,
     here: Here,
     user: User,
     state: Annotated[
@@ -74,15 +77,30 @@ def list_jobs(
     everything: Annotated[bool, Query(alias="all", description="Also those that ended long ago.")] = False,
 ) -> Response:
     """Live jobs and those that ended in the last hour, in the order of their submission."""
-    states, recent = (LIVE, here.clock() - RECENT) if state is None else (_states(state), None)
-    page = here.store.jobs.page(
-        states=None if everything and state is None else states,
-        owner=owner,
-        ended_since=recent,
-        after=after,
-        limit=limit,
-    )
+    if state is None and not everything:
+        return _recent(request.app.state.pictures.latest(), user, owner, limit, after)
+    states = None if state is None else _states(state)
+    page = here.store.jobs.page(states=states, owner=owner, after=after, limit=limit)
     return _json({"jobs": [views.job(job, user) for job in page.jobs], "next": page.next})
+
+
+def _recent(picture: Picture, user: UserRecord, owner: str | None, limit: int, after: int) -> Response:
+    """The listing that everybody asks for again and again, of what is ready as JSON."""
+    found = (
+        shown
+        for shown in picture.values()
+        if shown.record.number > after and (owner is None or shown.record.owner == owner)
+    )
+    jobs = list(islice(found, limit + 1))
+    last = jobs[limit - 1].record.number if len(jobs) > limit else None
+    content = (
+        b'{"jobs":['
+        + b",".join(shown.to(user) for shown in jobs[:limit])
+        + b'],"next":'
+        + to_json(last)
+        + b"}"
+    )
+    return Response(content, media_type="application/json")
 
 
 @router.get("/jobs/{job_id}", response_model=schemas.Job)

@@ -3,13 +3,13 @@
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from pydantic_core import to_json
 
 from edt_launch.service.api import views
+from edt_launch.service.api.context import may
 from edt_launch.service.bus import Bus, Topic
-from edt_launch.service.database.records import UserRecord
+from edt_launch.service.database.records import JobRecord, UserRecord
 from edt_launch.service.database.store import Store
 from edt_launch.service.states import LIVE
 
@@ -24,16 +24,17 @@ STALE = 5.0
 class Shown:
     """A job, as JSON for those who may see everything of it and for others."""
 
-    owner: str
+    record: JobRecord
     full: bytes
     public: bytes
 
     def to(self, viewer: UserRecord) -> bytes:
         """What `viewer` sees."""
-        return self.full if viewer.is_admin or viewer.name == self.owner else self.public
+        return self.full if may(viewer, self.record) else self.public
 
 
 Picture = Mapping[str, Shown]
+"""Jobs by their ids, in the order of their submission."""
 
 
 class Pictures:
@@ -60,13 +61,13 @@ class Pictures:
             version, now = self._bus.version(Topic.JOBS), self._clock()
             if version != self._version or not 0 <= now - self._at < STALE:
                 page = self._store.jobs.page(states=LIVE, ended_since=now - RECENT, limit=None)
-                new = {job.id: self._shown(job.id, job.owner, views.job(job)) for job in page.jobs}
-                self._picture, self._version, self._at = new, version, now
+                self._picture = {record.id: self._shown(record) for record in page.jobs}
+                self._version, self._at = version, now
             return self._picture
 
-    def _shown(self, job_id: str, owner: str, job: dict[str, Any]) -> Shown:
-        full = to_json(job)
-        before = self._picture.get(job_id)
-        if before is not None and before.full == full:
+    def _shown(self, record: JobRecord) -> Shown:
+        before = self._picture.get(record.id)
+        if before is not None and before.record == record:
             return before
-        return Shown(owner, full, to_json(views.hidden(job)))
+        job = views.job(record)
+        return Shown(record, to_json(job), to_json(views.hidden(job)))

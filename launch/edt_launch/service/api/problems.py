@@ -29,12 +29,6 @@ class Problem(BaseModel):
     next: str = Field(description="What to do; may be empty.")
 
 
-RESPONSES: dict[int | str, dict[str, Any]] = {
-    "default": {"model": Problem, "description": "An error", "content": {MEDIA_TYPE: {}}}
-}
-"""For every endpoint's description."""
-
-
 def response(
     status: int, title: str, detail: str, next_step: str = "", headers: Mapping[str, str] | None = None
 ) -> Response:
@@ -65,6 +59,28 @@ def invalid(errors: Sequence[Any]) -> InvalidError:
         message = str(error["msg"]).removeprefix("Value error, ")
         problems.append(f"{where}: {message}" if where else message)
     return InvalidError("; ".join(problems), "GET /openapi.json describes every request")
+
+
+def describe(app: FastAPI) -> None:
+    """Have the description of the interface tell that every error is a problem."""
+    describe_rest = app.openapi
+    content = {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}
+
+    def openapi() -> dict[str, Any]:
+        if app.openapi_schema is None:
+            description = describe_rest()
+            schemas = description["components"]["schemas"]
+            schemas["Problem"] = Problem.model_json_schema()
+            for name in ("HTTPValidationError", "ValidationError"):  # FastAPI's own form of errors
+                schemas.pop(name, None)
+            for operations in description["paths"].values():
+                for operation in operations.values():
+                    operation["responses"].pop("422", None)
+                    operation["responses"]["default"] = {"description": "An error", "content": content}
+            app.openapi_schema = description
+        return app.openapi_schema
+
+    app.openapi = openapi  # type: ignore[method-assign]
 
 
 def add_handlers(app: FastAPI) -> None:

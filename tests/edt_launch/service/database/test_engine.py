@@ -5,7 +5,7 @@ from edt_launch.service.database.engine import Database, parse_url
 
 @pytest.mark.parametrize("url", ["mysql://host/name", "nonsense", "", "oracle://x"])
 def test_other_databases_are_refused(url: str) -> None:
-    with pytest.raises(ValueError, match="sqlite|postgresql"):
+    with pytest.raises(ValueError, match=r"sqlite|postgresql"):
         parse_url(url)
 
 

@@ -59,7 +59,7 @@ def test_many_attempts_at_once_are_one_job(store: Store) -> None:
 
 def test_an_id_is_given_once(store: Store) -> None:
     store.jobs.add(job())
-    with pytest.raises(Exception, match="(?i)unique"):
+    with pytest.raises(Exception, match=r"(?i)unique"):
         store.jobs.add(job(owner="bob"))
 
 
