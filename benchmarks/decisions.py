@@ -1,8 +1,8 @@
 """How long a decision takes: `python benchmarks/decisions.py`.
 
-A pool of three levels (departments, users, jobs) is decided on until nothing moves; then, in turns, nothing has
-happened since (`steady`), or one job has ended and another has come (`event`). Every decision sees newly made jobs, so
-that nothing can be kept from one to the next but the plan's memory.
+A pool of three levels (departments, users, jobs) is decided on until nothing moves; then, in turns, nothing
+has happened since (`steady`), or one job has ended and another has come (`event`). Every decision sees newly
+made jobs, so that nothing can be kept from one to the next but the plan's memory.
 """
 
 import argparse
@@ -39,7 +39,8 @@ def pool(gpus: int, jobs: int, random: Random) -> tuple[Cluster, list[Job]]:
     users = jobs // 10
     owners = [Owner("", None)]
     owners += [
-        Owner(f"d{number}", weight=random.choice([1, 2, 3]), guarantee=2.0) for number in range(max(1, users // 10))
+        Owner(f"d{number}", weight=random.choice([1, 2, 3]), guarantee=2.0)
+        for number in range(max(1, users // 10))
     ]
     owners += [
         Owner(f"u{number}", f"d{number // 10 % max(1, users // 10)}", random.choice([1, 1, 2]))
@@ -106,20 +107,22 @@ def growth(figures: Sequence[Figures]) -> float:
 
 
 def main(arguments: Sequence[str]) -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--rounds", type=int, default=20, help="decisions of each kind")
     parser.add_argument("--largest", type=int, default=100_000, help="GPUs of the largest pool")
     parser.add_argument("--json", action="store_true", help="print figures for programs")
     options = parser.parse_args(arguments)
-    all_figures = [
-        measure(gpus, jobs, options.rounds) for gpus, jobs in SIZES if gpus <= options.largest
-    ]
+    all_figures = [measure(gpus, jobs, options.rounds) for gpus, jobs in SIZES if gpus <= options.largest]
     if options.json:
         print(json.dumps([figures.__dict__ for figures in all_figures]))
         return
     print(f"{'GPUs':>8} {'jobs':>7}   {'steady: median':>14} {'max':>9}   {'event: median':>14} {'max':>9}")
     for figures in all_figures:
-        columns = [1e3 * value for kind in (figures.steady, figures.event) for value in (median(kind), max(kind))]
+        columns = [
+            1e3 * value for kind in (figures.steady, figures.event) for value in (median(kind), max(kind))
+        ]
         print(
             f"{figures.gpus:>8,} {figures.jobs:>7,}   {columns[0]:>11.2f} ms {columns[1]:>6.2f} ms"
             f"   {columns[2]:>11.2f} ms {columns[3]:>6.2f} ms"

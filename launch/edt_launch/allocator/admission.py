@@ -1,10 +1,10 @@
 """Which jobs run, when not all of their minimums fit.
 
-Of one tier first those that an owner's guarantee has room for; then running jobs within their protected time; then
-everybody by virtual time, running jobs somewhat preferred. What does not fit is skipped, until the first that waits
-has done so for too long: then it goes before all that are not protected, and nothing new starts where it lacks
-devices until it runs (a reservation, as in EASY backfilling; Lifka, 1995). With a time quantum that nobody loses, and
-an order in which whoever runs falls back, every job gets its turn.
+Of one tier first those that an owner's guarantee has room for; then running jobs within their protected time;
+then everybody by virtual time, running jobs somewhat preferred. What does not fit is skipped, until the first
+that waits has done so for too long: then it goes before all that are not protected, and nothing new starts
+where it lacks devices until it runs (a reservation, as in EASY backfilling; Lifka, 1995). With a time quantum
+that nobody loses, and an order in which whoever runs falls back, every job gets its turn.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -119,9 +119,9 @@ def _choose(work: Work, order: Sequence[int], room: Room) -> list[int]:
     chosen = []
     for index in order:
         need, runs = work.low[index], work.runs[index]
-        if work.reserved is not None and not runs and not work.is_pinned[index]:
-            if work.reserved[1] in work.homes[index].path:
-                continue
+        is_new = not runs and not work.is_pinned[index]
+        if is_new and work.reserved is not None and work.reserved[1] in work.homes[index].path:
+            continue
         lacking = room.lacking(index, need)
         if lacking is None:
             room.take(index, need)
@@ -139,7 +139,7 @@ def _has_waited(work: Work, index: int) -> bool:
 
 
 def _rank(work: Work, entered: Mapping[str, float], first: Sequence[int]) -> Callable[[int], Rank]:
-    """Sort key of admission: a class, and the order in it; `first` are those that have waited for too long."""
+    """Sort key of admission: a class, and the order in it; `first` have waited for too long."""
     times = [virtual_time(job, entered) for job in work.jobs]
     start = min(times, default=0.0)
     margin = 1 + work.cluster.options.margin
@@ -166,7 +166,7 @@ def is_protected(work: Work, index: int) -> bool:
 
 
 def _by_policy(work: Work, order: list[int], rank: Callable[[int], Rank]) -> list[int]:
-    """The same order, but jobs of one owner and class in the order in which that owner serves them, if it has one."""
+    """The same order, but jobs of one owner and class in the order in which it serves them, if any."""
     places: dict[tuple[str, object], list[int]] = {}
     for place, index in enumerate(order):
         if work.homes[index].policy is not Policy.FAIR:
@@ -183,7 +183,7 @@ def _by_policy(work: Work, order: list[int], rank: Callable[[int], Rank]) -> lis
 
 
 def _pin(work: Work) -> None:
-    """Admit what fits into guarantees, and let their owners claim the rest of these, unless there is not enough."""
+    """Admit what fits into guarantees, and let owners claim the rest of these, if there is enough."""
     room = Room(work, _pinned(work), {})
     wishes = {node.name: 0 for node in work.nodes if node.guarantee}
     for _, members in work.tiers:

@@ -58,7 +58,9 @@ def decide(now: float, cluster: Cluster, jobs: Sequence[Job]) -> tuple[Plan, Map
     return plan, Reasons(work, plan)
 
 
-def pending(work: Work, sizes: Sequence[int], assignments: Mapping[str, tuple[HostDevices, ...]]) -> dict[str, int]:
+def pending(
+    work: Work, sizes: Sequence[int], assignments: Mapping[str, tuple[HostDevices, ...]]
+) -> dict[str, int]:
     """Sizes that jobs are to have and do not get yet, by their ids."""
     return {
         job.id: size
@@ -76,7 +78,7 @@ def target(work: Work, entered: Mapping[str, float]) -> None:
         sum_up(work, tier, chosen)
         pour(work, weigh)
         round_down_the_tree(work)
-    if any([job.allowed is not None for job in work.jobs]):
+    if any(job.allowed is not None for job in work.jobs):
         fit_allowed(work)
     elif len(work.tiers) > 1:
         top_up(work)

@@ -1,9 +1,9 @@
 """Which devices: survivors keep theirs, and nothing is handed over before it is free.
 
-Shrinking empties the hosts with fewest of the job's devices first, from the tail of each list, the coordinator's host
-last. Growing fills the job's own hosts, then takes the host that fits best, else the emptiest until it fits. Devices
-that other jobs still hold, or that leaving workers may still use, are not given out: a job that waits for such grows
-when all of them are there, so that it is resized once.
+Shrinking empties the hosts with fewest of the job's devices first, from the tail of each list, the
+coordinator's host last. Growing fills the job's own hosts, then takes the host that fits best, else the
+emptiest until it fits. Devices that other jobs still hold, or that leaving workers may still use, are not
+given out: a job that waits for such grows when all of them are there, so that it is resized once.
 """
 
 from collections.abc import Mapping, Sequence

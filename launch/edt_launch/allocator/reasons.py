@@ -79,9 +79,7 @@ def _not_admitted(work: Work, index: int) -> tuple[Binding, str, str]:
                 f"waits: it needs {need}, and the limit of {node.name} is {int(node.limit)}",
                 f"A lower --min, or a higher limit for {node.name}.",
             )
-    higher = sum(
-        size for size, other in zip(work.target, work.jobs, strict=True) if other.tier > job.tier
-    )
+    higher = sum(size for size, other in zip(work.target, work.jobs, strict=True) if other.tier > job.tier)
     if higher and work.nodes[0].limit - higher < need:
         return (
             Binding.TIER,
@@ -92,7 +90,7 @@ def _not_admitted(work: Work, index: int) -> tuple[Binding, str, str]:
         holder = work.jobs[work.reserved[0]]
         return (
             Binding.ADMISSION,
-            f"waits: devices are being kept for {holder.id}, which needs {work.low[work.reserved[0]]} and has waited longest",
+            f"waits: devices are being kept for {holder.id}, which has waited longest",
             "It starts when enough is free beside that, or with a lower --min.",
         )
     return (
@@ -128,7 +126,7 @@ def _by_share(work: Work, index: int, size: int) -> tuple[Binding, str, str]:
     if job.allowed is not None and following is not None and following > size + 1:
         return (
             Binding.FRAGMENTS,
-            f"has {size}: its share is {work.share[index]:.2f}, and the next number that it can run with is {following}",
+            f"has {size}: its share is {work.share[index]:.2f}, and the next number for it is {following}",
             f"It grows when its share reaches {following}, or if it could run with other numbers.",
         )
     for node in path[:-1]:

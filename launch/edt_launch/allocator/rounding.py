@@ -1,12 +1,13 @@
 """Whole numbers from real shares, with an error below one GPU at every node of the tree at once.
 
-The children of a node are rounded given the node's own whole number, which is the floor or the ceiling of its real
-share: exactly as many children get their ceiling as it takes. As the floors of the parts never exceed the floor of the
-sum, nor the ceilings fall below its ceiling, this always works out, and every node is the floor or the ceiling of its
-share (controlled rounding on a tree; Cox, 1987).
+The children of a node are rounded given the node's own whole number, which is the floor or the ceiling of its
+real share: exactly as many children get their ceiling as it takes. As the floors of the parts never exceed
+the floor of the sum, nor the ceilings fall below its ceiling, this always works out, and every node is the
+floor or the ceiling of its share (controlled rounding on a tree; Cox, 1987).
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from math import inf
 
 from edt_launch.allocator.filling import SLACK
 from edt_launch.allocator.model import Job
@@ -29,32 +30,46 @@ def round_down_the_tree(work: Work) -> None:
         shares = [child.share for child in children] + [share[index] for index in members]
         floors = [int(part + SLACK) for part in shares]
         missing = node.target - node.fixed - sum(floors)
-        if missing:
+        if missing > 0:
             holds = [child.held for child in children] + [soon[index] for index in members]
-            ties: list[Tie] = [(float("-inf"), child.name) for child in children]
-            ties += [(jobs[index].submitted, jobs[index].id) for index in members]
-            _raise_some(floors, missing, shares, holds, ties)
+            _raise_some(floors, missing, shares, holds, _ties(children, [jobs[index] for index in members]))
         for child, whole in zip(children, floors, strict=False):
             child.target = whole
         for position, index in enumerate(members, len(children)):
             target[index] = floors[position]
-        if work.cluster.options.by_speedup and any([jobs[index].speedup for index in members]):
+        if work.cluster.options.by_speedup and any(jobs[index].speedup for index in members):
             _speed_up(work, node)
 
 
+def _ties(children: Sequence[Node], jobs: Sequence[Job]) -> Callable[[int], Tie]:
+    """What decides between equals, by position: owners by name, then jobs by submit time."""
+    count = len(children)
+
+    def tie(position: int) -> Tie:
+        if position < count:
+            return -inf, children[position].name
+        job = jobs[position - count]
+        return job.submitted, job.id
+
+    return tie
+
+
 def _raise_some(
-    floors: list[int], missing: int, shares: Sequence[float], holds: Sequence[int], ties: Sequence[Tie]
+    floors: list[int], missing: int, shares: Sequence[float], holds: Sequence[int], tie: Callable[[int], Tie]
 ) -> None:
-    """Raise `missing` of the floors by one: of those who hold more than it already, then of the furthest behind."""
+    """Raise `missing` of the floors by one: of those who hold more already, then of the furthest behind."""
     broken = [position for position, part in enumerate(shares) if part - floors[position] > SLACK]
-    broken.sort(
-        key=lambda position: (
-            holds[position] <= floors[position],
-            round(holds[position] - shares[position], 6),
-            ties[position],
+    keeping = [position for position in broken if holds[position] > floors[position]]
+    if len(keeping) != missing:
+        broken.sort(
+            key=lambda position: (
+                holds[position] <= floors[position],
+                round(holds[position] - shares[position], 6),
+                tie(position),
+            )
         )
-    )
-    for position in broken[: max(0, missing)]:
+        keeping = broken[:missing]
+    for position in keeping:
         floors[position] += 1
 
 
@@ -72,7 +87,7 @@ def _speed_up(work: Work, node: Node) -> None:
 
 
 def fit_allowed(work: Work) -> None:
-    """Take from jobs what they cannot run with, and give what is left to whoever can use it, higher tiers first."""
+    """Take from jobs what they cannot run with, and give it to whoever can use it, higher tiers first."""
     for index, job in enumerate(work.jobs):
         if job.allowed is not None and work.target[index]:
             work.target[index] = usable(job, work.target[index])
@@ -85,7 +100,11 @@ def top_up(work: Work) -> None:
     left = int(root.limit) - root.unlent - sum(work.target)
     if left <= 0:
         return
-    behind = [index for index, is_in in enumerate(work.is_admitted) if is_in and work.target[index] < work.high[index]]
+    behind = [
+        index
+        for index, is_in in enumerate(work.is_admitted)
+        if is_in and work.target[index] < work.high[index]
+    ]
     if not behind:
         return
     used = totals(work, work.target)

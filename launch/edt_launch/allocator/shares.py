@@ -1,14 +1,14 @@
 """Real shares, top down: each node divides what it has among its children.
 
-A child's share lies between what the admitted jobs below it need at least, or its owner's guarantee where it is
-asked for, and what they can use at most, or a limit; between these, shares are proportional to weights (see
-`filling`). Nobody gains by splitting a job or by asking for more than it can get: what an owner has depends on
-the sums below it alone.
+A child's share lies between what the admitted jobs below it need at least, or its owner's guarantee where it
+is asked for, and what they can use at most, or a limit; between these, shares are proportional to weights
+(see `filling`). Nobody gains by splitting a job or by asking for more than it can get: what an owner has
+depends on the sums below it alone.
 """
 
 from collections.abc import Callable, Sequence
 
-from edt_launch.allocator.filling import SLACK, fill
+from edt_launch.allocator.filling import SLACK, divide, fill
 from edt_launch.allocator.model import Policy
 from edt_launch.allocator.tree import Node
 from edt_launch.allocator.work import Work
@@ -49,7 +49,7 @@ def hold_back(work: Work, tier: int) -> dict[str, int]:
     """Empty the nodes for a pass over one tier, and fix what it may not move.
 
     Returns:
-        What lower tiers could use beyond what they keep, by the names of the nodes that are guaranteed something.
+        What lower tiers could use beyond what they keep, by the names of nodes with a guarantee.
     """
     wishes: dict[str, int] = {}
     for node in work.nodes:
@@ -82,17 +82,17 @@ def pour(work: Work, weigh: Weigh) -> None:
         highs = [child.high for child in children] + [high[index] for index in jobs]
         if total >= sum(highs) - SLACK / 2:
             shares: Sequence[float] = highs
-        elif total < sum(lows) - SLACK / 2:
-            shares = _squeeze(total, node, lows, low)
+        elif total <= (least := sum(lows)) + SLACK / 2:
+            shares = lows if total >= least - SLACK / 2 else _squeeze(total, node, lows, low)
         elif node.policy is Policy.FAIR:
-            shares = fill(total, weigh(node, total, children, jobs), lows, highs)
+            shares = divide(total, weigh(node, total, children, jobs), lows, highs)
         else:
             shares = _in_order(total, _order(work, node), lows, highs)
         count = len(children)
         for child, part in zip(children, shares, strict=False):
             child.share = part
-        for position, index in enumerate(jobs, count):
-            share[index] = shares[position]
+        for index, part in zip(jobs, shares[count:] if count else shares, strict=True):
+            share[index] = part
 
 
 def plain(work: Work) -> Weigh:
@@ -105,7 +105,7 @@ def plain(work: Work) -> Weigh:
 
 
 def _squeeze(total: float, node: Node, lows: Sequence[float], low: Sequence[int]) -> list[float]:
-    """More is guaranteed than there is: minimums first, then in proportion to what is guaranteed beyond them."""
+    """More is guaranteed than there is: minimums first, then in proportion to the rest of the guarantees."""
     least = [float(child.least) for child in node.children] + [float(low[index]) for index in node.jobs]
     beyond = [guaranteed - need or 1.0 for guaranteed, need in zip(lows, least, strict=True)]
     return fill(total, beyond, least, lows)
@@ -119,11 +119,10 @@ def _order(work: Work, node: Node) -> list[list[int]]:
         submitted += [(work.jobs[index].submitted, work.jobs[index].id) for index in node.jobs]
         return [[position] for position in sorted(range(len(submitted)), key=submitted.__getitem__)]
     weights = plain(work)(node, 0.0, node.children, node.jobs)
-    groups = [
+    return [
         [position for position in range(count + len(node.jobs)) if weights[position] == weight]
         for weight in sorted(set(weights), reverse=True)
     ]
-    return groups
 
 
 def _first(work: Work, node: Node) -> tuple[float, str]:

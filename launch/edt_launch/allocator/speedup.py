@@ -1,9 +1,9 @@
 """How much faster a job gets with more workers, and who of one owner's jobs gains most.
 
-The measured points (workers, speed) are replaced by their concave hull through the origin, linear where nothing was
-measured. Maximising the weighted sum of log(speed) gives every job its proportionally fair part (Kelly, 1998); with
-concave curves one GPU after the other to whoever gains most is optimal (Fox, 1966). It is used inside one owner
-only: nobody else's share depends on what a job claims.
+The measured points (workers, speed) are replaced by their concave hull through the origin, linear where
+nothing was measured. Maximising the weighted sum of log(speed) gives every job its proportionally fair part
+(Kelly, 1998); with concave curves one GPU after the other to whoever gains most is optimal (Fox, 1966). It is
+used inside one owner only: nobody else's share depends on what a job claims.
 """
 
 from bisect import bisect_left
@@ -18,12 +18,12 @@ Points = tuple[tuple[float, float], ...]
 
 
 def hull(points: Sequence[tuple[int, float]]) -> Points:
-    """Upper concave hull of the points and the origin."""
+    """Upper concave hull of the points and the origin; nobody is taken to get slower with more workers."""
     corners: list[tuple[float, float]] = [(0.0, 0.0)]
     for count, speed in sorted(points):
         if count <= 0 or speed <= 0:
             continue
-        point = (float(count), float(speed))
+        point = (float(count), max(float(speed), corners[-1][1]))
         while len(corners) > 1 and _slope(corners[-2], corners[-1]) <= _slope(corners[-2], point):
             corners.pop()
         corners.append(point)
@@ -31,14 +31,14 @@ def hull(points: Sequence[tuple[int, float]]) -> Points:
 
 
 def speed(curve: Points, count: float) -> float:
-    """Speed with `count` workers: along the hull, its last piece going on, but never downwards."""
+    """Speed with `count` workers: along the hull, its last piece going on."""
     if len(curve) < 2:
         return count
     position = min(max(1, bisect_left(curve, (count, -inf))), len(curve) - 1)
     left, right = curve[position - 1], curve[position]
     slope = _slope(left, right)
     if count > right[0]:
-        return right[1] + max(0.0, slope) * (count - right[0])
+        return right[1] + slope * (count - right[0])
     return left[1] + slope * (count - left[0])
 
 
@@ -52,10 +52,8 @@ def gain(job: Job, before: int, after: int) -> float:
     return speed(curve, after) / speed(curve, before) - 1
 
 
-def best_division(
-    total: int, jobs: Sequence[Job], lows: Sequence[int], highs: Sequence[int]
-) -> list[int]:
-    """Sizes that sum to `total`, or what the jobs can use of it, and maximise the sum of weight x log(speed)."""
+def best_division(total: int, jobs: Sequence[Job], lows: Sequence[int], highs: Sequence[int]) -> list[int]:
+    """Sizes that sum to `total`, or what can be used of it, with the largest sum of weight x log(speed)."""
     sizes = list(lows)
     left = total - sum(sizes)
     curves = [hull(job.speedup) for job in jobs]

@@ -1,10 +1,10 @@
 """From fair sizes to sizes that are worth their changes.
 
-A job moves from what it holds towards its fair size, never past it. At once: what is below its minimum, above a limit
-or on hosts that are gone; what an owner reclaims of its guarantee, and a higher tier of lower ones; an owner's number
-that has been off for a while. Otherwise a job grows only if that pays within the horizon, by enough, and not too soon
-after its last resize. Others shrink only to serve such growth. Free GPUs go to whoever is short in any case, so
-that none idles.
+A job moves from what it holds towards its fair size, never past it. At once: what is below its minimum, above
+a limit or on hosts that are gone; what an owner reclaims of its guarantee, and a higher tier of lower ones;
+an owner's number that has been off for a while. Otherwise a job grows only if that pays within the horizon,
+by enough, and not too soon after its last resize. Others shrink only to serve such growth. Free GPUs go to
+whoever is short in any case, so that none idles.
 """
 
 from dataclasses import dataclass
@@ -69,21 +69,23 @@ class _Moves:
         work, target = self.work, self.work.target
         self._shrink_what_must()
         self.givers = [index for index, size in enumerate(self.sizes) if size > target[index]]
-        self.givers.sort(key=self._expendable)
         self.lowest = min((work.jobs[index].tier for index in self.givers), default=0)
         growing = [index for index, size in enumerate(self.sizes) if size < target[index]]
-        growing.sort(key=self._urgency)
-        for index in growing:
-            if self._must_grow(index):
-                self._serve(index, is_forced=True)
+        forced = [index for index in growing if self._must_grow(index)]
         paying = [index for index in growing if self._pays(index, target[index])]
-        for index in paying:
-            if self._is_due(index):
-                self._serve(index, is_forced=False)
-        self._cover()
-        last = set(growing).difference(paying)
-        for index in sorted(growing, key=lambda index: (-work.jobs[index].tier, index in last)):
-            self._take(index)
+        due = [index for index in paying if self._is_due(index)]
+        if forced or due or self._free():
+            self.givers.sort(key=self._expendable)
+            for index in sorted(forced, key=self._urgency):
+                self._serve(index, is_forced=True)
+            for index in sorted(due, key=self._urgency):
+                if self.sizes[index] < target[index]:
+                    self._serve(index, is_forced=False)
+            self._cover()
+            first = set(paying)
+            growing.sort(key=lambda index: (-work.jobs[index].tier, index not in first, self._urgency(index)))
+            for index in growing if self._free() > 0 else ():
+                self._take(index)
         return self.sizes if self._is_sound() else list(target)
 
     def _shrink_what_must(self) -> None:
@@ -156,11 +158,15 @@ class _Moves:
             return
         for other, size in gifts:
             self._set(other, size)
-        self.givers = [other for other in self.givers if self.sizes[other] > work.target[other]] if gifts else self.givers
+        self.givers = (
+            [other for other in self.givers if self.sizes[other] > work.target[other]]
+            if gifts
+            else self.givers
+        )
         self._take(index)
 
     def _candidates(self, home: Node) -> list[int]:
-        """Who can give, in this order: the job's own siblings, if their owner does not lack; owners above their due."""
+        """Who can give: the job's siblings, if their owner lacks nothing, then owners above their due."""
         homes = self.work.homes
         is_full = self.have[home.name] >= self.due[home.name]
 
@@ -218,5 +224,8 @@ class _Moves:
         return (
             self._free() == 0
             and all(self.have[node.name] <= node.limit for node in work.nodes)
-            and all(size == 0 or usable(job, size) == size for job, size in zip(work.jobs, self.sizes, strict=True))
+            and all(
+                size in {0, due} or usable(job, size) == size
+                for job, size, due in zip(work.jobs, self.sizes, work.target, strict=True)
+            )
         )

@@ -18,7 +18,8 @@ class Node:
     Attributes:
         path: the node itself and all above it, the root last.
         jobs: indices of the jobs right below it that take part in the pass.
-        fixed: GPUs right below it that the pass may not move: of higher tiers, of lower ones that keep theirs, unlent.
+        fixed: GPUs right below it that the pass may not move: of higher tiers, kept by lower ones, unlent.
+        unlent: GPUs that it does not use and keeps from others.
         least: what its admitted jobs need at least, fixed ones included.
         low, high: between which its share lies; `low` counts guarantees, too.
         share: real share.
@@ -39,7 +40,6 @@ class Node:
     jobs: list[int] = field(default_factory=list)
     fixed: int = 0
     unlent: int = 0
-    wish: float = 0.0
     least: int = 0
     low: float = 0.0
     high: float = 0.0
@@ -75,7 +75,9 @@ def grow(owners: Sequence[Owner], strangers: Iterable[str], capacity: int) -> li
         if name:
             parent = nodes.get(parents.get(name) or "")
             if parent is None:
-                raise TreeError(f"owner {name!r} is below {parents[name]!r}, which does not exist: add it first")
+                raise TreeError(
+                    f"owner {name!r} is below {parents[name]!r}, which does not exist: add it first"
+                )
             node.parent = parent
             parent.children.append(node)
     root = nodes[""]

@@ -1,11 +1,11 @@
 """What has been used, what would have been due, and what follows from it.
 
-Owners and jobs remember GPU-seconds served and due. An owner's memory halves every half-life; a job's lasts as long as
-it does. Two things follow. Whoever had less than its due gets more of the surplus now, up to twice its weight, and
-whoever had more gets less; due is only what was asked for, so an idle owner banks nothing. And when not all jobs
-fit, they take turns by virtual time, GPU-seconds served for each GPU of their minimum, which a newcomer enters at the
-smallest of those that run (start-time fair queueing; Goyal, Vin and Cheng, 1996): no stream of newcomers starves
-anyone, and nobody gains by waiting.
+Owners and jobs remember GPU-seconds served and due. An owner's memory halves every half-life; a job's lasts
+as long as it does. Two things follow. Whoever had less than its due gets more of the surplus now, up to twice
+its weight, and whoever had more gets less; due is only what was asked for, so an idle owner banks nothing.
+And when not all jobs fit, they take turns by virtual time, GPU-seconds served for each GPU of their minimum,
+which a newcomer enters at the smallest of those that run (start-time fair queueing; Goyal, Vin and Cheng,
+1996): no stream of newcomers starves anyone, and nobody gains by waiting.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,11 +20,11 @@ from edt_launch.allocator.work import Work, gather
 STEPS = 4
 """Steps in which a weight is doubled or halved."""
 HYSTERESIS = 0.75
-"""Steps that the balance must be off before the step changes: half a step, and half of that against chatter."""
+"""Steps that the balance must be off before the step changes: half a step, and more against chatter."""
 
 
 def balanced(work: Work) -> Weigh:
-    """Weights, raised or lowered by remembered use in quarters of a power of two; fills in the steps taken."""
+    """Weights, raised or lowered by remembered use in quarters of a power of two; notes the steps."""
     memory, settling = work.cluster.memory, work.cluster.options.settling
     factors = [2 ** (step / STEPS) for step in range(-STEPS, STEPS + 1)]
 
@@ -112,15 +112,16 @@ def remember(
             used[node.parent.name] += used[node.name]
     due = {node.name: node.share for node in work.nodes}
     owners = tuple(
-        replace(owner, usage=advance(_begun(owner.usage, now), now, used[owner.name], due[owner.name], owner.half_life))
+        replace(
+            owner,
+            usage=advance(_begun(owner.usage, now), now, used[owner.name], due[owner.name], owner.half_life),
+        )
         for owner in cluster.owners
     )
     return owners, tuple(
         replace(
             job,
-            usage=advance(
-                replace(job.usage, at=max(job.usage.at, job.submitted)), now, held, due_, inf
-            ),
+            usage=advance(replace(job.usage, at=max(job.usage.at, job.submitted)), now, held, due_, inf),
         )
         for job, held, due_ in zip(jobs, work.held, work.share, strict=True)
     )
@@ -132,7 +133,7 @@ def _begun(usage: Usage, now: float) -> Usage:
 
 
 def _entitle(work: Work) -> None:
-    """Real shares by plain weights, as if every job were in, could run with one worker, and tiers were equal."""
+    """Real shares by plain weights, as if every job were in, had no minimum, and tiers were equal."""
     members = [index for index, most in enumerate(work.high) if most]
     work.low = [0] * len(work.jobs)
     work.tiers = [(0, members)]

@@ -18,13 +18,13 @@ class Work:
         held: workers that each job has on hosts that are up.
         soon: the same once hand-overs under way are done.
         runs: whether it holds something, or is about to.
-        low, high: workers that it needs at least and can use at most; both 0 if there is no number it can run with.
+        low, high: fewest and most workers that it can run with; both 0 if there is no such number.
         tiers: (tier, jobs of it), the highest first.
         share: real share.
         target: whole number by fairness alone, whatever it holds.
         is_admitted: whether it is to run.
         kept: GPUs that higher tiers must leave it.
-        is_pinned: whether it is admitted before all others: it fits into what an owner above it is guaranteed.
+        is_pinned: whether it is admitted before all others, within a guarantee of an owner above it.
         claims: what owners may claim of their guarantees, by their names.
         reserved: the job that devices are being kept for, and the node that lacks them.
     """
@@ -71,12 +71,8 @@ def gather(now: float, cluster: Cluster, jobs: Sequence[Job]) -> Work:
     pending = cluster.memory.pending
     soon = [pending.get(job.id, size) for size, job in zip(held, jobs, strict=True)] if pending else held
     low, high = [job.min for job in jobs], [job.max for job in jobs]
-    for index, job in enumerate(jobs):
-        if job.allowed is not None or not 1 <= job.min <= job.max:
-            low[index], high[index] = bounds(job)
-    by_tier: dict[int, list[int]] = {}
-    for index, job in enumerate(jobs):
-        by_tier.setdefault(job.tier, []).append(index)
+    if any(job.allowed is not None or not 1 <= job.min <= job.max for job in jobs):
+        low, high = ([], []) if not jobs else map(list, zip(*map(bounds, jobs), strict=True))
     count = len(jobs)
     return Work(
         now=now,
@@ -89,13 +85,20 @@ def gather(now: float, cluster: Cluster, jobs: Sequence[Job]) -> Work:
         runs=[before > 0 or size > 0 for before, size in zip(held, soon, strict=True)],
         low=low,
         high=high,
-        tiers=sorted(by_tier.items(), reverse=True),
+        tiers=_by_tier(jobs),
         share=[0.0] * count,
         target=[0] * count,
         is_admitted=[False] * count,
         kept=[0] * count,
         is_pinned=[False] * count,
     )
+
+
+def _by_tier(jobs: Sequence[Job]) -> list[tuple[int, list[int]]]:
+    tiers = sorted({job.tier for job in jobs}, reverse=True)
+    if len(tiers) == 1:
+        return [(tiers[0], list(range(len(jobs))))]
+    return [(tier, [index for index, job in enumerate(jobs) if job.tier == tier]) for tier in tiers]
 
 
 def bounds(job: Job) -> tuple[int, int]:

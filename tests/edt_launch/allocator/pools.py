@@ -5,10 +5,22 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from random import Random
 
-from edt_launch.allocator.decide import decide
-from edt_launch.allocator.model import Cluster, Host, HostDevices, Job, Options, Owner, Plan, Policy, Preemption, Usage
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
+
+from edt_launch.allocator.decide import decide
+from edt_launch.allocator.model import (
+    Cluster,
+    Host,
+    HostDevices,
+    Job,
+    Options,
+    Owner,
+    Plan,
+    Policy,
+    Preemption,
+    Usage,
+)
 
 settings.register_profile(
     "allocator",
@@ -39,8 +51,8 @@ class Pool:
 
 
 FEATURES = (
-    "allowed", "drain", "fixed order", "guarantees", "history", "limits", "small minimums", "speedup", "tiers", "unlent",
-    "usage", "weights",
+    "allowed", "drain", "fixed order", "guarantees", "history", "limits", "small minimums", "speedup",
+    "tiers", "unlent", "usage", "weights",
 )  # fmt: skip
 
 
@@ -60,13 +72,16 @@ def pools(*features: str, never: Sequence[str] = (), jobs: int = 10) -> st.Searc
 def build(seed: int, count: int, owners: int, hosts: int, features: set[str]) -> Pool:
     random = Random(seed)
     machines = tuple(
-        Host(f"h{host}", tuple(str(device) for device in range(random.randint(1, 6)))) for host in range(hosts)
+        Host(f"h{host}", tuple(str(device) for device in range(random.randint(1, 6))))
+        for host in range(hosts)
     )
     size = sum(len(host.devices) for host in machines)
     tree = [_root(random, features)]
     for number in range(owners):
         tree.append(_owner(random, f"o{number}", random.choice(tree).name, size, owners, features))
-    jobs = tuple(_job(random, f"j{number:02}", random.choice(tree).name, size, features) for number in range(count))
+    jobs = tuple(
+        _job(random, f"j{number:02}", random.choice(tree).name, size, features) for number in range(count)
+    )
     options = Options(preemption=random.choice(list(Preemption))) if "tiers" in features else Options()
     pool = Pool(Cluster(machines, tuple(tree), options), jobs)
     if "history" in features:
@@ -106,7 +121,9 @@ def _job(random: Random, name: str, owner: str, size: int, features: set[str]) -
     if "tiers" in features:
         job = replace(job, tier=random.choice([0, 0, 1, 2]))
     if "allowed" in features and random.random() < 0.5:
-        job = replace(job, allowed=tuple(sorted(random.sample(range(1, size + 2), random.randint(1, min(4, size))))))
+        job = replace(
+            job, allowed=tuple(sorted(random.sample(range(1, size + 2), random.randint(1, min(4, size)))))
+        )
     if "speedup" in features and random.random() < 0.5:
         speed = random.uniform(0.3, 1)
         job = replace(job, speedup=tuple((count, count**speed) for count in (1, 2, 4)))
@@ -139,14 +156,14 @@ def applied(pool: Pool, plan: Plan | None = None, passed: float = 0.0, *, is_rel
         held = plan.assignments[job.id]
         gone = tuple(without(job.held, held))
         leaving = () if is_released else tuple(_merged([*job.leaving, *gone]))
-        job = replace(job, leaving=leaving)
+        new = replace(job, leaving=leaving, held=held)
         if held and not job.held:
-            job = replace(job, started=pool.now, waiting_since=None)
+            new = replace(new, started=pool.now, waiting_since=None)
         elif job.held and not held:
-            job = replace(job, started=None, waiting_since=pool.now)
+            new = replace(new, started=None, waiting_since=pool.now)
         elif size(held) != job.size:
-            job = replace(job, resized=pool.now)
-        jobs.append(replace(job, held=held))
+            new = replace(new, resized=pool.now)
+        jobs.append(new)
     return Pool(replace(pool.cluster, memory=plan.memory), tuple(jobs), pool.now + passed)
 
 

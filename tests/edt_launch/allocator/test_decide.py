@@ -2,18 +2,17 @@
 
 from collections import Counter
 from dataclasses import replace
-from math import ceil, floor
-from random import Random
+from math import floor
 
-import pytest
-from edt_launch.allocator.decide import decide, target
-from edt_launch.allocator.filling import SLACK
-from edt_launch.allocator.model import Cluster, Host, HostDevices, Job, Owner, Policy, Preemption
-from edt_launch.allocator.usage import enter, remember
-from edt_launch.allocator.work import Work, bounds, gather
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from pools import CASES, Pool, Tree, applied, pairs, pools, settled, size
+
+from edt_launch.allocator.decide import target
+from edt_launch.allocator.filling import SLACK
+from edt_launch.allocator.model import Job, Preemption
+from edt_launch.allocator.usage import enter
+from edt_launch.allocator.work import Work, bounds, gather
+from pools import CASES, NOW, Pool, Tree, applied, pairs, pools, settled, size
 
 
 def fair(pool: Pool) -> Work:
@@ -40,7 +39,9 @@ def test_a_job_has_a_number_that_it_can_run_with(pool):
         assert count == 0 or job.min <= count <= job.max
         assert count == 0 or job.allowed is None or count in job.allowed
         now = size(plan.assignments[job.id])
-        lost = any(part.host not in {host.name for host in pool.cluster.hosts if host.is_up} for part in job.held)
+        lost = any(
+            part.host not in {host.name for host in pool.cluster.hosts if host.is_up} for part in job.held
+        )
         assert now == 0 or now >= job.min or lost
 
 
@@ -110,7 +111,9 @@ def test_no_device_is_given_out_twice_and_survivors_keep_theirs(pool, is_release
             assert set(part.devices) <= set(up[part.host].devices)
             assert part.devices
         others = {
-            pair for other in pool.jobs for pair in pairs(other.held if other is not job else ()) + pairs(other.leaving)
+            pair
+            for other in pool.jobs
+            for pair in pairs(other.held if other is not job else ()) + pairs(other.leaving)
         }
         assert not others.intersection(pairs(parts))
         alive = {part.host: part.devices for part in job.held if part.host in up}
@@ -174,7 +177,12 @@ def test_scaling_weights_and_renaming_change_nothing(pool, owners_by, jobs_by):
         replace(
             pool.cluster,
             owners=tuple(
-                replace(owner, name=renamed(owner.name), parent=renamed(owner.parent), weight=owner.weight * owners_by)
+                replace(
+                    owner,
+                    name=renamed(owner.name),
+                    parent=renamed(owner.parent),
+                    weight=owner.weight * owners_by,
+                )
                 for owner in pool.cluster.owners
             ),
             memory=replace(
@@ -209,18 +217,23 @@ def test_asking_for_more_than_the_share_changes_nothing(pool, pick, more):
 
 
 @CASES
-@given(pools(never=["allowed", "history", "speedup", "fixed order", "usage"]), st.integers(0))
-def test_splitting_a_job_gains_one_gpu_at_most(pool, pick):
+@given(
+    pools("small minimums", never=["allowed", "history", "speedup", "fixed order", "usage"], jobs=6),
+    st.integers(2, 4),
+    st.integers(0, 9),
+)
+def test_splitting_a_job_gains_one_gpu_at_most(pool, least, more):
+    split = Job("split", pool.cluster.owners[-1].name, least, least + more, NOW)
+    pool = replace(pool, jobs=(*pool.jobs, split))
+    assume(len(pool.cluster.owners) > 1)
     targets = pool.plan.targets
     assume(all(targets.values()))
-    parents = {owner.parent for owner in pool.cluster.owners}
-    able = [job for job in pool.jobs if job.min > 1 and job.owner not in parents]
-    assume(able)
-    split = able[pick % len(able)]
     least, most = split.min // 2, split.max // 2
     halves = (
         replace(split, min=least, max=most, weight=split.weight / 2),
-        replace(split, id=f"{split.id}b", min=split.min - least, max=split.max - most, weight=split.weight / 2),
+        replace(
+            split, id=f"{split.id}b", min=split.min - least, max=split.max - most, weight=split.weight / 2
+        ),
     )
     jobs = (*(job for job in pool.jobs if job is not split), *halves)
     after = replace(pool, jobs=jobs).plan.targets
