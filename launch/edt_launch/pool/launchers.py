@@ -205,7 +205,7 @@ def _is_free(path: Path) -> bool:
 def _leftovers(paths: JobDir) -> set[psutil.Process]:
     """Processes of the job that are still there."""
     found = processes.having({"EDT_CHECKPOINT_DIR": str(paths.output.checkpoint)})
-    return {process for process in found if process.status() != psutil.STATUS_ZOMBIE}
+    return {process for process in found if processes.is_alive(process)}
 
 
 def _last_words(path: Path) -> str:

@@ -142,7 +142,8 @@ def test_one_that_was_perhaps_never_started_is_started_again() -> None:
 
 
 def test_one_that_ended_before_it_began_has_failed_with_what_it_said() -> None:
-    lived = live(200.0, job(State.STARTING, identity=None, exit_code=2, said="no such option"))
+    launcher = Launcher(exit_code=2, said="no such option")
+    lived = live(200.0, replace(job(State.STARTING), launcher=launcher))
     assert states(lived) == [State.FAILED]
     assert lived.job.record.failure == "edt-launch has ended with exit code 2: no such option"
 

@@ -1,14 +1,16 @@
 """The loop's decisions over any order of events that hypothesis can think of, crashes included."""
 
+import random
 from collections import Counter
 from dataclasses import replace
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from edt_launch.pool.holding import devices_of
-from edt_launch.service.database.records import HostRecord
+from edt_launch.service.database.records import HostRecord, JobRecord
 from edt_launch.service.states import ENDED, HAS_LAUNCHER, State, Wanted
 from simulated_pool import World, submit
 
@@ -19,6 +21,13 @@ CRASHES = st.none() | st.none() | st.integers(0, 8)
 
 PARTS = st.sampled_from(["follow", "read", "train", "release", "obey"])
 SECONDS = st.sampled_from([0.5, 5.0, 20.0])
+GOING_ON = {"parts": st.lists(st.sets(PARTS), min_size=2, max_size=6), "most": CRASHES, "seconds": SECONDS}
+
+
+def stuck(world: World) -> list[JobRecord]:
+    """Jobs that were asked to go a while ago and are still there; in a full pool some take turns."""
+    asked = {State.STOPPING, State.PAUSING, State.SUSPENDING}
+    return [row for row in world.rows.values() if row.state in asked and world.now - row.notes["asked"] > 60]
 
 
 class Pool(RuleBasedStateMachine):
@@ -78,8 +87,7 @@ class Pool(RuleBasedStateMachine):
     def running(self, data: st.DataObject) -> str:
         return data.draw(st.sampled_from(sorted(self.world.processes)))
 
-    @rule(parts=st.lists(st.sets(PARTS), min_size=2, max_size=6), most=CRASHES, seconds=SECONDS)
-    def go_on(self, parts: list[set[str]], most: int | None, seconds: float) -> None:
+    def _go_on(self, parts: list[set[str]], most: int | None, seconds: float) -> None:
         """The service makes a step, perhaps its last; each launcher gets on by some parts of its work."""
         self.world.now += seconds
         self.world.step(most)
@@ -89,6 +97,13 @@ class Pool(RuleBasedStateMachine):
             for what in sorted(part):  # what was read is followed a step later
                 if id_ in self.world.processes:
                     getattr(self.world, what)(id_)
+
+    # Several times, so that it is what happens most.
+    go_on = rule(**GOING_ON)(_go_on)
+    go_on_then = rule(**GOING_ON)(_go_on)
+    go_on_again = rule(**GOING_ON)(_go_on)
+    go_on_still = rule(**GOING_ON)(_go_on)
+    go_on_for_long = rule(**GOING_ON)(_go_on)
 
     @precondition(lambda self: self.world.processes)
     @rule(data=st.data(), exit_code=st.sampled_from([0, 1, 3, 143]))
@@ -132,8 +147,8 @@ class Pool(RuleBasedStateMachine):
             world.hosts[name] = replace(host, is_up=True, is_draining=False)
         world.settle()
         total = sum(len(host.devices) for host in world.hosts.values())
+        assert stuck(world) == []
         for id_, row in world.rows.items():
-            assert row.state not in {State.STOPPING, State.PAUSING, State.SUSPENDING}, (id_, row)
             if row.state is State.RUNNING:
                 assert len(world.processes[id_].workers) == row.size
         if not any(row.state in HAS_LAUNCHER for row in world.rows.values()):
@@ -142,4 +157,30 @@ class Pool(RuleBasedStateMachine):
 
 
 TestPool = Pool.TestCase
-TestPool.settings = settings(max_examples=150, stateful_step_count=40, deadline=None)
+TestPool.settings = settings(max_examples=100, stateful_step_count=40, deadline=None)
+
+
+@pytest.mark.parametrize("seed", range(150))
+def test_a_busy_day(seed: int) -> None:
+    """Long runs in which jobs get on most of the time, so that devices change hands often."""
+    chance = random.Random(seed)
+    counts = [chance.randint(1, 3) for _ in range(chance.randint(1, 3))]
+    world = World(HostRecord(f"h{i}", tuple(str(d) for d in range(count))) for i, count in enumerate(counts))
+    for number in range(40):
+        if len(world.rows) < 6 and chance.random() < 0.2:
+            low = chance.randint(1, 3)
+            owner, tier = chance.choice(OWNERS), chance.randint(0, 1)
+            submit(world, f"j{number}", owner, low, low + chance.randint(0, 4), tier)
+        world.now += chance.choice([0.5, 5.0, 20.0])
+        world.step(chance.choice([None, None, None, chance.randint(0, 8)]))
+        for id_ in sorted(world.processes):
+            if not world.processes[id_].has_begun:
+                world.begin(id_)
+            for what in ("follow", "obey", "read", "release", "train"):
+                if chance.random() < 0.4 and id_ in world.processes:
+                    getattr(world, what)(id_)
+            if chance.random() < 0.02 and id_ in world.processes:
+                world.kill(id_)
+        assert len(world.in_use()) == len(set(world.in_use()))
+    world.settle()
+    assert stuck(world) == []
