@@ -63,7 +63,7 @@ def test_the_lock_is_that_of_the_launcher_alone(paths: JobDir) -> None:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
-@pytest.mark.parametrize("text", ["", "{}", '{"pid": 0}', f'{{"pid": {os.getpid()}, "started": 5.0}}'])
+@pytest.mark.parametrize("text", ["", "{}", '{"pid": 0}', '{"pid": OURS, "started": 5.0}'])
 def test_only_the_launcher_itself_is_told_anything(paths: JobDir, text: str) -> None:
-    paths.launcher.write_text(text)
+    paths.launcher.write_text(text.replace("OURS", str(os.getpid())))
     assert not Launchers().tell(paths, signal.SIGTERM)
