@@ -19,7 +19,7 @@ from edt_launch.failures import NOT_ELASTIC, describe, looks_like_plain_horovod
 from edt_launch.follower import Accepted, Follower, Limits, Rejected
 from edt_launch.forkable import attached
 from edt_launch.network import HostChecker
-from edt_launch.output import Line, Logs, Ranks, is_for_the_log
+from edt_launch.output import KEPT_LINES, Line, Logs, Ranks, is_for_the_log
 from edt_launch.phases import Phases
 from edt_launch.run_dir import RunDir
 from edt_launch.status import Status
@@ -384,7 +384,9 @@ class _Job:
         path = self._plan.paths.rank_log(self._ranks.label(first.worker))
         lines = self._logs.last_lines(first.worker)
         text = describe(first, lines, path)
-        if not self._course.has_come_to_the_door and looks_like_plain_horovod(lines):
+        if not self._course.has_come_to_the_door and looks_like_plain_horovod(
+            self._logs.last_lines(first.worker, KEPT_LINES)
+        ):
             head = f"{head}\n{NOT_ELASTIC}"
         return Outcome(ExitCode.JOB_FAILED, f"{head}\n{text}")
 

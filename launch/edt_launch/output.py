@@ -22,7 +22,10 @@ OVERWRITE_INTERVAL = 1.0
 """Seconds between two shown states of a line that overwrites itself."""
 
 LAST_LINES = 20
-"""Lines of each worker that are kept for the message about its failure."""
+"""Lines of a worker that a message about its failure shows."""
+
+KEPT_LINES = 100
+"""Lines of each worker that are kept to see why it failed: those of a traceback, however deep it is."""
 
 _PREFIX = re.compile(r"\[(\d{1,9})\]<(stdout|stderr)>:")
 _END = re.compile(r"[\r\n]")
@@ -196,7 +199,7 @@ class Logs:
         self._complain = complain
         self._files: dict[str, Appender] = {}
         self._last: dict[int, deque[str]] = {}
-        self._horovodrun: deque[str] = deque(maxlen=LAST_LINES)
+        self._horovodrun: deque[str] = deque(maxlen=KEPT_LINES)
 
     def begin(self) -> None:
         """Another horovodrun begins: what the last one has said explains nothing about it."""
@@ -209,15 +212,16 @@ class Logs:
             self._horovodrun.append(line.text)
         else:
             path = self._paths.rank_log(label)
-            self._last.setdefault(line.worker, deque(maxlen=LAST_LINES)).append(line.text)
+            self._last.setdefault(line.worker, deque(maxlen=KEPT_LINES)).append(line.text)
         file = self._files.get(path.name)
         if file is None:
             file = self._files[path.name] = Appender(path, self._complain)
         file.write(line.text + "\n")
 
-    def last_lines(self, worker: int | None) -> tuple[str, ...]:
-        """The last lines of a worker, or of horovodrun (None), oldest first."""
-        return tuple(self._horovodrun if worker is None else self._last.get(worker, ()))
+    def last_lines(self, worker: int | None, count: int = LAST_LINES) -> tuple[str, ...]:
+        """The last lines of a worker, or of horovodrun (None), oldest first; `KEPT_LINES` at the most."""
+        kept = tuple(self._horovodrun if worker is None else self._last.get(worker, ()))
+        return kept[-count:]
 
     def flush(self) -> None:
         """Let readers see everything written so far."""

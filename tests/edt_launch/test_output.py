@@ -4,7 +4,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edt_launch.output import LAST_LINES, MAX_LINE, Demultiplexer, Line, Logs, Ranks, is_for_the_log
+from edt_launch.output import (
+    KEPT_LINES,
+    LAST_LINES,
+    MAX_LINE,
+    Demultiplexer,
+    Line,
+    Logs,
+    Ranks,
+    is_for_the_log,
+)
 from edt_launch.run_dir import RunDir
 
 
@@ -154,6 +163,7 @@ def test_logs_go_by_rank_and_remember_the_last_lines(tmp_path):
         assert paths.horovodrun_log.read_text() == "own\n"
         assert len(logs.last_lines(5)) == LAST_LINES
         assert logs.last_lines(5)[-2] == "line 29"
+        assert len(logs.last_lines(5, KEPT_LINES)) == 31
         assert logs.last_lines(None) == ("own",)
         assert logs.last_lines(6) == ()
         logs.begin()
