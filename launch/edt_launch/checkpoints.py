@@ -3,7 +3,8 @@
 import re
 from pathlib import Path
 
-_NAME = re.compile(r"step-\d{8,}")
+NAME = re.compile(r"step-\d{8,}")
+"""Names of checkpoints."""
 
 
 def newest(folder: Path) -> Path | None:
@@ -12,7 +13,7 @@ def newest(folder: Path) -> Path | None:
     Workers look whether it is whole, and tell why they cannot look.
     """
     try:
-        found = [path for path in folder.iterdir() if _NAME.fullmatch(path.name) and path.is_dir()]
+        found = [path for path in folder.iterdir() if NAME.fullmatch(path.name) and path.is_dir()]
     except OSError:
         return None
     return max(found, key=lambda path: int(path.name.removeprefix("step-")), default=None)

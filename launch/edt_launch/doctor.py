@@ -14,14 +14,18 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
-from typing import Any, Literal, Protocol
+from typing import Annotated, Any, Literal, Protocol
 
 import psutil
+import typer
 
 Status = Literal["ok", "warn", "fail"]
 
 #: A child that takes longer than this many seconds to import something is stuck.
 PROBE_TIMEOUT = 120.0
+
+#: Seconds within which the job service must answer.
+SERVICE_TIMEOUT = 5.0
 
 SET_UP = "run 'make setup'"
 
@@ -80,6 +84,9 @@ class Machine(Protocol):
     def interfaces(self) -> Mapping[str, str]:
         """Return the IPv4 address of each network interface that is up."""
 
+    def service(self) -> str | None:
+        """Return what the job service says of itself, None if none is named; raises a ClientError."""
+
 
 class ThisMachine:
     """The machine that this process runs on."""
@@ -125,6 +132,18 @@ class ThisMachine:
             for address in addresses
             if name in up and address.family is socket.AF_INET
         }
+
+    def service(self) -> str | None:
+        """Ask the job service that the environment and the files name, if they do."""
+        from edt_launch.client.configuration import find
+        from edt_launch.client.service import Service
+        from edt_launch.client.transport import Http
+
+        configuration = find(self.environment)
+        if configuration is None:
+            return None
+        about = Service(Http(configuration, SERVICE_TIMEOUT)).about()
+        return f"{about.get('version')} at {configuration.url}, where you are {about.get('user')}"
 
 
 def check_interpreter(machine: Machine) -> Finding:
@@ -332,6 +351,19 @@ def check_network(machine: Machine) -> Finding:
     return Finding("network", "ok", f"{local[0]} for jobs on this machine; {', '.join(other)} for several")
 
 
+def check_service(machine: Machine) -> Finding:
+    """The job service that `edt` would ask. Only its commands need it."""
+    from edt_launch.client.errors import ClientError
+
+    try:
+        found = machine.service()
+    except ClientError as error:
+        return Finding("service", "warn", error.text, error.next_step or None)
+    if found is None:
+        return Finding("service", "ok", "none is known here; 'edt serve' starts one")
+    return Finding("service", "ok", found)
+
+
 CHECKS: tuple[Callable[[Machine], Finding], ...] = (
     check_interpreter,
     check_compiler,
@@ -345,6 +377,7 @@ CHECKS: tuple[Callable[[Machine], Finding], ...] = (
     check_determinism,
     check_devices,
     check_network,
+    check_service,
 )
 
 
@@ -361,6 +394,13 @@ def render(findings: Iterable[Finding]) -> str:
         fix = f" -> {finding.fix}" if finding.fix else ""
         lines.append(f"{finding.status:4}  {finding.name:11}  {finding.finding}{fix}")
     return "\n".join(lines)
+
+
+def doctor(
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of lines.")] = False,
+) -> None:
+    """Check this machine, the environment and the service. Exit code 1 when a check fails."""
+    raise typer.Exit(report(as_json=as_json))
 
 
 def report(*, as_json: bool, machine: Machine | None = None) -> int:

@@ -27,10 +27,10 @@ from edt_launch import membership, processes, protocol, watchdog
 from edt_launch.control import ControlServer
 from edt_launch.errors import StartTimeoutError
 from edt_launch.members import Limits, Membership
-from edt_launch.protocol import Slot, Worker
+from edt_launch.protocol import Worker
 from edt_launch.rendezvous import Rendezvous
 from edt_launch.reports import Reports, place_of
-from edt_launch.shown import Complaints, discover
+from edt_launch.shown import Complaints, Shown, discover
 from edt_launch.watching import Watch
 
 log = logging.getLogger(__name__)
@@ -55,6 +55,9 @@ PASSED_ON = (
     *("restored", "checkpoint_skipped", "checkpointed", "checkpoint_failed"),
 )
 """Messages of workers that become events as they are."""
+
+PAUSED = "the job was told to pause"
+"""Why workers leave that SIGUSR1 makes leave."""
 
 CreateWorker = Callable[[Any, list[threading.Event]], tuple[int, float]]
 
@@ -113,7 +116,7 @@ class Driver:
         """
         deadline = time.monotonic() + self._timeout
         while True:
-            slots = discover(self._script, self._complain)
+            slots = discover(self._script, self._complain).slots
             hosts = list(dict.fromkeys(slot.host for slot in slots))
             if len(slots) >= min_num_proc and len(hosts) >= min_hosts:
                 return DiscoveredHosts({h: sum(s.host == h for s in slots) for h in hosts}, hosts)
@@ -126,6 +129,7 @@ class Driver:
         self._create_worker = create_worker
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda received, _: self._on_signal(received))
+        signal.signal(signal.SIGUSR1, lambda received, _: self._events.put(protocol.Pause(PAUSED)))
         threading.Thread(target=self._end_with_parent, name="edt-parent", daemon=True).start()
         threading.Thread(target=self._follow_discovery, name="edt-discovery", daemon=True).start()
 
@@ -168,6 +172,8 @@ class Driver:
         self._state, actions = membership.step(now, self._state, event)
         for action in actions:
             self._carry_out(action)
+        if isinstance(event, protocol.Desired) and event.generation is not None:
+            self._reports.send("following", generation=event.generation)
 
     def stop(self, error_message: str | None = None) -> None:
         """Close every server."""
@@ -195,20 +201,21 @@ class Driver:
     def _follow_discovery(self) -> None:
         path = os.environ.get("EDT_ALLOCATION")
         watch = Watch(Path(path)) if path is not None else None
-        shown: tuple[Slot, ...] = ()
+        shown = Shown()
         looked: Any = None
         ran_at = float("-inf")
         while True:
             now, look = time.monotonic(), _metadata(path)
             if look != looked or now - ran_at >= DISCOVERY_INTERVAL:
                 looked, ran_at = look, now
-                slots = discover(self._script, self._complain)
-                if slots:
+                last, seen = shown, discover(self._script, self._complain)
+                if seen.slots:
                     self._complain.settle()
-                if slots and slots != shown:
-                    shown = slots
-                    self._reports.send("desired", slots=len(slots))
-                    self._events.put(protocol.Desired(slots))
+                if seen.slots and seen != last:
+                    shown = seen
+                    if seen.slots != last.slots:
+                        self._reports.send("desired", slots=len(seen.slots))
+                    self._events.put(protocol.Desired(seen.slots, seen.generation))
             if watch is None:
                 time.sleep(WATCH_INTERVAL)
             else:

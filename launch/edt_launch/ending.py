@@ -9,12 +9,15 @@ from edt_launch.errors import ExitCode
 GRACE = 10.0
 """Seconds that horovodrun has to end its workers before everything is killed."""
 
+PAUSE_SIGNAL = signal.SIGUSR1
+"""The signal that makes all workers leave, their state saved."""
+
 CODES = {
     signal.SIGHUP: ExitCode.HUNG_UP,
     signal.SIGINT: ExitCode.INTERRUPTED,
     signal.SIGTERM: ExitCode.TERMINATED,
 }
-"""The signals that end a job, and the exit codes they lead to."""
+"""The other signals that end a job, and the exit codes they lead to."""
 
 
 class Step(Enum):
@@ -23,6 +26,8 @@ class Step(Enum):
     WAIT = "wait"
     TERMINATE = "terminate"
     """Tell horovodrun to end the job."""
+    PAUSE = "pause"
+    """Tell horovodrun to have the state saved and all workers leave."""
     KILL = "kill"
     """Kill every process of the job."""
 
@@ -35,6 +40,8 @@ class Ending:
         first: the signal that has asked for the end, if one has.
         since: when the end began, by a signal or because the job is finished; None while it runs.
         is_told: whether horovodrun has been told.
+        is_pausing: whether a signal has asked for all workers to leave.
+        is_pause_told: whether horovodrun has been told of that.
         is_urgent: whether the user does not want to wait.
         is_killed: whether everything has been killed.
     """
@@ -42,11 +49,15 @@ class Ending:
     first: int | None = None
     since: float | None = None
     is_told: bool = False
+    is_pausing: bool = False
+    is_pause_told: bool = False
     is_urgent: bool = False
     is_killed: bool = False
 
     def signalled(self, now: float, number: int) -> "Ending":
         """A signal has come. A Ctrl-C after any other signal means that the user does not want to wait."""
+        if number == PAUSE_SIGNAL:
+            return replace(self, is_pausing=True)
         if self.first is None:
             return replace(self, first=number, since=now)
         return replace(self, is_urgent=self.is_urgent or number == signal.SIGINT)
@@ -55,8 +66,14 @@ class Ending:
         """Horovodrun says that the job has ended; it should be gone soon, too."""
         return self if self.since is not None else replace(self, since=now)
 
-    def decide(self, now: float, grace: float = GRACE) -> tuple["Ending", Step]:
-        """What to do at `now` (seconds of a monotonic clock), and the ending after it."""
+    def decide(self, now: float, grace: float = GRACE, *, has_workers: bool = True) -> tuple["Ending", Step]:
+        """What to do at `now` (seconds of a monotonic clock), and the ending after it.
+
+        Before it `has_workers` there is nothing to save.
+        """
+        if self.is_pausing and not self.is_pause_told and self.since is None:
+            ending = replace(self, is_pause_told=True)
+            return (ending, Step.PAUSE) if has_workers else (replace(ending, since=now), Step.TERMINATE)
         if self.since is None or self.is_killed:
             return self, Step.WAIT
         if self.is_urgent or now - self.since >= grace:

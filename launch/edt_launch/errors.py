@@ -4,7 +4,8 @@
 
     EdtLaunchError              anything the launcher can explain; carries its exit code
     ├── UsageError              an option, a path or a host given on the command line is wrong
-    │   └── HostsError          -H or --hostfile makes no sense
+    │   ├── HostsError          -H or --hostfile makes no sense
+    │   └── TraceError          a workload trace makes no sense
     ├── AllocationError         an allocation file makes no sense
     ├── StartError              the job could not start
     │   └── StartTimeoutError   the slots it needs did not come in time
@@ -12,6 +13,7 @@
 """
 
 from enum import IntEnum
+from pathlib import Path
 from typing import ClassVar
 
 SHOWN = 80
@@ -31,6 +33,8 @@ class ExitCode(IntEnum):
     """Too few slots within `--start-timeout`, or horovodrun could not start."""
     INTERNAL = 4
     """A mistake in edt-launch itself."""
+    LEFT = 5
+    """All workers have left because of SIGUSR1: started again in the same folder, the job goes on."""
     HUNG_UP = 129
     """Ended by SIGHUP: its terminal went away."""
     INTERRUPTED = 130
@@ -65,6 +69,22 @@ class HostsError(UsageError):
         self.where, self.value, self.expected = where, value, expected
 
 
+class TraceError(UsageError):
+    """A workload trace, or a table that belongs to it, makes no sense.
+
+    Args:
+        path: the file.
+        line: number of the line, from 1; None when the file as a whole is wrong.
+        value: the offending part of it.
+        expected: what it should be.
+    """
+
+    def __init__(self, path: Path, line: int | None, value: str, expected: str) -> None:
+        where = str(path) if line is None else f"{path}, line {line}"
+        super().__init__(f"{where}: {_shorten(value)!r}: expected {expected}")
+        self.path, self.line, self.value, self.expected = path, line, value, expected
+
+
 class AllocationError(EdtLaunchError):
     """The text of an allocation file makes no sense.
 
@@ -77,9 +97,8 @@ class AllocationError(EdtLaunchError):
     exit_code = ExitCode.USAGE
 
     def __init__(self, line: int | None, value: str, expected: str) -> None:
-        shown = value if len(value) <= SHOWN else value[:SHOWN] + "..."
         where = "allocation" if line is None else f"allocation, line {line}"
-        super().__init__(f"{where}: {shown!r}: expected {expected}")
+        super().__init__(f"{where}: {_shorten(value)!r}: expected {expected}")
         self.line, self.value, self.expected = line, value, expected
 
 
@@ -112,3 +131,7 @@ class RunError(EdtLaunchError):
     """A run of a script that is compared with others failed, hung, or recorded nothing."""
 
     exit_code = ExitCode.NOT_STARTED
+
+
+def _shorten(text: str) -> str:
+    return text if len(text) <= SHOWN else text[:SHOWN] + "..."

@@ -24,7 +24,7 @@ class EventStream:
             text = line.decode(errors="replace")
             try:
                 event = json.loads(text)
-            except ValueError:
+            except (ValueError, RecursionError):
                 yield text
                 continue
             yield event if isinstance(event, dict) and isinstance(event.get("event"), str) else text

@@ -51,7 +51,7 @@ def read_hostfile(path: Path) -> tuple[HostSlots, ...]:
     for number, line in enumerate(lines, start=1):
         content = line.partition("#")[0].strip()
         if content:
-            hosts.append(_hostfile_line(f"--hostfile {path}, line {number}", content))
+            hosts.append(parse_line(f"--hostfile {path}, line {number}", content))
     if not hosts:
         raise HostsError(f"--hostfile {path}", "", "at least one line 'host slots=N'")
     return _unique(f"--hostfile {path}", hosts)
@@ -78,7 +78,12 @@ def _split(part: str) -> tuple[str, str]:
     return host, slots if colon else "1"
 
 
-def _hostfile_line(where: str, content: str) -> HostSlots:
+def parse_line(where: str, content: str) -> HostSlots:
+    """Read a line of a host file, without its comment: ``host slots=N``, ``host:N`` or ``host`` (one slot).
+
+    Raises:
+        HostsError: it makes no sense; the message begins with `where`.
+    """
     words = content.split()
     if len(words) == 1:
         return _host(where, *_split(content))

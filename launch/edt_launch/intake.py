@@ -20,6 +20,7 @@ from edt_launch.protocol import (
     Leaving,
     Left,
     Noticed,
+    Pause,
     Phase,
     Slot,
     Synced,
@@ -59,6 +60,8 @@ def take_in(now: float, state: Membership, event: Event) -> tuple[Membership, li
             return _exited(now, state, worker, exit_code)
         case Abort(reason):
             return decide_end(state, Finish(False, reason, aborted=True)), []
+        case Pause(reason):
+            return _pause(state, reason), []
         case Tick():
             return state, []
 
@@ -98,6 +101,14 @@ def _leaving(now: float, state: Membership, worker_id: int, reason: str) -> tupl
     state = replace(state, suspended={**state.suspended, key: suspension})
     state = changed(state, worker_id, notice=reason)
     return state, [Noticed(state.workers[worker_id])]
+
+
+def _pause(state: Membership, reason: str) -> Membership:
+    """All are to leave. Slots are not suspended: whoever starts the job again wants them."""
+    for worker in state.workers.values():
+        if worker.notice is None and worker.phase not in (*GOING, Phase.DONE):
+            state = changed(state, worker.id, notice=reason)
+    return replace(state, pausing=reason)
 
 
 def end_hung(now: float, state: Membership, worker_id: int, reason: str) -> tuple[Membership, list[Action]]:

@@ -1,27 +1,29 @@
 """One job from its first allocation to its last process: the loop around all the decisions."""
 
 import contextlib
+import json
 import os
 import shlex
 import signal
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from pathlib import Path
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+
+import psutil
 
 from edt_launch import checkpoints, discovery, events, restarts
 from edt_launch.allocation import Allocation, render, write_atomically
-from edt_launch.child import HOROVODRUN, Remote, command, environment
+from edt_launch.child import HOROVODRUN, command, environment
 from edt_launch.course import Course
-from edt_launch.ending import CODES, Ending, Step, signal_name
-from edt_launch.errors import ExitCode, StartTimeoutError, UsageError
+from edt_launch.ending import CODES, PAUSE_SIGNAL, Ending, Step, signal_name
+from edt_launch.errors import EdtLaunchError, ExitCode, StartTimeoutError, UsageError
 from edt_launch.failures import NOT_ELASTIC, describe, looks_like_plain_horovod
-from edt_launch.follower import Accepted, Follower, Limits, Rejected
+from edt_launch.follower import Accepted, Follower, Rejected
 from edt_launch.forkable import attached
 from edt_launch.network import HostChecker
 from edt_launch.output import KEPT_LINES, Line, Logs, Ranks, is_for_the_log
 from edt_launch.phases import Phases
-from edt_launch.run_dir import RunDir
+from edt_launch.plan import Outcome, Plan
 from edt_launch.status import Status
 from edt_launch.supervise import TICK, LeftBehind, Supervised, Told
 from edt_launch.telling import describe as describe_event
@@ -29,60 +31,12 @@ from edt_launch.view import View
 from edt_launch.watching import watching
 
 
-@dataclass(frozen=True)
-class Plan:
-    """What to run and where.
-
-    Attributes:
-        program: command that each worker runs.
-        limits: bounds on the number of workers.
-        paths: the job's output directory.
-        allocation: hosts that never change; None to follow a file.
-        follow: allocation file to follow; None for hosts that never change.
-        interface: network interface over which the workers talk; None to choose one.
-        remote: how other hosts are reached.
-        start_timeout: seconds to wait for enough slots.
-        max_restarts: how often the job may be started again from its newest checkpoint.
-        checkpoint_interval: seconds between two checkpoints at least; None for the default.
-        keep_checkpoints: how many are kept; None for the default.
-        hang_timeout: seconds after which a worker that does not get on is killed; 0: never, None: learned.
-        ready_timeout: the same for a worker that does not come to the elastic function.
-        verbose: show what horovodrun itself says.
-        variables: environment variables that the job gets besides our own.
-        warm_start: fork workers from a process that has imported what they need, where that can be.
-    """
-
-    program: Sequence[str]
-    limits: Limits
-    paths: RunDir
-    allocation: Allocation | None = None
-    follow: Path | None = None
-    interface: str | None = None
-    remote: Remote = field(default_factory=Remote)
-    start_timeout: float = 600.0
-    max_restarts: int = 3
-    checkpoint_interval: float | None = None
-    keep_checkpoints: int | None = None
-    hang_timeout: float | None = None
-    ready_timeout: float | None = None
-    verbose: bool = False
-    variables: Mapping[str, str] = field(default_factory=dict)
-    warm_start: bool = True
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """How a job ended: the exit code, and the last thing to tell the user (may be empty)."""
-
-    exit_code: ExitCode
-    message: str = ""
-
-
 @contextlib.contextmanager
 def received_signals() -> Iterator[list[int]]:
-    """A list to which the signals that end a job are appended as they come."""
+    """A list to which the signals that end or pause a job are appended as they come."""
     received: list[int] = []
-    previous = {n: signal.signal(n, lambda number, _: received.append(number)) for n in CODES}
+    numbers = (*CODES, PAUSE_SIGNAL)
+    previous = {n: signal.signal(n, lambda number, _: received.append(number)) for n in numbers}
     try:
         yield received
     finally:
@@ -105,10 +59,19 @@ def run(plan: Plan, view: View, signals: list[int], horovodrun: Sequence[str] = 
     """
     with plan.paths.opened():
         log = events.EventLog(plan.paths.events, view.message)
+        me = {"pid": os.getpid(), "started": psutil.Process().create_time(), **asdict(plan.limits)}
+        outcome = Outcome(ExitCode.INTERNAL)
         try:
-            return _Job(plan, view, signals, log).run(horovodrun)
+            write_atomically(plan.paths.launcher, json.dumps(me) + "\n")
+            log.write(events.new("begun", **me))
+            outcome = _Job(plan, view, signals, log).run(horovodrun)
+        except EdtLaunchError as error:
+            outcome = Outcome(error.exit_code, str(error))
+            raise
         finally:
+            log.write(events.new("ended", exit_code=int(outcome.exit_code), message=outcome.message))
             log.close()
+    return outcome
 
 
 class _Job:
@@ -126,6 +89,7 @@ class _Job:
         self._course = Course()
         self._ending = Ending()
         self._restarts = 0
+        self._has_left = False
         self._allocation: Allocation | None = None
         self._unapplied: Accepted | None = None
         self._failed_to_apply: int | None = None
@@ -155,7 +119,7 @@ class _Job:
         while True:
             now = time.monotonic()
             self._take_signals(now)
-            if self._ending.first is not None:
+            if self._ending.first is not None or self._ending.is_pausing:
                 return None
             match self._follower.poll(now):
                 case Accepted(allocation=allocation):
@@ -230,24 +194,28 @@ class _Job:
             exit_code = self._run_once(horovodrun)
             self._take_signals(time.monotonic())
             verdict = restarts.decide(self._end(exit_code), self._restarts, self._plan.max_restarts)
-            if isinstance(verdict, restarts.GiveUp):
+            self._has_left = isinstance(verdict, restarts.Leave)
+            if not isinstance(verdict, restarts.Restart):
                 return exit_code
             self._restarts += 1
             count = {"restart": self._restarts, "of": self._plan.max_restarts}
             has_checkpoint = checkpoints.newest(self._plan.paths.checkpoint) is not None
             self._note(events.new("restarting", **asdict(verdict), **count, has_checkpoint=has_checkpoint))
             if self._is_told_to_end_within(verdict.delay):
+                self._has_left = self._ending.is_pausing
                 return exit_code
 
     def _is_told_to_end_within(self, seconds: float) -> bool:
         """Wait so long, or until the allocation changes; whether a signal has come that ends the job."""
         until, before = time.monotonic() + seconds, self._allocation
-        while (now := time.monotonic()) < until and self._allocation == before and self._ending.first is None:
+        while (now := time.monotonic()) < until and self._allocation == before:
             self._take_signals(now)
+            if self._ending.first is not None or self._ending.is_pausing:
+                return True
             self._follow(now)
             self._view.refresh(time.time(), self._status)
             time.sleep(TICK)
-        return self._ending.first is not None
+        return False
 
     def _run_once(self, horovodrun: Sequence[str]) -> int:
         plan = self._plan
@@ -332,11 +300,16 @@ class _Job:
             self._ending = self._ending.signalled(now, self._signals.pop(0))
 
     def _act(self, child: Supervised, now: float) -> None:
-        self._ending, step = self._ending.decide(now)
+        self._ending, step = self._ending.decide(now, has_workers=self._course.has_started)
         match step:
             case Step.TERMINATE:
                 self._view.message("ending all workers; Ctrl-C kills them at once")
                 child.terminate()
+            case Step.PAUSE:
+                self._view.message(
+                    "all workers are to leave, their state is saved; SIGTERM ends them at once"
+                )
+                child.pause()
             case Step.KILL:
                 self._view.message(f"{child.kill()} processes had to be killed")
 
@@ -347,6 +320,7 @@ class _Job:
         return restarts.End(
             succeeded=self._has_succeeded(exit_code),
             is_wanted=self._ending.first is not None,
+            is_pausing=self._ending.is_pausing,
             has_trained=course.has_trained,
             has_checkpointed=course.has_checkpointed,
             has_returned=course.has_returned,
@@ -360,6 +334,11 @@ class _Job:
             exit_code=exit_code,
         )
 
+    def _how_to_go_on(self) -> str:
+        if checkpoints.newest(self._plan.paths.checkpoint) is None:
+            return "there is no checkpoint: started again, the job begins anew"
+        return f"start it again with --output-dir {self._plan.paths.root} to go on"
+
     def _has_succeeded(self, exit_code: int | None) -> bool:
         return self._status.exit_code == 0 or (exit_code == 0 and self._status.exit_code is None)
 
@@ -367,6 +346,8 @@ class _Job:
         """How the job ended, given horovodrun's exit code (None if it was never started)."""
         if self._ending.exit_code is not None:
             return Outcome(self._ending.exit_code, f"edt-launch: ended by {signal_name(self._ending.first)}")
+        if self._has_left or (exit_code is None and self._ending.is_pausing):
+            return Outcome(ExitCode.LEFT, f"edt-launch: all workers have left; {self._how_to_go_on()}")
         if self._has_succeeded(exit_code):
             return Outcome(ExitCode.SUCCESS)
         how = _how_it_ended(exit_code)

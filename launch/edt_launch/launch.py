@@ -16,6 +16,7 @@ from edt_launch.allocation import Allocation, HostSlots, parse
 from edt_launch.child import Remote
 from edt_launch.errors import AllocationError, EdtLaunchError, ExitCode, UsageError
 from edt_launch.follower import Limits
+from edt_launch.plan import Outcome, Plan
 from edt_launch.run_dir import RunDir
 from edt_launch.view import make_view
 
@@ -96,12 +97,13 @@ def launch(
     """Run SCRIPT.PY on a number of workers that may change while it runs.
 
     What follows the script are its own arguments. Exit codes: 0 success, 1 the job failed, 2 usage,
-    3 it could not start, 4 a mistake in edt-launch itself, 129, 130, 143 ended by SIGHUP, Ctrl-C, SIGTERM.
+    3 it could not start, 4 a mistake in edt-launch itself, 5 paused by SIGUSR1, 129, 130, 143 ended by
+    SIGHUP, Ctrl-C, SIGTERM.
     """
     try:
         chosen = _choose_hosts(host_list, hostfile, allocation)
         limits = _limits(min_np, max_np, chosen, allocation)
-        plan = job.Plan(
+        plan = Plan(
             program=_program(program),
             limits=limits,
             paths=RunDir(Path(os.path.abspath(output_dir or _new_folder(program)))),
@@ -121,7 +123,7 @@ def launch(
         with job.received_signals() as signals:
             outcome = job.run(plan, make_view(view, sys.stdout, sys.stderr), signals)
     except EdtLaunchError as error:
-        outcome = job.Outcome(error.exit_code, f"edt-launch: {error}")
+        outcome = Outcome(error.exit_code, f"edt-launch: {error}")
     if outcome.message:
         typer.echo(outcome.message, err=True)
     raise typer.Exit(outcome.exit_code)

@@ -45,6 +45,8 @@ class Membership:
     short_since: float | None = None
     shortage: object = None
     """What was told last of a shortage; None when there is none."""
+    pausing: str | None = None
+    """Why all workers are to leave, if they are."""
     outcome: "Finish | None" = None
     """Set once the end is decided; `Finish` is issued when the last worker has gone."""
     finished: bool = False

@@ -22,7 +22,8 @@ assigned from the membership desired *then*, so changes that came in between are
 that dies simply leaves: the others lose it in their next collective, come to the door, and the same rule
 applies. One that ends with exit code 0 before its function has returned has died, too, unless all do so. A
 worker that has been told from outside to give up its slot leaves in the same way as one whose slot
-the allocation drops, and one that hangs is killed and then treated like any dead one.
+the allocation drops, and one that hangs is killed and then treated like any dead one. When the job is to
+pause, all of them leave in that way, and nobody is started any more.
 
 Growth waits until the last world has had a second of its own, so that a storm of changes is coalesced;
 removals do not wait, because somebody waits for the devices.
@@ -46,6 +47,9 @@ from edt_launch.shortage import over, waiting
 
 LEAVE_TIMEOUT = 30.0
 """Seconds after which a worker that was told to leave is ended."""
+
+SAVE_TIMEOUT = 600.0
+"""The same for one that saves the state, which nobody else has."""
 
 GROWTH_INTERVAL = 1.0
 """Seconds that a world has for itself before it is stopped only to become larger."""
@@ -74,6 +78,8 @@ def _reconcile(now: float, state: Membership) -> tuple[Membership, list[Action]]
         return _end_all(state)
     if state.outcome is not None or any(w.phase is Phase.DONE for w in state.workers.values()):
         return _run_out(now, state)
+    if state.pausing is not None and not state.workers:
+        return _finish_if_empty(decide_end(state, Finish(False, state.pausing, left=True)), [])
     if any(w.saves for w in state.workers.values()):
         return _end_overdue(now, state)  # what comes then has to begin with what is being saved
     state, actions = _dismiss_unwanted(now, state)
@@ -112,7 +118,8 @@ def _end_overdue(now: float, state: Membership) -> tuple[Membership, list[Action
     """End workers that were told to leave and are still there."""
     actions: list[Action] = []
     for worker in state.workers.values():
-        if worker.phase is Phase.DEPARTING and now - (worker.dismissed_at or now) >= LEAVE_TIMEOUT:
+        patience = SAVE_TIMEOUT if worker.saves else LEAVE_TIMEOUT
+        if worker.phase is Phase.DEPARTING and now - (worker.dismissed_at or now) >= patience:
             actions.append(Terminate(worker.id))
             state = changed(state, worker.id, phase=Phase.ENDING)
     return state, actions
@@ -120,6 +127,8 @@ def _end_overdue(now: float, state: Membership) -> tuple[Membership, list[Action
 
 def _start_missing(now: float, state: Membership) -> tuple[Membership, list[Action]]:
     """Start a worker in every wanted slot whose last one, if any, is gone."""
+    if state.pausing is not None:
+        return state, []
     taken = {worker.slot.key for worker in state.workers.values()}
     actions: list[Action] = []
     for rank, slot in enumerate(state.wanted(now)):
@@ -215,7 +224,7 @@ def _wait_for_more(now: float, state: Membership) -> tuple[Membership, list[Acti
     is_starting = not state.generation and booting and len(state.wanted(now)) >= state.limits.min_size
     if is_starting:
         return replace(state, short_since=None, shortage=None), []
-    if is_training or not state.desired:
+    if is_training or not state.desired or state.pausing is not None:
         return state, []
     since = now if state.short_since is None else state.short_since
     state = replace(state, short_since=since)

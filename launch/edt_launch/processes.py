@@ -76,7 +76,7 @@ def wait_until_gone(processes: Iterable[psutil.Process], timeout: float) -> set[
     One that has ended and waits for its parent counts as gone: in a container there may be nobody to reap it.
     """
     deadline = time.monotonic() + timeout
-    while (alive := {p for p in processes if _is_alive(p)}) and time.monotonic() < deadline:
+    while (alive := {p for p in processes if is_alive(p)}) and time.monotonic() < deadline:
         time.sleep(LOOK_INTERVAL)
     return alive
 
@@ -92,16 +92,17 @@ def kill_job(pid: int | None, job: str, seen: Iterable[psutil.Process]) -> int:
     count = 0
     known = set(seen)
     # Twice or more, for what was being started while the first were killed.
-    while left := {p for p in known | (tree(pid) if pid else set()) | marked(job) if _is_alive(p)}:
+    while left := {p for p in known | (tree(pid) if pid else set()) | marked(job) if is_alive(p)}:
         count += len(left)
         kill(left)
         known = set()
-        if all(_is_alive(process) for process in left):
+        if all(is_alive(process) for process in left):
             break  # they cannot be killed: another user's, or waiting for a device
     return count
 
 
-def _is_alive(process: psutil.Process) -> bool:
+def is_alive(process: psutil.Process) -> bool:
+    """Whether it runs; one that has ended and waits for its parent does not."""
     try:
         return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:

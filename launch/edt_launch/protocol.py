@@ -61,9 +61,10 @@ class Worker:
 
 @dataclass(frozen=True)
 class Desired:
-    """The host-discovery script shows these slots."""
+    """The host-discovery script shows these slots, of the allocation of `generation`; None if unknown."""
 
     slots: tuple[Slot, ...]
+    generation: int | None = None
 
 
 @dataclass(frozen=True)
@@ -120,11 +121,18 @@ class Abort:
 
 
 @dataclass(frozen=True)
+class Pause:
+    """Somebody wants all workers to leave; the job is to go on from its state another time."""
+
+    reason: str
+
+
+@dataclass(frozen=True)
 class Tick:
     """Time has passed."""
 
 
-Event = Desired | AtDoor | Synced | Done | Leaving | Hung | Exited | Abort | Tick
+Event = Desired | AtDoor | Synced | Done | Leaving | Hung | Exited | Abort | Pause | Tick
 
 # Actions.
 

@@ -18,6 +18,7 @@ class End:
     Attributes:
         succeeded: whether the training function has returned everywhere.
         is_wanted: whether a signal has told the launcher to end the job.
+        is_pausing: whether a signal has told it to have all workers leave.
         has_trained: whether there was a world in this run.
         has_checkpointed: whether a checkpoint was written in this run.
         has_returned: whether the training function had returned on the coordinator.
@@ -33,6 +34,7 @@ class End:
 
     succeeded: bool = False
     is_wanted: bool = False
+    is_pausing: bool = False
     has_trained: bool = False
     has_checkpointed: bool = False
     has_returned: bool = False
@@ -61,17 +63,25 @@ class GiveUp:
     reason: str
 
 
+@dataclass(frozen=True)
+class Leave:
+    """Leave it at that until somebody starts the job again, which then goes on."""
+
+    reason: str
+
+
 def is_loss(failure: Failure, is_remote: bool) -> bool:
     """Whether a worker was lost, by a signal, say, or with its host, not ended by an error of its own."""
     is_gone = is_remote and failure.exit_code == SSH_FAILED
     return failure.signal is not None or failure.exit_code == 0 or is_gone
 
 
-def decide(end: End, restarts: int, most: int) -> Restart | GiveUp:
+def decide(end: End, restarts: int, most: int) -> Restart | GiveUp | Leave:
     """Whether to start the job again.
 
     A loss, of all workers that had the state or of horovodrun, is made good by a restart. An error of the
-    script would come again, unless the job has got on since it started, so that it may be a rare one.
+    script would come again, unless the job has got on since it started, so that it may be a rare one. A job
+    that is to pause is left, whatever else it has lost on the way, unless it would fail again.
 
     Args:
         end: how the last run has ended.
@@ -82,6 +92,8 @@ def decide(end: End, restarts: int, most: int) -> Restart | GiveUp:
         return GiveUp("the job has succeeded")
     if end.is_wanted:
         return GiveUp("it was told to end")
+    if end.is_pausing and (_reason(end) is not None or end.ended_by is None):
+        return Leave(end.reason or end.how)
     if not end.has_trained and not (restarts and (end.is_lost or end.is_aborted or not end.is_over)):
         return GiveUp("it had not begun to train")
     reason = _reason(end)

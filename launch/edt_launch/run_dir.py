@@ -50,6 +50,11 @@ class RunDir:
         return self.run / "allocation"
 
     @property
+    def launcher(self) -> Path:
+        """Who runs the job, or did last: `pid` and `started` (unix time) of the process, as JSON."""
+        return self.run / "launcher"
+
+    @property
     def discovery_script(self) -> Path:
         """The host-discovery script."""
         return self.run / "discover_hosts.sh"

@@ -4,13 +4,27 @@ import logging
 import os
 import subprocess
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
-from edt_launch.allocation import parse
+from edt_launch.allocation import HostSlots, parse
 from edt_launch.errors import AllocationError
 from edt_launch.protocol import Slot
 
 log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What the script shows: nothing if there are no slots.
+
+    Attributes:
+        slots: with their devices.
+        generation: of the allocation file that they are from; None without one.
+    """
+
+    slots: tuple[Slot, ...] = ()
+    generation: int | None = None
 
 
 class Complaints:
@@ -30,7 +44,7 @@ class Complaints:
         self._last = ""
 
 
-def discover(script: str, complain: Callable[[str], None] = log.warning) -> tuple[Slot, ...]:
+def discover(script: str, complain: Callable[[str], None] = log.warning) -> Shown:
     """Run the host-discovery script (a path); the slots it shows, with the devices the allocation file gives.
 
     A script that fails or prints nonsense shows nothing, which changes nothing.
@@ -39,37 +53,38 @@ def discover(script: str, complain: Callable[[str], None] = log.warning) -> tupl
         result = subprocess.run([script], capture_output=True, text=True, check=False)
     except OSError as error:
         complain(f"host discovery cannot be run: {error}")
-        return ()
+        return Shown()
     if result.returncode != 0:
         complain(f"host discovery failed with exit code {result.returncode}: {result.stderr.strip()}")
-        return ()
+        return Shown()
     counts: dict[str, int] = {}
     for line in result.stdout.split():
         host, _, slots = line.partition(":")
         if not slots.isdecimal():
             complain(f"host discovery printed {line!r} instead of host:slots")
-            return ()
+            return Shown()
         counts[host] = int(slots)
-    devices = _devices(counts, complain)
-    if devices is None:
-        return ()
-    return tuple(
+    return _with_devices(counts, complain)
+
+
+def _with_devices(counts: dict[str, int], complain: Callable[[str], None]) -> Shown:
+    """The slots with their devices; nothing if the file has changed since the script read it."""
+    path = os.environ.get("EDT_ALLOCATION")
+    generation = None
+    hosts: tuple[HostSlots, ...] = ()
+    if path is not None:
+        try:
+            allocation = parse(Path(path).read_text())
+        except (OSError, AllocationError) as error:
+            complain(f"no devices from {path}: {error}")
+            return Shown()
+        hosts, generation = allocation.hosts, allocation.generation
+        if {host.host: host.slots for host in hosts if host.slots} != counts:
+            return Shown()
+    devices = {host.host: host.devices for host in hosts if host.devices is not None}
+    slots = (
         Slot(host, index, devices[host][index] if host in devices else None)
         for host, slots in counts.items()
         for index in range(slots)
     )
-
-
-def _devices(counts: dict[str, int], complain: Callable[[str], None]) -> dict[str, tuple[str, ...]] | None:
-    """The devices of hosts that have some; None if the file has changed since the script read it."""
-    path = os.environ.get("EDT_ALLOCATION")
-    if path is None:
-        return {}
-    try:
-        hosts = parse(Path(path).read_text()).hosts
-    except (OSError, AllocationError) as error:
-        complain(f"no devices from {path}: {error}")
-        return None
-    if {host.host: host.slots for host in hosts if host.slots} != counts:
-        return None
-    return {host.host: host.devices for host in hosts if host.devices is not None}
+    return Shown(tuple(slots), generation)

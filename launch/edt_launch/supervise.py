@@ -14,6 +14,7 @@ import psutil
 
 from edt_launch import events, processes
 from edt_launch.child import JOB_VARIABLE
+from edt_launch.ending import PAUSE_SIGNAL
 from edt_launch.errors import StartError
 from edt_launch.output import Demultiplexer, Line
 from edt_launch.watching import Watch
@@ -122,6 +123,10 @@ class Supervised:
         """Tell it to end the job."""
         self._seen |= processes.tree(self.pid)
         self._process.terminate()
+
+    def pause(self) -> None:
+        """Tell it to have the state saved and all workers leave."""
+        self._process.send_signal(PAUSE_SIGNAL)
 
     def kill(self) -> int:
         """Kill all of its processes; returns how many."""

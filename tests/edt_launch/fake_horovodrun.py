@@ -149,6 +149,26 @@ def obedient():
     time.sleep(600)
 
 
+def leaving():
+    """Has its workers leave on SIGUSR1, the state saved."""
+
+    def leave(*_):
+        send("checkpointed", step=7)
+        send("finished", exit_code=1, reason="the job was told to pause", left=True)
+        sys.exit(1)
+
+    signal.signal(signal.SIGUSR1, leave)
+    begin()
+    say(0, "ready")
+    time.sleep(600)
+
+
+def slow_to_start():
+    """Has no workers yet."""
+    say(0, "ready")
+    time.sleep(600)
+
+
 def stubborn():
     """Ignores SIGTERM, as do its worker and another that has left its parents and its environment's marks."""
     signal.signal(signal.SIGTERM, signal.SIG_IGN)

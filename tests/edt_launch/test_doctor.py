@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from edt_launch import doctor
+from edt_launch.client.errors import ClientError, UnreachableError
 from edt_launch.doctor import Finding, Output
 
 HEALTHY = {
@@ -32,6 +33,8 @@ class FakeMachine:
     probes: Mapping[str, Output] = field(default_factory=dict)
     commands: Mapping[str, Output] = field(default_factory=dict)
     addresses: Mapping[str, str] = field(default_factory=lambda: {"lo": "127.0.0.1", "eth0": "192.0.2.7"})
+    served: str | None = None
+    trouble: ClientError | None = None
 
     def which(self, command: str) -> str | None:
         return None if command in self.missing else f"/bin/{command}"
@@ -49,6 +52,11 @@ class FakeMachine:
     def interfaces(self) -> Mapping[str, str]:
         return self.addresses
 
+    def service(self) -> str | None:
+        if self.trouble is not None:
+            raise self.trouble
+        return self.served
+
 
 def test_a_healthy_machine_has_nothing_to_fix(capsys: pytest.CaptureFixture[str]) -> None:
     assert doctor.report(as_json=False, machine=FakeMachine()) == 0
@@ -57,7 +65,7 @@ def test_a_healthy_machine_has_nothing_to_fix(capsys: pytest.CaptureFixture[str]
         ["ok", name]
         for name in (
             "interpreter", "c++", "make", "cmake", "mpi", "horovod", "torch", "torchvision", "native",
-            "determinism", "devices", "network",
+            "determinism", "devices", "network", "service",
         )
     ]  # fmt: skip
     assert not any("->" in line for line in lines)
@@ -268,3 +276,15 @@ def test_what_breaks_determinism_is_named(
 def test_a_quiet_environment_is_deterministic(environment: dict[str, str]) -> None:
     machine = FakeMachine(environment=environment, commands={"nvidia-smi": ONE_GPU})
     assert doctor.check_determinism(machine).status == "ok"
+
+
+def test_a_service_that_answers_is_shown() -> None:
+    found = doctor.check_service(FakeMachine(served="0.1.0 at http://127.0.0.1:8766, where you are ada"))
+    assert found == Finding("service", "ok", "0.1.0 at http://127.0.0.1:8766, where you are ada")
+
+
+def test_a_service_that_is_named_and_does_not_answer_is_a_warning() -> None:
+    found = doctor.check_service(
+        FakeMachine(trouble=UnreachableError("no service listens there", "start it"))
+    )
+    assert found == Finding("service", "warn", "no service listens there", "start it")

@@ -1,6 +1,6 @@
 """When a job that is to end is made to end."""
 
-from signal import SIGHUP, SIGINT, SIGTERM
+from signal import SIGHUP, SIGINT, SIGTERM, SIGUSR1
 
 import pytest
 
@@ -43,6 +43,25 @@ def test_a_finished_job_has_its_grace_to_be_gone():
     ending = Ending().finished(50)
     assert steps(ending.finished(55), 50, 59, 60, 61) == [Step.WAIT, Step.WAIT, Step.KILL, Step.WAIT]
     assert ending.exit_code is None
+
+
+def test_a_pause_is_told_once_and_has_no_grace():
+    ending = Ending().signalled(100, SIGUSR1)
+    assert steps(ending.signalled(101, SIGUSR1), 101, 102, 1e9) == [Step.PAUSE, Step.WAIT, Step.WAIT]
+    assert ending.exit_code is None
+
+
+def test_a_job_that_is_pausing_can_still_be_ended():
+    ending, _ = Ending().signalled(100, SIGUSR1).decide(100)
+    ending = ending.signalled(200, SIGTERM)
+    assert steps(ending, 200, 200 + GRACE) == [Step.TERMINATE, Step.KILL]
+    assert ending.exit_code == ExitCode.TERMINATED
+
+
+def test_without_workers_there_is_nothing_to_save():
+    ending, step = Ending().signalled(100, SIGUSR1).decide(100, has_workers=False)
+    assert step is Step.TERMINATE
+    assert steps(ending, 101, 100 + GRACE) == [Step.WAIT, Step.KILL]
 
 
 @pytest.mark.parametrize(

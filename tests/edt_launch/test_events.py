@@ -21,6 +21,11 @@ def test_what_is_no_event_is_given_as_text():
     ]
 
 
+def test_a_line_that_is_nested_too_deeply_is_no_event():
+    line = "[" * 100_000
+    assert list(EventStream().feed(f"{line}\n".encode())) == [line]
+
+
 def test_the_file_grows_event_by_event(tmp_path):
     path = tmp_path / "events.jsonl"
     path.write_text('{"event": "of the last run"}\n')

@@ -1,6 +1,7 @@
 """One job from its first allocation to its last process, over a stand-in for horovodrun."""
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -13,6 +14,7 @@ from edt_launch import ending, job, supervise
 from edt_launch.allocation import Allocation, HostSlots, parse, render, write_atomically
 from edt_launch.errors import ExitCode, StartError, StartTimeoutError, UsageError
 from edt_launch.follower import Limits
+from edt_launch.plan import Outcome, Plan
 from edt_launch.run_dir import RunDir
 
 FAKE = (sys.executable, str(Path(__file__).with_name("fake_horovodrun.py")))
@@ -55,7 +57,7 @@ def run(paths):
         signals = []
         view = Recorder(lambda text: reaction(text, signals))
         plan = {"program": [name], "limits": Limits(1, 4), "paths": paths, "allocation": TWO, **changes}
-        return job.run(job.Plan(**plan), view, signals, horovodrun=FAKE), view
+        return job.run(Plan(**plan), view, signals, horovodrun=FAKE), view
 
     return run
 
@@ -71,7 +73,7 @@ def gone(pid):
 def test_success(run, paths, monkeypatch):
     monkeypatch.setenv("HOROVOD_RANK", "7")
     outcome, view = run("success", variables={"MINE": "own"})
-    assert outcome == job.Outcome(ExitCode.SUCCESS)
+    assert outcome == Outcome(ExitCode.SUCCESS)
     assert sorted(view.lines) == [("0", "stderr", "oh"), ("1", "stdout", "hello")]
     assert view.status.step == 10
     assert paths.rank_log("0").read_text() == "oh\n"
@@ -81,8 +83,8 @@ def test_success(run, paths, monkeypatch):
     assert options[:2] == ["--host-discovery-script", str(paths.discovery_script)]
     assert (rank, slots, mine) == (None, 2, "own")
     names = [event["event"] for event in events_in(paths)]
-    assert names[:2] == ["allocation_accepted", "launched"]
-    assert names[-1] == "finished"
+    assert names[:3] == ["begun", "allocation_accepted", "launched"]
+    assert names[-2:] == ["finished", "ended"]
 
 
 def test_the_first_failure_is_the_last_thing_said(run, paths):
@@ -111,7 +113,7 @@ def test_follows_the_file_and_reports_what_it_does_not_follow_once(run, paths, t
                 write_atomically(allocation, four)
 
     view = Vandal(lambda text: allocation.write_text(four[:-5]))
-    plan = job.Plan(["resize"], Limits(1, 4), paths, follow=allocation)
+    plan = Plan(["resize"], Limits(1, 4), paths, follow=allocation)
     assert job.run(plan, view, [], horovodrun=FAKE).exit_code == ExitCode.SUCCESS
     rejections = [event["reason"] for event in events_in(paths) if event["event"] == "allocation_rejected"]
     assert len(rejections) == 1
@@ -134,9 +136,9 @@ def test_looks_at_the_file_even_without_time_to_wait(run, tmp_path):
 
 
 def test_ends_while_it_waits_for_a_first_allocation(paths, tmp_path):
-    plan = job.Plan(["success"], Limits(1, 4), paths, follow=tmp_path / "missing")
+    plan = Plan(["success"], Limits(1, 4), paths, follow=tmp_path / "missing")
     outcome = job.run(plan, Recorder(), [signal.SIGTERM], horovodrun=FAKE)
-    assert outcome == job.Outcome(ExitCode.TERMINATED, "edt-launch: ended by SIGTERM")
+    assert outcome == Outcome(ExitCode.TERMINATED, "edt-launch: ended by SIGTERM")
 
 
 def test_says_why_horovodrun_did_not_start(run, paths):
@@ -147,7 +149,7 @@ def test_says_why_horovodrun_did_not_start(run, paths):
 
 
 def test_a_horovodrun_that_is_not_there(paths):
-    plan = job.Plan(["success"], Limits(1, 4), paths, TWO)
+    plan = Plan(["success"], Limits(1, 4), paths, TWO)
     with pytest.raises(StartError, match="cannot run /no/such/program"):
         job.run(plan, Recorder(), [], horovodrun=["/no/such/program"])
 
@@ -207,7 +209,7 @@ def test_a_job_that_is_to_end_is_not_started_again(run):
 
 def test_a_job_succeeds_after_a_restart(run, paths):
     outcome, view = run("recovering")
-    assert outcome == job.Outcome(ExitCode.SUCCESS)
+    assert outcome == Outcome(ExitCode.SUCCESS)
     assert [event["step"] for event in events_in(paths) if event["event"] == "progress"] == [5, 6]
     assert view.status.step == 6
     (restarting,) = (event for event in events_in(paths) if event["event"] == "restarting")
@@ -272,6 +274,37 @@ def test_who_does_not_end_within_the_grace_is_killed(run, monkeypatch):
     assert all(map(gone, pids))
 
 
+@pytest.mark.parametrize("name", ["leaving", "slow_to_start"])
+def test_workers_leave_on_sigusr1_and_the_job_can_go_on(run, paths, name):
+    (paths.checkpoint / "step-00000007").mkdir(parents=True)
+    outcome, _ = run(name, lambda text, signals: signals.append(signal.SIGUSR1))
+    assert outcome.exit_code == ExitCode.LEFT
+    assert outcome.message.endswith(f"start it again with --output-dir {paths.root} to go on")
+    assert events_in(paths)[-1]["exit_code"] == ExitCode.LEFT
+    assert not [event for event in events_in(paths) if event["event"] == "restarting"]
+
+
+def test_a_job_that_waits_for_its_allocation_can_be_told_to_pause(paths, tmp_path):
+    plan = Plan(["success"], Limits(1, 4), paths, follow=tmp_path / "missing")
+    outcome = job.run(plan, Recorder(), [signal.SIGUSR1], horovodrun=FAKE)
+    assert outcome == Outcome(
+        ExitCode.LEFT,
+        "edt-launch: all workers have left; there is no checkpoint: started again, the job begins anew",
+    )
+
+
+def test_who_runs_the_job_and_how_it_ended_is_written_down(run, paths):
+    run("no_start")
+    launcher = json.loads(paths.launcher.read_text())
+    assert launcher["pid"] == os.getpid()
+    assert launcher["started"] == psutil.Process().create_time()
+    begun, *_, ended = events_in(paths)
+    assert begun["event"] == "begun"
+    assert {name: begun[name] for name in launcher} == launcher == {**launcher, "min_np": 1, "max_np": 4}
+    assert (ended["event"], ended["exit_code"]) == ("ended", ExitCode.NOT_STARTED)
+    assert "No module named 'horovod'" in ended["message"]
+
+
 def test_what_is_left_behind_is_killed(run, monkeypatch):
     monkeypatch.setattr(supervise, "LEFTOVER_GRACE", 0.1)
     pids = []
@@ -300,10 +333,11 @@ from pathlib import Path
 from edt_launch import job
 from edt_launch.allocation import Allocation, HostSlots
 from edt_launch.follower import Limits
+from edt_launch.plan import Plan
 from edt_launch.run_dir import RunDir
 from edt_launch.view import PlainView
 two = Allocation(1, (HostSlots("localhost", 2),))
-plan = job.Plan([sys.argv[1]], Limits(1, 4), RunDir(Path(sys.argv[2])), two)
+plan = Plan([sys.argv[1]], Limits(1, 4), RunDir(Path(sys.argv[2])), two)
 with job.received_signals() as signals:
     sys.exit(job.run(plan, PlainView(sys.stdout, sys.stderr), signals, sys.argv[3:]).exit_code)
 """

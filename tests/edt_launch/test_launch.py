@@ -13,6 +13,7 @@ from edt_launch.allocation import Allocation, HostSlots
 from edt_launch.devices import Machine
 from edt_launch.errors import ExitCode
 from edt_launch.follower import Limits
+from edt_launch.plan import Outcome
 
 
 @pytest.fixture(autouse=True)
@@ -31,7 +32,7 @@ def planned(monkeypatch):
 
     def run(plan, view, signals):
         plans.append(plan)
-        return job.Outcome(ExitCode.SUCCESS)
+        return Outcome(ExitCode.SUCCESS)
 
     monkeypatch.setattr(job, "run", run)
     return plans
@@ -146,9 +147,7 @@ def test_slots_that_never_come():
 
 
 def test_what_a_job_says_last_is_the_last_line(monkeypatch):
-    monkeypatch.setattr(
-        job, "run", lambda *_: job.Outcome(ExitCode.JOB_FAILED, "first failure: ...\nlog: path")
-    )
+    monkeypatch.setattr(job, "run", lambda *_: Outcome(ExitCode.JOB_FAILED, "first failure: ...\nlog: path"))
     result = invoke("a script.py")
     assert result.exit_code == ExitCode.JOB_FAILED
     assert result.stderr.endswith("first failure: ...\nlog: path\n")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from edt_launch.membership import GROWTH_INTERVAL, LEAVE_TIMEOUT
+from edt_launch.membership import GROWTH_INTERVAL, LEAVE_TIMEOUT, SAVE_TIMEOUT
 from edt_launch.protocol import (
     Abort,
     Assign,
@@ -15,6 +15,7 @@ from edt_launch.protocol import (
     Finish,
     Leaving,
     Left,
+    Pause,
     Slot,
     Start,
     Stop,
@@ -93,7 +94,7 @@ def test_nobody_begins_anew_while_the_state_is_saved() -> None:
     job(Leaving(0, "SIGTERM"))
     assert job(AtDoor(0, 5000)) == [Dismiss(0, saves=True)]
     assert job(Desired((Slot("b", 0),))) == []
-    job.now += LEAVE_TIMEOUT
+    job.now += SAVE_TIMEOUT
     assert job(Tick()) == [Terminate(0)]
     *_, finish = job(Exited(0, 137))
     assert isinstance(finish, Finish)
@@ -222,6 +223,30 @@ def test_when_all_leave_the_one_that_is_farthest_saves_the_state_and_is_waited_f
     assert [type(action) for worker in (0, 2) for action in job(Exited(worker, 0))] == [Left, Left]
     *_, finish = job(Exited(1, 0))
     assert finish == Finish(False, "rank 1 on a left (SIGTERM), the last with the state", left=True)
+
+
+def test_when_the_job_is_to_pause_all_leave_and_nobody_is_started() -> None:
+    job = Job().grown_to(2)
+    job(Desired(slots(3)))
+    actions = job(Pause("a pause"))
+    assert of(Terminate, actions) == [Terminate(2)]
+    assert of(Stop, actions) == [Stop((0, 1), 2)]
+    assert job(Desired(slots(4))) == []
+    assert of(Start, job(Exited(2, 143))) == []
+    actions = [action for worker in (0, 1) for action in job(AtDoor(worker, 5 + worker))]
+    assert of(Dismiss, actions) == [Dismiss(0), Dismiss(1, saves=True)]
+    job(Exited(0, 0))
+    *_, finish = job(Exited(1, 0))
+    assert finish == Finish(False, "rank 1 on a left (a pause), the last with the state", left=True)
+
+
+def test_before_the_first_world_a_pause_ends_the_job_at_once() -> None:
+    job = Job()
+    job(Desired(slots(2)))
+    job(AtDoor(0, 0))
+    assert job(Pause("a pause")) == [Dismiss(0), Terminate(1)]
+    job(Exited(0, 0))
+    assert job(Exited(1, 143))[-1] == Finish(False, "a pause", left=True)
 
 
 def test_members_that_unsynced_newcomers_are_left_with_are_kept() -> None:

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from edt_launch.failures import Failure
-from edt_launch.restarts import NOTICE_DELAY, SSH_FAILED, End, GiveUp, Restart, decide, is_loss
+from edt_launch.restarts import NOTICE_DELAY, SSH_FAILED, End, GiveUp, Leave, Restart, decide, is_loss
 
 KILLED = Failure(1, "h", 0, 137, "SIGKILL")
 RAISED = Failure(1, "h", 0, 1, None)
@@ -35,6 +35,21 @@ def test_what_is_restarted(end, reason):
 def test_slots_that_were_given_up_are_left_alone_for_a_while():
     left = End(has_trained=True, is_over=True, has_left=True, reason="rank 0 left", exit_code=1)
     assert decide(left, 0, 1) == Restart("rank 0 left", NOTICE_DELAY)
+
+
+LEFT = End(has_trained=True, is_over=True, has_left=True, reason="rank 0 left", exit_code=1)
+
+
+@pytest.mark.parametrize(
+    "end", [LEFT, LOST, MURDERED, replace(LEFT, has_trained=False), replace(MURDERED, has_trained=False)]
+)
+def test_a_job_that_is_to_pause_is_left(end):
+    assert decide(replace(end, is_pausing=True), 3, 3) == Leave(end.reason or end.how)
+
+
+@pytest.mark.parametrize("end", [FAILED, replace(LOST, succeeded=True), replace(LOST, is_wanted=True)])
+def test_a_job_that_is_to_pause_may_end_before(end):
+    assert isinstance(decide(replace(end, is_pausing=True), 0, 3), GiveUp)
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from edt_launch.protocol import Slot
-from edt_launch.shown import Complaints, discover
+from edt_launch.shown import Complaints, Shown, discover
 
 
 @pytest.fixture
@@ -22,17 +22,17 @@ def write(script: Path, body: str) -> str:
 def test_slots_of_every_host(script: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("EDT_ALLOCATION", raising=False)
     path = write(script, "echo node1:2; echo node2:1")
-    assert discover(path) == (Slot("node1", 0), Slot("node1", 1), Slot("node2", 0))
+    assert discover(path) == Shown((Slot("node1", 0), Slot("node1", 1), Slot("node2", 0)))
 
 
 def test_devices_come_from_the_allocation(
     script: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     allocation = tmp_path / "allocation"
-    allocation.write_text("# edt allocation v1 generation=1\nnode1:2 devices=5,3\nnode2:1\n")
+    allocation.write_text("# edt allocation v1 generation=7\nnode1:2 devices=5,3\nnode2:1\n")
     monkeypatch.setenv("EDT_ALLOCATION", str(allocation))
     path = write(script, "echo node1:2; echo node2:1")
-    assert discover(path) == (Slot("node1", 0, "5"), Slot("node1", 1, "3"), Slot("node2", 0))
+    assert discover(path) == Shown((Slot("node1", 0, "5"), Slot("node1", 1, "3"), Slot("node2", 0)), 7)
 
 
 def test_a_file_that_changed_meanwhile_shows_nothing_yet(
@@ -41,16 +41,16 @@ def test_a_file_that_changed_meanwhile_shows_nothing_yet(
     allocation = tmp_path / "allocation"
     allocation.write_text("# edt allocation v1 generation=2\nnode1:3 devices=5,3,4\n")
     monkeypatch.setenv("EDT_ALLOCATION", str(allocation))
-    assert discover(write(script, "echo node1:2")) == ()
+    assert discover(write(script, "echo node1:2")) == Shown()
 
 
 @pytest.mark.parametrize("body", ["exit 3", "echo node1", "echo node1:two", "echo node1:-1", ":"])
 def test_a_script_that_fails_or_prints_nonsense_shows_nothing(script: Path, body: str) -> None:
-    assert discover(write(script, body)) == ()
+    assert discover(write(script, body)) == Shown()
 
 
 def test_a_script_that_is_not_there_shows_nothing(script: Path) -> None:
-    assert discover(str(script)) == ()
+    assert discover(str(script)) == Shown()
 
 
 def test_the_same_trouble_is_logged_once(script: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -11,6 +11,7 @@ from edt_launch import hosts, job
 from edt_launch.errors import ExitCode, RunError
 from edt_launch.follower import Limits
 from edt_launch.output import Line
+from edt_launch.plan import Plan
 from edt_launch.run_dir import RunDir
 from edt_launch.status import Status
 from edt_launch.verify.records import Run, read
@@ -67,7 +68,7 @@ class Runner:
         records.mkdir(parents=True)
         schedule = schedule.until(traced) if traced else schedule
         watcher = _Watcher(folder / "allocation", records, schedule, self)
-        plan = job.Plan(
+        plan = Plan(
             program=[sys.executable, *self.program],
             limits=Limits(1, self.max_np),
             paths=paths,

@@ -1,0 +1,1 @@
+"""Who gets how many devices, and which: pure functions of (now, cluster, jobs)."""

@@ -1,0 +1,238 @@
+"""Which jobs run, when not all of their minimums fit.
+
+Of one tier first those that an owner's guarantee has room for; then running jobs within their protected time;
+then everybody by virtual time, running jobs somewhat preferred. What does not fit is skipped, until the first
+that waits has done so for too long: then it goes before all that are not protected, and nothing new starts
+where it lacks devices until it runs (a reservation, as in EASY backfilling; Lifka, 1995). With a time quantum
+that nobody loses, and an order in which whoever runs falls back, every job gets its turn.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from math import inf
+
+from edt_launch.allocator.model import Policy, Preemption
+from edt_launch.allocator.room import Room
+from edt_launch.allocator.shares import hold_back
+from edt_launch.allocator.usage import virtual_times
+from edt_launch.allocator.work import Work, usable
+
+Rank = tuple[object, ...]
+
+
+def set_aside(work: Work) -> None:
+    """Fill in what is not lent, and what higher tiers must leave to jobs of lower ones."""
+    count = len(work.jobs)
+    work.kept, work.is_pinned, work.claims = [0] * count, [False] * count, {}
+    _keep_unlent(work)
+    if any(node.guarantee for node in work.nodes) and (len(work.tiers) > 1 or not _fit(work)):
+        _pin(work)
+    preemption = work.cluster.options.preemption
+    if len(work.tiers) == 1:
+        return
+    room = Room(work, _pinned(work), work.claims)
+    for _, members in work.tiers:
+        for index in sorted(members, key=_seniority(work)):
+            if preemption is Preemption.TO_ZERO or not work.runs[index] or not work.low[index]:
+                continue
+            kept, need = work.kept[index], work.low[index]
+            if preemption is Preemption.NONE:
+                need = max(need, usable(work.jobs[index], work.soon[index]))
+            while need > work.low[index] and room.lacking(index, need - kept):
+                need = usable(work.jobs[index], need - 1)
+            if need > kept and not room.lacking(index, need - kept):
+                room.take(index, need - kept)
+                work.kept[index] = need
+
+
+def release_unused(work: Work) -> bool:
+    """Let higher tiers have what was kept for jobs that do not get it; whether there was anything."""
+    figures = zip(work.kept, work.target, work.is_pinned, strict=True)
+    kept = [before if is_pinned else min(before, target) for before, target, is_pinned in figures]
+    if kept == work.kept or len(work.tiers) == 1:
+        return False
+    work.kept = kept
+    return True
+
+
+def admit(work: Work, tier: int, members: Sequence[int], entered: Mapping[str, float]) -> list[int]:
+    """Those jobs of one tier that run, given what higher tiers have."""
+    hold_back(work, tier)
+    candidates = [index for index in members if work.high[index]]
+    chosen = candidates
+    if work.reserved is not None or _is_short(work, candidates):
+        chosen = _take_turns(work, candidates, entered)
+    for index in chosen:
+        work.is_admitted[index] = True
+    return chosen
+
+
+def _take_turns(work: Work, candidates: Sequence[int], entered: Mapping[str, float]) -> list[int]:
+    """Admit in order; as long as somebody has waited for too long, put it first and try again."""
+    fixed = {node.name: node.fixed for node in work.nodes}
+    inherited, last = work.reserved, work.last_reserved
+    first = [index for index in candidates if work.jobs[index].id == last and not work.runs[index]]
+    while True:
+        work.reserved = inherited
+        rank = _rank(work, candidates, entered, first)
+        room = Room(work, fixed, work.claims)
+        chosen = _choose(work, sorted(candidates, key=rank), room)
+        if work.reserved is inherited or work.reserved is None or work.reserved[0] in first:
+            return chosen
+        first.append(work.reserved[0])
+
+
+def _choose(work: Work, order: Sequence[int], room: Room) -> list[int]:
+    chosen = []
+    for index in order:
+        need, runs = work.low[index], work.runs[index]
+        is_new = not runs and not work.is_pinned[index]
+        if is_new and work.reserved is not None and work.reserved[1] in work.homes[index].path:
+            continue
+        lacking = None if work.is_pinned[index] else room.lacking(index, need)  # pinned: kept by all tiers
+        if lacking is None:
+            room.take(index, need)
+            chosen.append(index)
+        elif work.reserved is None and not runs and _has_waited(work, index):
+            work.reserved = index, lacking
+    return chosen
+
+
+def _has_waited(work: Work, index: int) -> bool:
+    """Whether a job has waited for too long, and could ever run."""
+    since, need = work.jobs[index].waiting_since, work.low[index]
+    is_long = since is not None and work.now - since >= work.cluster.options.longest_wait
+    return is_long and all(need <= node.limit - node.unlent for node in work.homes[index].path)
+
+
+def _rank(
+    work: Work, candidates: Sequence[int], entered: Mapping[str, float], first: Sequence[int]
+) -> Callable[[int], Rank]:
+    """Sort key of admission: a class, and the order in it; `first` have waited for too long."""
+    places = _places(work, candidates, entered)
+
+    def rank(index: int) -> Rank:
+        job = work.jobs[index]
+        if work.is_pinned[index]:
+            return 0, job.submitted, job.id
+        if is_protected(work, index):
+            return 1, -inf if job.started is None else job.started, job.submitted, job.id
+        if index in first:
+            return 2, first.index(index)
+        return 3, *places[index]
+
+    return rank
+
+
+def _places(work: Work, candidates: Sequence[int], entered: Mapping[str, float]) -> dict[int, Rank]:
+    """Places in the order of virtual time.
+
+    The jobs of an owner that serves them in an order of its own have the places of them all in that order,
+    whatever their class: whoever is admitted for another reason leaves its place to nobody.
+    """
+    times = virtual_times(work, entered)
+    start = min(times, default=0.0)
+    margin = 1 + work.cluster.options.margin
+    places: dict[int, Rank] = {}
+    ordered: dict[str, list[int]] = {}
+    for index in candidates:
+        job, home = work.jobs[index], work.homes[index]
+        is_preferred = work.runs[index] and home.policy is Policy.FAIR
+        ahead = (times[index] - start) / (margin if is_preferred else 1.0)
+        places[index] = round(ahead, 6), not is_preferred, job.submitted, job.id
+        if home.policy is not Policy.FAIR:
+            ordered.setdefault(home.name, []).append(index)
+    for members in ordered.values():
+        spots = sorted(places[index] for index in members)
+        members.sort(key=lambda index: _own_place(work, index))
+        places.update(zip(members, spots, strict=True))
+    return places
+
+
+def _own_place(work: Work, index: int) -> Rank:
+    """Place among the jobs of an owner that serves them by weight, or as they were submitted."""
+    job = work.jobs[index]
+    by_weight = work.homes[index].policy is Policy.PRIORITY
+    return -job.weight if by_weight else 0.0, job.submitted, job.id
+
+
+def is_protected(work: Work, index: int) -> bool:
+    """Whether a job keeps its minimum because it has started a short time ago."""
+    job = work.jobs[index]
+    return work.runs[index] and (job.started is None or work.now - job.started < job.protected)
+
+
+def _pin(work: Work) -> None:
+    """Admit what fits into guarantees, and let owners claim the rest of these, if there is enough."""
+    room = Room(work, _pinned(work), {})
+    wishes = {node.name: 0 for node in work.nodes if node.guarantee}
+    for node in work.nodes:
+        for above in node.path if node.unlent else ():
+            if above.guarantee:
+                wishes[above.name] += node.unlent
+    for _, members in work.tiers:
+        for index in sorted(members, key=_seniority(work)):
+            need = work.low[index]
+            if need and room.is_guaranteed(index, need) and room.lacking(index, need) is None:
+                room.take(index, need)
+                work.is_pinned[index] = True
+                work.kept[index] = need
+                for node in work.homes[index].path:
+                    if node.guarantee:
+                        wishes[node.name] += work.high[index]
+    claims = {
+        node.name: int(min(node.guarantee, node.limit, wishes[node.name]))
+        for node in work.nodes
+        if node.guarantee
+    }
+    if Room(work, _pinned(work), claims).fits(work.nodes):
+        work.claims = claims
+
+
+def _seniority(work: Work) -> Callable[[int], Rank]:
+    def rank(index: int) -> Rank:
+        job = work.jobs[index]
+        started = inf if job.started is None else job.started
+        return job.id not in work.last_pinned, not work.runs[index], started, job.submitted, job.id
+
+    return rank
+
+
+def _keep_unlent(work: Work) -> None:
+    """Keep what owners who do not lend own and do not use."""
+    if all(node.lends for node in work.nodes):
+        return
+    wishes = {node.name: 0 for node in work.nodes}
+    for index, node in enumerate(work.homes):
+        wishes[node.name] += work.high[index]
+    free = work.nodes[0].limit
+    for node in reversed(work.nodes):
+        if not node.lends:
+            node.unlent = int(max(0, min(node.guarantee - wishes[node.name], free)))
+            free -= node.unlent
+        if node.parent is not None:
+            wishes[node.parent.name] += wishes[node.name] + node.unlent
+
+
+def _fit(work: Work) -> bool:
+    """Whether the minimums of all jobs of all tiers fit, beside what is guaranteed."""
+    fixed = {node.name: node.unlent for node in work.nodes}
+    for index, need in enumerate(work.low):
+        fixed[work.homes[index].name] += need
+    claims = {node.name: node.guarantee for node in work.nodes if node.guarantee}
+    return Room(work, fixed, claims).fits(work.nodes)
+
+
+def _is_short(work: Work, candidates: Sequence[int]) -> bool:
+    fixed = {node.name: node.fixed for node in work.nodes}
+    for index in candidates:
+        fixed[work.homes[index].name] += work.low[index]
+    return not Room(work, fixed, work.claims).fits(work.nodes)
+
+
+def _pinned(work: Work) -> dict[str, int]:
+    """What is not lent, and what pinned jobs need, right below each node."""
+    fixed = {node.name: node.unlent for node in work.nodes}
+    for index, is_pinned in enumerate(work.is_pinned):
+        if is_pinned:
+            fixed[work.homes[index].name] += work.low[index]
+    return fixed

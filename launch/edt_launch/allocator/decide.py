@@ -1,0 +1,180 @@
+"""The decision: what each job's allocation file is to say, and why.
+
+Pure: the same arguments give the same answer, and the order of jobs, hosts and owners does not matter.
+
+    admission -> real shares -> whole numbers        tier by tier, the highest first
+    -> what is worth changing -> devices -> reasons
+
+Each step is described in its module: `admission`, `shares`, `rounding`, `stability`, `placement`, `reasons`.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from edt_launch.allocator.admission import admit, is_protected, release_unused, set_aside
+from edt_launch.allocator.model import Cluster, HostDevices, Job, Memory, Plan, Reason
+from edt_launch.allocator.placement import place
+from edt_launch.allocator.reasons import Reasons
+from edt_launch.allocator.rounding import quantized, round_down_the_tree, top_up
+from edt_launch.allocator.shares import Weigh, pour, sum_up
+from edt_launch.allocator.stability import Settled, settle
+from edt_launch.allocator.usage import balanced, enter
+from edt_launch.allocator.work import Work, gather
+
+MOST_ROUNDS = 5
+"""Times that a decision with several tiers is tried again until it agrees with itself."""
+
+
+def decide(now: float, cluster: Cluster, jobs: Sequence[Job]) -> tuple[Plan, Mapping[str, Reason]]:
+    """Sizes and devices of all jobs.
+
+    Args:
+        now: seconds.
+        cluster: machines, owners, constants, and the memory of the last plan.
+        jobs: all that want to run or do, with what they hold.
+
+    Returns:
+        The plan, and a reason for each job by its id; reasons are made when they are asked for.
+
+    Raises:
+        TreeError: the owners do not form a tree, or a figure of theirs is out of range.
+        ValueError: two jobs have one id.
+    """
+    work = gather(now, cluster, jobs)
+    entered = enter(work)
+    target(work, entered)
+    settled = settle(work)
+    assignments = place(work, settled.sizes)
+    memory = Memory(
+        imbalanced_since=settled.imbalanced_since,
+        behind_since=settled.behind_since,
+        entered=entered,
+        reserved=reserved(work),
+        pinned=pinned(work),
+        owner_steps=work.owner_steps,
+        job_steps=work.job_steps,
+        pending=pending(work, settled.sizes, assignments),
+        due={
+            job.id: due
+            for job, due, size in zip(jobs, work.target, settled.sizes, strict=True)
+            if due != size
+        },
+    )
+    targets = {job.id: size for job, size in zip(jobs, settled.sizes, strict=True)}
+    if len(targets) < len(jobs):
+        raise ValueError(f"two jobs have the id {_repeated(jobs)!r}: ids have to be unique")
+    plan = Plan(
+        assignments=assignments,
+        targets=targets,
+        memory=memory,
+        again_at=_again_at(work, settled),
+    )
+    return plan, Reasons(work, plan)
+
+
+def _repeated(jobs: Sequence[Job]) -> str:
+    return Counter(job.id for job in jobs).most_common(1)[0][0]
+
+
+def pending(
+    work: Work, sizes: Sequence[int], assignments: Mapping[str, tuple[HostDevices, ...]]
+) -> dict[str, int]:
+    """Sizes that jobs are to have and do not get yet, by their ids."""
+    return {
+        job.id: size
+        for job, held, size in zip(work.jobs, work.held, sizes, strict=True)
+        if size != held and sum([len(part.devices) for part in assignments[job.id]]) != size
+    }
+
+
+def target(work: Work, entered: Mapping[str, float]) -> None:
+    """Fill in who is admitted, and real and whole shares, whatever jobs hold now.
+
+    Where tiers meet guarantees, a job that starts may change what is kept for whom. So with several tiers
+    it is decided again as if everybody had its due, until the next decision would find nothing to change.
+    """
+    _fill_in(work, entered)
+    if len(work.tiers) == 1:
+        return
+    soon, runs = work.soon, work.runs
+    for _ in range(MOST_ROUNDS):
+        found = work.target
+        work.soon = work.last = found
+        work.runs = [size > 0 for size in found]
+        work.last_pinned, work.last_reserved = frozenset(pinned(work)), reserved(work)
+        _fill_in(work, entered)
+        if work.target == found:
+            break
+    work.soon, work.runs = soon, runs
+
+
+def _fill_in(work: Work, entered: Mapping[str, float]) -> None:
+    set_aside(work)
+    _pass(work, entered)
+    while release_unused(work):
+        _pass(work, entered)
+
+
+def pinned(work: Work) -> tuple[str, ...]:
+    """Ids of the jobs that owners' guarantees have room for."""
+    return tuple(job.id for job, is_pinned in zip(work.jobs, work.is_pinned, strict=True) if is_pinned)
+
+
+def reserved(work: Work) -> str | None:
+    """Id of the job that devices are kept for, if any."""
+    return None if work.reserved is None else work.jobs[work.reserved[0]].id
+
+
+def _pass(work: Work, entered: Mapping[str, float]) -> None:
+    """Tier by tier, each on what higher ones have left, and lower ones keep."""
+    weigh = balanced(work)
+    work.reserved = None
+    work.is_admitted = [False] * len(work.jobs)
+    work.target = [0] * len(work.jobs)
+    for tier, members in work.tiers or [(0, [])]:
+        chosen = admit(work, tier, members, entered)
+        sum_up(work, tier, chosen)
+        pour(work, weigh)
+        fair = _give_back(work, tier, chosen, weigh) if work.is_stepwise else {}
+        round_down_the_tree(work)
+        for index, share in fair.items():
+            work.share[index] = share
+        if work.is_stepwise:
+            top_up(work, chosen, work.claims)
+    if work.is_stepwise or len(work.tiers) > 1:
+        top_up(work, range(len(work.jobs)), {})
+
+
+def _give_back(work: Work, tier: int, chosen: Sequence[int], weigh: Weigh) -> dict[int, float]:
+    """Pour again without what jobs that run with some numbers only cannot use of their shares.
+
+    Returns:
+        The shares that these jobs had.
+    """
+    low, high = work.low, work.high
+    sizes = quantized(work)
+    shares = {index: work.share[index] for index in sizes}
+    work.low = [sizes.get(index, least) for index, least in enumerate(low)]
+    work.high = [sizes.get(index, most) for index, most in enumerate(high)]
+    sum_up(work, tier, chosen)
+    pour(work, weigh)
+    work.low, work.high = low, high
+    return shares
+
+
+def _again_at(work: Work, settled: Settled) -> float | None:
+    """When time alone may change the decision."""
+    times = list(settled.again_at)
+    waiting = [index for index, size in enumerate(settled.sizes) if size == 0 and work.high[index]]
+    if waiting:
+        times += [
+            (job.started or work.now) + job.protected
+            for index, job in enumerate(work.jobs)
+            if is_protected(work, index)
+        ]
+        times += [
+            since + work.cluster.options.longest_wait
+            for index in waiting
+            if (since := work.jobs[index].waiting_since) is not None
+        ]
+    return min((time for time in times if time > work.now), default=None)

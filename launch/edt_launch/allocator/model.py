@@ -1,0 +1,272 @@
+"""What the allocator decides from, and what it decides. Frozen, without clocks, files or sockets.
+
+All times are seconds of one clock of the caller's choice, the same in every call.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from math import inf
+
+
+class Policy(Enum):
+    """How the children of a node share what it has."""
+
+    FAIR = "fair"
+    FIFO = "fifo"
+    PRIORITY = "priority"
+
+
+class Preemption(Enum):
+    """What a tier may take from lower ones."""
+
+    NONE = "none"
+    TO_MIN = "to min"
+    TO_ZERO = "to zero"
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """A machine.
+
+    Attributes:
+        name: unique.
+        devices: names of its devices, in order.
+        is_up: a host that is down has lost whatever ran on it.
+        is_draining: takes no new workers, and loses those it has as soon as others can take their place.
+    """
+
+    name: str
+    devices: tuple[str, ...]
+    is_up: bool = True
+    is_draining: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Remembered use, decayed up to `at`: GPU-seconds served, and that would have been due."""
+
+    service: float = 0.0
+    entitlement: float = 0.0
+    at: float = 0.0
+
+
+@dataclass(frozen=True)
+class Owner:
+    """A node of the owners' tree: a department, a user. Jobs hang below owners.
+
+    Attributes:
+        name: unique; the root's is "".
+        parent: name of the node above; None for the root.
+        weight: share of the surplus, relative to its siblings, above 0.
+        guarantee: GPUs that it owns and gets back when it asks for them.
+        limit: GPUs that it may have at most.
+        lends: whether others may use the guarantee while it does not.
+        policy: among its children.
+        half_life: seconds after which remembered use counts half.
+        usage: what is remembered.
+    """
+
+    name: str
+    parent: str | None = ""
+    weight: float = 1.0
+    guarantee: float = 0.0
+    limit: float = inf
+    lends: bool = True
+    policy: Policy = Policy.FAIR
+    half_life: float = 86400.0
+    usage: Usage = field(default_factory=Usage)
+
+
+@dataclass(frozen=True, slots=True)
+class HostDevices:
+    """Devices of one host, in the order of the local ranks that use them."""
+
+    host: str
+    devices: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A job that wants to run, or runs.
+
+    Attributes:
+        id: unique.
+        owner: name of its owner.
+        min, max: workers that it needs at least, and can use at most.
+        submitted: when.
+        weight: share of its owner's surplus, relative to the owner's other jobs.
+        tier: priority tier; higher ones are served first.
+        allowed: the numbers of workers that it can run with, ascending; None for every one from min to max.
+        resize_cost: seconds of its time that a resize costs.
+        speedup: points (workers, speed) relative to one worker, ascending; empty for linear.
+        protected: seconds for which it keeps its minimum once it has started.
+        held: what its allocation file says now, the host of the coordinator first; empty unless it runs.
+        leaving: devices whose workers have been told to leave and are not known to be gone.
+        started: since when it has run without a break; None unless it runs.
+        resized: when its number of workers last changed by choice; None if never.
+        waiting_since: since when it has wanted to run and has not; None if it runs.
+        usage: what is remembered of it.
+    """
+
+    id: str
+    owner: str
+    min: int
+    max: int
+    submitted: float
+    weight: float = 1.0
+    tier: int = 0
+    allowed: tuple[int, ...] | None = None
+    resize_cost: float = 5.0
+    speedup: tuple[tuple[int, float], ...] = ()
+    protected: float = 300.0
+    held: tuple[HostDevices, ...] = ()
+    leaving: tuple[HostDevices, ...] = ()
+    started: float | None = None
+    resized: float | None = None
+    waiting_since: float | None = None
+    usage: Usage = field(default_factory=Usage)
+
+    @property
+    def size(self) -> int:
+        """Workers that it has now."""
+        return sum(len(host.devices) for host in self.held)
+
+
+@dataclass(frozen=True)
+class Options:
+    """The allocator's constants; see shared definitions in the modules that use them.
+
+    Attributes:
+        preemption: what a tier may take from lower ones.
+        margin: advantage of running jobs in admission, a share.
+        longest_wait: seconds after which the first waiting job gets a reservation.
+        grace: seconds within which reclaimed devices must be free.
+        imbalance: GPUs that an owner's quota may be off by.
+        imbalance_time: seconds for which it may.
+        least_change: part of a job's size by which an optional resize must change it.
+        tolerance: factor by which a job's size may be off its share, among the jobs of one owner.
+        patience_costs: multiple of its resize cost for which a job may be behind by more than `least_change`.
+        resize_interval: seconds between two optional resizes of a job at least.
+        resize_interval_costs: the same in multiples of its resize cost.
+        horizon: seconds for which a new size is expected to last.
+        settling: seconds of history below which remembered use hardly counts.
+        by_speedup: whether an owner's surplus goes where it speeds its jobs up most, where that is known.
+    """
+
+    preemption: Preemption = Preemption.TO_MIN
+    margin: float = 0.5
+    longest_wait: float = 600.0
+    grace: float = 30.0
+    imbalance: float = 1.0
+    imbalance_time: float = 15.0
+    least_change: float = 0.25
+    tolerance: float = 2.0
+    patience_costs: float = 60.0
+    resize_interval: float = 30.0
+    resize_interval_costs: float = 10.0
+    horizon: float = 120.0
+    settling: float = 1800.0
+    by_speedup: bool = True
+
+
+@dataclass(frozen=True)
+class Memory:
+    """What one decision leaves for the next: a value that callers keep and hand back, and look not into.
+
+    Attributes:
+        imbalanced_since: since when an owner has had another number than its due, by its name.
+        entered: virtual time at which each job has entered, by its id.
+        reserved: id of the job that devices are being kept for, if any.
+        pinned: ids of the jobs that owners' guarantees had room for.
+        owner_steps: by how many quarters of a power of two an owner's weight is raised, by its name.
+        job_steps: the same of jobs, by their ids.
+        pending: sizes that jobs are to have as soon as devices have been handed over, by their ids.
+        behind_since: since when a job has been behind its share, by its id.
+        due: whole numbers by fairness of jobs that are to keep another size for now, by their ids.
+    """
+
+    imbalanced_since: Mapping[str, float] = field(default_factory=dict)
+    entered: Mapping[str, float] = field(default_factory=dict)
+    reserved: str | None = None
+    pinned: tuple[str, ...] = ()
+    owner_steps: Mapping[str, int] = field(default_factory=dict)
+    job_steps: Mapping[str, int] = field(default_factory=dict)
+    pending: Mapping[str, int] = field(default_factory=dict)
+    behind_since: Mapping[str, float] = field(default_factory=dict)
+    due: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """The machines, who shares them, and how.
+
+    Attributes:
+        hosts: all of them, also those that are down.
+        owners: the tree, the root included, in any order.
+        options: the constants.
+        memory: of the last plan.
+    """
+
+    hosts: tuple[Host, ...]
+    owners: tuple[Owner, ...] = (Owner("", None),)
+    options: Options = field(default_factory=Options)
+    memory: Memory = field(default_factory=Memory)
+
+    @property
+    def size(self) -> int:
+        """Devices on hosts that are up and not draining."""
+        return sum(len(host.devices) for host in self.hosts if host.is_up and not host.is_draining)
+
+
+class Binding(Enum):
+    """What keeps a job from having another size."""
+
+    MIN = "min"
+    MAX = "max"
+    SHARE = "share"
+    LIMIT = "limit"
+    TIER = "tier"
+    STABILITY = "stability"
+    HAND_OVER = "hand-over"
+    ADMISSION = "admission"
+    FRAGMENTS = "fragments"
+
+
+@dataclass(frozen=True)
+class Reason:
+    """Why a job has the size that it has.
+
+    Attributes:
+        binding: what binds.
+        share: its real share, GPUs.
+        target: its whole number when all hand-overs are done.
+        path: the real share at each node from the root down to its owner, as (name, GPUs).
+        text: the decision in one sentence, for people.
+        change: what would change it, in one sentence; may be empty.
+    """
+
+    binding: Binding
+    share: float
+    target: int
+    path: tuple[tuple[str, float], ...]
+    text: str
+    change: str = ""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is to be done.
+
+    Attributes:
+        assignments: what each job's allocation file is to say, by its id; empty: it does not run. Contains no
+            device that another job holds or that a leaving worker may still use.
+        targets: workers of each job when all hand-overs are done.
+        memory: for the next decision.
+        again_at: when to decide again at the latest though nothing has happened; None: not for that.
+    """
+
+    assignments: Mapping[str, tuple[HostDevices, ...]]
+    targets: Mapping[str, int]
+    memory: Memory
+    again_at: float | None = None

@@ -1,0 +1,155 @@
+"""Which devices: survivors keep theirs, and nothing is handed over before it is free.
+
+Shrinking empties the hosts with fewest of the job's devices first, from the tail of each list, the
+coordinator's host last. Growing fills the job's own hosts, then takes the host that fits best, else the
+emptiest until it fits. Devices that other jobs still hold, or that leaving workers may still use, are not
+given out: a job that waits for such grows when all of them are there, so that it is resized once.
+"""
+
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import dataclass
+
+from edt_launch.allocator.free import Free
+from edt_launch.allocator.model import Cluster, Host, HostDevices, Job
+from edt_launch.allocator.work import Work, bounds, next_usable, usable
+
+Parts = tuple[HostDevices, ...]
+
+
+@dataclass(slots=True, eq=False)
+class _Site:
+    """What is free, and whether more is about to be."""
+
+    free: Free
+    is_more_coming: bool
+
+
+def place(work: Work, sizes: Sequence[int]) -> dict[str, Parts]:
+    """What each job's allocation file is to say now, by its id."""
+    hosts = {host.name: host for host in work.cluster.hosts if host.is_up}
+    draining = {name for name, host in hosts.items() if host.is_draining}
+    is_whole = len(hosts) == len(work.cluster.hosts) and not draining
+    held, jobs = work.held, work.jobs
+    if is_whole and held == sizes:
+        return {job.id: job.held for job in jobs}
+    assigned: dict[str, Parts] = {}
+    growing: list[int] = []
+    moving: list[int] = []
+    for index, job in enumerate(jobs):
+        parts, size = job.held, sizes[index]
+        if not is_whole:
+            parts = tuple(part for part in parts if part.host in hosts)
+        if size < held[index]:
+            parts = shrunk(parts, held[index] - size, draining)
+        elif size > held[index]:
+            growing.append(index)
+        assigned[job.id] = parts
+        if draining and any(part.host in draining for part in parts):
+            moving.append(index)
+    if growing or moving:
+        site = _survey(work.cluster, jobs, assigned)
+        for index in sorted(growing, key=lambda index: _turn(work, index, sizes[index])):
+            assigned[jobs[index].id] = _grow(jobs[index], assigned[jobs[index].id], sizes[index], site)
+        for index in sorted(moving, key=lambda index: jobs[index].id):
+            assigned[jobs[index].id] = _move(jobs[index], assigned[jobs[index].id], draining, site)
+    return assigned
+
+
+def shrunk(parts: Parts, count: int, draining: set[str]) -> Parts:
+    """The parts without `count` of their devices."""
+    left = [list(part.devices) for part in parts]
+    order = sorted(
+        range(len(parts)),
+        key=lambda place: (parts[place].host not in draining, place == 0, len(left[place]), -place),
+    )
+    for place in order:
+        if count <= 0 or not left:
+            break
+        cut = min(count, len(left[place]))
+        del left[place][len(left[place]) - cut :]
+        count -= cut
+    return _joined(parts, left)
+
+
+def grown(parts: Parts, count: int, free: Free) -> Parts:
+    """The parts with `count` of the free devices, which are taken; there must be as many."""
+    left = {part.host: list(part.devices) for part in parts}
+    while count > 0:
+        host = free.best(count, left)
+        taken = free.take(host, count)
+        left.setdefault(host, []).extend(taken)
+        count -= len(taken)
+    return tuple(HostDevices(host, tuple(devices)) for host, devices in left.items())
+
+
+def _joined(parts: Parts, left: Sequence[Sequence[str]]) -> Parts:
+    return tuple(
+        part if len(devices) == len(part.devices) else HostDevices(part.host, tuple(devices))
+        for part, devices in zip(parts, left, strict=True)
+        if devices
+    )
+
+
+def _survey(cluster: Cluster, jobs: Sequence[Job], assigned: Mapping[str, Parts]) -> _Site:
+    """What nobody holds, keeps or may still use."""
+    used: dict[str, list[tuple[str, ...]]] = {
+        host.name: [] for host in cluster.hosts if host.is_up and not host.is_draining
+    }
+    is_more_coming = False
+    for job in jobs:
+        parts = assigned[job.id]
+        for part in (*job.held, *job.leaving) if job.leaving else job.held:
+            if part.host in used:
+                used[part.host].append(part.devices)
+        if job.leaving or parts is not job.held:
+            is_more_coming = is_more_coming or _gives_up(job, parts, used)
+    free = {host.name: _free(host, used[host.name]) for host in cluster.hosts if host.name in used}
+    return _Site(Free(free), is_more_coming)
+
+
+def _gives_up(job: Job, parts: Parts, hosts: Container[str]) -> bool:
+    """Whether a job uses more of the hosts now than it is to keep."""
+    now = sum(len(part.devices) for part in (*job.held, *job.leaving) if part.host in hosts)
+    return now > sum(len(part.devices) for part in parts if part.host in hosts)
+
+
+def _free(host: Host, used: Sequence[tuple[str, ...]]) -> list[str]:
+    if not used:
+        return list(host.devices)
+    taken = set().union(*used)
+    return [] if taken.issuperset(host.devices) else [name for name in host.devices if name not in taken]
+
+
+def _turn(work: Work, index: int, size: int) -> tuple[object, ...]:
+    """Who gets free devices first: what is below its minimum, higher tiers, bigger pieces."""
+    job, held = work.jobs[index], work.held[index]
+    return held >= work.low[index], -job.tier, held - size, job.submitted, job.id
+
+
+def _grow(job: Job, parts: Parts, size: int, site: _Site) -> Parts:
+    held = sum(len(part.devices) for part in parts)
+    count = site.free.count
+    if size - held > count:
+        reach = 0 if site.is_more_coming else usable(job, held + count)
+        if reach <= held:
+            return parts if held else ()
+        size = reach
+    return grown(parts, size - held, site.free)
+
+
+def _move(job: Job, parts: Parts, draining: set[str], site: _Site) -> Parts:
+    """Replace devices of draining hosts by free ones, as far as there are any; somebody always stays."""
+    staying = tuple(part for part in parts if part.host not in draining)
+    size = sum(len(part.devices) for part in parts)
+    count = size - sum(len(part.devices) for part in staying)
+    living = {part.host for part in job.held}
+    survives = any(part.host in living for part in staying)
+    swapped = min(site.free.count, count if survives else count - 1)
+    if swapped > 0:
+        return grown(shrunk(parts, swapped, draining), swapped, site.free)
+    if survives or size > 1 or not site.free.count:
+        return parts
+    bigger = next_usable(job, size)
+    if bigger is not None and bigger - size <= site.free.count:
+        return grown(parts, bigger - size, site.free)
+    return () if bounds(job)[0] <= site.free.count else parts

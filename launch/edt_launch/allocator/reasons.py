@@ -1,0 +1,159 @@
+"""Why each job has the size it has, in words for people."""
+
+from collections.abc import Iterator, Mapping
+
+from edt_launch.allocator.filling import SLACK
+from edt_launch.allocator.model import Binding, Plan, Reason
+from edt_launch.allocator.work import Work, next_usable
+
+
+class Reasons(Mapping[str, Reason]):
+    """Reasons by the jobs' ids, each made when it is asked for: there are many, and few are read."""
+
+    def __init__(self, work: Work, plan: Plan) -> None:
+        """Remember the decision's figures."""
+        self._work = work
+        self._plan = plan
+        self._places: dict[str, int] | None = None
+
+    def __getitem__(self, job: str) -> Reason:
+        if self._places is None:
+            self._places = {job.id: index for index, job in enumerate(self._work.jobs)}
+        return reason(self._work, self._plan, self._places[job])
+
+    def __iter__(self) -> Iterator[str]:
+        return (job.id for job in self._work.jobs)
+
+    def __len__(self) -> int:
+        return len(self._work.jobs)
+
+
+def reason(work: Work, plan: Plan, index: int) -> Reason:
+    """Why the job at a position has its size."""
+    job = work.jobs[index]
+    size = plan.targets[job.id]
+    binding, text, change = _binding(work, plan, index, size)
+    return Reason(
+        binding=binding,
+        share=work.share[index] if work.is_admitted[index] else 0.0,
+        target=size,
+        path=tuple((node.name, node.share) for node in reversed(work.homes[index].path)),
+        text=text,
+        change=change,
+    )
+
+
+def _binding(work: Work, plan: Plan, index: int, size: int) -> tuple[Binding, str, str]:
+    if not work.is_admitted[index]:
+        return _not_admitted(work, index)
+    job = work.jobs[index]
+    now = sum(len(part.devices) for part in plan.assignments[job.id])
+    if now != size:
+        return _on_the_way(now, size)
+    if size != work.target[index]:
+        return _postponed(work, index, size)
+    if size == work.high[index]:
+        return Binding.MAX, f"has {size}, the most that it can use", "A higher --max would let it grow."
+    return _by_share(work, index, size)
+
+
+def _not_admitted(work: Work, index: int) -> tuple[Binding, str, str]:
+    job, need = work.jobs[index], work.low[index]
+    if not need:
+        return (
+            Binding.MIN,
+            f"cannot run: no number from {job.min} to {job.max} is one that it can run with",
+            "Change its min, max or allowed numbers.",
+        )
+    root = work.nodes[0]
+    if need > root.limit:
+        return (
+            Binding.ADMISSION,
+            f"waits: it needs {need}, and the pool has {int(root.limit)}",
+            "A lower --min, or more devices.",
+        )
+    for node in work.homes[index].path[:-1]:
+        if need > node.limit:
+            return (
+                Binding.LIMIT,
+                f"waits: it needs {need}, and the limit of {node.name} is {int(node.limit)}",
+                f"A lower --min, or a higher limit for {node.name}.",
+            )
+    higher = sum(size for size, other in zip(work.target, work.jobs, strict=True) if other.tier > job.tier)
+    if higher and work.nodes[0].limit - higher < need:
+        return (
+            Binding.TIER,
+            f"waits: jobs of a higher priority have {higher} of {int(root.limit)}",
+            "It starts when they need less, or with a higher priority.",
+        )
+    if work.reserved is not None and work.reserved[0] != index:
+        holder = work.jobs[work.reserved[0]]
+        return (
+            Binding.ADMISSION,
+            f"waits: devices are being kept for {holder.id}, which has waited longest",
+            "It starts when enough is free beside that, or with a lower --min.",
+        )
+    return (
+        Binding.ADMISSION,
+        f"waits its turn: it needs {need} at once, and the minimums of the jobs before it fill the pool",
+        "It starts when a job ends, or has had its turn; a lower --min starts earlier.",
+    )
+
+
+def _on_the_way(now: int, size: int) -> tuple[Binding, str, str]:
+    if now == 0:
+        text = f"starts with {size} as soon as devices have been handed over"
+    elif now < size:
+        text = f"grows from {now} to {size} as soon as devices have been handed over"
+    else:
+        text = f"shrinks from {now} to {size}"
+    return Binding.HAND_OVER, text, "Nothing needs to be done: it takes seconds."
+
+
+def _postponed(work: Work, index: int, size: int) -> tuple[Binding, str, str]:
+    due = work.target[index]
+    verb = "grow" if due > size else "shrink"
+    return (
+        Binding.STABILITY,
+        f"has {size}; its share is {due}, but to {verb} now would cost more than it brings",
+        f"It will {verb} with the next larger change, or when its owner is off its share for long.",
+    )
+
+
+def _by_share(work: Work, index: int, size: int) -> tuple[Binding, str, str]:
+    job, path = work.jobs[index], work.homes[index].path
+    following = next_usable(job, size)
+    if job.allowed is not None and following is not None and following > size + 1:
+        return (
+            Binding.FRAGMENTS,
+            f"has {size}: its share is {work.share[index]:.2f}, and the next number for it is {following}",
+            f"It grows when its share reaches {following}, or if it could run with other numbers.",
+        )
+    for node in path[:-1]:
+        if node.share >= node.limit - SLACK:
+            return (
+                Binding.LIMIT,
+                f"has {size}: {node.name} has its limit of {int(node.limit)}",
+                f"A higher limit for {node.name}, or fewer jobs there.",
+            )
+    higher = sum(
+        other_size for other_size, other in zip(work.target, work.jobs, strict=True) if other.tier > job.tier
+    )
+    if higher:
+        return (
+            Binding.TIER,
+            f"has {size} of what {higher} GPUs for jobs of a higher priority leave",
+            "It grows when they need less, or with a higher priority.",
+        )
+    if size == work.low[index] and work.share[index] <= size + SLACK:
+        return (
+            Binding.MIN,
+            f"has its minimum of {size}: its share alone would not be more",
+            "A lower --min would let it shrink further; a larger weight or fewer jobs would let it grow.",
+        )
+    owner = f"of the {path[0].share:.2f} of {path[0].name}" if path[0].name else f"of {path[0].share:.0f}"
+    return (
+        Binding.SHARE,
+        f"has {size}: its fair share is {work.share[index]:.2f} {owner}",
+        "It grows when other jobs end or need less, or with a larger weight.",
+    )

@@ -1,0 +1,290 @@
+"""From fair sizes to sizes that are worth their changes.
+
+At once: what is below its minimum, above a limit or on hosts that are gone; what an owner reclaims of its
+guarantee, and a higher tier of lower ones; an owner's number that has been off for a while. Otherwise a job
+grows only if that pays within the horizon, by enough, and not too soon after its last resize. Others shrink
+only to serve such growth, as few of them as may be, and free GPUs go to as few jobs as may be (see
+`tolerance`); none idles while somebody is short.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from edt_launch.allocator.model import Job, Options
+from edt_launch.allocator.rounding import totals
+from edt_launch.allocator.speedup import gain
+from edt_launch.allocator.tolerance import band, is_behind, patience
+from edt_launch.allocator.tree import Node
+from edt_launch.allocator.work import Work, usable
+
+
+@dataclass(slots=True, eq=False)
+class Settled:
+    """Sizes, and what is to be remembered.
+
+    Attributes:
+        sizes: workers of each job once all hand-overs are done.
+        imbalanced_since: since when owners have had another number than their due, by their names.
+        behind_since: since when jobs have been behind their shares, by their ids.
+        again_at: times at which something postponed becomes due.
+    """
+
+    sizes: list[int]
+    imbalanced_since: dict[str, float] = field(default_factory=dict)
+    behind_since: dict[str, float] = field(default_factory=dict)
+    again_at: list[float] = field(default_factory=list)
+
+
+def settle(work: Work) -> Settled:
+    """Sizes that the jobs are to have now."""
+    if work.soon == work.target:
+        return Settled(list(work.target))
+    options, now = work.cluster.options, work.now
+    before = [size if is_in else 0 for size, is_in in zip(work.soon, work.is_admitted, strict=True)]
+    due = totals(work, work.target)
+    known = work.cluster.memory.imbalanced_since
+    since = {name: known.get(name, now) for name in _imbalanced(work, before, due)}
+    ripe = {name for name, start in since.items() if now - start >= options.imbalance_time}
+    moves = _Moves(work, before, totals(work, before), due, ripe)
+    settled = Settled(moves.decided())
+    settled.imbalanced_since = {name: since.get(name, now) for name in _imbalanced(work, settled.sizes, due)}
+    settled.behind_since = _behind(work, settled.sizes)
+    settled.again_at = [
+        *moves.again_at,
+        *(start + options.imbalance_time for start in settled.imbalanced_since.values()),
+        *(
+            settled.behind_since[job.id] + patience(options, job.resize_cost)
+            for job in work.jobs
+            if job.id in settled.behind_since
+        ),
+    ]
+    return settled
+
+
+def _imbalanced(work: Work, sizes: Sequence[int], due: dict[str, int]) -> list[str]:
+    have, most = totals(work, sizes), work.cluster.options.imbalance
+    return [node.name for node in work.nodes if abs(have[node.name] - due[node.name]) >= most]
+
+
+def _behind(work: Work, sizes: Sequence[int]) -> dict[str, float]:
+    known = work.cluster.memory.behind_since
+    return {
+        job.id: known.get(job.id, work.now)
+        for index, (job, size) in enumerate(zip(work.jobs, sizes, strict=True))
+        if size < work.target[index] and is_behind(work, index, size)
+    }
+
+
+class _Moves:
+    """One search for sizes between those that jobs have, or are about to, and those due."""
+
+    def __init__(
+        self, work: Work, before: list[int], have: dict[str, int], due: dict[str, int], ripe: set[str]
+    ) -> None:
+        self.work = work
+        self.options: Options = work.cluster.options
+        self.sizes = before
+        self.have, self.due, self.ripe = have, due, ripe
+        self.again_at: list[float] = []
+        self.lowest: int | None = None
+
+    def decided(self) -> list[int]:
+        work, target = self.work, self.work.target
+        self._shrink_what_must()
+        self.lowest = min([work.jobs[index].tier for index in self._above()], default=None)
+        due = [index for index in self._below() if self._is_wanting(index) and self._is_due(index)]
+        served: set[int] = set()
+        while forced := [index for index in self._below() if index not in served and self._must_grow(index)]:
+            for index in sorted(forced, key=self._urgency):  # may leave others that have to grow then
+                self._serve(index, is_forced=True)
+            served.update(forced)
+        for index in sorted(due, key=self._urgency):
+            if self.sizes[index] < target[index]:
+                self._serve(index, is_forced=False)
+        self._cover()
+        self._hand_out()
+        return self.sizes if self._is_sound() else list(target)
+
+    def _above(self) -> list[int]:
+        """Jobs above their due."""
+        return [index for index, size in enumerate(self.sizes) if size > self.work.target[index]]
+
+    def _below(self) -> list[int]:
+        """Jobs below their due."""
+        return [index for index, size in enumerate(self.sizes) if size < self.work.target[index]]
+
+    def _is_wanting(self, index: int) -> bool:
+        """Whether a job is so far behind, or has been for so long, that others should give."""
+        work, size, job = self.work, self.sizes[index], self.work.jobs[index]
+        if not self._pays(index, work.target[index]):
+            return False
+        if size < band(work, index)[0]:
+            return True
+        since = work.cluster.memory.behind_since.get(job.id, work.now)
+        return is_behind(work, index, size) and work.now - since >= patience(self.options, job.resize_cost)
+
+    def _shrink_what_must(self) -> None:
+        """Jobs above their own maximum, and below owners above their limit."""
+        work = self.work
+        over = {node for node in work.nodes if self.have[node.name] > node.limit and node.parent is not None}
+        for index, size in enumerate(self.sizes):
+            if size > work.target[index] and (
+                size > work.high[index]
+                or usable(work.jobs[index], size) != size
+                or (over and not over.isdisjoint(work.homes[index].path))
+            ):
+                self._set(index, work.target[index])
+
+    def _free(self) -> int:
+        return self.due[""] - self.have[""]
+
+    def _set(self, index: int, size: int) -> None:
+        step = size - self.sizes[index]
+        for node in self.work.homes[index].path:
+            self.have[node.name] += step
+        self.sizes[index] = size
+
+    def _must_grow(self, index: int) -> bool:
+        work = self.work
+        if self.sizes[index] < work.low[index]:
+            return True
+        if self.lowest is not None and self.lowest < work.jobs[index].tier:
+            return True
+        for node in work.homes[index].path:
+            have, due = self.have[node.name], self.due[node.name]
+            if have < due and (node.name in self.ripe or have < min(node.guarantee, due)):
+                return True
+        return False
+
+    def _pays(self, index: int, size: int) -> bool:
+        job, before = self.work.jobs[index], self.sizes[index]
+        if size <= before:
+            return False
+        if before == 0:
+            return True
+        is_enough = (size - before) / before > self.options.least_change
+        return is_enough and gain(job, before, size) * self.options.horizon >= job.resize_cost
+
+    def _is_due(self, index: int) -> bool:
+        """Whether a job's last resize is long enough ago for another that need not be."""
+        job: Job = self.work.jobs[index]
+        if job.resized is None:
+            return True
+        pause = max(self.options.resize_interval, self.options.resize_interval_costs * job.resize_cost)
+        if job.resized + pause > self.work.now:
+            self.again_at.append(job.resized + pause)
+            return False
+        return True
+
+    def _serve(self, index: int, *, is_forced: bool) -> None:
+        """Grow a job to its due, with what others give if need be."""
+        work = self.work
+        missing = work.target[index] - self.sizes[index] - self._free()
+        gifts = self._gifts(index, missing, is_forced=is_forced) if missing > 0 else {}
+        missing -= sum([self.sizes[other] - size for other, size in gifts.items()])
+        reach = usable(work.jobs[index], work.target[index] - max(0, missing))
+        if not is_forced and not self._pays(index, reach):
+            return
+        for other, size in gifts.items():
+            self._set(other, size)
+        self._take(index, work.target[index])
+
+    def _gifts(self, index: int, missing: int, *, is_forced: bool) -> dict[int, int]:
+        """Sizes of few others that leave a job what it misses.
+
+        First those beyond their band give what they have beyond it, then those above their due what they
+        have above it, then siblings down to the lower end of their band if the job has to grow: to put one
+        right, no other is put wrong.
+        """
+        work, gifts = self.work, dict[int, int]()
+        home, tier = work.homes[index], work.jobs[index].tier
+        siblings = {
+            other
+            for other, node in enumerate(work.homes)
+            if node is home and other != index and work.jobs[other].tier == tier
+        }
+        givers = sorted({*self._above(), *siblings}, key=lambda other: self._expendable(other, home))
+        givers = [other for other in givers if is_forced or self._is_due(other)]
+        for limit in range(3):
+            for other in givers:
+                due, (low, high) = work.target[other], band(work, other)
+                size = gifts.get(other, self.sizes[other])
+                if limit == 1 and self.sizes[other] <= due:
+                    continue
+                least = high if limit == 0 else low if other in siblings and is_forced else due
+                smaller = self._shrunk(other, size, missing, least)
+                if smaller < size:
+                    gifts[other] = smaller
+                    missing -= size - smaller
+                if missing <= 0:
+                    return gifts
+        return gifts
+
+    def _cover(self) -> None:
+        """Shrink until the sizes fit on what is there."""
+        for index in sorted(self._above(), key=self._expendable) if self._free() < 0 else ():
+            self._set(index, self._shrunk(index, self.sizes[index], -self._free(), self.work.target[index]))
+            if self._free() >= 0:
+                return
+
+    def _hand_out(self) -> None:
+        """Give what is free to few jobs, those furthest behind first."""
+        work = self.work
+        if self._free() <= 0:
+            return
+        behind = sorted(self._below(), key=self._urgency)
+        for index in behind:
+            room = min([self.due[node.name] - self.have[node.name] for node in work.homes[index].path])
+            self._take(index, min(band(work, index)[1], self.sizes[index] + max(0, room)))
+        for index in behind:
+            self._take(index, work.target[index])
+
+    def _shrunk(self, index: int, size: int, count: int, least: int) -> int:
+        """The size that is left when a job of a size gives `count`, but goes not below `least`."""
+        return min(size, max(least, usable(self.work.jobs[index], max(least, size - count))))
+
+    def _take(self, index: int, most: int) -> None:
+        job, size = self.work.jobs[index], self.sizes[index]
+        reach = usable(job, min(most, size + max(0, self._free())))
+        if reach > size:
+            self._set(index, reach)
+
+    def _urgency(self, index: int) -> tuple[object, ...]:
+        """Who grows first: higher tiers, what is below its minimum, whoever is furthest behind."""
+        job, size = self.work.jobs[index], self.sizes[index]
+        return (
+            -job.tier,
+            size >= self.work.low[index],
+            round(size - self.work.share[index], 6),
+            job.submitted,
+            job.id,
+        )
+
+    def _expendable(self, index: int, home: Node | None = None) -> tuple[object, ...]:
+        """Who shrinks first, for a job of `home`: lower tiers; siblings if their owner lacks nothing, then
+        owners above their due; whoever has most of its share; what costs least; the youngest.
+        """
+        work = self.work
+        job, size, node = work.jobs[index], self.sizes[index], work.homes[index]
+        have, due = self.have[node.name], self.due[node.name]
+        is_near = have >= due if node is home else have > due
+        return (
+            job.tier,
+            (0 if node is home else 1) if is_near else (1 if node is home else 2),
+            -round(size / max(work.share[index], 1e-9), 6),
+            job.resize_cost,
+            -(job.started or 0.0),
+            job.id,
+        )
+
+    def _is_sound(self) -> bool:
+        """Whether nothing idles, no limit is exceeded, and every job has a number that it can run with."""
+        work = self.work
+        return (
+            self._free() == 0
+            and all(self.have[node.name] <= node.limit for node in work.nodes)
+            and all(
+                size in {0, due} or usable(job, size) == size
+                for job, size, due in zip(work.jobs, self.sizes, work.target, strict=True)
+            )
+        )

@@ -1,0 +1,111 @@
+"""The owners' tree as one decision works on it."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from math import floor, inf
+
+from edt_launch.allocator.model import Owner, Policy, Usage
+
+
+class TreeError(ValueError):
+    """The owners do not form a tree with sensible figures."""
+
+
+@dataclass(slots=True, eq=False)
+class Node:
+    """An owner, with the sums over everything below it that one pass computes.
+
+    Attributes:
+        path: the node itself and all above it, the root last.
+        jobs: indices of the jobs right below it that take part in the pass.
+        fixed: GPUs right below it that the pass may not move: of higher tiers, kept by lower ones, unlent.
+        unlent: GPUs that it does not use and keeps from others.
+        least: what its admitted jobs need at least, fixed ones included.
+        low, high: between which its share lies; `low` counts guarantees, too.
+        share: real share.
+        target: whole share.
+        last: whole share that the last decision came to, fixed GPUs as they are now.
+    """
+
+    name: str
+    parent: "Node | None"
+    weight: float
+    guarantee: int
+    limit: float
+    lends: bool
+    policy: Policy
+    usage: Usage
+    children: list["Node"] = field(default_factory=list)
+    path: tuple["Node", ...] = ()
+    jobs: list[int] = field(default_factory=list)
+    fixed: int = 0
+    unlent: int = 0
+    least: int = 0
+    low: float = 0.0
+    high: float = 0.0
+    share: float = 0.0
+    target: int = 0
+    last: int = 0
+
+
+def grow(owners: Sequence[Owner], strangers: Iterable[str], capacity: int) -> list[Node]:
+    """All nodes, the root first and each parent before its children.
+
+    Args:
+        owners: with or without the root.
+        strangers: owners of jobs; those that are not in the tree hang below the root with weight 1.
+        capacity: GPUs, which limit the root.
+
+    Raises:
+        TreeError: two owners have one name, a parent is missing, an owner is its own ancestor, or a figure is
+            out of range.
+    """
+    nodes: dict[str, Node] = {}
+    for owner in owners:
+        _check(owner)
+        if owner.name in nodes:
+            raise TreeError(f"two owners are called {owner.name!r}: names have to be unique")
+        nodes[owner.name] = _node(owner)
+    parents = {owner.name: owner.parent for owner in owners}
+    if "" not in nodes:
+        nodes[""] = _node(Owner("", None))
+    for name in sorted(set(strangers) - nodes.keys()):
+        nodes[name] = _node(Owner(name))
+    for name, node in nodes.items():
+        if name:
+            parent = nodes.get(parents.get(name) or "")
+            if parent is None:
+                raise TreeError(
+                    f"owner {name!r} is below {parents[name]!r}, which does not exist: add it first"
+                )
+            node.parent = parent
+            parent.children.append(node)
+    root = nodes[""]
+    root.limit = min(root.limit, capacity)
+    root.path = (root,)
+    ordered = [root]
+    for node in ordered:
+        node.children.sort(key=lambda child: child.name)
+        for child in node.children:
+            child.path = (child, *node.path)
+            ordered.append(child)
+    if len(ordered) < len(nodes):
+        lost = min(nodes.keys() - {node.name for node in ordered})
+        raise TreeError(f"owner {lost!r} is below itself: give one of its parents another parent")
+    return ordered
+
+
+def _node(owner: Owner) -> Node:
+    limit = floor(owner.limit) if owner.limit < inf else inf
+    return Node(
+        owner.name, None, owner.weight, floor(owner.guarantee), limit, owner.lends, owner.policy, owner.usage
+    )
+
+
+def _check(owner: Owner) -> None:
+    if not 0 < owner.weight < inf:
+        raise TreeError(f"owner {owner.name!r} has weight {owner.weight:g}: it has to be above 0")
+    if not 0 <= owner.guarantee < inf:
+        raise TreeError(f"owner {owner.name!r} has guarantee {owner.guarantee:g}: it has to be 0 or more")
+    if not owner.limit >= 0:
+        raise TreeError(f"owner {owner.name!r} has limit {owner.limit:g}: it has to be 0 or more")

@@ -1,0 +1,162 @@
+"""What has been used, what would have been due, and what follows from it.
+
+Owners and jobs remember GPU-seconds served and due. An owner's memory halves every half-life; a job's lasts
+as long as it does. Two things follow. Whoever had less than its due gets more of the surplus now, up to twice
+its weight, and whoever had more gets less; due is only what was asked for, so an idle owner banks nothing.
+And when not all jobs fit, they take turns by virtual time, GPU-seconds served for each GPU of their minimum,
+which a newcomer enters at the smallest of those that run (start-time fair queueing; Goyal, Vin and Cheng,
+1996): no stream of newcomers starves anyone, and nobody gains by waiting.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from math import inf, log
+
+from edt_launch.allocator.model import Cluster, Job, Owner, Plan, Usage
+from edt_launch.allocator.shares import Weigh, plain, pour, sum_up
+from edt_launch.allocator.tree import Node
+from edt_launch.allocator.work import Work, gather
+
+STEPS = 4
+"""Steps in which a weight is doubled or halved."""
+HYSTERESIS = 0.75
+"""Steps that the balance must be off before the step changes: half a step, and more against chatter."""
+
+
+def balanced(work: Work) -> Weigh:
+    """Weights, raised or lowered by remembered use in quarters of a power of two; notes the steps."""
+    memory, settling, all_jobs = work.cluster.memory, work.cluster.options.settling, work.jobs
+    factors = [2 ** (step / STEPS) for step in range(-STEPS, STEPS + 1)]
+
+    def weigh(node: Node, total: float, children: list[Node], jobs: list[int]) -> list[float]:
+        weights = plain(work)(node, total, children, jobs)
+        scale = settling * max(total, 1.0) / sum(weights)
+        position = 0
+        for child in children:
+            step = _step(memory.owner_steps.get(child.name, 0), child.usage, scale * weights[position])
+            if step:
+                work.owner_steps[child.name] = step
+                weights[position] *= factors[step + STEPS]
+            position += 1
+        before, now = memory.job_steps, work.job_steps
+        for index in jobs:
+            job = all_jobs[index]
+            step = _step(before.get(job.id, 0), job.usage, scale * weights[position])
+            if step:
+                now[job.id] = step
+                weights[position] *= factors[step + STEPS]
+            position += 1
+        return weights
+
+    return weigh
+
+
+def _step(previous: int, usage: Usage, settling: float) -> int:
+    due, served = usage.entitlement, usage.service
+    wanted = STEPS * (due - served) / (due + served + settling)
+    if -HYSTERESIS <= wanted - previous <= HYSTERESIS:
+        return previous
+    return round(wanted)
+
+
+def enter(work: Work) -> Mapping[str, float]:
+    """At which virtual time each job has entered, by its id; newcomers enter now."""
+    entered = work.cluster.memory.entered
+    newcomers = [index for index, job in enumerate(work.jobs) if job.id not in entered]
+    if not newcomers and len(entered) == len(work.jobs):
+        return entered
+    now = dict(entered)
+    if newcomers:
+        served = _served(work)
+        times = [entered.get(job.id, inf) + so_far for job, so_far in zip(work.jobs, served, strict=True)]
+        running = min([time for time, runs in zip(times, work.runs, strict=True) if runs], default=inf)
+        entry = running if running < inf else min(times)
+        for index in newcomers:
+            now[work.jobs[index].id] = (entry if entry < inf else 0.0) - served[index]
+    for gone in now.keys() - {job.id for job in work.jobs}:
+        del now[gone]
+    return now
+
+
+def virtual_times(work: Work, entered: Mapping[str, float]) -> list[float]:
+    """GPU-seconds served to each job for each GPU of its minimum, since the clock of all jobs began.
+
+    The clock of a job that weighs twice as much as its owner's jobs do on average is half as fast, so that it
+    gets twice as many turns; the owner's jobs together get no more than with equal weights.
+    """
+    return [entered[job.id] + so_far for job, so_far in zip(work.jobs, _served(work), strict=True)]
+
+
+def _served(work: Work) -> list[float]:
+    totals: dict[str, tuple[float, int]] = {}
+    for job in work.jobs:
+        weight, count = totals.get(job.owner, (0.0, 0))
+        totals[job.owner] = weight + job.weight, count + 1
+    means = {owner: weight / count for owner, (weight, count) in totals.items()}
+    return [job.usage.service / max(1, job.min) * means[job.owner] / job.weight for job in work.jobs]
+
+
+def remember(
+    now: float, cluster: Cluster, jobs: Sequence[Job], plan: Plan
+) -> tuple[tuple[Owner, ...], tuple[Job, ...]]:
+    """Owners and jobs with their usage brought up to `now`.
+
+    Call it before whatever changes sizes, with the jobs as they were since the last call. What was due is the
+    real share of everybody who wanted to run, by plain weights.
+
+    Args:
+        now: seconds.
+        cluster: as it was.
+        jobs: as they were; the sizes they hold are what they have used.
+        plan: that was in force.
+    """
+    work = gather(now, cluster, jobs)
+    _entitle(work)
+    used = {node.name: 0.0 for node in work.nodes}
+    for index, node in enumerate(work.homes):
+        used[node.name] += work.held[index]
+    for node in reversed(work.nodes):
+        if node.parent is not None:
+            used[node.parent.name] += used[node.name]
+    due = {node.name: node.share for node in work.nodes}
+    owners = tuple(
+        replace(
+            owner,
+            usage=advance(_begun(owner.usage, now), now, used[owner.name], due[owner.name], owner.half_life),
+        )
+        for owner in cluster.owners
+    )
+    return owners, tuple(
+        replace(
+            job,
+            usage=advance(replace(job.usage, at=max(job.usage.at, job.submitted)), now, held, due_, inf),
+        )
+        for job, held, due_ in zip(jobs, work.held, work.share, strict=True)
+    )
+
+
+def _begun(usage: Usage, now: float) -> Usage:
+    """Usage of which something is remembered, or that begins now."""
+    return usage if usage.at else replace(usage, at=now)
+
+
+def _entitle(work: Work) -> None:
+    """Real shares by plain weights, as if every job were in, had no minimum, and tiers were equal."""
+    members = [index for index, most in enumerate(work.high) if most]
+    work.low = [0] * len(work.jobs)
+    work.tiers = [(0, members)]
+    sum_up(work, 0, members)
+    pour(work, plain(work))
+
+
+def advance(usage: Usage, now: float, used: float, due: float, half_life: float) -> Usage:
+    """Usage after a time in which `used` GPUs were used and `due` were due, older use fading."""
+    passed = now - usage.at
+    if passed <= 0:
+        return usage
+    if half_life < inf:
+        kept = 0.5 ** (passed / half_life)
+        weight = half_life / log(2) * (1 - kept)
+    else:
+        kept, weight = 1.0, passed
+    return Usage(usage.service * kept + used * weight, usage.entitlement * kept + due * weight, now)

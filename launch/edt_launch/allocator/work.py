@@ -1,0 +1,157 @@
+"""The figures of one decision, by the jobs' positions in the caller's sequence."""
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from operator import gt
+
+from edt_launch.allocator.model import Cluster, Job
+from edt_launch.allocator.tree import Node, grow
+
+
+@dataclass(slots=True, eq=False)
+class Work:
+    """What the steps of a decision read and fill in.
+
+    Attributes:
+        nodes: the owners' tree, the root first.
+        homes: the node that each job is right below.
+        held: workers that each job has on hosts that are up.
+        soon: the same once hand-overs under way are done.
+        last: the whole numbers that the last decision came to, which this one keeps where it may.
+        last_pinned: ids of the jobs that it found room for in guarantees.
+        last_reserved: id of the job that it kept devices for, if any.
+        runs: whether it holds something, or is about to.
+        low, high: fewest and most workers that it can run with; both 0 if there is no such number.
+        tiers: (tier, jobs of it), the highest first.
+        is_stepwise: whether some job can run with some numbers of workers only.
+        has_speedups: whether some owner's jobs divide what they have by their speed-ups.
+        share: real share.
+        target: whole number by fairness alone, whatever it holds.
+        is_admitted: whether it is to run.
+        kept: GPUs that higher tiers must leave it.
+        is_pinned: whether it is admitted before all others, within a guarantee of an owner above it.
+        claims: what owners may claim of their guarantees, by their names.
+        reserved: the job that devices are being kept for, and the node that lacks them.
+    """
+
+    now: float
+    cluster: Cluster
+    jobs: Sequence[Job]
+    nodes: list[Node]
+    homes: list[Node]
+    held: list[int]
+    soon: list[int]
+    last: list[int]
+    last_pinned: frozenset[str]
+    last_reserved: str | None
+    runs: list[bool]
+    low: list[int]
+    high: list[int]
+    tiers: list[tuple[int, list[int]]]
+    is_stepwise: bool
+    has_speedups: bool
+    share: list[float]
+    target: list[int]
+    is_admitted: list[bool]
+    kept: list[int]
+    is_pinned: list[bool]
+    claims: dict[str, int] = field(default_factory=dict)
+    reserved: tuple[int, Node] | None = None
+    owner_steps: dict[str, int] = field(default_factory=dict)
+    job_steps: dict[str, int] = field(default_factory=dict)
+
+
+def gather(now: float, cluster: Cluster, jobs: Sequence[Job]) -> Work:
+    """The figures at the start of a decision.
+
+    Raises:
+        TreeError: the owners do not form a tree.
+    """
+    owners = {job.owner for job in jobs}
+    nodes = grow(cluster.owners, owners, cluster.size)
+    by_name = {node.name: node for node in nodes}
+    pending = cluster.memory.pending
+    held = _held(cluster, jobs)
+    soon = [pending.get(job.id, size) for size, job in zip(held, jobs, strict=True)] if pending else held
+    due = cluster.memory.due
+    last = [due.get(job.id, size) for size, job in zip(soon, jobs, strict=True)] if due else soon
+    low, high = [job.min for job in jobs], [job.max for job in jobs]
+    is_stepwise = any(job.allowed is not None for job in jobs)
+    if is_stepwise or min(low, default=1) < 1 or any(map(gt, low, high)):
+        low, high = ([], []) if not jobs else map(list, zip(*map(bounds, jobs), strict=True))
+    count = len(jobs)
+    return Work(
+        now=now,
+        cluster=cluster,
+        jobs=jobs,
+        nodes=nodes,
+        homes=[by_name[job.owner] for job in jobs],
+        held=held,
+        soon=soon,
+        last=last,
+        last_pinned=frozenset(cluster.memory.pinned),
+        last_reserved=cluster.memory.reserved,
+        runs=[before > 0 or size > 0 for before, size in zip(held, soon, strict=True)],
+        low=low,
+        high=high,
+        tiers=_by_tier(jobs),
+        is_stepwise=is_stepwise,
+        has_speedups=cluster.options.by_speedup and any(job.speedup for job in jobs),
+        share=[0.0] * count,
+        target=[0] * count,
+        is_admitted=[False] * count,
+        kept=[0] * count,
+        is_pinned=[False] * count,
+    )
+
+
+def _held(cluster: Cluster, jobs: Sequence[Job]) -> list[int]:
+    up = None if all(host.is_up for host in cluster.hosts) else {h.name for h in cluster.hosts if h.is_up}
+    held = []
+    for job in jobs:
+        size = 0
+        for part in job.held:
+            if up is None or part.host in up:
+                size += len(part.devices)
+        held.append(size)
+    return held
+
+
+def _by_tier(jobs: Sequence[Job]) -> list[tuple[int, list[int]]]:
+    tiers = sorted({job.tier for job in jobs}, reverse=True)
+    if len(tiers) == 1:
+        return [(tiers[0], list(range(len(jobs))))]
+    return [(tier, [index for index, job in enumerate(jobs) if job.tier == tier]) for tier in tiers]
+
+
+def bounds(job: Job) -> tuple[int, int]:
+    """Fewest and most workers that a job can run with; (0, 0) if there is no such number."""
+    least = max(1, job.min)
+    if job.allowed is None:
+        return (least, job.max) if least <= job.max else (0, 0)
+    usable = [count for count in job.allowed if least <= count <= job.max]
+    return (min(usable), max(usable)) if usable else (0, 0)
+
+
+def usable(job: Job, count: int) -> int:
+    """Most workers up to `count` that a job can run with, or 0."""
+    if job.allowed is None and 1 <= job.min <= count <= job.max:
+        return count
+    least, most = bounds(job)
+    if count < least or not least:
+        return 0
+    if job.allowed is None:
+        return min(count, most)
+    numbers = sorted(number for number in job.allowed if least <= number <= most)
+    return numbers[bisect_right(numbers, count) - 1]
+
+
+def next_usable(job: Job, count: int) -> int | None:
+    """Fewest workers above `count` that a job can run with, None if there is no such number."""
+    least, most = bounds(job)
+    if count >= most:
+        return None
+    if job.allowed is None:
+        return max(least, count + 1)
+    return min(number for number in job.allowed if max(least, count + 1) <= number <= most)

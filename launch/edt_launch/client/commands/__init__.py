@@ -1,0 +1,1 @@
+"""The commands of `edt`, one file each; imported only when they run."""

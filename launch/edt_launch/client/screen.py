@@ -1,0 +1,206 @@
+"""Text for terminals: tables that fit, bars, times, colours where they are wanted; without slow imports."""
+
+import os
+import shutil
+import sys
+import time
+import unicodedata
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TextIO
+
+STYLES = {
+    "bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "blue": "34", "magenta": "35",
+    "cyan": "36", "bright green": "92", "bright yellow": "93", "bright blue": "94", "bright magenta": "95",
+    "bright cyan": "96",
+}  # fmt: skip
+STATE_STYLES = {
+    "running": "green",
+    "succeeded": "green",
+    "failed": "red",
+    "stopped": "dim",
+    "queued": "yellow",
+    "paused": "dim",
+}
+"""Colours of states; others have none."""
+GAP = "  "
+LEAST_WIDTH = 40
+"""Columns that a screen has at least."""
+
+
+def width() -> int:
+    """Columns of the terminal; 80 where there is none."""
+    return max(shutil.get_terminal_size((80, 24)).columns, LEAST_WIDTH)
+
+
+def has_colours(stream: TextIO, environment: Mapping[str, str] = os.environ) -> bool:
+    """Whether escape codes are wanted in `stream`."""
+    if environment.get("NO_COLOR") or environment.get("TERM") == "dumb":
+        return False
+    return bool(environment.get("FORCE_COLOR")) or stream.isatty()
+
+
+def visible(text: object) -> str:
+    """One line of text without what could steer the terminal."""
+    return "".join(
+        character if character.isprintable() else " " if character.isspace() else "\N{REPLACEMENT CHARACTER}"
+        for character in str(text)
+    )
+
+
+def columns(text: str) -> int:
+    """How many columns a terminal gives to `text`."""
+    if text.isascii():
+        return len(text)
+    return sum(
+        0 if unicodedata.combining(character) else 1 + (unicodedata.east_asian_width(character) in "WF")
+        for character in text
+    )
+
+
+def cut(text: str, limit: int) -> str:
+    """At most `limit` columns of `text`; what was cut is shown by an ellipsis."""
+    if columns(text) <= limit:
+        return text
+    kept, used = [], 0
+    for character in text:
+        used += columns(character)
+        if used > limit - 1:
+            break
+        kept.append(character)
+    return "".join(kept) + "…"[: max(limit, 0)]
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a table.
+
+    Attributes:
+        title: its heading.
+        right: whether it is aligned to the right.
+        least: columns that it may be cut down to; None: it is never cut.
+        optional: whether it is left out where cutting is not enough.
+    """
+
+    title: str
+    right: bool = False
+    least: int | None = None
+    optional: bool = False
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A text and its style, a key of STYLES or empty."""
+
+    text: str
+    style: str = ""
+
+
+def table(
+    heads: Sequence[Column], rows: Sequence[Sequence[Cell | str]], limit: int, colours: bool
+) -> list[str]:
+    """Lines of a table at most `limit` columns wide, if it may be cut so far; the last columns go first."""
+    cells = [[_cell(one) for one in row] for row in rows]
+    widths = [
+        max([len(head.title), *(columns(row[i].text) for row in cells)]) for i, head in enumerate(heads)
+    ]
+    kept = _kept(heads, widths, limit)
+    heads, widths = [heads[i] for i in kept], [widths[i] for i in kept]
+    cells = [[row[i] for i in kept] for row in cells]
+    excess = sum(widths) + len(GAP) * (len(heads) - 1) - limit
+    for i in range(len(heads) - 1, -1, -1):
+        least = heads[i].least
+        if excess > 0 and least is not None and widths[i] > least:
+            less = min(excess, widths[i] - least)
+            widths[i] -= less
+            excess -= less
+    titles = [Cell(head.title, "bold") for head in heads]
+    return [_line(heads, row, widths, colours) for row in [titles, *cells]]
+
+
+def _kept(heads: Sequence[Column], widths: Sequence[int], limit: int) -> list[int]:
+    """Columns that there is room for if all are cut as far as they may be."""
+    least = [
+        wide if head.least is None else min(wide, head.least)
+        for head, wide in zip(heads, widths, strict=True)
+    ]
+    kept = list(range(len(heads)))
+    for i in reversed(range(len(heads))):
+        if heads[i].optional and sum(least[k] + len(GAP) for k in kept) - len(GAP) > limit:
+            kept.remove(i)
+    return kept
+
+
+def paint(text: str, style: str, colours: bool) -> str:
+    """The text in a style, if colours are wanted."""
+    return f"\x1b[{STYLES[style]}m{text}\x1b[0m" if colours and style and text else text
+
+
+def bar(part: float, length: int, full: str = "━", empty: str = "╌") -> str:
+    """A bar of `length` columns; `part` from 0 to 1 of it is full."""
+    filled = round(max(0.0, min(part, 1.0)) * length)
+    return full * filled + empty * (length - filled)
+
+
+def duration(seconds: float | None) -> str:
+    """Seconds in two units at most, such as 3m 20s; a dash for None."""
+    if seconds is None:
+        return "-"
+    whole = max(0, round(seconds))
+    units = [("d", 86400), ("h", 3600), ("m", 60), ("s", 1)]
+    for (name, size), (smaller, part) in pairwise(units):
+        if whole >= size:
+            rest = whole % size // part
+            return f"{whole // size}{name} {rest}{smaller}" if rest else f"{whole // size}{name}"
+    return f"{whole}s"
+
+
+def moment(at: float | None, now: float) -> str:
+    """A unix time as local time, with the date unless it is near."""
+    if at is None:
+        return "-"
+    return time.strftime("%H:%M:%S" if abs(now - at) < 43200 else "%Y-%m-%d %H:%M:%S", time.localtime(at))
+
+
+def size(count: float) -> str:
+    """A number of bytes, such as 12.3 kB."""
+    for unit in ("B", "kB", "MB", "GB"):
+        if count < 1000 or unit == "GB":
+            return f"{count:.0f} {unit}" if unit == "B" or count >= 100 else f"{count:.1f} {unit}"
+        count /= 1000
+    raise AssertionError("unreachable")
+
+
+def number(value: float | None) -> str:
+    """A number in few characters; a dash for None."""
+    return "-" if value is None else f"{value:.4g}"
+
+
+def plural(count: int, noun: str) -> str:
+    """Such as 1 worker, 2 workers."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def show(lines: Sequence[str]) -> None:
+    """Print lines."""
+    sys.stdout.write("".join(f"{line}\n" for line in lines))
+
+
+def note(text: str) -> None:
+    """Say something beside the result: on standard error."""
+    print(text, file=sys.stderr, flush=True)
+
+
+def _cell(one: Cell | str) -> Cell:
+    return one if isinstance(one, Cell) else Cell(one)
+
+
+def _line(heads: Sequence[Column], row: Sequence[Cell], widths: Sequence[int], colours: bool) -> str:
+    parts = []
+    for head, cell, wide in zip(heads, row, widths, strict=True):
+        text = cut(cell.text, wide)
+        padding = " " * (wide - columns(text))
+        painted = paint(text, cell.style, colours)
+        parts.append(padding + painted if head.right else painted + padding)
+    return GAP.join(parts).rstrip()

@@ -1,0 +1,1 @@
+"""What runs the jobs: decides who gets which devices, and sees to it that it happens."""

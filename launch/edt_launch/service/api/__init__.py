@@ -1,0 +1,1 @@
+"""The REST interface: one router a file, put together in `app`."""

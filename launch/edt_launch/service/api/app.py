@@ -1,0 +1,57 @@
+"""The application: all routers, behind the gate."""
+
+from typing import Any
+
+from fastapi import Depends, FastAPI
+from fastapi.security import HTTPBearer
+from starlette.types import ASGIApp
+
+from edt_launch import __version__
+from edt_launch.service.api import (
+    cluster,
+    events,
+    history,
+    jobs,
+    logs,
+    problems,
+    results,
+    shares,
+    stream,
+    system,
+    tokens,
+    users,
+    why,
+    wishes,
+)
+from edt_launch.service.api.context import Context
+from edt_launch.service.api.gate import Gate
+from edt_launch.service.api.pictures import Pictures
+
+ROUTERS: tuple[Any, ...] = (
+    *(system, jobs, wishes, why, logs, events, results),
+    *(stream, cluster, shares, history, users, tokens),
+)
+
+
+def create_app(context: Context) -> ASGIApp:
+    """The application of a service."""
+    # Pages that describe the interface would load their scripts from elsewhere: there are none.
+    app = FastAPI(
+        title="EDT",
+        version=__version__,
+        summary="Jobs that share one pool of devices and grow and shrink while they run.",
+        docs_url=None,
+        redoc_url=None,
+        # The gate looks at the token; this tells so.
+        dependencies=[Depends(HTTPBearer(auto_error=False, description="`Authorization: Bearer TOKEN`"))],
+    )
+    registry = system.registry_of(context)
+    app.state.context = context
+    app.state.registry = registry
+    app.state.pictures = Pictures(context.store, context.bus, context.clock)
+    problems.add_handlers(app)
+    for module in ROUTERS:
+        app.include_router(module.router, prefix="/api/v1")
+    app.include_router(system.outside)
+    problems.describe(app)
+    return Gate(app, context, registry)

@@ -1,0 +1,47 @@
+"""`/api/v1/cluster` and `hosts`: the machines, who has which device, and draining."""
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Path
+
+from edt_launch.allocation import HOST
+from edt_launch.service.api import schemas, views
+from edt_launch.service.api.context import Admin, Context, Here, User
+from edt_launch.service.bus import Topic
+from edt_launch.service.errors import NotFoundError
+
+router = APIRouter(tags=["cluster"])
+
+HostName = Annotated[str, Path(max_length=255, pattern=f"^{HOST}$", description="Name of a host.")]
+
+
+@router.get("/cluster", response_model=schemas.Cluster)
+def cluster(here: Here, user: User) -> Any:
+    """The machines, and how their devices are used."""
+    return views.cluster(here.store.hosts.all(), here.store.jobs.live())
+
+
+@router.get("/hosts", response_model=schemas.Hosts)
+def hosts(here: Here, user: User) -> Any:
+    """The machines, and which job has which device."""
+    return {"hosts": views.hosts(here.store.hosts.all(), here.store.jobs.live())}
+
+
+@router.post("/hosts/{name}/drain", response_model=schemas.Host)
+def drain(here: Here, user: Admin, name: HostName) -> Any:
+    """Let a host's workers move away, and no new ones come."""
+    return _drain(here, name, True, f"drained by {user.name}")
+
+
+@router.post("/hosts/{name}/undrain", response_model=schemas.Host)
+def undrain(here: Here, user: Admin, name: HostName) -> Any:
+    """Let workers come back to a host."""
+    return _drain(here, name, False, "")
+
+
+def _drain(here: Context, name: str, is_draining: bool, reason: str) -> Any:
+    if not here.store.hosts.drain(name, is_draining, reason, here.clock()):
+        raise NotFoundError(f"there is no host {name!r}", "GET /api/v1/hosts lists them: `edt hosts`")
+    here.changed(Topic.HOSTS)
+    found = [host for host in here.store.hosts.all() if host.name == name]
+    return views.hosts(found, here.store.jobs.live())[0]

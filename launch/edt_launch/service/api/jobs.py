@@ -1,0 +1,150 @@
+"""`/api/v1/jobs`: submit, list, show, change, delete."""
+
+from itertools import islice
+from typing import Annotated
+
+from fastapi import APIRouter, BackgroundTasks, File, Form, Header, Query, Request, Response, UploadFile
+from pydantic import Json
+from pydantic_core import to_json
+
+from edt_launch.service.api import schemas, views
+from edt_launch.service.api.context import Here, User
+from edt_launch.service.api.forecast import forecast
+from edt_launch.service.api.pictures import Picture
+from edt_launch.service.database.records import UserRecord
+from edt_launch.service.errors import ConflictError, InvalidError
+from edt_launch.service.names import USER
+from edt_launch.service.specification import JobChange, JobSpec, check_sizes
+from edt_launch.service.states import State
+from edt_launch.service.submission import Submission, remove_files
+
+router = APIRouter(tags=["jobs"])
+
+MOST = 1000
+"""Jobs of one page."""
+
+Key = Annotated[
+    str | None,
+    Header(
+        pattern="^[!-~]{1,128}$",
+        description="Any text that is new for each job and the same for each attempt to submit it.",
+    ),
+]
+
+
+@router.post(
+    "/jobs",
+    status_code=201,
+    response_model=schemas.Job,
+    responses={
+        200: {
+            "description": "The job that was submitted with this key before, or what submitting would change",
+            "model": schemas.Job | schemas.Forecast,
+        }
+    },
+)
+def submit(
+    here: Here,
+    user: User,
+    spec: Annotated[Json[JobSpec], Form(description="The job, as JSON.")],
+    code: Annotated[UploadFile | None, File(description="Its code: tar, tar.gz or zip.")] = None,
+    idempotency_key: Key = None,
+    dry_run: bool = False,
+) -> Response:
+    """Queue a job, or say what that would change (`dry_run`)."""
+    submission = Submission(user, spec, None if code is None else code.file, idempotency_key)
+    now = here.clock()
+    if dry_run:
+        here.submitter.check(submission)
+        return _json(forecast(here.store, here.settings, submission, now))
+    job, is_new = here.submitter.submit(submission, now)
+    if is_new:
+        here.changed()
+    return _json(views.job(job), 201 if is_new else 200)
+
+
+@router.get("/jobs", response_model=schemas.Jobs)
+def list_jobs(
+    request: Request,
+    here: Here,
+    user: User,
+    state: Annotated[
+        str | None, Query(max_length=256, description="Only in these, with commas between.")
+    ] = None,
+    owner: Annotated[str | None, Query(pattern=f"^{USER}$", description="Only this user's.")] = None,
+    limit: Annotated[int, Query(ge=1, le=MOST, description="Jobs of a page.")] = MOST,
+    after: Annotated[int, Query(ge=0, le=2**53, description="`next` of the page before.")] = 0,
+    everything: Annotated[bool, Query(alias="all", description="Also those that ended long ago.")] = False,
+) -> Response:
+    """Live jobs and those that ended in the last hour, in the order of their submission."""
+    if state is None and not everything:
+        return _recent(request.app.state.pictures.latest(), user, owner, limit, after)
+    states = None if state is None else _states(state)
+    page = here.store.jobs.page(states=states, owner=owner, after=after, limit=limit)
+    return _json({"jobs": [views.job(job, user) for job in page.jobs], "next": page.next})
+
+
+def _recent(picture: Picture, user: UserRecord, owner: str | None, limit: int, after: int) -> Response:
+    """The listing that everybody asks for again and again, of what is ready as JSON."""
+    found = (
+        shown
+        for shown in picture.values()
+        if shown.record.number > after and (owner is None or shown.record.owner == owner)
+    )
+    jobs = list(islice(found, limit + 1))
+    last = jobs[limit - 1].record.number if len(jobs) > limit else None
+    content = (
+        b'{"jobs":['
+        + b",".join(shown.to(user) for shown in jobs[:limit])
+        + b'],"next":'
+        + to_json(last)
+        + b"}"
+    )
+    return Response(content, media_type="application/json")
+
+
+@router.get("/jobs/{job_id}", response_model=schemas.Job)
+def show(here: Here, user: User, job_id: str) -> Response:
+    """A job."""
+    return _json(views.job(here.job(job_id), user))
+
+
+@router.patch("/jobs/{job_id}", response_model=schemas.Job)
+def change(here: Here, user: User, job_id: str, changes: JobChange) -> Response:
+    """Change a live job's bounds, priority, weight or name."""
+    job = here.job_of(job_id, user)
+    wishes = {name: value for name, value in changes.model_dump().items() if value is not None}
+    if job.has_ended:
+        raise ConflictError(f"{job.id} has {job.state}", "submit it again with other values")
+    if "priority" in wishes:
+        here.submitter.check_priority(user, wishes["priority"])
+    try:
+        check_sizes(wishes.get("min", job.min), wishes.get("max", job.max), job.allowed)
+    except ValueError as error:
+        raise InvalidError(str(error), "change min and max together") from None
+    changed = here.store.jobs.change(job.id, **wishes)
+    here.changed()
+    return _json(views.job(changed))
+
+
+@router.delete("/jobs/{job_id}", status_code=204, response_class=Response)
+def delete(here: Here, user: User, job_id: str, afterwards: BackgroundTasks) -> None:
+    """Forget a job that has ended, and delete its files."""
+    job = here.job_of(job_id, user)
+    if not job.has_ended:
+        raise ConflictError(f"{job.id} is {job.state}", "stop it first, and wait until it has ended")
+    here.store.jobs.delete(job.id)
+    afterwards.add_task(remove_files(here.home, job.id))
+    here.changed()
+
+
+def _states(text: str) -> frozenset[State]:
+    try:
+        return frozenset(State(name.strip()) for name in text.split(","))
+    except ValueError:
+        raise InvalidError(f"state: {text!r} is none", f"use some of {', '.join(State)}") from None
+
+
+def _json(content: object, status: int = 200) -> Response:
+    """A response whose content is not checked again: that takes long for lists."""
+    return Response(to_json(content), status_code=status, media_type="application/json")

@@ -1,0 +1,156 @@
+"""Errors as `application/problem+json` (RFC 9457), with the next step beside."""
+
+import errno
+import json
+from collections.abc import Mapping, Sequence
+from http import HTTPStatus
+from typing import Any
+
+import structlog
+from fastapi import FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
+from pydantic import BaseModel, Field, ValidationError
+from starlette.exceptions import HTTPException
+
+from edt_launch.service.database.engine import AWAY
+from edt_launch.service.errors import InvalidError, ServiceError, UnavailableError
+
+log = structlog.get_logger()
+
+MEDIA_TYPE = "application/problem+json"
+
+
+class Problem(BaseModel):
+    """An error."""
+
+    type: str = Field(description="Names the kind of error.")
+    title: str = Field(description="The kind of error in a few words.")
+    status: int = Field(description="HTTP's status code.")
+    detail: str = Field(description="What is wrong here.")
+    next: str = Field(description="What to do; may be empty.")
+
+
+def response(
+    status: int, title: str, detail: str, next_step: str = "", headers: Mapping[str, str] | None = None
+) -> Response:
+    """An error's response."""
+    name = HTTPStatus(status).phrase.lower().replace(" ", "-").replace("'", "")
+    body = {
+        "type": f"urn:edt:problem:{name}",
+        "title": title,
+        "status": status,
+        "detail": detail,
+        "next": next_step,
+    }
+    content = json.dumps(body).encode()
+    return Response(content, status_code=status, media_type=MEDIA_TYPE, headers=headers)
+
+
+def of(error: ServiceError) -> Response:
+    """The response of one of our own errors."""
+    headers = {"WWW-Authenticate": "Bearer"} if error.status == HTTPStatus.UNAUTHORIZED else None
+    return response(error.status, error.title, error.detail, error.next_step, headers)
+
+
+def invalid(errors: Sequence[Any]) -> InvalidError:
+    """What is wrong with a request, from pydantic's errors: where, and what is expected."""
+    return InvalidError("; ".join(map(_told, errors[:5])), "GET /openapi.json describes every request")
+
+
+def _told(error: Any) -> str:
+    own = str(error["msg"]).removeprefix("Value error, ")
+    if own != error["msg"]:
+        return own  # it names the field and the value itself
+    own = own.replace("Input should be", "expected")
+    if error["type"] != "json_invalid" and isinstance(error.get("input"), str | float | int):
+        own = f"{error['input']!r:.80}: {own}"
+    match error["loc"]:
+        case ("body", int()):  # FastAPI's own position in the body
+            return f"the body is no JSON: {error['ctx']['error']}"
+        case ("body", "spec", *inside) | ("body", *inside) | inside if inside:
+            return f"{'.'.join(map(str, inside))}: {own}"
+        case whole:
+            return f"{'.'.join(map(str, whole[-1:]))}: {own}"
+
+
+def no_database(error: Exception) -> UnavailableError:
+    """What clients are told while the database does not answer; the log has the reason."""
+    log.error("the database does not answer", reason=str(error))
+    return UnavailableError("the service's database does not answer", "try again in a moment")
+
+
+def _is_full_disk(error: OSError) -> bool:
+    return error.errno in (errno.ENOSPC, errno.EDQUOT)
+
+
+def describe(app: FastAPI) -> None:
+    """Have the description of the interface tell that every error is a problem."""
+    describe_rest = app.openapi
+    content = {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}
+
+    def openapi() -> dict[str, Any]:
+        if app.openapi_schema is None:
+            description = describe_rest()
+            schemas = description["components"]["schemas"]
+            schemas["Problem"] = Problem.model_json_schema()
+            for name in ("HTTPValidationError", "ValidationError"):  # FastAPI's own form of errors
+                schemas.pop(name, None)
+            for operations in description["paths"].values():
+                for operation in operations.values():
+                    operation["responses"].pop("422", None)
+                    operation["responses"]["default"] = {"description": "An error", "content": content}
+            app.openapi_schema = description
+        return app.openapi_schema
+
+    app.openapi = openapi  # type: ignore[method-assign]
+
+
+def add_handlers(app: FastAPI) -> None:
+    """Have every error told as a problem."""
+
+    @app.exception_handler(ServiceError)
+    async def _service(_: Request, error: ServiceError) -> Response:
+        return of(error)
+
+    @app.exception_handler(RequestValidationError)
+    async def _request(_: Request, error: RequestValidationError) -> Response:
+        return of(invalid(error.errors()))
+
+    @app.exception_handler(ValidationError)
+    async def _value(_: Request, error: ValidationError) -> Response:
+        return of(invalid(error.errors()))
+
+    @app.exception_handler(OSError)
+    async def _disk(_: Request, error: OSError) -> Response:
+        if not _is_full_disk(error):
+            raise error
+        log.error("the disk is full", reason=str(error))
+        return of(UnavailableError("the service's disk is full", "tell its administrator, then try again"))
+
+    @app.exception_handler(HTTPException)
+    async def _http(request: Request, error: HTTPException) -> Response:
+        cause = error.__cause__
+        if isinstance(cause, OSError) and _is_full_disk(cause):  # FastAPI could not keep the body
+            return await _disk(request, cause)
+        status = HTTPStatus(error.status_code)
+        detail = {
+            HTTPStatus.NOT_FOUND: f"there is nothing at {request.url.path!r}",
+            HTTPStatus.METHOD_NOT_ALLOWED: f"{request.method} is not possible at {request.url.path!r}",
+        }.get(status, str(error.detail))
+        advice = "GET /openapi.json describes every request"
+        return response(status, status.phrase.lower(), detail, advice, error.headers)
+
+    async def _database(_: Request, error: Exception) -> Response:
+        return of(no_database(error))
+
+    for kind in AWAY:
+        app.add_exception_handler(kind, _database)
+
+    @app.exception_handler(Exception)
+    async def _mistake(_: Request, error: Exception) -> Response:
+        return response(  # the server logs it
+            500,
+            ServiceError.title,
+            f"{type(error).__name__}",
+            "tell the administrator; the service's log has more",
+        )

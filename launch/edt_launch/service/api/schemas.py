@@ -1,0 +1,299 @@
+"""What the interface takes and gives, as the description in /openapi.json has it. Times are unix seconds."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+
+from edt_launch.service.names import USER
+from edt_launch.service.specification import Name
+from edt_launch.service.states import State, Wanted
+
+JobId = Annotated[str, Field(max_length=256, description="Id of a job.", examples=["jabcdefgh"])]
+UserName = Annotated[str, StringConstraints(pattern=f"^{USER}$")]
+Share = Annotated[float, Field(ge=0, le=1e9, allow_inf_nan=False)]
+
+
+class About(BaseModel):
+    """The service, and who asks."""
+
+    version: str
+    user: str
+    is_admin: bool
+
+
+class HostDevices(BaseModel):
+    """Devices of one host."""
+
+    host: str
+    devices: list[str]
+
+
+class Job(BaseModel):
+    """A job. What only its owner and administrators see is null for others: all under `directory` here."""
+
+    id: str
+    owner: str
+    name: str
+    state: State
+    wanted: Wanted
+    reason: str = Field(description="Why it is in its state, or has its size.")
+    note: str = Field(description="Which of its bounds count from its next start only; mostly empty.")
+    min: int
+    max: int
+    allowed: list[int] | None
+    priority: int
+    weight: float
+    size: int = Field(description="Workers that it has been given.")
+    target: int = Field(description="Workers when all hand-overs are done.")
+    share: float | None = Field(description="Its fair share, in devices.")
+    submitted: float
+    started: float | None
+    ended: float | None
+    restarts: int
+    resizes: int
+    step: int | None
+    total_steps: int | None
+    throughput: float | None = Field(description="Optimizer steps a second.")
+    eta: float | None = Field(description="Seconds until it has made all its steps.")
+    hosts: list[HostDevices]
+    urls: dict[str, str]
+    directory: str | None
+    command: list[str] | None
+    environment: dict[str, str] | None
+    exit_code: int | None
+    failure: str | None
+    loss: float | None
+
+
+class Jobs(BaseModel):
+    """A page of jobs, in the order of their submission."""
+
+    jobs: list[Job]
+    next: int | None = Field(description="What to continue `after`; null at the end.")
+
+
+class Change(BaseModel):
+    """A job's number of workers would change."""
+
+    model_config = ConfigDict(populate_by_name=True)
+
+    job: str | None = Field(description="Its id; null for the job that would be submitted.")
+    owner: str
+    name: str
+    before: int = Field(alias="from")
+    after: int = Field(alias="to")
+    reason: str
+
+
+class Forecast(BaseModel):
+    """What submitting a job would change."""
+
+    job: Job
+    changes: list[Change]
+
+
+class Node(BaseModel):
+    """A node of the owners' tree and its fair share, in devices."""
+
+    node: str
+    share: float
+
+
+class Why(BaseModel):
+    """Why a job has its size."""
+
+    share: float | None
+    target: int
+    size: int
+    binding: str | None = Field(description="What keeps it from having another size.")
+    path: list[Node]
+    text: str
+    change: str = Field(description="What would change it.")
+    lines: list[str] = Field(description="All of it in a few lines, for people.")
+
+
+class Metrics(BaseModel):
+    """A job's course, thinned out to at most 2,000 points: a list for each field."""
+
+    time: list[float]
+    step: list[int]
+    size: list[int]
+    loss: list[float | None]
+    throughput: list[float | None]
+
+
+class Checkpoint(BaseModel):
+    """A checkpoint on disk."""
+
+    name: str
+    step: int
+    size: int = Field(description="Bytes.")
+    time: float
+    url: str
+
+
+class Checkpoints(BaseModel):
+    """A job's checkpoints, oldest first."""
+
+    checkpoints: list[Checkpoint]
+
+
+class Device(BaseModel):
+    """A device, and who has it."""
+
+    name: str
+    job: str | None
+    is_leaving: bool = Field(description="Its worker has been told to leave and is not known to be gone.")
+
+
+class Host(BaseModel):
+    """A machine."""
+
+    name: str
+    state: Literal["up", "down", "draining"]
+    source: str = Field(description="Who knows of it.")
+    reason: str = Field(description="Why it is down or draining; empty if it is up.")
+    devices: list[Device]
+
+
+class Hosts(BaseModel):
+    """The machines."""
+
+    hosts: list[Host]
+
+
+class Cluster(Hosts):
+    """The machines, and how their devices are used."""
+
+    devices: int
+    used: int
+    free: int
+    down: int
+    jobs: dict[State, int] = Field(description="How many jobs are in each state.")
+
+
+class OwnerShare(BaseModel):
+    """A node of the owners' tree; the root's name is empty, and stands as `-` in addresses."""
+
+    name: str
+    parent: str | None
+    weight: float
+    guarantee: float = Field(description="Devices that it owns.")
+    limit: float | None = Field(description="Devices that it may have at most; null: no limit.")
+    lends: bool = Field(description="Whether others may use its guarantee while it does not.")
+    policy: Literal["fair", "fifo", "priority"]
+    half_life: float = Field(description="Seconds after which remembered use counts half.")
+    size: int = Field(description="Devices that jobs below it have now.")
+
+
+class Shares(BaseModel):
+    """The owners' tree."""
+
+    shares: list[OwnerShare]
+
+
+class ShareChange(BaseModel):
+    """What to change of a node; what is left out stays. A node that is not there is made."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    parent: Annotated[str, StringConstraints(pattern=f"^({USER})?$")] | None = None
+    weight: Annotated[float, Field(ge=1e-3, le=1e6, allow_inf_nan=False)] | None = None
+    guarantee: Share | None = None
+    limit: Share | None = Field(default=None, description="null: no limit.")
+    lends: bool | None = None
+    policy: Literal["fair", "fifo", "priority"] | None = None
+    half_life: Annotated[float, Field(ge=1, le=1e9, allow_inf_nan=False)] | None = None
+
+
+class Allocation(BaseModel):
+    """A job was given another number of workers, or other devices."""
+
+    model_config = ConfigDict(populate_by_name=True)
+
+    time: float
+    job: str
+    owner: str
+    before: int = Field(alias="from")
+    after: int = Field(alias="to")
+    hosts: list[HostDevices]
+    reason: str
+
+
+class Allocations(BaseModel):
+    """Who was given which devices when, oldest first."""
+
+    allocations: list[Allocation]
+
+
+class NewUser(BaseModel):
+    """Somebody to be let in."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    name: UserName
+    is_admin: bool = False
+
+
+class UserAccount(BaseModel):
+    """Somebody who may use the service."""
+
+    name: str
+    is_admin: bool
+    created: float
+
+
+class UserWithToken(UserAccount):
+    """A new user, and a first token; only this answer contains it."""
+
+    token: str
+
+
+class Users(BaseModel):
+    """Everybody who may use the service."""
+
+    users: list[UserAccount]
+
+
+class NewToken(BaseModel):
+    """A token to be made."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    name: Annotated[Name, Field(max_length=64, description="What it is for.")] = ""
+    expires: Annotated[float, Field(ge=0, le=1e12)] | None = Field(
+        default=None, description="When it opens nothing any more; null: never."
+    )
+    user: UserName | None = Field(default=None, description="Whose; for administrators. Your own by default.")
+
+
+class Token(BaseModel):
+    """A token, without what is secret."""
+
+    id: str
+    name: str
+    user: str
+    created: float
+    expires: float | None
+
+
+class TokenWithSecret(Token):
+    """A new token; only this answer contains it."""
+
+    token: str
+
+
+class Tokens(BaseModel):
+    """Tokens that have not been revoked."""
+
+    tokens: list[Token]
+
+
+class Health(BaseModel):
+    """Whether the service works."""
+
+    status: Literal["ok"]
+
+
+Event = dict[str, Any]
+"""An event of a job, as its `edt-launch` has written it."""

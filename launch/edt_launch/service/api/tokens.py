@@ -1,0 +1,47 @@
+"""`/api/v1/tokens`: what users prove with who they are."""
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Path, Query, Response
+
+from edt_launch.service import tokens as issuing
+from edt_launch.service.api import schemas, views
+from edt_launch.service.api.context import Here, User
+from edt_launch.service.errors import ForbiddenError, NotFoundError
+from edt_launch.service.names import USER
+
+router = APIRouter(tags=["users"])
+
+
+@router.get("/tokens", response_model=schemas.Tokens)
+def tokens(
+    here: Here,
+    user: User,
+    owner: Annotated[
+        str | None, Query(alias="user", pattern=f"^{USER}$", description="Whose; for administrators.")
+    ] = None,
+) -> Any:
+    """Your tokens that have not been revoked, without what is secret."""
+    whose = user.name if owner is None else owner
+    if whose != user.name and not user.is_admin:
+        raise ForbiddenError(f"they are tokens of {whose}", "ask for your own")
+    return {"tokens": [views.token(one) for one in here.store.accounts.tokens(whose)]}
+
+
+@router.post("/tokens", status_code=201, response_model=schemas.TokenWithSecret)
+def add(here: Here, user: User, new: schemas.NewToken) -> Any:
+    """A new token; it is told only now."""
+    whose = new.user or user.name
+    if whose != user.name and not user.is_admin:
+        raise ForbiddenError(f"only administrators make tokens for {whose}", "make one for yourself")
+    if here.store.accounts.user(whose) is None:
+        raise NotFoundError(f"there is no user {whose!r}", "POST /api/v1/users adds one: `edt users add`")
+    token, record = issuing.issue(here.store.accounts, whose, new.name, here.clock(), new.expires)
+    return {**views.token(record), "token": token}
+
+
+@router.delete("/tokens/{token_id}", status_code=204, response_class=Response)
+def revoke(here: Here, user: User, token_id: Annotated[str, Path(pattern="^[0-9a-f]{1,16}$")]) -> None:
+    """Let a token open nothing any more."""
+    if not here.store.accounts.revoke(token_id, None if user.is_admin else user.name, here.clock()):
+        raise NotFoundError(f"there is no token {token_id!r}", "GET /api/v1/tokens lists them")

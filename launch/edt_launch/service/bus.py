@@ -1,0 +1,60 @@
+"""How the parts of the service wake each other: topics that are counted up, and nothing else.
+
+What has happened is in the database; a notification says only that looking there is worth while. So one that
+is missed costs time until the next look, never correctness.
+"""
+
+import threading
+import time
+from collections import Counter
+from enum import StrEnum
+
+
+class Topic(StrEnum):
+    """What may have changed."""
+
+    WISHES = "wishes"
+    """What users want: new jobs, sizes, pauses, stops, shares, hosts to drain. The loop listens."""
+    HOSTS = "hosts"
+    """The machines there are. The loop listens."""
+    JOBS = "jobs"
+    """What jobs do, or are wanted to do. Whoever shows them listens."""
+
+
+class Bus:
+    """Counts notifications of each topic; any thread may notify and wait."""
+
+    def __init__(self) -> None:
+        self._condition = threading.Condition()
+        self._versions: Counter[Topic] = Counter()
+
+    def notify(self, *topics: Topic) -> None:
+        """Wake everyone who waits for one of these topics."""
+        with self._condition:
+            self._versions.update(topics)
+            self._condition.notify_all()
+
+    def version(self, *topics: Topic) -> int:
+        """How often these topics have been notified in all; only ever grows."""
+        with self._condition:
+            return self._version(topics)
+
+    def wait(self, *topics: Topic, seen: int, timeout: float) -> int:
+        """Wait until `version(*topics)` is not `seen` any more; what comes before the call is not missed.
+
+        Args:
+            topics: any of them wakes.
+            seen: the version that the caller has dealt with.
+            timeout: seconds to wait at most.
+
+        Returns:
+            The version now; `seen` if nothing has happened.
+        """
+        end = time.monotonic() + timeout
+        with self._condition:
+            while (version := self._version(topics)) == seen and (left := end - time.monotonic()) > 0:
+                self._condition.wait(left)
+            return version
+
+    def _version(self, topics: tuple[Topic, ...]) -> int:
+        return sum(self._versions[topic] for topic in topics)

@@ -1,0 +1,50 @@
+"""``edt serve``: the service in the foreground."""
+
+import inspect
+import sys
+from typing import Annotated, Any
+
+import typer
+from pydantic.fields import FieldInfo
+
+from edt_launch.service.settings import Settings, SettingsError, load
+
+
+def serve(**flags: Any) -> None:
+    """Run the job service: queue, allocator, REST interface.
+
+    Settings come from options, or else from the environment (EDT_PORT), or else from service.toml in the
+    service's folder.
+    """
+    from edt_launch.service.opening import StartError
+    from edt_launch.service.running import run
+
+    try:
+        run(load(**flags))
+    except (SettingsError, StartError) as error:
+        print(f"edt serve: {error}", file=sys.stderr)
+        raise typer.Exit(2) from None
+
+
+def _option(name: str, field: FieldInfo) -> inspect.Parameter:
+    flag = "--" + name.replace("_", "-")
+    default = field.get_default()
+    shown = False if default is None else str(default)
+    kind = _kind(field.annotation)
+    flags = (f"{flag}/--no-{flag[2:]}",) if kind is bool else (flag,)
+    option = typer.Option(*flags, help=field.description, envvar=f"EDT_{name.upper()}", show_default=shown)
+    annotation = Annotated[kind | None, option]  # type: ignore[valid-type]
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
+
+
+def _kind(annotation: Any) -> type:
+    """What the command line makes of an option; bounds and choices are the settings' business."""
+    return next((kind for kind in (bool, int, float) if annotation in (kind, kind | None)), str)
+
+
+def options() -> list[inspect.Parameter]:
+    """An option for every setting."""
+    return [_option(name, field) for name, field in Settings.model_fields.items()]
+
+
+serve.__signature__ = inspect.Signature(options())  # type: ignore[attr-defined]

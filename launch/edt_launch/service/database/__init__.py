@@ -1,0 +1,1 @@
+"""The service's database: SQLite by default, PostgreSQL by URL."""

@@ -1,0 +1,77 @@
+"""Users and their tokens."""
+
+from typing import Any
+
+from sqlalchemy import Row, delete, insert, or_, select, update
+
+from edt_launch.service.database.engine import Database
+from edt_launch.service.database.records import TokenRecord, UserRecord
+from edt_launch.service.database.tables import tokens, users
+
+
+class Accounts:
+    """The tables of users and of tokens."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def users(self) -> list[UserRecord]:
+        """All users, by name."""
+        with self._database.reading() as connection:
+            return [
+                UserRecord(**row._mapping) for row in connection.execute(select(users).order_by(users.c.name))
+            ]
+
+    def user(self, name: str) -> UserRecord | None:
+        """One user; None if there is none of that name."""
+        with self._database.reading() as connection:
+            row = connection.execute(select(users).where(users.c.name == name)).one_or_none()
+        return None if row is None else UserRecord(**row._mapping)
+
+    def add_user(self, user: UserRecord) -> bool:
+        """Add a user; False if there is one of that name."""
+        with self._database.writing() as connection:
+            if connection.execute(select(users.c.name).where(users.c.name == user.name)).first() is not None:
+                return False
+            values = {column.name: getattr(user, column.name) for column in users.columns}
+            connection.execute(insert(users).values(values))
+            return True
+
+    def remove_user(self, name: str) -> bool:
+        """Forget a user and his tokens; False if there is none of that name."""
+        with self._database.writing() as connection:
+            return bool(connection.execute(delete(users).where(users.c.name == name)).rowcount)
+
+    def add_token(self, token: TokenRecord) -> None:
+        """Store a token's hash."""
+        values = {column.name: getattr(token, column.name) for column in tokens.columns}
+        with self._database.writing() as connection:
+            connection.execute(insert(tokens).values(values))
+
+    def tokens(self, user: str | None = None) -> list[TokenRecord]:
+        """The tokens of a user, or of all, that have not been revoked; oldest first."""
+        query = select(tokens).where(tokens.c.revoked.is_(None)).order_by(tokens.c.created, tokens.c.id)
+        if user is not None:
+            query = query.where(tokens.c.user == user)
+        with self._database.reading() as connection:
+            return [TokenRecord(**row._mapping) for row in connection.execute(query)]
+
+    def revoke(self, token: str, user: str | None, now: float) -> bool:
+        """Revoke a token by its id; False if there is none such, or it is not `user`'s (None: anybody's)."""
+        query = update(tokens).where(tokens.c.id == token, tokens.c.revoked.is_(None))
+        if user is not None:
+            query = query.where(tokens.c.user == user)
+        with self._database.writing() as connection:
+            return bool(connection.execute(query.values(revoked=now)).rowcount)
+
+    def bearer(self, token_hash: str, now: float) -> UserRecord | None:
+        """Whose token has this hash; None if there is none, or it is not valid any more."""
+        query = (
+            select(users)
+            .join(tokens, tokens.c.user == users.c.name)
+            .where(tokens.c.hash == token_hash, tokens.c.revoked.is_(None))
+            .where(or_(tokens.c.expires.is_(None), tokens.c.expires > now))
+        )
+        with self._database.reading() as connection:
+            row: Row[Any] | None = connection.execute(query).one_or_none()
+        return None if row is None else UserRecord(**row._mapping)

@@ -1,0 +1,122 @@
+"""Connections: one engine for SQLite and PostgreSQL, with short transactions that read or write."""
+
+import contextlib
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Connection, Engine, create_engine, event
+from sqlalchemy.engine import URL, make_url
+from sqlalchemy.exc import ArgumentError, InterfaceError, OperationalError
+from sqlalchemy.exc import TimeoutError as NoConnectionError
+
+BUSY_TIMEOUT = 30.0
+"""Seconds for which a statement waits for another process that has locked SQLite's file."""
+
+POOL_SIZE = 16
+"""Connections that are kept; another `POOL_SIZE` are made when these are all in use."""
+
+AWAY = (OperationalError, InterfaceError, NoConnectionError)
+"""What is raised while the database does not answer, a restart of its server for instance."""
+
+
+class Database:
+    """An engine, and the two kinds of transactions.
+
+    Args:
+        url: ``sqlite:////path/edt.db`` or ``postgresql://user:password@host/name``.
+
+    Raises:
+        ValueError: the URL names another database, or makes no sense.
+    """
+
+    def __init__(self, url: str | URL) -> None:
+        self.url = parse_url(url)
+        self.is_sqlite = self.url.get_backend_name() == "sqlite"
+        self.engine = _sqlite(self.url) if self.is_sqlite else _postgresql(self.url)
+        self._writers = threading.Lock()
+        """SQLite has one writer at a time; its own way of waiting is to sleep and try again."""
+
+    @contextlib.contextmanager
+    def reading(self) -> Iterator[Connection]:
+        """A transaction that changes nothing and sees one state of the database."""
+        with self.engine.connect() as connection, connection.begin():
+            yield connection
+
+    @contextlib.contextmanager
+    def writing(self) -> Iterator[Connection]:
+        """A transaction that is kept if the block ends without an exception."""
+        with contextlib.ExitStack() as stack:
+            if self.is_sqlite:
+                stack.enter_context(self._writers)
+            connection = stack.enter_context(self.engine.connect()).execution_options(edt_writes=True)
+            stack.enter_context(connection.begin())
+            yield connection
+
+    def close(self) -> None:
+        """Close all connections."""
+        self.engine.dispose()
+
+
+def parse_url(url: str | URL) -> URL:
+    """The database that a URL names, with the driver that we use for it.
+
+    Raises:
+        ValueError: it names another database, or makes no sense.
+    """
+    try:
+        parsed = make_url(url)
+    except ArgumentError:
+        raise ValueError(
+            "the database's URL makes no sense; it is like sqlite:////path/edt.db or postgresql://host/name"
+        ) from None
+    match parsed.drivername:
+        case "sqlite" if parsed.database in (None, "", ":memory:"):
+            raise ValueError(
+                "a database in memory would forget its jobs; name a file: sqlite:////path/edt.db"
+            )
+        case "sqlite":
+            return parsed
+        case "postgresql" | "postgres" | "postgresql+psycopg":
+            return parsed.set(drivername="postgresql+psycopg")
+    raise ValueError(f"database {parsed.drivername!r} is not supported; use sqlite or postgresql")
+
+
+def sqlite_url(path: Path) -> URL:
+    """The URL of a SQLite file."""
+    return URL.create("sqlite", database=str(path))
+
+
+def _postgresql(url: URL) -> Engine:
+    return create_engine(
+        url,
+        pool_size=POOL_SIZE,
+        max_overflow=POOL_SIZE,
+        pool_pre_ping=True,
+        isolation_level="READ COMMITTED",
+    )
+
+
+def _sqlite(url: URL) -> Engine:
+    engine = create_engine(
+        url, pool_size=POOL_SIZE, max_overflow=POOL_SIZE, connect_args={"timeout": BUSY_TIMEOUT}
+    )
+    event.listen(engine, "connect", _set_up_sqlite)
+    event.listen(engine, "begin", _begin_sqlite)
+    return engine
+
+
+def _set_up_sqlite(connection: Any, _record: Any) -> None:
+    connection.isolation_level = None  # Python's module would begin transactions later than asked for
+    cursor = connection.cursor()
+    cursor.execute("PRAGMA journal_mode=WAL")
+    cursor.execute("PRAGMA synchronous=FULL")  # a job that was accepted survives a power cut
+    cursor.execute("PRAGMA foreign_keys=ON")
+    cursor.close()
+
+
+def _begin_sqlite(connection: Connection) -> None:
+    """Take the lock of writers at once: a reader that turns writer may find that it cannot."""
+    writes = connection.get_execution_options().get("edt_writes", False)
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")

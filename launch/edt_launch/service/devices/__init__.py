@@ -1,0 +1,1 @@
+"""Where the service's devices come from: `sources.choose` finds out."""

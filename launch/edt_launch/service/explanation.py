@@ -1,0 +1,84 @@
+"""Why a job has its size, for people: from what the allocator has said last, while that is what decides."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from edt_launch.allocator import explain as allocator
+from edt_launch.allocator.model import Binding, Reason
+from edt_launch.service.database import terms
+from edt_launch.service.database.records import JobRecord
+from edt_launch.service.series import number
+from edt_launch.service.states import State, Wanted
+
+
+def explain(job: JobRecord) -> dict[str, Any]:
+    """What decides about its size, and the same in a few lines."""
+    if (apart := _apart(job)) is not None:
+        return _answer(job, None, *apart, lines=list(filter(None, apart)))
+    if job.why is None:
+        return _answer(job, None, job.reason, "", lines=[f"{job.id} is {job.state}: {job.reason}"])
+    stored = reason_of(job.why, job)
+    reason = _bounded(stored, job)
+    # What has happened since the last decision, a pause say, is in the job's own reason.
+    own = [] if job.reason == stored.text else [f"{job.id} is {job.state}: {job.reason}"]
+    told = allocator.explain(terms.job(job, protected=0.0), reason)
+    return _answer(job, reason, reason.text, reason.change, lines=[*own, *told])
+
+
+def reason_of(why: Mapping[str, Any], job: JobRecord) -> Reason:
+    """The allocator's reason, from the form in which the loop stores it."""
+    return Reason(
+        binding=Binding(why["binding"]),
+        share=float(why.get("share", job.share or 0.0)),
+        target=int(why.get("target", job.target)),
+        path=tuple((str(node), float(share)) for node, share in why.get("path", ())),
+        text=str(why.get("text", job.reason)),
+        change=str(why.get("change", "")),
+    )
+
+
+def _bounded(reason: Reason, job: JobRecord) -> Reason:
+    """The reason, of a job whose bounds were changed beyond those that its launcher was started with."""
+    low, high = job.bounds or (job.min, job.max)
+    if low <= job.min and job.max <= high:
+        return reason
+    return replace(
+        reason,
+        text=f"{reason.text}: its launcher keeps to {low} to {high} until it is started again",
+        change=f"edt pause {job.id}, then edt resume {job.id}: then {job.min} to {job.max} counts.",
+    )
+
+
+def _apart(job: JobRecord) -> tuple[str, str] | None:
+    """Of a job that the allocator does not decide about: how it stands, and what would change that."""
+    resume = f"It goes on after: edt resume {job.id}"
+    if job.has_ended:
+        return f"{job.id} has {job.state}: {job.reason}", ""
+    match job.state, job.wanted:
+        case State.STOPPING, _:
+            return f"{job.id} is stopping: {job.reason}", ""
+        case state, Wanted.STOP:
+            return f"{job.id} is {state} and is going to be stopped", ""
+        case (State.PAUSED | State.PAUSING) as state, Wanted.PAUSE:
+            return f"{job.id} is {state}: {job.reason}", resume
+        case state, Wanted.PAUSE:
+            return f"{job.id} is {state} and is going to be paused", resume
+        case (State.PAUSED | State.PAUSING) as state, Wanted.RUN:
+            return f"{job.id} is {state} and is going to be resumed", ""
+    return None
+
+
+def _answer(
+    job: JobRecord, reason: Reason | None, text: str, change: str, lines: list[str]
+) -> dict[str, Any]:
+    return {
+        "share": None if reason is None else number(reason.share),
+        "target": job.target,
+        "size": job.size,
+        "binding": None if reason is None else reason.binding.value,
+        "path": [] if reason is None else [{"node": node, "share": share} for node, share in reason.path],
+        "text": text,
+        "change": change,
+        "lines": lines,
+    }

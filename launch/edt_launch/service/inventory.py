@@ -1,0 +1,72 @@
+"""Keeping the table of hosts like the world: what a source tells, compared with what was known."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+
+import structlog
+
+from edt_launch.service.bus import Bus, Topic
+from edt_launch.service.database.records import HostRecord
+from edt_launch.service.database.store import Store
+from edt_launch.service.devices.sources import DevicesError, HostDevices, Source
+
+log = structlog.get_logger()
+
+INTERVAL = 1.0
+"""Seconds between two looks at the source."""
+
+
+def changes(
+    known: Iterable[HostRecord], found: Sequence[HostDevices], source: str, now: float
+) -> list[HostRecord]:
+    """The hosts whose record is to change, as they are to be.
+
+    A host that the source has dropped is down; listed again, it is up. That it is drained stays.
+    """
+    before = {host.name: host for host in known}
+    changed = []
+    for host in found:
+        old = before.pop(host.name, None)
+        if old is None:
+            changed.append(HostRecord(host.name, host.devices, source=source, changed=now))
+            continue
+        new = replace(old, devices=host.devices, is_up=True, source=source)
+        if new != old:
+            changed.append(replace(new, changed=now))
+    dropped = (host for host in before.values() if host.is_up)
+    return changed + [replace(host, is_up=False, changed=now) for host in dropped]
+
+
+class Inventory:
+    """Looks at a source, again and again if `refresh` is called so.
+
+    Args:
+        source: of hosts.
+        store: where they are written down.
+        bus: told of changes.
+        clock: gives unix time.
+    """
+
+    def __init__(self, source: Source, store: Store, bus: Bus, clock: Callable[[], float]) -> None:
+        self._source = source
+        self._store = store
+        self._bus = bus
+        self._clock = clock
+        self._trouble = ""
+
+    def refresh(self) -> None:
+        """Look once. What the source cannot tell stays as it was; that is logged once."""
+        try:
+            found = self._source.hosts()
+        except DevicesError as error:
+            if str(error) != self._trouble:
+                log.warning("hosts stay as they are", reason=str(error))
+            self._trouble = str(error)
+            return
+        self._trouble = ""
+        changed = changes(self._store.hosts.all(), found, self._source.name, self._clock())
+        if changed:
+            self._store.hosts.put(changed)
+            self._bus.notify(Topic.HOSTS, Topic.JOBS)
+            for host in changed:
+                log.info("host", name=host.name, state=host.state, devices=len(host.devices))

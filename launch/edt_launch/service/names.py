@@ -1,0 +1,16 @@
+"""Names and texts that users may give, and what they may be made of."""
+
+USER = r"[A-Za-z0-9_][A-Za-z0-9_.@-]{0,63}"
+"""Users, and other nodes of the owners' tree."""
+
+ROOT = "-"
+"""Stands for the tree's root, whose name is empty, where a name must not be."""
+
+VARIABLE = r"[A-Za-z_][A-Za-z0-9_]{0,127}"
+"""Environment variables."""
+
+PLAIN = r"[^\x00-\x1f\x7f]*"
+"""A line of text that every database and terminal can take."""
+
+TEXT = r"[^\x00]*"
+"""Any text that every database and process can take."""

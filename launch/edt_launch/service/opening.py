@@ -1,0 +1,105 @@
+"""What a service takes hold of before it serves: its folder, its database, its port; and why it cannot."""
+
+import contextlib
+import socket
+import ssl
+from collections.abc import Iterator
+
+from sqlalchemy.exc import SQLAlchemyError
+
+from edt_launch.service.belonging import ForeignError
+from edt_launch.service.database.engine import AWAY
+from edt_launch.service.database.migrate import NewerDatabaseError
+from edt_launch.service.database.sole_user import InUseError
+from edt_launch.service.devices.sources import DevicesError
+from edt_launch.service.first_start import SharedFolderError, make_home
+from edt_launch.service.home import Home
+from edt_launch.service.locking import lock
+from edt_launch.service.settings import Settings
+
+BACKLOG = 1024
+"""Connections that may wait."""
+
+
+class StartError(Exception):
+    """The service cannot start; the message says why and what to do."""
+
+
+@contextlib.contextmanager
+def explained(settings: Settings) -> Iterator[None]:
+    """Around everything that can fail before the service serves.
+
+    Raises:
+        StartError: it did.
+    """
+    database = settings.database_url.render_as_string(hide_password=True)
+    try:
+        yield
+    except (DevicesError, SharedFolderError) as error:
+        raise StartError(str(error)) from None
+    except (NewerDatabaseError, InUseError, ForeignError) as error:
+        raise StartError(f"the database {database}: {error}") from None
+    except AWAY as error:
+        raise StartError(f"the database {database} cannot be reached: {_cause(error)}") from None
+    except SQLAlchemyError as error:
+        raise StartError(
+            f"the database {database} cannot be used: {_cause(error)}; name another --database"
+        ) from None
+    except ssl.SSLError as error:
+        raise StartError(
+            f"--tls-certificate {settings.tls_certificate} and --tls-key {settings.tls_key} are no PEM "
+            f"files, or do not fit together: {error.reason}"
+        ) from None
+    except OSError as error:
+        place = error.filename or settings.home
+        raise StartError(
+            f"{place}: {error.strerror or error}; mend that, or name another file or folder (--home "
+            f"{settings.home})"
+        ) from None
+
+
+def _cause(error: SQLAlchemyError) -> object:
+    return getattr(error, "orig", None) or error
+
+
+@contextlib.contextmanager
+def alone(home: Home) -> Iterator[None]:
+    """Make the folder, and keep other services out of it.
+
+    Raises:
+        StartError: another one is using it.
+        SharedFolderError: it is not the service's alone.
+        OSError: it cannot be made.
+    """
+    home.root.mkdir(mode=0o700, parents=True, exist_ok=True)
+    try:
+        held = lock(home.lock)
+    except BlockingIOError:
+        raise StartError(
+            f"--home {home.root}: another service is using it; stop that one, or name another folder"
+        ) from None
+    with held:
+        make_home(home)
+        yield
+
+
+@contextlib.contextmanager
+def listening_socket(settings: Settings) -> Iterator[socket.socket]:
+    """A socket that takes connections in, though nobody answers yet.
+
+    Raises:
+        StartError: the address cannot be listened on.
+    """
+    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    # asyncio sends small answers at once only if it sees that this is TCP.
+    with socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listening:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listening.bind((settings.host, settings.port))
+            listening.listen(BACKLOG)  # from now on nobody is turned away, but waits
+        except OSError as error:
+            raise StartError(
+                f"{settings.host}:{settings.port} cannot be listened on: {error.strerror or error}; "
+                "name another --port (0: any free one) or --host"
+            ) from None
+        yield listening

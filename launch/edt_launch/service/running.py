@@ -1,0 +1,204 @@
+"""The running service: its threads, its socket, its end."""
+
+import contextlib
+import importlib
+import json
+import os
+import resource
+import signal
+import socket
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import FrameType
+
+import structlog
+import uvicorn
+
+from edt_launch.allocation import write_atomically
+from edt_launch.service.api.app import create_app
+from edt_launch.service.api.context import Context
+from edt_launch.service.belonging import bind
+from edt_launch.service.bus import Bus
+from edt_launch.service.database.engine import Database
+from edt_launch.service.database.sole_user import SoleUser
+from edt_launch.service.database.store import Store
+from edt_launch.service.devices.sources import Surroundings, choose
+from edt_launch.service.first_start import ensure_administrator
+from edt_launch.service.inventory import INTERVAL, Inventory
+from edt_launch.service.logs import set_up_logs
+from edt_launch.service.opening import StartError, alone, explained, listening_socket
+from edt_launch.service.repeating import repeat
+from edt_launch.service.settings import Settings
+from edt_launch.service.submission import remove_strays
+
+log = structlog.get_logger()
+
+LOOP = "edt_launch.pool.loop"
+"""The module of the loop, whose `run(settings, store, bus, stop)` runs the jobs."""
+
+FILES = 65536
+"""Open files that the service may have, if the system allows it: each connection is one."""
+
+PATIENCE = 5
+"""Seconds that requests under way, and threads, have to end."""
+
+Loop = Callable[[Settings, Store, Bus, threading.Event], None]
+
+
+def run(settings: Settings) -> None:
+    """Run the service until a signal ends it. Jobs go on without it, and the next one finds them.
+
+    Raises:
+        StartError: it cannot start, or has lost a part that it cannot do without.
+    """
+    set_up_logs()
+    raise_file_limit()
+    home, bus, loop = settings.paths, Bus(), loop_of(LOOP)
+    with contextlib.ExitStack() as stack:
+        with explained(settings):
+            stack.enter_context(alone(home))
+            sole, store = _store(settings, stack)
+            token = ensure_administrator(store, home, time.time())
+            inventory = _inventory(settings, store, bus)
+            context = Context(settings, store, bus, time.time)
+            server = _server(context)
+            listening = stack.enter_context(listening_socket(settings))
+            url = _url(settings, listening)
+            write_atomically(home.server, json.dumps({"url": url, "pid": os.getpid()}) + "\n")
+            stack.callback(home.server.unlink, missing_ok=True)
+            tempfile.tempdir = str(home.incoming)  # archives may be larger than /tmp
+            stack.callback(setattr, tempfile, "tempdir", None)
+            _greet(settings, url, store, home.token, bool(token))
+
+        def look() -> None:
+            inventory.refresh()
+            sole.hold()
+
+        parts = {
+            "edt-loop": lambda: loop(settings, store, bus, context.stop),
+            "edt-inventory": lambda: repeat(look, INTERVAL, context.stop),
+        }
+        _serve(server, parts, listening, context.stop)
+
+
+def _store(settings: Settings, stack: contextlib.ExitStack) -> tuple[SoleUser, Store]:
+    database = Database(settings.database_url)
+    sole = SoleUser(database)
+    sole.hold()
+    stack.callback(sole.release)
+    store = Store.of(database)
+    stack.callback(store.close)
+    if bind(store, settings.paths) and (strays := remove_strays(settings.paths, store)):
+        log.warning("folders that no job has are in the trash until the next start", folders=strays)
+    return sole, store
+
+
+def _inventory(settings: Settings, store: Store, bus: Bus) -> Inventory:
+    source = choose(Surroundings(settings, os.environ))
+    log.info("devices", source=source.name)
+    inventory = Inventory(source, store, bus, time.time)
+    inventory.refresh()
+    return inventory
+
+
+def _server(context: Context) -> "_Server":
+    settings = context.settings
+    config = uvicorn.Config(
+        create_app(context),
+        log_config=None,
+        access_log=False,
+        lifespan="off",
+        server_header=False,
+        timeout_graceful_shutdown=PATIENCE,
+        ssl_certfile=settings.tls_certificate,
+        ssl_keyfile=settings.tls_key,
+    )
+    for path in (settings.tls_certificate, settings.tls_key):
+        if path is not None:
+            path.open("rb").close()  # OpenSSL's error would not name it
+    config.load()
+    return _Server(config, context.stop)
+
+
+def _url(settings: Settings, listening: socket.socket) -> str:
+    name = {"0.0.0.0": socket.gethostname(), "::": socket.gethostname()}.get(settings.host, settings.host)
+    scheme = "https" if settings.has_tls else "http"
+    return f"{scheme}://{f'[{name}]' if ':' in name else name}:{listening.getsockname()[1]}"
+
+
+def _greet(settings: Settings, url: str, store: Store, token: Path, has_token: bool) -> None:
+    hosts = store.hosts.all()
+    devices = sum(len(host.devices) for host in hosts)
+    print(f"EDT serves {_plural(devices, 'device')} of {_plural(len(hosts), 'host')} at {url}", flush=True)
+    if has_token:
+        print(f"The administrator's token is in {token}", flush=True)
+    if not settings.is_loopback and not settings.has_tls:
+        log.warning(
+            "tokens and code travel unencrypted",
+            host=settings.host,
+            next="give --tls-certificate and --tls-key",
+        )
+
+
+def _plural(count: int, thing: str) -> str:
+    return f"{count} {thing}" if count == 1 else f"{count} {thing}s"
+
+
+def _serve(
+    server: "_Server",
+    parts: Mapping[str, Callable[[], None]],
+    listening: socket.socket,
+    stop: threading.Event,
+) -> None:
+    """Run the interface in this thread and each other part in one of its own, until one of them ends."""
+    failures: list[BaseException] = []
+
+    def guarded(work: Callable[[], None]) -> None:
+        try:
+            work()
+        except Exception as error:
+            log.error("a part of the service has failed", exc_info=error)
+            failures.append(error)
+            server.should_exit = True
+        stop.set()
+
+    threads = [threading.Thread(target=guarded, args=(work,), name=name) for name, work in parts.items()]
+    for thread in threads:
+        thread.start()
+    try:
+        server.run(sockets=[listening])
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
+    if failures:
+        raise StartError(f"ended because a part has failed: {failures[0]}; its log says more")
+
+
+class _Server(uvicorn.Server):
+    """Ends at signals, without dying of them afterwards; streams end then, which it would wait for."""
+
+    def __init__(self, config: uvicorn.Config, stop: threading.Event) -> None:
+        super().__init__(config)
+        self._stop = stop
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """A signal has come; a second Ctrl-C waits for nothing."""
+        self._stop.set()
+        self.force_exit = self.should_exit and sig == signal.SIGINT
+        self.should_exit = True
+
+
+def raise_file_limit() -> None:
+    """Allow as many open files as are needed; shells allow 1024."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, min(hard, FILES)), hard))
+
+
+def loop_of(module: str) -> Loop:
+    """The loop; it is named, not imported: it builds on the service, not the other way round."""
+    loop: Loop = importlib.import_module(module).run
+    return loop

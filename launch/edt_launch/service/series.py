@@ -1,0 +1,67 @@
+"""A job's course as a few numbers over time: a pure fold over its events that never grows beyond a bound."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from itertools import pairwise
+from math import isfinite
+from typing import Any
+
+MOST = 1000
+"""Points that are kept; from twice as many, every other one is dropped."""
+
+
+@dataclass(frozen=True)
+class Point:
+    """A report of progress."""
+
+    time: float
+    step: int
+    size: int
+    loss: float | None
+
+
+@dataclass
+class Series:
+    """Reports of progress, thinned out evenly."""
+
+    points: list[Point] = field(default_factory=list)
+    _stride: int = 1
+    _seen: int = 0
+
+    def observe(self, event: Mapping[str, Any]) -> None:
+        """Take in an event; most are of no interest."""
+        match event:
+            case {"event": "progress", "time": float() | int() as time, "step": int(step), "size": int(size)}:
+                if self._seen % self._stride == 0:
+                    values = event.get("values")
+                    loss = values.get("loss") if isinstance(values, dict) else None
+                    self._add(Point(float(time), step, size, number(loss)))
+                self._seen += 1
+
+    def _add(self, point: Point) -> None:
+        self.points.append(point)
+        if len(self.points) >= 2 * MOST:
+            del self.points[1::2]
+            self._stride *= 2
+
+    def columns(self) -> dict[str, list[Any]]:
+        """The points, as a list for each field; throughput is steps a second since the point before."""
+        speeds = [None, *(_speed(a, b) for a, b in pairwise(self.points))]
+        return {
+            "time": [point.time for point in self.points],
+            "step": [point.step for point in self.points],
+            "size": [point.size for point in self.points],
+            "loss": [point.loss for point in self.points],
+            "throughput": speeds[: len(self.points)],
+        }
+
+
+def number(value: Any) -> float | None:
+    """A number that JSON can say; None for anything else."""
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return float(value) if is_number and isfinite(value) else None
+
+
+def _speed(before: Point, after: Point) -> float | None:
+    steps, seconds = after.step - before.step, after.time - before.time
+    return steps / seconds if before.size == after.size and steps > 0 and seconds > 0 else None

@@ -1,0 +1,157 @@
+"""The service's settings: declared once, with type, default and environment name.
+
+A value is taken from the command line, or else from the environment (``EDT_PORT``), or else from
+``<EDT_HOME>/service.toml`` (``port = 8766``). `edt serve --help` is made from the fields below.
+"""
+
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, Field, ValidationError
+from pydantic_settings import (
+    BaseSettings,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+    TomlConfigSettingsSource,
+)
+from sqlalchemy.engine import URL
+
+from edt_launch.service.database.engine import parse_url, sqlite_url
+from edt_launch.service.home import Home
+
+LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
+
+Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Bytes = Annotated[int, Field(ge=1)]
+
+
+class SettingsError(Exception):
+    """A setting makes no sense.
+
+    Args:
+        problems: one line each: name, value, what is expected.
+    """
+
+    def __init__(self, problems: list[str]) -> None:
+        super().__init__("\n".join(problems))
+        self.problems = problems
+
+
+def _absolute(path: Path) -> Path:
+    return path.expanduser().absolute()
+
+
+def _database(url: str | None) -> str | None:
+    return None if url is None else parse_url(url).render_as_string(hide_password=False)
+
+
+FilePath = Annotated[Path, AfterValidator(_absolute)]
+
+
+class Settings(BaseSettings):
+    """Everything that can be set. Sizes are bytes, times seconds."""
+
+    model_config = SettingsConfigDict(
+        env_prefix="EDT_", extra="forbid", frozen=True, env_ignore_empty=True, validate_default=True
+    )
+
+    home: Annotated[FilePath, Field(description="Folder of the service.")] = Path("~/.edt")
+    database: Annotated[
+        str | None,
+        AfterValidator(_database),
+        Field(description="postgresql://user:password@host/name; a SQLite file in the folder by default."),
+    ] = None
+    host: Annotated[str, Field(description="Address to listen on.")] = "127.0.0.1"
+    port: Annotated[int, Field(ge=0, le=65535, description="Port to listen on; 0: any free one.")] = 8766
+    tls_certificate: Annotated[FilePath | None, Field(description="Certificate (PEM) to speak HTTPS.")] = None
+    tls_key: Annotated[FilePath | None, Field(description="Its key (PEM).")] = None
+    public_metrics: Annotated[bool, Field(description="Let /metrics be read without a token.")] = False
+
+    slots: Annotated[
+        int | None, Field(ge=1, le=2**16, description="Workers that this machine runs, without GPUs.")
+    ] = None
+    hostfile: Annotated[
+        FilePath | None, Field(description="File of hosts: 'node1 slots=4' or 'node1 devices=0,1' a line.")
+    ] = None
+
+    max_upload: Annotated[Bytes, Field(description="Largest archive of code, as sent.")] = 512 * 2**20
+    max_unpacked: Annotated[Bytes, Field(description="Largest code, unpacked.")] = 2 * 2**30
+    max_files: Annotated[int, Field(ge=1, description="Most files and folders of a job's code.")] = 50_000
+    max_body: Annotated[Bytes, Field(description="Largest body of any other request.")] = 2**20
+
+    highest_priority: Annotated[
+        int,
+        Field(ge=-1000, le=1000, description="Highest priority that others than administrators may give."),
+    ] = 1000
+
+    coalesce: Annotated[Seconds, Field(description="How long events are gathered before a decision.")] = 0.5
+    interval: Annotated[Seconds, Field(description="Time between two decisions at most.")] = 5.0
+    preemption: Annotated[
+        Literal["none", "to min", "to zero"],
+        Field(description="What a higher tier may take from lower ones."),
+    ] = "to min"
+    margin: Annotated[Seconds, Field(description="Advantage of running jobs in admission.")] = 0.5
+    longest_wait: Annotated[Seconds, Field(description="When the first waiting job gets a reservation.")] = (
+        600.0
+    )
+    grace: Annotated[Seconds, Field(description="Time within which reclaimed devices must be free.")] = 30.0
+    protected: Annotated[Seconds, Field(description="How long a started job keeps its minimum.")] = 300.0
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Flag, then environment, then the file in the service's folder."""
+        home = {**env_settings(), **init_settings()}.get("home") or "~/.edt"
+        file = Home(_absolute(Path(home))).settings
+        return init_settings, env_settings, TomlConfigSettingsSource(settings_cls, file)
+
+    @property
+    def paths(self) -> Home:
+        """Where the service keeps what."""
+        return Home(self.home)
+
+    @property
+    def database_url(self) -> URL:
+        """The database to use."""
+        return sqlite_url(self.paths.database) if self.database is None else parse_url(self.database)
+
+    @property
+    def is_loopback(self) -> bool:
+        """Whether only this machine can talk to the service."""
+        return self.host in LOOPBACK
+
+    @property
+    def has_tls(self) -> bool:
+        """Whether the service speaks HTTPS."""
+        return self.tls_certificate is not None
+
+
+def load(**flags: Any) -> Settings:
+    """The settings, where `flags` (None: not given) come before environment and file.
+
+    Raises:
+        SettingsError: one of them makes no sense; the message names it.
+    """
+    try:
+        settings = Settings(**{name: value for name, value in flags.items() if value is not None})
+    except ValidationError as error:
+        raise SettingsError([_problem(problem) for problem in error.errors()]) from None
+    except ValueError as error:  # the file is no TOML
+        raise SettingsError([f"{Home.default().settings.name}: {error}"]) from None
+    if (settings.tls_certificate is None) != (settings.tls_key is None):
+        raise SettingsError(["tls_certificate and tls_key: give both, or none"])
+    return settings
+
+
+def _problem(problem: Any) -> str:
+    name = ".".join(str(part) for part in problem["loc"])
+    if problem["type"] == "extra_forbidden":
+        return f"{Home.default().settings.name}: nothing is called {name!r}; `edt serve --help` lists all"
+    value = "(hidden)" if name == "database" else repr(problem["input"])
+    return f"{name}: {value}: {problem['msg']}"

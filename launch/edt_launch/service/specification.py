@@ -1,0 +1,114 @@
+"""What a user says of a job: its fields, their bounds and defaults."""
+
+import hashlib
+from typing import Annotated, Self
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
+
+from edt_launch.service.names import PLAIN, TEXT, VARIABLE
+
+MOST_WORKERS = 2**20
+MOST_PRIORITY = 1000
+MOST_TEXT = 2**17
+"""Characters of all words of a command, and of all variables: what a process can be given."""
+
+Count = Annotated[int, Field(ge=1, le=MOST_WORKERS)]
+Priority = Annotated[int, Field(ge=-MOST_PRIORITY, le=MOST_PRIORITY)]
+Weight = Annotated[float, Field(ge=1e-3, le=1e6, allow_inf_nan=False)]
+Name = Annotated[str, StringConstraints(pattern=f"^{PLAIN}$", max_length=128)]
+Text = Annotated[str, StringConstraints(pattern=f"^{TEXT}$", max_length=MOST_TEXT)]
+Line = Annotated[str, StringConstraints(pattern=f"^{PLAIN}$", max_length=4096)]
+Variable = Annotated[str, StringConstraints(pattern=f"^{VARIABLE}$")]
+
+
+class JobSpec(BaseModel):
+    """A job to submit."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    command: Annotated[
+        list[Text],
+        Field(min_length=1, max_length=4096, description="Words of the command that each worker runs."),
+    ]
+    name: Annotated[Name, Field(description="What to call it.")] = ""
+    path: Annotated[
+        Line | None, Field(description="A folder on the service's machine to copy, instead of an archive.")
+    ] = None
+    directory: Annotated[
+        Line, Field(description="Where the command runs: a folder inside the submitted code.")
+    ] = "."
+    min: Annotated[Count, Field(description="Workers that it needs at least.")] = 1
+    max: Annotated[Count | None, Field(description="Workers that it can use at most; `min` by default.")] = (
+        None
+    )
+    priority: Annotated[Priority, Field(description="Higher ones are served first.")] = 0
+    weight: Annotated[
+        Weight, Field(description="Share of its owner's share, relative to his other jobs.")
+    ] = 1.0
+    allowed: Annotated[
+        list[Count] | None,
+        Field(
+            min_length=1, max_length=1024, description="Numbers of workers that it can run with, if not all."
+        ),
+    ] = None
+    environment: Annotated[
+        dict[Variable, Text], Field(max_length=1024, description="Variables that its processes get.")
+    ] = {}
+    checkpoint_interval: Annotated[
+        float | None, Field(ge=0, le=1e9, description="Seconds between two checkpoints at least.")
+    ] = None
+    max_restarts: Annotated[
+        int | None,
+        Field(ge=0, le=10**6, description="How often it may be started again after it lost all workers."),
+    ] = None
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> Self:
+        check_sizes(self.min, self.most, self.allowed)
+        if self.directory.startswith("/") or ".." in self.directory.split("/"):
+            raise ValueError("directory: give a folder inside the code, without '..'")
+        if sum(map(len, self.command)) > MOST_TEXT:
+            raise ValueError(f"command: more than {MOST_TEXT} characters in all")
+        if sum(len(name) + len(value) for name, value in self.environment.items()) > MOST_TEXT:
+            raise ValueError(f"environment: more than {MOST_TEXT} characters in all")
+        if not self.command[0]:
+            raise ValueError("command: the first word is empty")
+        return self
+
+    @property
+    def most(self) -> int:
+        """Workers that it can use at most."""
+        return self.min if self.max is None else self.max
+
+    @property
+    def numbers(self) -> tuple[int, ...] | None:
+        """The numbers of workers that it can run with, ascending; None for all from min to max."""
+        return None if self.allowed is None else tuple(sorted(set(self.allowed)))
+
+    def fingerprint(self, code: str) -> str:
+        """Tells a repeated submission from another one; `code` is a digest of the code that was sent."""
+        return hashlib.sha256(f"{code} {self.model_dump_json()}".encode()).hexdigest()
+
+
+class JobChange(BaseModel):
+    """What may change while a job lives; what is left out stays."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    name: Name | None = None
+    min: Count | None = None
+    max: Count | None = None
+    priority: Priority | None = None
+    weight: Weight | None = None
+
+
+def check_sizes(least: int, most: int, allowed: list[int] | tuple[int, ...] | None) -> None:
+    """See whether a job can have any size.
+
+    Raises:
+        ValueError: it cannot.
+    """
+    if most < least:
+        raise ValueError(f"max: {most} is less than min, {least}")
+    if allowed is not None and not any(least <= number <= most for number in allowed):
+        raise ValueError(f"allowed: no number from min, {least}, to max, {most}")

@@ -1,0 +1,221 @@
+"""Submitting a job: its code is copied, then it is written down; with the same key it stays one job."""
+
+import base64
+import hashlib
+import os
+import re
+import secrets
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import BinaryIO
+
+from edt_launch.service.archive import BLOCK, Limits, unpack
+from edt_launch.service.copying import copy_folder
+from edt_launch.service.database.records import JobRecord, ShareRecord, UserRecord
+from edt_launch.service.database.store import Store
+from edt_launch.service.errors import ConflictError, ForbiddenError, InvalidError
+from edt_launch.service.home import JOB_ID, Home, JobDir
+from edt_launch.service.specification import MOST_PRIORITY, JobSpec
+
+
+@dataclass(frozen=True)
+class Submission:
+    """A job that a user wants to submit.
+
+    Attributes:
+        user: whose it will be.
+        spec: what it is.
+        code: an archive of its code, which can be sought, if there is one.
+        key: the same for each attempt to submit the same job; None if it is not repeated.
+    """
+
+    user: UserRecord
+    spec: JobSpec
+    code: BinaryIO | None = None
+    key: str | None = None
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Of the specification and the code."""
+        return self.spec.fingerprint("" if self.code is None else digest(self.code))
+
+
+def digest(code: BinaryIO) -> str:
+    """Tells an archive from another one; when it was packed makes no difference."""
+    code.seek(0)
+    head = code.read(8)
+    found = hashlib.sha256(head[:4] if head.startswith(b"\x1f\x8b") else head)  # gzip's time is what follows
+    while block := code.read(BLOCK):
+        found.update(block)
+    return found.hexdigest()
+
+
+def new_id() -> str:
+    """An id of a job that nobody can guess: `home.JOB_ID`."""
+    return "j" + base64.b32encode(secrets.token_bytes(5)).decode().lower()
+
+
+def record_of(submission: Submission, job_id: str, now: float) -> JobRecord:
+    """The job as it is first written down."""
+    spec = submission.spec
+    return JobRecord(
+        id=job_id,
+        owner=submission.user.name,
+        command=tuple(spec.command),
+        min=spec.min,
+        max=spec.most,
+        submitted=now,
+        name=spec.name,
+        directory=spec.directory,
+        allowed=spec.numbers,
+        priority=spec.priority,
+        weight=spec.weight,
+        environment=dict(spec.environment),
+        checkpoint_interval=spec.checkpoint_interval,
+        max_restarts=spec.max_restarts,
+        idempotency_key=submission.key,
+        fingerprint=submission.fingerprint,
+        waiting_since=now,
+        usage_at=now,
+    )
+
+
+class Submitter:
+    """Takes submissions in.
+
+    Args:
+        home: where jobs' folders are.
+        store: where jobs are written down.
+        limits: what code may be.
+        highest_priority: that others than administrators may give.
+        own_name: user who may have folders of this machine copied, as administrators may.
+    """
+
+    def __init__(
+        self, home: Home, store: Store, limits: Limits, own_name: str, highest_priority: int = MOST_PRIORITY
+    ) -> None:
+        self._home = home
+        self._store = store
+        self._limits = limits
+        self._own_name = own_name
+        self._highest_priority = highest_priority
+
+    def submit(self, submission: Submission, now: float) -> tuple[JobRecord, bool]:
+        """Copy the code and write the job down.
+
+        Returns:
+            The job, and whether it is new.
+
+        Raises:
+            ServiceError: the code cannot be used, the user may not do that, or the key is another job's.
+            OSError: the disk is full, say.
+        """
+        self.check(submission)
+        if submission.key is not None:
+            earlier = self._store.jobs.submitted_as(submission.user.name, submission.key)
+            if earlier is not None:
+                return _same(earlier, submission), False
+        job_id = new_id()
+        incoming = JobDir(self._home.incoming / job_id)
+        final = self._home.job(job_id)
+        try:
+            self._fill(incoming, submission)
+            incoming.root.rename(final.root)
+            self._store.shares.add_missing(ShareRecord(submission.user.name, usage_at=now))
+            job, is_new = self._store.jobs.add(record_of(submission, job_id, now))
+        except BaseException:
+            for folder in (incoming.root, final.root):
+                shutil.rmtree(folder, ignore_errors=True)
+            raise
+        if not is_new:  # another attempt was quicker
+            shutil.rmtree(final.root, ignore_errors=True)
+            return _same(job, submission), False
+        return job, True
+
+    def check(self, submission: Submission) -> None:
+        """See whether the user may submit that.
+
+        Raises:
+            ServiceError: he may not, or it makes no sense.
+        """
+        self.check_priority(submission.user, submission.spec.priority)
+        if submission.spec.path is None:
+            return
+        if submission.code is not None:
+            raise InvalidError("path and code are both given", "give one of them")
+        if not submission.user.is_admin and submission.user.name != self._own_name:
+            raise ForbiddenError(
+                "path: only administrators may have folders of the service's machine copied",
+                "send the code as an archive",
+            )
+
+    def check_priority(self, user: UserRecord, priority: int) -> None:
+        """See whether a user may give a job that priority.
+
+        Raises:
+            ForbiddenError: only administrators may.
+        """
+        if priority > self._highest_priority and not user.is_admin:
+            raise ForbiddenError(
+                f"priority: {priority} is above {self._highest_priority}, the highest that you may give",
+                "ask an administrator to raise it",
+            )
+
+    def _fill(self, folder: JobDir, submission: Submission) -> None:
+        folder.root.mkdir(parents=True)
+        if submission.code is not None:
+            unpack(submission.code, folder.code, self._limits)
+        elif submission.spec.path is not None:
+            copy_folder(Path(submission.spec.path), folder.code, self._limits)
+        for path in folder.folders:
+            path.mkdir(parents=True, exist_ok=True)
+        directory = submission.spec.directory
+        inside = os.path.realpath(folder.code)
+        place = os.path.realpath(folder.code / directory)
+        if not os.path.isdir(place) or os.path.commonpath([inside, place]) != inside:
+            raise InvalidError(
+                f"directory: {directory!r} is no folder of the submitted code",
+                "name one that is in it, or none",
+            )
+
+
+def _same(earlier: JobRecord, submission: Submission) -> JobRecord:
+    if earlier.fingerprint != submission.fingerprint:
+        raise ConflictError(
+            f"Idempotency-Key: {submission.key!r} was used for another job, {earlier.id}",
+            "use another key for another job",
+        )
+    return earlier
+
+
+def remove_files(home: Home, job_id: str) -> Callable[[], None]:
+    """Take a job's files away at once; what is returned deletes them, which may take a while."""
+    try:
+        trash = _throw_away(home, job_id)
+    except FileNotFoundError:
+        return lambda: None
+    return lambda: shutil.rmtree(trash, ignore_errors=True)
+
+
+def remove_strays(home: Home, store: Store) -> list[str]:
+    """Throw away folders that no job has: a service was killed just before one was written down or deleted.
+
+    Returns:
+        The names of the folders.
+    """
+    known = store.jobs.ids()
+    strays = [
+        path.name
+        for path in home.jobs.iterdir()
+        if re.fullmatch(JOB_ID, path.name) and path.name not in known
+    ]
+    for stray in strays:
+        _throw_away(home, stray)
+    return strays
+
+
+def _throw_away(home: Home, job_id: str) -> Path:
+    return home.job(job_id).root.rename(home.trash / f"{job_id}.{secrets.token_hex(4)}")

@@ -1,0 +1,84 @@
+"""Reading files that grow, block by block, with memory for one block."""
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+from typing import BinaryIO
+
+from anyio.to_thread import run_sync
+
+BLOCK = 2**16
+"""Bytes that are read at a time."""
+
+PAUSE = 0.25
+"""Seconds between two looks at a file."""
+
+IsOver = Callable[[], Awaitable[bool]]
+
+
+def start_of_last_lines(file: BinaryIO, lines: int) -> int:
+    """Where the last `lines` lines begin; a last line without an end counts."""
+    end = file.seek(0, os.SEEK_END)
+    at, missing = end, lines
+    while at > 0 and missing >= 0:
+        size = min(BLOCK, at)
+        at -= size
+        file.seek(at)
+        block = file.read(size)
+        if at + size == end and block.endswith(b"\n"):
+            missing += 1  # the end of the last line begins none
+        found = block.count(b"\n")
+        if found < missing:
+            missing -= found
+            continue
+        position = len(block)
+        for _ in range(missing):
+            position = block.rindex(b"\n", 0, position)
+        return at + position + 1 if missing else end
+    return 0
+
+
+async def read(
+    path: Path, start: Callable[[BinaryIO], int], is_over: IsOver | None = None
+) -> AsyncIterator[bytes]:
+    """What a file contains, and what is appended to it.
+
+    Args:
+        path: the file; it may come later if it is followed.
+        start: tells where to begin.
+        is_over: whether nothing will be appended any more; None to stop at the end the file has now.
+
+    Yields:
+        Blocks; an empty one whenever nothing has come for `PAUSE`.
+    """
+    file: BinaryIO | None = None
+    try:
+        while True:
+            over = True if is_over is None else await is_over()
+            if file is None:
+                file = await run_sync(_open, path, start)
+            while file is not None and (block := await _more(file)):
+                yield block
+            if over:
+                return
+            yield b""
+            await asyncio.sleep(PAUSE)
+    finally:
+        if file is not None:
+            file.close()
+
+
+async def _more(file: BinaryIO) -> bytes:
+    if os.fstat(file.fileno()).st_size <= file.tell():  # spares a thread most of the time
+        return b""
+    return await run_sync(file.read, BLOCK)
+
+
+def _open(path: Path, start: Callable[[BinaryIO], int]) -> BinaryIO | None:
+    try:
+        file = path.open("rb", buffering=0)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    file.seek(start(file))
+    return file

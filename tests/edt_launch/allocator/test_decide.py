@@ -1,0 +1,307 @@
+"""The invariants of decisions, tried on random pools."""
+
+from collections import Counter
+from dataclasses import replace
+from math import floor
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from edt_launch.allocator.decide import target
+from edt_launch.allocator.filling import SLACK
+from edt_launch.allocator.model import Cluster, Host, Job, Options, Owner, Preemption, Usage
+from edt_launch.allocator.usage import enter
+from edt_launch.allocator.work import Work, bounds, gather
+from pools import CASES, NOW, Pool, Tree, applied, pairs, pools, settled, size
+
+
+def fair(pool: Pool) -> Work:
+    """Shares and whole numbers by fairness alone."""
+    work = gather(pool.now, pool.cluster, pool.jobs)
+    target(work, enter(work))
+    return work
+
+
+@CASES
+@given(pools(never=["allowed", "unlent"]))
+def test_no_gpu_idles_that_a_running_job_could_use(pool):
+    targets = pool.plan.targets
+    demand = {job.id: bounds(job)[1] if targets[job.id] else 0 for job in pool.jobs}
+    assert sum(targets.values()) == min(pool.cluster.size, Tree(pool).demand(demand)[""])
+
+
+@CASES
+@given(pools("allowed"))
+def test_a_job_has_a_number_that_it_can_run_with(pool):
+    plan = pool.plan
+    for job in pool.jobs:
+        count = plan.targets[job.id]
+        assert count == 0 or job.min <= count <= job.max
+        assert count == 0 or job.allowed is None or count in job.allowed
+        now = size(plan.assignments[job.id])
+        lost = any(
+            part.host not in {host.name for host in pool.cluster.hosts if host.is_up} for part in job.held
+        )
+        assert now == 0 or now >= job.min or lost
+
+
+@CASES
+@given(pools(never=["allowed", "speedup"]))
+def test_every_node_is_less_than_one_gpu_from_its_real_share(pool):
+    work = fair(pool)
+    for index, share in enumerate(work.share):
+        if work.is_admitted[index]:
+            assert abs(work.target[index] - share) < 1 + SLACK
+    whole = {job.id: work.target[index] for index, job in enumerate(pool.jobs)}
+    sums = Tree(pool).totals(whole)
+    for node in work.nodes:
+        below = sum(other.unlent for other in work.nodes if node in other.path)
+        assert abs(sums[node.name] + below - node.share) < 1 + SLACK
+
+
+@CASES
+@given(pools("guarantees", "small minimums", never=["allowed", "unlent", "limits", "drain"]))
+def test_a_guarantee_is_there_for_who_asks(pool):
+    own = {owner.name: owner.guarantee for owner in pool.cluster.owners}
+    parents = Tree(pool).parents
+    assume(sum(own.values()) <= pool.cluster.size)
+    assume(all(parents[name] == "" for name, guarantee in own.items() if guarantee))
+    assume(pool.cluster.options.preemption is Preemption.TO_ZERO or len({job.tier for job in pool.jobs}) == 1)
+    targets = pool.plan.targets
+    wanted = Tree(pool).totals({job.id: job.max for job in pool.jobs})
+    have = Tree(pool).totals(targets)
+    for name, guarantee in own.items():
+        if wanted[name] >= guarantee:
+            assert have[name] >= floor(guarantee)
+
+
+@CASES
+@given(pools(never=["drain"]))
+def test_deciding_again_changes_nothing(pool):
+    plan = pool.plan
+    assert pool.plan == plan
+    under_way = applied(pool, plan, is_released=False)
+    again = under_way.plan
+    assert again.targets == plan.targets
+    assert again.assignments == plan.assignments
+    done = applied(applied(pool, plan))
+    assert done.plan.targets == plan.targets
+    assert {job.id: size(job.held) for job in done.jobs} == plan.targets
+
+
+@CASES
+@given(pools("drain"))
+def test_hand_overs_come_to_an_end_when_hosts_are_drained(pool):
+    done = settled(pool)
+    assert applied(done) == done
+
+
+@CASES
+@given(pools("history"), st.booleans())
+def test_no_device_is_given_out_twice_and_survivors_keep_theirs(pool, is_released):
+    pool = applied(pool, is_released=is_released)
+    up = {host.name: host for host in pool.cluster.hosts if host.is_up}
+    plan = pool.plan
+    used = Counter(pair for parts in plan.assignments.values() for pair in pairs(parts))
+    assert set(used.values()) <= {1}
+    for job in pool.jobs:
+        parts = plan.assignments[job.id]
+        for part in parts:
+            assert part.host in up
+            assert set(part.devices) <= set(up[part.host].devices)
+            assert part.devices
+        others = {
+            pair
+            for other in pool.jobs
+            for pair in pairs(other.held if other is not job else ()) + pairs(other.leaving)
+        }
+        assert not others.intersection(pairs(parts))
+        alive = {part.host: part.devices for part in job.held if part.host in up}
+        if not parts or not alive:
+            continue
+        kept = [part for part in parts if part.host in alive]
+        assert kept
+        for part in kept:
+            shorter = min(len(part.devices), len(alive[part.host]))
+            assert part.devices[:shorter] == alive[part.host][:shorter]
+        for part in parts:
+            if part.host not in alive or len(part.devices) > len(alive[part.host]):
+                assert not up[part.host].is_draining or not pool.job(job.id)
+        first = next(iter(alive))
+        if first in {part.host for part in parts}:
+            assert parts[0].host == first
+
+
+@CASES
+@given(pools("limits"))
+def test_no_limit_is_exceeded(pool):
+    have = Tree(pool).totals(pool.plan.targets)
+    for owner in pool.cluster.owners:
+        assert have[owner.name] <= owner.limit
+    assert have[""] <= pool.cluster.size
+
+
+@CASES
+@given(pools("tiers", never=["allowed", "guarantees", "limits", "unlent"]))
+def test_a_lower_tier_keeps_no_more_than_its_floor_while_a_higher_one_is_short(pool):
+    targets, preemption = pool.plan.targets, pool.cluster.options.preemption
+    up = {host.name for host in pool.cluster.hosts if host.is_up}
+    highest = max((job.tier for job in pool.jobs if 0 < targets[job.id] < job.max), default=0)
+    kept = 0
+    for job in pool.jobs:
+        running = sum(len(part.devices) for part in job.held if part.host in up)
+        if running and job.tier < highest and preemption is not Preemption.TO_ZERO:
+            kept += max(running, job.min) if preemption is Preemption.NONE else job.min
+    assert sum(targets[job.id] for job in pool.jobs if job.tier < highest) <= kept
+
+
+@CASES
+@given(pools(never=["allowed", "fixed order", "history", "speedup", "usage", "weights"]))
+def test_equal_siblings_differ_by_one_at_most(pool):
+    work = fair(pool)
+    for index, job in enumerate(pool.jobs):
+        for other_index, other in enumerate(pool.jobs):
+            alike = (job.owner, job.tier) == (other.owner, other.tier)
+            short = work.is_admitted[index] and work.target[index] < work.high[index]
+            if alike and short and work.target[other_index] > work.low[other_index]:
+                assert work.target[other_index] <= work.target[index] + 1
+
+
+@CASES
+@given(pools("weights"), st.floats(1e-3, 1e3), st.floats(1e-3, 1e3))
+def test_scaling_weights_and_renaming_change_nothing(pool, owners_by, jobs_by):
+    def renamed(name: str | None) -> str | None:
+        return f"x{name}" if name else name
+
+    other = Pool(
+        replace(
+            pool.cluster,
+            owners=tuple(
+                replace(
+                    owner,
+                    name=renamed(owner.name),
+                    parent=renamed(owner.parent),
+                    weight=owner.weight * owners_by,
+                )
+                for owner in pool.cluster.owners
+            ),
+            memory=replace(
+                pool.cluster.memory,
+                imbalanced_since={
+                    renamed(name): since for name, since in pool.cluster.memory.imbalanced_since.items()
+                },
+                owner_steps={renamed(name): step for name, step in pool.cluster.memory.owner_steps.items()},
+            ),
+        ),
+        tuple(replace(job, owner=renamed(job.owner), weight=job.weight * jobs_by) for job in pool.jobs),
+    )
+    mixed = {owner.name for owner in pool.cluster.owners if any(job.owner == owner.name for job in pool.jobs)}
+    assume(owners_by == jobs_by or not mixed.intersection(owner.parent for owner in pool.cluster.owners))
+    assert other.plan.targets == pool.plan.targets
+
+
+@CASES
+@given(pools(never=["allowed", "history", "speedup", "fixed order"]), st.integers(0), st.integers(1, 20))
+def test_asking_for_more_than_the_share_changes_nothing(pool, pick, more):
+    targets = pool.plan.targets
+    short = [job for job in pool.jobs if 0 < targets[job.id] < job.max]
+    assume(short)
+    greedy = short[pick % len(short)]
+    jobs = tuple(replace(job, max=job.max + more) if job is greedy else job for job in pool.jobs)
+    after = replace(pool, jobs=jobs).plan.targets
+    owners = {job.id: job.owner for job in pool.jobs}
+    assert after[greedy.id] <= targets[greedy.id] + 1
+    assert {name: count for name, count in after.items() if owners[name] != greedy.owner} == {
+        name: count for name, count in targets.items() if owners[name] != greedy.owner
+    }
+
+
+@CASES
+@given(
+    pools("small minimums", never=["allowed", "history", "speedup", "fixed order", "usage"], jobs=6),
+    st.integers(2, 4),
+    st.integers(0, 9),
+)
+def test_splitting_a_job_gains_one_gpu_at_most(pool, least, more):
+    split = Job("split", pool.cluster.owners[-1].name, least, least + more, NOW)
+    pool = replace(pool, jobs=(*pool.jobs, split))
+    assume(len(pool.cluster.owners) > 1)
+    targets = pool.plan.targets
+    assume(all(targets.values()))
+    least, most = split.min // 2, split.max // 2
+    halves = (
+        replace(split, min=least, max=most, weight=split.weight / 2),
+        replace(
+            split, id=f"{split.id}b", min=split.min - least, max=split.max - most, weight=split.weight / 2
+        ),
+    )
+    jobs = (*(job for job in pool.jobs if job is not split), *halves)
+    after = replace(pool, jobs=jobs).plan.targets
+    assert after[halves[0].id] + after[halves[1].id] <= targets[split.id] + 1
+    before, now = Tree(pool).totals(targets), Tree(replace(pool, jobs=jobs)).totals(after)
+    assert {name: count for name, count in now.items() if name != split.owner} == {
+        name: count for name, count in before.items() if name != split.owner
+    }
+
+
+@CASES
+@given(pools(), st.randoms(use_true_random=False))
+def test_the_order_of_events_is_irrelevant(pool, random):
+    jobs, owners = list(pool.jobs), list(pool.cluster.owners)
+    random.shuffle(jobs)
+    random.shuffle(owners)
+    other = Pool(replace(pool.cluster, owners=tuple(owners)), tuple(jobs))
+    plan, shuffled = pool.plan, other.plan
+    assert shuffled.targets == plan.targets
+    assert shuffled.assignments == plan.assignments
+    assert shuffled.again_at == plan.again_at
+
+
+@pytest.mark.parametrize(
+    "preemption,left",
+    [(Preemption.NONE, 4), (Preemption.TO_MIN, 2), (Preemption.TO_ZERO, 0)],
+    ids=str,
+)
+def test_a_higher_tier_takes_what_it_may(preemption, left):
+    cluster = Cluster((Host("h", tuple("01234567")),), options=Options(preemption=preemption))
+    pool = settled(Pool(cluster, (Job("low", "", 2, 4, 0.0),)))
+    pool = replace(pool, jobs=(*pool.jobs, Job("high", "", 1, 8, 1.0, tier=1)))
+    assert pool.plan.targets == {"low": left, "high": 8 - left}
+
+
+def test_what_a_lost_host_took_is_replaced():
+    hosts = (Host("a", tuple("01")), Host("b", tuple("01")), Host("c", tuple("01")))
+    pool = settled(Pool(Cluster(hosts), (Job("j", "", 1, 4, 0.0),)))
+    assert [part.host for part in pool.jobs[0].held] == ["a", "b"]
+    lost = (replace(hosts[0], is_up=False), *hosts[1:])
+    after = settled(replace(pool, cluster=replace(pool.cluster, hosts=lost)))
+    assert [part.host for part in after.jobs[0].held] == ["b", "c"]
+
+
+@pytest.mark.parametrize("scale", [1e-3, 1, 1e3])
+def test_remembered_use_weighs_the_same_whatever_the_scale_of_weights(scale):
+    owners = (
+        Owner("", None),
+        Owner("ann", weight=scale, usage=Usage(0.0, 1e6, NOW)),
+        Owner("bob", weight=scale, usage=Usage(1e6, 0.0, NOW)),
+    )
+    cluster = Cluster((Host("h", tuple("0123456789")),), owners)
+    pool = Pool(cluster, (Job("a", "ann", 1, 10, 0.0), Job("b", "bob", 1, 10, 0.0)))
+    assert pool.plan.targets == {"a": 8, "b": 2}
+
+
+def test_a_reservation_lets_a_large_job_in():
+    cluster = Cluster((Host("h", tuple("0123")),))
+    small = tuple(Job(f"s{number}", "", 1, 1, 0.0) for number in range(4))
+    pool = replace(settled(Pool(cluster, small)), now=NOW + 301)
+    large = Job("large", "", 4, 4, 1.0, waiting_since=NOW - 400, usage=Usage(1e9, 1e9, NOW))
+    fresh = replace(small[0], id="fresh", waiting_since=NOW)
+    done = settled(replace(pool, jobs=(*pool.jobs, large, fresh)))
+    assert done.job("large").size == 4
+
+
+def test_two_jobs_with_one_id_are_refused():
+    pool = Pool(Cluster((Host("h", tuple("0123")),)), (Job("a", "", 1, 1, 0.0), Job("a", "ann", 1, 2, 0.0)))
+    with pytest.raises(ValueError, match="two jobs have the id 'a'"):
+        _ = pool.plan

@@ -1,0 +1,77 @@
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+
+from edt_launch.allocator.decide import decide
+from edt_launch.allocator.explain import explain
+from edt_launch.allocator.model import Binding, Cluster, Host, Job, Owner
+from pools import CASES, Pool, pools, settled
+
+HOSTS = (Host("h", ("0", "1", "2", "3")),)
+OWNERS = (Owner("", None), Owner("ann"), Owner("bob", limit=1))
+
+
+@pytest.mark.parametrize(
+    "jobs,binding,text",
+    [
+        ([Job("j", "ann", 1, 2, 0.0)], Binding.MAX, "has 2, the most that it can use"),
+        ([Job("j", "bob", 1, 4, 0.0)], Binding.LIMIT, "has 1: bob has its limit of 1"),
+        ([Job("j", "ann", 9, 9, 0.0)], Binding.ADMISSION, "waits: it needs 9, and the pool has 4"),
+        ([Job("j", "bob", 2, 2, 0.0)], Binding.LIMIT, "waits: it needs 2, and the limit of bob is 1"),
+        (
+            [Job("j", "ann", 1, 4, 0.0), Job("k", "", 1, 4, 0.0)],
+            Binding.SHARE,
+            "has 2: its fair share is 2.00",
+        ),
+        ([Job("j", "ann", 1, 4, 0.0), Job("k", "", 1, 4, 0.0, tier=1)], Binding.ADMISSION, "waits"),
+        (
+            [Job("j", "ann", 1, 4, 0.0, allowed=(3,)), Job("i", "", 2, 2, 0.0)],
+            Binding.ADMISSION,
+            "waits its turn",
+        ),
+        ([Job("j", "ann", 3, 2, 0.0)], Binding.MIN, "cannot run: no number from 3 to 2"),
+    ],
+)
+def test_says_what_binds(jobs, binding, text):
+    pool = settled(Pool(Cluster(HOSTS, OWNERS), tuple(jobs)))
+    _, reasons = decide(pool.now, pool.cluster, pool.jobs)
+    if binding is not Binding.ADMISSION or "pool" in text:
+        assert reasons["j"].binding is binding
+    assert text in reasons["j"].text
+
+
+def test_lines_for_people():
+    pool = settled(Pool(Cluster(HOSTS, OWNERS), (Job("j", "ann", 1, 3, 0.0), Job("k", "", 1, 4, 0.0))))
+    _, reasons = decide(pool.now, pool.cluster, pool.jobs)
+    assert explain(pool.job("j"), reasons["j"]) == (
+        "j has 2 workers and asks for 1 to 3.",
+        "share   pool 4.00 > ann 2.00 > this job 2.00",
+        "binds   share: has 2: its fair share is 2.00 of the 2.00 of ann",
+        "change  It grows when other jobs end or need less, or with a larger weight.",
+    )
+
+
+@CASES
+@given(pools("history"))
+def test_every_job_has_a_reason_of_one_sentence(pool):
+    plan, reasons = decide(pool.now, pool.cluster, pool.jobs)
+    assert set(reasons) == {job.id for job in pool.jobs}
+    for job in pool.jobs:
+        reason = reasons[job.id]
+        assert reason.target == plan.targets[job.id]
+        assert reason.text
+        assert "\n" not in "".join(explain(job, reason))
+        assert reason.path[0][0] == ""
+        assert (
+            reason.binding in {Binding.ADMISSION, Binding.TIER, Binding.LIMIT, Binding.MIN}
+        ) or reason.target
+
+
+def test_a_job_beside_others_of_a_higher_tier_is_told_so():
+    jobs = (Job("j", "ann", 1, 4, 0.0), Job("k", "", 1, 4, 9.0, tier=1))
+    pool = settled(Pool(Cluster(HOSTS, OWNERS), jobs[:1]))
+    pool = settled(replace(pool, jobs=(*pool.jobs, jobs[1])))
+    _, reasons = decide(pool.now, pool.cluster, pool.jobs)
+    assert reasons["j"].binding is Binding.TIER
+    assert reasons["j"].text == "has 1 of what 3 GPUs for jobs of a higher priority leave"

@@ -1,0 +1,41 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from edt_launch.allocator.filling import fill
+from pools import CASES
+
+CHILDREN = st.lists(
+    st.tuples(st.floats(0.01, 100), st.integers(0, 20), st.integers(0, 20)).map(
+        lambda child: (child[0], float(min(child[1:])), float(max(child[1:])))
+    ),
+    min_size=1,
+    max_size=12,
+)
+
+
+@CASES
+@given(CHILDREN, st.floats(0, 1))
+def test_everybody_gets_the_same_level_within_its_bounds(children, part):
+    weights, lows, highs = map(list, zip(*children, strict=True))
+    total = sum(lows) + part * (sum(highs) - sum(lows))
+    shares = fill(total, weights, lows, highs)
+    assert sum(shares) == pytest.approx(total, abs=1e-5)
+    assert all(low <= share <= high for share, low, high in zip(shares, lows, highs, strict=True))
+    could_grow = [
+        share / weight for share, weight, high in zip(shares, weights, highs, strict=True) if share < high
+    ]
+    could_shrink = [
+        share / weight for share, weight, low in zip(shares, weights, lows, strict=True) if share > low
+    ]
+    if could_grow and could_shrink:
+        assert max(could_shrink) <= min(could_grow) * (1 + 1e-5) + 1e-4
+
+
+@pytest.mark.parametrize(
+    "total,expected",
+    [(0, [1, 0]), (3, [1.5, 1.5]), (6, [4, 2]), (99, [9, 2])],
+    ids=["none", "half", "full", "more"],
+)
+def test_divides_between_bounds(total, expected):
+    assert fill(total, [1, 1], [1, 0], [9, 2]) == expected

@@ -1,0 +1,68 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from edt_launch.allocator.free import Free
+from edt_launch.allocator.model import HostDevices
+from edt_launch.allocator.placement import grown, shrunk
+
+
+def parts(**hosts):
+    return tuple(HostDevices(host, tuple(devices)) for host, devices in hosts.items())
+
+
+def test_shrinking_leaves_the_smallest_host_first_and_the_coordinators_last():
+    held = parts(a="0", b="0123", c="01")
+    assert shrunk(held, 1, set()) == parts(a="0", b="0123", c="0")
+    assert shrunk(held, 3, set()) == parts(a="0", b="012")
+    assert shrunk(held, 6, set()) == parts(a="0")
+
+
+def test_shrinking_leaves_draining_hosts_before_all_others():
+    assert shrunk(parts(a="01", b="012", c="0"), 3, {"b"}) == parts(a="01", c="0")
+
+
+def test_growing_fills_own_hosts_then_the_one_that_fits_best():
+    free = Free({"a": "2", "b": "0123", "c": "01", "d": "012"})
+    assert grown(parts(a="01"), 3, free) == parts(a="012", c="01")
+    assert {host: "".join(free[host]) for host in "abcd"} == {"a": "", "b": "0123", "c": "", "d": "012"}
+    assert free.count == 7
+
+
+def test_growing_takes_the_emptiest_host_when_none_is_enough():
+    assert grown((), 5, Free({"a": "01", "b": "0123"})) == parts(b="0123", a="0")
+
+
+@given(
+    st.dictionaries(st.sampled_from("abcdefgh"), st.integers(0, 6), min_size=1),
+    st.lists(st.tuples(st.integers(1, 8), st.sets(st.sampled_from("abcdefgh"), max_size=2)), max_size=20),
+)
+def test_the_best_host_is_found_whatever_has_been_taken(sizes, wishes):
+    left = {host: list(map(str, range(size))) for host, size in sizes.items()}
+    free = Free(left)
+    for count, own in wishes:
+        known = [host for host in left if left[host]]
+        known = [host for host in known if host in own] or known
+        if not known:
+            with pytest.raises(ValueError, match="no device is free"):
+                free.best(count, own)
+            return
+        fitting = [host for host in known if len(left[host]) >= count]
+        host = free.best(count, sorted(own))
+        if fitting:
+            assert len(left[host]) == min(len(left[name]) for name in fitting)
+        else:
+            assert len(left[host]) == max(len(left[name]) for name in known)
+        assert free.take(host, count) == left[host][:count]
+        del left[host][:count]
+        assert free[host] == left[host]
+        assert free.count == sum(map(len, left.values()))
+
+
+def test_of_equal_hosts_the_first_is_taken():
+    free = Free({"a": "0", "b": "01", "c": "01"})
+    assert free.best(2, ()) == "b"
+    free.take("b", 1)
+    assert free.best(1, ()) == "a"
+    free.take("a", 1)
+    assert free.best(1, ()) == "b"

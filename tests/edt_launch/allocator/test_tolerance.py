@@ -1,0 +1,94 @@
+"""Few resizes inside an owner, and what they may cost others."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+
+from edt_launch.allocator.decide import decide, target
+from edt_launch.allocator.model import Cluster, Host, Job, Owner
+from edt_launch.allocator.tolerance import band, patience
+from edt_launch.allocator.usage import enter
+from edt_launch.allocator.work import gather
+from pools import CASES, NOW, Pool, applied, pools, settled
+
+EIGHT = tuple(Host(f"h{number}", tuple("01234567")) for number in range(8))
+
+
+def crowd(count: int, owner: str = "") -> Pool:
+    """Jobs of one owner that have divided 64 GPUs."""
+    jobs = tuple(Job(f"j{number}", owner, 1, 64, float(number)) for number in range(count))
+    return settled(Pool(Cluster(EIGHT), jobs))
+
+
+def test_a_job_that_starts_has_its_due_and_few_others_are_resized():
+    pool = crowd(8)
+    assert {job.size for job in pool.jobs} == {8}
+    after = settled(replace(pool, jobs=(*pool.jobs, Job("new", "", 1, 64, NOW))))
+    assert after.job("new").size == 7
+    changed = [job for job in pool.jobs if after.job(job.id).size != job.size]
+    assert len(changed) == 2
+    assert min(job.size for job in after.jobs) >= 4
+
+
+def test_what_a_job_leaves_goes_to_few_others():
+    pool = crowd(8)
+    after = settled(replace(pool, jobs=pool.jobs[1:]))
+    assert sum(job.size for job in after.jobs) == 64
+    assert len([job for job in pool.jobs[1:] if after.job(job.id).size != job.size]) == 1
+
+
+def test_who_is_behind_for_long_is_put_right():
+    pool = crowd(8)
+    pool = settled(replace(pool, jobs=(*pool.jobs, Job("new", "", 1, 64, NOW))))
+    slow = min(pool.jobs, key=lambda job: job.size)
+    plan = pool.plan
+    assert plan.again_at is not None
+    wait = patience(pool.cluster.options, slow.resize_cost)
+    assert plan.again_at <= pool.now + wait
+    early = replace(pool, now=pool.now + wait - 1)
+    assert early.plan.targets[slow.id] == slow.size
+    late = settled(replace(pool, now=pool.now + wait))
+    assert min(job.size for job in late.jobs) >= 0.75 * 64 / 9
+
+
+def test_owners_have_their_due_at_once_all_the_same():
+    owners = (Owner("", None), Owner("ann"), Owner("bob"))
+    ann = tuple(Job(f"a{number}", "ann", 1, 64, float(number)) for number in range(4))
+    pool = settled(Pool(Cluster(EIGHT, owners), ann))
+    after = settled(replace(pool, jobs=(*pool.jobs, Job("b", "bob", 1, 64, NOW))))
+    assert after.job("b").size == 32
+
+
+@CASES
+@given(pools("history", never=["drain"]))
+def test_no_resize_leaves_a_job_below_its_band(pool):
+    work = gather(pool.now, pool.cluster, pool.jobs)
+    target(work, enter(work))
+    targets = pool.plan.targets
+    for index, job in enumerate(pool.jobs):
+        if work.is_admitted[index]:
+            low, high = band(work, index)
+            assert low <= work.target[index] <= high
+            assert targets[job.id] >= min(low, work.held[index])
+
+
+@pytest.mark.parametrize("cost,seconds", [(0.1, 15.0), (0.4, 24.0), (5.0, 300.0)])
+def test_patience_grows_with_what_a_resize_costs(cost, seconds):
+    options = Cluster(()).options
+    assert patience(options, cost) == pytest.approx(seconds)
+
+
+def test_tolerance_of_one_keeps_everybody_at_its_whole_number():
+    pool = crowd(8)
+    cluster = replace(pool.cluster, options=replace(pool.cluster.options, tolerance=1.0))
+    jobs = (*pool.jobs, Job("new", "", 1, 64, NOW))
+    plan, _ = decide(NOW, cluster, jobs)
+    assert sorted(plan.targets.values()) == [7] * 8 + [8]
+
+
+def test_a_decision_under_way_is_not_put_right_again():
+    pool = crowd(8)
+    pool = replace(pool, jobs=(*pool.jobs, Job("new", "", 1, 64, NOW)))
+    plan = pool.plan
+    assert applied(pool, plan, is_released=False).plan.targets == plan.targets

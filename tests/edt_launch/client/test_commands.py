@@ -1,0 +1,283 @@
+import json
+from pathlib import Path
+
+import pytest
+
+from ended import Edt
+from fake_service import NOW, FakeService, hang_up, job
+
+READING = (
+    ("ps",), ("top", "--once"), ("show", "train"), ("why", "train"), ("logs", "train"), ("hosts",),
+    ("checkpoints", "train"), ("shares",), ("users",), ("tokens",), ("users", "list"), ("tokens", "list"),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("words", READING)
+def test_whatever_is_read_fits_and_has_json(edt: Edt, service: FakeService, words: tuple[str, ...]) -> None:
+    service.logs["jaaaaaaaa"] = ["[0] hello"]
+    plain, as_json = edt(*words), edt(*words, "--json")
+    assert plain.code == as_json.code == 0
+    assert plain.out
+    assert all(len(line) <= 80 for line in plain.out.splitlines())
+    assert "\x1b" not in plain.out
+    assert isinstance(json.loads(as_json.out), dict)
+    assert plain.err == as_json.err == ""
+
+
+def test_ps_shows_sizes_and_why_jobs_wait_or_failed(edt: Edt, service: FakeService) -> None:
+    service.jobs["jddddddddd"] = job("jdddddddd", state="failed", ended=NOW, failure="rank 2: oops", size=0)
+    service.jobs["jaaaaaaaa"]["target"] = 4
+    lines = edt("ps").out.splitlines()
+    assert lines[0].split() == ["ID", "NAME", "OWNER", "STATE", "SIZE", "OF", "PROGRESS", "LEFT", "SINCE"]
+    assert lines[1].split()[:8] == ["jaaaaaaaa", "train", "ada", "running", "2→4", "1-4", "43%", "43s"]
+    assert lines[2].split()[:6] == ["jbbbbbbbb", "eval", "bob", "queued", "0", "3-4"]
+    assert lines[3] == "  ↳ waits for 3 devices at once: 2 are free"
+    assert lines[5] == "  ↳ rank 2: oops"
+
+
+def test_ps_asks_for_what_it_is_asked_for(edt: Edt, service: FakeService) -> None:
+    assert edt("ps", "--all", "--state", "queued", "-q").out == "jbbbbbbbb\n"
+    assert service.asked[-1].query == {"all": "1", "state": "queued", "limit": "500"}
+    assert edt("ps", "--mine", "-q").out == "jaaaaaaaa\n"
+
+
+def test_ps_of_nothing_says_how_to_begin(edt: Edt, service: FakeService) -> None:
+    service.jobs.clear()
+    assert "edt submit" in edt("ps").out
+    assert json.loads(edt("ps", "--json").out) == {"jobs": []}
+
+
+def test_ps_of_jobs_that_are_not_there_does_not_invite_to_submit(edt: Edt, service: FakeService) -> None:
+    assert edt("ps", "--state", "failed").out == "no such jobs; those that ended long ago: edt ps --all\n"
+    assert edt("ps", "--owner", "eve", "--all").out == "no such jobs\n"
+
+
+@pytest.mark.parametrize("columns", [40, 60])
+@pytest.mark.parametrize("words", [("ps",), ("hosts",), ("shares",), ("tokens",), ("users",)])
+def test_tables_fit_narrow_terminals(
+    edt: Edt, service: FakeService, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], columns: int
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    lines = edt(*words).out.splitlines()
+    assert len(lines) > 1
+    assert max(map(len, lines)) <= columns
+
+
+def test_a_job_of_somebody_else_shows_what_may_be_seen(edt: Edt, service: FakeService) -> None:
+    hidden = (
+        "command",
+        "directory",
+        "reason",
+        "failure",
+        "step",
+        "loss",
+        "priority",
+        "weight",
+        "resizes",
+        "restarts",
+    )
+    service.jobs["jaaaaaaaa"].update(dict.fromkeys(hidden))
+    lines = edt("show", "jaaaaaaaa").out.splitlines()
+    assert [line.split()[0] for line in lines] == ["job", "state", "size", "devices", "times"]
+
+
+def test_show_says_everything_about_a_failed_job(edt: Edt, service: FakeService) -> None:
+    service.jobs["jaaaaaaaa"].update(
+        state="failed", exit_code=1, failure="rank 2 on node1: oops", ended=NOW, size=0
+    )
+    out = edt("show", "train").out
+    assert "failure    exit code 1: rank 2 on node1: oops\n" in out
+    assert "changes    3 resizes, 0 restarts\n" in out
+
+
+def test_what_jobs_print_does_not_steer_the_terminal(edt: Edt, service: FakeService) -> None:
+    service.jobs["jaaaaaaaa"]["name"] = "\x1b[2Jevil\nname"
+    assert all("\x1b" not in edt(*words).out for words in (("ps",), ("top", "--once"), ("show", "jaaaaaaaa")))
+
+
+def test_why_prints_the_services_lines(edt: Edt, service: FakeService) -> None:
+    assert edt("why", "train").out.splitlines() == [
+        "share: all 4 > vision 2.7 > ada 2",
+        "It has 2 workers, its fair share rounded.",
+    ]
+
+
+@pytest.mark.parametrize("wish, state", [("stop", "stopping"), ("pause", "pausing")])
+def test_wishes(edt: Edt, service: FakeService, wish: str, state: str) -> None:
+    ended = edt(wish, "train", "jbbbbbbbb")
+    assert (ended.code, ended.out) == (0, "")
+    assert ended.err.splitlines() == [f"jaaaaaaaa {state}", f"jbbbbbbbb {state}"]
+    assert [one["state"] for one in json.loads(edt(wish, "train", "--json").out)["jobs"]] == [state]
+
+
+@pytest.mark.parametrize("wish, done", [("stop", "stopped"), ("pause", "paused")])
+def test_a_wish_that_is_not_fulfilled_yet_says_what_is_going_to_be(
+    edt: Edt, service: FakeService, wish: str, done: str
+) -> None:
+    service.is_slow = True
+    assert edt(wish, "train").err == f"jaaaaaaaa is running and is going to be {done}\n"
+
+
+def test_a_paused_job_is_going_to_be_resumed(edt: Edt, service: FakeService) -> None:
+    service.is_slow = True
+    service.jobs["jaaaaaaaa"]["state"] = "paused"
+    assert edt("resume", "train").err == "jaaaaaaaa is paused and is going to be resumed\n"
+
+
+def test_jobs_that_ended_long_ago_are_found_by_name_and_beginning(edt: Edt, service: FakeService) -> None:
+    service.jobs["joldoldol"] = job("joldoldol", name="once", state="succeeded", ended=NOW - 1e6)
+    service.old.add("joldoldol")
+    for text in ("once", "jold"):
+        assert json.loads(edt("show", text, "--json").out)["id"] == "joldoldol"
+    assert edt("show", "never").code == 6
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("show", ""), ("stop", ""), ("logs", ""), ("drain", ""), ("shares", ""),
+     ("shares", "", "--policy", "fair"), ("users", "remove", ""), ("tokens", "revoke", "")],
+)  # fmt: skip
+def test_an_empty_name_is_a_mistake(edt: Edt, service: FakeService, words: tuple[str, ...]) -> None:
+    ended = edt(*words)
+    assert ended.code == 2
+    assert "''" in ended.err or "empty" in ended.err
+
+
+def test_json_may_be_asked_for_before_the_command(edt: Edt, service: FakeService) -> None:
+    for name in ("users", "tokens"):
+        assert edt(name, "--json", "list").out == edt(name, "list", "--json").out
+    assert json.loads(edt("tokens", "--json", "revoke", "t1").out) == {"revoked": "t1"}
+
+
+def test_a_mistyped_name_among_several_changes_nothing(edt: Edt, service: FakeService) -> None:
+    assert edt("stop", "train", "nosuch").code == 6
+    assert not [asked for asked in service.asked if asked.method == "POST"]
+
+
+def test_a_refused_wish_says_why_and_what_now(edt: Edt, service: FakeService) -> None:
+    ended = edt("resume", "train")
+    assert (ended.code, ended.err) == (1, "edt: jaaaaaaaa is not paused; see 'edt ps'\n")
+
+
+def test_set_sends_only_what_is_given(edt: Edt, service: FakeService) -> None:
+    ended = edt("set", "train", "--max", "8", "--weight", "3")
+    assert (ended.code, service.asked[-1].json) == (0, {"max": 8, "weight": 3.0})
+    assert "1-8" in ended.out
+    assert edt("set", "train").code == 2
+
+
+def test_set_says_what_counts_from_the_next_start_only(edt: Edt, service: FakeService) -> None:
+    (job,) = [job for job in service.jobs.values() if job["name"] == "train"]
+    job["note"] = "max 8: it was started with at most 4"
+    assert edt("set", "train", "--max", "8").out.splitlines()[-1] == job["note"]
+
+
+def test_drain_and_undo(edt: Edt, service: FakeService) -> None:
+    assert edt("drain", "node1").err == "node1 draining\n"
+    assert edt("drain", "--undo", "node1").err == "node1 up\n"
+    service.is_admin = False
+    assert edt("drain", "node1").code == 5
+
+
+def test_hosts_shows_who_has_which_device(edt: Edt, service: FakeService) -> None:
+    lines = edt("hosts").out.splitlines()
+    assert lines[1].split() == ["node1", "up", "2", "of", "4", "0", "jaaaaaaaa", "ada", "train"]
+    assert lines[3].split() == ["2", "free"]
+
+
+def test_shares_are_a_tree(edt: Edt, service: FakeService) -> None:
+    lines = edt("shares").out.splitlines()
+    assert [line.split("  1")[0].split("  2")[0].rstrip() for line in lines[1:]] == [
+        "everybody", "  bob", "  vision", "    ada",
+    ]  # fmt: skip
+
+
+def test_a_share_is_set_with_what_is_given(edt: Edt, service: FakeService) -> None:
+    assert edt("shares", "ada", "--weight", "3", "--limit", "none", "--keeps").code == 0
+    put = next(asked for asked in service.asked if asked.method == "PUT")
+    assert (put.path, put.json) == ("/shares/ada", {"weight": 3.0, "limit": None, "lends": False})
+
+
+def test_a_node_of_the_tree_as_json(edt: Edt, service: FakeService) -> None:
+    for name, shown in (("ada", "ada"), ("-", "")):
+        (node,) = json.loads(edt("shares", name, "--json").out)["shares"]
+        assert node["name"] == shown
+
+
+def test_the_root_is_a_dash(edt: Edt, service: FakeService) -> None:
+    assert edt("shares", "ada", "--parent", "-").code == 0
+    assert edt("shares", "-", "--policy", "fifo").code == 0
+    puts = [(asked.path, asked.json) for asked in service.asked if asked.method == "PUT"]
+    assert puts == [("/shares/ada", {"parent": ""}), ("/shares/-", {"policy": "fifo"})]
+
+
+@pytest.mark.parametrize("words", [("--weight", "3"), ("ada", "--limit", "many"), ("nobody",)])
+def test_shares_that_make_no_sense(edt: Edt, service: FakeService, words: tuple[str, ...]) -> None:
+    assert edt("shares", *words).code == 2
+    assert not [asked for asked in service.asked if asked.method == "PUT"]
+
+
+def test_only_the_token_goes_to_standard_output(edt: Edt, service: FakeService) -> None:
+    assert edt("users", "add", "bob").out == "edt-new\n"
+    assert edt("tokens", "add", "--name", "laptop", "--lasts", "30d").out == "edt-new\n"
+    assert service.asked[-1].json["name"] == "laptop"
+    assert edt("tokens", "add", "--lasts", "soon").code == 2
+    assert edt("tokens", "revoke", "t1").code == 0
+    assert edt("users", "remove", "bob").code == 0
+    assert service.asked[-1].path == "/users/bob"
+
+
+def test_logs_of_one_rank_and_as_json(edt: Edt, service: FakeService) -> None:
+    service.logs["jaaaaaaaa"] = ["[0] hello", "[1] [0] x", "plain"]
+    assert edt("logs", "train", "--rank", "0").out == "hello\n"
+    lines = edt("logs", "train", "--json").out.splitlines()
+    assert [json.loads(line) for line in lines] == [
+        {"rank": "0", "text": "hello"},
+        {"rank": "1", "text": "[0] x"},
+        {"rank": None, "text": "plain"},
+    ]
+
+
+def test_results_become_a_file(
+    edt: Edt, service: FakeService, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert edt("results", "train").err == "jaaaaaaaa: its results are in jaaaaaaaa-results.tar.gz\n"
+    assert Path("jaaaaaaaa-results.tar.gz").read_bytes() == b"\x1f\x8b results"
+    shown = json.loads(edt("results", "train", "-o", "there.tar.gz", "--json").out)
+    assert shown == {"job": "jaaaaaaaa", "file": "there.tar.gz"}
+    assert edt("results", "train", "-o", "none/there.tar.gz").code == 2
+    assert {path.name for path in tmp_path.iterdir()} == {"jaaaaaaaa-results.tar.gz", "there.tar.gz"}
+
+
+def test_the_newest_checkpoint_or_a_named_one_is_fetched(
+    edt: Edt, service: FakeService, tmp_path: Path
+) -> None:
+    assert [line.split()[0] for line in edt("checkpoints", "train").out.splitlines()] == [
+        "NAME", "step-10", "step-20",
+    ]  # fmt: skip
+    file = tmp_path / "there.tar.gz"
+    for words, name in (((), "step-20"), (("--name", "step-10"), "step-10")):
+        assert edt("checkpoints", "train", "-o", str(file), *words).code == 0
+        assert file.read_bytes() == b"\x1f\x8b " + name.encode()
+    assert edt("checkpoints", "train", "--name", "step-10").code == 2
+    assert edt("checkpoints", "train", "--name", "step-30", "-o", str(file)).code == 1
+
+
+def test_ranks_are_coloured_on_terminals_only(
+    edt: Edt, service: FakeService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service.logs["jaaaaaaaa"] = ["[1] hello"]
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    assert edt("logs", "train").out == "\x1b[32m[1]\x1b[0m hello\n"
+
+
+def test_up_needs_to_be_told_what(edt: Edt) -> None:
+    ended = edt("up")
+    assert ended.code == 2
+    assert "edt serve" in ended.err
+
+
+def test_a_connection_that_breaks_is_an_unreachable_service(edt: Edt, service: FakeService) -> None:
+    service.broken.append(hang_up)
+    assert edt("ps").code == 3

@@ -1,0 +1,133 @@
+import json
+import os
+import pty
+import signal
+import subprocess
+import sys
+import tempfile
+import termios
+from pathlib import Path
+
+import psutil
+import pytest
+
+from edt_launch.client import packing, trial
+from edt_launch.client.errors import RefusedError
+from ended import Edt
+
+FAKE = (sys.executable, str(Path(__file__).with_name("fake_serve.py")))
+
+
+@pytest.fixture
+def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where temporary folders are made."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(Path(__file__).parent), *sys.path]))
+    return tmp_path
+
+
+def serve_as(mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trial, "SERVE", (*FAKE, mode))
+
+
+def up_as(mode: str) -> str:
+    """A program that is `edt up --demo`, with a service that behaves as `mode` says."""
+    return (
+        "import sys\nfrom edt_launch import cli\nfrom edt_launch.client import trial\n"
+        f"trial.SERVE = {(*FAKE, mode)!r}\nsys.argv = ['edt', 'up', '--demo']\ncli.main()"
+    )
+
+
+def nothing_remains(folder: Path) -> bool:
+    words = [process.info["cmdline"] or [] for process in psutil.process_iter(["cmdline"])]
+    return not list(folder.iterdir()) and not any(str(folder) in word for line in words for word in line)
+
+
+def test_two_users_jobs_run_and_nothing_remains(
+    edt: Edt, folders: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    serve_as("works", monkeypatch)
+    ended = edt("up", "--demo")
+    assert ended.code == 0
+    assert "ada's job runs with 2 workers" in ended.err
+    assert [line.split()[:3] for line in ended.out.splitlines()] == [
+        ["ada", "jadaada", "succeeded"],
+        ["bob", "jbobbob", "succeeded"],
+    ]
+    assert nothing_remains(folders)
+
+
+def test_the_result_as_json(edt: Edt, folders: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    serve_as("works", monkeypatch)
+    jobs = json.loads(edt("up", "--demo", "--json").out)["jobs"]
+    assert [(one["owner"], one["sizes"]) for one in jobs] == [("ada", [2]), ("bob", [2])]
+
+
+def test_a_service_that_does_not_start_says_why(folders: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    serve_as("fails", monkeypatch)
+    with pytest.raises(RefusedError, match="there is no room"), trial.trial(4):
+        pass
+    assert nothing_remains(folders)
+
+
+@pytest.mark.parametrize("number, code", [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_signals_end_everything(folders: Path, number: signal.Signals, code: int) -> None:
+    program = up_as("endless")
+    environment = {**os.environ, "TMPDIR": str(folders)}
+    process = subprocess.Popen(
+        [sys.executable, "-c", program], stderr=subprocess.PIPE, env=environment, text=True
+    )
+    assert process.stderr is not None
+    assert any("job runs with" in line for line in process.stderr)
+    process.send_signal(number)
+    assert process.wait(60) == code
+    process.stderr.close()
+    assert nothing_remains(folders)
+
+
+def test_on_a_terminal_it_shows_the_picture(folders: Path) -> None:
+    program = up_as("works")
+    master, slave = pty.openpty()
+    environment = {**os.environ, "TMPDIR": str(folders), "TERM": "xterm"}
+    process = subprocess.Popen(
+        [sys.executable, "-c", program], stdout=slave, stderr=slave, stdin=slave, env=environment
+    )
+    os.close(slave)
+    shown = b""
+    while True:
+        try:
+            shown += os.read(master, 65536)
+        except OSError:  # its last writer is gone
+            break
+    os.close(master)
+    assert process.wait(60) == 0
+    text = shown.decode()
+    assert "devices used" in text
+    assert "\x1b[?1049l" in text
+    assert "jadaada  succeeded" in text
+
+
+def test_q_ends_it_and_the_keyboard_is_as_before(folders: Path) -> None:
+    program = up_as("endless")
+    master, slave = pty.openpty()
+    before = termios.tcgetattr(slave)
+    environment = {**os.environ, "TMPDIR": str(folders), "TERM": "xterm"}
+    process = subprocess.Popen(
+        [sys.executable, "-c", program], stdout=slave, stderr=slave, stdin=slave, env=environment
+    )
+    shown = b""
+    while b"devices used" not in shown:
+        shown += os.read(master, 65536)
+    os.write(master, b"xq")
+    while b"ending the jobs" not in shown:
+        shown += os.read(master, 65536)
+    assert process.wait(60) == 130
+    assert termios.tcgetattr(slave) == before
+    os.close(slave)
+    os.close(master)
+    assert nothing_remains(folders)
+
+
+def test_the_example_is_a_program_of_one_file() -> None:
+    assert [entry.path for entry in packing.collect(trial.EXAMPLE).entries] == ["train.py"]
+    compile((trial.EXAMPLE / "train.py").read_text(), "train.py", "exec")

@@ -1,0 +1,112 @@
+"""Starting launchers: what they inherit, and what they cannot be made to do."""
+
+import fcntl
+import json
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from edt_launch.pool.holding import Holding
+from edt_launch.pool.launchers import Launchers, environment
+from edt_launch.service.database.records import JobRecord
+from edt_launch.service.home import JobDir
+
+RECORD = JobRecord(
+    "jaaaaaaaa", "ann", ("python", "train.py"), 1, 4, 0.0, name="mine", environment={"LR": "0.1"}
+)
+
+
+@pytest.fixture
+def paths(tmp_path: Path) -> JobDir:
+    found = JobDir(tmp_path / "a job's folder")
+    for folder in found.folders:
+        folder.mkdir(parents=True)
+    return found
+
+
+def test_secrets_of_ours_are_not_handed_on(paths: JobDir) -> None:
+    ours = {"EDT_DATABASE": "postgresql://me:secret@db/edt", "EDT_TOKEN": "t", "PGPASSWORD": "secret"}
+    found = environment({**ours, "HOME": "/h", "PATH": "/bin"}, RECORD, paths)
+    assert found.keys() == {"HOME", "PATH", "LR", "EDT_JOB_ID", "EDT_JOB_NAME", "EDT_MODEL_DIR"}
+    assert found["PATH"].split(os.pathsep) == [str(Path(sys.executable).parent), "/bin"]
+    assert found["EDT_MODEL_DIR"] == str(paths.train)
+
+
+@pytest.mark.parametrize("directory", ["..", "/", "link"])
+def test_a_job_runs_inside_its_code(paths: JobDir, directory: str) -> None:
+    (paths.code / "link").symlink_to(paths.root)
+    with pytest.raises(NotADirectoryError, match="not inside the submitted code"):
+        Launchers().start(JobRecord("jaaaaaaaa", "ann", ("x",), 1, 1, 0.0, directory=directory), paths)
+
+
+def test_while_one_is_alive_no_other_is_started(paths: JobDir) -> None:
+    launchers = Launchers((sys.executable, "-c", "import sys; sys.stdin.read(); import time; time.sleep(60)"))
+    assert launchers.start(RECORD, paths)
+    assert launchers.is_alive(RECORD.id, paths)
+    assert not Launchers().start(RECORD, paths)
+    (child,) = launchers.children
+    child.kill()
+    child.wait()
+    assert not launchers.is_alive(RECORD.id, paths)
+    look = launchers.look(RECORD.id, paths, False, Holding(), None)
+    assert (look.identity, look.exit_code) == (None, -9)
+
+
+def test_the_lock_is_that_of_the_launcher_alone(paths: JobDir) -> None:
+    launchers = Launchers((sys.executable, "-c", "pass"))
+    assert launchers.start(RECORD, paths)
+    for child in launchers.children:
+        child.wait()
+    with paths.launcher_lock.open() as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def test_one_that_has_given_up_its_lock_lives_until_it_has_ended(paths: JobDir) -> None:
+    script = "import os, sys; os.closerange(3, 99); print('free', flush=True); sys.stdin = open(sys.argv[1])"
+    gate = paths.root / "gate"
+    os.mkfifo(gate)
+    launchers = Launchers((sys.executable, "-c", f"{script}; sys.stdin.read()", str(gate)))
+    assert launchers.start(RECORD, paths)
+    while "free" not in paths.launcher_log.read_text():
+        time.sleep(0.01)
+    assert launchers.is_alive(RECORD.id, paths)
+    (child,) = launchers.children
+    gate.open("w").close()
+    child.wait()
+    assert not launchers.is_alive(RECORD.id, paths)
+
+
+def test_who_the_last_one_was_can_be_forgotten(paths: JobDir) -> None:
+    launchers = Launchers((sys.executable, "-c", "raise SystemExit(5)"))
+    assert launchers.start(RECORD, paths)
+    for child in launchers.children:
+        child.wait()
+    assert not launchers.is_alive(RECORD.id, paths)
+    launchers.prepare(RECORD.id, paths)
+    assert launchers.look(RECORD.id, paths, False, Holding(), None).exit_code is None
+
+
+def test_without_a_lock_what_was_written_down_counts(paths: JobDir) -> None:
+    paths.launcher_lock.mkdir()
+    assert not Launchers().is_alive(RECORD.id, paths)
+    me = psutil.Process()
+    paths.launcher.write_text(json.dumps({"pid": me.pid, "started": me.create_time()}))
+    assert Launchers().is_alive(RECORD.id, paths)
+
+
+@pytest.mark.parametrize("pid", ["1e999", "-1", "0", "OURS"])
+def test_only_the_launcher_itself_is_told_anything(paths: JobDir, pid: str) -> None:
+    text = f'{{"pid": {pid}, "started": 5.0}}'
+    paths.launcher.write_text(text.replace("OURS", str(os.getpid())))
+    assert not Launchers().tell(paths, signal.SIGTERM)
+
+
+@pytest.mark.parametrize("text", ["", "{}", '{"pid": 7}'])
+def test_who_has_not_written_down_who_it_is_cannot_be_told(paths: JobDir, text: str) -> None:
+    paths.launcher.write_text(text)
+    assert not Launchers().tell(paths, signal.SIGTERM)

@@ -1,0 +1,149 @@
+"""Who may do what: nobody anything without a token, nobody anything to others' jobs, administrators all."""
+
+from typing import Any
+
+import pytest
+
+from edt_launch.service import tokens
+from edt_launch.service.api.views import PRIVATE
+from edt_launch.service.states import State
+from world import World, post_job
+
+OWNERS_ONLY = [
+    ("PATCH", "", {"max": 3}),
+    ("POST", "/stop", None),
+    ("POST", "/pause", None),
+    ("POST", "/resume", None),
+    ("GET", "/logs", None),
+    ("GET", "/events", None),
+    ("GET", "/metrics", None),
+    ("GET", "/results", None),
+    ("GET", "/checkpoints", None),
+    ("GET", "/checkpoints/step-00000001", None),
+    ("DELETE", "", None),
+]
+
+ADMINS_ONLY = [
+    ("POST", "/hosts/node1/drain", None),
+    ("POST", "/hosts/node1/undrain", None),
+    ("PUT", "/shares/ann", {"weight": 3}),
+    ("GET", "/users", None),
+    ("POST", "/users", {"name": "carl"}),
+    ("DELETE", "/users/bob", None),
+]
+
+
+@pytest.mark.parametrize("method, path, content", OWNERS_ONLY)
+def test_nobody_touches_anothers_job(world: World, method: str, path: str, content: Any) -> None:
+    job = world.submit(world.ann)["id"]
+    before = world.store.jobs.get(job)
+    answer = world.bob.request(method, f"/jobs/{job}{path}", json=content)
+    assert answer.status_code == 403, answer.text
+    assert "ann" in answer.json()["detail"]
+    assert world.store.jobs.get(job) == before
+    world.go(job, State.STOPPED)
+    assert world.bob.request(method, f"/jobs/{job}{path}", json=content).status_code == 403
+
+
+@pytest.mark.parametrize("method, path, content", OWNERS_ONLY)
+def test_an_administrator_may(world: World, method: str, path: str, content: Any) -> None:
+    job = world.submit(world.ann, max=2)["id"]
+    (world.files(job).output.checkpoint / "step-00000001").mkdir()
+    if method == "DELETE":
+        world.go(job, State.STOPPED)
+    assert world.admin.request(method, f"/jobs/{job}{path}", json=content).status_code in (200, 204)
+
+
+def test_others_see_a_jobs_size_but_not_what_it_does(world: World) -> None:
+    job = world.submit(world.ann, environment={"SECRET": "s3cret"}, command=["python", "s3cret.py"], max=3)[
+        "id"
+    ]
+    world.store.jobs.record({job: {"failure": "s3cret", "size": 2}})
+    for answer in (world.bob.get(f"/jobs/{job}"), world.bob.get("/jobs"), world.bob.get(f"/jobs/{job}/why")):
+        assert answer.status_code == 200
+        assert "s3cret" not in answer.text
+    shown = world.bob.get(f"/jobs/{job}").json()
+    assert shown["size"] == 2
+    assert [shown[name] for name in PRIVATE] == [None] * len(PRIVATE)
+    assert world.ann.get(f"/jobs/{job}").json()["environment"] == {"SECRET": "s3cret"}
+
+
+@pytest.mark.parametrize("method, path, content", ADMINS_ONLY)
+def test_administration_is_for_administrators(world: World, method: str, path: str, content: Any) -> None:
+    assert world.ann.request(method, path, json=content).status_code == 403
+    assert world.admin.request(method, path, json=content).status_code < 300
+
+
+def test_only_administrators_have_folders_of_the_machine_copied(world: World) -> None:
+    spec = {"command": ["true"], "path": "/etc"}
+    import json
+
+    answer = world.ann.post("/jobs", data={"spec": json.dumps(spec)})
+    assert answer.status_code == 403
+
+
+PATHS = [
+    "/api/v1/",
+    "/api/v1/jobs",
+    "/api/v1/jobs/jaaaaaaaa/logs",
+    "/api/v1/nothing",
+    "/metrics",
+    "/openapi.json",
+]
+
+
+@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("header", [None, "Bearer", "Bearer nonsense", "Basic YW5uOng=", "Bearer \xff"])
+def test_without_a_token_there_is_nothing(world: World, path: str, header: str | None) -> None:
+    headers = {} if header is None else {"Authorization": header.encode("latin-1")}
+    answer = world.anybody.get(path, headers=headers)
+    assert answer.status_code == 401
+    assert answer.headers["www-authenticate"] == "Bearer"
+    assert answer.headers["content-type"] == "application/problem+json"
+
+
+def test_revoked_and_expired_tokens_open_nothing(world: World) -> None:
+    made = world.ann.post("/tokens", json={"name": "ci", "expires": world.clock.now + 10}).json()
+    headers = {"Authorization": f"Bearer {made['token']}"}
+    assert world.anybody.get("/api/v1/", headers=headers).json()["user"] == "ann"
+    world.clock.now += 11
+    assert world.anybody.get("/api/v1/", headers=headers).status_code == 401
+    own = world.ann.get("/tokens").json()["tokens"]
+    assert {token["name"] for token in own} == {"test", "ci"}
+    assert world.tokens["ann"] not in str(own)
+    used = next(token["id"] for token in own if token["name"] == "test")
+    assert world.bob.delete(f"/tokens/{used}").status_code == 404
+    assert world.ann.delete(f"/tokens/{used}").status_code == 204
+    assert world.ann.get("/").status_code == 401
+
+
+def test_tokens_for_others_are_made_by_administrators(world: World) -> None:
+    assert world.bob.post("/tokens", json={"user": "ann"}).status_code == 403
+    assert world.bob.get("/tokens?user=ann").status_code == 403
+    made = world.admin.post("/tokens", json={"user": "ann"}).json()
+    user = tokens.bearer(world.store.accounts, made["token"], world.clock.now)
+    assert user is not None
+    assert user.name == "ann"
+    assert world.admin.post("/tokens", json={"user": "nobody"}).status_code == 404
+
+
+def test_a_new_user_gets_a_token_and_a_share(world: World) -> None:
+    made = world.admin.post("/users", json={"name": "carl"}).json()
+    carl = {"Authorization": f"Bearer {made['token']}"}
+    assert world.anybody.get("/api/v1/", headers=carl).json() == {
+        "version": "0.1.0",
+        "user": "carl",
+        "is_admin": False,
+    }
+    assert "carl" in [node["name"] for node in world.ann.get("/shares").json()["shares"]]
+    assert world.admin.post("/users", json={"name": "carl"}).status_code == 409
+    assert world.admin.post("/users", json={"name": "../x"}).status_code == 422
+    assert world.admin.delete("/users/carl").status_code == 204
+    assert world.anybody.get("/api/v1/", headers=carl).status_code == 401
+    assert world.admin.delete("/users/carl").status_code == 404
+
+
+def test_users_with_jobs_and_oneself_stay(world: World) -> None:
+    post_job(world.ann)
+    assert world.admin.delete("/users/ann").status_code == 409
+    assert world.admin.delete("/users/admin").status_code == 409

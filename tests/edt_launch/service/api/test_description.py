@@ -1,0 +1,64 @@
+"""The interface does what its description says, whatever is asked: a few hundred requests of each kind."""
+
+import os
+
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from schemathesis.checks import (
+    CHECKS,
+    not_a_server_error,
+)
+
+from edt_launch.service.database.store import Store
+from edt_launch.service.states import State
+from world import World
+
+CASES = int(os.environ.get("EDT_API_CASES", "20"))
+"""Requests to each operation."""
+
+NAMES = (
+    "status_code_conformance",
+    "content_type_conformance",
+    "response_headers_conformance",
+    "response_schema_conformance",
+    "negative_data_rejection",
+)
+
+
+@pytest.fixture(scope="module")
+def described(tmp_path_factory: pytest.TempPathFactory) -> World:
+    """A service with jobs, whose streams end at once."""
+    folder = tmp_path_factory.mktemp("service")
+    world = World(folder / "home", Store.opened(f"sqlite:///{folder}/edt.db"))
+    job = world.submit(world.ann)["id"]
+    world.go(job, State.STARTING, State.SUCCEEDED)
+    world.files(job).launcher_log.write_text("[0] hello\n")
+    world.submit(world.admin, name="queued")
+    world.context.stop.set()
+    return world
+
+
+def test_the_interface_does_what_its_description_says(described: World) -> None:
+    headers = dict(described.admin.headers)
+    schema = schemathesis.openapi.from_asgi("/openapi.json", described.app, headers=headers)
+    checks = [not_a_server_error, *(CHECKS.get_one(name) for name in NAMES)]
+    ids = [job.id for job in described.store.jobs.page().jobs]
+    asked = 0
+    for found in schema.get_all_operations():
+        operation = found.ok()
+        strategy = operation.as_strategy()
+
+        @given(case=strategy, job=st.sampled_from(ids))
+        @settings(max_examples=CASES, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+        def ask(case: schemathesis.Case, job: str) -> None:
+            nonlocal asked
+            if "job_id" in case.path_parameters and len(case.path_parameters["job_id"]) % 2:
+                case.path_parameters["job_id"] = job
+            response = case.call(headers=headers)
+            case.validate_response(response, checks=checks)
+            asked += 1
+
+        ask()
+    assert asked >= 200

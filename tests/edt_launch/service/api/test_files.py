@@ -1,0 +1,114 @@
+"""What is read from a job's files: logs, events, metrics, results, checkpoints."""
+
+import io
+import json
+import tarfile
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+
+from edt_launch.service.states import State
+from world import World
+
+EVENTS: list[dict[str, Any]] = [
+    {"event": "world", "time": 1.0, "size": 1},
+    {"event": "progress", "time": 2.0, "step": 10, "size": 1, "values": {"loss": 0.5}},
+    {"event": "progress", "time": 3.0, "step": 20, "size": 1, "values": {"loss": float("nan")}},
+]
+
+
+@pytest.fixture
+def job(world: World) -> str:
+    """An ended job with files."""
+    made: str = world.submit(world.ann)["id"]
+    files = world.files(made)
+    files.launcher_log.write_text("[0] hello\n[1] wörld\n")
+    files.output.rank_log("1").write_text("wörld\n")
+    files.output.events.write_text("".join(json.dumps(event) + "\n" for event in EVENTS) + '{"event": "ha')
+    (files.train / "weights.pt").write_bytes(b"w" * 1000)
+    for step in (5, 10):
+        folder = files.output.checkpoint / f"step-{step:08}"
+        folder.mkdir()
+        (folder / "state").write_bytes(b"s" * step)
+    (files.output.checkpoint / "step-00000015.tmp").mkdir()
+    world.go(made, State.STARTING, State.SUCCEEDED)
+    return made
+
+
+def unpacked(data: bytes) -> dict[str, int]:
+    with tarfile.open(fileobj=io.BytesIO(data)) as archive:
+        return {member.name: member.size for member in archive if member.isfile()}
+
+
+def test_logs_of_all_ranks_or_one(world: World, job: str) -> None:
+    answer = world.ann.get(f"/jobs/{job}/logs")
+    assert answer.text == "[0] hello\n[1] wörld\n"
+    assert answer.headers["content-type"] == "text/plain; charset=utf-8"
+    assert world.ann.get(f"/jobs/{job}/logs?rank=1").text == "wörld\n"
+    assert world.ann.get(f"/jobs/{job}/logs?rank=7").text == ""
+    assert world.ann.get(f"/jobs/{job}/logs?tail=1").text == "[1] wörld\n"
+    assert world.ann.get(f"/jobs/{job}/logs?rank=../x").status_code == 422
+
+
+def test_following_ends_with_the_job(world: World, job: str) -> None:
+    assert world.ann.get(f"/jobs/{job}/logs?follow=1").text == "[0] hello\n[1] wörld\n"
+    assert world.ann.get(f"/jobs/{job}/events?follow=1", headers=sse()).text.count("data:") == 3
+
+
+def test_following_ends_with_the_service(world: World) -> None:
+    job = world.submit(world.ann)["id"]
+    world.context.stop.set()
+    assert world.ann.get(f"/jobs/{job}/logs?follow=1").text == ""
+
+
+def sse(**headers: str) -> dict[str, str]:
+    return {"Accept": "text/event-stream", **headers}
+
+
+def test_events_are_a_list_without_what_is_no_json(world: World, job: str) -> None:
+    found = world.ann.get(f"/jobs/{job}/events").json()
+    assert found == [*EVENTS[:2], EVENTS[2] | {"values": {"loss": None}}]
+    assert world.ann.get(f"/jobs/{world.submit(world.ann)['id']}/events").json() == []
+
+
+def test_events_go_on_after_the_last_one_seen(world: World, job: str) -> None:
+    lines = world.ann.get(f"/jobs/{job}/events", headers=sse()).text.splitlines()
+    ids = [line.removeprefix("id: ") for line in lines if line.startswith("id: ")]
+    assert ids[0] == str(len(json.dumps(EVENTS[0])) + 1)
+    rest = {"Last-Event-ID": ids[1]}
+    assert world.ann.get(f"/jobs/{job}/events", headers=sse(**rest)).text.count("data:") == 1
+    assert world.ann.get(f"/jobs/{job}/events?after={ids[0]}").json()[0] == EVENTS[1]
+    assert world.ann.get(f"/jobs/{job}/events?after=999999").json() == []
+
+
+def test_metrics_are_columns(world: World, job: str) -> None:
+    assert world.ann.get(f"/jobs/{job}/metrics").json() == {
+        "time": [2.0, 3.0],
+        "step": [10, 20],
+        "size": [1, 1],
+        "loss": [0.5, None],
+        "throughput": [None, 10.0],
+    }
+
+
+def test_results_are_model_and_logs(world: World, job: str) -> None:
+    answer = world.ann.get(f"/jobs/{job}/results")
+    assert answer.headers["content-type"] == "application/gzip"
+    assert f"{job}-results.tar.gz" in answer.headers["content-disposition"]
+    assert unpacked(answer.content).keys() == {"model/train/weights.pt", "log/launcher.log", "log/rank.1.log"}
+
+
+def test_checkpoints_are_listed_and_fetched(world: World, job: str) -> None:
+    found = world.ann.get(f"/jobs/{job}/checkpoints").json()["checkpoints"]
+    assert [(one["name"], one["step"], one["size"]) for one in found] == [
+        ("step-00000005", 5, 5),
+        ("step-00000010", 10, 10),
+    ]
+    client = TestClient(world.app, headers=world.ann.headers)
+    assert unpacked(client.get(found[1]["url"]).content) == {"step-00000010/state": 10}
+
+
+@pytest.mark.parametrize("name", ["step-00000099", "%2e%2e", "..%2f..%2flog", "step-00000015.tmp", "step-1"])
+def test_what_is_no_checkpoint_is_not_fetched(world: World, job: str, name: str) -> None:
+    assert world.ann.get(f"/jobs/{job}/checkpoints/{name}").status_code == 404

@@ -1,0 +1,118 @@
+import asyncio
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from sqlalchemy.exc import OperationalError
+from starlette.types import Message, Receive, Scope, Send
+
+from edt_launch.service.api.context import USER
+from edt_launch.service.api.gate import FORM, Gate
+from edt_launch.service.api.system import registry_of
+from world import World
+
+
+class Inside:
+    """An application that reads whole bodies, and keeps what it was asked."""
+
+    def __init__(self) -> None:
+        self.scopes: list[Scope] = []
+        self.bodies: list[int] = []
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        self.scopes.append(scope)
+        size, has_more = 0, True
+        while has_more:
+            message = await receive()
+            size += len(message["body"])
+            has_more = message["more_body"]
+        self.bodies.append(size)
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b""})
+
+
+class Passing:
+    """A gate, and what came out of it."""
+
+    def __init__(self, world: World) -> None:
+        self.inside = Inside()
+        self.gate = Gate(self.inside, world.context, registry_of(world.context))
+        self.token = world.tokens["ann"]
+
+    def ask(self, path: str = "/api/v1/jobs", *blocks: bytes, method: str = "GET", **headers: str) -> Message:
+        """The start of the answer."""
+        told = {"authorization": f"Bearer {self.token}", **headers}
+        scope = {
+            "type": "http",
+            "method": method,
+            "path": path,
+            "headers": [(name.replace("_", "-").encode(), text.encode()) for name, text in told.items()],
+        }
+        rest: Iterator[dict[str, Any]] = iter(
+            [{"type": "http.request", "body": block, "more_body": True} for block in blocks]
+            + [{"type": "http.request", "body": b"", "more_body": False}]
+        )
+        sent: list[Message] = []
+
+        async def receive() -> Message:
+            return next(rest)
+
+        async def send(message: Message) -> None:
+            sent.append(message)
+
+        asyncio.run(self.gate(scope, receive, send))
+        return sent[0]
+
+
+@pytest.fixture
+def passing(world: World) -> Passing:
+    return Passing(world)
+
+
+def test_who_asks_is_known_inside(passing: Passing) -> None:
+    answer = passing.ask()
+    assert answer["status"] == 200
+    assert passing.inside.scopes[0][USER].name == "ann"
+    assert (b"x-content-type-options", b"nosniff") in answer["headers"]
+    assert (b"cache-control", b"no-store") in answer["headers"]
+
+
+@pytest.mark.parametrize("header", ["", "Bearer", "Bearer ", "Basic YW5uOg==", "Bearer nonsense"])
+def test_strangers_stay_outside(passing: Passing, header: str) -> None:
+    assert passing.ask(authorization=header)["status"] == 401
+    assert passing.inside.scopes == []
+
+
+def test_health_is_open_to_strangers(passing: Passing) -> None:
+    assert passing.ask("/healthz", authorization="")["status"] == 200
+    assert passing.ask("/metrics", authorization="")["status"] == 401
+
+
+def test_a_body_that_says_it_is_too_large_is_not_read(world: World, passing: Passing) -> None:
+    length = str(world.settings.max_body + 1)
+    assert passing.ask(method="PATCH", content_length=length)["status"] == 413
+    assert passing.ask(method="PATCH", content_length="many")["status"] == 422
+    assert passing.inside.bodies == []
+
+
+def test_a_body_that_turns_out_too_large_is_refused(world: World) -> None:
+    passing = Passing(World(world.settings.home, world.store, max_body=1000, max_upload=3000))
+    block = b"x" * 600
+    chunked = {"transfer_encoding": "chunked"}
+    assert passing.ask("/api/v1/shares/lab", block, method="PUT", **chunked)["status"] == 200
+    assert passing.ask("/api/v1/shares/lab", block, block, method="PUT", **chunked)["status"] == 413
+    assert passing.ask("/api/v1/jobs", block, block, method="POST", **chunked)["status"] == 200
+    large = b"x" * (FORM + 3001)
+    assert passing.ask("/api/v1/jobs", large, method="POST", **chunked)["status"] == 413
+    assert passing.inside.bodies == [600, 1200]
+
+
+def test_while_the_database_does_not_answer_nobody_is_let_in(
+    world: World, passing: Passing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise OperationalError("SELECT", {}, Exception("gone"))
+
+    monkeypatch.setattr(world.store.accounts, "bearer", fail)
+    assert passing.ask()["status"] == 503
+    assert passing.inside.scopes == []

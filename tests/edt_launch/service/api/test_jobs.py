@@ -1,0 +1,187 @@
+from typing import Any
+
+import pytest
+
+from edt_launch.service.bus import Topic
+from edt_launch.service.database.records import HostRecord
+from edt_launch.service.states import State, Wanted
+from world import NOW, World, post_job, tar
+
+
+def test_a_submitted_job_is_queued_and_the_loop_is_told(world: World) -> None:
+    answer = post_job(world.ann, name="mine", min=1, max=4, environment={"A": "1"})
+    assert answer.status_code == 201
+    job = answer.json()
+    assert (job["owner"], job["state"], job["size"], job["submitted"]) == ("ann", "queued", 0, NOW)
+    assert world.ann.get(f"/jobs/{job['id']}").json() == job
+    assert world.ann.get("/jobs").json() == {"jobs": [job], "next": None}
+    assert world.bus.version(Topic.WISHES) == 1
+    assert (world.files(job["id"]).code / "train.py").is_file()
+
+
+def test_submitting_twice_with_a_key_gives_one_job(world: World) -> None:
+    first = post_job(world.ann, key="k")
+    again = post_job(world.ann, key="k")
+    assert (first.status_code, again.status_code) == (201, 200)
+    assert first.json() == again.json()
+    assert post_job(world.ann, key="k", max=2).status_code == 409
+    assert post_job(world.bob, key="k").status_code == 201
+
+
+def test_bounds_that_count_from_the_next_start_only_are_told(world: World) -> None:
+    job = world.submit(world.ann, min=2, max=4)["id"]
+    assert world.ann.patch(f"/jobs/{job}", json={"max": 6}).json()["note"] == ""
+    world.go(job, State.STARTING)
+    world.store.jobs.record({job: {"notes": {"bounds": [2, 6]}}})
+    assert world.ann.patch(f"/jobs/{job}", json={"max": 5}).json()["note"] == ""
+    note = world.ann.patch(f"/jobs/{job}", json={"max": 8}).json()["note"]
+    assert note.startswith("max 8: it was started with at most 6; that counts when it is started again")
+    assert world.bob.get("/jobs").json()["jobs"][0]["note"] == note
+    note = world.ann.patch(f"/jobs/{job}", json={"min": 1, "max": 1}).json()["note"]
+    assert note.startswith("min 1: it was started with at least 2, max 1: it was started with at least 2;")
+    world.go(job, State.RUNNING, State.PAUSING, State.PAUSED)
+    assert world.ann.get(f"/jobs/{job}").json()["note"] == ""
+
+
+@pytest.mark.parametrize(
+    "spec, named",
+    [
+        ({"min": 3, "max": 2}, "max: 2"),
+        ({"command": []}, "command"),
+        ({"surprise": 1}, "surprise"),
+        ({"directory": "../x"}, "directory"),
+    ],
+)
+def test_what_is_wrong_with_a_job_is_named(world: World, spec: dict[str, Any], named: str) -> None:
+    answer = post_job(world.ann, **spec)
+    assert answer.status_code == 422
+    assert answer.headers["content-type"] == "application/problem+json"
+    assert named in answer.json()["detail"]
+
+
+def test_an_archive_that_leads_outside_is_refused(world: World) -> None:
+    answer = post_job(world.ann, code=tar({"../x": b""}))
+    assert answer.status_code == 422
+    assert "'../x' leads outside" in answer.json()["detail"]
+    assert world.ann.get("/jobs").json()["jobs"] == []
+
+
+def test_a_specification_that_is_no_json_is_refused(world: World) -> None:
+    assert world.ann.post("/jobs", data={"spec": "{"}).status_code == 422
+    assert world.ann.post("/jobs", data={"spec": '{"command": ["\\ud800"]}'}).status_code == 422
+    assert world.ann.post("/jobs").status_code == 422
+
+
+def test_a_dry_run_says_who_would_shrink_and_changes_nothing(world: World) -> None:
+    world.store.hosts.put([HostRecord("node1", ("0", "1", "2", "3"))])
+    job = world.submit(world.ann, max=4)["id"]
+    held = (("node1", ("0", "1", "2", "3")),)
+    world.go(job, State.STARTING, State.RUNNING)
+    world.store.jobs.record(
+        {job: {"held": held, "size": 4, "running_since": NOW - 1000.0, "waiting_since": None}}
+    )
+    answer = post_job(world.bob, query="?dry_run=1", max=4)
+    assert answer.status_code == 200
+    changes = {change["job"]: (change["from"], change["to"]) for change in answer.json()["changes"]}
+    assert changes == {job: (4, 2), None: (0, 2)}
+    assert answer.json()["job"]["target"] == 2
+    assert len(world.ann.get("/jobs").json()["jobs"]) == 1
+
+
+def test_listings_are_filtered_and_paged(world: World) -> None:
+    ids = [world.submit(world.ann if n % 2 else world.bob)["id"] for n in range(5)]
+
+    def listed(query: str) -> list[str]:
+        return [job["id"] for job in world.ann.get(f"/jobs{query}").json()["jobs"]]
+
+    assert listed("") == ids
+    assert listed("?owner=ann") == ids[1::2]
+    page = world.ann.get("/jobs?limit=3").json()
+    assert [job["id"] for job in page["jobs"]] == ids[:3]
+    assert listed(f"?limit=3&after={page['next']}") == ids[3:]
+    world.go(ids[0], State.STOPPED)
+    world.clock.now += 4000.0
+    assert listed("") == ids[1:]
+    assert listed("?all=1") == ids
+    assert listed("?state=stopped,failed") == ids[:1]
+    assert world.ann.get("/jobs?state=lost").status_code == 422
+
+
+def test_bounds_and_weights_can_be_changed(world: World) -> None:
+    job = world.submit(world.ann, max=4, allowed=[1, 2, 4])["id"]
+    changed = world.ann.patch(
+        f"/jobs/{job}", json={"max": 2, "priority": 3, "weight": 2.5, "name": "x"}
+    ).json()
+    assert (changed["max"], changed["priority"], changed["weight"], changed["name"]) == (2, 3, 2.5, "x")
+    assert world.ann.patch(f"/jobs/{job}", json={"min": 3}).status_code == 422
+    assert world.ann.patch(f"/jobs/{job}", json={"min": 3, "max": 3}).status_code == 422
+    assert world.ann.patch(f"/jobs/{job}", json={"size": 3}).status_code == 422
+    world.go(job, State.STOPPED)
+    assert world.ann.patch(f"/jobs/{job}", json={"max": 4}).status_code == 409
+
+
+def test_priorities_may_be_for_administrators(world: World) -> None:
+    limited = World(world.settings.home, world.store, highest_priority=5)
+    assert post_job(limited.ann, priority=6).status_code == 403
+    assert post_job(limited.admin, priority=6).status_code == 201
+    job = limited.submit(limited.ann, priority=5)["id"]
+    assert limited.ann.patch(f"/jobs/{job}", json={"priority": 6}).status_code == 403
+
+
+def test_only_an_ended_job_is_deleted_with_its_files(world: World) -> None:
+    job = world.submit(world.ann)["id"]
+    assert world.ann.delete(f"/jobs/{job}").status_code == 409
+    world.go(job, State.STOPPED)
+    assert world.ann.delete(f"/jobs/{job}").status_code == 204
+    assert not world.files(job).root.exists()
+    assert list(world.settings.paths.trash.iterdir()) == []
+    assert world.ann.get(f"/jobs/{job}").status_code == 404
+
+
+def test_stop_pause_and_resume_are_written_down(world: World) -> None:
+    job = world.submit(world.ann)["id"]
+    assert world.ann.post(f"/jobs/{job}/pause").json()["wanted"] == "pause"
+    assert world.ann.post(f"/jobs/{job}/resume").json()["wanted"] == "run"
+    assert world.ann.post(f"/jobs/{job}/stop").json()["wanted"] == "stop"
+    assert world.store.jobs.get(job).wanted is Wanted.STOP
+    assert world.ann.post(f"/jobs/{job}/resume").status_code == 409
+    assert world.ann.post(f"/jobs/{job}/stop").status_code == 200
+    world.go(job, State.STOPPED)
+    assert world.ann.post(f"/jobs/{job}/stop").status_code == 200
+    assert world.ann.post(f"/jobs/{job}/pause").status_code == 409
+
+
+def test_an_ended_job_does_not_wait_to_be_resumed(world: World) -> None:
+    job = world.submit(world.ann)["id"]
+    world.go(job, State.STARTING, State.SUCCEEDED)
+    assert world.ann.post(f"/jobs/{job}/resume").status_code == 409
+
+
+def test_why_tells_the_allocators_reason(world: World) -> None:
+    job = world.submit(world.ann, min=1, max=4)["id"]
+    assert world.ann.get(f"/jobs/{job}/why").json()["text"] == "waits for the next decision"
+    why = {
+        "binding": "share",
+        "path": [["", 4.0], ["ann", 2.0]],
+        "text": "has its share",
+        "change": "less competition",
+    }
+    world.store.jobs.record({job: {"why": why, "share": 2.0, "target": 2, "reason": "has its share"}})
+    answer = world.bob.get(f"/jobs/{job}/why").json()
+    assert answer["path"] == [{"node": "", "share": 4.0}, {"node": "ann", "share": 2.0}]
+    assert answer["lines"] == [
+        f"{job} has 0 workers and asks for 1 to 4.",
+        "share   pool 4.00 > ann 2.00 > this job 2.00",
+        "binds   share: has its share",
+        "change  less competition",
+    ]
+    world.go(job, State.STOPPED)
+    assert world.ann.get(f"/jobs/{job}/why").json()["lines"] == [f"{job} has stopped: for the test"]
+
+
+def test_progress_tells_when_a_job_will_be_done(world: World) -> None:
+    job = world.submit(world.ann)["id"]
+    facts = {"step": 40, "total_steps": 100, "throughput": 2.0, "size": 1, "loss": float("nan")}
+    world.store.jobs.record({job: facts})
+    shown = world.ann.get(f"/jobs/{job}").json()
+    assert (shown["eta"], shown["loss"]) == (30.0, None)

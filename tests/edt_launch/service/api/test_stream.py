@@ -1,0 +1,94 @@
+import asyncio
+import json
+
+import pytest
+from sqlalchemy.exc import OperationalError
+
+from edt_launch.service.api.pictures import STALE, Picture, Pictures
+from edt_launch.service.api.stream import _changes, difference
+from edt_launch.service.bus import Topic
+from edt_launch.service.database.records import UserRecord
+from edt_launch.service.states import State
+from world import World
+
+ANN, BOB = UserRecord("ann"), UserRecord("bob")
+
+
+def data(message: bytes | None) -> dict[str, list[object]]:
+    assert message is not None
+    (line,) = [line for line in message.decode().splitlines() if line.startswith("data: ")]
+    found: dict[str, list[object]] = json.loads(line.removeprefix("data: "))
+    return found
+
+
+def test_only_what_has_changed_is_told(world: World) -> None:
+    pictures = Pictures(world.store, world.bus, world.clock)
+    ids = [world.submit(world.ann)["id"] for _ in range(2)]
+    first = pictures.latest()
+    assert [job["id"] for job in data(difference(None, first, ANN))["jobs"]] == ids  # type: ignore[index]
+    assert pictures.latest() is first
+    world.store.jobs.record({ids[1]: {"step": 7}})
+    world.bus.notify(Topic.JOBS)
+    second = pictures.latest()
+    (changed,) = data(difference(first, second, ANN))["jobs"]
+    assert changed["step"] == 7  # type: ignore[index]
+    assert difference(second, second, ANN) is None
+
+
+def test_what_ended_long_ago_is_gone(world: World) -> None:
+    pictures = Pictures(world.store, world.bus, world.clock)
+    job = world.submit(world.ann)["id"]
+    world.go(job, State.STOPPED)
+    first = pictures.latest()
+    world.clock.now += 3601.0
+    assert data(difference(first, pictures.latest(), ANN)) == {"jobs": [], "gone": [job]}
+
+
+def test_others_do_not_see_what_a_job_does(world: World) -> None:
+    world.submit(world.ann, environment={"SECRET": "s3cret"})
+    picture = Pictures(world.store, world.bus, world.clock).latest()
+    assert b"s3cret" not in (difference(None, picture, BOB) or b"")
+    assert b"s3cret" in (difference(None, picture, ANN) or b"")
+
+
+def test_the_stream_begins_with_all_jobs_and_ends_with_the_service(world: World) -> None:
+    job = world.submit(world.ann)["id"]
+
+    async def watch() -> tuple[bytes, bytes, list[bytes]]:
+        stream = _changes(world.context, ANN, Pictures(world.store, world.bus, world.clock))
+        first = await anext(stream)
+        world.ann.post(f"/jobs/{job}/stop")
+        second = await anext(stream)
+        world.context.stop.set()
+        return first, second, [message async for message in stream]
+
+    first, second, rest = asyncio.run(watch())
+    assert [one["wanted"] for message in (first, second) for one in data(message)["jobs"]] == [  # type: ignore[index]
+        "run",
+        "stop",
+    ]
+    assert rest == []
+    world.context.stop.set()
+    assert world.ann.get("/stream").headers["content-type"].startswith("text/event-stream")
+
+
+def test_the_stream_outlives_a_database_that_does_not_answer(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = world.submit(world.ann)["id"]
+    pictures = Pictures(world.store, world.bus, world.clock)
+    found, calls = pictures.latest, []
+
+    def latest() -> Picture:
+        calls.append(world.clock.now)
+        if len(calls) == 1:
+            world.clock.now += STALE
+            raise OperationalError("SELECT", {}, Exception("gone"))
+        return found()
+
+    monkeypatch.setattr(pictures, "latest", latest)
+
+    async def first() -> bytes:
+        return await anext(_changes(world.context, ANN, pictures))
+
+    assert [one["id"] for one in data(asyncio.run(first()))["jobs"]] == [job]  # type: ignore[index]

@@ -1,0 +1,44 @@
+from prometheus_client.parser import text_string_to_metric_families
+
+from world import World
+
+
+def test_who_am_i(world: World) -> None:
+    assert world.admin.get("/").json() == {"version": "0.1.0", "user": "admin", "is_admin": True}
+
+
+def test_health_is_for_everybody(world: World) -> None:
+    assert world.anybody.get("/healthz").json() == {"status": "ok"}
+
+
+def test_figures_for_prometheus(world: World) -> None:
+    job = world.submit(world.ann)["id"]
+    world.store.jobs.record({job: {"size": 2, "held": (("node1", ("0", "1")),)}})
+    world.ann.get(f"/jobs/{job}")
+    world.ann.get("/jobs/nothing")
+    headers = dict(world.ann.headers)
+    text = world.anybody.get("/metrics", headers=headers).text
+    values = {
+        (sample.name, *sorted(sample.labels.values())): sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+    }
+    assert values["edt_jobs", "queued"] == 1
+    assert values["edt_devices", "used"] == 2
+    assert values["edt_devices", "free"] == 2
+    assert values["edt_hosts", "up"] == 1
+    assert values["edt_workers", "ann"] == 2
+    assert values["edt_http_request_seconds_count", "/jobs/{job_id}", "200", "GET"] == 1
+
+
+def test_figures_may_be_public(world: World) -> None:
+    public = World(world.settings.home, world.store, public_metrics=True)
+    assert public.anybody.get("/metrics").status_code == 200
+    assert public.anybody.get("/api/v1/jobs").status_code == 401
+
+
+def test_nothing_loads_anything_from_elsewhere(world: World) -> None:
+    headers = dict(world.ann.headers)
+    assert world.anybody.get("/docs", headers=headers).status_code == 404
+    assert world.anybody.get("/redoc", headers=headers).status_code == 404
+    assert world.anybody.get("/openapi.json", headers=headers).json()["info"]["title"] == "EDT"

@@ -1,0 +1,158 @@
+import threading
+from dataclasses import replace
+
+import pytest
+
+from edt_launch.service.database.jobs import NoSuchJobError
+from edt_launch.service.database.records import JobRecord
+from edt_launch.service.database.store import Store
+from edt_launch.service.states import ENDED, LIVE, IllegalTransitionError, State, Wanted
+
+
+def job(number: int = 0, **fields: object) -> JobRecord:
+    made = JobRecord(
+        f"jaaaaaa{chr(97 + number // 26)}{chr(97 + number % 26)}", "ann", ("true",), 1, 4, 100.0 + number
+    )
+    return replace(made, **fields)  # type: ignore[arg-type]
+
+
+def test_a_job_comes_back_as_it_was_stored(store: Store) -> None:
+    new = job(
+        allowed=(1, 2, 4),
+        environment={"A": "ü", "B": "x\ny"},
+        held=(("node1", ("0", "3")), ("node2", ("5",))),
+        leaving=(("node2", ("6",)),),
+        speedup=((1, 1.0), (2, 1.9)),
+        notes={"offset": 17},
+        why={"binding": "max", "path": [["", 4.0]]},
+        loss=0.25,
+        checkpoint_interval=60.0,
+    )
+    stored, is_new = store.jobs.add(new)
+    assert is_new
+    assert stored == replace(new, number=stored.number)
+    assert store.jobs.get(new.id) == stored
+
+
+def test_the_same_key_is_the_same_job(store: Store) -> None:
+    first, _ = store.jobs.add(job(0, idempotency_key="k"))
+    assert store.jobs.add(job(1, idempotency_key="k")) == (first, False)
+    assert store.jobs.add(job(2, idempotency_key="k", owner="bob"))[1]
+    assert store.jobs.add(job(3))[1]
+    assert store.jobs.add(job(4))[1]
+
+
+def test_many_attempts_at_once_are_one_job(store: Store) -> None:
+    found: list[tuple[JobRecord, bool]] = []
+    threads = [
+        threading.Thread(target=lambda n=n: found.append(store.jobs.add(job(n, idempotency_key="k"))))
+        for n in range(8)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(found) == 8
+    assert len({record.id for record, _ in found}) == 1
+    assert sum(is_new for _, is_new in found) == 1
+
+
+def test_an_id_is_given_once(store: Store) -> None:
+    store.jobs.add(job())
+    with pytest.raises(Exception, match=r"(?i)unique"):
+        store.jobs.add(job(owner="bob"))
+
+
+def test_a_job_moves_along_the_table(store: Store) -> None:
+    one, _ = store.jobs.add(job())
+    store.jobs.move(one.id, State.STARTING, "its turn", 101.0, running_since=101.0, size=2)
+    moved = store.jobs.move(one.id, State.FAILED, "exit code 1", 105.0, exit_code=1, size=0)
+    assert (moved.state, moved.reason, moved.ended, moved.exit_code) == (
+        State.FAILED,
+        "exit code 1",
+        105.0,
+        1,
+    )
+    assert moved.has_ended
+    assert [(past.time, past.before, past.after) for past in store.jobs.transitions(one.id)] == [
+        (100.0, None, State.QUEUED),
+        (101.0, State.QUEUED, State.STARTING),
+        (105.0, State.STARTING, State.FAILED),
+    ]
+
+
+def test_an_illegal_move_changes_nothing(store: Store) -> None:
+    one, _ = store.jobs.add(job())
+    with pytest.raises(IllegalTransitionError, match="queued and cannot become running"):
+        store.jobs.move(one.id, State.RUNNING, "no", 101.0, size=3)
+    assert store.jobs.get(one.id) == one
+    assert len(store.jobs.transitions(one.id)) == 1
+
+
+def test_moving_to_where_it_is_writes_facts_alone(store: Store) -> None:
+    one, _ = store.jobs.add(job())
+    assert store.jobs.move(one.id, State.QUEUED, "still", 101.0, target=2).target == 2
+    assert len(store.jobs.transitions(one.id)) == 1
+
+
+def test_facts_and_wishes_stay_apart(store: Store) -> None:
+    one, _ = store.jobs.add(job())
+    with pytest.raises(TypeError, match="state"):
+        store.jobs.record({one.id: {"state": "running"}})
+    with pytest.raises(TypeError, match="wanted"):
+        store.jobs.move(one.id, State.STARTING, "", 1.0, wanted="stop")
+    with pytest.raises(TypeError, match="size"):
+        store.jobs.change(one.id, size=3)
+    assert store.jobs.change(one.id, max=8, priority=2).max == 8
+
+
+def test_facts_of_many_jobs_are_written_at_once(store: Store) -> None:
+    first, second = store.jobs.add(job(0))[0], store.jobs.add(job(1))[0]
+    store.jobs.record(
+        {first.id: {"step": 1}, second.id: {"step": 2, "held": (("n", ("0",)),)}, "jzzzzzzzz": {"step": 3}}
+    )
+    assert store.jobs.get(first.id).step == 1
+    assert store.jobs.get(second.id).held == (("n", ("0",)),)
+
+
+def test_who_has_asked_for_the_end_cannot_take_it_back(store: Store) -> None:
+    one, _ = store.jobs.add(job())
+    assert store.jobs.wish(one.id, Wanted.PAUSE).wanted is Wanted.PAUSE
+    assert store.jobs.wish(one.id, Wanted.RUN).wanted is Wanted.RUN
+    store.jobs.wish(one.id, Wanted.STOP)
+    assert store.jobs.wish(one.id, Wanted.RUN).wanted is Wanted.STOP
+    with pytest.raises(NoSuchJobError):
+        store.jobs.wish("jzzzzzzzz", Wanted.STOP)
+
+
+def test_pages_follow_one_another(store: Store) -> None:
+    ids = [store.jobs.add(job(n))[0].id for n in range(5)]
+    first = store.jobs.page(limit=2)
+    second = store.jobs.page(limit=2, after=first.next or 0)
+    third = store.jobs.page(limit=2, after=second.next or 0)
+    assert [one.id for page in (first, second, third) for one in page.jobs] == ids
+    assert third.next is None
+    assert store.jobs.page(limit=5).next is None
+
+
+def test_a_listing_has_live_jobs_and_those_that_ended_lately(store: Store) -> None:
+    ids = [store.jobs.add(job(n))[0].id for n in range(3)]
+    store.jobs.move(ids[0], State.STOPPED, "", 500.0)
+    store.jobs.move(ids[1], State.STOPPED, "", 900.0)
+    assert [one.id for one in store.jobs.page(states=LIVE, ended_since=600.0).jobs] == ids[1:]
+    assert [one.id for one in store.jobs.page(states=ENDED).jobs] == ids[:2]
+    assert [one.id for one in store.jobs.live()] == ids[2:]
+    assert store.jobs.page(owner="bob").jobs == []
+    assert store.jobs.counts() == {State.STOPPED: 2, State.QUEUED: 1}
+    assert store.jobs.state(ids[0]) is State.STOPPED
+    assert store.jobs.state("jzzzzzzzz") is None
+
+
+def test_only_ended_jobs_are_forgotten(store: Store) -> None:
+    one, _ = store.jobs.add(job())
+    assert not store.jobs.delete(one.id)
+    store.jobs.move(one.id, State.STOPPED, "", 1.0)
+    assert store.jobs.delete(one.id)
+    assert store.jobs.transitions(one.id) == []
+    with pytest.raises(NoSuchJobError, match=one.id):
+        store.jobs.get(one.id)

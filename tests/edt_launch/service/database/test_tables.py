@@ -1,0 +1,29 @@
+from dataclasses import fields
+
+import pytest
+from sqlalchemy import Table
+
+from edt_launch.service.database import records, tables
+
+
+@pytest.mark.parametrize(
+    "table, record",
+    [
+        (tables.users, records.UserRecord),
+        (tables.tokens, records.TokenRecord),
+        (tables.shares, records.ShareRecord),
+        (tables.hosts, records.HostRecord),
+        (tables.jobs, records.JobRecord),
+        (tables.transitions, records.TransitionRecord),
+        (tables.allocations, records.AllocationRecord),
+    ],
+)
+def test_a_record_has_a_field_for_each_column(table: Table, record: type) -> None:
+    assert {column.name for column in table.columns} == {field.name for field in fields(record)}
+
+
+def test_wishes_and_facts_are_fields_of_a_job() -> None:
+    names = {field.name for field in fields(records.JobRecord)}
+    assert names > records.WISHES | records.FACTS
+    assert not records.WISHES & records.FACTS
+    assert not {"state", "wanted", "id"} & (records.WISHES | records.FACTS)

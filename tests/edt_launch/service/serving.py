@@ -1,0 +1,89 @@
+"""Starts `edt serve` with a loop that does nothing, in a process of its own."""
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+PROGRAM = """
+import sys, types
+from edt_launch.service import running
+loop = types.ModuleType("idle_loop")
+loop.run = lambda settings, store, bus, stop: stop.wait()
+sys.modules["idle_loop"] = loop
+running.LOOP = "idle_loop"
+from edt_launch.cli import main
+sys.argv = ["edt", "serve", *sys.argv[1:]]
+main()
+"""
+
+PATIENCE = 60.0
+"""Seconds until a test gives up."""
+
+
+@dataclass
+class Service:
+    """A service that runs."""
+
+    home: Path
+    process: subprocess.Popen[bytes]
+
+    def __post_init__(self) -> None:
+        server = self.home / "server.json"
+        until(lambda: self.process.poll() is not None or (server.is_file() and self._is_ours(server)))
+        assert self.process.poll() is None, (self.home / "output").read_text()
+        self.url = json.loads(server.read_text())["url"]
+        self.token = (self.home / "token").read_text().strip()
+
+    def _is_ours(self, server: Path) -> bool:
+        found: bool = json.loads(server.read_text())["pid"] == self.process.pid
+        return found
+
+    def request(self, path: str) -> urllib.request.Request:
+        return urllib.request.Request(f"{self.url}{path}", headers={"Authorization": f"Bearer {self.token}"})
+
+    def get(self, path: str) -> Any:
+        with urllib.request.urlopen(self.request(path), timeout=PATIENCE) as answer:
+            return json.load(answer)
+
+    def end(self, number: int = signal.SIGTERM) -> int:
+        self.process.send_signal(number)
+        return self.process.wait(PATIENCE)
+
+
+@contextlib.contextmanager
+def serving(home: Path, *arguments: str) -> Iterator[Service]:
+    process = start(home, *arguments)
+    try:
+        yield Service(home, process)
+    finally:
+        process.kill()
+        process.wait()
+
+
+def start(home: Path, *arguments: str) -> "subprocess.Popen[bytes]":
+    home.mkdir(exist_ok=True)
+    command = [sys.executable, "-c", PROGRAM, "--home", str(home), "--port", "0", *arguments]
+    with (home / "output").open("wb") as output:
+        return subprocess.Popen(
+            command,
+            env=os.environ | {"EDT_HOME": "/nowhere"},
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+        )
+
+
+def until(is_so: Any) -> None:
+    end = time.monotonic() + PATIENCE
+    while not is_so():
+        assert time.monotonic() < end
+        time.sleep(0.05)

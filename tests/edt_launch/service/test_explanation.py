@@ -1,0 +1,91 @@
+from typing import Any
+
+import pytest
+
+from edt_launch.service.database.records import JobRecord
+from edt_launch.service.explanation import explain
+from edt_launch.service.states import State, Wanted
+
+WHY = {
+    "binding": "max",
+    "share": 4.0,
+    "target": 2,
+    "path": [["", 4.0], ["ann", 4.0]],
+    "text": "has 2, the most that it can use",
+    "change": "A higher --max would let it grow.",
+}
+
+
+def record(**fields: Any) -> JobRecord:
+    known: dict[str, Any] = {"min": 1, "max": 2, "state": State.RUNNING, "why": WHY, "reason": WHY["text"]}
+    return JobRecord("jann", "ann", ("python", "train.py"), submitted=0.0, **(known | fields))
+
+
+def test_a_running_job_has_the_allocators_reason() -> None:
+    found = explain(record(size=2, target=2))
+    assert (found["binding"], found["share"], found["text"]) == ("max", 4.0, WHY["text"])
+    assert found["lines"][-1] == "change  A higher --max would let it grow."
+
+
+def test_bounds_beyond_those_of_its_launcher_need_a_new_one() -> None:
+    found = explain(record(size=2, target=2, held=(("node1", ("0", "1")),), max=4, notes={"bounds": [1, 2]}))
+    assert found["text"] == f"{WHY['text']}: its launcher keeps to 1 to 2 until it is started again"
+    assert found["change"] == "edt pause jann, then edt resume jann: then 1 to 4 counts."
+    assert found["lines"] == [
+        "jann has 2 workers and asks for 1 to 4.",
+        "share   pool 4.00 > ann 4.00 > this job 4.00",
+        f"binds   max: {found['text']}",
+        f"change  {found['change']}",
+    ]
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"notes": {"bounds": [1, 4]}},
+        {"notes": {"bounds": [2, 2]}, "min": 2},
+        {"notes": {"bounds": [3, 4]}, "state": State.QUEUED},
+        {},
+    ],
+)
+def test_bounds_within_those_of_its_launcher_count_at_once(fields: dict[str, Any]) -> None:
+    assert explain(record(**fields))["text"] == WHY["text"]
+
+
+def test_what_happened_since_the_decision_comes_first() -> None:
+    assert explain(record(reason="its launcher was lost"))["lines"][0] == (
+        "jann is running: its launcher was lost"
+    )
+
+
+def test_before_the_first_decision_there_is_only_the_jobs_own_reason() -> None:
+    found = explain(record(state=State.QUEUED, why=None, reason="waits for the next decision"))
+    assert found["lines"] == ["jann is queued: waits for the next decision"]
+    assert found["text"] == "waits for the next decision"
+
+
+@pytest.mark.parametrize(
+    "state, wanted, text, change",
+    [
+        (State.PAUSED, Wanted.PAUSE, "is paused: because", "It goes on after: edt resume jann"),
+        (State.PAUSING, Wanted.PAUSE, "is pausing: because", "It goes on after: edt resume jann"),
+        (
+            State.RUNNING,
+            Wanted.PAUSE,
+            "is running and is going to be paused",
+            "It goes on after: edt resume jann",
+        ),
+        (State.PAUSED, Wanted.RUN, "is paused and is going to be resumed", ""),
+        (State.QUEUED, Wanted.STOP, "is queued and is going to be stopped", ""),
+        (State.STOPPING, Wanted.STOP, "is stopping: because", ""),
+        (State.SUCCEEDED, Wanted.RUN, "has succeeded: because", ""),
+        (State.STOPPED, Wanted.STOP, "has stopped: because", ""),
+    ],
+)
+def test_where_the_allocator_does_not_decide_its_last_reason_is_not_told(
+    state: State, wanted: Wanted, text: str, change: str
+) -> None:
+    found = explain(record(state=state, wanted=wanted, reason="because"))
+    assert (found["text"], found["change"]) == (f"jann {text}", change)
+    assert found["lines"] == [line for line in (f"jann {text}", change) if line]
+    assert (found["binding"], found["path"], found["share"]) == (None, [], None)

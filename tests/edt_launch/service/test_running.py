@@ -1,0 +1,151 @@
+import os
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+from edt_launch.service.database.records import JobRecord
+from edt_launch.service.database.store import Store
+from edt_launch.service.home import Home
+from edt_launch.service.running import FILES, LOOP, raise_file_limit
+from edt_launch.service.settings import Settings
+from serving import PATIENCE, Service, serving, start
+
+
+def test_it_serves_until_it_is_told_to_end(tmp_path: Path) -> None:
+    with serving(tmp_path, "--slots", "3") as service:
+        assert service.url.startswith("http://127.0.0.1:")
+        assert service.get("/api/v1/")["is_admin"]
+        assert service.get("/api/v1/cluster")["free"] == 3
+        # A stream does not keep it from ending.
+        with urllib.request.urlopen(service.request("/api/v1/stream"), timeout=PATIENCE) as stream:
+            assert stream.readline() == b"event: jobs\n"
+            assert service.end() == 0
+    assert not Home(tmp_path).server.exists()
+    assert "at http://127.0.0.1" in (tmp_path / "output").read_text()
+
+
+def test_killed_it_finds_everything_again(tmp_path: Path) -> None:
+    with serving(tmp_path, "--slots", "1") as service:
+        token = service.token
+        store = Store.opened(Settings(home=tmp_path).database_url)
+        store.jobs.add(JobRecord("jaaaaaaaa", service.get("/api/v1/")["user"], ("true",), 1, 1, 1.0))
+        store.close()
+        service.end(signal.SIGKILL)
+    with serving(tmp_path, "--slots", "1") as service:
+        assert service.token == token
+        assert [job["id"] for job in service.get("/api/v1/jobs")["jobs"]] == ["jaaaaaaaa"]
+
+
+def test_there_is_one_for_each_folder(tmp_path: Path) -> None:
+    with serving(tmp_path, "--slots", "1"):
+        second = start(tmp_path, "--slots", "1")
+        assert second.wait(PATIENCE) == 2
+        assert "another service is using it" in (tmp_path / "output").read_text()
+
+
+def test_there_is_one_for_each_database(tmp_path: Path, database_url: str) -> None:
+    arguments = ("--slots", "1", "--database", database_url)
+    with serving(tmp_path / "one", *arguments) as service:
+        second = start(tmp_path / "two", *arguments)
+        assert second.wait(PATIENCE) == 2
+        assert "another service is using it" in (tmp_path / "two" / "output").read_text()
+        assert service.get("/api/v1/")["is_admin"]  # its token is still good
+    third = start(tmp_path / "two", *arguments)
+    assert third.wait(PATIENCE) == 2
+    assert f"start the service with --home {tmp_path}/one" in (tmp_path / "two" / "output").read_text()
+    with serving(tmp_path / "one", *arguments) as again:
+        assert again.token == service.token
+
+
+@pytest.mark.parametrize(
+    "arguments, said",
+    [
+        (["--hostfile", "/no/such/file"], "No such file"),
+        (["--database", "postgresql://ann:s3cret@127.0.0.1:1/edt"], "cannot be reached"),
+        (["--host", "192.0.2.1"], "cannot be listened on"),
+        (["--tls-certificate", "/no/such/cert", "--tls-key", "/no/such/key"], "/no/such/cert: No such file"),
+        (["--tls-certificate", __file__, "--tls-key", __file__], "are no PEM files"),
+        (["--database", "postgresql://ann:s3cret@127.0.0.1/edt?foo=bar"], "foo"),
+        (["--database", "sqlite:////no/such/folder/edt.db"], "/no/such/folder/edt.db.lock: No such file"),
+        (["--database", "sqlite://"], "name a file"),
+    ],
+)
+def test_what_keeps_it_from_starting_is_said(tmp_path: Path, arguments: list[str], said: str) -> None:
+    refused(start(tmp_path, *arguments), tmp_path, said)
+
+
+def test_a_file_that_is_no_database_is_named(tmp_path: Path) -> None:
+    text = tmp_path / "text"
+    text.write_text("no database" * 100)
+    process = start(tmp_path, "--slots", "1", "--database", f"sqlite:///{text}")
+    refused(process, tmp_path, f"sqlite:///{text} cannot be used: file is not a database")
+
+
+def test_a_file_in_place_of_its_folder_is_named(tmp_path: Path) -> None:
+    (tmp_path / "jobs").touch()
+    refused(start(tmp_path, "--slots", "1"), tmp_path, f"{tmp_path}/jobs: File exists")
+
+
+def refused(process: "subprocess.Popen[bytes]", home: Path, said: str) -> None:
+    assert process.wait(PATIENCE) == 2
+    output = (home / "output").read_text()
+    assert said in output
+    assert "EDT serves" not in output
+    assert "Traceback" not in output
+    assert "mistake in edt" not in output
+    assert "s3cret" not in output
+
+
+def test_it_speaks_https(tmp_path: Path) -> None:
+    openssl = shutil.which("openssl")
+    if openssl is None:
+        pytest.skip("openssl, which makes a certificate, is not installed")
+    certificate, key = tmp_path / "cert.pem", tmp_path / "key.pem"
+    command = [openssl, "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
+    command += ["-subj", "/CN=edt", "-addext", "subjectAltName=IP:127.0.0.1", "-days", "2"]
+    command += ["-keyout", str(key), "-out", str(certificate)]
+    subprocess.run(command, check=True, capture_output=True, timeout=PATIENCE)
+    files = ("--tls-certificate", str(certificate), "--tls-key", str(key))
+    with serving(tmp_path / "home", "--slots", "3", *files) as service:
+        assert service.url.startswith("https://127.0.0.1:")
+        assert edt(service, "hosts", SSL_CERT_FILE=str(certificate)).returncode == 0
+        stranger = edt(service, "hosts", SSL_CERT_FILE="/dev/null")
+        assert stranger.returncode == 3
+        assert b"is not trusted" in stranger.stderr
+
+
+def edt(service: Service, *words: str, **variables: str) -> "subprocess.CompletedProcess[bytes]":
+    address = {"EDT_URL": service.url, "EDT_TOKEN": service.token}
+    return subprocess.run(
+        [sys.executable, "-m", "edt_launch.cli", *words],
+        env=os.environ | address | variables,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        check=False,
+        timeout=PATIENCE,
+    )
+
+
+def test_listening_to_others_without_tls_is_warned_of(tmp_path: Path) -> None:
+    with serving(tmp_path, "--slots", "1", "--host", "0.0.0.0"):
+        assert "unencrypted" in (tmp_path / "output").read_text()
+
+
+def test_many_files_may_be_open() -> None:
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (256, before[1]))
+        raise_file_limit()
+        assert resource.getrlimit(resource.RLIMIT_NOFILE) == (min(before[1], FILES), before[1])
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+
+def test_the_loop_is_the_pools() -> None:
+    assert LOOP == "edt_launch.pool.loop"

@@ -1,0 +1,71 @@
+from pathlib import Path
+
+import pytest
+
+from edt_launch.service.settings import SettingsError, load
+
+
+@pytest.fixture(autouse=True)
+def clean(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for name in ("EDT_HOME", "EDT_PORT", "EDT_HOST", "EDT_SLOTS", "EDT_DATABASE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+
+
+def test_flag_before_environment_before_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    home = tmp_path / ".edt"
+    home.mkdir()
+    (home / "service.toml").write_text('port = 1\nslots = 1\nhost = "file"\n')
+    monkeypatch.setenv("EDT_PORT", "2")
+    monkeypatch.setenv("EDT_SLOTS", "2")
+    settings = load(port=3, slots=None)
+    assert (settings.port, settings.slots, settings.host) == (3, 2, "file")
+    assert settings.home == home
+
+
+def test_the_file_is_that_of_the_folder_in_use(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("flag", "variable"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "service.toml").write_text(f'host = "{name}"\n')
+    monkeypatch.setenv("EDT_HOME", str(tmp_path / "variable"))
+    assert load().host == "variable"
+    assert load(home=tmp_path / "flag").host == "flag"
+
+
+def test_the_database_is_a_file_in_the_folder_unless_named(tmp_path: Path) -> None:
+    assert load(home=tmp_path).database_url.render_as_string() == f"sqlite:///{tmp_path}/edt.db"
+    url = load(database="postgresql://ann:secret@host/edt").database_url
+    assert (url.drivername, url.password) == ("postgresql+psycopg", "secret")
+
+
+@pytest.mark.parametrize(
+    "flags, named",
+    [
+        ({"port": 70000}, "port: 70000"),
+        ({"slots": "x"}, "slots: 'x'"),
+        ({"database": "mysql://ann:secret@host/x"}, "database: (hidden)"),
+        ({"preemption": "all"}, "preemption: 'all'"),
+        ({"tls_key": "/key"}, "tls_certificate and tls_key"),
+        ({"interval": -1}, "interval: -1"),
+    ],
+)
+def test_what_makes_no_sense_is_named(flags: dict[str, object], named: str) -> None:
+    with pytest.raises(SettingsError) as caught:
+        load(**flags)
+    assert named in str(caught.value)
+    assert "secret" not in str(caught.value)
+
+
+def test_an_unknown_name_in_the_file_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EDT_TOKEN", "of a client")
+    (tmp_path / "service.toml").write_text("prot = 1234\n")
+    with pytest.raises(SettingsError, match=r"service\.toml: nothing is called 'prot'"):
+        load(home=tmp_path)
+    (tmp_path / "service.toml").write_text("port = 1234\n")
+    assert load(home=tmp_path).port == 1234
+
+
+def test_a_file_that_is_no_toml_is_named(tmp_path: Path) -> None:
+    (tmp_path / "service.toml").write_text("port 3")
+    with pytest.raises(SettingsError, match=r"service\.toml"):
+        load(home=tmp_path)

@@ -1,0 +1,58 @@
+import pytest
+from pydantic import ValidationError
+
+from edt_launch.service.specification import JobChange, JobSpec
+
+GOOD: dict[str, object] = {"command": ["python", "train.py"]}
+
+
+def test_defaults() -> None:
+    spec = JobSpec.model_validate(GOOD)
+    assert (spec.min, spec.most, spec.priority, spec.weight, spec.numbers) == (1, 1, 0, 1.0, None)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"command": []},
+        {"command": [""]},
+        {"command": ["a\0b"]},
+        {"command": ["x" * 70_000] * 2},
+        {"min": 0},
+        {"min": 3, "max": 2},
+        {"max": 2**21},
+        {"allowed": []},
+        {"min": 2, "max": 3, "allowed": [1, 4]},
+        {"allowed": [0]},
+        {"weight": 0},
+        {"weight": float("nan")},
+        {"priority": 1001},
+        {"directory": "/etc"},
+        {"directory": "a/../../b"},
+        {"environment": {"A B": ""}},
+        {"environment": {"A=B": ""}},
+        {"environment": {"": ""}},
+        {"environment": {"A": "\0"}},
+        {"environment": {"A": "x" * 100_000, "B": "x" * 100_000}},
+        {"name": "two\nlines"},
+        {"checkpoint_interval": -1},
+        {"max_restarts": -1},
+        {"unknown": 1},
+    ],
+)
+def test_what_makes_no_sense_is_refused(wrong: dict[str, object]) -> None:
+    with pytest.raises(ValidationError):
+        JobSpec.model_validate({**GOOD, **wrong})
+
+
+def test_the_fingerprint_is_of_everything() -> None:
+    one = JobSpec.model_validate(GOOD)
+    other = JobSpec.model_validate({**GOOD, "environment": {"A": "1"}})
+    assert one.fingerprint("a") == JobSpec.model_validate(dict(GOOD)).fingerprint("a")
+    assert len({one.fingerprint("a"), one.fingerprint("b"), other.fingerprint("a")}) == 3
+
+
+def test_a_change_names_only_what_may_change() -> None:
+    assert JobChange(max=3).model_dump(exclude_none=True) == {"max": 3}
+    with pytest.raises(ValidationError):
+        JobChange.model_validate({"command": ["x"]})

@@ -1,0 +1,164 @@
+import gzip
+import io
+import re
+from pathlib import Path
+
+import pytest
+
+from edt_launch.service.archive import Limits
+from edt_launch.service.database.records import UserRecord
+from edt_launch.service.errors import ArchiveError, ConflictError, ForbiddenError, InvalidError, ServiceError
+from edt_launch.service.home import JOB_ID
+from edt_launch.service.specification import JobSpec
+from edt_launch.service.submission import Submission, Submitter, digest, new_id, remove_files, remove_strays
+from world import World, tar
+
+ANN = UserRecord("ann")
+
+
+@pytest.fixture
+def submitter(world: World) -> Submitter:
+    return Submitter(world.settings.paths, world.store, Limits(10_000, 10), "carl", highest_priority=5)
+
+
+def spec(**fields: object) -> JobSpec:
+    return JobSpec.model_validate({"command": ["python", "train.py"], **fields})
+
+
+def submission(code: bytes | None = None, key: str | None = None, **fields: object) -> Submission:
+    content = tar({"train.py": b"print()", "lib/x.py": b""}) if code is None else code
+    return Submission(ANN, spec(**fields), io.BytesIO(content), key)
+
+
+def left(world: World) -> list[Path]:
+    return [
+        path
+        for folder in (world.settings.paths.jobs, world.settings.paths.incoming)
+        for path in folder.iterdir()
+    ]
+
+
+def test_ids_are_ids() -> None:
+    ids = {new_id() for _ in range(100)}
+    assert len(ids) == 100
+    assert all(re.fullmatch(JOB_ID, one) for one in ids)
+
+
+def test_the_code_is_there_before_the_job_is_written_down(world: World, submitter: Submitter) -> None:
+    job, is_new = submitter.submit(submission(min=2, max=4, allowed=[4, 2], name="mine"), 5.0)
+    assert is_new
+    files = world.files(job.id)
+    assert (files.code / "train.py").read_bytes() == b"print()"
+    assert all(folder.is_dir() for folder in files.folders)
+    assert (job.owner, job.min, job.max, job.allowed, job.name) == ("ann", 2, 4, (2, 4), "mine")
+    assert world.store.jobs.get(job.id) == job
+    assert left(world) == [files.root]
+
+
+def test_submitted_again_it_is_the_same_job(world: World, submitter: Submitter) -> None:
+    first, _ = submitter.submit(submission(key="k"), 5.0)
+    assert submitter.submit(submission(key="k"), 6.0) == (first, False)
+    with pytest.raises(ConflictError, match=first.id):
+        submitter.submit(submission(key="k", max=3), 7.0)
+    with pytest.raises(ConflictError, match=first.id):
+        submitter.submit(submission(tar({"train.py": b"other"}), key="k"), 8.0)
+    assert left(world) == [world.files(first.id).root]
+
+
+def test_packed_again_the_same_code_has_the_same_digest() -> None:
+    files = tar({"train.py": b"print()"}, "w")
+    packed = [gzip.compress(files, mtime=time) for time in (1, 2)]
+    assert packed[0] != packed[1]
+    assert digest(io.BytesIO(packed[0])) == digest(io.BytesIO(packed[1]))
+    others = (files, gzip.compress(tar({"train.py": b"other"}, "w"), mtime=1), b"")
+    assert len({digest(io.BytesIO(one)) for one in (packed[0], *others)}) == 4
+
+
+def test_the_slower_of_two_attempts_leaves_nothing(
+    world: World, submitter: Submitter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, _ = submitter.submit(submission(key="k"), 5.0)
+    seen = iter([None])
+    found = world.store.jobs.submitted_as
+    monkeypatch.setattr(world.store.jobs, "submitted_as", lambda *who: next(seen, found(*who)))
+    assert submitter.submit(submission(key="k"), 6.0) == (first, False)
+    assert left(world) == [world.files(first.id).root]
+
+
+@pytest.mark.parametrize(
+    "wrong, error",
+    [
+        (submission(code=b"nonsense"), ArchiveError),
+        (submission(code=tar({"../x": b""})), ArchiveError),
+        (submission(directory="nowhere"), InvalidError),
+        (submission(directory="train.py"), InvalidError),
+        (submission(priority=6), ForbiddenError),
+        (Submission(ANN, spec(path="/")), ForbiddenError),
+        (Submission(UserRecord("carl"), spec(path="/no/such")), InvalidError),
+        (Submission(ANN, spec(path="/"), io.BytesIO(b"")), InvalidError),
+    ],
+)
+def test_a_refused_submission_leaves_nothing(
+    world: World, submitter: Submitter, wrong: Submission, error: type[ServiceError]
+) -> None:
+    with pytest.raises(error):
+        submitter.submit(wrong, 5.0)
+    assert left(world) == []
+    assert world.store.jobs.page().jobs == []
+
+
+def test_nothing_is_left_if_the_database_fails(
+    world: World, submitter: Submitter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_: object) -> None:
+        raise KeyError
+
+    monkeypatch.setattr(world.store.jobs, "add", fail)
+    with pytest.raises(KeyError):
+        submitter.submit(submission(), 5.0)
+    assert left(world) == []
+
+
+def test_a_folder_is_copied_so_that_later_edits_do_not_matter(
+    world: World, submitter: Submitter, tmp_path: Path
+) -> None:
+    code = tmp_path / "code"
+    code.mkdir()
+    (code / "train.py").write_text("before")
+    job, _ = submitter.submit(Submission(UserRecord("carl"), spec(path=str(code))), 5.0)
+    (code / "train.py").write_text("after")
+    assert (world.files(job.id).code / "train.py").read_text() == "before"
+
+
+def test_a_directory_inside_the_code_may_be_a_link_but_not_lead_out(
+    world: World, submitter: Submitter, tmp_path: Path
+) -> None:
+    code = tmp_path / "code"
+    (code / "lib").mkdir(parents=True)
+    (code / "inside").symlink_to("lib")
+    (code / "outside").symlink_to("/tmp")
+    admin = UserRecord("admin", is_admin=True)
+    assert submitter.submit(Submission(admin, spec(path=str(code), directory="inside")), 5.0)[1]
+    with pytest.raises(InvalidError, match="outside"):
+        submitter.submit(Submission(admin, spec(path=str(code), directory="outside")), 5.0)
+
+
+def test_removed_files_are_gone_at_once(world: World, submitter: Submitter) -> None:
+    job, _ = submitter.submit(submission(), 5.0)
+    finish = remove_files(world.settings.paths, job.id)
+    assert left(world) == []
+    assert list(world.settings.paths.trash.iterdir())
+    finish()
+    assert not list(world.settings.paths.trash.iterdir())
+    remove_files(world.settings.paths, job.id)()
+
+
+def test_folders_that_no_job_has_are_thrown_away(world: World, submitter: Submitter) -> None:
+    job, _ = submitter.submit(submission(), 5.0)
+    home = world.settings.paths
+    (home.job("jaaaaaaaa").root / "log").mkdir(parents=True)
+    home.identity.touch()
+    assert remove_strays(home, world.store) == ["jaaaaaaaa"]
+    assert {path.name for path in home.jobs.iterdir()} == {job.id, home.identity.name}
+    assert [path.name.partition(".")[0] for path in home.trash.iterdir()] == ["jaaaaaaaa"]
+    assert remove_strays(home, world.store) == []

@@ -1,0 +1,164 @@
+"""A pool with real jobs: the loop in a thread of the test, everything it starts in processes of its own."""
+
+import json
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from edt_launch import processes
+from edt_launch.allocator.model import Options
+from edt_launch.pool import loop
+from edt_launch.service.bus import Bus, Topic
+from edt_launch.service.database.records import HostRecord, JobRecord
+from edt_launch.service.database.store import Store
+from edt_launch.service.settings import load
+from edt_launch.service.states import ENDED, State, Wanted
+from harness import PROGRAMS, ElasticJob
+
+POOLED = PROGRAMS / "pooled.py"
+
+QUICK = Options(imbalance_time=1.0, resize_interval=1.0, resize_interval_costs=0.0, least_change=0.0)
+"""An allocator that does at once what others do when it has been wanted for a while."""
+
+
+@dataclass(frozen=True)
+class Use:
+    """One worker's time on a device, as the worker itself has written it down."""
+
+    device: str
+    begin: float
+    end: float
+    job: str
+    pid: str
+
+
+class Pool:
+    """Four slots, and whoever wants them."""
+
+    def __init__(self, folder: Path, devices: int = 4, options: Options = QUICK) -> None:
+        self.out = folder / "out"
+        self.out.mkdir(parents=True)
+        self.settings = load(home=folder / "home", interval=1.0, coalesce=0.2, protected=0.0)
+        self.settings.home.mkdir()
+        self.store = Store.opened(self.settings.database_url)
+        self.bus = Bus()
+        self.options = options
+        self.stop = threading.Event()
+        self.thread: threading.Thread | None = None
+        self.idle = 0.0
+        self._idle_since: float | None = None
+        self.ids: list[str] = []
+        self.store.hosts.put([HostRecord("localhost", tuple(str(index) for index in range(devices)))])
+
+    def start(self) -> None:
+        arguments = (self.settings, self.store, self.bus, self.stop, self.options)
+        self.thread = threading.Thread(target=loop.run, args=arguments, name="pool")
+        self.thread.start()
+
+    def submit(self, owner: str, low: int, high: int, *words: object, **fields: Any) -> str:
+        id_ = f"j{'abcdefgh'[len(self.ids)] * 8}"
+        self.ids.append(id_)
+        for folder in self.settings.paths.job(id_).folders:
+            folder.mkdir(parents=True)
+        command = ("python", str(POOLED), str(self.out), *map(str, words))
+        self.store.jobs.add(JobRecord(id_, owner, command, low, high, time.time(), name=id_[1], **fields))
+        self.bus.notify(Topic.WISHES)
+        return id_
+
+    def wish(self, job: str, wanted: Wanted) -> None:
+        self.store.jobs.wish(job, wanted)
+        self.bus.notify(Topic.WISHES)
+
+    def job(self, job: str) -> JobRecord:
+        return self.store.jobs.get(job)
+
+    def rows(self) -> list[JobRecord]:
+        return list(self.store.jobs.page(limit=None).jobs)
+
+    def sizes(self) -> dict[str, int]:
+        """Workers that the jobs' files give them, of those that have any."""
+        return {row.id: row.size for row in self.rows() if row.size}
+
+    def until(self, condition: Callable[[], object]) -> float:
+        """Wait for a condition; how long it took."""
+        began = time.monotonic()
+        while not condition():
+            assert self.thread is None or self.thread.is_alive(), "the loop has ended"
+            self.watch()
+            time.sleep(0.05)
+        return time.monotonic() - began
+
+    def until_sizes(self, *sizes: int) -> float:
+        """Wait until the jobs, in the order of their submission, have these numbers of workers."""
+        wanted = {id_: size for id_, size in zip(self.ids, sizes, strict=True) if size}
+        return self.until(lambda: self.sizes() == wanted)
+
+    def until_training(self, *jobs: str) -> None:
+        """Wait until the jobs train with as many workers as they are given."""
+        for job in jobs:
+            self.until(lambda job=job: self._world(job) == self.job(job).size > 0)
+
+    def _world(self, job: str) -> int:
+        worlds = [event["size"] for event in self.events(job) if event["event"] == "world"]
+        return worlds[-1] if worlds else 0
+
+    def watch(self) -> None:
+        """Note for how long slots are idle that somebody could use."""
+        live = [row for row in self.rows() if row.state not in ENDED]
+        used = sum(row.size + sum(len(devices) for _, devices in row.leaving) for row in live)
+        wants = any(row.size < row.max for row in live if row.state in {State.STARTING, State.RUNNING})
+        now = time.monotonic()
+        if used >= 4 or not wants:
+            self._idle_since = None
+        elif self._idle_since is None:
+            self._idle_since = now
+        else:
+            self.idle = max(self.idle, now - self._idle_since)
+
+    def events(self, job: str) -> list[dict[str, Any]]:
+        path = self.settings.paths.job(job).output.events
+        return ElasticJob.rows([path]) if path.exists() else []
+
+    def steps(self, job: str) -> list[int]:
+        """The steps that the job's coordinators have done, in order."""
+        rows = [row for row in ElasticJob.rows(self.out.glob(f"{job}.*.jsonl")) if row["kind"] == "step"]
+        return sorted(row["step"] for row in rows if row["rank"] == 0)
+
+    def uses(self) -> list[Use]:
+        found = []
+        for file in self.out.glob("*.jsonl"):
+            rows = ElasticJob.rows([file])
+            if rows:
+                job, pid, _ = file.name.split(".")
+                found.append(Use(rows[0]["device"], rows[0]["time"], rows[-1]["time"], job, pid))
+        return found
+
+    def overlaps(self) -> list[tuple[Use, Use]]:
+        """Workers that had a device at the same time, by what they have written down."""
+        uses = sorted(self.uses(), key=lambda use: (use.device, use.begin))
+        return [(a, b) for a, b in pairwise(uses) if a.device == b.device and b.begin < a.end]
+
+    def report(self) -> str:
+        lines = [f"{row.id} {row.state} {row.size} {row.reason} {row.failure or ''}" for row in self.rows()]
+        for id_ in self.ids:
+            log = self.settings.paths.job(id_).launcher_log
+            lines += [f"--- {id_}", log.read_text() if log.exists() else "no log"]
+        return "\n".join(lines)
+
+    def close(self) -> None:
+        self.stop.set()
+        if self.thread is not None:
+            self.thread.join()
+        for id_ in self.ids:
+            paths = self.settings.paths.job(id_)
+            try:
+                launcher = json.loads(paths.launcher.read_text())["pid"]
+                processes.kill(processes.tree(launcher))
+            except FileNotFoundError:
+                pass
+            processes.kill(processes.having({"EDT_CHECKPOINT_DIR": str(paths.output.checkpoint)}))
+        self.store.close()
