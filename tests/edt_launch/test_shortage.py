@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from edt_launch.lateness import HOLD_UP
-from edt_launch.membership import LEAVE_TIMEOUT
+from edt_launch.membership import LEAVE_TIMEOUT, SAVE_TIMEOUT
 from edt_launch.protocol import (
     Assign,
     AtDoor,
@@ -58,6 +58,8 @@ def test_the_farthest_of_too_few_survivors_saves_the_state() -> None:
     assert of(Dismiss, told) == [Dismiss(0), Dismiss(2, saves=True)]
     assert of(Terminate, told) == [Terminate(action.worker.id) for action in of(Start, told)]
     job.now += LEAVE_TIMEOUT
+    assert of(Terminate, job(Tick())) == [Terminate(0)], "who saves has more time"
+    job.now += SAVE_TIMEOUT - LEAVE_TIMEOUT
     assert Terminate(2) in job(Tick()), "it is not waited for without an end"
 
 

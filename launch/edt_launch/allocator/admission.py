@@ -22,7 +22,7 @@ Rank = tuple[object, ...]
 def set_aside(work: Work) -> None:
     """Fill in what is not lent, and what higher tiers must leave to jobs of lower ones."""
     count = len(work.jobs)
-    work.kept, work.is_pinned, work.claims = [0] * count, [False] * count, {}
+    work.kept, work.is_pinned, work.pinned, work.claims = [0] * count, [False] * count, [], {}
     _keep_unlent(work)
     if any(node.guarantee for node in work.nodes) and (len(work.tiers) > 1 or not _fit(work)):
         _pin(work)
@@ -46,9 +46,11 @@ def set_aside(work: Work) -> None:
 
 def release_unused(work: Work) -> bool:
     """Let higher tiers have what was kept for jobs that do not get it; whether there was anything."""
+    if len(work.tiers) == 1:
+        return False
     figures = zip(work.kept, work.target, work.is_pinned, strict=True)
     kept = [before if is_pinned else min(before, target) for before, target, is_pinned in figures]
-    if kept == work.kept or len(work.tiers) == 1:
+    if kept == work.kept:
         return False
     work.kept = kept
     return True
@@ -175,6 +177,7 @@ def _pin(work: Work) -> None:
             if need and room.is_guaranteed(index, need) and room.lacking(index, need) is None:
                 room.take(index, need)
                 work.is_pinned[index] = True
+                work.pinned.append(index)
                 work.kept[index] = need
                 for node in work.homes[index].path:
                     if node.guarantee:
@@ -192,7 +195,7 @@ def _seniority(work: Work) -> Callable[[int], Rank]:
     def rank(index: int) -> Rank:
         job = work.jobs[index]
         started = inf if job.started is None else job.started
-        return job.id not in work.last_pinned, not work.runs[index], started, job.submitted, job.id
+        return work.last_pinned.get(job.id, inf), not work.runs[index], started, job.submitted, job.id
 
     return rank
 

@@ -51,7 +51,7 @@ def decide(now: float, cluster: Cluster, jobs: Sequence[Job]) -> tuple[Plan, Map
         entered=entered,
         reserved=reserved(work),
         pinned=pinned(work),
-        owner_steps=work.owner_steps,
+        owner_steps={name: step for name, step in work.owner_steps.items() if step},
         job_steps=work.job_steps,
         pending=pending(work, settled.sizes, assignments),
         due={
@@ -101,7 +101,8 @@ def target(work: Work, entered: Mapping[str, float]) -> None:
         found = work.target
         work.soon = work.last = found
         work.runs = [size > 0 for size in found]
-        work.last_pinned, work.last_reserved = frozenset(pinned(work)), reserved(work)
+        work.last_pinned = {job: place for place, job in enumerate(pinned(work))}
+        work.last_reserved = reserved(work)
         _fill_in(work, entered)
         if work.target == found:
             break
@@ -116,8 +117,8 @@ def _fill_in(work: Work, entered: Mapping[str, float]) -> None:
 
 
 def pinned(work: Work) -> tuple[str, ...]:
-    """Ids of the jobs that owners' guarantees have room for."""
-    return tuple(job.id for job, is_pinned in zip(work.jobs, work.is_pinned, strict=True) if is_pinned)
+    """Ids of the jobs that owners' guarantees have room for, in the order in which it was found."""
+    return tuple(work.jobs[index].id for index in work.pinned)
 
 
 def reserved(work: Work) -> str | None:
@@ -129,6 +130,7 @@ def _pass(work: Work, entered: Mapping[str, float]) -> None:
     """Tier by tier, each on what higher ones have left, and lower ones keep."""
     weigh = balanced(work)
     work.reserved = None
+    work.owner_steps, work.job_steps = {}, {}
     work.is_admitted = [False] * len(work.jobs)
     work.target = [0] * len(work.jobs)
     for tier, members in work.tiers or [(0, [])]:

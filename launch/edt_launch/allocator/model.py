@@ -178,7 +178,7 @@ class Memory:
         imbalanced_since: since when an owner has had another number than its due, by its name.
         entered: virtual time at which each job has entered, by its id.
         reserved: id of the job that devices are being kept for, if any.
-        pinned: ids of the jobs that owners' guarantees had room for.
+        pinned: ids of the jobs that owners' guarantees had room for, in the order in which it was found.
         owner_steps: by how many quarters of a power of two an owner's weight is raised, by its name.
         job_steps: the same of jobs, by their ids.
         pending: sizes that jobs are to have as soon as devices have been handed over, by their ids.

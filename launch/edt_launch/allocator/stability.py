@@ -114,11 +114,12 @@ class _Moves:
         return [index for index, size in enumerate(self.sizes) if size < self.work.target[index]]
 
     def _is_wanting(self, index: int) -> bool:
-        """Whether a job is so far behind, or has been for so long, that others should give."""
+        """Whether others should give to a job: its owner lacks something, or it is far or long behind."""
         work, size, job = self.work, self.sizes[index], self.work.jobs[index]
         if not self._pays(index, work.target[index]):
             return False
-        if size < band(work, index)[0]:
+        is_short = any(self.have[node.name] < self.due[node.name] for node in work.homes[index].path[:-1])
+        if is_short or size < band(work, index)[0]:
             return True
         since = work.cluster.memory.behind_since.get(job.id, work.now)
         return is_behind(work, index, size) and work.now - since >= patience(self.options, job.resize_cost)

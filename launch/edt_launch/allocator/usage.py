@@ -33,15 +33,16 @@ def balanced(work: Work) -> Weigh:
         scale = settling * max(total, 1.0) / sum(weights)
         position = 0
         for child in children:
-            step = _step(memory.owner_steps.get(child.name, 0), child.usage, scale * weights[position])
-            if step:
-                work.owner_steps[child.name] = step
-                weights[position] *= factors[step + STEPS]
+            step = work.owner_steps.get(child.name)  # the same for all tiers
+            if step is None:
+                before = memory.owner_steps.get(child.name, 0)
+                step = work.owner_steps[child.name] = _step(before, child.usage, scale * weights[position])
+            weights[position] *= factors[step + STEPS]
             position += 1
-        before, now = memory.job_steps, work.job_steps
+        last, now = memory.job_steps, work.job_steps
         for index in jobs:
             job = all_jobs[index]
-            step = _step(before.get(job.id, 0), job.usage, scale * weights[position])
+            step = _step(last.get(job.id, 0), job.usage, scale * weights[position])
             if step:
                 now[job.id] = step
                 weights[position] *= factors[step + STEPS]

@@ -19,7 +19,7 @@ class Work:
         held: workers that each job has on hosts that are up.
         soon: the same once hand-overs under way are done.
         last: the whole numbers that the last decision came to, which this one keeps where it may.
-        last_pinned: ids of the jobs that it found room for in guarantees.
+        last_pinned: places of the jobs that it found room for in guarantees, by their ids.
         last_reserved: id of the job that it kept devices for, if any.
         runs: whether it holds something, or is about to.
         low, high: fewest and most workers that it can run with; both 0 if there is no such number.
@@ -31,6 +31,7 @@ class Work:
         is_admitted: whether it is to run.
         kept: GPUs that higher tiers must leave it.
         is_pinned: whether it is admitted before all others, within a guarantee of an owner above it.
+        pinned: those jobs, in the order in which room was found for them.
         claims: what owners may claim of their guarantees, by their names.
         reserved: the job that devices are being kept for, and the node that lacks them.
     """
@@ -43,7 +44,7 @@ class Work:
     held: list[int]
     soon: list[int]
     last: list[int]
-    last_pinned: frozenset[str]
+    last_pinned: dict[str, int]
     last_reserved: str | None
     runs: list[bool]
     low: list[int]
@@ -56,6 +57,7 @@ class Work:
     is_admitted: list[bool]
     kept: list[int]
     is_pinned: list[bool]
+    pinned: list[int] = field(default_factory=list)
     claims: dict[str, int] = field(default_factory=dict)
     reserved: tuple[int, Node] | None = None
     owner_steps: dict[str, int] = field(default_factory=dict)
@@ -90,7 +92,7 @@ def gather(now: float, cluster: Cluster, jobs: Sequence[Job]) -> Work:
         held=held,
         soon=soon,
         last=last,
-        last_pinned=frozenset(cluster.memory.pinned),
+        last_pinned={job: place for place, job in enumerate(cluster.memory.pinned)},
         last_reserved=cluster.memory.reserved,
         runs=[before > 0 or size > 0 for before, size in zip(held, soon, strict=True)],
         low=low,

@@ -67,11 +67,12 @@ def run(settings: Settings) -> None:
             server = _server(context)
             listening = stack.enter_context(listening_socket(settings))
             url = _url(settings, listening)
+            _warn(settings)
             write_atomically(home.server, json.dumps({"url": url, "pid": os.getpid()}) + "\n")
             stack.callback(home.server.unlink, missing_ok=True)
             tempfile.tempdir = str(home.incoming)  # archives may be larger than /tmp
             stack.callback(setattr, tempfile, "tempdir", None)
-            _greet(settings, url, store, home.token, bool(token))
+            _greet(url, store, home.token, bool(token))
 
         def look() -> None:
             inventory.refresh()
@@ -129,18 +130,21 @@ def _url(settings: Settings, listening: socket.socket) -> str:
     return f"{scheme}://{f'[{name}]' if ':' in name else name}:{listening.getsockname()[1]}"
 
 
-def _greet(settings: Settings, url: str, store: Store, token: Path, has_token: bool) -> None:
-    hosts = store.hosts.all()
-    devices = sum(len(host.devices) for host in hosts)
-    print(f"EDT serves {_plural(devices, 'device')} of {_plural(len(hosts), 'host')} at {url}", flush=True)
-    if has_token:
-        print(f"The administrator's token is in {token}", flush=True)
+def _warn(settings: Settings) -> None:
     if not settings.is_loopback and not settings.has_tls:
         log.warning(
             "tokens and code travel unencrypted",
             host=settings.host,
             next="give --tls-certificate and --tls-key",
         )
+
+
+def _greet(url: str, store: Store, token: Path, has_token: bool) -> None:
+    hosts = store.hosts.all()
+    devices = sum(len(host.devices) for host in hosts)
+    print(f"EDT serves {_plural(devices, 'device')} of {_plural(len(hosts), 'host')} at {url}", flush=True)
+    if has_token:
+        print(f"The administrator's token is in {token}", flush=True)
 
 
 def _plural(count: int, thing: str) -> str:

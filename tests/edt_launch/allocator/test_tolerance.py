@@ -60,6 +60,16 @@ def test_owners_have_their_due_at_once_all_the_same():
     assert after.job("b").size == 32
 
 
+def test_an_owner_whose_weight_is_raised_does_not_wait():
+    owners = (Owner("", None), Owner("ann"), Owner("bob"))
+    jobs = (Job("a", "ann", 1, 4, 0.0), Job("b", "bob", 1, 4, 1.0))
+    pool = settled(Pool(Cluster((Host("h", tuple("0123")),), owners), jobs))
+    assert [job.size for job in pool.jobs] == [2, 2]
+    raised = (owners[0], replace(owners[1], weight=3.0), owners[2])
+    later = replace(pool, cluster=replace(pool.cluster, owners=raised), now=NOW + 100)
+    assert later.plan.targets == {"a": 3, "b": 1}
+
+
 @CASES
 @given(pools("history", never=["drain"]))
 def test_no_resize_leaves_a_job_below_its_band(pool):
