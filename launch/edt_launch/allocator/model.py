@@ -159,7 +159,7 @@ class Options:
     longest_wait: float = 600.0
     grace: float = 30.0
     imbalance: float = 1.0
-    imbalance_time: float = 15.0
+    imbalance_time: float = 3.0
     least_change: float = 0.25
     tolerance: float = 2.0
     patience_costs: float = 60.0

@@ -94,15 +94,22 @@ def fill(hosts: Iterable[Host], order: Iterable[Live]) -> list[Live]:
 
 
 def place(hosts: Iterable[Host], live: Iterable[Live], chosen: Sequence[Live]) -> Assignments:
-    """Devices for the chosen jobs: those who run stay where they are, the others take the emptiest hosts."""
+    """Devices for the chosen jobs: those who run stay where they are, the others take the emptiest hosts.
+
+    Those wait until there is room for all of them: what others still hold is not given away before they have
+    let go of it.
+    """
     assignments = {entry.job.id: entry.held for entry in chosen if entry.held}
-    taken = {(part.host, device) for held in assignments.values() for part in held for device in part.devices}
-    taken |= {(part.host, device) for entry in live for part in entry.leaving for device in part.devices}
+    taken = {
+        (part.host, device)
+        for entry in live
+        for part in (*entry.held, *entry.leaving)
+        for device in part.devices
+    }
     free = {host.name: [d for d in host.devices if (host.name, d) not in taken] for host in hosts}
-    for entry in chosen:
-        if entry.held or entry.job.requested > sum(map(len, free.values())):
-            continue  # the latter while devices are being handed over
-        assignments[entry.job.id] = _take(free, entry.job.requested)
+    new = [entry.job for entry in chosen if not entry.held]
+    if sum(job.requested for job in new) <= sum(map(len, free.values())):
+        assignments |= {job.id: _take(free, job.requested) for job in new}
     return assignments
 
 

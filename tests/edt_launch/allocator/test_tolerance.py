@@ -83,7 +83,7 @@ def test_no_resize_leaves_a_job_below_its_band(pool):
             assert targets[job.id] >= min(low, work.held[index])
 
 
-@pytest.mark.parametrize("cost,seconds", [(0.1, 15.0), (0.4, 24.0), (5.0, 300.0)])
+@pytest.mark.parametrize("cost,seconds", [(0.01, 3.0), (0.4, 24.0), (5.0, 300.0)])
 def test_patience_grows_with_what_a_resize_costs(cost, seconds):
     options = Cluster(()).options
     assert patience(options, cost) == pytest.approx(seconds)

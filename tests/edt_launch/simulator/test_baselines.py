@@ -76,6 +76,13 @@ class Checked:
         plan = self.inner.decide(now, live)
         held = [(part.host, d) for parts in plan.values() for part in parts for d in part.devices]
         held += [(part.host, d) for entry in live for part in entry.leaving for d in part.devices]
+        held += [
+            (part.host, d)
+            for entry in live
+            if not plan.get(entry.job.id)
+            for part in entry.held
+            for d in part.devices
+        ]
         assert len(held) == len(set(held))
         for entry in live:
             size = sum(len(part.devices) for part in plan.get(entry.job.id, ()))
