@@ -46,7 +46,7 @@ def set_aside(work: Work) -> None:
 
 def release_unused(work: Work) -> bool:
     """Let higher tiers have what was kept for jobs that do not get it; whether there was anything."""
-    if len(work.tiers) == 1:
+    if len(work.tiers) <= 1:
         return False
     figures = zip(work.kept, work.target, work.is_pinned, strict=True)
     kept = [before if is_pinned else min(before, target) for before, target, is_pinned in figures]

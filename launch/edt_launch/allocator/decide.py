@@ -94,7 +94,7 @@ def target(work: Work, entered: Mapping[str, float]) -> None:
     it is decided again as if everybody had its due, until the next decision would find nothing to change.
     """
     _fill_in(work, entered)
-    if len(work.tiers) == 1:
+    if len(work.tiers) <= 1:
         return
     soon, runs = work.soon, work.runs
     for _ in range(MOST_ROUNDS):

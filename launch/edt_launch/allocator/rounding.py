@@ -146,14 +146,3 @@ def top_up(work: Work, members: Sequence[int], claims: Mapping[str, int]) -> Non
                 work.target[index] = size
                 served.append(index)
         behind = served
-
-
-def totals(work: Work, sizes: Sequence[int]) -> dict[str, int]:
-    """What the jobs below each node have together, unlent GPUs included, by its name."""
-    sums = {node.name: node.unlent for node in work.nodes}
-    for index, size in enumerate(sizes):
-        sums[work.homes[index].name] += size
-    for node in reversed(work.nodes):
-        if node.parent is not None:
-            sums[node.parent.name] += sums[node.name]
-    return sums

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from edt_launch.allocator.model import Job, Options
-from edt_launch.allocator.rounding import totals
 from edt_launch.allocator.speedup import gain
 from edt_launch.allocator.tolerance import band, is_behind, patience
 from edt_launch.allocator.tree import Node
@@ -41,11 +40,11 @@ def settle(work: Work) -> Settled:
         return Settled(list(work.target))
     options, now = work.cluster.options, work.now
     before = [size if is_in else 0 for size, is_in in zip(work.soon, work.is_admitted, strict=True)]
-    due = totals(work, work.target)
+    due = _totals(work, work.target)
     known = work.cluster.memory.imbalanced_since
     since = {name: known.get(name, now) for name in _imbalanced(work, before, due)}
     ripe = {name for name, start in since.items() if now - start >= options.imbalance_time}
-    moves = _Moves(work, before, totals(work, before), due, ripe)
+    moves = _Moves(work, before, _totals(work, before), due, ripe)
     settled = Settled(moves.decided())
     settled.imbalanced_since = {name: since.get(name, now) for name in _imbalanced(work, settled.sizes, due)}
     settled.behind_since = _behind(work, settled.sizes)
@@ -61,8 +60,19 @@ def settle(work: Work) -> Settled:
     return settled
 
 
+def _totals(work: Work, sizes: Sequence[int]) -> dict[str, int]:
+    """What the jobs below each node have together, unlent GPUs included, by its name."""
+    sums = {node.name: node.unlent for node in work.nodes}
+    for index, size in enumerate(sizes):
+        sums[work.homes[index].name] += size
+    for node in reversed(work.nodes):
+        if node.parent is not None:
+            sums[node.parent.name] += sums[node.name]
+    return sums
+
+
 def _imbalanced(work: Work, sizes: Sequence[int], due: dict[str, int]) -> list[str]:
-    have, most = totals(work, sizes), work.cluster.options.imbalance
+    have, most = _totals(work, sizes), work.cluster.options.imbalance
     return [node.name for node in work.nodes if abs(have[node.name] - due[node.name]) >= most]
 
 

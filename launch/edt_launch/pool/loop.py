@@ -10,8 +10,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Protocol
 
-from sqlalchemy import exc
-
 from edt_launch.allocator.memory import dump, load
 from edt_launch.allocator.model import Memory, Options
 from edt_launch.errors import AllocationError
@@ -26,6 +24,7 @@ from edt_launch.pool.step import step
 from edt_launch.pool.troubles import Troubles, is_passing
 from edt_launch.service.bus import Bus, Topic
 from edt_launch.service.database import terms
+from edt_launch.service.database.engine import AWAY
 from edt_launch.service.database.records import JobRecord
 from edt_launch.service.database.store import Store
 from edt_launch.service.home import Home, JobDir
@@ -44,9 +43,6 @@ KEEP = 30.0
 
 TROUBLE = 5.0
 """Seconds after which a database that cannot be reached is tried again."""
-
-UNREACHABLE = (exc.OperationalError, exc.InterfaceError, exc.TimeoutError)
-"""What a database that is away, locked or restarted raises; another time it is there again."""
 
 
 class Settings(terms.Constants, Protocol):
@@ -91,13 +87,13 @@ def run(
             if has_happened or clock.is_due(now):
                 clock.decided(now, pool.act(now))
             troubles.over("the pool")
-        except (*UNREACHABLE, OSError) as error:
+        except (*AWAY, OSError) as error:
             troubles.tell("the pool", error)
             pool.forget()
             stop.wait(TROUBLE)
     try:
         pool.close()
-    except UNREACHABLE as error:
+    except AWAY as error:
         log.warning("usage is not written down, half a minute of it may be lost: %s", error)
 
 
