@@ -236,7 +236,7 @@ def install_torch(shell: Shell) -> None:
 
 def install_packages(shell: Shell) -> None:
     """Install everything else that is pinned, except torchvision and Horovod."""
-    names = ("build", "run", "service", "dev")
+    names = ("build", "run", "service", "wmla", "dev")
     pip_install(shell, *(part for name in names for part in ("-r", REQUIREMENTS / f"{name}.txt")))
 
 
@@ -299,7 +299,7 @@ STEPS = (
     Step(
         "packages",
         "Pinned packages, Open MPI among them",
-        tuple(REQUIREMENTS / f"{name}.txt" for name in ("build", "run", "service", "dev")),
+        tuple(REQUIREMENTS / f"{name}.txt" for name in ("build", "run", "service", "wmla", "dev")),
         install_packages,
     ),
     Step("torchvision", "torchvision", (REQUIREMENTS / "torchvision.txt",), install_torchvision),
