@@ -36,6 +36,7 @@ from edt_hvd.metrics import Mean, average
 from edt_hvd.optimizer import DistributedOptimizer
 from edt_hvd.reporting import report
 from edt_hvd.state import TorchState
+from edt_hvd.step import Step
 from edt_hvd.world import (
     adopt_horovod,
     device,
@@ -61,6 +62,7 @@ __all__ = [
     "NonFiniteGradientWarning",
     "NotInitializedError",
     "StateError",
+    "Step",
     "TorchState",
     "average",
     "device",

@@ -145,6 +145,17 @@ class Step:
         self._losses[-1] = self._losses[-1] + loss.detach().double() * micro_batch.weight
 
     @property
+    def micro_batch(self) -> MicroBatch:
+        """The micro-batch that the loop is at: its index in the batch, its samples' positions and weight.
+
+        Raises:
+            RuntimeError: outside the loop over the step.
+        """
+        if self._current is None:
+            raise RuntimeError(f"no micro-batch outside the loop over {self}; ask inside it")
+        return self._current[0]
+
+    @property
     def loss(self) -> float:
         """Mean loss over the whole batch's samples, the same on every worker.
 

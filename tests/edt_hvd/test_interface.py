@@ -14,6 +14,7 @@ PROMISED = {
     "NonFiniteGradientWarning",
     "NotInitializedError",
     "StateError",
+    "Step",
     "TorchState",
     "average",
     "device",

@@ -443,6 +443,14 @@ def test_backward_outside_a_micro_batch_is_refused(place: Place) -> None:
         step.backward(parameter_loss())
 
 
+def test_a_step_tells_which_micro_batch_the_loop_is_at(place: Place) -> None:
+    place.rank, place.size = 1, 2
+    step = next(iter(numbers_loader(10, 10, 3)))
+    assert [(step.micro_batch.index, len(step.micro_batch.positions)) for _ in step] == [(2, 3), (3, 1)]
+    with pytest.raises(RuntimeError, match="no micro-batch outside the loop over"):
+        _ = step.micro_batch
+
+
 def test_backward_after_a_break_is_refused(place: Place) -> None:
     step = next(iter(numbers_loader()))
     for _ in step:

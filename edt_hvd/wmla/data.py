@@ -1,0 +1,158 @@
+"""A program's datasets, and what its batches look like."""
+
+import contextlib
+import errno
+import fcntl
+import multiprocessing
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import IO, Any, NamedTuple
+
+import torch
+
+import edt_hvd
+from edt_hvd.wmla.schedule import Schedule
+
+
+class Datasets(NamedTuple):
+    """What `datasets_function` returned.
+
+    Attributes:
+        train: a map-style dataset with at least one sample.
+        test: the same, or None when there is nothing to validate with.
+    """
+
+    train: Any
+    test: Any
+
+
+def make_datasets(function: Callable[[], Any], result_dir: Path | None) -> Datasets:
+    """Call `datasets_function`; the first process of a job does it alone, because it may download.
+
+    Raises:
+        TypeError, ValueError: what it returned cannot be trained with.
+    """
+    with _turn(result_dir):
+        found = function()
+    if not isinstance(found, tuple | list) or len(found) != 2:
+        raise TypeError(
+            f"datasets_function returned a {type(found).__name__}; return (train_dataset, test_dataset)"
+        )
+    train, test = found
+    for name, dataset in (("train", train), ("test", test)):
+        if dataset is not None and not (hasattr(dataset, "__len__") and hasattr(dataset, "__getitem__")):
+            raise TypeError(
+                f"datasets_function returned a {name} set of type {type(dataset).__name__}, which has no "
+                "samples by number; return map-style datasets, with __getitem__ and __len__"
+            )
+    if train is None or not len(train):
+        raise ValueError(
+            "datasets_function returned a train set without samples; is DATA_DIR the right folder?"
+        )
+    return Datasets(train, test if test is not None and len(test) else None)
+
+
+@contextlib.contextmanager
+def _turn(result_dir: Path | None) -> Iterator[None]:
+    """Around what the first process of a job has to itself, and all others do together after it."""
+    if result_dir is None:
+        yield
+        return
+    folder = result_dir / "run" / "wmla"
+    folder.mkdir(parents=True, exist_ok=True)
+    done = folder / "datasets.made"
+    with (folder / "datasets.lock").open("a+") as file:  # shared locks over NFS take a file that is readable
+        _lock(file, fcntl.LOCK_SH if done.exists() else fcntl.LOCK_EX)
+        if done.exists():
+            _lock(file, fcntl.LOCK_SH)
+        yield
+        done.touch()
+
+
+def _lock(file: IO[str], how: int) -> None:
+    try:
+        fcntl.flock(file, how)
+    except OSError as error:
+        if error.errno not in (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP):  # file systems without locks
+            raise
+
+
+def training_loader(dataset: Any, schedule: Schedule, collate: Any) -> edt_hvd.ElasticDataLoader:
+    """Loads the training set in mini-batches of exactly `batch_size`, whatever the number of executors."""
+    loader = edt_hvd.ElasticDataLoader(
+        dataset,
+        schedule.effective_batch_size,
+        schedule.batch_size,
+        seed=schedule.seed,
+        **loading(schedule, collate),
+    )
+    return _pinned(loader, schedule, epoch=0)
+
+
+def test_loader(dataset: Any, schedule: Schedule, collate: Any) -> edt_hvd.ElasticDataLoader:
+    """Loads the test set in order, in one step: there is one reduction, whatever its size."""
+    one_step = schedule.batch_size * -(-len(dataset) // schedule.batch_size)
+    return edt_hvd.ElasticDataLoader(
+        dataset,
+        one_step,
+        schedule.batch_size,
+        seed=schedule.seed,
+        shuffle=False,
+        persistent_workers=False,
+        **loading(schedule, collate),
+    )
+
+
+def rewind(loader: edt_hvd.ElasticDataLoader, schedule: Schedule, epoch: int) -> None:
+    """Have the test set run from its beginning, with the random numbers of that epoch."""
+    _pinned(loader, schedule, epoch)
+
+
+def _pinned(loader: edt_hvd.ElasticDataLoader, schedule: Schedule, epoch: int) -> edt_hvd.ElasticDataLoader:
+    """Fix the mini-batch: the loader would make it smaller where there may be more workers than of them."""
+    place = {"epoch": epoch, "step": 0, "micro_batch_size": schedule.batch_size}
+    loader.load_state_dict({**loader.state_dict(), **place})
+    return loader
+
+
+def loading(schedule: Schedule, collate: Any) -> dict[str, Any]:
+    """Options of every loader, torch's own or `edt_hvd`'s."""
+    options: dict[str, Any] = {"num_workers": schedule.num_dataloader_threads, "collate_fn": collate}
+    options["pin_memory"] = torch.cuda.is_available()
+    if schedule.num_dataloader_threads and "fork" in multiprocessing.get_all_start_methods():
+        # Classes of the script came by value: other ways to start processes could not send them on.
+        options["multiprocessing_context"] = "fork"
+    return options
+
+
+def inputs_and_target(data: Any) -> tuple[tuple[Any, ...], Any]:
+    """A batch as the model's arguments and the loss function's target.
+
+    Raises:
+        TypeError: a batch that is no sequence of inputs and a target.
+    """
+    if isinstance(data, Mapping) or not isinstance(data, Sequence) or len(data) < 2:
+        raise TypeError(
+            f"a batch is a {type(data).__name__}; have the datasets return samples (input, target), or give "
+            "FabricModel a fn_step_train and a fn_test that understand them"
+        )
+    return tuple(data[:-1]), data[-1]
+
+
+def moved(data: Any, device: torch.device) -> Any:
+    """The data with every tensor in it on `device`, in mappings, sequences and whatever has `to`."""
+    if hasattr(data, "to"):
+        return data.to(device)
+    if isinstance(data, Mapping):
+        return {name: moved(value, device) for name, value in data.items()}
+    if isinstance(data, tuple) and hasattr(data, "_fields"):
+        return type(data)(*(moved(value, device) for value in data))
+    if isinstance(data, list | tuple):
+        return type(data)(moved(value, device) for value in data)
+    return data
+
+
+def result_dir() -> Path | None:
+    """The job's folder, if there is one."""
+    return Path(os.environ["RESULT_DIR"]) if "RESULT_DIR" in os.environ else None

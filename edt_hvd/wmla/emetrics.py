@@ -1,0 +1,108 @@
+"""Metrics as lines of JSON in ``$LOG_DIR/evaluation-metrics.txt``, as programs for WMLA record them."""
+
+import json
+import os
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, ClassVar, Self
+
+FILE_NAME = "evaluation-metrics.txt"
+
+
+def log_folder() -> Path:
+    """Where a process writes its metrics: ``LOG_DIR``, else ``JOB_STATE_DIR/logs``, else ``/tmp``; made."""
+    if "LOG_DIR" in os.environ:
+        folder = Path(os.environ["LOG_DIR"])
+    elif "JOB_STATE_DIR" in os.environ:
+        folder = Path(os.environ["JOB_STATE_DIR"], "logs")
+    else:
+        folder = Path("/tmp")
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+class EMetrics:
+    """Appends metrics to a file; a context manager.
+
+    Args:
+        sub_id: of one experiment among several; it goes into every line, and test metrics go to
+            ``$RESULT_DIR/val_dict_list.json`` as well.
+    """
+
+    TEST_GROUP: ClassVar[str] = "test"
+    TRAIN_GROUP: ClassVar[str] = "train"
+    _validation: ClassVar[dict[str, list[dict[str, Any]]]] = {}  # by sub_id: files are opened again and again
+
+    def __init__(self, sub_id: str | None = None) -> None:
+        self._sub_id = sub_id
+        self._training_id = os.environ.get("TRAINING_ID", os.environ.get("DLI_EXECID", ""))
+        self._rindex = 0
+
+        self._file = (log_folder() / FILE_NAME).open("a", encoding="utf-8")
+
+    @classmethod
+    def open(cls, subId: str | None = None) -> Self:  # noqa: N803 - the name programs use
+        """Open the file of this process."""
+        return cls(subId)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def record(
+        self, group: str, step: int, values: Mapping[str, Any], etimes: Mapping[str, Any] | None = None
+    ) -> None:
+        """Append one line.
+
+        Args:
+            group: `TEST_GROUP`, `TRAIN_GROUP` or a name of your own.
+            step: the iteration.
+            values: metrics by name.
+            etimes: further times of the record, by name.
+        """
+        self._rindex += 1
+        now = time.time()
+        meta: dict[str, Any] = {
+            "training_id": self._training_id,
+            "time": int(now * 1000),
+            "rindex": self._rindex,
+        }
+        if self._sub_id is not None:
+            meta["subid"] = str(self._sub_id)
+        stamp = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(now)) + f".{int(now * 1000) % 1000:03d}Z"
+        times = {"iteration": _typed(step), "time_stamp": {"type": 4, "value": stamp}}
+        times |= {name: _typed(value) for name, value in (etimes or {}).items()}
+        record = {
+            "meta": meta,
+            "grouplabel": group,
+            "etimes": times,
+            "values": {name: _typed(value) for name, value in values.items()},
+        }
+        self._file.write(json.dumps(record) + "\n")
+        self._file.flush()
+        if group == self.TEST_GROUP and self._sub_id is not None:
+            losses = self._validation.setdefault(str(self._sub_id), [])
+            losses.append({"steps": step, **{name: float(value) for name, value in values.items()}})
+
+    def close(self) -> None:
+        """Close the file; may be called again."""
+        if self._file.closed:
+            return
+        self._file.close()
+        losses = self._validation.get(str(self._sub_id))
+        if losses and "RESULT_DIR" in os.environ:
+            path = Path(os.environ["RESULT_DIR"], "val_dict_list.json")
+            path.write_text(json.dumps(losses), encoding="utf-8")
+
+
+def _typed(value: Any) -> dict[str, Any]:
+    """A value as the lines have it: whole numbers are of type 2, others of type 3."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return {"value": str(value)}
+    return {"type": 2 if isinstance(value, int) else 3, "value": str(value)}

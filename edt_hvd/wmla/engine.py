@@ -1,0 +1,221 @@
+"""The training itself, in every executor: an elastic function over the program's own model and functions.
+
+A mini-batch of the program is a micro-batch of `edt_hvd`, whatever the number of executors, and an effective
+batch is one optimizer step. What came of the mini-batches is exchanged before the optimizer steps: a worker
+lost until then costs nothing but the step, and the coordinator can tell all of it.
+"""
+
+import weakref
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+
+import edt_hvd
+from edt_hvd.wmla import saving
+from edt_hvd.wmla.console import Print
+from edt_hvd.wmla.data import (
+    inputs_and_target,
+    make_datasets,
+    moved,
+    result_dir,
+    training_loader,
+)
+from edt_hvd.wmla.hooks import Hooks
+from edt_hvd.wmla.journal import by_name
+from edt_hvd.wmla.loggers import Logger
+from edt_hvd.wmla.program import Program
+from edt_hvd.wmla.results import Begun, EpochDone, Means, Message, MiniBatch, StepDone, Validated
+from edt_hvd.wmla.schedule import Schedule
+from edt_hvd.wmla.stepping import stepping
+from edt_hvd.wmla.validating import validation
+
+
+class Outlet(Protocol):
+    """Where an executor's results go. Every executor tells all of them, in the same order."""
+
+    def tell(self, message: Message) -> None:
+        """Pass it on, if it is for this executor to do so."""
+
+
+_distributed: "weakref.WeakSet[torch.optim.Optimizer]" = weakref.WeakSet()
+
+
+class Engine:
+    """Trains one program in one executor.
+
+    Args:
+        program: on the CPU; trained in place.
+        schedule: how.
+        outlet: is told the results.
+        out: prints a line of this executor's progress.
+    """
+
+    def __init__(self, program: Program, schedule: Schedule, outlet: Outlet, out: Print) -> None:
+        self._program = program
+        self._schedule = schedule
+        self._outlet = outlet
+        self._out = out
+        initialize(schedule.deterministic)
+        self._datasets = make_datasets(program.datasets_function, result_dir())
+        self._device = edt_hvd.device()
+        place(program, self._device)
+        if program.optimizer not in _distributed:
+            edt_hvd.DistributedOptimizer(program.optimizer, program.model)
+            _distributed.add(program.optimizer)
+        self._loader = training_loader(self._datasets.train, schedule, program.fn_batch_collate)
+        self._validation = validation(program, self._datasets.test, schedule)
+        self._stepping = stepping(program, self._loader)
+        self._hooks = Hooks(program.user_callback, program.model, program.optimizer, schedule.epochs)
+        self._own = Own(Logger(program.worker_logger), program.metric_names, out)
+        self._folder = saving.model_dir()
+
+    def run(self) -> None:
+        """Train to the end; may end with `SystemExit` when this executor is not needed any more."""
+        self._hooks.train_begin()
+        self._own.begin()
+        state = edt_hvd.TorchState(
+            model=self._program.model,
+            optimizer=self._program.optimizer,
+            loader=self._loader,
+            hooks=self._hooks,
+            epoch=0,
+            begun=0,
+        )
+        edt_hvd.elastic(self._train)(state)
+        self._hooks.train_end()
+        if self._program.enable_onnx and edt_hvd.is_coordinator():
+            saving.export_onnx(saving.onnx_path(self._folder), self._program.model, self._first_inputs())
+        self._own.end(self._schedule.epochs)
+
+    def _train(self, state: edt_hvd.TorchState) -> None:
+        self._outlet.tell(self._plan())
+        edt_hvd.report(total_steps=self._schedule.epochs * len(self._loader))
+        while state.epoch < self._schedule.epochs:
+            if state.begun <= state.epoch:
+                self._hooks.epoch_begin(state.epoch)
+                state.begun = state.epoch + 1
+            self._program.model.to(self._device).train()
+            self._stepping.refresh()
+            for step in state.loader:
+                self._step(step)
+                state.optimizer.step()
+                state.commit()
+            self._end_epoch(state.epoch)
+            state.epoch += 1
+            state.commit()
+        self._save(saving.FINAL)
+
+    def _plan(self) -> Begun:
+        batch_size, samples = self._schedule.batch_size, len(self._datasets.train)
+        full, rest = divmod(samples, self._schedule.effective_batch_size)
+        per_step = self._schedule.batches_per_step
+        batches = full * per_step + -(-rest // batch_size)
+        return Begun(len(self._loader), batches, per_step, self._program.metric_names)
+
+    def _step(self, step: edt_hvd.Step) -> None:
+        """Compute this executor's mini-batches of a step and have their gradients reduced."""
+        found: dict[int, tuple[int, Any]] = {}
+        for data in step:
+            at = step.micro_batch
+            found[at.index] = len(at.positions), self._stepping.train(step, data)
+        own = {index: outcome.read(samples) for index, (samples, outcome) in found.items()}
+        batches = gathered(own, step.micro_batches, len(self._program.metrics))
+        edt_hvd.report(loss=_mean_loss(batches))
+        self._outlet.tell(StepDone(step.epoch, step.index, edt_hvd.size(), batches))
+        for _, batch in sorted(own.items()):
+            self._own.take(step.epoch, batch)
+
+    def _end_epoch(self, epoch: int) -> None:
+        if self._schedule.saves_after(epoch):
+            self._save(epoch + 1)
+        if self._validation is not None and self._schedule.validates_after(epoch):
+            self._program.model.eval()
+            with torch.no_grad():
+                self._outlet.tell(Validated(epoch, self._validation.run(epoch)))
+        saves = self._schedule.saves_after(epoch) or self._schedule.is_last(epoch)
+        self._hooks.epoch_end(epoch, saves and edt_hvd.is_coordinator())
+        self._outlet.tell(EpochDone(epoch))
+
+    def _save(self, epoch: int | str) -> None:
+        """Have the coordinator save the model; everybody waits, so that others can do it when it is lost."""
+        if edt_hvd.is_coordinator():
+            saving.save(self._folder, epoch, self._program.model, self._program.optimizer)
+        edt_hvd.average(0.0)
+
+    def _first_inputs(self) -> tuple[Any, ...]:
+        """The inputs of a small batch, where the model is."""
+        dataset, collate = self._datasets.train, self._program.fn_batch_collate
+        samples = [dataset[index] for index in range(min(2, len(dataset)))]
+        batch = (collate or torch.utils.data.default_collate)(samples)
+        return inputs_and_target(moved(batch, next(self._program.model.parameters()).device))[0]
+
+
+class Own:
+    """What one executor prints of its own mini-batches, and tells the program's worker logger."""
+
+    def __init__(self, logger: Logger, names: tuple[str, ...], out: Print) -> None:
+        self._logger = logger
+        self._names = names
+        self._out = out
+        self._means = Means()
+        self._iteration = 0
+
+    def begin(self) -> None:
+        """The training begins."""
+        self._out("--------START TRAINING--------")
+        self._logger.begin()
+
+    def take(self, epoch: int, batch: MiniBatch) -> None:
+        """One more mini-batch: its loss, and the accuracy over this executor's of the epoch."""
+        self._iteration += 1
+        running = self._means.add(epoch, batch)
+        self._out(f"batches :{self._iteration} {batch.loss}")
+        self._out(f"Iteration {self._iteration}: tag train_accuracy, simple_value {running.accuracy / 100}")
+        self._logger.train(by_name(batch, self._names), self._iteration, epoch)
+
+    def end(self, epochs: int) -> None:
+        """The training has ended."""
+        self._logger.end()
+        self._out(f"--------END TRAINING: completed {self._iteration} iterations --------")
+
+
+def initialize(deterministic: bool) -> None:
+    """Initialize `edt_hvd`; operators without a deterministic version warn: programs may use them."""
+    edt_hvd.init(deterministic=deterministic)
+    if deterministic:
+        torch.use_deterministic_algorithms(True, warn_only=True)
+
+
+def gathered(own: Mapping[int, MiniBatch], count: int, metrics: int) -> tuple[MiniBatch, ...]:
+    """All `count` mini-batches of a step, from those that each executor has. A collective.
+
+    The values are rounded to float32: a sum of them over the executors, all but one of which have 0, divided
+    by their number, is exact to that many digits when it is multiplied by it again.
+    """
+    table = np.zeros((count, 3 + metrics))
+    for index, (samples, loss, accuracy, values) in own.items():
+        table[index] = (samples, loss, accuracy, *values)
+    if edt_hvd.size() > 1:
+        table = edt_hvd.average(_float32(table)) * edt_hvd.size()
+    rows = _float32(table).tolist()
+    return tuple(MiniBatch(int(samples), loss, acc, tuple(values)) for samples, loss, acc, *values in rows)
+
+
+def _float32(table: Any) -> Any:
+    with np.errstate(over="ignore"):  # inf
+        return table.astype(np.float32).astype(np.float64)
+
+
+def _mean_loss(batches: tuple[MiniBatch, ...]) -> float:
+    return sum(batch.loss * batch.samples for batch in batches) / sum(batch.samples for batch in batches)
+
+
+def place(program: Program, device: torch.device) -> None:
+    """Move model, loss function and optimizer state to the device."""
+    program.model.to(device)
+    if isinstance(program.loss_function, torch.nn.Module):
+        program.loss_function.to(device)
+    if program.optimizer.state:  # loading moves it to where the parameters are
+        program.optimizer.load_state_dict(program.optimizer.state_dict())

@@ -1,0 +1,1 @@
+"""`from pyedt.fabric_model import FabricModel`, as notebooks for WMLA write it."""

@@ -1,0 +1,107 @@
+"""The driver's record of a training: puts results in order, takes the means, and tells whoever listens."""
+
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from edt_hvd.wmla.loggers import Logger
+from edt_hvd.wmla.results import Begun, EpochDone, Means, Message, MiniBatch, Order, StepDone, Validated
+
+
+class Listener(Protocol):
+    """Whoever is told what the training has come to. Values are means; accuracies are in percent."""
+
+    def begin(self) -> None:
+        """The training begins."""
+
+    def train(self, means: MiniBatch, iteration: int, epoch: int, workers: int) -> None:
+        """One more mini-batch, `iteration` in all, in epoch `epoch` from 0, with so many workers."""
+
+    def test(self, result: MiniBatch, iteration: int, epoch: int) -> None:
+        """A validation after epoch `epoch`."""
+
+    def end(self, iteration: int, epochs: int) -> None:
+        """The training has ended after so many mini-batches and epochs."""
+
+
+class ToLogger:
+    """Passes on to a program's logger."""
+
+    def __init__(self, logger: Logger, names: Sequence[str]) -> None:
+        self._logger = logger
+        self._names = tuple(names)
+
+    def begin(self) -> None:
+        """As in `Listener`."""
+        self._logger.begin()
+
+    def train(self, means: MiniBatch, iteration: int, epoch: int, workers: int) -> None:
+        """As in `Listener`."""
+        self._logger.train(by_name(means, self._names), iteration, epoch)
+
+    def test(self, result: MiniBatch, iteration: int, epoch: int) -> None:
+        """As in `Listener`."""
+        self._logger.test(by_name(result, self._names), 0, epoch)
+
+    def end(self, iteration: int, epochs: int) -> None:
+        """As in `Listener`."""
+        self._logger.end()
+
+
+def by_name(values: MiniBatch, names: Sequence[str]) -> dict[str, float]:
+    """The values as loggers get them: ``loss``, ``accuracy`` in percent, and the program's own metrics."""
+    return {"loss": values.loss, "accuracy": values.accuracy, **dict(zip(names, values.metrics, strict=True))}
+
+
+class Journal:
+    """Takes what executors report.
+
+    Args:
+        listeners: told everything, in this order.
+        before_epoch: called with the number of every epoch after the first, before it begins.
+    """
+
+    def __init__(
+        self, listeners: Sequence[Listener], before_epoch: Callable[[int], None] = lambda _: None
+    ) -> None:
+        self._listeners = listeners
+        self._before_epoch = before_epoch
+        self._order = Order()
+        self._means = Means()
+        self._plan: Begun | None = None
+        self._begun = False
+        self._iteration = 0
+        self._epochs = 0
+
+    def take(self, message: Message, *, aloud: bool = True) -> None:
+        """Take a message in; `aloud`: tell the listeners."""
+        if isinstance(message, Begun):
+            self._plan = message
+            if aloud and not self._begun:
+                self._begun = True
+                for listener in self._listeners:
+                    listener.begin()
+        elif self._order.admits(message):
+            listeners = self._listeners if aloud else ()
+            if isinstance(message, StepDone):
+                self._take_step(message, listeners)
+            elif isinstance(message, Validated):
+                for listener in listeners:
+                    listener.test(message.result, self._iteration, message.epoch)
+            elif isinstance(message, EpochDone):
+                self._epochs = message.epoch + 1
+                if aloud:
+                    self._before_epoch(self._epochs)
+
+    def end(self, *, aloud: bool = True) -> None:
+        """The training has ended."""
+        for listener in self._listeners if aloud else ():
+            listener.end(self._iteration, self._epochs)
+
+    def _take_step(self, done: StepDone, listeners: Sequence[Listener]) -> None:
+        assert self._plan is not None
+        begin = done.epoch * self._plan.batches + done.step * self._plan.batches_per_step
+        for number, batch in enumerate(done.batches, begin + 1):
+            means = self._means.add(done.epoch, batch)
+            self._iteration = number
+            for listener in listeners:
+                listener.train(means, number, done.epoch, done.workers)

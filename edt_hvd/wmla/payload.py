@@ -1,0 +1,82 @@
+"""The file that hands a training to its executors.
+
+By cloudpickle, so that functions and classes of the script travel by value: executors do not run the script.
+Model, optimizer and functions are one pickle, since they refer to each other. What they import is looked for
+where the driver would look for it, and finds the arguments of the script: modules may parse them.
+"""
+
+import os
+import pickle
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import cloudpickle
+
+from edt_hvd.wmla.channel import Address
+from edt_hvd.wmla.program import Program
+from edt_hvd.wmla.schedule import Schedule
+
+
+@dataclass(frozen=True)
+class Payload:
+    """All that an executor needs."""
+
+    program: Program
+    schedule: Schedule
+    results: Address
+
+
+def write(path: Path, payload: Payload) -> None:
+    """Write the file, readable by its owner alone; beside, then renamed.
+
+    Raises:
+        TypeError: something of the program cannot be sent to other processes.
+    """
+    content = pickle.dumps({"argv": sys.argv, "path": _search_path(), "payload": _pickled(payload)})
+    path.parent.mkdir(parents=True, exist_ok=True)
+    beside = path.with_name(path.name + ".new")
+    beside.unlink(missing_ok=True)
+    with open(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    beside.replace(path)
+
+
+def read(path: Path) -> Payload:
+    """Read the file, once the modules that it refers to can be found and see the driver's arguments."""
+    content = pickle.loads(path.read_bytes())
+    sys.argv[:] = content["argv"]
+    sys.path[:] = [*content["path"], *(entry for entry in sys.path if entry not in content["path"])]
+    payload = pickle.loads(content["payload"])
+    assert isinstance(payload, Payload)
+    return payload
+
+
+def _search_path() -> list[str]:
+    """The driver's, with what depends on the working directory spelled out."""
+    return [os.path.abspath(entry) for entry in sys.path]
+
+
+def _pickled(payload: Payload) -> bytes:
+    try:
+        return bytes(cloudpickle.dumps(payload))
+    except Exception as error:  # objects raise what they like when they are pickled
+        culprit = _culprit(payload.program)
+        raise TypeError(
+            f"{culprit} cannot be sent to the executors: {error}; leave out what only this process can use, "
+            "such as open files, locks and connections, or make it where it is used"
+        ) from error
+
+
+def _culprit(program: Program) -> str:
+    """The first part of the program that cannot be pickled by itself."""
+    parts: dict[str, Any] = vars(program)
+    for name, value in parts.items():
+        try:
+            cloudpickle.dumps(value)
+        except Exception:  # noqa: BLE001 - objects raise what they like when they are pickled
+            return name
+    return "the program"

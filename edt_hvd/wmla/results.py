@@ -1,0 +1,162 @@
+"""What executors report of a training, and the order of it.
+
+Messages are tuples of plain values, so that they travel as JSON. Everything in them follows from the
+training, not from who has computed what, but for the number of workers, which is only shown.
+"""
+
+import dataclasses
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+
+class MiniBatch(NamedTuple):
+    """What came of one mini-batch.
+
+    Attributes:
+        samples: in it.
+        loss: their mean loss.
+        accuracy: of them, in percent.
+        metrics: the values of the program's own, in their order.
+    """
+
+    samples: int
+    loss: float
+    accuracy: float
+    metrics: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True)
+class Begun:
+    """The training is about to begin, or goes on in new executors.
+
+    Attributes:
+        steps: optimizer steps of an epoch.
+        batches: mini-batches of an epoch.
+        batches_per_step: mini-batches of a step; of the last in an epoch maybe less.
+        metrics: the names of the program's own.
+    """
+
+    steps: int
+    batches: int
+    batches_per_step: int
+    metrics: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class StepDone:
+    """One optimizer step; its mini-batches are in the order of the batch."""
+
+    epoch: int
+    step: int
+    workers: int
+    batches: tuple[MiniBatch, ...]
+
+
+@dataclass(frozen=True)
+class Validated:
+    """A validation after an epoch; means over the test set."""
+
+    epoch: int
+    result: MiniBatch
+
+
+@dataclass(frozen=True)
+class EpochDone:
+    """An epoch, with its validation."""
+
+    epoch: int
+
+
+Result = StepDone | Validated | EpochDone
+Message = Begun | Result
+_KINDS: Mapping[str, type[Message]] = {
+    kind.__name__: kind for kind in (Begun, StepDone, Validated, EpochDone)
+}
+
+
+def encode(message: Message) -> bytes:
+    """One line of JSON."""
+    return json.dumps({"is": type(message).__name__, **_fields(message)}).encode() + b"\n"
+
+
+def decode(line: bytes) -> Message:
+    """The message of a line.
+
+    Raises:
+        ValueError: it is none.
+    """
+    try:
+        fields = json.loads(line)
+        kind = _KINDS[fields.pop("is")]
+        if kind is Begun:
+            return Begun(**{**fields, "metrics": tuple(fields["metrics"])})
+        if kind is StepDone:
+            return StepDone(**{**fields, "batches": tuple(map(_mini_batch, fields["batches"]))})
+        if kind is Validated:
+            return Validated(fields["epoch"], _mini_batch(fields["result"]))
+        return EpochDone(**fields)
+    except (AttributeError, LookupError, TypeError, ValueError) as error:
+        raise ValueError(f"{line[:200]!r} is no message of an executor: {error}") from error
+
+
+class Order:
+    """Lets every result pass once, in the order of the training.
+
+    Steps are done again after the loss of a worker, and told again by the worker that takes over from a lost
+    one: both have the same content. What nobody is left to tell is not waited for.
+    """
+
+    def __init__(self) -> None:
+        self._last = (-1, 0, 0)
+
+    def admits(self, result: Result) -> bool:
+        """Whether the result is new; it is not from then on."""
+        place = _place(result)
+        if place <= self._last:
+            return False
+        self._last = place
+        return True
+
+
+def _place(result: Result) -> tuple[int, int, int]:
+    match result:
+        case StepDone():
+            return result.epoch, 0, result.step
+        case Validated():
+            return result.epoch, 1, 0
+        case EpochDone():
+            return result.epoch, 2, 0
+
+
+class Means:
+    """Means over the mini-batches of an epoch so far, weighted by their samples."""
+
+    def __init__(self) -> None:
+        self.epoch = -1
+        self.batches = 0
+        self._samples = 0
+        self._sums: tuple[float, ...] = ()
+
+    def add(self, epoch: int, batch: MiniBatch) -> MiniBatch:
+        """Take a mini-batch in; begins anew with another epoch. The means with it."""
+        values = (batch.loss, batch.accuracy, *batch.metrics)
+        if epoch != self.epoch:
+            self.epoch, self.batches, self._samples, self._sums = epoch, 0, 0, (0.0,) * len(values)
+        self.batches += 1
+        self._samples += batch.samples
+        self._sums = tuple(
+            total + value * batch.samples for total, value in zip(self._sums, values, strict=True)
+        )
+        loss, accuracy, *metrics = (total / self._samples for total in self._sums)
+        return MiniBatch(self._samples, loss, accuracy, tuple(metrics))
+
+
+def _fields(message: Message) -> dict[str, Any]:
+    return {field.name: getattr(message, field.name) for field in dataclasses.fields(message)}
+
+
+def _mini_batch(fields: list[Any]) -> MiniBatch:
+    samples, loss, accuracy, metrics = fields
+    return MiniBatch(samples, loss, accuracy, tuple(metrics))

@@ -1,0 +1,35 @@
+"""Runs a script for WMLA, as its driver or its only part: ``python -m edt_hvd.wmla.script SCRIPT ARGS``.
+
+To the script everything is as under ``python SCRIPT ARGS`` with its whole path, but that `edt_hvd` has been
+imported, which programs that begin with ``import torchvision`` need beside a torch without CUDA, and that the
+failing import of a framework that EDT does not train ends with a word about it.
+"""
+
+import os
+import runpy
+import sys
+from types import TracebackType
+
+from edt_hvd.wmla.program import REFUSAL
+
+
+def main() -> None:
+    """Run the script that the command line names."""
+    del sys.argv[0]
+    path = os.path.abspath(sys.argv[0])
+    sys.path[0] = os.path.dirname(os.path.realpath(path))
+
+    def show(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+        """Show an uncaught error without the frames of this module."""
+        while trace is not None and trace.tb_frame.f_code.co_filename != path:
+            trace = trace.tb_next
+        sys.__excepthook__(kind, error.with_traceback(trace), trace)
+        if isinstance(error, ImportError) and str(error.name).partition(".")[0] in ("keras", "tensorflow"):
+            print(REFUSAL, file=sys.stderr)
+
+    sys.excepthook = show
+    runpy.run_path(path, run_name="__main__")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,199 @@
+"""What happens to one mini-batch in training: the engine's own way, or the program's `fn_step_train`."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import Any, NamedTuple, Protocol
+
+import torch
+
+import edt_hvd
+from edt_hvd.wmla.data import inputs_and_target, moved
+from edt_hvd.wmla.measures import Number, accuracy, as_float, measured
+from edt_hvd.wmla.program import Program
+from edt_hvd.wmla.results import MiniBatch
+from edt_hvd.wmla.twin import Twin, TwinOptimizer
+
+
+class Outcome(NamedTuple):
+    """What came of one mini-batch, where it was computed; reading it may wait for a GPU."""
+
+    loss: Number
+    accuracy: Number
+    metrics: tuple[Number, ...]
+
+    def read(self, samples: int) -> MiniBatch:
+        """As numbers."""
+        metrics = tuple(as_float("a metric", value) for value in self.metrics)
+        return MiniBatch(
+            samples, as_float("the loss", self.loss), as_float("the accuracy", self.accuracy), metrics
+        )
+
+
+class Stepping(Protocol):
+    """Trains on mini-batches."""
+
+    def refresh(self) -> None:
+        """An epoch begins; hooks may have changed the model."""
+
+    def train(self, step: edt_hvd.Step, data: Any) -> Outcome:
+        """Give the step its gradients."""
+
+
+class OwnStepping:
+    """Forward pass, loss function, backward pass."""
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+
+    def refresh(self) -> None:
+        """As in `Stepping`."""
+
+    def train(self, step: edt_hvd.Step, data: Any) -> Outcome:
+        """As in `Stepping`."""
+        loss, outcome = computed(self._program, data)
+        step.backward(loss)
+        return outcome
+
+
+def computed(program: Program, data: Any) -> tuple[torch.Tensor, Outcome]:
+    """The loss of a mini-batch, to take gradients of, and what came of it."""
+    inputs, target = inputs_and_target(moved(data, edt_hvd.device()))
+    outputs = program.model(*inputs)
+    loss = program.loss_function(outputs, target)
+    if not isinstance(loss, torch.Tensor) or loss.numel() != 1:
+        raise TypeError(f"loss_function returned {loss!r}; return the mean over the mini-batch, a tensor")
+    metrics = measured(program.metrics, outputs, target)
+    return loss, Outcome(loss.detach(), accuracy(outputs, target), metrics)
+
+
+class ModelView:
+    """What the program's own steps get as the model: the module, with optimizer and loss function.
+
+    Args:
+        module: is called, and has the attributes.
+        optimizer: as the steps see it.
+        loss_function: the program's.
+        set_attribute: sets an attribute of the module; default is to do just that.
+    """
+
+    outputs: Any
+    """Of the last forward pass."""
+
+    def __init__(
+        self,
+        module: torch.nn.Module,
+        optimizer: Any,
+        loss_function: Callable[..., Any],
+        set_attribute: Callable[[str, Any], None] | None = None,
+    ) -> None:
+        vars(self)["_set_attribute"] = set_attribute or partial(setattr, module)
+        self._module = module
+        self._optimizer = optimizer
+        self._loss_function = loss_function
+        self.outputs = None
+
+    def __call__(self, *inputs: Any, **named: Any) -> Any:
+        """Run the module."""
+        self.outputs = self._module(*inputs, **named)
+        return self.outputs
+
+    def get_optimizer(self) -> Any:
+        """The optimizer."""
+        return self._optimizer
+
+    def get_loss_function(self) -> Callable[..., Any]:
+        """The loss function."""
+        return self._loss_function
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._module, name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in ("_module", "_optimizer", "_loss_function", "outputs"):
+            super().__setattr__(name, value)
+        else:
+            self._set_attribute(name, value)
+
+    def __getitem__(self, key: Any) -> Any:
+        return self._module[key]  # type: ignore[index]
+
+    def __len__(self) -> int:
+        return len(self._module)  # type: ignore[arg-type]
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._module)  # type: ignore[call-overload,no-any-return]
+
+    def __bool__(self) -> bool:
+        return True
+
+
+class ProgramTraining:
+    """The program's ``fn_step_train(model, data, eva, train_loader, fn_args) -> (acc, loss)``."""
+
+    def __init__(self, program: Program, loader: edt_hvd.ElasticDataLoader) -> None:
+        assert program.fn_step_train is not None
+        self._function = program.fn_step_train
+        self._metrics = program.metrics
+        self._loader = loader
+        self._twin = Twin(program.model)
+        optimizer = TwinOptimizer(self._twin, program.optimizer)
+        self._view = ModelView(self._twin.module, optimizer, program.loss_function, self._twin.set_attribute)
+
+    def refresh(self) -> None:
+        """As in `Stepping`."""
+        self._twin.refresh()
+        self._twin.module.train()
+
+    def train(self, step: edt_hvd.Step, data: Any) -> Outcome:
+        """As in `Stepping`."""
+        self._twin.share_buffers()
+        with forgetting(self._view):
+            answer = self._call(as_pair(data))
+            if not isinstance(answer, tuple | list) or len(answer) != 2:
+                raise TypeError(f"fn_step_train returned {answer!r}; return (acc, loss)")
+            metrics = measured_of(self._view.outputs, data, self._metrics)
+        found, loss = answer
+        loss = torch.as_tensor(loss).detach().reshape(())
+        self._twin.hand_over(loss, step)
+        return Outcome(loss, found, metrics)
+
+    def _call(self, data: Any) -> Any:
+        try:
+            return self._function(self._view, data, accuracy, self._loader, None)
+        except edt_hvd.GradientError as error:
+            raise edt_hvd.GradientError(
+                "fn_step_train calls backward() for the model itself, of a global of the script for "
+                "instance; use the `model` that it is given, and model.get_optimizer()"
+            ) from error
+
+
+@contextmanager
+def forgetting(view: ModelView) -> Iterator[None]:
+    """Do not keep the graph of the last outputs alive."""
+    try:
+        yield
+    finally:
+        view.outputs = None
+
+
+def stepping(program: Program, loader: edt_hvd.ElasticDataLoader) -> Stepping:
+    """How a program trains."""
+    return OwnStepping(program) if program.fn_step_train is None else ProgramTraining(program, loader)
+
+
+def as_pair(data: Any) -> Any:
+    """torch's loader makes lists of what samples have as tuples."""
+    return tuple(data) if isinstance(data, list) else data
+
+
+def target_of(data: Any) -> Any:
+    """The last part of a batch; None if it has no parts."""
+    return data[-1] if isinstance(data, tuple | list) and data else None
+
+
+def measured_of(outputs: Any, data: Any, metrics: Any) -> tuple[Number, ...]:
+    """The program's own metrics of what its own step has made of a mini-batch."""
+    outputs = outputs.detach() if isinstance(outputs, torch.Tensor) else outputs
+    device = outputs.device if isinstance(outputs, torch.Tensor) else edt_hvd.device()
+    return measured(metrics, outputs, moved(target_of(data), device)) if metrics else ()

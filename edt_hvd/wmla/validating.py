@@ -1,0 +1,131 @@
+"""Looking at the test set after an epoch; the model is in eval mode, and nothing records gradients.
+
+The engine's own way divides the test set among the executors. The program's `fn_test` may do anything with
+the batches, so every executor gives it all of them. The result is the same for every number of executors.
+"""
+
+from collections.abc import Iterator
+from typing import Any, Protocol
+
+import torch
+from torch.utils.data import DataLoader
+
+import edt_hvd
+from edt_hvd.wmla.data import loading, rewind, test_loader
+from edt_hvd.wmla.measures import accuracy, as_float
+from edt_hvd.wmla.program import Program
+from edt_hvd.wmla.results import MiniBatch
+from edt_hvd.wmla.schedule import Schedule
+from edt_hvd.wmla.stepping import ModelView, as_pair, computed, forgetting, measured_of, target_of
+
+
+class Validation(Protocol):
+    """Validates a model."""
+
+    def run(self, epoch: int) -> MiniBatch:
+        """The means over the test set. A collective."""
+
+
+def validation(program: Program, dataset: Any, schedule: Schedule) -> Validation | None:
+    """How a program validates; None for a test set without samples."""
+    if dataset is None:
+        print("no validation: datasets_function returned a test set without samples", flush=True)
+        return None
+    if program.fn_test is None:
+        return OwnValidation(program, dataset, schedule)
+    return ProgramValidation(program, dataset, schedule)
+
+
+class OwnValidation:
+    """Forward pass and loss function, over this executor's part of the test set."""
+
+    def __init__(self, program: Program, dataset: Any, schedule: Schedule) -> None:
+        self._program = program
+        self._schedule = schedule
+        self._loader = test_loader(dataset, schedule, program.fn_batch_collate)
+
+    def run(self, epoch: int) -> MiniBatch:
+        """As in `Validation`."""
+        rewind(self._loader, self._schedule, epoch)
+        means = [edt_hvd.Mean() for _ in range(2 + len(self._program.metrics))]
+        samples = 0
+        for step in self._loader:
+            samples = step.samples
+            for data in step:
+                _, outcome = computed(self._program, data)
+                values = (outcome.loss, outcome.accuracy, *outcome.metrics)
+                for mean, value in zip(means, values, strict=True):
+                    mean.update(value, weight=len(step.micro_batch.positions))
+        loss, found, *metrics = (mean.compute() for mean in means)
+        return MiniBatch(samples, loss, found, tuple(metrics))
+
+
+class ProgramValidation:
+    """The program's ``fn_test(model, test_iter, fn_args) -> loss``, over the whole test set."""
+
+    def __init__(self, program: Program, dataset: Any, schedule: Schedule) -> None:
+        assert program.fn_test is not None
+        self._function = program.fn_test
+        self._metrics = program.metrics
+        self._samples = len(dataset)
+        self._loader: DataLoader[Any] = DataLoader(
+            dataset, schedule.batch_size, **loading(schedule, program.fn_batch_collate)
+        )
+        self._view = ModelView(program.model, program.optimizer, program.loss_function)
+
+    def run(self, epoch: int) -> MiniBatch:
+        """As in `Validation`."""
+        batches = Batches(self._loader, self._view, self._metrics)
+        with forgetting(self._view):
+            loss = as_float("what fn_test returned", self._function(self._view, batches, None))
+            found, *metrics = batches.means()
+        return MiniBatch(self._samples, loss, found, tuple(metrics))
+
+
+class Batches:
+    """What `fn_test` gets as `test_iter`: an iterator over the test set's batches, which can be used again.
+
+    What the model was last asked for before the next batch counts as its answer to a batch: accuracy and
+    metrics follow from it, since `fn_test` returns a loss alone.
+    """
+
+    def __init__(self, loader: "DataLoader[Any]", view: ModelView, metrics: Any) -> None:
+        self.dataset = loader.dataset
+        self._loader = loader
+        self._view = view
+        self._metrics = metrics
+        self._running: Iterator[Any] | None = None
+        self._data: Any = None
+        self._samples = 0
+        self._sums = [0.0] * (1 + len(metrics))
+
+    def __len__(self) -> int:
+        return len(self._loader)
+
+    def __iter__(self) -> Iterator[Any]:
+        self._running = iter(self._loader)
+        return self
+
+    def __next__(self) -> Any:
+        self._account()
+        self._running = iter(self._loader) if self._running is None else self._running
+        self._data = as_pair(next(self._running))
+        return self._data
+
+    def means(self) -> list[float]:
+        """Accuracy in percent, and the program's own metrics: means over the samples that it has computed."""
+        self._account()
+        return [total / max(1, self._samples) for total in self._sums]
+
+    def _account(self) -> None:
+        outputs, data = self._view.outputs, self._data
+        self._view.outputs = self._data = None
+        if data is None or outputs is None:
+            return
+        values = (accuracy(outputs, target_of(data)), *measured_of(outputs, data, self._metrics))
+        samples = len(outputs) if isinstance(outputs, torch.Tensor) and outputs.dim() else 1
+        self._samples += samples
+        self._sums = [
+            total + as_float("a metric", value) * samples
+            for total, value in zip(self._sums, values, strict=True)
+        ]

@@ -1,0 +1,18 @@
+from pathlib import Path
+
+import pytest
+
+VARIABLES = ("FABRIC_BACKEND", "JOB_STATE_DIR", "TRAINING_ID", "EDT_WMLA_LAUNCHER", "SAVED_MODEL_DIR")
+
+
+@pytest.fixture
+def job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of a job, and its environment; torch's settings stay as they are for the other tests."""
+    for name in VARIABLES:
+        monkeypatch.delenv(name, raising=False)
+    (tmp_path / "log").mkdir()
+    monkeypatch.setenv("RESULT_DIR", str(tmp_path))
+    monkeypatch.setenv("LOG_DIR", str(tmp_path / "log"))
+    monkeypatch.setenv("DLI_EXECID", "wmla-7")
+    monkeypatch.setenv("EDT_WMLA_DETERMINISTIC", "0")
+    return tmp_path

@@ -1,0 +1,52 @@
+import json
+from pathlib import Path
+
+import pytest
+
+from edt_hvd.wmla import EMetrics
+
+
+def lines(folder: Path) -> list[dict[str, object]]:
+    return [json.loads(line) for line in (folder / "evaluation-metrics.txt").read_text().splitlines()]
+
+
+def test_a_record(job: Path) -> None:
+    with EMetrics.open() as recorder:
+        recorder.record(EMetrics.TEST_GROUP, 3, {"loss": 0.5, "correct": 7, "note": "ok"})
+    (record,) = lines(job / "log")
+    assert record["meta"]["training_id"] == "wmla-7"  # type: ignore[index]
+    assert "subid" not in record["meta"]  # type: ignore[operator]
+    assert record["grouplabel"] == "test"
+    assert record["etimes"]["iteration"] == {"type": 2, "value": "3"}  # type: ignore[index]
+    assert record["values"] == {
+        "loss": {"type": 3, "value": "0.5"},
+        "correct": {"type": 2, "value": "7"},
+        "note": {"value": "ok"},
+    }
+
+
+def test_the_file_is_appended_to(job: Path) -> None:
+    for step in range(3):
+        recorder = EMetrics.open()
+        recorder.record(EMetrics.TRAIN_GROUP, step, {"loss": 1.0})
+        recorder.close()
+        recorder.close()
+    assert len(lines(job / "log")) == 3
+
+
+def test_a_sub_id_collects_test_metrics(job: Path) -> None:
+    for step in range(2):
+        with EMetrics.open("trial-4") as recorder:
+            recorder.record(EMetrics.TRAIN_GROUP, step, {"loss": 9.0})
+            recorder.record(EMetrics.TEST_GROUP, step, {"loss": float(step)})
+    assert lines(job / "log")[0]["meta"]["subid"] == "trial-4"  # type: ignore[index]
+    found = json.loads((job / "val_dict_list.json").read_text())
+    assert found == [{"steps": 0, "loss": 0.0}, {"steps": 1, "loss": 1.0}]
+
+
+def test_folders_in_their_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("LOG_DIR", raising=False)
+    monkeypatch.setenv("JOB_STATE_DIR", str(tmp_path))
+    with EMetrics.open() as recorder:
+        recorder.record(EMetrics.TEST_GROUP, 0, {})
+    assert len(lines(tmp_path / "logs")) == 1

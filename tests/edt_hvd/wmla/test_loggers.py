@@ -1,0 +1,135 @@
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from edt_hvd.wmla import LoggerCallback
+from edt_hvd.wmla.loggers import DefaultLogger, Logger
+
+METRICS = {"loss": 0.5, "accuracy": 87.5, "f1": 0.25}
+
+
+class Recorder:
+    def __init__(self) -> None:
+        self.calls: list[tuple[Any, ...]] = []
+
+
+class First(Recorder):
+    def log_train_metrics(self, loss, acc, completed_batch, worker=0):  # type: ignore[no-untyped-def]
+        self.calls.append((loss, acc, completed_batch, worker))
+
+    def log_test_metrics(self, loss, acc, completed_batch, worker=0):  # type: ignore[no-untyped-def]
+        self.calls.append(("test", loss, acc, completed_batch, worker))
+
+
+class Second(Recorder, LoggerCallback):
+    def log_train_metrics(self, metrics, completed_batch, epoch, worker=0):  # type: ignore[no-untyped-def]
+        self.calls.append((metrics, completed_batch, epoch, worker))
+
+    def log_test_metrics(self, metrics, iteration, epoch):  # type: ignore[no-untyped-def]
+        self.calls.append(("test", metrics, iteration, epoch))
+
+
+class HookedAlone:
+    def on_train_end(self) -> None:
+        pass
+
+
+class Demanding(Recorder):
+    def log_train_metrics(self, loss, acc, completed_batch, worker):  # type: ignore[no-untyped-def]
+        self.calls.append((loss, acc, completed_batch, worker))
+
+
+def test_first_generation() -> None:
+    target = First()
+    logger = Logger(target)
+    logger.train(METRICS, 3, 1)
+    logger.test(METRICS, 0, 1)
+    assert target.calls == [(0.5, 87.5, 3, 0), ("test", 0.5, 87.5, 0, 0)]
+
+
+def test_second_generation() -> None:
+    target = Second()
+    logger = Logger(target)
+    logger.train(METRICS, 3, 1)
+    logger.test(METRICS, 0, 1)
+    assert target.calls == [(METRICS, 3, 1, 0), ("test", METRICS, 0, 1)]
+
+
+def test_a_worker_without_default_is_given() -> None:
+    target = Demanding()
+    Logger(target).train(METRICS, 3, 1)
+    assert target.calls == [(0.5, 87.5, 3, 0)]
+
+
+@pytest.mark.parametrize("target", [None, LoggerCallback(), HookedAlone()])
+def test_methods_that_are_not_there_or_not_overridden_do_nothing(target: Any) -> None:
+    logger = Logger(target)
+    logger.begin()
+    logger.train(METRICS, 1, 0)
+    logger.test(METRICS, 0, 0)
+    logger.end()
+
+
+def test_hooks_around_the_training() -> None:
+    class Hooked(Recorder):
+        def on_train_begin(self) -> None:
+            self.calls.append(("begin",))
+
+        def on_train_end(self) -> None:
+            self.calls.append(("end",))
+
+    target = Hooked()
+    logger = Logger(target)
+    logger.begin()
+    logger.end()
+    assert target.calls == [("begin",), ("end",)]
+
+
+@pytest.mark.parametrize(
+    "method",
+    [
+        lambda self, logs: None,
+        lambda self, acc, loss, completed_batch: None,
+        lambda self, metrics: None,
+        lambda self, loss, acc, completed_batch, worker, more: None,
+    ],
+)
+def test_other_parameters_are_refused_with_the_two_forms(method: Any) -> None:
+    target = type("Odd", (), {"log_train_metrics": method})()
+    with pytest.raises(
+        TypeError, match=r"Odd.log_train_metrics has the parameters .*loss, acc.*metrics, iteration"
+    ):
+        Logger(target)
+
+
+@pytest.mark.parametrize("target", [object(), [First()], print])
+def test_what_would_never_be_called_is_refused(target: Any) -> None:
+    with pytest.raises(TypeError, match=f"a logger is a {type(target).__name__} without any of log_train_"):
+        Logger(target)
+
+
+def test_default_logger_writes_what_notebooks_read(job: Path) -> None:
+    logger = DefaultLogger()
+    logger.log_train_metrics({"loss": 2.3, "accuracy": 12.5}, 1, 0)
+    logger.log_test_metrics({"loss": 1.5, "accuracy": 50.0}, 0, 0)
+    logger.on_train_end()
+    train, test = (job / "log" / "stdout").read_text().splitlines()
+    stamp = r"\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\]"
+    assert re.fullmatch(
+        stamp
+        + r" Train,\tTimestamp: \d{13},\tGlobal steps: 1,\tIteration: 1,\tLoss: 2.30000,\tAccuracy: 0.12500",
+        train,
+    )
+    assert re.fullmatch(stamp + r" Test,\tTimestamp: \d{13},\tLoss: 1.50000,\tAccuracy: 0.50000", test)
+    assert json.loads((job / "val_dict_list.json").read_text()) == [{"steps": 1, "loss": 1.5}]
+    records = (job / "log" / "evaluation-metrics.txt").read_text().splitlines()
+    assert [json.loads(record)["grouplabel"] for record in records] == ["train", "test"]
+
+
+def test_default_logger_without_results_leaves_the_last_ones(job: Path) -> None:
+    (job / "val_dict_list.json").write_text("[1]")
+    DefaultLogger().on_train_end()
+    assert (job / "val_dict_list.json").read_text() == "[1]"

@@ -1,0 +1,46 @@
+import pytest
+import torch
+
+from edt_hvd.wmla.measures import accuracy, as_float, measured
+
+
+def test_accuracy_is_top_1_in_percent() -> None:
+    outputs = torch.tensor([[0.1, 0.9], [0.8, 0.2], [0.6, 0.4], [0.3, 0.7]])
+    assert accuracy(outputs, torch.tensor([1, 0, 1, 1])).item() == 75.0
+
+
+def test_accuracy_of_pixels() -> None:
+    outputs = torch.zeros(2, 3, 4, 4)
+    outputs[:, 1] = 1
+    target = torch.ones(2, 4, 4, dtype=torch.long)
+    target[1] = 2
+    assert accuracy(outputs, target).item() == 50.0
+
+
+@pytest.mark.parametrize(
+    "outputs,target",
+    [
+        (torch.zeros(4, 1), torch.zeros(4, 1)),
+        (torch.zeros(4), torch.zeros(4, dtype=torch.long)),
+        (torch.zeros(4, 3), torch.zeros(4, 3, dtype=torch.long)),
+        (torch.zeros(0, 3), torch.zeros(0, dtype=torch.long)),
+        ({"logits": torch.zeros(4, 3)}, torch.zeros(4, dtype=torch.long)),
+        (torch.zeros(4, 3), None),
+    ],
+)
+def test_what_has_no_classes_has_accuracy_0(outputs: object, target: object) -> None:
+    assert accuracy(outputs, target).item() == 0.0
+
+
+def test_own_metrics_record_no_gradients() -> None:
+    (value,) = measured(
+        [lambda output, target: (output - target).abs().max()], torch.ones(2, requires_grad=True), 3
+    )
+    assert isinstance(value, torch.Tensor)
+    assert not value.requires_grad
+    assert as_float("a metric", value) == 2.0
+
+
+def test_what_is_no_number_is_named() -> None:
+    with pytest.raises(TypeError, match="a metric is"):
+        as_float("a metric", torch.zeros(2))

@@ -1,0 +1,61 @@
+import math
+
+import pytest
+
+from edt_hvd.wmla.results import (
+    Begun,
+    EpochDone,
+    Means,
+    Message,
+    MiniBatch,
+    Order,
+    StepDone,
+    Validated,
+    decode,
+    encode,
+)
+
+BATCH = MiniBatch(64, 0.5, 25.0, (1.5,))
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        Begun(4, 16, 4, ("f1",)),
+        StepDone(1, 2, 3, (BATCH, MiniBatch(2, -1.0, 0.0, (0.0,)))),
+        StepDone(0, 0, 1, (MiniBatch(1, math.inf, 0.0),)),
+        Validated(3, BATCH),
+        EpochDone(3),
+    ],
+)
+def test_messages_survive_the_wire(message: Message) -> None:
+    assert decode(encode(message)) == message
+
+
+@pytest.mark.parametrize("line", [b"", b"[]", b'{"is": "Other"}', b'{"is": "StepDone", "epoch": 1}', b"\xff"])
+def test_what_is_no_message_is_named(line: bytes) -> None:
+    with pytest.raises(ValueError, match="is no message of an executor"):
+        decode(line)
+
+
+def test_every_result_passes_once_and_in_order() -> None:
+    order = Order()
+    first, second = StepDone(0, 0, 1, (BATCH,)), StepDone(0, 1, 2, (BATCH,))
+    tested, done, next_epoch = Validated(0, BATCH), EpochDone(0), StepDone(1, 0, 1, (BATCH,))
+    told = [first, second, first, second, tested, second, tested, done, done, next_epoch, tested]
+    assert [result for result in told if order.admits(result)] == [first, second, tested, done, next_epoch]
+
+
+def test_what_nobody_could_tell_is_not_waited_for() -> None:
+    order = Order()
+    assert order.admits(StepDone(0, 0, 1, (BATCH,)))
+    assert order.admits(StepDone(0, 5, 1, (BATCH,)))
+    assert not order.admits(StepDone(0, 4, 1, (BATCH,)))
+
+
+def test_means_are_of_samples_and_begin_anew_with_every_epoch() -> None:
+    means = Means()
+    assert means.add(0, MiniBatch(64, 2.0, 25.0)) == (64, 2.0, 25.0, ())
+    assert means.add(0, MiniBatch(16, 1.0, 100.0)) == (80, 1.8, 40.0, ())
+    assert means.batches == 2
+    assert means.add(1, MiniBatch(1, 7.0, 0.0)) == (1, 7.0, 0.0, ())

@@ -1,0 +1,97 @@
+import numpy as np
+import pytest
+
+from edt_hvd.wmla.schedule import Schedule, executors_wanted, make_schedule, worker_limit
+
+
+def schedule(*positional: object, environ: dict[str, str] | None = None, **named: object) -> Schedule:
+    defaults = {
+        "effective_batch_size": None,
+        "worker_num": None,
+        "num_dataloader_threads": 0,
+        "validation_freq": 1,
+        "checkpoint_freq": 1,
+        "seed": 0,
+    }
+    return make_schedule(*positional, **{**defaults, **named}, environ=environ or {})  # type: ignore[arg-type]
+
+
+def test_effective_batch_is_the_mini_batch_times_the_engines() -> None:
+    found = schedule(10, 64, 16)
+    assert (found.effective_batch_size, found.batches_per_step, found.max_workers) == (1024, 16, 16)
+
+
+def test_effective_batch_may_be_given_instead() -> None:
+    found = schedule(10, 64, None, effective_batch_size=200)
+    assert (found.effective_batch_size, found.batches_per_step, found.max_workers) == (200, 4, 4)
+
+
+def test_neither_is_one_engine_or_the_workers_asked_for() -> None:
+    assert schedule(1, 8, None).effective_batch_size == 8
+    assert schedule(1, 8, None, worker_num=3).effective_batch_size == 24
+
+
+def test_worker_num_caps_the_workers_alone() -> None:
+    found = schedule(1, 8, 16, worker_num=3)
+    assert (found.effective_batch_size, found.max_workers) == (128, 3)
+
+
+def test_numbers_of_other_types() -> None:
+    assert schedule(np.int64(2), np.int32(8), 2).effective_batch_size == 16
+
+
+@pytest.mark.parametrize(
+    "positional,named,words",
+    [
+        ((0, 8, 1), {}, ("epoch_number=0", "at least 1")),
+        ((True, 8, 1), {}, ("epoch_number=True", "bool")),
+        ((1, 8.0, 1), {}, ("batch_size=8.0", "float")),
+        ((1, "8", 1), {}, ("batch_size='8'", "str")),
+        ((1, 8, 0), {}, ("engines_number=0",)),
+        ((1, 8, 1), {"checkpoint_freq": -1}, ("checkpoint_freq=-1", "at least 0")),
+        (
+            (1, 8, 2),
+            {"effective_batch_size": 16},
+            ("engines_number=2", "effective_batch_size=16"),
+        ),
+        ((1, 8, None), {"effective_batch_size": 4}, ("batch_size=8", "effective_batch_size=4", "smaller")),
+        (
+            (1, 8, 1),
+            {"environ": {"EDT_WMLA_DETERMINISTIC": "yes"}},
+            ("DETERMINISTIC='yes'", "0 nor 1"),
+        ),
+    ],
+)
+def test_nonsense_is_refused(
+    positional: tuple[object, ...], named: dict[str, object], words: tuple[str, ...]
+) -> None:
+    with pytest.raises((TypeError, ValueError)) as caught:
+        schedule(*positional, **named)  # type: ignore[arg-type]
+    assert all(word in str(caught.value) for word in words), caught.value
+
+
+def test_frequencies_count_epochs_from_one() -> None:
+    found = schedule(10, 8, 1, validation_freq=3, checkpoint_freq=5)
+    assert [epoch for epoch in range(10) if found.validates_after(epoch)] == [2, 5, 8]
+    assert [epoch for epoch in range(10) if found.saves_after(epoch)] == [4, 9]
+    assert not any(schedule(10, 8, 1, checkpoint_freq=0).saves_after(epoch) for epoch in range(10))
+
+
+def test_hardware_spec_wins() -> None:
+    assert worker_limit(4, {"nodes": {"num_nodes": 2, "gpu": {"num_gpu": 1}}}) == 2
+    assert worker_limit(4, {"name": "small"}) == 4
+    assert worker_limit(None, None) is None
+
+
+def test_a_hardware_spec_that_makes_no_sense() -> None:
+    with pytest.raises(TypeError, match="hardware_spec is a int; give a dict"):
+        worker_limit(None, 5)
+    with pytest.raises(TypeError, match="num_nodes of hardware_spec='2' is a str"):
+        worker_limit(None, {"nodes": {"num_nodes": "2"}})
+
+
+def test_scaleup_function() -> None:
+    assert executors_wanted(lambda epoch, most: min(epoch + 1, most), 2, 4) == 3
+    for nonsense in (0, 5, None, 2.0, True):
+        with pytest.warns(UserWarning, match=r"scaleup_function\(2, 4\) returned .* from 1 to 4"):
+            assert executors_wanted(lambda epoch, most, answer=nonsense: answer, 2, 4) is None  # type: ignore[misc]

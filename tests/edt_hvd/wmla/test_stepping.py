@@ -1,0 +1,117 @@
+from typing import Any
+
+import pytest
+import torch
+
+import edt_hvd
+from edt_hvd.wmla.program import Program
+from edt_hvd.wmla.stepping import stepping
+from small_programs import Network, Points, datasets
+
+pytestmark = pytest.mark.usefixtures("alone")
+
+
+def outcomes(**options: Any) -> list[Any]:
+    model = options.pop("model", None) or Network()
+    optimizer = torch.optim.SGD(model.fc.parameters(), lr=0.1)
+    edt_hvd.DistributedOptimizer(optimizer, model)
+    program = Program(model, optimizer, options.pop("loss", torch.nn.CrossEntropyLoss()), datasets, **options)
+    loader = edt_hvd.ElasticDataLoader(Points(12, 0), 12, 8)
+    steps = stepping(program, loader)
+    steps.refresh()
+    return [steps.train(step, batch) for step in loader for batch in step]
+
+
+def returning(answer: Any) -> Any:
+    def step(model: Any, batch: Any, eva: Any, train_loader: Any, fn_args: Any) -> Any:
+        assert isinstance(batch, tuple)
+        assert isinstance(train_loader, edt_hvd.ElasticDataLoader)
+        assert fn_args is None
+        assert model.training
+        return answer
+
+    return step
+
+
+def test_what_a_step_returns_may_be_numbers_or_tensors() -> None:
+    for answer in [(50.0, 0.5), (torch.tensor([50.0]), torch.tensor([[0.5]])), [50, torch.tensor(0.5)]]:
+        first, _ = outcomes(fn_step_train=returning(answer))
+        assert first.read(8)[:3] == (8, 0.5, 50.0)
+
+
+@pytest.mark.parametrize("answer", [None, 0.5, (1, 2, 3)])
+def test_a_step_that_returns_something_else(answer: Any) -> None:
+    with pytest.raises(TypeError, match=r"fn_step_train returned .*; return \(acc, loss\)"):
+        outcomes(fn_step_train=returning(answer))
+
+
+def test_a_loss_of_every_sample() -> None:
+    with pytest.raises(TypeError, match="return the mean over the mini-batch"):
+        outcomes(loss=torch.nn.CrossEntropyLoss(reduction="none"))
+
+
+def test_metrics_see_what_the_programs_own_step_has_computed() -> None:
+    def step(model: Any, batch: Any, eva: Any, train_loader: Any, fn_args: Any) -> Any:
+        inputs, labels = batch
+        model.get_optimizer().zero_grad()
+        loss = model.get_loss_function()(model(inputs), labels)
+        loss.backward()
+        return 0.0, loss
+
+    def rows(output: torch.Tensor, target: torch.Tensor) -> int:
+        assert not output.requires_grad
+        return len(output) * 1000 + len(target)
+
+    found = outcomes(fn_step_train=step, metrics=(rows,))
+    assert [outcome.metrics for outcome in found] == [(8008,), (4004,)]
+
+
+class Scaled(Network):
+    """Has a setting, and a layer that can be asked for by number."""
+
+    tau = 1.0
+
+    def __getitem__(self, number: int) -> torch.nn.Module:
+        return [self.fc][number]
+
+    def __len__(self) -> int:
+        return 1
+
+
+def test_a_step_sees_and_sets_what_the_module_has() -> None:
+    def step(model: Any, batch: Any, eva: Any, train_loader: Any, fn_args: Any) -> Any:
+        assert (len(model), list(model)) == (1, [model.fc])
+        model.tau = 3.0
+        return 0.0, 0.0
+
+    real = Scaled()
+    outcomes(model=real, fn_step_train=step)
+    assert real.tau == 3.0
+
+
+def test_a_step_cannot_set_what_all_executors_share() -> None:
+    def schedule(model: Any, *_: Any) -> Any:
+        (group,) = model.get_optimizer().param_groups
+        group["lr"] = group["lr"]
+        group["lr"] = 0.0
+
+    def replace(model: Any, *_: Any) -> Any:
+        model.fc = torch.nn.Linear(2, 2)
+
+    with pytest.raises(TypeError, match=r"fn_step_train sets 'lr' of a parameter group.*on_epoch_begin"):
+        outcomes(fn_step_train=schedule)
+    with pytest.raises(TypeError, match=r"fn_step_train sets model.fc to a Linear"):
+        outcomes(fn_step_train=replace)
+
+
+def test_a_step_that_uses_a_global_model_is_told_which_to_use() -> None:
+    model = Network()
+
+    def step(_: Any, batch: Any, *others: Any) -> Any:
+        inputs, labels = batch
+        loss = torch.nn.functional.cross_entropy(model(inputs), labels)
+        loss.backward()
+        return 0.0, loss
+
+    with pytest.raises(edt_hvd.GradientError, match=r"use the `model` that it is given, and model\.get_opt"):
+        outcomes(model=model, fn_step_train=step)
