@@ -18,21 +18,24 @@ class Appender:
     def __init__(self, path: Path, complain: Complain) -> None:
         self._path = path
         self._complain = complain
-        self._pending: list[str] = []
+        self._pending: list[bytes] = []
         self._descriptor: int | None = None
         self._is_failing = False
         self._is_torn = False
 
     def write(self, text: str) -> None:
         """Append text with the next `flush`."""
-        self._pending.append(text)
+        self.write_bytes(text.encode(errors="replace"))
+
+    def write_bytes(self, data: bytes) -> None:
+        """Append bytes as they are with the next `flush`."""
+        self._pending.append(data)
 
     def flush(self) -> None:
         """Let readers see everything written so far."""
         if not self._pending:
             return
-        text = "".join(self._pending)
-        data = f"\n{text}".encode(errors="replace") if self._is_torn else text.encode(errors="replace")
+        data = b"".join([b"\n" * self._is_torn, *self._pending])
         self._pending.clear()
         try:
             if self._descriptor is None:

@@ -21,7 +21,7 @@ JOB_VARIABLE = "EDT_JOB"
 # variables, so a stale one would win.
 _STALE = re.compile(
     r"EDT_(COORDINATOR|TOKEN|WORKER|SLOT|DEVICE|MIN_NP|MAX_NP|LOCAL_NP|(HANG|READY)_TIMEOUT|ALLOCATION|EVENTS_FD|JOB)"
-    r"|EDT_(LOGS|FIRST_WORKER|CHECKPOINT_(DIR|INTERVAL|KEEP))"
+    r"|EDT_(LOGS|FIRST_WORKER|CHECKPOINT_(DIR|INTERVAL|KEEP)|FRAMEWORK|WMLA_LAUNCHER)"
     r"|HOROVOD_((LOCAL_|CROSS_)?(RANK|SIZE)|HOSTNAME|ELASTIC|CONTROLLER|CPU_OPERATIONS|GLOO_(RENDEZVOUS|IFACE).*)"
     r"|OMPI_(COMM_WORLD|UNIVERSE|APP_CTX|FILE_LOCATION|FIRST_RANKS|COMMAND|ARGV|NUM_APP_CTX).*"
     r"|(PMI|PMIX|PRTE)_(?!MCA_).*"
@@ -77,6 +77,7 @@ def environment(
     keep_checkpoints: int | None = None,
     hang_timeout: float | None = None,
     ready_timeout: float | None = None,
+    checkpoints: Path | None = None,
 ) -> dict[str, str]:
     """The environment of horovodrun, which it hands on to the workers.
 
@@ -89,15 +90,16 @@ def environment(
         keep_checkpoints: how many are kept; None for the default.
         hang_timeout: see `edt_launch.watchdog.Watch`.
         ready_timeout: see `edt_launch.members.Limits`.
+        checkpoints: the folder of its checkpoints; None for that of the output directory.
     """
     passed = {k: v for k, v in inherited.items() if _NAME.fullmatch(k) and not _STALE.fullmatch(k)}
-    checkpoints = {"INTERVAL": checkpoint_interval, "KEEP": keep_checkpoints}
-    given = {f"EDT_CHECKPOINT_{name}": str(value) for name, value in checkpoints.items() if value is not None}
+    settings = {"INTERVAL": checkpoint_interval, "KEEP": keep_checkpoints}
+    given = {f"EDT_CHECKPOINT_{name}": str(value) for name, value in settings.items() if value is not None}
     return {
         **passed,
         **given,
         "EDT_ALLOCATION": str(paths.allocation),
-        "EDT_CHECKPOINT_DIR": str(paths.checkpoint),
+        "EDT_CHECKPOINT_DIR": str(checkpoints or paths.checkpoint),
         "EDT_FIRST_WORKER": str(first_worker),
         "EDT_HANG_TIMEOUT": "" if hang_timeout is None else f"{hang_timeout:g}",
         "EDT_READY_TIMEOUT": "" if ready_timeout is None else f"{ready_timeout:g}",

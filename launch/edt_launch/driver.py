@@ -32,6 +32,7 @@ from edt_launch.rendezvous import Rendezvous
 from edt_launch.reports import Reports, place_of
 from edt_launch.shown import Complaints, Shown, discover
 from edt_launch.watching import Watch
+from edt_launch.wmla.workers import Workers
 
 log = logging.getLogger(__name__)
 
@@ -83,14 +84,16 @@ class Driver:
         max_num_proc: int,
         timeout: float | None,
         visible_devices: str | None,
+        wmla: Workers | None = None,
     ) -> None:
         self._script = discovery._discovery_script
         self._timeout = timeout or 600.0
         # A simple queue, because a signal handler puts into it while the same thread gets from it.
         self._events: queue.SimpleQueue[protocol.Event | watchdog.Beat] = queue.SimpleQueue()
-        limits = Limits(
-            min_num_proc, max_num_proc or sys.maxsize, _setting("EDT_READY_TIMEOUT"), self._timeout
-        )
+        self._wmla = wmla
+        is_gang = wmla is not None and wmla.is_gang
+        least, most = 1 if is_gang else min_num_proc, max_num_proc or sys.maxsize
+        limits = Limits(least, most, _setting("EDT_READY_TIMEOUT"), self._timeout, is_gang)
         # Taken out, so that no worker inherits the variable.
         self._state = Membership(limits, next_id=int(os.environ.pop("EDT_FIRST_WORKER", "0")))
         self._token = secrets.token_hex(16)
@@ -172,6 +175,8 @@ class Driver:
         self._state, actions = membership.step(now, self._state, event)
         for action in actions:
             self._carry_out(action)
+        if self._state.limits.is_gang and any(isinstance(action, protocol.Start) for action in actions):
+            self._reports.gang(self._state.workers.values())
         if isinstance(event, protocol.Desired) and event.generation is not None:
             self._reports.send("following", generation=event.generation)
 
@@ -215,7 +220,8 @@ class Driver:
                     shown = seen
                     if seen.slots != last.slots:
                         self._reports.send("desired", slots=len(seen.slots))
-                    self._events.put(protocol.Desired(seen.slots, seen.generation))
+                    slots = seen.slots if self._wmla is None else self._wmla.slots(seen.slots)
+                    self._events.put(protocol.Desired(slots, seen.generation))
             if watch is None:
                 time.sleep(WATCH_INTERVAL)
             else:
@@ -274,9 +280,7 @@ class Driver:
 
     def _start(self, worker: Worker) -> None:
         slot = worker.slot
-        self._reports.send(
-            "started", worker=worker.id, host=slot.host, slot=slot.index, device=slot.device, rank=worker.rank
-        )
+        self._reports.started(worker)
         variables = {
             "EDT_COORDINATOR": self._server.address,
             "EDT_TOKEN": self._token,
@@ -290,6 +294,8 @@ class Driver:
             variables |= {"EDT_DEVICE": slot.device, "CUDA_VISIBLE_DEVICES": slot.device}
         elif self._visible_devices is not None:
             variables["CUDA_VISIBLE_DEVICES"] = self._visible_devices
+        if self._wmla is not None:
+            variables |= self._wmla.variables(worker, self._state.desired)
         info = WorkerSlotInfo(slot.host, worker.id, slot.index, 0, 1, 1, 1, variables)
         ended = self._end_events[worker.id] = threading.Event()
         threading.Thread(

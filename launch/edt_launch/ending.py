@@ -42,6 +42,7 @@ class Ending:
         is_told: whether horovodrun has been told.
         is_pausing: whether a signal has asked for all workers to leave.
         is_pause_told: whether horovodrun has been told of that.
+        is_unwanted: whether nobody needs what the job does any more.
         is_urgent: whether the user does not want to wait.
         is_killed: whether everything has been killed.
     """
@@ -51,6 +52,7 @@ class Ending:
     is_told: bool = False
     is_pausing: bool = False
     is_pause_told: bool = False
+    is_unwanted: bool = False
     is_urgent: bool = False
     is_killed: bool = False
 
@@ -61,6 +63,11 @@ class Ending:
         if self.first is None:
             return replace(self, first=number, since=now)
         return replace(self, is_urgent=self.is_urgent or number == signal.SIGINT)
+
+    def unwanted(self, now: float) -> "Ending":
+        """Nobody needs what the job does any more."""
+        since = now if self.since is None else self.since
+        return replace(self, is_unwanted=True, since=since)
 
     def finished(self, now: float) -> "Ending":
         """Horovodrun says that the job has ended; it should be gone soon, too."""
@@ -78,9 +85,14 @@ class Ending:
             return self, Step.WAIT
         if self.is_urgent or now - self.since >= grace:
             return replace(self, is_killed=True), Step.KILL
-        if self.first is not None and not self.is_told:
+        if self.is_wanted and not self.is_told:
             return replace(self, is_told=True), Step.TERMINATE
         return self, Step.WAIT
+
+    @property
+    def is_wanted(self) -> bool:
+        """Whether the job is to end, whatever it has done so far."""
+        return self.first is not None or self.is_unwanted
 
     @property
     def exit_code(self) -> ExitCode | None:

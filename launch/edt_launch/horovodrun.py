@@ -6,16 +6,13 @@ over each worker, prefixed output. What is replaced, and why:
 - `ElasticDriver`: it loses changes that come early or twice within a second, suspends whole hosts, starts
   newcomers while everybody waits, and takes any exit 0 for the end of the job.
 - `create_slot_env_vars`: our workers need a few variables more.
-- The decoder of the workers' output: it stops at the first byte that is no UTF-8.
+- `prefix_connection` and the threads that it runs in: see `edt_launch.forwarding`.
 """
 
-import codecs
-import functools
 import logging
 import os
 import shlex
 import sys
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 # Horovod watches over each worker from a Python process that imports this module first: it has to be light.
@@ -31,6 +28,8 @@ def main() -> int:
 
     from edt_launch.driver import Driver
     from edt_launch.errors import EdtLaunchError
+    from edt_launch.forwarding import Forwarder, in_thread
+    from edt_launch.wmla.workers import Workers
 
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s: %(message)s")
     args = launch.parse_args()
@@ -43,6 +42,7 @@ def main() -> int:
     # own for must not be in it.
     visible_devices = os.environ.pop("CUDA_VISIBLE_DEVICES", None)
     address = network.get_driver_ip(args.nics)
+    wmla = Workers.of(os.environ, address)
     horovods_variables = gloo_run.create_slot_env_vars
 
     drivers: list[Driver] = []
@@ -50,16 +50,15 @@ def main() -> int:
     def make_driver(
         rendezvous: Any, discovery: Any, min_np: int, max_np: int, *, timeout: float | None, **_: Any
     ) -> Driver:
-        drivers.append(Driver(address, discovery, min_np, max_np, timeout, visible_devices))
+        drivers.append(Driver(address, discovery, min_np, max_np, timeout, visible_devices, wmla))
         return drivers[-1]
 
     def slot_variables(slot: "WorkerSlotInfo") -> dict[str, str]:
         own = {name: shlex.quote(value) for name, value in slot.variables.items()}
         return {**horovods_variables(slot), **own}
 
-    # A worker may print what is no UTF-8; Horovod's forwarding must not end over it.
-    decoder = functools.partial(codecs.getincrementaldecoder("utf-8"), errors="backslashreplace")
-    safe_shell_exec.codecs = SimpleNamespace(getincrementaldecoder=lambda _: decoder)
+    safe_shell_exec.prefix_connection = Forwarder(None if wmla is None else wmla.printed)
+    safe_shell_exec.in_thread = in_thread
     gloo_run.ElasticDriver = make_driver
     gloo_run.create_slot_env_vars = slot_variables
     try:

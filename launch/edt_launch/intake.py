@@ -34,6 +34,8 @@ from edt_launch.suspension import START_FAILURES, Suspension, after_failure, aft
 RETURNED = "the training function has returned"
 NOT_ELASTIC = "the program has ended without calling an elastic function"
 
+ALL_ENDED = "all processes have ended"
+
 KILLED = 128 + signal.SIGKILL
 """Exit code of a worker that is killed, as a shell tells it."""
 
@@ -44,6 +46,8 @@ TERMINATED = (128 + signal.SIGTERM, -signal.SIGTERM)
 def take_in(now: float, state: Membership, event: Event) -> tuple[Membership, list[Action]]:
     """The state after an event, and what has to be done or told at once."""
     match event:
+        case Desired() if state.limits.is_gang and state.desired:
+            return state, []  # its processes know of those alone with whom they were started
         case Desired(slots):
             return _desire(state, slots[: state.limits.max_size]), []
         case AtDoor(worker, progress):
@@ -131,13 +135,24 @@ def _exited(now: float, state: Membership, worker_id: int, exit_code: int) -> tu
         if worker.saves:
             gone = decide_end(gone, over(state) if worker.notice is None else _left_last(worker))
         return gone, [Left(worker)]
-    if worker.phase is Phase.STARTING and exit_code in TERMINATED and state.outcome is None:
+    if _may_be_noticed(state, worker) and exit_code in TERMINATED:
         state, noticed = _leaving(now, state, worker_id, "SIGTERM")
         return replace(gone, suspended=state.suspended), [*noticed, Left(state.workers[worker_id])]
     early = _ended_early(gone, worker) if exit_code == 0 else ""
     if exit_code or early:
         return _lost(now, gone, Failed(worker, exit_code, reason=f"{_name(worker)} {early}" if early else ""))
-    return decide_end(gone, Finish(True, RETURNED if state.generation else NOT_ELASTIC)), []
+    return decide_end(gone, Finish(True, _how_it_succeeds(state))), []
+
+
+def _may_be_noticed(state: Membership, worker: Worker) -> bool:
+    """Whether SIGTERM may be a notice to a worker that cannot listen yet."""
+    return worker.phase is Phase.STARTING and state.outcome is None and not state.limits.is_gang
+
+
+def _how_it_succeeds(state: Membership) -> str:
+    if state.limits.is_gang:
+        return ALL_ENDED
+    return RETURNED if state.generation else NOT_ELASTIC
 
 
 def _ended_early(state: Membership, worker: Worker) -> str:
@@ -185,6 +200,8 @@ def _lost(now: float, state: Membership, failed: Failed) -> tuple[Membership, li
 def _end_with(state: Membership, failed: Failed, suspension: Suspension) -> str:
     """Why the job ends with a worker; empty if it goes on."""
     worker = failed.worker
+    if state.limits.is_gang:
+        return ", and the job with it"
     if worker.phase is Phase.DONE:
         return " after training"
     if not state.generation:

@@ -43,7 +43,9 @@ def overdue(now: float, state: Membership) -> list[tuple[int, str]]:
 
 
 def tell(now: float, state: Membership) -> tuple[Membership, list[Action]]:
-    """Tell of each newcomer once that it takes long."""
+    """Tell of each newcomer once that it takes long; a gang's never come to a door."""
+    if state.limits.is_gang:
+        return state, []
     usual = max(TOLD_AFTER, state.longest_start or 0.0)
     wanted = {slot.key for slot in state.wanted(now)}
     starting = (w for w in state.workers.values() if w.phase is Phase.STARTING and w.slot.key in wanted)
@@ -69,6 +71,8 @@ def _hold_up(state: Membership) -> float:
 
 
 def _give_up(state: Membership) -> float:
+    if state.limits.is_gang:
+        return inf
     timeout, longest = state.limits.ready_timeout, state.longest_start
     if timeout is not None:
         return timeout or inf

@@ -16,9 +16,12 @@ from edt_launch.allocation import Allocation, HostSlots, parse
 from edt_launch.child import Remote
 from edt_launch.errors import AllocationError, EdtLaunchError, ExitCode, UsageError
 from edt_launch.follower import Limits
-from edt_launch.plan import Outcome, Plan
+from edt_launch.plan import Outcome, Plan, Wmla
 from edt_launch.run_dir import RunDir
 from edt_launch.view import make_view
+from edt_launch.wmla import command
+from edt_launch.wmla.command import Options
+from edt_launch.wmla.frameworks import Framework
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
 
@@ -89,6 +92,24 @@ def launch(
             "Else it is learned.",
         ),
     ] = None,
+    wmla: Annotated[
+        bool,
+        typer.Option(
+            "--wmla", help="Run a WMLA program: [OPTIONS] MODEL_DIR/MAIN.PY -- [ARGS]; its folder is copied."
+        ),
+    ] = False,
+    framework: Annotated[
+        str | None,
+        typer.Option(
+            metavar="|".join(Framework), help="Of a WMLA program; else edtPyTorch, the elastic one."
+        ),
+    ] = None,
+    data_dir: Annotated[
+        Path | None, typer.Option(help="DATA_DIR of a WMLA program, else a folder in its results.")
+    ] = None,
+    result_dir: Annotated[
+        Path | None, typer.Option(help="RESULT_DIR of a WMLA program: its output directory.")
+    ] = None,
     view: Annotated[ViewKind, typer.Option(help="Live on a terminal, or plain lines.")] = ViewKind.AUTO,
     verbose: Annotated[
         bool, typer.Option("--verbose", help="Show what horovodrun itself says, too.")
@@ -101,12 +122,16 @@ def launch(
     SIGHUP, Ctrl-C, SIGTERM.
     """
     try:
+        options = Options(wmla, command.framework(framework), data_dir, result_dir, output_dir)
+        program, how = command.read(program, options)
         chosen = _choose_hosts(host_list, hostfile, allocation)
         limits = _limits(min_np, max_np, chosen, allocation)
+        if how is not None and not how.framework.is_elastic:
+            limits = Limits(limits.max_np, limits.max_np)
         plan = Plan(
-            program=_program(program),
+            program=_program(program, how),
             limits=limits,
-            paths=RunDir(Path(os.path.abspath(output_dir or _new_folder(program)))),
+            paths=RunDir(Path(os.path.abspath(result_dir or output_dir or _new_folder(program)))),
             allocation=None if allocation else _fixed(chosen, limits),
             follow=allocation.absolute() if allocation else None,
             interface=network_interface,
@@ -119,6 +144,7 @@ def launch(
             ready_timeout=ready_timeout,
             verbose=verbose,
             warm_start=warm_start,
+            wmla=how,
         )
         with job.received_signals() as signals:
             outcome = job.run(plan, make_view(view, sys.stdout, sys.stderr), signals)
@@ -139,9 +165,11 @@ def main() -> None:
         sys.exit(ExitCode.INTERNAL)
 
 
-def _program(words: list[str]) -> list[str]:
-    """The command that each worker runs."""
+def _program(words: list[str], how: Wmla | None) -> list[str]:
+    """The command that each worker runs, or the driver."""
     first = words[0]
+    if how is not None:
+        return [sys.executable, "-m", "edt_hvd.wmla.script", *words]
     if first.endswith(".py"):
         if not Path(first).is_file():
             raise UsageError(f"{first} is not a file: give the path of a training script")

@@ -21,6 +21,8 @@ class Limits:
     """Seconds from its start to the door after which a newcomer is ended; 0: never, None: learned."""
     shortage_timeout: float = 600.0
     """Seconds for which survivors wait when fewer than `min_size` workers can run."""
+    is_gang: bool = False
+    """Whether the workers are not ours to resize: they run together, and end with the first that fails."""
 
 
 @dataclass(frozen=True)

@@ -27,8 +27,11 @@ LAST_LINES = 20
 KEPT_LINES = 100
 """Lines of each worker that are kept to see why it failed: those of a traceback, however deep it is."""
 
+DRIVER = -1
+"""Stands where a worker's serial number does, for the process that runs a script for all workers."""
+
 _PREFIX = re.compile(r"\[(\d{1,9})\]<(stdout|stderr)>:")
-_END = re.compile(r"[\r\n]")
+_END = re.compile(r"([\r\n])")
 _LOST_A_PEER = re.compile(
     r"\[[^\]]*operations\.cc:\d+\] \[\d+\]: Horovod "
     r"(background loop uncaught exception: \[\S*gloo/"
@@ -41,7 +44,7 @@ class Line:
     """A line of output, without its end.
 
     Attributes:
-        worker: serial number of the worker; None for horovodrun itself.
+        worker: serial number of the worker, or `DRIVER`; None for horovodrun itself.
         stream: "stdout" or "stderr".
         text: the line.
     """
@@ -57,16 +60,18 @@ def is_for_the_log(line: Line) -> bool:
 
 
 class Demultiplexer:
-    """Takes one stream of horovodrun apart.
+    """Takes one stream of horovodrun apart, or of a worker's own.
 
     Args:
         stream: "stdout" or "stderr", for what has no prefix.
         known: serial numbers of the workers there have been, for finding a prefix behind a line without end.
+        worker: whose all of it is, without prefixes; None for horovodrun's stream.
     """
 
-    def __init__(self, stream: str, known: Container[int] = ()) -> None:
+    def __init__(self, stream: str, known: Container[int] = (), worker: int | None = None) -> None:
         self._stream = stream
         self._known = known
+        self._worker = worker
         self._decode = codecs.getincrementaldecoder("utf-8")("replace").decode
         self._rest = ""
         self._origin: tuple[int | None, str] | None = None
@@ -85,10 +90,11 @@ class Demultiplexer:
             now: seconds of a monotonic clock.
             data: what was read; it may end anywhere, also within a character.
         """
-        self._rest += self._decode(data)
-        while end := _END.search(self._rest):
-            text, self._rest = self._rest[: end.start()], self._rest[end.end() :]
-            yield from self._complete(now, text, overwritten=end[0] == "\r")
+        *ended, rest = _END.split(self._decode(data))
+        for text, end in zip(ended[::2], ended[1::2], strict=True):
+            whole, self._rest = self._rest + text, ""
+            yield from self._complete(now, whole, overwritten=end == "\r")
+        self._rest += rest
         if len(self._rest) > MAX_LINE:
             text, self._rest = self._rest, ""
             parts = self._split(text)
@@ -136,6 +142,8 @@ class Demultiplexer:
 
     def _split(self, text: str) -> list[tuple[tuple[int | None, str], str]]:
         """Whose it is; more than one part where a worker's last words have no end."""
+        if self._worker is not None:
+            return [((self._worker, self._stream), text)]
         origin, at = self._origin or (None, self._stream), 0
         parts: list[tuple[tuple[int | None, str], str]] = []
         for prefix in _PREFIX.finditer(text):
@@ -158,7 +166,7 @@ class Ranks:
     """Which worker has which rank now, from the job's events."""
 
     def __init__(self) -> None:
-        self._labels: dict[int, str] = {}
+        self._labels: dict[int, str] = {DRIVER: "driver"}
         self._gone: set[int] = set()
 
     def __contains__(self, worker: object) -> bool:

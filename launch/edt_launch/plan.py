@@ -9,6 +9,22 @@ from edt_launch.child import Remote
 from edt_launch.errors import ExitCode
 from edt_launch.follower import Limits
 from edt_launch.run_dir import RunDir
+from edt_launch.wmla.frameworks import Framework
+
+
+@dataclass(frozen=True)
+class Wmla:
+    """How a WMLA program is run.
+
+    Attributes:
+        framework: the way.
+        code: the folder of its script, which is copied.
+        data_dir: its DATA_DIR; None for the default.
+    """
+
+    framework: Framework
+    code: Path
+    data_dir: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -32,6 +48,9 @@ class Plan:
         verbose: show what horovodrun itself says.
         variables: environment variables that the job gets besides our own.
         warm_start: fork workers from a process that has imported what they need, where that can be.
+        directory: where its processes start; None for the present one.
+        checkpoint_dir: the folder of its checkpoints; None for that of the output directory.
+        wmla: how the program is run, if it is one for WMLA; None for any other.
     """
 
     program: Sequence[str]
@@ -50,6 +69,19 @@ class Plan:
     verbose: bool = False
     variables: Mapping[str, str] = field(default_factory=dict)
     warm_start: bool = True
+    directory: Path | None = None
+    checkpoint_dir: Path | None = None
+    wmla: Wmla | None = None
+
+    @property
+    def output_option(self) -> str:
+        """What names the output directory on the command line."""
+        return "--output-dir" if self.wmla is None else "--result-dir"
+
+    @property
+    def checkpoints(self) -> Path:
+        """The folder of the checkpoints."""
+        return self.checkpoint_dir or self.paths.checkpoint
 
 
 @dataclass(frozen=True)

@@ -101,6 +101,17 @@ def kill_job(pid: int | None, job: str, seen: Iterable[psutil.Process]) -> int:
     return count
 
 
+def sweep(job: str, seen: Iterable[psutil.Process], grace: float) -> int:
+    """End what a job has left behind whose first process is gone; returns how many had to be killed.
+
+    Args:
+        job: the job's mark.
+        seen: processes that are known to have belonged to it.
+        grace: seconds that they have to follow it into its end.
+    """
+    return kill_job(None, job, wait_until_gone({*seen} | marked(job), grace))
+
+
 def is_alive(process: psutil.Process) -> bool:
     """Whether it runs; one that has ended and waits for its parent does not."""
     try:

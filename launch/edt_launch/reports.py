@@ -5,6 +5,7 @@ import os
 import signal
 import threading
 import time
+from collections.abc import Collection
 from dataclasses import asdict
 from typing import Any
 
@@ -39,6 +40,18 @@ class Reports:
                 self._stream.write(line + "\n")
             except BrokenPipeError:
                 self._stream = None  # the parent is gone; standard input tells the rest
+
+    def started(self, worker: Worker) -> None:
+        """Send the event of a worker that is being started; one for each of its devices."""
+        devices = [None] if worker.slot.device is None else worker.slot.device.split(",")
+        for device in devices:
+            self.send("started", **{**place_of(worker), "device": device}, rank=worker.rank)
+
+    def gang(self, workers: Collection[Worker]) -> None:
+        """Send the event of a world whose members know one another without our help."""
+        ranks = {str(worker.id): worker.rank for worker in workers}
+        reason = "all processes have been started"
+        self.send("world", generation=0, size=len(ranks), previous_size=None, ranks=ranks, reason=reason)
 
     def tell(self, action: Action) -> None:
         """Send the event of an action that is to be told."""

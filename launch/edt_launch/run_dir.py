@@ -40,6 +40,21 @@ class RunDir:
         return self.root / "checkpoint"
 
     @property
+    def code(self) -> Path:
+        """The copy of the submitted code, if one was made."""
+        return self.root / "_submitted_code"
+
+    @property
+    def model(self) -> Path:
+        """The folder of what the job is for, where the job has one."""
+        return self.root / "model"
+
+    @property
+    def train(self) -> Path:
+        """The folder that a training script writes its model into."""
+        return self.model / "train"
+
+    @property
     def run(self) -> Path:
         """The folder of what the job's processes read."""
         return self.root / "run"
@@ -60,8 +75,11 @@ class RunDir:
         return self.run / "discover_hosts.sh"
 
     @contextlib.contextmanager
-    def opened(self) -> Iterator[None]:
+    def opened(self, option: str = "--output-dir") -> Iterator[None]:
         """Make the folders, and keep other launchers out of them.
+
+        Args:
+            option: what names it on the command line.
 
         Raises:
             UsageError: it cannot be made or written, or another `edt-launch` is using it.
@@ -71,14 +89,12 @@ class RunDir:
                 folder.mkdir(parents=True, exist_ok=True)
             lock = (self.run / "lock").open("w")
         except OSError as error:
-            raise UsageError(
-                f"--output-dir {self.root}: {error.strerror}; name a folder you may write"
-            ) from None
+            raise UsageError(f"{option} {self.root}: {error.strerror}; name a folder you may write") from None
         with lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 raise UsageError(
-                    f"--output-dir {self.root}: another edt-launch is using it; name another folder"
+                    f"{option} {self.root}: another edt-launch is using it; name another folder"
                 ) from None
             yield

@@ -7,6 +7,7 @@ import time
 import uuid
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from types import TracebackType
 from typing import Self
 
@@ -58,6 +59,7 @@ class Supervised:
     Args:
         words: its command line.
         variables: its environment, but for the descriptor of its events and the mark of its processes.
+        directory: where it starts; None for the present one.
         known: serial numbers of the workers there have been.
         watch: when it wakes, a `Tick` comes at once.
 
@@ -69,6 +71,7 @@ class Supervised:
         self,
         words: Sequence[str],
         variables: Mapping[str, str],
+        directory: Path | None = None,
         known: Container[int] = (),
         watch: Watch | None = None,
     ) -> None:
@@ -85,6 +88,7 @@ class Supervised:
                 stderr=subprocess.PIPE,
                 env={**variables, "EDT_EVENTS_FD": str(writing), JOB_VARIABLE: self._name},
                 pass_fds=[writing],
+                cwd=directory,
                 start_new_session=True,
                 bufsize=0,
             )
@@ -177,9 +181,7 @@ class Supervised:
 
     def _sweep(self) -> Iterator[LeftBehind]:
         """Horovodrun has gone: so will what is left of it."""
-        left = self._seen | processes.marked(self._name)
-        left = processes.wait_until_gone(left, LEFTOVER_GRACE)
-        count = processes.kill_job(None, self._name, left)
+        count = processes.sweep(self._name, self._seen, LEFTOVER_GRACE)
         if count:
             yield LeftBehind(count)
 

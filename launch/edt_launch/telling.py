@@ -42,6 +42,8 @@ def _of_the_job(event: Mapping[str, Any]) -> str | None:
             later = f", in {when:.0f} s or when the allocation changes" if when else ""
             anew = "" if event.get("has_checkpoint") else "; without a checkpoint, so from the beginning"
             return f"restarting the job, {restart} of {most} times{later}: {reason}{anew}"
+        case {"event": "usable", "max_workers": int(most)}:
+            return f"the program can use {workers(most)} at most"
         case {"event": "allocation_accepted", "generation": generation, "slots": slots, "first": False}:
             return f"allocation {generation}: {slots} {'slot' if slots == 1 else 'slots'}"
         case {"event": "allocation_rejected", "reason": reason}:

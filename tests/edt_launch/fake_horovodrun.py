@@ -98,6 +98,23 @@ def resize():
     send("finished", exit_code=0, reason="the training function has returned")
 
 
+def shrunk():
+    """Waits until the allocation has two slots."""
+    begin(1)
+    say(int(os.environ["EDT_FIRST_WORKER"]), "ready")
+    wait_for(lambda: slots() == 2)
+    send("finished", exit_code=0, reason="the training function has returned")
+
+
+def where():
+    """Says what its environment tells it."""
+    begin(1)
+    names = ("EDT_FIRST_WORKER", "EDT_CHECKPOINT_DIR", "EDT_FRAMEWORK", "EDT_WMLA_LAUNCHER", "RESULT_DIR")
+    told = {name: os.environ.get(name) for name in names}
+    say(int(os.environ["EDT_FIRST_WORKER"]), json.dumps([os.getcwd(), told]))
+    send("finished", exit_code=0, reason="the training function has returned")
+
+
 def no_start():
     sys.exit("ModuleNotFoundError: No module named 'horovod'")
 

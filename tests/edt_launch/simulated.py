@@ -12,9 +12,15 @@ def slots(*counts: int, hosts: str = "ab") -> tuple[Slot, ...]:
 class Job:
     """The protocol with its clock and the actions it has asked for."""
 
-    def __init__(self, min_size: int = 1, max_size: int = 8, ready_timeout: float | None = None) -> None:
+    def __init__(
+        self,
+        min_size: int = 1,
+        max_size: int = 8,
+        ready_timeout: float | None = None,
+        is_gang: bool = False,
+    ) -> None:
         self.now = 100.0
-        self.state = Membership(Limits(min_size, max_size, ready_timeout))
+        self.state = Membership(Limits(min_size, max_size, ready_timeout, is_gang=is_gang))
 
     def __call__(self, event: Event) -> list[Action]:
         self.state, actions = step(self.now, self.state, event)

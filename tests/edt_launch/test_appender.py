@@ -43,3 +43,11 @@ def test_it_goes_on_when_there_is_space_again(tmp_path: Path) -> None:
     assert (folder / "log").read_text() == "kept\n"
     appender.close()
     assert len(told) == 1
+
+
+def test_bytes_are_appended_as_they_are(tmp_path: Path) -> None:
+    file = Appender(tmp_path / "log", print)
+    file.write_bytes(b"10 %\r\xff")
+    file.write("\n")
+    file.close()
+    assert (tmp_path / "log").read_bytes() == b"10 %\r\xff\n"

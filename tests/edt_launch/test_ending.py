@@ -39,6 +39,14 @@ def test_a_second_sigterm_waits_and_a_ctrl_c_after_it_does_not():
     assert steps(ending.signalled(102, SIGINT), 102) == [Step.KILL]
 
 
+def test_what_nobody_needs_is_ended_like_at_a_signal_but_without_its_exit_code():
+    ending = Ending().unwanted(1.0)
+    assert ending.is_wanted
+    assert ending.exit_code is None
+    assert steps(ending, 1, 2, 1 + GRACE) == [Step.TERMINATE, Step.WAIT, Step.KILL]
+    assert ending.unwanted(5.0) == ending
+
+
 def test_a_finished_job_has_its_grace_to_be_gone():
     ending = Ending().finished(50)
     assert steps(ending.finished(55), 50, 59, 60, 61) == [Step.WAIT, Step.WAIT, Step.KILL, Step.WAIT]

@@ -2,6 +2,7 @@
 
 import pytest
 
+from edt_launch.lateness import TOLD_AFTER
 from edt_launch.membership import GROWTH_INTERVAL
 from edt_launch.protocol import (
     Abort,
@@ -18,6 +19,7 @@ from edt_launch.protocol import (
     Leaving,
     Left,
     Noticed,
+    Pause,
     Slot,
     Start,
     Stop,
@@ -311,3 +313,55 @@ def test_a_worker_that_hangs_is_killed_and_treated_like_a_dead_one() -> None:
     (assign,) = job(AtDoor(2, 4))
     assert isinstance(assign, Assign)
     assert len(of(Left, job(Exited(1, 137)))) == 1
+
+
+# Gangs.
+
+
+def gang() -> Job:
+    job = Job(ready_timeout=1.0, is_gang=True)
+    assert len(of(Start, job(Desired(slots(3))))) == 3
+    return job
+
+
+def test_a_gang_ends_well_when_its_last_process_has() -> None:
+    job = gang()
+    assert job(Exited(0, 0)) == []
+    assert job(Tick()) == []
+    assert job(Exited(2, 0)) == []
+    assert job(Exited(1, 0)) == [Finish(True, "all processes have ended")]
+
+
+@pytest.mark.parametrize("exit_code", [1, 137, -9, 143])
+@pytest.mark.parametrize("is_early", [True, False])
+def test_a_gang_ends_with_the_first_that_fails(exit_code: int, is_early: bool) -> None:
+    job = gang()
+    if not is_early:
+        job(Exited(0, 0))
+    failed, *ends = job(Exited(1, exit_code))
+    assert isinstance(failed, Failed)
+    assert failed.retry_after is None
+    assert of(Terminate, ends) == [Terminate(worker) for worker in job.state.workers]
+    for worker in list(job.state.workers):
+        job(Exited(worker, 143))
+    assert job.state.outcome == Finish(False, "rank 1 on a failed, and the job with it")
+
+
+def test_a_gang_does_not_follow_its_allocation() -> None:
+    job = gang()
+    assert job(Desired(slots(2, 2))) == []
+    job(Exited(0, 0))
+    assert job(Desired(slots(1))) == []
+
+
+def test_a_gang_is_not_waited_for_at_a_door() -> None:
+    job = gang()
+    job.now += 2 * TOLD_AFTER
+    assert job(Tick()) == []
+
+
+def test_a_gang_that_is_to_pause_is_ended() -> None:
+    job = gang()
+    assert len(of(Terminate, job(Pause("paused")))) == 3
+    actions = [action for worker in range(3) for action in job(Exited(worker, 143))]
+    assert actions[-1] == Finish(False, "paused", left=True)

@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edt_launch.output import (
+    DRIVER,
     KEPT_LINES,
     LAST_LINES,
     MAX_LINE,
@@ -109,6 +110,15 @@ def test_a_progress_bar_that_just_stops_shows_its_last_state():
 def test_lines_that_end_as_on_windows_are_whole():
     data = b"[0]<stdout>:a\r[0]<stdout>:\n[0]<stdout>:b\r[0]<stdout>:\n[0]<stdout>:\n"
     assert [line.text for line in take_apart(data)] == ["a", "b", ""]
+
+
+def test_a_stream_of_one_worker_has_no_prefixes():
+    demultiplexer = Demultiplexer("stderr", worker=DRIVER)
+    lines = [*demultiplexer.feed(0.0, b"[0]<stdout>:mine\nlast"), *demultiplexer.close()]
+    assert lines == [Line(DRIVER, "stderr", "[0]<stdout>:mine"), Line(DRIVER, "stderr", "last")]
+    ranks = Ranks()
+    ranks.observe({"event": "world", "ranks": {"0": 0}})
+    assert ranks.label(DRIVER) == "driver"
 
 
 class TestRanks:

@@ -2,6 +2,8 @@
 
 import json
 import os
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -25,14 +27,35 @@ WORKER = Worker(4, Slot("h", 1, "7"), Phase.ACTIVE, started_at=0.0, rank=2, noti
 PLACE = {"worker": 4, "host": "h", "slot": 1, "device": "7"}
 
 
-def told(action: Action) -> dict[str, Any]:
+def sent(send: Callable[[Reports], None]) -> list[dict[str, Any]]:
     reading, writing = os.pipe()
     reports = Reports(writing)
-    reports.tell(action)
-    with os.fdopen(reading) as pipe, reports._stream or pipe:
-        event: dict[str, Any] = json.loads(pipe.readline())
-    assert event.pop("time") > 0
+    send(reports)
+    with os.fdopen(reading) as pipe:
+        if reports._stream is not None:
+            reports._stream.close()
+        events: list[dict[str, Any]] = [json.loads(line) for line in pipe]
+    assert all(event.pop("time") > 0 for event in events)
+    return events
+
+
+def told(action: Action) -> dict[str, Any]:
+    (event,) = sent(lambda reports: reports.tell(action))
     return event
+
+
+def test_a_worker_that_is_started_is_told_once_for_each_of_its_devices() -> None:
+    started = {"event": "started", **PLACE, "rank": 2}
+    assert sent(lambda reports: reports.started(WORKER)) == [started]
+    several = replace(WORKER, slot=Slot("h", 1, "7,9"))
+    assert sent(lambda reports: reports.started(several)) == [started, {**started, "device": "9"}]
+    none = replace(WORKER, slot=Slot("h", 1))
+    assert sent(lambda reports: reports.started(none)) == [{**started, "device": None}]
+
+
+def test_a_gang_is_a_world() -> None:
+    (event,) = sent(lambda reports: reports.gang([WORKER]))
+    assert (event["event"], event["size"], event["ranks"]) == ("world", 1, {"4": 2})
 
 
 def test_what_is_told_of_workers() -> None:

@@ -46,5 +46,7 @@ def test_only_one_launcher_at_a_time(tmp_path):
 
 def test_what_cannot_be_made_is_a_usage_error(tmp_path):
     (tmp_path / "file").touch()
-    with pytest.raises(UsageError, match="name a folder"), RunDir(tmp_path / "file").opened():
+    with pytest.raises(UsageError, match=r"--output-dir .*name a folder"), RunDir(tmp_path / "file").opened():
+        pass
+    with pytest.raises(UsageError, match="--result-dir"), RunDir(tmp_path / "file").opened("--result-dir"):
         pass

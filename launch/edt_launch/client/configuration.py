@@ -30,12 +30,14 @@ class Configuration:
         token: what proves who asks; None if none was found.
         source: where the address comes from, for messages.
         token_source: where the token comes from, if it was found.
+        certificate: file of a certificate to trust besides, the one that the service has made itself.
     """
 
     url: str
     token: str | None
     source: str
     token_source: str = ""
+    certificate: str | None = None
 
 
 def home(environment: Mapping[str, str]) -> Path:
@@ -140,10 +142,11 @@ def _from_home(environment: Mapping[str, str]) -> Configuration | None:
     folder = home(environment)
     path = folder / "server.json"
     try:
-        url = json.loads(path.read_text(encoding="utf-8"))["url"]
+        told = json.loads(path.read_text(encoding="utf-8"))
+        url, certificate = told["url"], told.get("certificate")
     except (FileNotFoundError, NotADirectoryError):
         return None
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise MistakenError(
             f"{path} cannot be read: {_reason(error)}", "start the service again: edt serve"
         ) from None
@@ -151,7 +154,8 @@ def _from_home(environment: Mapping[str, str]) -> Configuration | None:
         token = (folder / TOKEN).read_text(encoding="utf-8").strip() or None
     except OSError:  # another user's service: its token is not for us
         token = None
-    return Configuration(checked(str(url), str(path)), token, str(path), str(folder / TOKEN))
+    address = checked(str(url), str(path))
+    return Configuration(address, token, str(path), str(folder / TOKEN), certificate)
 
 
 def _reason(error: Exception) -> str:

@@ -161,6 +161,11 @@ class Service:
         """Let somebody no longer use the service."""
         self._transport.send("DELETE", f"/users/{_part(name, 'user')}").json()
 
+    def set_password(self, name: str, password: str) -> None:
+        """Give a user a password for WMLA's interfaces."""
+        path = f"/users/{_part(name, 'user')}/password"
+        self._transport.send("PUT", path, content={"password": password}).json()
+
     def tokens(self) -> Json:
         """The asking user's tokens, without what is secret."""
         answer = self._transport.send("GET", "/tokens").json()

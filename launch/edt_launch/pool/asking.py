@@ -82,11 +82,12 @@ def as_job(job: JobFacts, protected: float) -> Job:
 
 
 def _limits(job: JobFacts) -> tuple[int, int]:
-    """The job's bounds, as far as its launcher, which was started with those of then, goes along."""
+    """The job's bounds, as far as its launcher, started with those of then, and its program go along."""
     record, life = job.record, job.life
     if job.is_hidden:
         return job.holding.size, job.holding.size
     if life is None:
         return record.min, record.max
-    most = max(min(record.max, life.max_np), life.min_np)
+    usable = record.max if life.usable is None else life.usable
+    most = max(min(record.max, life.max_np, usable), life.min_np)
     return min(max(record.min, life.min_np), most), most

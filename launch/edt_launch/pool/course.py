@@ -16,7 +16,7 @@ MEMORY_STEPS = 1000
 """Steps at one size after which older ones count less and less for the pace there."""
 
 BELOW: Mapping[str, float] = {
-    **dict.fromkeys(("exit_code", "max_np", "min_np", "pid", "size"), 2**31),
+    **dict.fromkeys(("exit_code", "max_np", "max_workers", "min_np", "pid", "size"), 2**31),
     **dict.fromkeys(("generation", "pause", "started", "step", "time", "worker"), 2**53),
 }
 """Numbers of an event are not negative, and less than this: what a job writes can be stored."""
@@ -42,6 +42,7 @@ class Life:
         pid, started: of its process, the latter in unix seconds.
         min_np, max_np: bounds that it keeps to.
         following: generation of the newest allocation that it starts workers by; -1 before the first.
+        usable: workers that the program can use at most, as it has said; None while it has not.
         workers: those whose processes may be there: serial number, host, device.
         size: workers in the present world; 0 before the first.
         exit_code, message: how it ended; None and empty while it has not said so.
@@ -52,6 +53,7 @@ class Life:
     min_np: int = 1
     max_np: int = 1
     following: int = -1
+    usable: int | None = None
     workers: tuple[tuple[int, str, str], ...] = ()
     size: int = 0
     exit_code: int | None = None
@@ -160,6 +162,8 @@ def _live(life: Life, event: Mapping[str, Any]) -> Life:
             return replace(life, workers=tuple(one for one in life.workers if one[0] != worker))
         case {"event": "following", "generation": int(generation)}:
             return replace(life, following=max(life.following, generation))
+        case {"event": "usable", "max_workers": int(most)} if most:
+            return replace(life, usable=most)
         case {"event": "ended", "exit_code": int(exit_code)}:
             return replace(life, exit_code=exit_code, message=str(event.get("message", "")), workers=())
     return life

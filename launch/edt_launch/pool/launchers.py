@@ -116,7 +116,7 @@ class Launchers:
                 return False
             with paths.launcher_log.open("ab") as log:
                 self._children[record.id] = subprocess.Popen(
-                    [*self._command, *_options(record, paths), "--", *record.command],
+                    [*self._command, *_options(record, paths), "--", *_program(record)],
                     stdin=subprocess.DEVNULL,
                     stdout=log,
                     stderr=subprocess.STDOUT,
@@ -169,7 +169,17 @@ def _options(record: JobRecord, paths: JobDir) -> list[str]:
         options += ["--max-restarts", str(record.max_restarts)]
     if record.checkpoint_interval is not None:
         options += ["--checkpoint-interval", str(record.checkpoint_interval)]
+    if record.framework is not None:
+        options += ["--wmla", "--framework", record.framework]
+        options += ["--data-dir", record.data_dir] if record.data_dir is not None else []
     return options
+
+
+def _program(record: JobRecord) -> list[str]:
+    if record.framework is None:
+        return list(record.command)
+    script, *arguments = record.command
+    return [script, "--", *arguments]
 
 
 @contextlib.contextmanager
@@ -220,7 +230,7 @@ def _is_free(paths: JobDir) -> bool:
 
 def _leftovers(paths: JobDir) -> set[psutil.Process]:
     """Processes of the job that are still there."""
-    found = processes.having({"EDT_CHECKPOINT_DIR": str(paths.output.checkpoint)})
+    found = processes.having({"EDT_LOGS": str(paths.output.log)})
     return {process for process in found if processes.is_alive(process)}
 
 

@@ -1,6 +1,9 @@
 """What a job's past says of its future: what a resize costs it, how fast it is with how many workers."""
 
-from edt_launch.pool.course import Course
+from dataclasses import replace
+
+from edt_launch.allocator.model import Binding, Reason
+from edt_launch.pool.course import Course, Life
 
 PRIOR_COST = 5.0
 """Seconds that a resize is taken to cost; counts like one resize that was seen."""
@@ -32,3 +35,22 @@ def throughput(course: Course) -> float | None:
     size = course.life.size if course.life is not None else 0
     pace = next((pace for pace in course.paces if pace.size == size), None)
     return pace.steps / pace.seconds if pace is not None and pace.seconds > 0 else None
+
+
+def explained(life: Life | None, most: int, reason: Reason | None) -> Reason | None:
+    """The allocator's reason for a job's size, where its program has asked for no more than that.
+
+    Args:
+        life: its launcher's.
+        most: workers that it may have, as its owner says.
+        reason: what the allocator says, which knows of the lower number alone.
+    """
+    if life is None or life.usable is None or reason is None:
+        return reason
+    if reason.binding is not Binding.MAX or life.usable >= min(most, life.max_np):
+        return reason
+    return replace(
+        reason,
+        text=f"has {reason.target}: its program has said that it can use {life.usable} at most",
+        change="Its script decides: by its batch sizes, its number of engines, or its scale-up function.",
+    )

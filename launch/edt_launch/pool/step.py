@@ -11,7 +11,7 @@ from typing import Any
 
 from edt_launch.allocator.decide import decide
 from edt_launch.allocator.model import Reason
-from edt_launch.pool import lives
+from edt_launch.pool import learning, lives
 from edt_launch.pool.asking import RUNS, inputs, is_wanted
 from edt_launch.pool.course import Device
 from edt_launch.pool.facts import (
@@ -58,7 +58,8 @@ def step(now: float, facts: Facts) -> Decided:
         id_ = job.record.id
         held = _ordered(job, plan.assignments.get(id_, ()))
         if is_wanted(job) and not job.is_hidden and not _clashes(id_, held, users):
-            actions += _carry_out(now, job, held, reasons.get(id_), plan.targets.get(id_, 0))
+            reason = learning.explained(job.life, job.record.max, reasons.get(id_))
+            actions += _carry_out(now, job, held, reason, plan.targets.get(id_, 0))
             given[id_] = held
             users |= dict.fromkeys(devices_of(held), id_)
         else:

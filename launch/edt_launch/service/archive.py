@@ -11,13 +11,13 @@ Formats: tar, tar.gz, zip (without zip64, encryption and rare compressions), tol
 
 import errno
 import os
-import shutil
 import stat
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO, Protocol
 
+from edt_launch.service.deleting import delete_folder
 from edt_launch.service.errors import ArchiveError, TooLargeError
 
 BLOCK = 2**16
@@ -25,6 +25,9 @@ BLOCK = 2**16
 
 MAX_PATH = 4096
 """Bytes of a path inside an archive, and of what a link points to."""
+
+MAX_DEPTH = 100
+"""Folders within each other: tools that go through code recurse, and paths end somewhere."""
 
 
 @dataclass(frozen=True)
@@ -96,7 +99,7 @@ def unpack(file: BinaryIO, into: Path, limits: Limits) -> int:
                 unpacking.add(entry)
         unpacking.make_links()
     except BaseException:
-        shutil.rmtree(into, ignore_errors=True)
+        delete_folder(into)
         raise
     return unpacking.size
 
@@ -157,7 +160,10 @@ class _Unpacking:
                 raise ArchiveError(f"{_shown(entry.path)} is a link, and something else, too") from None
         inside = os.path.realpath(self.root)
         for path, entry in self.links:
-            ends = os.path.realpath(path)
+            try:
+                ends = os.path.realpath(path)
+            except RecursionError:
+                raise ArchiveError(f"{_shown(entry.path)} is a link to links without end") from None
             if ends != inside and not ends.startswith(inside + os.sep):
                 raise _leads_outside(entry)
 
@@ -231,6 +237,11 @@ def _parts(path: str) -> list[str]:
         )
     if "\0" in path or len(os.fsencode(path)) > MAX_PATH:
         raise ArchiveError(f"{_shown(path)}: such a name cannot be", "shorten it")
+    if len(parts) > MAX_DEPTH:
+        raise ArchiveError(
+            f"{_shown(path)}: {len(parts)} names within each other, more than {MAX_DEPTH}",
+            "leave out folders that the job does not need",
+        )
     return parts
 
 

@@ -19,6 +19,8 @@ class Topic(StrEnum):
     """The machines there are. The loop listens."""
     JOBS = "jobs"
     """What jobs do, or are wanted to do. Whoever shows them listens."""
+    SEARCHES = "searches"
+    """What users want of their searches for hyperparameters. Their controller listens, and to `JOBS`."""
 
 
 class Bus:

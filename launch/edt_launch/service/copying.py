@@ -5,7 +5,8 @@ import shutil
 import stat
 from pathlib import Path
 
-from edt_launch.service.archive import Limits, too_large
+from edt_launch.service.archive import MAX_DEPTH, Limits, too_large
+from edt_launch.service.deleting import delete_folder
 from edt_launch.service.errors import InvalidError, TooLargeError
 
 
@@ -13,7 +14,7 @@ def copy_folder(source: Path, into: Path, limits: Limits) -> None:
     """Copy a folder, links as links; pipes, sockets and devices are left out. Nothing stays behind on errors.
 
     Raises:
-        InvalidError: it is no folder that can be read, or `into` is inside it.
+        InvalidError: it is no folder that can be read, it is too deep, or `into` is inside it.
         TooLargeError: it exceeds the limits.
         OSError: the disk is full, say.
     """
@@ -32,13 +33,13 @@ def copy_folder(source: Path, into: Path, limits: Limits) -> None:
             source, into, symlinks=True, ignore=_Counter(source, limits).left_out, copy_function=shutil.copy
         )
     except shutil.Error as error:
-        shutil.rmtree(into, ignore_errors=True)
+        delete_folder(into)
         name, _, problem = error.args[0][0]
         raise InvalidError(
             f"path: {name!r} cannot be copied: {problem}", "make it readable, or leave it out"
         ) from None
     except BaseException:
-        shutil.rmtree(into, ignore_errors=True)
+        delete_folder(into)
         raise
 
 
@@ -53,6 +54,11 @@ class _Counter:
 
     def left_out(self, folder: str, names: list[str]) -> list[str]:
         """Names in a folder of what is neither file nor folder nor link."""
+        if len(Path(folder).relative_to(self._source).parts) > MAX_DEPTH:
+            raise InvalidError(
+                f"path: {str(self._source)!r} has more than {MAX_DEPTH} folders within each other",
+                "submit the folder of the job's code alone",
+            )
         special = []
         for name in names:
             status = os.lstat(os.path.join(folder, name))

@@ -3,13 +3,13 @@
 import getpass
 import os
 import re
-import shutil
 import stat
 from pathlib import Path
 
 from edt_launch.service import tokens
 from edt_launch.service.database.records import ShareRecord, UserRecord
 from edt_launch.service.database.store import Store
+from edt_launch.service.deleting import delete_folder
 from edt_launch.service.home import Home
 from edt_launch.service.names import USER
 
@@ -42,9 +42,10 @@ def make_home(home: Home) -> None:
     if mode & (stat.S_IRWXG | stat.S_IRWXO):
         home.root.chmod(0o700)
     for folder in (home.incoming, home.trash):
-        shutil.rmtree(folder, ignore_errors=True)
+        delete_folder(folder)
         folder.mkdir(exist_ok=True)
-    home.jobs.mkdir(exist_ok=True)
+    for folder in (home.jobs, home.data, home.searches):
+        folder.mkdir(exist_ok=True)
 
 
 def this_user() -> str:

@@ -10,6 +10,9 @@ from edt_launch.run_dir import RunDir
 JOB_ID = r"j[a-z2-7]{8}"
 """Ids of jobs: they become folders, so nothing else ever may."""
 
+SEARCH_ID = r"h[a-z2-7]{8}"
+"""Ids of searches for hyperparameters, likewise."""
+
 
 @dataclass(frozen=True)
 class JobDir:
@@ -34,17 +37,17 @@ class JobDir:
     @property
     def code(self) -> Path:
         """The copy of the submitted code."""
-        return self.root / "_submitted_code"
+        return self.output.code
 
     @property
     def model(self) -> Path:
         """The folder of what the job is for."""
-        return self.root / "model"
+        return self.output.model
 
     @property
     def train(self) -> Path:
         """The folder that a training script writes its model into."""
-        return self.model / "train"
+        return self.output.train
 
     @property
     def launcher(self) -> Path:
@@ -118,6 +121,16 @@ class Home:
         return self.jobs / "identity"
 
     @property
+    def data(self) -> Path:
+        """The folder of jobs' data, if the settings name none."""
+        return self.root / "data"
+
+    @property
+    def tls(self) -> Path:
+        """The folder of the certificate that the service has made itself, and of its key."""
+        return self.root / "tls"
+
+    @property
     def incoming(self) -> Path:
         """The folder of what is being received; emptied when the service starts."""
         return self.root / "incoming"
@@ -126,6 +139,21 @@ class Home:
     def trash(self) -> Path:
         """The folder of what is being deleted; emptied when the service starts."""
         return self.root / "trash"
+
+    @property
+    def searches(self) -> Path:
+        """The folder of what searches for hyperparameters run: an archive each."""
+        return self.root / "searches"
+
+    def search(self, search_id: str) -> Path:
+        """The archive of a search.
+
+        Raises:
+            ValueError: it is not an id, and so must not become a path.
+        """
+        if not re.fullmatch(SEARCH_ID, search_id):
+            raise ValueError(f"{search_id!r} is no id of a search")
+        return self.searches / search_id
 
     def job(self, job_id: str) -> JobDir:
         """The folder of a job.

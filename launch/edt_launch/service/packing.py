@@ -7,6 +7,8 @@ import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from edt_launch.service.walking import walk
+
 BLOCK = 2**16
 """Bytes that are read at a time."""
 
@@ -41,9 +43,7 @@ def _walk(folder: Path) -> Iterator[Path]:
     if not folder.is_dir() or folder.is_symlink():
         return
     yield folder
-    for parent, folders, files in os.walk(folder):
-        folders.sort()
-        yield from (Path(parent, name) for name in sorted([*folders, *files]))
+    yield from walk(folder)
 
 
 def _member(path: Path, name: str) -> Iterator[bytes]:

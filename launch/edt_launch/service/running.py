@@ -22,6 +22,7 @@ from edt_launch.service.api.app import create_app
 from edt_launch.service.api.context import Context
 from edt_launch.service.belonging import bind
 from edt_launch.service.bus import Bus
+from edt_launch.service.certificate import ensure_certificate, names_of_this_machine
 from edt_launch.service.database.engine import Database
 from edt_launch.service.database.sole_user import SoleUser
 from edt_launch.service.database.store import Store
@@ -33,6 +34,7 @@ from edt_launch.service.opening import StartError, alone, explained, listening_s
 from edt_launch.service.repeating import repeat
 from edt_launch.service.settings import Settings
 from edt_launch.service.submission import remove_strays
+from edt_launch.wmla.hypersearch.controller import Controller
 
 log = structlog.get_logger()
 
@@ -64,11 +66,15 @@ def run(settings: Settings) -> None:
             token = ensure_administrator(store, home, time.time())
             inventory = _inventory(settings, store, bus)
             context = Context(settings, store, bus, time.time)
-            server = _server(context)
+            tls = _tls(settings)
+            server = _server(context, tls)
             listening = stack.enter_context(listening_socket(settings))
             url = _url(settings, listening)
             _warn(settings)
-            write_atomically(home.server, json.dumps({"url": url, "pid": os.getpid()}) + "\n")
+            told = {"url": url, "pid": os.getpid()}
+            if settings.tls_self_signed:
+                told["certificate"] = str(tls[0])
+            write_atomically(home.server, json.dumps(told) + "\n")
             stack.callback(home.server.unlink, missing_ok=True)
             tempfile.tempdir = str(home.incoming)  # archives may be larger than /tmp
             stack.callback(setattr, tempfile, "tempdir", None)
@@ -78,7 +84,9 @@ def run(settings: Settings) -> None:
             inventory.refresh()
             sole.hold()
 
+        searches = Controller(context)
         parts = {
+            "edt-searches": searches.run,
             "edt-loop": lambda: loop(settings, store, bus, context.stop),
             "edt-inventory": lambda: repeat(look, INTERVAL, context.stop),
         }
@@ -105,8 +113,15 @@ def _inventory(settings: Settings, store: Store, bus: Bus) -> Inventory:
     return inventory
 
 
-def _server(context: Context) -> "_Server":
-    settings = context.settings
+def _tls(settings: Settings) -> tuple[Path | None, Path | None]:
+    """Certificate and key to speak HTTPS with."""
+    if not settings.tls_self_signed:
+        return settings.tls_certificate, settings.tls_key
+    return ensure_certificate(settings.paths.tls, names_of_this_machine(settings.host), time.time())
+
+
+def _server(context: Context, tls: tuple[Path | None, Path | None]) -> "_Server":
+    certificate, key = tls
     config = uvicorn.Config(
         create_app(context),
         log_config=None,
@@ -114,10 +129,10 @@ def _server(context: Context) -> "_Server":
         lifespan="off",
         server_header=False,
         timeout_graceful_shutdown=PATIENCE,
-        ssl_certfile=settings.tls_certificate,
-        ssl_keyfile=settings.tls_key,
+        ssl_certfile=certificate,
+        ssl_keyfile=key,
     )
-    for path in (settings.tls_certificate, settings.tls_key):
+    for path in (certificate, key):
         if path is not None:
             path.open("rb").close()  # OpenSSL's error would not name it
     config.load()
@@ -135,7 +150,7 @@ def _warn(settings: Settings) -> None:
         log.warning(
             "tokens and code travel unencrypted",
             host=settings.host,
-            next="give --tls-certificate and --tls-key",
+            next="give --tls-certificate and --tls-key, or --tls-self-signed",
         )
 
 

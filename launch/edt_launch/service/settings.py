@@ -65,6 +65,9 @@ class Settings(BaseSettings):
     port: Annotated[int, Field(ge=0, le=65535, description="Port to listen on; 0: any free one.")] = 8766
     tls_certificate: Annotated[FilePath | None, Field(description="Certificate (PEM) to speak HTTPS.")] = None
     tls_key: Annotated[FilePath | None, Field(description="Its key (PEM).")] = None
+    tls_self_signed: Annotated[
+        bool, Field(description="Speak HTTPS with a certificate that the service makes and signs itself.")
+    ] = False
     public_metrics: Annotated[bool, Field(description="Let /metrics be read without a token.")] = False
 
     slots: Annotated[
@@ -72,6 +75,11 @@ class Settings(BaseSettings):
     ] = None
     hostfile: Annotated[
         FilePath | None, Field(description="File of hosts: 'node1 slots=4' or 'node1 devices=0,1' a line.")
+    ] = None
+
+    data_fs: Annotated[
+        FilePath | None,
+        Field(description="Folder of data that WMLA programs find; by default one in the service's folder."),
     ] = None
 
     max_upload: Annotated[Bytes, Field(description="Largest archive of code, as sent.")] = 512 * 2**20
@@ -122,6 +130,11 @@ class Settings(BaseSettings):
         return sqlite_url(self.paths.database) if self.database is None else parse_url(self.database)
 
     @property
+    def data_folder(self) -> Path:
+        """Where WMLA programs find data."""
+        return self.data_fs or self.paths.data
+
+    @property
     def is_loopback(self) -> bool:
         """Whether only this machine can talk to the service."""
         return self.host in LOOPBACK
@@ -129,7 +142,7 @@ class Settings(BaseSettings):
     @property
     def has_tls(self) -> bool:
         """Whether the service speaks HTTPS."""
-        return self.tls_certificate is not None
+        return self.tls_self_signed or self.tls_certificate is not None
 
 
 def load(**flags: Any) -> Settings:
@@ -146,6 +159,8 @@ def load(**flags: Any) -> Settings:
         raise SettingsError([f"{Home.default().settings.name}: {error}"]) from None
     if (settings.tls_certificate is None) != (settings.tls_key is None):
         raise SettingsError(["tls_certificate and tls_key: give both, or none"])
+    if settings.tls_self_signed and settings.tls_certificate is not None:
+        raise SettingsError(["tls_self_signed and tls_certificate: give one of them"])
     return settings
 
 

@@ -1,11 +1,13 @@
 """What a user says of a job: its fields, their bounds and defaults."""
 
 import hashlib
+from collections.abc import Sequence
 from typing import Annotated, Self
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
 from edt_launch.service.names import PLAIN, TEXT, VARIABLE
+from edt_launch.wmla.frameworks import Framework
 
 MOST_WORKERS = 2**20
 MOST_PRIORITY = 1000
@@ -61,6 +63,13 @@ class JobSpec(BaseModel):
         int | None,
         Field(ge=0, le=10**6, description="How often it may be started again after it lost all workers."),
     ] = None
+    framework: Annotated[
+        Framework | None,
+        Field(description="How a WMLA program is run; `command` is its script and arguments."),
+    ] = None
+    data_dir: Annotated[
+        Line | None, Field(description="DATA_DIR of a WMLA program: a folder on the hosts.")
+    ] = None
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
@@ -73,6 +82,11 @@ class JobSpec(BaseModel):
             raise ValueError(f"environment: more than {MOST_TEXT} characters in all")
         if not self.command[0]:
             raise ValueError("command: the first word is empty")
+        check_framework(self.framework, self.command, self.min, self.most)
+        if self.data_dir is not None and self.framework is None:
+            raise ValueError("data_dir: give a framework, too; other programs have their own arguments")
+        if self.data_dir is not None and not self.data_dir.startswith("/"):
+            raise ValueError(f"data_dir: {self.data_dir!r} is not absolute: give a path from /")
         return self
 
     @property
@@ -100,6 +114,20 @@ class JobChange(BaseModel):
     max: Count | None = None
     priority: Priority | None = None
     weight: Weight | None = None
+
+
+def check_framework(framework: Framework | None, command: Sequence[str], least: int, most: int) -> None:
+    """See whether a WMLA program can be run like that.
+
+    Raises:
+        ValueError: it cannot.
+    """
+    if framework is None:
+        return
+    if not command[0].endswith(".py"):
+        raise ValueError(f"command: {command[0]!r} is no Python script, which {framework} runs")
+    if not framework.is_elastic and least != most:
+        raise ValueError(f"min, {least}, and max, {most}: {framework} needs all of its devices at once")
 
 
 def check_sizes(least: int, most: int, allowed: list[int] | tuple[int, ...] | None) -> None:

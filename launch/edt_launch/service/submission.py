@@ -5,9 +5,8 @@ import hashlib
 import os
 import re
 import secrets
-import shutil
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import BinaryIO
@@ -16,6 +15,7 @@ from edt_launch.service.archive import BLOCK, Limits, unpack
 from edt_launch.service.copying import copy_folder
 from edt_launch.service.database.records import JobRecord, ShareRecord, UserRecord
 from edt_launch.service.database.store import Store
+from edt_launch.service.deleting import delete_folder
 from edt_launch.service.errors import ConflictError, ForbiddenError, InvalidError
 from edt_launch.service.home import JOB_ID, Home, JobDir
 from edt_launch.service.specification import MOST_PRIORITY, JobSpec
@@ -30,12 +30,14 @@ class Submission:
         spec: what it is.
         code: an archive of its code, which can be sought, if there is one.
         key: the same for each attempt to submit the same job; None if it is not repeated.
+        arrange: is given the folder of the unpacked code, may add to it, and says what to run; None: `spec`.
     """
 
     user: UserRecord
     spec: JobSpec
     code: BinaryIO | None = None
     key: str | None = None
+    arrange: Callable[[Path], JobSpec] | None = None
 
     @cached_property
     def fingerprint(self) -> str:
@@ -76,6 +78,8 @@ def record_of(submission: Submission, job_id: str, now: float) -> JobRecord:
         environment=dict(spec.environment),
         checkpoint_interval=spec.checkpoint_interval,
         max_restarts=spec.max_restarts,
+        framework=spec.framework,
+        data_dir=spec.data_dir,
         idempotency_key=submission.key,
         fingerprint=submission.fingerprint,
         waiting_since=now,
@@ -122,16 +126,16 @@ class Submitter:
         incoming = JobDir(self._home.incoming / job_id)
         final = self._home.job(job_id)
         try:
-            self._fill(incoming, submission)
+            submission = self._fill(incoming, submission)
             incoming.root.rename(final.root)
             self._store.shares.add_missing(ShareRecord(submission.user.name, usage_at=now))
             job, is_new = self._store.jobs.add(record_of(submission, job_id, now))
         except BaseException:
             for folder in (incoming.root, final.root):
-                shutil.rmtree(folder, ignore_errors=True)
+                delete_folder(folder)
             raise
         if not is_new:  # another attempt was quicker
-            shutil.rmtree(final.root, ignore_errors=True)
+            delete_folder(final.root)
             return _same(job, submission), False
         return job, True
 
@@ -164,7 +168,8 @@ class Submitter:
                 "ask an administrator to raise it",
             )
 
-    def _fill(self, folder: JobDir, submission: Submission) -> None:
+    def _fill(self, folder: JobDir, submission: Submission) -> Submission:
+        """Put everything into the job's folder; returns what finally is to run."""
         folder.root.mkdir(parents=True)
         if submission.code is not None:
             unpack(submission.code, folder.code, self._limits)
@@ -172,6 +177,8 @@ class Submitter:
             copy_folder(Path(submission.spec.path), folder.code, self._limits)
         for path in folder.folders:
             path.mkdir(parents=True, exist_ok=True)
+        if submission.arrange is not None:
+            submission = replace(submission, spec=submission.arrange(folder.code))
         directory = submission.spec.directory
         inside = os.path.realpath(folder.code)
         place = os.path.realpath(folder.code / directory)
@@ -180,6 +187,7 @@ class Submitter:
                 f"directory: {directory!r} is no folder of the submitted code",
                 "name one that is in it, or none",
             )
+        return submission
 
 
 def _same(earlier: JobRecord, submission: Submission) -> JobRecord:
@@ -197,7 +205,7 @@ def remove_files(home: Home, job_id: str) -> Callable[[], None]:
         trash = _throw_away(home, job_id)
     except FileNotFoundError:
         return lambda: None
-    return lambda: shutil.rmtree(trash, ignore_errors=True)
+    return lambda: delete_folder(trash)
 
 
 def remove_strays(home: Home, store: Store) -> list[str]:

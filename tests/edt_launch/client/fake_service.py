@@ -274,6 +274,7 @@ ROUTES = (
     ("PUT", "/shares/([^/]+)", "set_share"),
     ("GET", "/users", "users"),
     ("POST", "/users", "add_user"),
+    ("PUT", "/users/([^/]+)/password", "remove"),
     ("DELETE", "/users/([^/]+)", "remove"),
     ("GET", "/tokens", "tokens"),
     ("POST", "/tokens", "add_token"),

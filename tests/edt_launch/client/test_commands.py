@@ -1,3 +1,4 @@
+import io
 import json
 from pathlib import Path
 
@@ -225,6 +226,18 @@ def test_only_the_token_goes_to_standard_output(edt: Edt, service: FakeService) 
     assert edt("tokens", "revoke", "t1").code == 0
     assert edt("users", "remove", "bob").code == 0
     assert service.asked[-1].path == "/users/bob"
+
+
+def test_a_password_comes_from_standard_input_or_a_terminal(
+    edt: Edt, service: FakeService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO("correct horse\n"))
+    assert edt("users", "password", "bob", "--password-stdin").code == 0
+    assert (service.asked[-1].method, service.asked[-1].path) == ("PUT", "/users/bob/password")
+    assert service.asked[-1].json == {"password": "correct horse"}
+    refused = edt("users", "password", "bob")
+    assert refused.code != 0
+    assert "--password-stdin" in refused.err
 
 
 def test_logs_of_one_rank_and_as_json(edt: Edt, service: FakeService) -> None:

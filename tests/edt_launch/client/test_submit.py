@@ -50,13 +50,13 @@ def test_everything_can_be_said(
     monkeypatch.setenv("MINE", "m")
     words = (
         "--name n --priority 2 --weight 3 --allowed 4,1,2 --env A=b=c --env MINE --directory lib "
-        "--checkpoint-interval 60 --max-restarts 2 --min 2 --max 4"
+        "--checkpoint-interval 60 --max-restarts 2 --min 2 --max 4 --framework edtPyTorch --data-dir /d"
     )
     assert edt("submit", *words.split(), "./run.sh").code == 0
     assert json.loads(service.asked[-1].parts()["spec"]) == {
         "name": "n", "command": ["./run.sh"], "min": 2, "max": 4, "priority": 2, "weight": 3.0,
         "allowed": [1, 2, 4], "environment": {"A": "b=c", "MINE": "m"}, "directory": "lib",
-        "checkpoint_interval": 60.0, "max_restarts": 2,
+        "checkpoint_interval": 60.0, "max_restarts": 2, "framework": "edtPyTorch", "data_dir": "/d",
     }  # fmt: skip
 
 

@@ -53,6 +53,14 @@ def test_one_that_cannot_be_looked_at_wants_what_it_has() -> None:
     assert not is_wanted(replace(job(State.QUEUED), is_hidden=True))
 
 
+@pytest.mark.parametrize("usable, expected", [(3, (2, 3)), (9, (2, 4)), (1, (1, 1))])
+def test_a_job_gets_no_more_than_its_program_can_use(usable: int, expected: tuple[int, int]) -> None:
+    one = job(State.RUNNING)
+    assert one.life is not None
+    asked = as_job(replace(one, course=Course(replace(one.life, usable=usable))), 300.0)
+    assert (asked.min, asked.max) == expected
+
+
 @pytest.mark.parametrize(
     "low, high, expected", [(1, 2, (1, 2)), (3, 9, (3, 4)), (5, 9, (4, 4)), (1, 1, (1, 1))]
 )

@@ -46,6 +46,15 @@ def test_a_launcher_that_starts_anew_has_ended_whatever_ran() -> None:
     assert (course.life.workers, course.life.size) == ((), 0)
 
 
+def test_what_its_program_can_use_is_what_it_has_said_last() -> None:
+    course = after(BEGUN, *({"event": "usable", "max_workers": number} for number in (3, 2, 0, -1, "x")))
+    assert course.life is not None
+    assert course.life.usable == 2
+    again = course.observe({**BEGUN, "pid": 8})
+    assert again.life is not None
+    assert again.life.usable is None
+
+
 def test_the_end_and_the_next_beginning() -> None:
     end = {"event": "ended", "exit_code": 5, "message": "left"}
     course = after(BEGUN, started(0, "a"), end)

@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
@@ -15,6 +16,7 @@ from edt_launch.pool.holding import Holding
 from edt_launch.pool.launchers import Launchers, environment
 from edt_launch.service.database.records import JobRecord
 from edt_launch.service.home import JobDir
+from edt_launch.wmla.frameworks import Framework
 
 RECORD = JobRecord(
     "jaaaaaaaa", "ann", ("python", "train.py"), 1, 4, 0.0, name="mine", environment={"LR": "0.1"}
@@ -42,6 +44,20 @@ def test_a_job_runs_inside_its_code(paths: JobDir, directory: str) -> None:
     (paths.code / "link").symlink_to(paths.root)
     with pytest.raises(NotADirectoryError, match="not inside the submitted code"):
         Launchers().start(JobRecord("jaaaaaaaa", "ann", ("x",), 1, 1, 0.0, directory=directory), paths)
+
+
+def test_wmla_programs_are_started_as_such(paths: JobDir) -> None:
+    program = "import json, sys; print(json.dumps(sys.argv[1:]))"
+    launchers = Launchers((sys.executable, "-c", program))
+    record = replace(RECORD, command=("main.py", "-e", "1"), framework=Framework.ELASTIC, data_dir="/data")
+    assert launchers.start(record, paths)
+    for child in launchers.children:
+        child.wait()
+    words = json.loads(paths.launcher_log.read_text())
+    assert words[words.index("--wmla") :] == [
+        *("--wmla", "--framework", "edtPyTorch", "--data-dir", "/data"),
+        *("--", "main.py", "--", "-e", "1"),
+    ]
 
 
 def test_while_one_is_alive_no_other_is_started(paths: JobDir) -> None:

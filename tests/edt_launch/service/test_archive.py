@@ -152,7 +152,7 @@ BOMBS = {
     "tar.gz": tar({"zeros": bytes(2**21)}),
     "zip": zip_({"zeros": bytes(2**21)}),
     "many files": tar({f"{n}": b"" for n in range(200)}),
-    "many folders": tar({"/".join(str(n) for n in range(150)): b""}),
+    "many folders": tar({"/".join(f"{side}{n}" for n in range(60)): b"" for side in "ab"}),
     "many folders one by one": tar_of([(member(f"{n}", type=tarfile.DIRTYPE), b"") for n in range(200)]),
     "many links": tar_of([link(f"{n}", "x") for n in range(200)]),
     "many entries": zip_({f"{n}": b"" for n in range(200)}),
@@ -232,3 +232,17 @@ def test_whatever_comes_is_unpacked_or_refused(
         assert not into.exists()
     else:
         assert into.is_dir()
+
+
+def test_folders_may_be_a_hundred_deep(tmp_path: Path) -> None:
+    for kind in (tar, zip_):
+        unpack(io.BytesIO(kind({"d/" * 99 + "x": b""})), tmp_path / kind.__name__, LIMITS)
+        error = refused(kind({"d/" * 2000 + "x": b""}), tmp_path, Limits(2**20, 5000))
+        assert isinstance(error, ArchiveError)
+        assert "2001 names within each other, more than 100" in str(error)
+
+
+def test_links_to_links_without_end_are_refused(tmp_path: Path) -> None:
+    chain = [link(f"l{number}", f"l{number + 1}") for number in range(3000)]
+    error = refused(tar_of(chain), tmp_path, Limits(2**20, 5000))
+    assert "links without end" in str(error)

@@ -3,8 +3,10 @@ from pathlib import Path
 
 import pytest
 
+from deep import deepen
 from edt_launch.service.archive import Limits
 from edt_launch.service.copying import copy_folder
+from edt_launch.service.deleting import delete_folder
 from edt_launch.service.errors import InvalidError, TooLargeError
 
 LIMITS = Limits(size=1000, count=20)
@@ -51,3 +53,11 @@ def test_what_is_no_folder_is_refused(tmp_path: Path, path: str) -> None:
 def test_a_folder_is_not_copied_into_itself(source: Path) -> None:
     with pytest.raises(InvalidError, match="own folder"):
         copy_folder(source, source / "jobs" / "copy", LIMITS)
+
+
+def test_a_folder_that_is_too_deep_leaves_nothing(tmp_path: Path) -> None:
+    deepen(tmp_path / "source")
+    with pytest.raises(InvalidError, match="more than 100 folders within each other"):
+        copy_folder(tmp_path / "source", tmp_path / "copy", Limits(size=1000, count=100_000))
+    delete_folder(tmp_path / "source")
+    assert list(tmp_path.iterdir()) == []

@@ -3,6 +3,8 @@ import os
 import tarfile
 from pathlib import Path
 
+from deep import deepen
+from edt_launch.service.deleting import delete_folder
 from edt_launch.service.packing import pack
 
 
@@ -42,3 +44,11 @@ def test_a_file_that_grows_meanwhile_is_cut_where_it_was(tmp_path: Path) -> None
 def test_nothing_is_an_empty_archive(tmp_path: Path) -> None:
     with tarfile.open(fileobj=io.BytesIO(b"".join(pack([("x", tmp_path / "missing")])))) as archive:
         assert archive.getnames() == []
+
+
+def test_a_deep_folder_is_packed(tmp_path: Path) -> None:
+    deepen(tmp_path / "job")
+    data = b"".join(pack([("job", tmp_path / "job")]))
+    delete_folder(tmp_path / "job")
+    with tarfile.open(fileobj=io.BytesIO(data)) as archive:
+        assert "job/" + "dir/" * 950 + "file" in archive.getnames()

@@ -120,6 +120,16 @@ def test_it_speaks_https(tmp_path: Path) -> None:
         assert b"is not trusted" in stranger.stderr
 
 
+def test_it_makes_a_certificate_that_commands_on_this_machine_trust(tmp_path: Path) -> None:
+    with serving(tmp_path, "--slots", "3", "--tls-self-signed") as service:
+        assert service.url.startswith("https://127.0.0.1:")
+        assert edt(service, "hosts", EDT_HOME=str(tmp_path)).returncode == 0
+        assert b"is not trusted" in edt(service, "hosts", EDT_HOME="/nowhere").stderr
+        before = Home(tmp_path).tls.joinpath("certificate.pem").read_bytes()
+    with serving(tmp_path, "--slots", "3", "--tls-self-signed"):
+        assert Home(tmp_path).tls.joinpath("certificate.pem").read_bytes() == before
+
+
 def edt(service: Service, *words: str, **variables: str) -> "subprocess.CompletedProcess[bytes]":
     address = {"EDT_URL": service.url, "EDT_TOKEN": service.token}
     return subprocess.run(

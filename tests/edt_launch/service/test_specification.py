@@ -2,6 +2,7 @@ import pytest
 from pydantic import ValidationError
 
 from edt_launch.service.specification import JobChange, JobSpec
+from edt_launch.wmla.frameworks import Framework
 
 GOOD: dict[str, object] = {"command": ["python", "train.py"]}
 
@@ -38,11 +39,24 @@ def test_defaults() -> None:
         {"checkpoint_interval": -1},
         {"max_restarts": -1},
         {"unknown": 1},
+        {"framework": "edtKeras"},
+        {"framework": "edtPyTorch"},
+        {"framework": "distPyTorch", "command": ["main.py"], "max": 2},
+        {"framework": "PyTorch", "command": ["main.py"], "min": 1, "max": 2},
+        {"data_dir": "/data"},
+        {"framework": "edtPyTorch", "command": ["main.py"], "data_dir": "data"},
     ],
 )
 def test_what_makes_no_sense_is_refused(wrong: dict[str, object]) -> None:
     with pytest.raises(ValidationError):
         JobSpec.model_validate({**GOOD, **wrong})
+
+
+def test_wmla_programs_are_scripts_and_only_elastic_ones_are_resized() -> None:
+    elastic = {"command": ["main.py", "-e", "1"], "framework": "edtPyTorch", "max": 4, "data_dir": "/data"}
+    assert JobSpec.model_validate(elastic).framework is Framework.ELASTIC
+    gang = {"command": ["main.py"], "framework": "distPyTorch", "min": 2}
+    assert JobSpec.model_validate(gang).most == 2
 
 
 def test_the_fingerprint_is_of_everything() -> None:

@@ -66,6 +66,11 @@ def submit(
     directory: Annotated[str | None, typer.Option(help="The folder inside the code to run in.")] = None,
     checkpoint_interval: Annotated[float | None, typer.Option(help="Seconds between checkpoints.")] = None,
     max_restarts: Annotated[int | None, typer.Option(min=0, help="After all workers were lost.")] = None,
+    framework: Annotated[
+        str | None,
+        typer.Option(help="Of a WMLA program: edtPyTorch, PyTorch or distPyTorch. COMMAND is its script."),
+    ] = None,
+    data_dir: Annotated[str | None, typer.Option(help="DATA_DIR of a WMLA program.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show who would grow and shrink.")] = False,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Show its output until it ends.")] = False,
     as_json: AsJson = False,
@@ -80,6 +85,7 @@ def submit(
         "min": least, "max": most, "allowed": numbers(allowed), "priority": priority, "weight": weight,
         "environment": environment(variables or (), os.environ),
         "checkpoint_interval": checkpoint_interval, "max_restarts": max_restarts,
+        "framework": framework, "data_dir": data_dir,
     }  # fmt: skip
     if most is not None and most < least:
         raise MistakenError(f"--max {most} is less than --min {least}", "give a --max of at least --min")

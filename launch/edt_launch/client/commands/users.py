@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from edt_launch.client import model
+from edt_launch.client.errors import MistakenError
 from edt_launch.client.screen import Column, has_colours, moment, note, show, table, visible, width
 from edt_launch.client.session import AsJson, connect, print_json
 
@@ -14,7 +15,7 @@ app = typer.Typer(
 )
 
 
-@app.callback(help="List users; add and remove them. For administrators.")
+@app.callback(help="List users; add and remove them; set passwords. For administrators.")
 def users(context: typer.Context, as_json: AsJson = False) -> None:
     """List them, unless a command follows."""
     if context.invoked_subcommand is None:
@@ -54,6 +55,42 @@ def remove(name: str, as_json: AsJson = False) -> None:
         print_json({"removed": name})
     else:
         note(f"{name} may no longer use the service")
+
+
+@app.command()
+def password(
+    name: str,
+    from_stdin: Annotated[
+        bool, typer.Option("--password-stdin", help="Read it from standard input instead of asking.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Set a password for WMLA's interfaces: one's own, or for administrators anybody's."""
+    connect().set_password(name, _read() if from_stdin else _asked(name))
+    if as_json:
+        print_json({"changed": name})
+    else:
+        note(f"{name} may log on with it; sessions that were begun with another one are over")
+
+
+def _read() -> str:
+    return sys.stdin.readline().rstrip("\r\n")
+
+
+def _asked(name: str) -> str:
+    """Ask for it twice, without showing it.
+
+    Raises:
+        MistakenError: they differ, or there is no terminal.
+    """
+    from getpass import getpass
+
+    if not sys.stdin.isatty():
+        raise MistakenError("there is no terminal to ask on", "give --password-stdin")
+    first = getpass(f"New password of {name}: ")
+    if first != getpass("Once more: "):
+        raise MistakenError("these are two different ones", "try again")
+    return first
 
 
 def _list(as_json: bool) -> None:

@@ -4,7 +4,7 @@ from typing import Any
 
 from fastapi import Depends, FastAPI
 from fastapi.security import HTTPBearer
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from edt_launch import __version__
 from edt_launch.service.api import (
@@ -24,8 +24,11 @@ from edt_launch.service.api import (
     wishes,
 )
 from edt_launch.service.api.context import Context
-from edt_launch.service.api.gate import Gate
+from edt_launch.service.api.door import BearerDoor
+from edt_launch.service.api.gate import Gate, histogram
 from edt_launch.service.api.pictures import Pictures
+from edt_launch.wmla.rest.app import create_app as create_wmla_app
+from edt_launch.wmla.rest.bases import is_below
 
 ROUTERS: tuple[Any, ...] = (
     *(system, jobs, wishes, why, logs, events, results),
@@ -54,4 +57,11 @@ def create_app(context: Context) -> ASGIApp:
         app.include_router(module.router, prefix="/api/v1")
     app.include_router(system.outside)
     problems.describe(app)
-    return Gate(app, context, registry)
+    seconds = histogram(registry)
+    own = Gate(app, BearerDoor(context), seconds)
+    wmla = create_wmla_app(context, seconds)
+
+    async def serve(scope: Scope, receive: Receive, send: Send) -> None:
+        await (wmla if is_below(scope.get("path", "")) else own)(scope, receive, send)
+
+    return serve

@@ -46,10 +46,14 @@ class Context:
         return self.settings.paths
 
     @property
+    def limits(self) -> Limits:
+        """What submitted code may be."""
+        return Limits(self.settings.max_unpacked, self.settings.max_files)
+
+    @property
     def submitter(self) -> Submitter:
         """Takes jobs in."""
-        limits = Limits(self.settings.max_unpacked, self.settings.max_files)
-        return Submitter(self.home, self.store, limits, this_user(), self.settings.highest_priority)
+        return Submitter(self.home, self.store, self.limits, this_user(), self.settings.highest_priority)
 
     def job(self, job_id: str) -> JobRecord:
         """A job that anybody may look at.

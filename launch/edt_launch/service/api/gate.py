@@ -6,27 +6,29 @@ It stands before everything else, so that nobody without a token has a byte of a
 import time
 from typing import Any
 
+import anyio
 from prometheus_client import CollectorRegistry, Histogram
-from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import Headers
+from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from edt_launch.service import tokens
-from edt_launch.service.api import problems
-from edt_launch.service.api.context import USER, Context
-from edt_launch.service.database.engine import AWAY
-from edt_launch.service.errors import InvalidError, ServiceError, TooLargeError, UnauthorizedError
+from edt_launch.service.api.door import Door
+from edt_launch.service.errors import InvalidError, ServiceError, TooLargeError
 
-OPEN = frozenset({"/healthz"})
-"""Paths that anybody may read."""
-
-SUBMIT = ("POST", "/api/v1/jobs")
-"""The one request with a large body."""
-
-FORM = 2**20
-"""Bytes of a submission besides the archive."""
+PATIENCE = 30.0
+"""Seconds for which what is still being sent is taken in before a refusal."""
 
 _SAFE = [(b"x-content-type-options", b"nosniff"), (b"cache-control", b"no-store")]
+
+
+def histogram(registry: CollectorRegistry) -> Histogram:
+    """How long answers took, by method, route and status."""
+    return Histogram(
+        "edt_http_request_seconds",
+        "Time until an answer begins.",
+        ["method", "route", "status"],
+        registry=registry,
+    )
 
 
 class Gate:
@@ -34,19 +36,16 @@ class Gate:
 
     Args:
         app: the one inside.
-        context: the service's parts.
-        registry: where the time that answers take is told.
+        door: says who may pass it.
+        seconds: where the time that answers take is told, made by `histogram`.
+        patience: seconds for which a body that is refused is taken in.
     """
 
-    def __init__(self, app: ASGIApp, context: Context, registry: CollectorRegistry) -> None:
+    def __init__(self, app: ASGIApp, door: Door, seconds: Histogram, patience: float = PATIENCE) -> None:
         self._app = app
-        self._context = context
-        self._seconds = Histogram(
-            "edt_http_request_seconds",
-            "Time until an answer begins.",
-            ["method", "route", "status"],
-            registry=registry,
-        )
+        self._door = door
+        self._seconds = seconds
+        self._patience = patience
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
@@ -63,13 +62,13 @@ class Gate:
                 self._seconds.labels(*labels).observe(time.perf_counter() - begin)
             await send(message)
 
-        body = _Body(receive, self._limit(scope))
+        body = _Body(receive, self._door.limit(scope))
         try:
             body.check(Headers(scope=scope))
-            await self._identify(scope)
+            await self._door.identify(scope)
         except ServiceError as error:
-            await body.drain()
-            await problems.of(error)(scope, receive, observed)
+            refusal = await self._refusal(error, body)
+            await refusal(scope, receive, observed)
             return
         await self._pass(scope, body, observed)
 
@@ -89,36 +88,17 @@ class Gate:
             if started:
                 raise
         if body.is_too_large and not started:
+            refusal = await self._refusal(body.error(), body)
+            await refusal(scope, body.receive, send)
+
+    async def _refusal(self, error: ServiceError, body: "_Body") -> Response:
+        """Who is still sending does not read an answer: what comes is taken in first, but not for ever."""
+        response = self._door.refusal(error)
+        with anyio.move_on_after(self._patience):
             await body.drain()
-            await problems.of(body.error())(scope, body.receive, send)
-
-    def _limit(self, scope: Scope) -> int:
-        settings = self._context.settings
-        is_submission = (scope["method"], scope["path"].rstrip("/")) == SUBMIT
-        return settings.max_upload + FORM if is_submission else settings.max_body
-
-    async def _identify(self, scope: Scope) -> None:
-        path = scope["path"]
-        if path in OPEN or (path == "/metrics" and self._context.settings.public_metrics):
-            return
-        kind, _, token = Headers(scope=scope).get("authorization", "").partition(" ")
-        if kind.lower() != "bearer" or not token:
-            raise UnauthorizedError(
-                "no token was given",
-                "send `Authorization: Bearer TOKEN`; on the service's machine see its token file",
-            )
-        context = self._context
-        try:
-            user = await run_in_threadpool(
-                tokens.bearer, context.store.accounts, token.strip(), context.clock()
-            )
-        except AWAY as error:
-            raise problems.no_database(error) from None
-        if user is None:
-            raise UnauthorizedError(
-                "the token is unknown, expired or revoked", "ask for another one: `edt tokens add`"
-            )
-        scope[USER] = user
+        if body.has_more:
+            response.headers["Connection"] = "close"
+        return response
 
 
 class _Body:
@@ -128,7 +108,7 @@ class _Body:
         self._receive = receive
         self._limit = limit
         self._size = 0
-        self._has_more = True
+        self.has_more = True
         self.is_too_large = False
 
     def check(self, headers: Headers) -> None:
@@ -140,7 +120,7 @@ class _Body:
         length = headers.get("content-length", "0")
         if not length.isdecimal():
             raise InvalidError("Content-Length is no number")
-        self._has_more = length != "0" or "transfer-encoding" in headers
+        self.has_more = length != "0" or "transfer-encoding" in headers
         if int(length[:20]) > self._limit:
             self.is_too_large = True
             raise self.error()
@@ -155,21 +135,21 @@ class _Body:
         message = await self._receive()
         if message["type"] == "http.request":
             self._size += len(message.get("body", b""))
-            self._has_more = message.get("more_body", False)
+            self.has_more = message.get("more_body", False)
             if self._size > self._limit:
                 self.is_too_large = True
                 raise self.error()
         return message
 
     async def drain(self) -> None:
-        """Take in what comes, as much again as is allowed: who is still sending does not read the answer."""
+        """Take in what comes, as much again as is allowed."""
         left = self._limit
-        while self._has_more and left > 0:
+        while self.has_more and left > 0:
             message: dict[str, Any] = dict(await self._receive())
             if message["type"] != "http.request":
                 return
             left -= len(message.get("body", b""))
-            self._has_more = message.get("more_body", False)
+            self.has_more = message.get("more_body", False)
 
 
 def _known(method: str) -> str:

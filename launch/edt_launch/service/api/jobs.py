@@ -14,7 +14,7 @@ from edt_launch.service.api.pictures import Picture
 from edt_launch.service.database.records import UserRecord
 from edt_launch.service.errors import ConflictError, InvalidError
 from edt_launch.service.names import USER
-from edt_launch.service.specification import JobChange, JobSpec, check_sizes
+from edt_launch.service.specification import JobChange, JobSpec, check_framework, check_sizes
 from edt_launch.service.states import State
 from edt_launch.service.submission import Submission, remove_files
 
@@ -119,7 +119,9 @@ def change(here: Here, user: User, job_id: str, changes: JobChange) -> Response:
     if "priority" in wishes:
         here.submitter.check_priority(user, wishes["priority"])
     try:
-        check_sizes(wishes.get("min", job.min), wishes.get("max", job.max), job.allowed)
+        least, most = wishes.get("min", job.min), wishes.get("max", job.max)
+        check_sizes(least, most, job.allowed)
+        check_framework(job.framework, job.command, least, most)
     except ValueError as error:
         raise InvalidError(str(error), "change min and max together") from None
     changed = here.store.jobs.change(job.id, **wishes)

@@ -2,7 +2,7 @@
 
 import errno
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from http import HTTPStatus
 from typing import Any
 
@@ -11,6 +11,7 @@ from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, Field, ValidationError
 from starlette.exceptions import HTTPException
+from starlette.routing import Match
 
 from edt_launch.service.database.engine import AWAY
 from edt_launch.service.errors import InvalidError, ServiceError, UnavailableError
@@ -46,10 +47,14 @@ def response(
     return Response(content, status_code=status, media_type=MEDIA_TYPE, headers=headers)
 
 
-def of(error: ServiceError) -> Response:
+Tell = Callable[[int, str, str, str, Mapping[str, str] | None], Response]
+"""Makes a response of an error: like `response`."""
+
+
+def of(error: ServiceError, tell: Tell = response) -> Response:
     """The response of one of our own errors."""
     headers = {"WWW-Authenticate": "Bearer"} if error.status == HTTPStatus.UNAUTHORIZED else None
-    return response(error.status, error.title, error.detail, error.next_step, headers)
+    return tell(error.status, error.title, error.detail, error.next_step, headers)
 
 
 def invalid(errors: Sequence[Any]) -> InvalidError:
@@ -83,6 +88,16 @@ def _is_full_disk(error: OSError) -> bool:
     return error.errno in (errno.ENOSPC, errno.EDQUOT)
 
 
+def _methods(request: Request) -> str:
+    """What is possible at a request's path: each of its methods has a route of its own."""
+
+    def is_possible(method: str) -> bool:
+        scope = {**request.scope, "method": method}
+        return any(route.matches(scope)[0] is Match.FULL for route in request.app.router.routes)
+
+    return ", ".join(filter(is_possible, ("DELETE", "GET", "HEAD", "PATCH", "POST", "PUT")))
+
+
 def describe(app: FastAPI) -> None:
     """Have the description of the interface tell that every error is a problem."""
     describe_rest = app.openapi
@@ -105,27 +120,28 @@ def describe(app: FastAPI) -> None:
     app.openapi = openapi  # type: ignore[method-assign]
 
 
-def add_handlers(app: FastAPI) -> None:
-    """Have every error told as a problem."""
+def add_handlers(app: FastAPI, tell: Tell = response) -> None:
+    """Have every error told, as a problem unless `tell` does it otherwise."""
 
     @app.exception_handler(ServiceError)
     async def _service(_: Request, error: ServiceError) -> Response:
-        return of(error)
+        return of(error, tell)
 
     @app.exception_handler(RequestValidationError)
     async def _request(_: Request, error: RequestValidationError) -> Response:
-        return of(invalid(error.errors()))
+        return of(invalid(error.errors()), tell)
 
     @app.exception_handler(ValidationError)
     async def _value(_: Request, error: ValidationError) -> Response:
-        return of(invalid(error.errors()))
+        return of(invalid(error.errors()), tell)
 
     @app.exception_handler(OSError)
     async def _disk(_: Request, error: OSError) -> Response:
         if not _is_full_disk(error):
             raise error
         log.error("the disk is full", reason=str(error))
-        return of(UnavailableError("the service's disk is full", "tell its administrator, then try again"))
+        full = UnavailableError("the service's disk is full", "tell its administrator, then try again")
+        return of(full, tell)
 
     @app.exception_handler(HTTPException)
     async def _http(request: Request, error: HTTPException) -> Response:
@@ -137,20 +153,19 @@ def add_handlers(app: FastAPI) -> None:
             HTTPStatus.NOT_FOUND: f"there is nothing at {request.url.path!r}",
             HTTPStatus.METHOD_NOT_ALLOWED: f"{request.method} is not possible at {request.url.path!r}",
         }.get(status, str(error.detail))
+        headers = dict(error.headers or {})
+        if status == HTTPStatus.METHOD_NOT_ALLOWED:
+            headers["Allow"] = _methods(request)
         advice = "GET /openapi.json describes every request"
-        return response(status, status.phrase.lower(), detail, advice, error.headers)
+        return tell(status, status.phrase.lower(), detail, advice, headers)
 
     async def _database(_: Request, error: Exception) -> Response:
-        return of(no_database(error))
+        return of(no_database(error), tell)
 
     for kind in AWAY:
         app.add_exception_handler(kind, _database)
 
     @app.exception_handler(Exception)
     async def _mistake(_: Request, error: Exception) -> Response:
-        return response(  # the server logs it
-            500,
-            ServiceError.title,
-            f"{type(error).__name__}",
-            "tell the administrator; the service's log has more",
-        )
+        advice = "tell the administrator; the service's log has more"  # the server logs it
+        return tell(500, ServiceError.title, f"{type(error).__name__}", advice, None)

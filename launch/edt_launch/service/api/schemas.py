@@ -4,9 +4,11 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
-from edt_launch.service.names import USER
+from edt_launch.service import passwords
+from edt_launch.service.names import TEXT, USER
 from edt_launch.service.specification import Name
 from edt_launch.service.states import State, Wanted
+from edt_launch.wmla.frameworks import Framework
 
 JobId = Annotated[str, Field(max_length=256, description="Id of a job.", examples=["jabcdefgh"])]
 UserName = Annotated[str, StringConstraints(pattern=f"^{USER}$")]
@@ -60,6 +62,8 @@ class Job(BaseModel):
     directory: str | None
     command: list[str] | None
     environment: dict[str, str] | None
+    framework: Framework | None = Field(description="How a WMLA program is run; null for any other.")
+    data_dir: str | None
     exit_code: int | None
     failure: str | None
     loss: float | None
@@ -253,6 +257,16 @@ class Users(BaseModel):
     """Everybody who may use the service."""
 
     users: list[UserAccount]
+
+
+class NewPassword(BaseModel):
+    """A user's password for WMLA's interfaces."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    password: Annotated[
+        str, StringConstraints(pattern=f"^{TEXT}$", min_length=passwords.LEAST, max_length=passwords.MOST)
+    ]
 
 
 class NewToken(BaseModel):

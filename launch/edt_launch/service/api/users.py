@@ -1,15 +1,15 @@
-"""`/api/v1/users`: who may use the service. For administrators."""
+"""`/api/v1/users`: who may use the service. For administrators, but for one's own password."""
 
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Response
 
-from edt_launch.service import tokens
+from edt_launch.service import passwords, tokens
 from edt_launch.service.api import schemas, views
-from edt_launch.service.api.context import Admin, Here
+from edt_launch.service.api.context import Admin, Here, User
 from edt_launch.service.database.records import ShareRecord, UserRecord
-from edt_launch.service.errors import ConflictError, NotFoundError
-from edt_launch.service.names import USER
+from edt_launch.service.errors import ConflictError, ForbiddenError, InvalidError, NotFoundError
+from edt_launch.service.names import USER as USER_NAME
 from edt_launch.service.states import LIVE
 
 router = APIRouter(tags=["users"])
@@ -34,8 +34,27 @@ def add(here: Here, user: Admin, new: schemas.NewUser) -> Any:
     return {**views.user(record), "token": token}
 
 
+@router.put("/users/{name}/password", status_code=204, response_class=Response)
+def set_password(
+    here: Here,
+    user: User,
+    name: Annotated[str, Path(pattern=f"^{USER_NAME}$")],
+    new: schemas.NewPassword,
+) -> None:
+    """Give a user a password for WMLA's interfaces; one's own, or for administrators anybody's.
+
+    The sessions that were begun with the old one are over.
+    """
+    if name != user.name and not user.is_admin:
+        raise ForbiddenError(f"only administrators set the password of {name}", "set your own")
+    if new.password.startswith(tokens.PREFIX):
+        raise InvalidError(f"password: it begins with {tokens.PREFIX}, as tokens do", "choose another one")
+    if not here.store.accounts.set_password(name, passwords.hash_of(new.password), here.clock()):
+        raise NotFoundError(f"there is no user {name!r}", "GET /api/v1/users lists them")
+
+
 @router.delete("/users/{name}", status_code=204, response_class=Response)
-def remove(here: Here, user: Admin, name: Annotated[str, Path(pattern=f"^{USER}$")]) -> None:
+def remove(here: Here, user: Admin, name: Annotated[str, Path(pattern=f"^{USER_NAME}$")]) -> None:
     """Let somebody no longer use the service: his tokens open nothing any more."""
     if name == user.name:
         raise ConflictError("you cannot remove yourself", "have another administrator do it")

@@ -19,7 +19,7 @@ from edt_launch.service.series import number
 
 Json = dict[str, Any]
 
-PRIVATE = ("directory", "command", "environment", "exit_code", "failure", "loss")
+PRIVATE = ("directory", "command", "environment", "framework", "data_dir", "exit_code", "failure", "loss")
 """Fields of a job that only its owner and administrators see."""
 
 _LINKS = ("why", "logs", "events", "metrics", "results", "checkpoints")
@@ -58,6 +58,8 @@ def job(record: JobRecord, viewer: UserRecord | None = None) -> Json:
         "directory": record.directory,
         "command": record.command,
         "environment": record.environment,
+        "framework": record.framework,
+        "data_dir": record.data_dir,
         "exit_code": record.exit_code,
         "failure": record.failure,
         "loss": number(record.loss),

@@ -1,12 +1,16 @@
 """Users and their tokens."""
 
-from typing import Any
-
-from sqlalchemy import Row, delete, insert, or_, select, update
+from sqlalchemy import delete, insert, or_, select, update
 
 from edt_launch.service.database.engine import Database
 from edt_launch.service.database.records import TokenRecord, UserRecord
 from edt_launch.service.database.tables import tokens, users
+
+_USER = (users.c.name, users.c.is_admin, users.c.created)
+"""Columns of a `UserRecord`: the hash of the password is nobody else's business."""
+
+SESSION = "session"
+"""Name of the tokens that logging on with a password gives."""
 
 
 class Accounts:
@@ -18,22 +22,49 @@ class Accounts:
     def users(self) -> list[UserRecord]:
         """All users, by name."""
         with self._database.reading() as connection:
-            return [
-                UserRecord(**row._mapping) for row in connection.execute(select(users).order_by(users.c.name))
-            ]
+            rows = connection.execute(select(*_USER).order_by(users.c.name))
+            return [UserRecord(**row._mapping) for row in rows]
 
     def user(self, name: str) -> UserRecord | None:
         """One user; None if there is none of that name."""
         with self._database.reading() as connection:
-            row = connection.execute(select(users).where(users.c.name == name)).one_or_none()
+            row = connection.execute(select(*_USER).where(users.c.name == name)).one_or_none()
         return None if row is None else UserRecord(**row._mapping)
+
+    def password(self, name: str) -> str | None:
+        """The hash of a user's password; None if he has none, or there is no such user."""
+        with self._database.reading() as connection:
+            found: str | None = connection.execute(
+                select(users.c.password).where(users.c.name == name)
+            ).scalar()
+        return found
+
+    def set_password(self, name: str, password_hash: str, now: float) -> bool:
+        """Store the hash of a user's password and end his sessions; False if there is no such user."""
+        ours = (tokens.c.user == name, tokens.c.name == SESSION, tokens.c.revoked.is_(None))
+        with self._database.writing() as connection:
+            connection.execute(update(tokens).where(*ours).values(revoked=now))
+            change = update(users).where(users.c.name == name).values(password=password_hash)
+            return bool(connection.execute(change).rowcount)
+
+    def end_session(self, token_hash: str, now: float) -> None:
+        """Revoke the token with this hash, if it is a session's."""
+        session = (tokens.c.hash == token_hash, tokens.c.name == SESSION, tokens.c.revoked.is_(None))
+        with self._database.writing() as connection:
+            connection.execute(update(tokens).where(*session).values(revoked=now))
+
+    def forget_sessions(self, user: str, now: float) -> None:
+        """Delete a user's sessions that are over."""
+        over = or_(tokens.c.expires <= now, tokens.c.revoked.is_not(None))
+        with self._database.writing() as connection:
+            connection.execute(delete(tokens).where(tokens.c.user == user, tokens.c.name == SESSION, over))
 
     def add_user(self, user: UserRecord) -> bool:
         """Add a user; False if there is one of that name."""
         with self._database.writing() as connection:
             if connection.execute(select(users.c.name).where(users.c.name == user.name)).first() is not None:
                 return False
-            values = {column.name: getattr(user, column.name) for column in users.columns}
+            values = {column.name: getattr(user, column.name) for column in _USER}
             connection.execute(insert(users).values(values))
             return True
 
@@ -67,11 +98,11 @@ class Accounts:
     def bearer(self, token_hash: str, now: float) -> UserRecord | None:
         """Whose token has this hash; None if there is none, or it is not valid any more."""
         query = (
-            select(users)
+            select(*_USER)
             .join(tokens, tokens.c.user == users.c.name)
             .where(tokens.c.hash == token_hash, tokens.c.revoked.is_(None))
             .where(or_(tokens.c.expires.is_(None), tokens.c.expires > now))
         )
         with self._database.reading() as connection:
-            row: Row[Any] | None = connection.execute(query).one_or_none()
+            row = connection.execute(query).one_or_none()
         return None if row is None else UserRecord(**row._mapping)

@@ -12,6 +12,7 @@ from edt_launch.service.database.records import FACTS, WISHES, JobRecord, Page, 
 from edt_launch.service.database.tables import jobs, transitions
 from edt_launch.service.database.values import read_held, write_held
 from edt_launch.service.states import ENDED, LIVE, IllegalTransitionError, State, Wanted, check
+from edt_launch.wmla.frameworks import Framework
 
 LAST = 10
 """States that the message about an illegal transition tells."""
@@ -86,6 +87,7 @@ class Jobs:
         ended_since: float | None = None,
         after: int = 0,
         limit: int | None = 1000,
+        newest: bool = False,
     ) -> Page:
         """Jobs in the order of their submission.
 
@@ -95,8 +97,10 @@ class Jobs:
             ended_since: those, too, that have ended since then, whatever `states` says.
             after: those whose number is higher.
             limit: so many at most; None for all.
+            newest: in the opposite order; `next` and `after` make no sense then.
         """
-        query = select(jobs).where(jobs.c.number > after).order_by(jobs.c.number)
+        query = select(jobs).where(jobs.c.number > after)
+        query = query.order_by(jobs.c.number.desc() if newest else jobs.c.number)
         if states is not None:
             wanted = jobs.c.state.in_(sorted(states))
             query = query.where(wanted if ended_since is None else or_(wanted, jobs.c.ended >= ended_since))
@@ -109,6 +113,12 @@ class Jobs:
         if limit is None or len(found) <= limit:
             return Page(found, None)
         return Page(found[:limit], found[limit - 1].number)
+
+    def some(self, wanted: Collection[str]) -> Mapping[str, JobRecord]:
+        """Jobs by their ids; those that are not there are left out."""
+        query = select(jobs).where(jobs.c.id.in_(sorted(wanted)))
+        with self._database.reading() as connection:
+            return {row.id: _record(row) for row in connection.execute(query)}
 
     def ids(self) -> frozenset[str]:
         """Those of all jobs."""
@@ -259,4 +269,5 @@ def _record(row: Row[Any]) -> JobRecord:
     values["speedup"] = tuple((workers, speed) for workers, speed in values["speedup"])
     values["state"] = State(values["state"])
     values["wanted"] = Wanted(values["wanted"])
+    values["framework"] = None if values["framework"] is None else Framework(values["framework"])
     return JobRecord(**values)

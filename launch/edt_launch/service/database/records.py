@@ -6,6 +6,7 @@ from math import inf
 from typing import Any
 
 from edt_launch.service.states import ENDED, HAS_LAUNCHER, State, Wanted
+from edt_launch.wmla.frameworks import Framework
 
 Devices = tuple[str, ...]
 Held = tuple[tuple[str, Devices], ...]
@@ -102,6 +103,8 @@ class JobRecord:
         priority: its tier, higher ones are served first.
         environment: variables that its processes get besides.
         checkpoint_interval, max_restarts: options of `edt-launch`; None for its defaults.
+        framework: how a WMLA program is run; None for any other.
+        data_dir: its DATA_DIR; None for the default.
         wanted: what its owner wants of it now.
         idempotency_key: of its submission; None without one.
         fingerprint: of the specification, to tell a repeated submission from another one.
@@ -143,6 +146,8 @@ class JobRecord:
     environment: Mapping[str, str] = field(default_factory=dict)
     checkpoint_interval: float | None = None
     max_restarts: int | None = None
+    framework: Framework | None = None
+    data_dir: str | None = None
     wanted: Wanted = Wanted.RUN
     idempotency_key: str | None = None
     fingerprint: str = ""
@@ -238,3 +243,26 @@ class Page:
 
     jobs: Sequence[JobRecord]
     next: int | None
+
+
+@dataclass(frozen=True)
+class ExecRecord:
+    """What WMLA's clients call a job.
+
+    Attributes:
+        number: counts submissions of such clients.
+        id: in `/execs`.
+        driver: of its driver, which Conductor's part knows it by.
+        app: of its application.
+        args: the argument string that it was submitted with.
+        group: the instance group, `sigName`; None if it was submitted in the manner of 2.x.
+        job: id of the job; None until that has been written down.
+    """
+
+    number: int
+    id: str
+    driver: str
+    app: str
+    args: str
+    group: str | None = None
+    job: str | None = None

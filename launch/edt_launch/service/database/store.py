@@ -4,11 +4,13 @@ from sqlalchemy.engine import URL
 
 from edt_launch.service.database.accounts import Accounts
 from edt_launch.service.database.engine import Database
+from edt_launch.service.database.execs import Execs
 from edt_launch.service.database.history import History
 from edt_launch.service.database.hosts import Hosts
 from edt_launch.service.database.jobs import Jobs
 from edt_launch.service.database.memory import Memory
 from edt_launch.service.database.migrate import migrate
+from edt_launch.service.database.searches import Searches
 from edt_launch.service.database.shares import Shares
 
 
@@ -17,20 +19,24 @@ class Store:
 
     Attributes:
         accounts: users and their tokens.
+        execs: what WMLA's clients call jobs.
         history: who was given which devices when.
         hosts: the machines.
         jobs: jobs, and the states that they have had.
         memory: what parts of the service remember, as JSON.
+        searches: for hyperparameters, and their trials.
         shares: the owners' tree.
     """
 
     def __init__(self, database: Database) -> None:
         self._database = database
         self.accounts = Accounts(database)
+        self.execs = Execs(database)
         self.history = History(database)
         self.hosts = Hosts(database)
         self.jobs = Jobs(database)
         self.memory = Memory(database)
+        self.searches = Searches(database)
         self.shares = Shares(database)
 
     @classmethod

@@ -38,6 +38,7 @@ users = Table(
     Column("name", String(64), primary_key=True),
     Column("is_admin", Boolean, nullable=False),
     Column("created", Float, nullable=False),
+    Column("password", Text),
 )
 
 tokens = Table(
@@ -98,6 +99,8 @@ jobs = Table(
     Column("environment", JSON, nullable=False),
     Column("checkpoint_interval", Float),
     Column("max_restarts", Integer),
+    Column("framework", String(16)),
+    Column("data_dir", Text),
     Column("wanted", String(16), nullable=False),
     Column("idempotency_key", String(128)),
     Column("fingerprint", String(64), nullable=False),
@@ -169,4 +172,56 @@ memory = Table(
     metadata,
     Column("key", String(64), primary_key=True),
     Column("value", JSON, nullable=False),
+)
+
+execs = Table(
+    "execs",
+    metadata,
+    Column("number", Number, primary_key=True, autoincrement=True),
+    Column("id", String(128), unique=True),
+    # None until the job has been written down.
+    Column("job", ForeignKey("jobs.id", ondelete="CASCADE"), unique=True),
+    Column("driver", String(64), unique=True),
+    Column("app", String(128), index=True),
+    Column("group", String(128), index=True),
+    Column("args", Text, nullable=False),
+    sqlite_autoincrement=True,
+)
+
+searches = Table(
+    "searches",
+    metadata,
+    Column("number", Number, primary_key=True, autoincrement=True),
+    Column("id", String(16), nullable=False, unique=True),
+    Column("name", String(128), nullable=False, unique=True),
+    Column("owner", String(64), nullable=False, index=True),
+    Column("definition", JSON, nullable=False),
+    Column("file_name", String(255), nullable=False),
+    Column("seed", BigInteger, nullable=False),
+    Column("created", Float, nullable=False),
+    Column("wanted", String(16), nullable=False),
+    Column("state", String(16), nullable=False, index=True),
+    Column("reason", Text, nullable=False),
+    Column("started", Float),
+    Column("ended", Float),
+    sqlite_autoincrement=True,
+)
+
+trials = Table(
+    "trials",
+    metadata,
+    Column("search", ForeignKey("searches.id", ondelete="CASCADE"), primary_key=True),
+    Column("number", Integer, primary_key=True, autoincrement=False),
+    Column("point", JSON, nullable=False),
+    Column("parameters", JSON, nullable=False),
+    Column("budget", BigInteger, nullable=False),
+    Column("created", Float, nullable=False),
+    Column("exec", String(128)),
+    Column("driver", String(128)),
+    Column("job", String(16)),
+    Column("state", String(16), nullable=False),
+    Column("metric", Float),
+    Column("reason", Text, nullable=False),
+    Column("started", Float),
+    Column("ended", Float),
 )

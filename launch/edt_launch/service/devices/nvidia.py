@@ -1,6 +1,7 @@
 """The GPUs of this machine, as NVIDIA's driver knows them."""
 
 import contextlib
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Protocol, Self
 
@@ -20,8 +21,51 @@ class Driver(Protocol):
         """
 
 
+@dataclass(frozen=True)
+class Load:
+    """How a GPU is used: memory in MiB, and the percentage of time in which it computes."""
+
+    memory: int = 0
+    utilization: float = 0.0
+
+
+class Meter(Protocol):
+    """Knows how GPUs are used."""
+
+    def loads(self, names: Iterable[str]) -> Mapping[str, Load]:
+        """Those of this machine's GPUs, by index or UUID; what does not answer is left out."""
+
+
 class Nvml:
     """The driver itself, through nvidia-ml-py."""
+
+    def loads(self, names: Iterable[str]) -> Mapping[str, Load]:
+        """How GPUs are used; nothing is known without a driver."""
+        import pynvml
+
+        try:
+            pynvml.nvmlInit()
+        except pynvml.NVMLError:
+            return {}
+        try:
+            found = {name: self._load(name) for name in names}
+        finally:
+            with contextlib.suppress(pynvml.NVMLError):
+                pynvml.nvmlShutdown()
+        return {name: load for name, load in found.items() if load is not None}
+
+    def _load(self, name: str) -> Load | None:
+        import pynvml
+
+        try:
+            if name.isdecimal():
+                handle = pynvml.nvmlDeviceGetHandleByIndex(int(name))
+            else:
+                handle = pynvml.nvmlDeviceGetHandleByUUID(name)
+            used = pynvml.nvmlDeviceGetMemoryInfo(handle).used
+            return Load(used // 2**20, float(pynvml.nvmlDeviceGetUtilizationRates(handle).gpu))
+        except pynvml.NVMLError:
+            return None
 
     def gpus(self) -> tuple[str, ...]:
         """Indices of the GPUs that answer; one that has fallen off its bus does not."""

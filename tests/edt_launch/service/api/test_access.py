@@ -143,6 +143,17 @@ def test_a_new_user_gets_a_token_and_a_share(world: World) -> None:
     assert world.admin.delete("/users/carl").status_code == 404
 
 
+def test_passwords_are_set_by_their_owners_and_administrators(world: World) -> None:
+    new = {"password": "correct horse"}
+    assert world.ann.put("/users/ann/password", json=new).status_code == 204
+    assert (world.store.accounts.password("ann") or "").startswith("$argon2id$")
+    assert world.admin.put("/users/bob/password", json=new).status_code == 204
+    assert world.ann.put("/users/bob/password", json=new).status_code == 403
+    assert world.admin.put("/users/nobody/password", json=new).status_code == 404
+    for bad in ("short", "x" * 1025, "edt_looks_like_a_token", "nul \0 inside it"):
+        assert world.ann.put("/users/ann/password", json={"password": bad}).status_code == 422
+
+
 def test_users_with_jobs_and_oneself_stay(world: World) -> None:
     post_job(world.ann)
     assert world.admin.delete("/users/ann").status_code == 409

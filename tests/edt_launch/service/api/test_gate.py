@@ -7,7 +7,8 @@ from sqlalchemy.exc import OperationalError
 from starlette.types import Message, Receive, Scope, Send
 
 from edt_launch.service.api.context import USER
-from edt_launch.service.api.gate import FORM, Gate
+from edt_launch.service.api.door import FORM, BearerDoor
+from edt_launch.service.api.gate import Gate, histogram
 from edt_launch.service.api.system import registry_of
 from world import World
 
@@ -36,10 +37,18 @@ class Passing:
 
     def __init__(self, world: World) -> None:
         self.inside = Inside()
-        self.gate = Gate(self.inside, world.context, registry_of(world.context))
+        door, seconds = BearerDoor(world.context), histogram(registry_of(world.context))
+        self.gate = Gate(self.inside, door, seconds, patience=0.01)
         self.token = world.tokens["ann"]
 
-    def ask(self, path: str = "/api/v1/jobs", *blocks: bytes, method: str = "GET", **headers: str) -> Message:
+    def ask(
+        self,
+        path: str = "/api/v1/jobs",
+        *blocks: bytes,
+        method: str = "GET",
+        stalls: bool = False,
+        **headers: str,
+    ) -> Message:
         """The start of the answer."""
         told = {"authorization": f"Bearer {self.token}", **headers}
         scope = {
@@ -55,6 +64,8 @@ class Passing:
         sent: list[Message] = []
 
         async def receive() -> Message:
+            if stalls:
+                await asyncio.Event().wait()
             return next(rest)
 
         async def send(message: Message) -> None:
@@ -116,3 +127,11 @@ def test_while_the_database_does_not_answer_nobody_is_let_in(
     monkeypatch.setattr(world.store.accounts, "bearer", fail)
     assert passing.ask()["status"] == 503
     assert passing.inside.scopes == []
+
+
+def test_who_is_refused_and_never_ends_sending_is_not_waited_for(passing: Passing) -> None:
+    for headers in ({"authorization": "", "content_length": "3"}, {"content_length": str(2**40)}):
+        answer = passing.ask(method="POST", stalls=True, **headers)
+        assert answer["status"] in (401, 413)
+        assert (b"connection", b"close") in answer["headers"]
+    assert (b"connection", b"close") not in passing.ask(authorization="")["headers"]

@@ -7,6 +7,7 @@ from edt_launch.service.database.jobs import NoSuchJobError
 from edt_launch.service.database.records import JobRecord
 from edt_launch.service.database.store import Store
 from edt_launch.service.states import ENDED, LIVE, IllegalTransitionError, State, Wanted
+from edt_launch.wmla.frameworks import Framework
 
 
 def job(number: int = 0, **fields: object) -> JobRecord:
@@ -27,6 +28,8 @@ def test_a_job_comes_back_as_it_was_stored(store: Store) -> None:
         why={"binding": "max", "path": [["", 4.0]]},
         loss=0.25,
         checkpoint_interval=60.0,
+        framework=Framework.GANG,
+        data_dir="/data",
     )
     stored, is_new = store.jobs.add(new)
     assert is_new

@@ -1,0 +1,90 @@
+"""How requests to one part of the interface are let in, and told that they are not."""
+
+from typing import Protocol
+
+from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import Headers
+from starlette.responses import Response
+from starlette.types import Scope
+
+from edt_launch.service import tokens
+from edt_launch.service.api import problems
+from edt_launch.service.api.context import USER, Context
+from edt_launch.service.database.engine import AWAY
+from edt_launch.service.errors import ServiceError, UnauthorizedError
+
+FORM = 2**20
+"""Bytes of a submission besides the archive."""
+
+
+class Door(Protocol):
+    """What the gate asks about a request."""
+
+    def limit(self, scope: Scope) -> int:
+        """Bytes that its body may have."""
+
+    async def identify(self, scope: Scope) -> None:
+        """Put who asks into the scope, as `context.USER`.
+
+        Raises:
+            ServiceError: nobody knows who it is.
+        """
+
+    def refusal(self, error: ServiceError) -> Response:
+        """How it is told what is wrong."""
+
+
+class BearerDoor:
+    """The door of `/api/v1`: `Authorization: Bearer TOKEN`, errors as problems.
+
+    Args:
+        context: the service's parts.
+    """
+
+    OPEN = frozenset({"/healthz"})
+    """Paths that anybody may read."""
+
+    SUBMIT = ("POST", "/api/v1/jobs")
+    """The one request with a large body."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+
+    def limit(self, scope: Scope) -> int:
+        """Bytes that its body may have."""
+        settings = self._context.settings
+        is_submission = (scope["method"], scope["path"].rstrip("/")) == self.SUBMIT
+        return settings.max_upload + FORM if is_submission else settings.max_body
+
+    async def identify(self, scope: Scope) -> None:
+        """Put who asks into the scope.
+
+        Raises:
+            UnauthorizedError: there is no token, or one that opens nothing.
+            UnavailableError: the database does not answer.
+        """
+        path = scope["path"]
+        if path in self.OPEN or (path == "/metrics" and self._context.settings.public_metrics):
+            return
+        kind, _, token = Headers(scope=scope).get("authorization", "").partition(" ")
+        if kind.lower() != "bearer" or not token:
+            raise UnauthorizedError(
+                "no token was given",
+                "send `Authorization: Bearer TOKEN`; on the service's machine see its token file",
+            )
+        context = self._context
+        try:
+            user = await run_in_threadpool(
+                tokens.bearer, context.store.accounts, token.strip(), context.clock()
+            )
+        except AWAY as error:
+            raise problems.no_database(error) from None
+        if user is None:
+            raise UnauthorizedError(
+                "the token is unknown, expired or revoked", "ask for another one: `edt tokens add`"
+            )
+        scope[USER] = user
+
+    def refusal(self, error: ServiceError) -> Response:
+        """A problem."""
+        return problems.of(error)

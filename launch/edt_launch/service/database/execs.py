@@ -1,0 +1,48 @@
+"""What WMLA's clients call jobs: beside the table of jobs, since most have no such names."""
+
+from collections.abc import Callable, Collection, Mapping
+
+from sqlalchemy import delete, insert, or_, select, update
+
+from edt_launch.service.database.engine import Database
+from edt_launch.service.database.records import ExecRecord
+from edt_launch.service.database.tables import execs
+
+
+class Execs:
+    """The table of execs. A row comes before its job, whose environment has the names, and goes with it."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def reserve(self, made: Callable[[int], ExecRecord]) -> ExecRecord:
+        """Store the names of a job that is about to be made; `made` makes them of a number that counts."""
+        with self._database.writing() as connection:
+            number = connection.execute(insert(execs).values(args="").returning(execs.c.number)).scalar_one()
+            record = made(number)
+            values = {column.name: getattr(record, column.name) for column in execs.columns}
+            connection.execute(update(execs).where(execs.c.number == number).values(values))
+        return record
+
+    def assign(self, number: int, job: str) -> None:
+        """Write down which job it is."""
+        with self._database.writing() as connection:
+            connection.execute(update(execs).where(execs.c.number == number).values(job=job))
+
+    def release(self, number: int) -> None:
+        """Forget names whose job could not be made."""
+        with self._database.writing() as connection:
+            connection.execute(delete(execs).where(execs.c.number == number, execs.c.job.is_(None)))
+
+    def find(self, name: str) -> ExecRecord | None:
+        """What is called so: the id of an exec, of its driver, of its application or of its job."""
+        named = or_(execs.c.id == name, execs.c.driver == name, execs.c.app == name, execs.c.job == name)
+        with self._database.reading() as connection:
+            row = connection.execute(select(execs).where(named, execs.c.job.is_not(None))).first()
+        return None if row is None else ExecRecord(**row._mapping)
+
+    def of(self, jobs: Collection[str]) -> Mapping[str, ExecRecord]:
+        """Those of jobs that have names, by the jobs' ids."""
+        with self._database.reading() as connection:
+            rows = connection.execute(select(execs).where(execs.c.job.in_(jobs)))
+            return {row.job: ExecRecord(**row._mapping) for row in rows}

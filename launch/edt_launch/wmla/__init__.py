@@ -1,0 +1,1 @@
+"""Programs and clients written for Watson Machine Learning Accelerator."""

@@ -1,0 +1,19 @@
+"""WMLA's names for the ways to run a program."""
+
+from enum import StrEnum
+
+
+class Framework(StrEnum):
+    """How a program is run."""
+
+    ELASTIC = "edtPyTorch"
+    """The script once, in a driver; what it trains on a number of workers that may change."""
+    SINGLE = "PyTorch"
+    """The script once, with all devices of the job."""
+    GANG = "distPyTorch"
+    """The script in as many processes as the job has devices, all or none."""
+
+    @property
+    def is_elastic(self) -> bool:
+        """Whether the number of workers may change while the job runs."""
+        return self is Framework.ELASTIC

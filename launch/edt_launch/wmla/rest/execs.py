@@ -1,0 +1,162 @@
+"""`/execs`: submit, list, show, stop, delete."""
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, BackgroundTasks, File, Form, Query, Request, Response, UploadFile
+
+from edt_launch.service.api.context import Context, Here, User
+from edt_launch.service.database.records import UserRecord
+from edt_launch.service.errors import ConflictError, InvalidError
+from edt_launch.service.states import ENDED, Wanted
+from edt_launch.service.submission import remove_files
+from edt_launch.wmla import catalogue, states
+from edt_launch.wmla.frameworks import Framework
+from edt_launch.wmla.request import ExecRequest
+from edt_launch.wmla.rest import lookup
+from edt_launch.wmla.rest.door import Style
+from edt_launch.wmla.rest.lookup import Found, Manner
+from edt_launch.wmla.rest.plain import NotOfferedError
+from edt_launch.wmla.submitting import group_name, submit
+
+router = APIRouter()
+
+MOST = 1000
+"""Execs of one answer."""
+
+Json = dict[str, Any]
+
+
+@router.post("/execs")
+def submit_exec(
+    request: Request,
+    here: Here,
+    user: User,
+    style: Manner,
+    args: str = "",
+    group: Annotated[str | None, Query(alias="sigName")] = None,
+    data: Annotated[str, Form()] = "",
+    file: Annotated[list[UploadFile], File()] = [],  # noqa: B006 - FastAPI copies it
+) -> Json:
+    """Queue a job."""
+    if len(file) > 1:
+        raise InvalidError(f"{len(file)} files were sent", "send one: a tar, or a single script")
+    upload = file[0] if file else None
+    asked = ExecRequest(
+        args,
+        None if group is None else group_name(group),
+        data,
+        "" if upload is None else upload.filename or "",
+    )
+    names = submit(here, user, asked, None if upload is None else upload.file)
+    assert names.job is not None
+    style = style if group is None else Style.CLASSIC
+    return lookup.shown(request, lookup.find(here, user, names.id), style)
+
+
+@router.get("/frameworks")
+@router.get("/frameworks/all")
+@router.get("/execs/frameworks")
+def frameworks(here: Here, style: Manner) -> list[Json]:
+    """What programs can be submitted for."""
+    if style is Style.CLASSIC:
+        return [catalogue.classic(framework) for framework in Framework]
+    pool = sum(len(host.devices) for host in here.store.hosts.all() if host.is_up)
+    return [catalogue.modern(framework, pool) for framework in Framework]
+
+
+@router.get("/execs")
+def list_execs(
+    request: Request,
+    here: Here,
+    user: User,
+    style: Manner,
+    limit: Annotated[int, Query(ge=1, le=MOST)] = MOST,
+    state: Annotated[str | None, Query(max_length=256)] = None,
+    sort_by: Annotated[str, Query(max_length=64)] = "id:desc",
+) -> list[Json]:
+    """A user's execs, or everybody's for administrators; the newest first."""
+    field, _, order = sort_by.partition(":")
+    if order not in ("", "asc", "desc"):
+        raise InvalidError(f"sort_by: {sort_by!r}: expected a field and asc or desc, such as id:desc")
+    is_down = order == "desc"
+    by_age = field in ("id", "createTime", "submissionId", "appId")
+    page = here.store.jobs.page(
+        states=None if state is None else _states(state),
+        owner=None if user.is_admin else user.name,
+        limit=limit if by_age and not _may_differ(state) else None,
+        newest=by_age and is_down,
+    )
+    found = [lookup.shown(request, one, style) for one in lookup.with_names(here, page.jobs)]
+    if state is not None:
+        found = [one for one in found if one["state"] in state.upper().split(",")]
+    if not by_age:
+        if found and field not in found[0]:
+            raise InvalidError(f"sort_by: {field!r} is no field of an exec")
+        found.sort(key=lambda one: str(one[field]), reverse=is_down)
+    return found[:limit]
+
+
+def _states(text: str) -> frozenset[Any]:
+    names = text.upper().split(",")
+    if unknown := [name for name in names if name not in states.KNOWN]:
+        raise InvalidError(f"state: {unknown[0]!r:.40} is none", f"use some of {', '.join(states.KNOWN)}")
+    return frozenset().union(*map(states.behind, names))
+
+
+def _may_differ(state: str | None) -> bool:
+    """Whether not each job in the states that are looked for is told in the state that is asked for."""
+    return state is not None and (states.SUBMITTED in state.upper() or states.PENDING in state.upper())
+
+
+@router.get("/execs/{name}")
+def show(request: Request, found: Found, style: Manner) -> Json:
+    """An exec."""
+    return lookup.shown(request, found, style)
+
+
+@router.post("/execs/{name}/stop", status_code=204, response_class=Response)
+def stop(here: Here, found: Found) -> None:
+    """End an exec for good; one that has ended stays as it is."""
+    here.store.jobs.wish(found.job.id, Wanted.STOP)
+    here.changed()
+
+
+@router.post("/execs/{name}/deploy")
+def deploy(found: Found) -> None:
+    """Models are not served here.
+
+    Raises:
+        NotOfferedError: always.
+    """
+    raise NotOfferedError(
+        "models cannot be deployed here", f"fetch it instead: GET /execs/{found.names.id}/result"
+    )
+
+
+@router.delete("/execs/{name}", status_code=204, response_class=Response)
+def delete(here: Here, found: Found, afterwards: BackgroundTasks) -> None:
+    """Forget an exec that has ended, and delete its files."""
+    if not found.job.has_ended:
+        raise ConflictError(
+            f"{found.names.id} is {states.state_of(found.job)}",
+            "stop it first, and delete it when it has ended",
+        )
+    _delete(here, found.job.id, afterwards)
+
+
+@router.delete("/execs", status_code=204, response_class=Response)
+def delete_all(here: Here, user: User, afterwards: BackgroundTasks) -> None:
+    """Forget a user's execs that have ended; the others stay."""
+    for job in _ended(here, user):
+        _delete(here, job, afterwards)
+
+
+def _ended(here: Context, user: UserRecord) -> list[str]:
+    """Even an administrator deletes his own alone in one go."""
+    return [job.id for job in here.store.jobs.page(states=ENDED, owner=user.name, limit=None).jobs]
+
+
+def _delete(here: Context, job: str, afterwards: BackgroundTasks) -> None:
+    here.store.jobs.delete(job)
+    afterwards.add_task(remove_files(here.home, job))
+    here.changed()

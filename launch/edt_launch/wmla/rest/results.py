@@ -1,0 +1,57 @@
+"""`/execs/{name}/log` and `/result`: what a job has told, and what it has made."""
+
+import secrets
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Literal
+
+from fastapi import APIRouter, Query, Request
+from fastapi.responses import StreamingResponse
+
+from edt_launch.service.api.context import Here
+from edt_launch.service.walking import walk
+from edt_launch.wmla import files, zipping
+from edt_launch.wmla.rest import texts
+from edt_launch.wmla.rest.door import Style
+from edt_launch.wmla.rest.lookup import Found, Manner
+from edt_launch.wmla.views import Execution
+
+router = APIRouter()
+
+LogType = Annotated[Literal["outlog", "errlog", "outerrlog"], Query(alias="logType")]
+
+METRICS = "val_dict_list.json"
+"""What programs write beside `model/`."""
+
+
+@router.get("/execs/{name}/log")
+def log(request: Request, found: Found, style: Manner, kind: LogType = "outlog") -> StreamingResponse:
+    """A job's log: a JSON string in the manner of 1.2.x, else plain text."""
+    output, errors = files.training_log(found), [files.main_output(found, files.STDERR)]
+    paths = {"outlog": output, "errlog": errors, "outerrlog": [*output, *errors]}[kind]
+    accepted = request.headers.get("accept", "")
+    wants_text = "text/plain" in accepted or (style is Style.MODERN and "application/json" not in accepted)
+    return texts.as_text(paths) if wants_text else texts.as_json(paths)
+
+
+@router.get("/execs/{name}/result")
+def result(here: Here, found: Found) -> StreamingResponse:
+    """A zip of `model/` and of the metrics; what is there by now while the job runs."""
+    packed = zipping.members(_files(found))
+    size = zipping.size_of(packed)
+    number = f"{int(here.clock() * 1e6)}-{secrets.randbelow(10**9)}"
+    name = f"dlpd-model-{number}{found.names.id}-result.zip"
+    headers = {
+        # Clients take this apart by `;` and `=`: no spaces, and the size last.
+        "Content-Disposition": f"attachment;filename={name};size={size}",
+        "Content-Length": str(size),
+    }
+    return StreamingResponse(zipping.pack(packed), media_type="application/octet-stream", headers=headers)
+
+
+def _files(found: Execution) -> Iterator[tuple[str, Path]]:
+    """The files of a job's result and their names in it; links are left out."""
+    root = found.result.root
+    for path in walk(found.result.model):
+        yield path.relative_to(root).as_posix(), path
+    yield METRICS, root / METRICS

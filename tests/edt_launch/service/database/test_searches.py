@@ -1,0 +1,88 @@
+from dataclasses import replace
+
+import pytest
+
+from edt_launch.service.database.search_records import (
+    SearchRecord,
+    SearchState,
+    TrialRecord,
+    TrialState,
+    Wish,
+)
+from edt_launch.service.database.searches import NoSuchSearchError
+from edt_launch.service.database.store import Store
+
+SEARCH = SearchRecord(
+    "haaaaaaaa", "ann-hpo-1", "ann", {"algoDef": {"algorithm": "Random"}}, "m.modelDir.tar", 2**32 - 1, 100.0
+)
+OTHER = replace(SEARCH, id="hbbbbbbbb", name="bob-hpo-1", owner="bob")
+
+
+def trial(number: int, **fields: object) -> TrialRecord:
+    made = TrialRecord(SEARCH.id, number, {"rate": 0.1 + number, "k": 3}, {"rate": 0.3, "k": "ü"}, 27, 101.0)
+    return replace(made, **fields)  # type: ignore[arg-type]
+
+
+def test_a_search_comes_back_as_it_was_stored(store: Store) -> None:
+    assert store.searches.add(SEARCH)
+    found = store.searches.get(SEARCH.name)
+    assert found == replace(SEARCH, number=found.number)
+    assert store.searches.all() == store.searches.live() == [found]
+    with pytest.raises(NoSuchSearchError, match="nobody"):
+        store.searches.get("nobody")
+
+
+def test_a_name_is_given_once(store: Store) -> None:
+    assert store.searches.add(SEARCH)
+    assert not store.searches.add(replace(OTHER, name=SEARCH.name))
+    assert store.searches.add(OTHER)
+    assert store.searches.ids() == {SEARCH.id, OTHER.id}
+    assert [search.owner for search in store.searches.all("bob")] == ["bob"]
+
+
+def test_a_trial_comes_back_as_it_was_stored(store: Store) -> None:
+    store.searches.add(SEARCH)
+    store.searches.add(OTHER)
+    ended = trial(
+        1,
+        exec="wmla-3",
+        driver="driver-1",
+        job="jaaaaaaaa",
+        state=TrialState.FINISHED,
+        metric=-0.25,
+        ended=7.0,
+    )
+    store.searches.add_trial(trial(1))
+    store.searches.add_trial(trial(0))
+    store.searches.update_trial(ended)
+    assert store.searches.trials(SEARCH.id) == [trial(0), ended]
+    assert store.searches.trials_of([SEARCH.id, OTHER.id]) == {SEARCH.id: [trial(0), ended], OTHER.id: []}
+
+
+def test_a_wish_comes_true_in_time_only(store: Store) -> None:
+    store.searches.add(SEARCH)
+    assert store.searches.wish(SEARCH.id, Wish.STOP, {SearchState.SUBMITTED})
+    assert store.searches.get(SEARCH.name).wanted is Wish.STOP
+    store.searches.update(SEARCH.id, state=SearchState.STOPPED, ended=8.0, reason="stopped")
+    assert store.searches.live() == []
+    assert not store.searches.wish(SEARCH.id, Wish.FORCE, {SearchState.SUBMITTED, SearchState.RUNNING})
+
+
+def test_it_starts_again_without_some_trials(store: Store) -> None:
+    store.searches.add(SEARCH)
+    for number in range(3):
+        store.searches.add_trial(trial(number))
+    store.searches.wish(SEARCH.id, Wish.STOP, set(SearchState))
+    store.searches.update(SEARCH.id, state=SearchState.STOPPED, started=7.0, ended=8.0, reason="stopped")
+    store.searches.start_again(SEARCH.id, [0, 2])
+    found = store.searches.get(SEARCH.name)
+    assert found == replace(SEARCH, number=found.number)
+    assert [one.number for one in store.searches.trials(SEARCH.id)] == [1]
+
+
+def test_trials_go_with_their_search(store: Store) -> None:
+    store.searches.add(SEARCH)
+    store.searches.add_trial(trial(0))
+    store.searches.delete(SEARCH.id)
+    assert store.searches.trials(SEARCH.id) == []
+    assert store.searches.all() == []

@@ -1,0 +1,61 @@
+import ssl
+from pathlib import Path
+
+import pytest
+from cryptography import x509
+
+from edt_launch.service.certificate import EARLY, LASTS, ensure_certificate, names_of_this_machine
+
+NOW = 1_800_000_000.0
+NAMES = ("node1", "localhost", "127.0.0.1", "::1")
+
+
+def test_it_names_the_machine_and_only_its_owner_reads_the_key(tmp_path: Path) -> None:
+    certificate, key = ensure_certificate(tmp_path / "tls", NAMES, NOW)
+    assert key.stat().st_mode & 0o777 == 0o600
+    assert (tmp_path / "tls").stat().st_mode & 0o777 == 0o700
+    found = x509.load_pem_x509_certificate(certificate.read_bytes())
+    names = found.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    assert names.get_values_for_type(x509.DNSName) == ["node1", "localhost"]
+    assert [str(one) for one in names.get_values_for_type(x509.IPAddress)] == ["127.0.0.1", "::1"]
+    ssl.create_default_context(ssl.Purpose.CLIENT_AUTH).load_cert_chain(certificate, key)
+
+
+def test_it_is_kept_as_long_as_it_is_good(tmp_path: Path) -> None:
+    certificate, key = ensure_certificate(tmp_path, NAMES, NOW)
+    before = certificate.read_bytes(), key.read_bytes()
+    key.chmod(0o644)
+    ensure_certificate(tmp_path, NAMES[1:], NOW + (LASTS - EARLY).total_seconds() - 1)
+    assert (certificate.read_bytes(), key.read_bytes()) == before
+    assert key.stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize(
+    "what", ["too old", "from the future", "another name", "no certificate", "no key", "another key"]
+)
+def test_otherwise_it_is_made_anew(tmp_path: Path, what: str) -> None:
+    certificate, key = ensure_certificate(tmp_path, NAMES, NOW)
+    before = certificate.read_bytes()
+    now, names = NOW, NAMES
+    match what:
+        case "too old":
+            now += (LASTS - EARLY).total_seconds() + 1
+        case "from the future":
+            now -= 7200
+        case "another name":
+            names = (*NAMES, "node2")
+        case "no certificate":
+            certificate.write_text("nonsense")
+        case "no key":
+            key.unlink()
+        case "another key":
+            key.write_bytes(ensure_certificate(tmp_path / "other", NAMES, NOW)[1].read_bytes())
+    ensure_certificate(tmp_path, names, now)
+    assert certificate.read_bytes() != before
+    ssl.create_default_context(ssl.Purpose.CLIENT_AUTH).load_cert_chain(certificate, key)
+
+
+def test_what_is_listened_on_is_among_the_names() -> None:
+    assert names_of_this_machine("10.0.0.7")[0] == "10.0.0.7"
+    assert {"localhost", "127.0.0.1", "::1"} <= set(names_of_this_machine("0.0.0.0"))
+    assert "0.0.0.0" not in names_of_this_machine("0.0.0.0")

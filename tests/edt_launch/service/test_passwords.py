@@ -1,0 +1,35 @@
+from edt_launch.service import passwords
+from edt_launch.service.passwords import ENTRIES, REMEMBERED, Verifier
+
+
+def test_a_hash_does_not_tell_the_password() -> None:
+    first, second = passwords.hash_of("correct horse"), passwords.hash_of("correct horse")
+    assert first != second
+    assert "correct" not in first
+    assert first.startswith("$argon2id$")
+
+
+def test_only_the_right_password_belongs_to_a_hash() -> None:
+    verifier, stored = Verifier(), passwords.hash_of("correct horse")
+    assert verifier.verify("ann", "correct horse", stored, 0.0)
+    for password, hashed in (("wrong", stored), ("correct horse", None), ("x", "no hash"), ("", stored)):
+        assert not verifier.verify("ann", password, hashed, 0.0)
+        assert not verifier.remembers("ann", password, hashed, 0.0)
+
+
+def test_what_is_remembered_belongs_to_one_user_one_password_and_one_hash() -> None:
+    verifier, stored = Verifier(), passwords.hash_of("b c")
+    verifier.verify("a", "b c", stored, 100.0)
+    assert verifier.remembers("a", "b c", stored, 100.0)
+    assert not verifier.remembers("a b", "c", stored, 100.0)
+    assert not verifier.remembers("a", "b c", passwords.hash_of("b c"), 100.0)
+    assert not verifier.remembers("a", "b c", stored, 100.0 + REMEMBERED)
+
+
+def test_memory_is_bounded() -> None:
+    verifier, stored = Verifier(), passwords.hash_of("correct horse")
+    verifier._verified = {number.to_bytes(4, "big"): ("", 1.0) for number in range(ENTRIES)}
+    assert verifier.verify("ann", "correct horse", stored, 0.0)
+    assert len(verifier._verified) == ENTRIES
+    assert verifier.verify("ann", "correct horse", stored, 2.0)
+    assert len(verifier._verified) == 1

@@ -1,0 +1,53 @@
+"""Fixtures: databases of each kind, and services on them."""
+
+import itertools
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from sqlalchemy import create_engine, text
+
+import postgres_server
+from edt_launch.service.database.engine import parse_url
+from edt_launch.service.database.store import Store
+from world import World
+
+_numbers = itertools.count()
+
+
+@pytest.fixture(scope="session")
+def postgresql() -> Iterator[str]:
+    """URLs of a server's databases."""
+    try:
+        with postgres_server.running() as server:
+            yield server.url
+    except postgres_server.NoServerError as error:
+        pytest.skip(f"no PostgreSQL server: {error}")
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """An empty database of each kind."""
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path}/edt.db"
+    urls: str = request.getfixturevalue("postgresql")
+    name = f"test{next(_numbers)}"
+    engine = create_engine(parse_url(urls.format("postgres")), isolation_level="AUTOCOMMIT")
+    with engine.connect() as connection:
+        connection.execute(text(f"CREATE DATABASE {name}"))
+    engine.dispose()
+    return urls.format(name)
+
+
+@pytest.fixture
+def store(database_url: str) -> Iterator[Store]:
+    """A store on each kind of database."""
+    opened = Store.opened(database_url)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def world(tmp_path: Path, store: Store) -> World:
+    """A service on each kind of database."""
+    return World(tmp_path / "home", store)

@@ -1,0 +1,310 @@
+"""Every request that notebooks for WMLA make, formed as they form it, over real sockets."""
+
+import io
+import json
+import time
+import zipfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+import requests
+
+from edt_launch.service.database.store import Store
+from edt_launch.service.home import Home
+from edt_launch.service.settings import Settings
+from edt_launch.service.states import State
+from played import WEIGHTS, Player
+from serving import Service, serving
+from world import tar
+
+pytestmark = pytest.mark.filterwarnings("ignore::urllib3.exceptions.InsecureRequestWarning")
+
+MODEL_DIR = {"pytorch_mnist/pytorch_mnist_EDT.py": b"print('hello')", "pytorch_mnist/edtcallback.py": b""}
+METHODS = ("get", "post", "put", "delete")
+get, post, put, delete = (partial(getattr(requests, name), verify=False, timeout=60) for name in METHODS)
+OCTETS = {"accept": "application/octet-stream"}
+
+
+@dataclass
+class Cluster:
+    """A service, and what a notebook's first cells say of it."""
+
+    service: Service
+    player: Player
+    model_tar: Path
+
+    def __post_init__(self) -> None:
+        self.master_host, _, port = self.service.url.rpartition(":")
+        self.sc_rest_url = f"{self.master_host}:{port}/platform/rest/conductor/v1"
+        self.dl_rest_url = f"{self.master_host}:{port}/platform/rest/deeplearning/v1"
+        self.files = {"file": (self.model_tar.name, self.model_tar.read_bytes())}
+        self.auth_url = f"{self.master_host}:{port}/auth/v1/logon"
+
+
+@pytest.fixture(scope="module", params=["http", "https"])
+def cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    folder = tmp_path_factory.mktemp(request.param)
+    model_tar = folder / "pytorch_mnist.modelDir.tar"
+    model_tar.write_bytes(tar(MODEL_DIR))
+    options = ["--slots", "4", *(["--tls-self-signed"] if request.param == "https" else [])]
+    with serving(folder / "home", *options) as service:
+        assert service.url.startswith(f"{request.param}:")
+        for name, password in (("Admin", "Admin-Admin"), ("dse_user", "pa:ss wörd")):
+            administer(service, "POST", "users", name=name)
+            administer(service, "PUT", f"users/{name}/password", password=password)
+        store = Store.opened(Settings(home=folder / "home").database_url)
+        yield Cluster(service, Player(store, Home(folder / "home"), time.time()), model_tar)
+        store.close()
+
+
+def administer(service: Service, method: str, path: str, **content: Any) -> None:
+    headers = {"Authorization": f"Bearer {service.token}"}
+    answer = requests.request(
+        method, f"{service.url}/api/v1/{path}", json=content, headers=headers, verify=False, timeout=60
+    )
+    assert answer.ok, answer.text
+
+
+def metrics_of(log: str) -> pd.DataFrame:
+    """As the notebooks take a log apart."""
+    columns = ["timestamp", "steps", "iteration", "loss", "accuracy"]
+    frame = pd.read_csv(io.StringIO(log.replace(":", ",")), usecols=[4, 6, 8, 10, 12], names=columns)
+    frame.timestamp = pd.to_datetime(frame.timestamp, unit="ms")
+    return frame
+
+
+def test_the_story_of_a_1_2_notebook(cluster: Cluster) -> None:
+    dl, sc = cluster.dl_rest_url, cluster.sc_rest_url
+    auth = ("Admin", "Admin-Admin")
+    common_headers = {"accept": "application/json"}
+
+    r = get(f"{sc}/auth/logon", auth=auth, headers=common_headers)
+    assert r.ok
+    r = get(f"{dl}/execs/frameworks", auth=auth, headers=common_headers)
+    assert [item["name"] for item in r.json()] == ["edtPyTorch", "PyTorch", "distPyTorch"]
+    assert all(isinstance(line, str) for item in r.json() for line in item["desc"])
+
+    args = "--exec-start edtPyTorch --cs-datastore-meta type=fs,data_path=pytorch-mnist \
+                   --model-dir pytorch_mnist --edt-options maxWorkers=2 \
+                   --model-main pytorch_mnist_EDT.py --epochs 10 "
+    files = cluster.files
+    r = post(
+        f"{dl}/execs?sigName=dli-sig&args={args}",
+        auth=auth, headers=common_headers, files=files,
+    )  # fmt: skip
+    assert r.status_code == 200, r.text
+    submitted = r.json()
+    exec_id, sig_id, submission_id = (submitted[name] for name in ("id", "sigId", "submissionId"))
+    assert (submitted["args"], submitted["state"], submitted["userName"]) == (args, "SUBMITTED", "Admin")
+    job = cluster.player.job(exec_id)
+    assert job.command == ("pytorch_mnist_EDT.py", "--numWorker", "2", "--epochs", "10")
+    assert (job.directory, job.min, job.max) == ("pytorch_mnist", 1, 2)
+    assert job.data_dir == str(cluster.player.home.data / "pytorch-mnist")
+    assert get(f"{sc}/instances/{sig_id}/applications?state=RUNNING", auth=auth).json() == []
+
+    cluster.player.start(exec_id)
+    r = get(f"{sc}/instances/{sig_id}/applications?state=RUNNING", auth=auth, headers=common_headers)
+    (application,) = (one for one in r.json() if one["driver"]["id"] == submission_id)
+    assert application["driver"]["state"] == "RUNNING"
+    assert application["gpuslots"] == 2
+    assert 2.5 < application["apprunduration"] < 5
+    assert application["gpumemused"]["total"] == application["gpudevutil"]["total"] == 0
+    executor_id = application["executors"][0]["id"]
+    assert executor_id.startswith("1-")
+
+    r = get(f"{dl}/execs/{exec_id}/log", auth=auth, headers=common_headers)
+    frame = metrics_of(r.json())
+    assert list(frame.steps.iloc[:5]) == [1, 2, 3, 4, 5]
+    assert frame.loss.iloc[0] == 2.3
+    assert frame.accuracy.iloc[4] == 0.5
+    assert list(frame.timestamp.iloc[[0]]) == [pd.Timestamp("2020-02-19 03:45:00.001")]
+    for kind in ("outlog", "errlog", "outerrlog"):
+        r = get(f"{dl}/execs/{exec_id}/log?logType={kind}", auth=auth, headers=common_headers)
+        assert isinstance(r.json(), str)
+    place = f"{sc}/instances/{sig_id}/applications/{submission_id}"
+    for stream in ("stdout", "stderr"):
+        r = get(f"{place}/logs/{stream}/download", auth=auth, headers=OCTETS)
+        assert r.text.startswith(f"driver {stream} 0 é\n")
+        r = get(f"{place}/{executor_id}/logs/{stream}/download", auth=auth, headers=OCTETS)
+        assert r.text.startswith(f"executor 1 {stream} 0 é\n")
+
+    cluster.player.finish(exec_id)
+    assert get(f"{dl}/execs/{exec_id}", auth=auth).json()["state"] == "FINISHED"
+    for headers, stream in ((common_headers, False), (OCTETS, True), ({}, True)):
+        check_result(get(f"{dl}/execs/{exec_id}/result", auth=auth, headers=headers, stream=stream))
+    assert exec_id in [one["id"] for one in get(f"{dl}/execs", auth=auth).json()]
+    r = delete(f"{dl}/execs/{exec_id}", auth=auth)
+    assert (r.status_code, r.content) == (204, b"")
+    r = get(f"{dl}/execs/{exec_id}", auth=auth)
+    assert (r.status_code, r.text) == (400, f"Error 400: Execution ID '{exec_id}' not found.\n")
+
+
+def check_result(r: requests.Response) -> None:
+    header = r.headers["Content-Disposition"]
+    size = int(header.split("size=")[1])
+    (name,) = (piece.split("=")[1] for piece in header.split(";") if piece.startswith("filename="))
+    assert name.startswith("dlpd-model-")
+    assert name.endswith("-result.zip")
+    content = b"".join(r.iter_content(chunk_size=2**14))
+    assert len(content) == size
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        assert archive.testzip() is None
+        assert archive.read("model/train/model_epoch_final.pth") == WEIGHTS
+        assert json.loads(archive.read("val_dict_list.json"))[0]["steps"] == 1
+
+
+def test_a_session_cookie_opens_both_bases(cluster: Cluster) -> None:
+    with requests.Session() as session:
+        ask = partial(session.get, verify=False, timeout=60)
+        assert ask(f"{cluster.sc_rest_url}/auth/logon", auth=("Admin", "Admin-Admin")).ok
+        assert ask(f"{cluster.dl_rest_url}/execs").status_code == 200
+        assert ask(f"{cluster.sc_rest_url}/instances/x/applications").json() == []
+        session.cookies.clear()
+        assert ask(f"{cluster.dl_rest_url}/execs").status_code == 401
+
+
+def token_of(cluster: Cluster) -> str:
+    r = get(
+        cluster.auth_url,
+        auth=("dse_user", "pa:ss wörd"),
+        json={"username": "dse_user", "password": "ignored"},
+    )
+    assert r.status_code == 200, r.text
+    return str(r.json()["accessToken"])
+
+
+def test_the_story_of_a_2_x_notebook(cluster: Cluster) -> None:
+    dl, token = cluster.dl_rest_url, token_of(cluster)
+    common_headers = {"Accept": "application/json", "X-Auth-Token": token}
+    r = get(f"{dl}/execs/frameworks", headers=common_headers)
+    assert {"deployMode", "execMode", "maxWorkers"} <= set(r.json()[0])
+
+    args = "--exec-start edtPyTorch --cs-datastore-meta type=fs \
+                     --numWorker=2 --workerDeviceNum 1 \
+                     --model-main pytorch_mnist_EDT.py --model-dir pytorch_mnist "
+    r = post(
+        f"{dl}/execs?args={args}",
+        headers=common_headers,
+        files=cluster.files,
+    )
+    assert r.status_code == 200, r.text
+    frame = pd.DataFrame(r.json(), index=[0])
+    exec_id = r.json()["id"]
+    assert frame.shape == (1, 15)
+    assert list(frame[["args", "creator", "framework", "elastic", "numWorker"]].iloc[0]) == [
+        args, "dse_user", "edtPyTorch", True, 2
+    ]  # fmt: skip
+    assert exec_id.startswith("wmla-")
+    assert frame.appId[0] == frame.submissionId[0] == exec_id
+    assert cluster.player.job(exec_id).command == ("pytorch_mnist_EDT.py",)
+
+    get_exec = f"{dl}/execs/{exec_id}"
+    assert get(get_exec, headers=common_headers).json()["state"] == "SUBMITTED"
+    cluster.player.store.jobs.record({cluster.player.job(exec_id).id: {"why": {"text": "waits"}}})
+    state = get(get_exec, headers=common_headers).json()["state"]
+    assert state == "PENDING_CRD_SCHEDULER"
+    cluster.player.start(exec_id, size=3)
+    assert pd.DataFrame(get(get_exec, headers=common_headers).json(), index=[0]).state[0] == "RUNNING"
+
+    text_headers = {"Accept": "text/plain", "X-Auth-Token": token}
+    r = get(f"{dl}/execs/{exec_id}/log", headers=text_headers)
+    assert len(metrics_of(r.text)) == 6
+    app = f"{dl}/scheduler/applications/{exec_id}"
+    r = get(f"{app}/driver/logs/stdout?lastlines=3", headers=text_headers)
+    assert r.text == "".join(f"driver stdout {line} é\n" for line in (97, 98, 99))
+    r = get(f"{app}/executor/1/logs/stderr?lastlines=1000", headers=text_headers)
+    assert len(r.text.splitlines()) == 100
+    r = get(f"{app}/driver/logs/launcherlog", headers=text_headers)
+    assert r.text == "edt-launch: started\n"
+    bearer = {"Authorization": f"Bearer {token}"}
+    (told,) = get(f"{dl}/scheduler/applications?applicationid={exec_id}", headers=bearer).json()
+    assert (len(told["task0"]), len(told["task12n"])) == (1, 3)
+    url = f"{dl}/scheduler/engine/applications?start=0&length=10&sort=-submit_time&state=Running"
+    (told,) = get(url, headers=bearer).json()
+    assert (told["id"], told["used_gpu"], told["type"]) == (exec_id, 3, "ELASTIC")
+    assert get(f"{dl}/scheduler/engine/applications/{exec_id}", headers=bearer).json() == told
+
+    r = post(f"{dl}/execs/{exec_id}/stop", headers=common_headers)
+    assert (r.status_code, r.content) == (204, b"")
+    r = put(f"{app}/stop", headers=common_headers)
+    assert r.status_code == 204
+    cluster.player.finish(exec_id, State.STOPPED)
+    url = f"{dl}/execs?limit=10&state=KILLED&sort_by=id:desc"
+    (killed,) = get(url, headers=common_headers).json()
+    assert (killed["id"], killed["state"]) == (exec_id, "KILLED")
+    check_result(
+        get(
+            f"{dl}/execs/{exec_id}/result",
+            headers={**OCTETS, "X-Auth-Token": token},
+            stream=True,
+        )
+    )
+    assert post(f"{dl}/execs/{exec_id}/deploy", headers=common_headers).status_code == 501
+    assert delete(f"{dl}/execs/{exec_id}", headers=common_headers).status_code == 204
+
+    logoff = cluster.auth_url.replace("logon", "logoff")
+    assert post(logoff, headers=common_headers).status_code == 204
+    assert get(f"{dl}/execs", headers=common_headers).status_code == 401
+
+
+def test_a_single_script_and_the_form_field_of_newer_clients(cluster: Cluster, tmp_path: Path) -> None:
+    headers = {"X-Auth-Token": token_of(cluster)}
+    script = tmp_path / "main.py"
+    script.write_text("print('alone')")
+    data = {
+        "args": "--exec-start PyTorch --model-main main.py --epochs 1 ",
+        "hardwareSpec": {
+            "nodes": {"num_nodes": 1, "mem": {"size": "4g"}, "gpu": {"num_gpu": 2}, "cpu": {"units": 2}}
+        },
+        "dataSource": [{"type": "fs", "location": {"paths": "images/train"}}],
+    }
+    r = post(
+        f"{cluster.dl_rest_url}/execs/",
+        headers=headers,
+        files={"file": ("main.py", script.read_bytes())},
+        data={"data": json.dumps(data)},
+    )
+    assert r.status_code == 200, r.text
+    told = r.json()
+    assert told["workDir"].endswith("/_submitted_code")
+    assert (told["framework"], told["elastic"], told["numWorker"]) == ("PyTorch", False, 2)
+    job = cluster.player.job(told["id"])
+    assert job.command == ("main.py", "--epochs", "1")
+    assert job.data_dir == str(cluster.player.home.data / "images/train")
+    assert (Path(told["workDir"]) / "main.py").read_text() == "print('alone')"
+    cluster.player.start(told["id"], size=1)
+    r = get(f"{cluster.dl_rest_url}/execs/{told['id']}/log", headers=headers)
+    assert r.text.startswith("executor 1 stdout 0 é\n")
+
+
+def test_a_failed_submission_is_a_line_of_text(cluster: Cluster) -> None:
+    headers = {"X-Auth-Token": token_of(cluster)}
+    r = post(
+        f"{cluster.dl_rest_url}/execs?args=--exec-start edtTensorflow ",
+        headers=headers,
+        files=cluster.files,
+    )
+    assert r.status_code == 400
+    assert r.text.startswith("Error 400: --exec-start 'edtTensorflow': only PyTorch programs run here")
+    with pytest.raises(requests.JSONDecodeError):
+        r.json()
+
+
+def test_what_dlicmd_asks_besides(cluster: Cluster) -> None:
+    headers = {"Authorization": f"Bearer {token_of(cluster)}"}
+    dl = cluster.dl_rest_url
+    conf = get(f"{dl}/conf", headers=headers).json()
+    assert all(isinstance(value, str) for value in conf.values())
+    assert len(get(f"{dl}/frameworks", headers=headers).json()) == 3
+    tree = get(f"{dl}/resplans/resplantree", headers=headers).json()
+    assert set(tree) == {"id", "pid", "childTreeDto"}
+    assert "dse_user" in [node["id"] for node in tree["childTreeDto"]]
+    node = get(f"{dl}/resplans/resplan/dse_user", headers=headers).json()
+    assert node == {"id": "dse_user", "pid": "-", "childTreeDto": []}
+    assert get(f"{dl}/scheduler/kubernetesobjects?type=pod&name=x", headers=headers).json() == []
+    assert get(f"{dl}/scheduler/kubernetesobjects/status", headers=headers).ok

@@ -1,0 +1,203 @@
+"""Uploads that mean harm: each is refused in a line of text, and leaves nothing behind."""
+
+import gzip
+import io
+import json
+import zipfile
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from asking import CODE, Asking, submit, submitted
+from edt_launch.service.database.store import Store
+from world import World, member, tar, tar_of
+
+ARGS = "--exec-start edtPyTorch --model-dir m"
+MAIN = (member("m/main.py", size=3), b"pas")
+BOUNDARY = "=_xyz"
+FORM = f"multipart/form-data; boundary={BOUNDARY}"
+LINK_OUT = member("m/main.py", type=b"2", linkname="/etc/passwd")
+LINKS = [member("m/a", type=b"2", linkname="b/.."), member("m/b", type=b"2", linkname="../..")]
+
+
+@pytest.fixture
+def asking(tmp_path: Any) -> Iterator[Asking]:
+    """A service with narrow limits."""
+    store = Store.opened(f"sqlite:///{tmp_path}/edt.db")
+    limits = {"max_upload": 300_000, "max_unpacked": 1_000_000, "max_files": 50}
+    yield Asking(World(tmp_path / "home", store, **limits))
+    store.close()
+
+
+def nothing_is_left(asking: Asking) -> bool:
+    home = asking.world.settings.paths
+    folders = (home.incoming, home.jobs, home.trash, home.data)
+    with asking.world.store.execs._database.reading() as connection:
+        rows = connection.exec_driver_sql("SELECT count(*) FROM execs").scalar()
+    files = [path for folder in folders for path in folder.iterdir()]
+    return not rows and not asking.world.store.jobs.page().jobs and not files
+
+
+def bomb(size: int) -> bytes:
+    return gzip.compress(tar({"m/main.py": bytes(size)}, "w"))
+
+
+def zipped(name: str) -> bytes:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        archive.writestr(name, "x")
+    return buffer.getvalue()
+
+
+UPLOADS = {
+    "a path out of the folder": (tar({"../evil": b"x"}), 400),
+    "a path out, in the middle": (tar({"m/../../evil": b"x"}), 400),
+    "an absolute path": (tar({"/etc/evil": b"x"}), 400),
+    "a link out": (tar_of([MAIN, (member("m/l", type=b"2", linkname="../../x"), b"")]), 400),
+    "an absolute link": (tar_of([MAIN, (member("m/l", type=b"2", linkname="/etc/passwd"), b"")]), 400),
+    "a hard link out": (tar_of([MAIN, (member("m/l", type=b"1", linkname="../../x"), b"")]), 400),
+    "a link to a link out": (tar_of([MAIN, *((link, b"") for link in LINKS)]), 400),
+    "a script that is a link out": (tar_of([(LINK_OUT, b"")]), 400),
+    "a character device": (tar_of([MAIN, (member("m/d", type=b"3"), b"")]), 400),
+    "a block device": (tar_of([MAIN, (member("m/d", type=b"4"), b"")]), 400),
+    "a pipe": (tar_of([MAIN, (member("m/p", type=b"6"), b"")]), 400),
+    "a bomb": (bomb(50_000_000), 413),
+    "many files": (tar({f"m/{number}": b"" for number in range(100)}), 413),
+    "deep folders": (tar({"m/" + "d/" * 2000 + "x": b""}), 400),
+    "a long name": (tar({"m/" + "x" * 300: b""}), 400),
+    "half a tar": (tar(CODE)[:-20], 400),
+    "half a plain tar": (tar({"m/main.py": b"x" * 2000}, "w")[:1500], 400),
+    "a picture": (b"\x89PNG\r\n\x1a\n" + bytes(1000), 400),
+    "bz2": (tar(CODE, "w:bz2"), 400),
+    "nothing": (b"", 400),
+    "zeros": (bytes(20_000), 400),
+    "a zip with a path out": (zipped("../evil"), 400),
+    "twice, as file and folder": (tar({"m": b"", "m/main.py": b""}), 400),
+    "too much, as it says itself": (bytes(2_000_000), 413),
+}
+
+
+@pytest.mark.parametrize("what", UPLOADS)
+def test_it_is_refused(asking: Asking, what: str) -> None:
+    code, status = UPLOADS[what]
+    answer = submit(asking.modern(), ARGS, code, sigName="dli")
+    assert (answer.status_code, answer.text[:11]) == (status, f"Error {status}: ")
+    assert answer.headers["content-type"].startswith("text/plain")
+    assert answer.text.count("\n") == 1
+    assert nothing_is_left(asking)
+
+
+def test_a_stream_without_an_end_is_cut_off(asking: Asking) -> None:
+    sent = 0
+
+    def stream() -> Iterator[bytes]:
+        nonlocal sent
+        yield multipart("file", "x.tar")
+        while sent < 2 * 2**30:  # the gate gives up long before
+            sent += 2**16
+            yield bytes(2**16)
+            if sent > 20 * 2**20:
+                return
+
+    headers = {"content-type": FORM}
+    answer = asking.modern().post("/execs", params={"args": ARGS}, content=stream(), headers=headers)
+    assert (answer.status_code, answer.text[:11]) == (413, "Error 413: ")
+    assert nothing_is_left(asking)
+
+
+def test_strangers_have_no_byte_of_a_body_parsed(asking: Asking, monkeypatch: pytest.MonkeyPatch) -> None:
+    def parse(*_: object) -> None:
+        raise AssertionError("a stranger's body was parsed")
+
+    monkeypatch.setattr("starlette.formparsers.MultiPartParser.__init__", parse)
+    for headers in ({}, {"X-Auth-Token": "edt_wrong"}, {"Authorization": "Basic YW5uOndyb25n"}):
+        answer = submit(asking.client(headers=headers), ARGS)
+        assert (answer.status_code, answer.text[:11]) == (401, "Error 401: ")
+    assert nothing_is_left(asking)
+
+
+def multipart(name: str, file_name: str | None = None, rest: bytes = b"") -> bytes:
+    disposition = f'form-data; name="{name}"' + (f'; filename="{file_name}"' if file_name is not None else "")
+    return f"--{BOUNDARY}\r\nContent-Disposition: {disposition}\r\n\r\n".encode() + rest
+
+
+END = f"\r\n--{BOUNDARY}--\r\n".encode()
+GOOD = tar(CODE)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"nonsense",
+        multipart("file", "x.tar", GOOD),  # no end
+        multipart("other", "x.tar", GOOD) + END,
+        multipart("file", None, b"text") + END,
+        multipart("file", "x.tar", GOOD) + b"\r\n" + multipart("file", "y.tar", GOOD) + END,
+        multipart("data", "x.tar", GOOD) + END,
+        multipart("data", None, b"{") + b"\r\n" + multipart("file", "x.tar", GOOD) + END,
+        multipart("data", None, b"\xff\xfe") + END,
+        b"".join(multipart(f"f{n}", None, b"x") + b"\r\n" for n in range(2000)) + END,
+        multipart("data", None, b"x" * 1_100_000) + END,
+    ],
+)
+@pytest.mark.filterwarnings(
+    "ignore::pytest.PytestUnraisableExceptionWarning"
+)  # starlette closes half a part late
+def test_broken_forms_are_refused(asking: Asking, body: bytes) -> None:
+    for kind in (FORM, "multipart/form-data", "text/plain"):
+        headers = {"content-type": kind}
+        answer = asking.modern().post("/execs", params={"args": ARGS}, content=body, headers=headers)
+        assert answer.status_code in (400, 413)
+        assert answer.text.startswith(f"Error {answer.status_code}: ")
+    assert nothing_is_left(asking)
+
+
+HARM = (
+    *("", "x" * 70_000, f"{ARGS} \0", f"{ARGS} 'open"),
+    *(f"{ARGS} --msd-env A=\0", f"{ARGS} --appName \x1b[2J"),
+)
+
+
+def test_arguments_that_mean_harm(asking: Asking) -> None:
+    for args in HARM:
+        answers = [submit(asking.modern(), args)] if len(args) < 60_000 else []  # as much as clients can send
+        data = {"data": json.dumps({"args": args})}
+        answers.append(asking.modern().post("/execs", data=data, files={"file": ("x.tar", GOOD)}))
+        assert [answer.status_code for answer in answers] == [400] * len(answers)
+        assert all(answer.text.startswith("Error 400: ") for answer in answers)
+    assert nothing_is_left(asking)
+
+
+NAMES = ("../../evil.py", "/etc/evil.py", "a\0.py", ".py", "x" * 5000 + ".py", "é.PY.py")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_scripts_own_name_is_not_used(asking: Asking, name: str) -> None:
+    body = multipart("file", name, b"pass") + END
+    query = {"args": "--exec-start PyTorch"}
+    answer = asking.modern().post("/execs", params=query, content=body, headers={"content-type": FORM})
+    if answer.status_code == 200:
+        (job,) = asking.world.store.jobs.page().jobs
+        assert [path.name for path in asking.world.files(job.id).code.iterdir()] == ["main.py"]
+    else:
+        assert (answer.status_code, nothing_is_left(asking)) == (400, True)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@given(args=st.text(max_size=300), code=st.binary(max_size=2000), name=st.text(max_size=30))
+def test_nothing_makes_it_fail(asking: Asking, args: str, code: bytes, name: str) -> None:
+    files = {"file": (name.encode("ascii", "ignore").decode() or "x", code)}
+    query = {"args": f"{ARGS} {args}".encode(errors="replace").decode()}
+    answer = asking.modern().post("/execs", params=query, files=files)
+    assert answer.status_code in (200, 400, 413)
+
+
+def test_what_is_fine_is_taken_all_the_same(asking: Asking) -> None:
+    for mode in ("w", "w:gz"):
+        assert submitted(asking.modern(), code=tar(CODE, mode))["state"] == "SUBMITTED"
+    inside = tar_of([MAIN, (member("m/link", type=b"2", linkname="main.py"), b"")])
+    assert submit(asking.modern(), ARGS, inside).status_code == 200

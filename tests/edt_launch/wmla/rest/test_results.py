@@ -1,0 +1,71 @@
+import io
+import zipfile
+
+from asking import Asking, submitted
+from deep import deepen
+from edt_launch.service.deleting import delete_folder
+from edt_launch.wmla.rest import texts
+from played import ELOG, Player
+
+
+def test_the_log_is_text_or_a_json_string_as_is_accepted(asking: Asking, player: Player) -> None:
+    exec_id = submitted(asking.modern())["id"]
+    path = f"/execs/{exec_id}/log"
+    assert asking.modern().get(path).text == ""
+    assert asking.classic().get(path).json() == ""
+    player.start(exec_id)
+    for client, accept, is_json in (
+        (asking.modern(), "*/*", False),
+        (asking.modern(), "text/plain", False),
+        (asking.modern(), "application/json", True),
+        (asking.classic(), "*/*", True),
+        (asking.classic(), "application/json", True),
+        (asking.classic(), "text/plain", False),
+    ):
+        answer = client.get(path, headers={"accept": accept})
+        assert (answer.json() if is_json else answer.text).startswith(ELOG)
+    assert asking.modern().get(f"{path}?logType=errlog").text.startswith("driver stderr 0")
+    both = asking.modern().get(f"{path}?logType=outerrlog").text
+    assert both.startswith(ELOG)
+    assert "driver stderr 99" in both
+    answer = asking.modern().get(f"{path}?logType=other")
+    assert (answer.status_code, answer.text[:10]) == (400, "Error 400:")
+
+
+def test_large_logs_with_any_bytes_become_one_string(asking: Asking, player: Player) -> None:
+    exec_id = submitted(asking.modern())["id"]
+    player.start(exec_id)
+    (folder,) = player.result(exec_id).log.glob("driver-*")
+    content = 'é"\\\n\t\x00'.encode() * 40_001 + b"\xff\xc3"
+    (folder / "stdout").write_bytes(content)
+    assert asking.classic().get(f"/execs/{exec_id}/log").json() == content.decode(errors="replace")
+    assert texts.as_json([]).media_type == "application/json"
+
+
+def test_a_result_is_there_from_the_beginning(asking: Asking, player: Player) -> None:
+    exec_id = submitted(asking.modern())["id"]
+    player.start(exec_id)
+    result = player.result(exec_id)
+    (result.train / "model.pth").write_bytes(b"weights")
+    (result.train / "secret").symlink_to("/etc/passwd")
+    (result.model / "outside").symlink_to("/etc")
+    (result.root / "val_dict_list.json").symlink_to("/etc/passwd")
+    answer = asking.modern().get(f"/execs/{exec_id}/result")
+    header = answer.headers["content-disposition"]
+    assert " " not in header
+    assert header.startswith("attachment;filename=dlpd-model-")
+    assert header.endswith(f"{exec_id}-result.zip;size={len(answer.content)}")
+    assert answer.headers["content-length"] == str(len(answer.content))
+    with zipfile.ZipFile(io.BytesIO(answer.content)) as archive:
+        assert archive.namelist() == ["model/train/model.pth"]
+
+
+def test_a_deep_result_is_packed(asking: Asking, player: Player) -> None:
+    exec_id = submitted(asking.modern())["id"]
+    player.start(exec_id)
+    train = player.result(exec_id).train
+    deepen(train)
+    answer = asking.modern().get(f"/execs/{exec_id}/result")
+    delete_folder(train)
+    with zipfile.ZipFile(io.BytesIO(answer.content)) as archive:
+        assert "model/train/" + "dir/" * 950 + "file" in archive.namelist()
