@@ -1,0 +1,153 @@
+"""Searches for hyperparameters, and their trials."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import fields
+from typing import Any
+
+from sqlalchemy import delete, insert, select, update
+from sqlalchemy.exc import IntegrityError
+
+from edt_launch.service.database.engine import Database
+from edt_launch.service.database.search_records import (
+    SEARCH_ENDS,
+    SearchRecord,
+    SearchState,
+    TrialRecord,
+    TrialState,
+    Wish,
+)
+from edt_launch.service.database.tables import searches, trials
+
+
+class NoSuchSearchError(Exception):
+    """There is no search of that name.
+
+    Args:
+        name: the name.
+    """
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"there is no search {name!r}")
+        self.name = name
+
+
+class Searches:
+    """The tables of searches and of trials. The interface adds and wishes; the controller does the rest."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def add(self, search: SearchRecord) -> bool:
+        """Store a new search; False if there is one of that name."""
+        values = {name: value for name, value in _values(search).items() if name != "number"}
+        try:
+            with self._database.writing() as connection:
+                connection.execute(insert(searches).values(values))
+        except IntegrityError:
+            return False
+        return True
+
+    def get(self, name: str) -> SearchRecord:
+        """The search of a name.
+
+        Raises:
+            NoSuchSearchError: there is none.
+        """
+        with self._database.reading() as connection:
+            row = connection.execute(select(searches).where(searches.c.name == name)).one_or_none()
+        if row is None:
+            raise NoSuchSearchError(name)
+        return _search(row)
+
+    def all(self, owner: str | None = None) -> list[SearchRecord]:
+        """All searches of a user, or of all users; oldest first."""
+        query = select(searches).order_by(searches.c.number)
+        if owner is not None:
+            query = query.where(searches.c.owner == owner)
+        with self._database.reading() as connection:
+            return list(map(_search, connection.execute(query)))
+
+    def live(self) -> list[SearchRecord]:
+        """The searches that have not ended, oldest first."""
+        query = (
+            select(searches).where(searches.c.state.not_in(sorted(SEARCH_ENDS))).order_by(searches.c.number)
+        )
+        with self._database.reading() as connection:
+            return list(map(_search, connection.execute(query)))
+
+    def ids(self) -> frozenset[str]:
+        """Those of all searches."""
+        with self._database.reading() as connection:
+            return frozenset(connection.execute(select(searches.c.id)).scalars())
+
+    def update(self, search: str, **values: Any) -> None:
+        """Write fields of a search, by its id."""
+        with self._database.writing() as connection:
+            connection.execute(update(searches).where(searches.c.id == search).values(values))
+
+    def wish(self, search: str, wanted: Wish, among: Collection[SearchState]) -> bool:
+        """Write down what the owner wants, if the search is in one of these states; whether it was."""
+        fits = (searches.c.id == search, searches.c.state.in_(sorted(among)))
+        with self._database.writing() as connection:
+            return bool(connection.execute(update(searches).where(*fits).values(wanted=wanted)).rowcount)
+
+    def start_again(self, search: str, drop: Collection[int]) -> None:
+        """Have an ended search go on, without some of its trials."""
+        fresh = {
+            "state": SearchState.SUBMITTED,
+            "wanted": Wish.RUN,
+            "reason": "",
+            "started": None,
+            "ended": None,
+        }
+        with self._database.writing() as connection:
+            gone = (trials.c.search == search, trials.c.number.in_(sorted(drop)))
+            connection.execute(delete(trials).where(*gone))
+            connection.execute(update(searches).where(searches.c.id == search).values(fresh))
+
+    def delete(self, search: str) -> None:
+        """Forget a search and its trials."""
+        with self._database.writing() as connection:
+            connection.execute(delete(searches).where(searches.c.id == search))
+
+    # Trials.
+
+    def trials(self, search: str) -> list[TrialRecord]:
+        """A search's trials, by number."""
+        query = select(trials).where(trials.c.search == search).order_by(trials.c.number)
+        with self._database.reading() as connection:
+            return list(map(_trial, connection.execute(query)))
+
+    def trials_of(self, wanted: Collection[str]) -> dict[str, list[TrialRecord]]:
+        """The trials of many searches, by the searches' ids."""
+        query = select(trials).where(trials.c.search.in_(sorted(wanted))).order_by(trials.c.number)
+        found: dict[str, list[TrialRecord]] = {search: [] for search in wanted}
+        with self._database.reading() as connection:
+            for row in connection.execute(query):
+                found[row.search].append(_trial(row))
+        return found
+
+    def add_trial(self, trial: TrialRecord) -> None:
+        """Store a new trial."""
+        with self._database.writing() as connection:
+            connection.execute(insert(trials).values(_values(trial)))
+
+    def update_trial(self, trial: TrialRecord) -> None:
+        """Write down what a trial is now."""
+        fits = (trials.c.search == trial.search, trials.c.number == trial.number)
+        with self._database.writing() as connection:
+            connection.execute(update(trials).where(*fits).values(_values(trial)))
+
+
+def _values(record: Any) -> dict[str, Any]:
+    found = {field.name: getattr(record, field.name) for field in fields(record)}
+    return {name: dict(value) if isinstance(value, Mapping) else value for name, value in found.items()}
+
+
+def _search(row: Any) -> SearchRecord:
+    enums = {"wanted": Wish(row.wanted), "state": SearchState(row.state)}
+    return SearchRecord(**{**row._mapping, **enums})
+
+
+def _trial(row: Any) -> TrialRecord:
+    return TrialRecord(**{**row._mapping, "state": TrialState(row.state)})

@@ -1,0 +1,78 @@
+"""The metric of a trial: what its program has written to `val_dict_list.json`.
+
+The file is the trial's own; whatever is in it, or in its place, costs that trial its metric and nothing else.
+"""
+
+import json
+import math
+import os
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+
+from edt_launch.wmla.hypersearch.definition import Objective
+
+FILE = "val_dict_list.json"
+MOST = 16 * 2**20
+"""Bytes of the file that are read."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a trial's program has left: a metric, or the reason why there is none."""
+
+    metric: float | None = None
+    reason: str = ""
+
+
+def read(folder: Path, name: str, objective: Objective) -> Outcome:
+    """Find a trial's metric: the best value of it in the file.
+
+    Args:
+        folder: the trial's result folder.
+        name: the metric's.
+        objective: what is best.
+    """
+    try:
+        content = _read(folder / FILE)
+    except FileNotFoundError:
+        return Outcome(reason=f"the program has not written {FILE} into $RESULT_DIR")
+    except OSError as error:
+        return Outcome(reason=f"{FILE} cannot be read: {error.strerror}")
+    return find(content, name, objective)
+
+
+def find(content: bytes, name: str, objective: Objective) -> Outcome:
+    """Find the metric in the file's content."""
+    if len(content) > MOST:
+        return Outcome(reason=f"{FILE} has more than {MOST:,} bytes")
+    try:
+        entries = json.loads(content)
+    except (ValueError, RecursionError) as error:
+        return Outcome(reason=f"{FILE} is no JSON: {error}")
+    if not isinstance(entries, list):
+        return Outcome(reason=f"{FILE} is no list of objects like {{'steps': 1, {name!r}: 0.5}}")
+    found = [entry[name] for entry in entries if isinstance(entry, dict) and name in entry]
+    numbers = [number for number in map(_number, found) if number is not None]
+    if not numbers:
+        kind = "is no finite number there" if found else "is not in it"
+        return Outcome(reason=f"{FILE}: the metric {name!r} {kind}")
+    return Outcome(min(numbers, key=lambda number: objective.sign * number))
+
+
+def _read(path: Path) -> bytes:
+    """Read a file that may be anything: a pipe would be waited for, a link may lead anywhere."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+    with open(descriptor, "rb") as file:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise OSError(0, "it is no file")
+        return file.read(MOST + 1)
+
+
+def _number(given: object) -> float | None:
+    if isinstance(given, bool) or not isinstance(given, int | float):
+        return None
+    try:
+        return float(given) if math.isfinite(given) else None
+    except OverflowError:
+        return None
