@@ -1,6 +1,7 @@
 """A pool with real jobs: the loop in a thread of the test, everything it starts in processes of its own."""
 
 import json
+import shutil
 import threading
 import time
 from collections.abc import Callable
@@ -60,11 +61,29 @@ class Pool:
         self.thread.start()
 
     def submit(self, owner: str, low: int, high: int, *words: object, **fields: Any) -> str:
+        return self.submit_command(owner, low, high, self.pooled(*words), **fields)
+
+    def pooled(self, *words: object) -> tuple[str, ...]:
+        """The command of a job that counts its steps."""
+        return ("python", str(POOLED), str(self.out), *map(str, words))
+
+    def submit_command(
+        self,
+        owner: str,
+        low: int,
+        high: int,
+        command: tuple[str, ...],
+        code: Path | None = None,
+        **fields: Any,
+    ) -> str:
+        """Submit a job that runs a command, in a copy of a folder of `code`."""
         id_ = f"j{'abcdefgh'[len(self.ids)] * 8}"
         self.ids.append(id_)
         for folder in self.settings.paths.job(id_).folders:
             folder.mkdir(parents=True)
-        command = ("python", str(POOLED), str(self.out), *map(str, words))
+        if code is not None:
+            shutil.copytree(code, self.settings.paths.job(id_).code / code.name)
+            fields["directory"] = code.name
         self.store.jobs.add(JobRecord(id_, owner, command, low, high, time.time(), name=id_[1], **fields))
         self.bus.notify(Topic.WISHES)
         return id_
@@ -160,5 +179,5 @@ class Pool:
                 processes.kill(processes.tree(launcher))
             except FileNotFoundError:
                 pass
-            processes.kill(processes.having({"EDT_CHECKPOINT_DIR": str(paths.output.checkpoint)}))
+            processes.kill(processes.having({"EDT_LOGS": str(paths.output.log)}))
         self.store.close()

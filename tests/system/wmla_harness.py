@@ -1,0 +1,172 @@
+"""WMLA programs under `edt-launch --wmla`, and what they leave behind."""
+
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from edt_hvd.digests import digest
+from harness import ElasticJob
+from wmla_programs import IMAGES, MODELS, Program, make_pictures
+
+PACE = 0.5
+"""Seconds that one worker needs for an effective batch while the data's storage is slow."""
+
+Digests = dict[str, str]
+
+
+class WmlaJob(ElasticJob):
+    """A model directory under edt-launch; its data can be made slow, so that it lasts until it is resized."""
+
+    def __init__(self, folder: Path, data: Path, max_np: int = 4) -> None:
+        super().__init__(folder, max_np=max_np)
+        self.data = data
+        self.out = self.results
+
+    def start_program(
+        self,
+        program: Program,
+        *arguments: str,
+        environment: dict[str, str] | None = None,
+        options: tuple[str, ...] = (),
+    ) -> "WmlaJob":
+        script = program.bring(self.folder / "brought")
+        self.run(
+            script, *arguments, environment=dict(program.environment) | (environment or {}), options=options
+        )
+        return self
+
+    def run(
+        self, script: Path, *arguments: str, environment: dict[str, str], options: tuple[str, ...] = ()
+    ) -> None:
+        command = [sys.executable, "-m", "edt_launch.launch", *self.sizes, *options, "--wmla"]
+        if self.allocation.exists():
+            command += ["--allocation", str(self.allocation)]
+        command += ["--data-dir", str(self.data), "--result-dir", str(self.results), str(script)]
+        with (self.folder / "stdout").open("wb") as stdout, (self.folder / "stderr").open("wb") as stderr:
+            self.process = subprocess.Popen(
+                [*command, "--", *arguments],
+                stdin=subprocess.DEVNULL,
+                stdout=stdout,
+                stderr=stderr,
+                env=os.environ | environment,
+            )
+
+    def gang(self, processes: int, *arguments: str) -> None:
+        """So many processes of the program that finds itself through the environment."""
+        self.sizes = ["--min-np", str(processes), "--max-np", str(processes)]
+        self.allocate(processes)
+        options = ("--framework", "distPyTorch")
+        self.run(MODELS / "distributed" / "main.py", *arguments, environment={}, options=options)
+
+    def logged(self) -> list[str]:
+        """Lines that the driver's logger has written by now."""
+        files = (self.results / "log").glob("driver-*/stdout")
+        return [line for file in files for line in file.read_text().splitlines()]
+
+    def slow(self, program: Program) -> None:
+        beside = self.data / "slow.new"
+        beside.write_text(str(PACE / (program.batch_size * program.interval)))
+        beside.rename(self.data / "slow")
+
+    def hurry(self) -> None:
+        (self.data / "slow").unlink(missing_ok=True)
+
+    def wait(self) -> "Trained":
+        """What a job has left that has ended well."""
+        self.hurry()
+        assert self.end() == 0, f"{self.stdout}\n{self.stderr}"
+        assert self.survivors() == []
+        return Trained(self.results, self.stdout, self.events())
+
+
+@dataclass(frozen=True)
+class Trained:
+    """A job's files after its end."""
+
+    folder: Path
+    printed: str
+    events: list[dict[str, Any]]
+
+    @property
+    def sizes(self) -> list[int]:
+        return [event["size"] for event in self.events if event["event"] == "world"]
+
+    @property
+    def models(self) -> Path:
+        return self.folder / "model" / "train"
+
+    @property
+    def driver_logs(self) -> Path:
+        (folder,) = (self.folder / "log").glob("driver-*")
+        return folder
+
+    @property
+    def executor_logs(self) -> dict[int, Path]:
+        """Log folders of the executors by their number."""
+        found = (path for path in (self.folder / "log").iterdir() if path.is_dir())
+        return {int(path.name.split("-")[0]): path for path in found if path.name[0].isdigit()}
+
+    @property
+    def driver_printed(self) -> str:
+        (file,) = (self.folder / "run" / "processes").glob("driver-*/stdout")
+        return file.read_text()
+
+    @property
+    def log(self) -> str:
+        """What the script's logger has written."""
+        return (self.driver_logs / "stdout").read_text()
+
+    def rows(self, kind: str = "Train") -> list[list[str]]:
+        """The logger's lines of a kind, without their times."""
+        return log_rows(self.log, kind)
+
+    def digests(self) -> Digests:
+        """Of every tensor of the final model, and of the optimizer's state."""
+        return model_digests(self.models)
+
+
+def log_rows(log: str, kind: str = "Train") -> list[list[str]]:
+    """A log's lines of a kind, without their times."""
+    return [line.split(",\t")[2:] for line in log.splitlines() if f"] {kind}," in line]
+
+
+def model_digests(folder: Path, which: str = "final") -> Digests:
+    model = torch.load(folder / f"model_epoch_{which}.pth", weights_only=True)
+    optimizer = torch.load(folder / f"model_epoch_{which}_optimizer_state.pth", weights_only=True)
+    assert all(type(value) is torch.Tensor and value.device.type == "cpu" for value in model.values())
+    found = {f"model/{name}": digest(value) for name, value in model.items()}
+    for index, state in optimizer["state"].items():
+        found |= {f"optimizer/{index}/{name}": digest(value) for name, value in state.items()}
+    return found | {"optimizer/groups": digest(optimizer["param_groups"])}
+
+
+def job_in(folder: Path, program: Program) -> WmlaJob:
+    """A job of its own, with the data that its program expects to find."""
+    data = folder / "data of all users"
+    data.mkdir(parents=True)
+    if program.name == IMAGES.name:
+        make_pictures(data)
+    return WmlaJob(folder / "a job's folder", data)
+
+
+def train(folder: Path, program: Program, workers: int, *arguments: str) -> Trained:
+    """A whole run with so many workers, in a job of its own."""
+    job = job_in(folder, program)
+    try:
+        return train_with(job, program, workers, *arguments)
+    finally:
+        job.kill()
+
+
+def train_with(job: WmlaJob, program: Program, workers: int, *arguments: str) -> Trained:
+    """A whole run with so many workers, but for those that a program begins with."""
+    job.slow(program)
+    job.allocate(workers)
+    job.start_program(program, *(arguments or program.arguments))
+    job.until_size(workers)
+    return job.wait()
