@@ -2,7 +2,9 @@ import sys
 
 import pytest
 
-from edt_launch import cli
+from edt_launch import cli, job
+from edt_launch.errors import ExitCode
+from edt_launch.plan import Outcome, Plan
 from ended import Edt, Ended
 
 
@@ -20,3 +22,16 @@ def edt(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> 
         return Ended(int(code), written.out, written.err)
 
     return run
+
+
+@pytest.fixture
+def planned(monkeypatch: pytest.MonkeyPatch) -> list[Plan]:
+    """The plans of the jobs that `edt-launch` was told to run; they all succeed."""
+    plans: list[Plan] = []
+
+    def run(plan: Plan, *_: object) -> Outcome:
+        plans.append(plan)
+        return Outcome(ExitCode.SUCCESS)
+
+    monkeypatch.setattr(job, "run", run)
+    return plans

@@ -25,19 +25,6 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-@pytest.fixture
-def planned(monkeypatch):
-    """The plans of the jobs that were run; they all succeed."""
-    plans = []
-
-    def run(plan, view, signals):
-        plans.append(plan)
-        return Outcome(ExitCode.SUCCESS)
-
-    monkeypatch.setattr(job, "run", run)
-    return plans
-
-
 def invoke(*words):
     return CliRunner().invoke(launch.app, words)
 

@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from edt_launch import devices, job, launch
+from edt_launch import devices, launch
 from edt_launch.devices import Machine
 from edt_launch.errors import ExitCode
 from edt_launch.follower import Limits
-from edt_launch.plan import Outcome, Wmla
+from edt_launch.plan import Wmla
 from edt_launch.wmla.frameworks import Framework
 
 RUNNER = [sys.executable, "-m", "edt_hvd.wmla.script"]
@@ -26,19 +26,6 @@ def folder(tmp_path, monkeypatch):
         Path(path).touch()
     Path("data").mkdir()
     return tmp_path
-
-
-@pytest.fixture
-def planned(monkeypatch):
-    """The plans of the jobs that were run; they all succeed."""
-    plans = []
-
-    def run(plan, view, signals):
-        plans.append(plan)
-        return Outcome(ExitCode.SUCCESS)
-
-    monkeypatch.setattr(job, "run", run)
-    return plans
 
 
 def invoke(*words):
