@@ -39,7 +39,7 @@ lint: setup ## ruff, mypy --strict, import-linter
 	$(IN_VENV) lint-imports
 
 test: lint ## set up, lint, and run the tests
-	$(IN_VENV) pytest -n 2 --dist loadgroup $(ARGS)
+	$(IN_VENV) pytest -n 2 $(ARGS)
 
 format: setup ## let ruff rewrite the sources
 	$(IN_VENV) ruff check --fix .

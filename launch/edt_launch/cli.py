@@ -43,7 +43,7 @@ COMMANDS: Commands = {
     "serve": ("edt_launch.service.command:serve", "Run the job service on this machine."),
     "up": ("edt_launch.client.commands.up:up", "Try everything: a service, two users, two jobs."),
     "simulate": ("edt_launch.simulator.command:simulate", "Replay a trace of jobs through the allocator."),
-    "demo": ("edt_launch.demo:demo", "Train a script while the number of its workers changes."),
+    "demo": ("edt_launch.demo.command:demo", "Train a script while the number of its workers changes."),
     "verify": (
         "edt_launch.verify.command:verify",
         "Say whether a script's bits depend on its number of workers.",

@@ -9,19 +9,19 @@ from dataclasses import asdict
 
 import psutil
 
-from edt_launch import events
-from edt_launch.allocation import write_atomically
-from edt_launch.allocations import Allocations
-from edt_launch.child import HOROVODRUN
-from edt_launch.desk import Desk
-from edt_launch.elastic import Elastic
-from edt_launch.ending import CODES, PAUSE_SIGNAL
 from edt_launch.errors import EdtLaunchError, ExitCode
-from edt_launch.network import HostChecker
-from edt_launch.plan import Outcome, Plan
-from edt_launch.view import View
-from edt_launch.wmla.driven import Driven
-from edt_launch.wmla.preparing import prepare
+from edt_launch.hosts.allocation import write_atomically
+from edt_launch.hosts.network import HostChecker
+from edt_launch.training import events
+from edt_launch.training.allocations import Allocations
+from edt_launch.training.child import HOROVODRUN
+from edt_launch.training.desk import Desk
+from edt_launch.training.elastic import Elastic
+from edt_launch.training.ending import CODES, PAUSE_SIGNAL
+from edt_launch.training.plan import Outcome, Plan
+from edt_launch.view.view import View
+from edt_launch.wmla.running.driven import Driven
+from edt_launch.wmla.running.preparing import prepare
 
 
 @contextlib.contextmanager

@@ -11,17 +11,18 @@ from typing import Annotated
 
 import typer
 
-from edt_launch import devices, hosts, job
-from edt_launch.allocation import Allocation, HostSlots, parse
-from edt_launch.child import Remote
+from edt_launch import job
 from edt_launch.errors import AllocationError, EdtLaunchError, ExitCode, UsageError
-from edt_launch.follower import Limits
-from edt_launch.plan import Outcome, Plan, Wmla
+from edt_launch.hosts import devices, sources
+from edt_launch.hosts.allocation import Allocation, HostSlots, parse
+from edt_launch.hosts.follower import Limits
 from edt_launch.run_dir import RunDir
-from edt_launch.view import make_view
-from edt_launch.wmla import command
-from edt_launch.wmla.command import Options
+from edt_launch.training.child import Remote
+from edt_launch.training.plan import Outcome, Plan, Wmla
+from edt_launch.view.view import make_view
 from edt_launch.wmla.frameworks import Framework
+from edt_launch.wmla.running import command
+from edt_launch.wmla.running.command import Options
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
 
@@ -193,8 +194,8 @@ def _choose_hosts(
     if len(named) > 1:
         raise UsageError(f"{' and '.join(named)} exclude one another: give one of them")
     if host_list is not None:
-        return hosts.parse_hosts(host_list)
-    return hosts.read_hostfile(hostfile) if hostfile is not None else None
+        return sources.parse_hosts(host_list)
+    return sources.read_hostfile(hostfile) if hostfile is not None else None
 
 
 def _limits(
@@ -224,8 +225,8 @@ def _slots_in(allocation: Path | None) -> int:
 def _fixed(chosen: tuple[HostSlots, ...] | None, limits: Limits) -> Allocation:
     """The allocation of a job that follows no file."""
     if chosen is None:
-        chosen = hosts.this_host(devices.this_machine(), limits.max_np)
-    allocation = hosts.fixed(chosen, limits.max_np)
+        chosen = sources.this_host(devices.this_machine(), limits.max_np)
+    allocation = sources.fixed(chosen, limits.max_np)
     if allocation.slots < limits.min_np:
         raise UsageError(
             f"{allocation.slots} slots are fewer than --min-np {limits.min_np}: name more hosts or lower it"

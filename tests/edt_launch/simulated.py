@@ -1,8 +1,8 @@
 """A simulated job for tests of the membership protocol: the protocol with a clock that the test holds."""
 
-from edt_launch.members import Limits, Membership
-from edt_launch.membership import GROWTH_INTERVAL, step
-from edt_launch.protocol import Action, AtDoor, Desired, Event, Phase, Slot
+from edt_launch.membership.members import Limits, Membership
+from edt_launch.membership.protocol import Action, AtDoor, Desired, Event, Phase, Slot
+from edt_launch.membership.step import GROWTH_INTERVAL, step
 
 
 def slots(*counts: int, hosts: str = "ab") -> tuple[Slot, ...]:

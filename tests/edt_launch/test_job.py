@@ -10,12 +10,13 @@ from pathlib import Path
 import psutil
 import pytest
 
-from edt_launch import ending, job, supervise
-from edt_launch.allocation import Allocation, HostSlots, parse, render, write_atomically
+from edt_launch import job
 from edt_launch.errors import ExitCode, StartError, StartTimeoutError, UsageError
-from edt_launch.follower import Limits
-from edt_launch.plan import Outcome, Plan
+from edt_launch.hosts.allocation import Allocation, HostSlots, parse, render, write_atomically
+from edt_launch.hosts.follower import Limits
 from edt_launch.run_dir import RunDir
+from edt_launch.training import ending, supervise
+from edt_launch.training.plan import Outcome, Plan
 
 FAKE = (sys.executable, str(Path(__file__).with_name("fake_horovodrun.py")))
 TWO = Allocation(1, (HostSlots("localhost", 2),))
@@ -331,11 +332,11 @@ PROGRAM = """
 import sys
 from pathlib import Path
 from edt_launch import job
-from edt_launch.allocation import Allocation, HostSlots
-from edt_launch.follower import Limits
-from edt_launch.plan import Plan
+from edt_launch.hosts.allocation import Allocation, HostSlots
+from edt_launch.hosts.follower import Limits
+from edt_launch.training.plan import Plan
 from edt_launch.run_dir import RunDir
-from edt_launch.view import PlainView
+from edt_launch.view.view import PlainView
 two = Allocation(1, (HostSlots("localhost", 2),))
 plan = Plan([sys.argv[1]], Limits(1, 4), RunDir(Path(sys.argv[2])), two)
 with job.received_signals() as signals:

@@ -8,12 +8,13 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from edt_launch import devices, job, launch
-from edt_launch.allocation import Allocation, HostSlots
-from edt_launch.devices import Machine
+from edt_launch import job, launch
 from edt_launch.errors import ExitCode
-from edt_launch.follower import Limits
-from edt_launch.plan import Outcome
+from edt_launch.hosts import devices
+from edt_launch.hosts.allocation import Allocation, HostSlots
+from edt_launch.hosts.devices import Machine
+from edt_launch.hosts.follower import Limits
+from edt_launch.training.plan import Outcome
 
 
 @pytest.fixture(autouse=True)

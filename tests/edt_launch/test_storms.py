@@ -10,9 +10,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from edt_launch.members import Limits, Membership
-from edt_launch.membership import step
-from edt_launch.protocol import (
+from edt_launch.membership.members import Limits, Membership
+from edt_launch.membership.protocol import (
     Assign,
     AtDoor,
     Cut,
@@ -30,6 +29,7 @@ from edt_launch.protocol import (
     Terminate,
     Tick,
 )
+from edt_launch.membership.step import step
 from simulated import Job, slots
 
 CHANGES = 1000

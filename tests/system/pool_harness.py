@@ -10,7 +10,6 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from edt_launch import processes
 from edt_launch.allocator.model import Options
 from edt_launch.pool import loop
 from edt_launch.service.bus import Bus, Topic
@@ -18,6 +17,7 @@ from edt_launch.service.database.records import HostRecord, JobRecord
 from edt_launch.service.database.store import Store
 from edt_launch.service.settings import load
 from edt_launch.service.states import ENDED, State, Wanted
+from edt_launch.training import processes
 from harness import PROGRAMS, ElasticJob
 
 POOLED = PROGRAMS / "pooled.py"

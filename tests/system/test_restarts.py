@@ -48,7 +48,9 @@ def victims_of(job: ElasticJob, name: str) -> list[psutil.Process]:
     if name == "workers":
         return [job.worker(rank) for rank in range(2)]
     assert job.process is not None
-    return [p for p in psutil.Process(job.process.pid).children() if "edt_launch.horovodrun" in p.cmdline()]
+    return [
+        p for p in psutil.Process(job.process.pid).children() if "edt_launch.driver.horovodrun" in p.cmdline()
+    ]
 
 
 def kill(victims: list[psutil.Process], number: signal.Signals = signal.SIGKILL) -> None:

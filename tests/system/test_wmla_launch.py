@@ -12,7 +12,7 @@ import psutil
 import pytest
 
 from edt_launch.errors import ExitCode
-from edt_launch.wmla.layout import ResultDir
+from edt_launch.wmla.running.layout import ResultDir
 from elsewhere import ELSEWHERE, reach
 from harness import PROGRAMS, TRACED, ElasticJob
 from programs.traced import SAMPLES

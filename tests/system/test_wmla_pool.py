@@ -8,7 +8,7 @@ import pytest
 
 from edt_launch.service.states import State, Wanted
 from edt_launch.wmla.frameworks import Framework
-from edt_launch.wmla.layout import ResultDir
+from edt_launch.wmla.running.layout import ResultDir
 from harness import PROGRAMS
 from pool_harness import Pool
 

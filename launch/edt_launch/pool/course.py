@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from edt_launch.allocation import DEVICE, HOST
+from edt_launch.hosts.allocation import DEVICE, HOST
 
 PAUSES = 10
 """Pauses that count for the cost of a resize."""

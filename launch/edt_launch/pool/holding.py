@@ -15,8 +15,8 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from edt_launch.allocation import Allocation, HostSlots, parse, render
 from edt_launch.allocator.model import HostDevices
+from edt_launch.hosts.allocation import Allocation, HostSlots, parse, render
 from edt_launch.pool.course import Device, Life
 
 Held = tuple[HostDevices, ...]

@@ -4,9 +4,9 @@ import contextlib
 import json
 from pathlib import Path
 
-from edt_launch.allocation import write_atomically
-from edt_launch.events import EventStream
+from edt_launch.hosts.allocation import write_atomically
 from edt_launch.pool.course import Course
+from edt_launch.training.events import EventStream
 
 CHUNK = 2**20
 """Bytes read at once."""

@@ -19,13 +19,13 @@ from typing import IO
 
 import psutil
 
-from edt_launch import processes
-from edt_launch.network import HostChecker
+from edt_launch.hosts.network import HostChecker
 from edt_launch.pool.course import Life
 from edt_launch.pool.facts import Launcher
 from edt_launch.pool.holding import Holding
 from edt_launch.service.database.records import JobRecord
 from edt_launch.service.home import JobDir
+from edt_launch.training import processes
 
 REMOTE_GRACE = 30.0
 """Seconds after a launcher was killed in which its workers on other hosts end themselves."""

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from edt_launch.allocation import write_atomically
+from edt_launch.hosts.allocation import write_atomically
 from edt_launch.pool import holding
 from edt_launch.pool.facts import (
     Action,

@@ -8,7 +8,7 @@ there.
 import re
 import secrets
 
-from edt_launch.allocation import write_atomically
+from edt_launch.hosts.allocation import write_atomically
 from edt_launch.service.database.store import Store
 from edt_launch.service.home import JOB_ID, Home
 from edt_launch.service.states import HAS_LAUNCHER

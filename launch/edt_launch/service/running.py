@@ -17,7 +17,7 @@ from types import FrameType
 import structlog
 import uvicorn
 
-from edt_launch.allocation import write_atomically
+from edt_launch.hosts.allocation import write_atomically
 from edt_launch.service.api.app import create_app
 from edt_launch.service.api.context import Context
 from edt_launch.service.belonging import bind

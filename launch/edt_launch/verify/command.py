@@ -12,8 +12,8 @@ from typing import Annotated, TextIO
 import typer
 
 from edt_launch import job
-from edt_launch.devices import this_machine
 from edt_launch.errors import EdtLaunchError, ExitCode, RunError, UsageError
+from edt_launch.hosts.devices import this_machine
 from edt_launch.verify.differences import LENGTH, Difference, first_difference
 from edt_launch.verify.records import Run
 from edt_launch.verify.report import as_data, describe, wrapped

@@ -7,15 +7,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from edt_launch import hosts, job
+from edt_launch import job
 from edt_launch.errors import ExitCode, RunError
-from edt_launch.follower import Limits
-from edt_launch.output import Line
-from edt_launch.plan import Plan
+from edt_launch.hosts import sources
+from edt_launch.hosts.follower import Limits
 from edt_launch.run_dir import RunDir
-from edt_launch.status import Status
+from edt_launch.training.plan import Plan
 from edt_launch.verify.records import Run, read
 from edt_launch.verify.schedules import Schedule
+from edt_launch.view.output import Line
+from edt_launch.view.status import Status
 
 ENDED = (ExitCode.HUNG_UP, ExitCode.INTERRUPTED, ExitCode.TERMINATED)
 """How a job ends that was sent a signal."""
@@ -145,4 +146,4 @@ class _Watcher:
 
     def _ask(self) -> None:
         size = self._schedule.sizes[self._stage]
-        hosts.allocate_here(self._allocation, self._stage + 1, size, self._runner.devices)
+        sources.allocate_here(self._allocation, self._stage + 1, size, self._runner.devices)

@@ -5,7 +5,7 @@ import uuid
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from edt_launch.wmla.layout import driver_id
+from edt_launch.wmla.running.layout import driver_id
 
 _GROUPS = uuid.UUID("5b7b4e63-0f0c-4d0c-9f0e-0b8a5f3f9d11")
 

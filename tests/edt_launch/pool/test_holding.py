@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edt_launch.allocation import parse
 from edt_launch.allocator.model import HostDevices
+from edt_launch.hosts.allocation import parse
 from edt_launch.pool.course import Life
 from edt_launch.pool.holding import Holding, in_use, leaving, read, write
 

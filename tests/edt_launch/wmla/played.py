@@ -6,7 +6,7 @@ from edt_launch.service.database.records import JobRecord
 from edt_launch.service.database.store import Store
 from edt_launch.service.home import Home
 from edt_launch.service.states import State
-from edt_launch.wmla.layout import ResultDir, executor_id
+from edt_launch.wmla.running.layout import ResultDir, executor_id
 
 ELOG = "".join(
     f"[2020-02-19 03:45:{i:02}] Train,\tTimestamp: {1582083900000 + i},\tGlobal steps: {i},"

@@ -2,7 +2,7 @@ import re
 import uuid
 
 from edt_launch.wmla import identity
-from edt_launch.wmla.layout import executor_id
+from edt_launch.wmla.running.layout import executor_id
 
 UNIQUE = uuid.UUID(int=2**100 + 12345)
 NOW = 1582083900.25

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar, Self
 
-from edt_launch.allocation import DEVICE
 from edt_launch.errors import UsageError
-from edt_launch.hosts import parse_line
+from edt_launch.hosts.allocation import DEVICE
+from edt_launch.hosts.sources import parse_line
 from edt_launch.service.devices.sources import DevicesError, HostDevices, Surroundings
 
 

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Protocol, Self
 
-from edt_launch.devices import visible
-from edt_launch.hosts import LOCAL
+from edt_launch.hosts.devices import visible
+from edt_launch.hosts.sources import LOCAL
 from edt_launch.service.devices.sources import DevicesError, HostDevices, Surroundings
 
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Protocol, Self
 
-from edt_launch.hosts import LOCAL
+from edt_launch.hosts.sources import LOCAL
 from edt_launch.service.settings import Settings
 
 

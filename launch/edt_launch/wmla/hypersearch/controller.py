@@ -25,7 +25,6 @@ from edt_launch.service.database.search_records import (
 )
 from edt_launch.service.errors import NotFoundError, ServiceError, UnavailableError
 from edt_launch.service.states import State, Wanted
-from edt_launch.wmla import submitting
 from edt_launch.wmla.hypersearch.decide import (
     Action,
     Begun,
@@ -39,7 +38,8 @@ from edt_launch.wmla.hypersearch.decide import (
 )
 from edt_launch.wmla.hypersearch.definition import Definition
 from edt_launch.wmla.hypersearch.metric import read
-from edt_launch.wmla.request import ExecRequest
+from edt_launch.wmla.submission import submitting
+from edt_launch.wmla.submission.request import ExecRequest
 
 log = structlog.get_logger()
 

@@ -12,10 +12,10 @@ from edt_launch.service.database.records import UserRecord
 from edt_launch.service.database.search_records import SearchRecord
 from edt_launch.service.errors import ConflictError, InvalidError
 from edt_launch.service.submission import new_id
-from edt_launch.wmla import submitting
 from edt_launch.wmla.hypersearch.controller import CONFIG
 from edt_launch.wmla.hypersearch.definition import parse
-from edt_launch.wmla.request import ExecRequest
+from edt_launch.wmla.submission import submitting
+from edt_launch.wmla.submission.request import ExecRequest
 
 RESERVED = "algorithm"
 """A name that is a path of its own in the interface."""

@@ -6,15 +6,16 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import StreamingResponse
 
-from edt_launch.hosts import LOCAL
+from edt_launch.hosts.sources import LOCAL
 from edt_launch.service.api.context import Here, User
 from edt_launch.service.database.records import JobRecord
 from edt_launch.service.devices.nvidia import Load, Meter
 from edt_launch.service.errors import InvalidError
-from edt_launch.wmla import applications, files, identity
+from edt_launch.wmla import identity
+from edt_launch.wmla.answers import applications, files
+from edt_launch.wmla.answers.states import behind
 from edt_launch.wmla.rest import lookup, texts
 from edt_launch.wmla.rest.lookup import Found
-from edt_launch.wmla.states import behind
 
 router = APIRouter()
 

@@ -9,14 +9,15 @@ from edt_launch.service.database.records import UserRecord
 from edt_launch.service.errors import ConflictError, InvalidError
 from edt_launch.service.states import ENDED, Wanted
 from edt_launch.service.submission import remove_files
-from edt_launch.wmla import catalogue, states
+from edt_launch.wmla.answers import states
 from edt_launch.wmla.frameworks import Framework
-from edt_launch.wmla.request import ExecRequest
 from edt_launch.wmla.rest import lookup
 from edt_launch.wmla.rest.door import Style
 from edt_launch.wmla.rest.lookup import Found, Manner
 from edt_launch.wmla.rest.plain import NotOfferedError
-from edt_launch.wmla.submitting import group_name, submit
+from edt_launch.wmla.submission import catalogue
+from edt_launch.wmla.submission.request import ExecRequest
+from edt_launch.wmla.submission.submitting import group_name, submit
 
 router = APIRouter()
 

@@ -10,9 +10,9 @@ from edt_launch.service.database.jobs import NoSuchJobError
 from edt_launch.service.database.records import JobRecord, UserRecord
 from edt_launch.service.errors import ForbiddenError, InvalidError
 from edt_launch.service.first_start import this_user
-from edt_launch.wmla import views
+from edt_launch.wmla.answers import views
+from edt_launch.wmla.answers.views import Execution
 from edt_launch.wmla.rest.door import STYLE, Style
-from edt_launch.wmla.views import Execution
 
 
 async def _style(request: Request) -> Style:

@@ -10,11 +10,11 @@ from fastapi.responses import StreamingResponse
 
 from edt_launch.service.api.context import Here
 from edt_launch.service.walking import walk
-from edt_launch.wmla import files, zipping
+from edt_launch.wmla.answers import files, zipping
+from edt_launch.wmla.answers.views import Execution
 from edt_launch.wmla.rest import texts
 from edt_launch.wmla.rest.door import Style
 from edt_launch.wmla.rest.lookup import Found, Manner
-from edt_launch.wmla.views import Execution
 
 router = APIRouter()
 

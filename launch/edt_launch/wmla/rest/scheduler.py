@@ -9,10 +9,10 @@ from edt_launch.service.api.context import Context, Here, User
 from edt_launch.service.database.records import UserRecord
 from edt_launch.service.errors import InvalidError
 from edt_launch.service.states import Wanted
-from edt_launch.wmla import applications, files
+from edt_launch.wmla.answers import applications, files
+from edt_launch.wmla.answers.views import Execution
 from edt_launch.wmla.rest import lookup, texts
 from edt_launch.wmla.rest.lookup import Found
-from edt_launch.wmla.views import Execution
 
 router = APIRouter()
 

@@ -3,9 +3,9 @@ import json
 import pytest
 
 from edt_launch.service.states import State, Wanted
-from edt_launch.wmla import submitting
 from edt_launch.wmla.hypersearch.choosing import Chooser
 from edt_launch.wmla.hypersearch.space import Point
+from edt_launch.wmla.submission import submitting
 from laboratory import Laboratory
 from searches import RATE, budgets, content
 from world import tar

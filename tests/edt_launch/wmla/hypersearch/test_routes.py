@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from edt_launch.service.states import State, Wanted
-from edt_launch.wmla.submitting import LARGEST_SCRIPT
+from edt_launch.wmla.submission.submitting import LARGEST_SCRIPT
 from laboratory import CODE, Laboratory
 from searches import content
 from world import World, member, tar, tar_of

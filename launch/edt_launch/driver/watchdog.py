@@ -1,0 +1,287 @@
+"""Which workers hang: a pure decision from what they tell once a second.
+
+A worker's *beat* says what its training thread is doing (`edt_hvd.stages`), for how long, and how long each
+stage has taken at most so far. Two rules follow from that:
+
+- Silence. A process that is stopped, or whose interpreter is blocked, sends no beats. One that sorts, parses
+  or collects garbage in one long call sends none either, so the limit is generous.
+- A stage that lasts. A worker hangs when it loads, computes or updates for much longer than any worker has so
+  far, while another one waits for it in a collective. Where nobody waits, it is given far more time, and
+  outside any step all the time it wants. One that is killed for a stage counts among those before, so its
+  successor has more time. One that uses neither processor nor disk meanwhile has less time.
+
+A stage lasts from when its worker became a member of the present world, at the earliest. A worker that waits
+in a collective, or at the door, never hangs by itself. When the clock has jumped (this process or the machine
+was stopped) the silence before does not count, and nobody is judged until the beats that have come meanwhile
+are taken in. A stage's seconds leave out those in which the worker was stopped.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from math import inf
+from typing import Any
+
+from edt_launch.membership.protocol import Phase, Worker
+
+REDUCING = "reducing"
+"""The stage in which a worker waits for the others."""
+
+OUTSIDE = "outside"
+"""The stage of loops that are not ours, between two collectives of ours."""
+
+FLOORS = {
+    "forming": 60.0,
+    "restoring": 1800.0,
+    "starting to load": 300.0,
+    "loading": 60.0,
+    "computing": 30.0,
+    "updating": 1800.0,
+    OUTSIDE: 1800.0,
+}
+"""Seconds that each stage may last at least, while others wait."""
+
+SILENCE = 30.0
+"""Seconds without a beat that are nothing unusual: one long call may hold the interpreter's lock."""
+
+IDLE, SETTLED_IDLE = 600.0, 120.0
+"""The same for a worker that does nothing: seconds without work that a stage may last at least, before and
+after it has been completed `SETTLED` times. Longer ones are rare, but what a script does once in a thousand
+steps (an evaluation, saving) works."""
+
+SETTLED = 100
+
+AFTER_TRAINING = 300.0
+"""Seconds without a beat after training, when killing costs most and scripts do whatever they like."""
+
+UNTRIED = dict.fromkeys(FLOORS, 300.0) | {"restoring": 1800.0}
+"""The same until it has been completed `TRIED` times: the first steps compile, say."""
+
+TRIED = 3
+GAP_FACTOR = 5.0
+STAGE_FACTOR = 10.0
+ALONE_FACTOR = 20.0
+ALONE_IDLE_FACTOR = 5.0
+
+PAUSE = 2.0
+"""Seconds between two ticks that mean that this process was stopped; then nobody is judged for as long."""
+
+
+@dataclass(frozen=True)
+class Times:
+    """How often a stage has been completed, and the seconds that it has taken at most."""
+
+    count: int = 0
+    longest: float = 0.0
+
+
+@dataclass(frozen=True)
+class Beat:
+    """What a worker says of itself.
+
+    Attributes:
+        worker: its serial number.
+        step: optimizer steps done; None if unknown.
+        stage: what its training thread is doing.
+        seconds: for how long.
+        stages: the times of each stage so far.
+        idle: seconds of the stage since the worker, or a process that it has started, last used a processor
+            or a disk.
+    """
+
+    worker: int
+    step: int | None
+    stage: str
+    seconds: float
+    stages: Mapping[str, Times]
+    idle: float = 0.0
+
+    @classmethod
+    def from_message(cls, worker: int, message: Mapping[str, Any]) -> "Beat":
+        """The beat in a `beat` message.
+
+        Raises:
+            KeyError, TypeError, ValueError: it is none.
+        """
+        stages = {
+            name: Times(int(count), float(longest)) for name, (count, longest) in message["stages"].items()
+        }
+        step = message["step"]
+        stage, seconds, idle = str(message["stage"]), float(message["seconds"]), float(message["idle"])
+        return cls(worker, None if step is None else int(step), stage, seconds, stages, idle)
+
+
+@dataclass(frozen=True)
+class _Heard:
+    """What has been heard of a worker.
+
+    Attributes:
+        beat: the last one; None before the first.
+        at: when that came.
+        longest_gap: seconds between two of them at most.
+        generation: of the world it is or was a member of.
+        member_since: since when.
+    """
+
+    beat: Beat | None
+    at: float
+    longest_gap: float = 0.0
+    generation: int = 0
+    member_since: float = -inf
+
+    def seconds(self, now: float, generation: int) -> float:
+        """For how long the stage of the last beat has lasted in the world of that generation."""
+        if self.beat is None or generation != self.generation:  # it became a member after the last tick
+            return 0.0
+        return min(self.beat.seconds, now - self.member_since)
+
+    def idle(self, now: float, generation: int) -> float:
+        """For how long of that nothing has been done."""
+        return min(self.seconds(now, generation), self.beat.idle if self.beat is not None else 0.0)
+
+
+@dataclass(frozen=True)
+class Watch:
+    """What is known of the workers.
+
+    Attributes:
+        timeout: replaces all floors; 0 switches the detection off, None leaves them as they are.
+        woken_at: when this process was found to have been stopped, the last time.
+    """
+
+    timeout: float | None = None
+    heard: Mapping[int, _Heard] = field(default_factory=dict)
+    stages: Mapping[str, Times] = field(default_factory=dict)
+    ticked_at: float | None = None
+    woken_at: float = -inf
+
+
+def observe(now: float, watch: Watch, beat: Beat) -> Watch:
+    """Take in a beat."""
+    last = watch.heard.get(beat.worker, _Heard(None, now))
+    gap = now - last.at if last.beat is not None else 0.0
+    heard = replace(last, beat=beat, at=now, longest_gap=max(gap, last.longest_gap))
+    stages = dict(watch.stages)
+    for name, times in beat.stages.items():
+        known = stages.get(name, Times())
+        stages[name] = Times(max(known.count, times.count), max(known.longest, times.longest))
+    return replace(watch, heard={**watch.heard, beat.worker: heard}, stages=stages)
+
+
+def tick(now: float, watch: Watch, workers: Mapping[int, Worker]) -> Watch:
+    """Time has passed; `workers` are those there are.
+
+    Must be called several times within `PAUSE`, before the beats that have come are taken in.
+    """
+    has_slept = watch.ticked_at is not None and now - watch.ticked_at > PAUSE
+    heard = {}
+    for key, worker in workers.items():
+        if worker.phase is not Phase.STARTING:
+            known = watch.heard.get(key, _Heard(None, now))
+            if worker.generation != known.generation:
+                known = replace(known, generation=worker.generation, member_since=now)
+            heard[key] = replace(known, at=now) if has_slept else known
+    woken_at = now if has_slept else watch.woken_at
+    ending = [w for w in workers.values() if w.phase is Phase.ENDING]
+    return replace(watch, heard=heard, stages=_learned(now, watch, ending), ticked_at=now, woken_at=woken_at)
+
+
+def _learned(now: float, watch: Watch, ending: Iterable[Worker]) -> Mapping[str, Times]:
+    """The times of all stages, with those of workers that are ended because they hang.
+
+    They may have been slow only, and who takes their place would do the same. Whoever has set a timeout has
+    decided that.
+    """
+    stages = dict(watch.stages)
+    if watch.timeout is not None:
+        return stages
+    for worker in ending:
+        heard = watch.heard.get(worker.id)
+        if heard is None or heard.beat is None:
+            continue
+        seconds = heard.seconds(now, worker.generation)
+        if _lasting(now, watch, worker, is_waited_for=True):
+            known = stages.get(heard.beat.stage, Times())
+            stages[heard.beat.stage] = replace(known, longest=max(known.longest, seconds))
+    return stages
+
+
+def overdue(now: float, watch: Watch, workers: Iterable[Worker]) -> list[tuple[int, str]]:
+    """The workers that hang, each with the reason.
+
+    Args:
+        now: seconds of a monotonic clock.
+        watch: what is known of them.
+        workers: those there are.
+    """
+    if watch.timeout == 0 or now - watch.woken_at < PAUSE:
+        return []
+    found = []
+    watched = [
+        w for w in workers if w.phase in (Phase.DOOR, Phase.ACTIVE, Phase.DONE) and w.id in watch.heard
+    ]
+    members = [w for w in watched if w.phase is Phase.ACTIVE]
+    waiting = [w.id for w in members if _stage(watch, w.id) == REDUCING]
+    for worker in watched:
+        reason = _silence(now, watch, worker)
+        if reason is None and worker in members:
+            reason = _lasting(now, watch, worker, is_waited_for=any(other != worker.id for other in waiting))
+        if reason is not None:
+            found.append((worker.id, f"rank {worker.rank} on {worker.slot.host} {reason}"))
+    return found
+
+
+def _stage(watch: Watch, worker: int) -> str | None:
+    beat = watch.heard[worker].beat
+    return beat.stage if beat is not None else None
+
+
+def _silence(now: float, watch: Watch, worker: Worker) -> str | None:
+    heard = watch.heard[worker.id]
+    usual = AFTER_TRAINING if worker.phase is Phase.DONE else SILENCE
+    limit = max(usual if watch.timeout is None else watch.timeout, GAP_FACTOR * heard.longest_gap)
+    silent = now - heard.at
+    if silent <= limit:
+        return None
+    doing = f"; it was {heard.beat.stage} then" if heard.beat is not None else ""
+    return (
+        f"has not been heard of for {silent:.1f} s (longest so far {heard.longest_gap:.1f} s, "
+        f"limit {limit:.1f} s){doing}"
+    )
+
+
+def _lasting(now: float, watch: Watch, worker: Worker, is_waited_for: bool) -> str | None:
+    heard = watch.heard[worker.id]
+    beat, seconds = heard.beat, heard.seconds(now, worker.generation)
+    if beat is None or beat.stage not in FLOORS:
+        return None
+    known = watch.stages.get(beat.stage, Times())
+    idle, learned = heard.idle(now, worker.generation), STAGE_FACTOR * known.longest
+    limit = max(_floor(watch, beat.stage, known, is_waited_for), learned)
+    idle_limit = max(_idle_floor(watch, beat.stage, known, is_waited_for), learned)
+    if seconds <= limit and idle <= idle_limit:
+        return None
+    waits = "while others wait" if is_waited_for else "with nobody waiting"
+    after = f" after step {beat.step}" if beat.step is not None else ""
+    nothing = f", for {idle:.1f} s of it without any work," if seconds <= limit else ""
+    return (
+        f"has been {beat.stage} for {seconds:.1f} s{nothing}{after} {waits} "
+        f"(longest so far {known.longest:.1f} s, limit {idle_limit if nothing else limit:.1f} s)"
+    )
+
+
+def _floor(watch: Watch, stage: str, known: Times, is_waited_for: bool) -> float:
+    if stage == OUTSIDE and not is_waited_for:
+        return inf
+    floor = FLOORS[stage] if watch.timeout is None else watch.timeout
+    if known.count < TRIED:
+        floor = max(floor, UNTRIED[stage])
+    return floor if is_waited_for else ALONE_FACTOR * floor
+
+
+def _idle_floor(watch: Watch, stage: str, known: Times, is_waited_for: bool) -> float:
+    if watch.timeout is not None or (stage == OUTSIDE and not is_waited_for):
+        return inf
+    floor = min(FLOORS[stage], SETTLED_IDLE if known.count >= SETTLED else IDLE)
+    if known.count < TRIED:
+        floor = max(floor, UNTRIED[stage])
+    return floor if is_waited_for else ALONE_IDLE_FACTOR * max(floor, SETTLED_IDLE)

@@ -1,0 +1,1 @@
+"""The membership protocol of a job's workers, as pure functions."""

@@ -1,0 +1,83 @@
+"""How long newcomers may take from their start to the door: learned from those that have got there.
+
+A newcomer that takes longer than others did is not waited for any more: what the others can do without it
+is done, and it comes in later. One that takes far longer is ended, and its slot tried again like that of any
+failure. As long as nobody has come to the door there is nothing to learn from, and nobody who waits; then
+there is no limit but the user's.
+"""
+
+from dataclasses import replace
+from math import inf
+
+from edt_launch.membership.members import Membership, changed
+from edt_launch.membership.protocol import Action, Late, Phase, Worker
+
+TOLD_AFTER = 30.0
+"""Seconds after which it is told that a newcomer takes long, if others were faster."""
+
+HOLD_UP = 60.0
+"""Seconds for which newcomers may hold up the others of a change at least."""
+
+HOLD_UP_FACTOR = 3.0
+"""The same as a multiple of the longest start so far."""
+
+GIVE_UP = 600.0
+"""Seconds after which a newcomer is ended at the earliest."""
+
+GIVE_UP_FACTOR = 10.0
+"""The same as a multiple of the longest start so far."""
+
+
+def is_waited_for(now: float, state: Membership, worker: Worker) -> bool:
+    """Whether a newcomer that is starting may hold up the others."""
+    return worker.phase is Phase.STARTING and now - worker.started_at < _hold_up(state)
+
+
+def overdue(now: float, state: Membership) -> list[tuple[int, str]]:
+    """The newcomers that take far too long, each with the reason."""
+    limit = _give_up(state)
+    late = [w for w in state.workers.values() if w.phase is Phase.STARTING and now - w.started_at >= limit]
+    longest = "" if state.longest_start is None else f", the slowest so far took {state.longest_start:.0f} s"
+    reason = f"has not come to the elastic function within {limit:.0f} s (see --ready-timeout){longest}"
+    return [(w.id, f"the worker started in slot {w.slot.index} of {w.slot.host} {reason}") for w in late]
+
+
+def tell(now: float, state: Membership) -> tuple[Membership, list[Action]]:
+    """Tell of each newcomer once that it takes long; a gang's never come to a door."""
+    if state.limits.is_gang:
+        return state, []
+    usual = max(TOLD_AFTER, state.longest_start or 0.0)
+    wanted = {slot.key for slot in state.wanted(now)}
+    starting = (w for w in state.workers.values() if w.phase is Phase.STARTING and w.slot.key in wanted)
+    late = tuple(w for w in starting if not w.is_late and now - w.started_at >= usual)
+    if not late:
+        return state, []
+    for worker in late:
+        state = changed(state, worker.id, is_late=True)
+    seconds = max(now - w.started_at for w in late)
+    told = Late(late, seconds, state.longest_start, _finite(_hold_up(state)), _finite(_give_up(state)))
+    return state, [told]
+
+
+def learn(now: float, state: Membership, worker: Worker) -> Membership:
+    """A newcomer has come to the door."""
+    return replace(state, longest_start=max(state.longest_start or 0.0, now - worker.started_at))
+
+
+def _hold_up(state: Membership) -> float:
+    longest = state.longest_start
+    learned = inf if longest is None else max(HOLD_UP, HOLD_UP_FACTOR * longest)
+    return min(learned, _give_up(state))
+
+
+def _give_up(state: Membership) -> float:
+    if state.limits.is_gang:
+        return inf
+    timeout, longest = state.limits.ready_timeout, state.longest_start
+    if timeout is not None:
+        return timeout or inf
+    return inf if longest is None else max(GIVE_UP, GIVE_UP_FACTOR * longest)
+
+
+def _finite(seconds: float) -> float | None:
+    return None if seconds == inf else seconds

@@ -1,0 +1,93 @@
+"""The state of the membership protocol, and the changes to it that several of its parts make."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from math import inf
+
+from edt_launch.membership.protocol import Action, Dismiss, Finish, Phase, Slot, Terminate, Worker
+from edt_launch.membership.suspension import Suspension
+
+GOING = (Phase.DEPARTING, Phase.ENDING)
+"""Phases of workers that take no more part."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """The job's bounds: workers, and seconds that the slow are waited for."""
+
+    min_size: int
+    max_size: int
+    ready_timeout: float | None = None
+    """Seconds from its start to the door after which a newcomer is ended; 0: never, None: learned."""
+    shortage_timeout: float = 600.0
+    """Seconds for which survivors wait when fewer than `min_size` workers can run."""
+    is_gang: bool = False
+    """Whether the workers are not ours to resize: they run together, and end with the first that fails."""
+
+
+@dataclass(frozen=True)
+class Membership:
+    """The state of the protocol."""
+
+    limits: Limits
+    desired: tuple[Slot, ...] = ()
+    workers: Mapping[int, Worker] = field(default_factory=dict)
+    generation: int = 0
+    size: int = 0
+    """Workers that the generation in force was formed of."""
+    formed_at: float = -inf
+    """When it was."""
+    longest_start: float | None = None
+    """Seconds that newcomers have taken from their start to the door at most; None before the first."""
+    is_torn: bool = False
+    """Whether a member of the generation in force was lost in another way than with exit code 0."""
+    stop_sent: bool = False
+    suspended: Mapping[tuple[str, str], Suspension] = field(default_factory=dict)
+    next_id: int = 0
+    short_since: float | None = None
+    shortage: object = None
+    """What was told last of a shortage; None when there is none."""
+    pausing: str | None = None
+    """Why all workers are to leave, if they are."""
+    outcome: "Finish | None" = None
+    """Set once the end is decided; `Finish` is issued when the last worker has gone."""
+    finished: bool = False
+
+    @property
+    def world(self) -> list[Worker]:
+        """The members of the generation in force that are still there, by rank."""
+        members = [w for w in self.workers.values() if self.generation and w.generation == self.generation]
+        return sorted((w for w in members if w.phase not in GOING), key=lambda w: w.rank)
+
+    def wanted(self, now: float) -> tuple[Slot, ...]:
+        """The desired slots that are not suspended."""
+        free = (s for s in self.desired if s.key not in self.suspended or self.suspended[s.key].until <= now)
+        return tuple(free)
+
+
+def changed(state: Membership, worker_id: int, **changes: object) -> Membership:
+    """The state with another worker of that number; the same if there is none."""
+    worker = state.workers.get(worker_id)
+    if worker is None:
+        return state
+    return replace(state, workers={**state.workers, worker_id: replace(worker, **changes)})  # type: ignore[arg-type]
+
+
+def let_go(now: float, state: Membership, workers: Iterable[Worker]) -> tuple[Membership, list[Action]]:
+    """Tell those at the door to leave; who cannot be told is ended."""
+    actions: list[Action] = []
+    for worker in workers:
+        if worker.phase is Phase.DOOR:
+            actions.append(Dismiss(worker.id, worker.saves))
+            state = changed(state, worker.id, phase=Phase.DEPARTING, dismissed_at=now)
+        elif worker.phase in (Phase.STARTING, Phase.ACTIVE):
+            actions.append(Terminate(worker.id))
+            state = changed(state, worker.id, phase=Phase.ENDING)
+    return state, actions
+
+
+def decide_end(state: Membership, outcome: Finish) -> Membership:
+    """Decide how the job ends; a failure overrules success, the first failure overrules later ones."""
+    if state.outcome is None or (state.outcome.succeeded and not outcome.succeeded):
+        return replace(state, outcome=outcome)
+    return state

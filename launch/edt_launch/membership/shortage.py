@@ -1,0 +1,35 @@
+"""Telling that too few workers can run, and why; and what ends with it."""
+
+from dataclasses import replace
+
+from edt_launch.membership.members import Membership
+from edt_launch.membership.protocol import Action, Finish, Missing, Phase, Slot, Waiting
+
+
+def waiting(now: float, state: Membership) -> tuple[Membership, list[Action]]:
+    """Tell what is missing when that has changed. The state knows since when it is short."""
+    wanted = {slot.key for slot in state.wanted(now)}
+    present = (w for w in state.workers.values() if w.phase in (Phase.DOOR, Phase.ACTIVE) and not w.notice)
+    ready = {w.slot.key for w in present} & wanted
+    missing = tuple(_missing(now, state, slot) for slot in state.desired if slot.key not in ready)
+    shortage = len(ready), [(lack.slot, lack.reason) for lack in missing]
+    if shortage == state.shortage:
+        return state, []
+    since = now if state.short_since is None else state.short_since
+    left = state.limits.shortage_timeout - (now - since)
+    told = Waiting(len(ready), state.limits.min_size, left, len(state.desired), missing)
+    return replace(state, shortage=shortage), [told]
+
+
+def over(state: Membership) -> Finish:
+    """The end of a job that has been short of workers for too long."""
+    limits = state.limits
+    return Finish(False, f"fewer than {limits.min_size} workers could run for {limits.shortage_timeout:g} s")
+
+
+def _missing(now: float, state: Membership, slot: Slot) -> Missing:
+    suspension = state.suspended.get(slot.key)
+    if suspension is not None and suspension.until > now:
+        return Missing(slot, suspension.reason, suspension.until - now)
+    is_starting = any(w.slot.key == slot.key and w.phase is Phase.STARTING for w in state.workers.values())
+    return Missing(slot, "is starting" if is_starting else "is being cleared")

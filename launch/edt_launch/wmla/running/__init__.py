@@ -1,0 +1,1 @@
+"""Running a program written for WMLA under `edt-launch`."""

@@ -1,0 +1,81 @@
+"""What horovodrun's driver does otherwise for a WMLA program: its processes' variables, places and files."""
+
+import random
+import socket
+from collections.abc import MutableMapping, Sequence
+from pathlib import Path
+from platform import node
+
+from edt_launch.hosts.network import HostChecker, resolve
+from edt_launch.membership.protocol import Slot, Worker
+from edt_launch.wmla.frameworks import Framework
+from edt_launch.wmla.running import environment, gang
+from edt_launch.wmla.running.layout import ResultDir, executor_id
+
+REMOTE_PORTS = range(20000, 32000)
+"""Where a process on another host is to listen: below what systems give out by themselves."""
+
+
+class Workers:
+    """The processes of a WMLA program.
+
+    Args:
+        framework: how it is run.
+        job: the variables of the job.
+        address: of this machine, where the workers reach it.
+    """
+
+    def __init__(self, framework: Framework, job: MutableMapping[str, str], address: str) -> None:
+        self._framework = framework
+        self._exec_id = job["DLI_EXECID"]
+        self._result = ResultDir(Path(job["RESULT_DIR"]))
+        self._address = address
+        self._hosts = HostChecker()
+        self._meeting: tuple[str, int] | None = None
+        for name in environment.OF_A_PROCESS:  # Horovod puts them behind what a worker is given
+            job.pop(name, None)
+
+    @classmethod
+    def of(cls, job: MutableMapping[str, str], address: str) -> "Workers | None":
+        """Those of this horovodrun; None if the program is none for WMLA. What is ours is taken out."""
+        framework = job.pop(environment.FRAMEWORK_VARIABLE, None)
+        return None if framework is None else cls(Framework(framework), job, address)
+
+    @property
+    def is_gang(self) -> bool:
+        """Whether all processes run together or none."""
+        return not self._framework.is_elastic
+
+    def slots(self, shown: Sequence[Slot]) -> tuple[Slot, ...]:
+        """A slot for each process."""
+        return gang.processes(self._framework, shown)
+
+    def printed(self, worker: int, stream: str) -> Path:
+        """The file for what a worker prints to `stream`."""
+        return self._result.printed(executor_id(self._exec_id, worker + 1), stream)
+
+    def variables(self, worker: Worker, slots: Sequence[Slot]) -> dict[str, str]:
+        """What a worker gets besides; its folders are made.
+
+        Args:
+            worker: one that is to be started.
+            slots: of all.
+
+        Raises:
+            OSError: a folder cannot be made.
+        """
+        host = worker.slot.host if self._hosts.is_remote(worker.slot.host) else node()
+        self._result.make(executor_id(self._exec_id, worker.id + 1), host)
+        found = environment.of_worker(self._exec_id, self._result, worker.id, host)
+        if self._framework is not Framework.GANG:
+            return found
+        self._meeting = self._meeting or self._meeting_place(slots[0].host)
+        return found | environment.of_member(gang.members(slots)[worker.slot.key], *self._meeting)
+
+    def _meeting_place(self, host: str) -> tuple[str, int]:
+        """Where the first process of a gang listens."""
+        if self._hosts.is_remote(host):
+            return resolve(host) or host, random.choice(REMOTE_PORTS)
+        with socket.socket() as probe:
+            probe.bind((self._address, 0))
+            return self._address, int(probe.getsockname()[1])

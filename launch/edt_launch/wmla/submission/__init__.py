@@ -1,0 +1,1 @@
+"""From the argument string that WMLA's clients send to a job."""

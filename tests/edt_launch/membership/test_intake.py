@@ -1,0 +1,367 @@
+"""What an event changes by itself: deaths, hangs, notices, ends."""
+
+import pytest
+
+from edt_launch.membership.lateness import TOLD_AFTER
+from edt_launch.membership.protocol import (
+    Abort,
+    Assign,
+    AtDoor,
+    Cut,
+    Desired,
+    Dismiss,
+    Done,
+    Exited,
+    Failed,
+    Finish,
+    Hung,
+    Leaving,
+    Left,
+    Noticed,
+    Pause,
+    Slot,
+    Start,
+    Stop,
+    Synced,
+    Terminate,
+    Tick,
+)
+from edt_launch.membership.step import GROWTH_INTERVAL
+from edt_launch.membership.suspension import NOTICE_SUSPENSION, START_FAILURES, SUSPENSION
+from simulated import Job, of, slots
+
+
+def test_a_worker_that_dies_takes_only_its_slot_with_it() -> None:
+    job = Job().grown_to(3)
+    failed, cut = job(Exited(1, 137))
+    assert isinstance(failed, Failed)
+    assert failed.worker.slot == Slot("a", 1)
+    assert failed.retry_after == SUSPENSION
+    assert cut == Cut((0, 2), 1)
+    job(AtDoor(0, 9))
+    (assign,) = job(AtDoor(2, 9))
+    assert isinstance(assign, Assign)
+    assert [p.worker for p in assign.places] == [0, 2]
+    assert assign.previous_size == 3
+    job.now += SUSPENSION
+    (start,) = job(Tick())
+    assert isinstance(start, Start)
+    assert start.worker.slot == Slot("a", 1)
+
+
+def test_a_worker_that_is_killed_before_the_first_world_costs_its_slot_for_a_while() -> None:
+    job = Job()
+    job(Desired(slots(2)))
+    job(AtDoor(0, 0))
+    for failure in range(1, START_FAILURES):
+        failed, *_ = job(Exited(max(job.state.workers), 137))
+        assert failed.retry_after == SUSPENSION * 2 ** (failure - 1)
+        if failure == 1:
+            assert len(job.state.world) == 1  # the other one need not wait
+        job.now += failed.retry_after
+        assert len(of(Start, job(Tick()))) == 1
+
+
+def test_what_always_fails_before_training_ends_the_job() -> None:
+    for exit_code, times in ((1, 1), (139, 1), (137, START_FAILURES)):
+        job = Job(min_size=2)
+        job(Desired(slots(2)))
+        for _ in range(times):
+            assert job.state.outcome is None
+            job(Exited(max(job.state.workers), exit_code))
+            job.now += 100
+            job(Tick())
+        assert job.state.outcome is not None
+        assert "before training began" in job.state.outcome.reason
+
+
+def test_a_newcomer_that_ends_well_does_not_end_the_job() -> None:
+    job = Job().grown_to(1)
+    job(Desired(slots(2)))
+    (failed,) = job(Exited(1, 0))
+    assert isinstance(failed, Failed)
+    assert (failed.retry_after, job.state.outcome) == (SUSPENSION, None)
+
+
+def test_a_member_that_comes_to_the_door_unasked_tells_the_others() -> None:
+    job = Job().grown_to(3)
+    assert job(AtDoor(1, 4)) == [Cut((0, 2), 1), Stop((0, 2), 2)]
+    assert job(AtDoor(0, 4)) == []
+    assert isinstance(job(AtDoor(2, 4))[0], Assign)
+
+
+def test_failure_before_the_first_world_ends_the_job() -> None:
+    job = Job()
+    job(Desired(slots(2)))
+    failed, terminate = job(Exited(0, 1))
+    assert isinstance(failed, Failed)
+    assert terminate == Terminate(1)
+    left, finish = job(Exited(1, 143))
+    assert isinstance(left, Left)
+    assert isinstance(finish, Finish)
+    assert not finish.succeeded
+
+
+def test_failure_of_the_last_worker_with_the_state_ends_the_job() -> None:
+    job = Job().grown_to(1)
+    failed, finish = job(Exited(0, 1))
+    assert isinstance(failed, Failed)
+    assert isinstance(finish, Finish)
+    assert not finish.succeeded
+    assert "last that had the state" in finish.reason
+
+
+def test_abort_ends_every_process_and_then_the_job() -> None:
+    job = Job().grown_to(2)
+    assert job(Abort("SIGTERM")) == [Terminate(0), Terminate(1)]
+    job(Exited(0, 143))
+    assert job(Exited(1, 143))[-1] == Finish(False, "SIGTERM", aborted=True)
+
+
+def test_late_messages_of_workers_that_are_gone_change_nothing() -> None:
+    job = Job().grown_to(2)
+    before = job.state
+    for event in (AtDoor(9, 3), Done(9), Exited(9, 1)):
+        assert job(event) == []
+    assert job.state == before
+
+
+def test_a_newcomer_without_the_state_cannot_carry_on() -> None:
+    job = Job().grown_to(1)
+    job(Desired(slots(2)))
+    job(AtDoor(1, 0))
+    job(AtDoor(0, 9))
+    failed, terminate = job(Exited(0, 137))
+    assert isinstance(failed, Failed)
+    assert terminate == Terminate(1)
+    assert job.state.outcome is not None
+    assert "the last that had the state" in job.state.outcome.reason
+
+
+def test_a_newcomer_that_has_received_the_state_carries_on() -> None:
+    job = Job().grown_to(1)
+    job(Desired(slots(2)))
+    job(AtDoor(1, 0))
+    job(AtDoor(0, 9))
+    job(Synced(1))
+    job(Exited(0, 137))
+    (assign,) = job(AtDoor(1, 12))
+    assert isinstance(assign, Assign)
+    assert [p.worker for p in assign.places] == [1]
+
+
+def test_programs_without_an_elastic_function_run_to_their_own_ends() -> None:
+    job = Job()
+    job(Desired(slots(2)))
+    assert job(Exited(1, 0)) == []
+    (finish,) = job(Exited(0, 0))
+    assert isinstance(finish, Finish)
+    assert finish.succeeded
+    assert "without calling an elastic function" in finish.reason
+
+
+@pytest.mark.parametrize("last", [0, 1])
+def test_a_loss_after_others_have_returned_is_no_success(last: int) -> None:
+    job = Job().grown_to(2)
+    job(Done(1 - last))
+    failed, *_ = job(Exited(last, 137))
+    assert isinstance(failed, Failed)
+    assert failed.retry_after is None
+    finish = job(Exited(1 - last, 0))[-1]
+    assert finish == Finish(False, f"rank {last} on a failed before its training function returned")
+
+
+def test_a_loss_after_others_have_ended_well_is_no_success() -> None:
+    job = Job().grown_to(2)
+    job(Done(1))
+    job(Exited(1, 0))
+    failed, finish = job(Exited(0, 137))
+    assert isinstance(failed, Failed)
+    assert isinstance(finish, Finish)
+    assert not finish.succeeded
+
+
+def test_once_somebody_has_returned_no_slot_is_tried_again() -> None:
+    job = Job().grown_to(3)
+    job(Done(0))
+    failed, cut = job(Exited(1, 137))
+    assert (failed.retry_after, cut) == (None, Cut((2,), 1))
+    job(AtDoor(2, 8))
+    job(Done(2))
+    job(Exited(0, 0))
+    assert job(Exited(2, 0)) == [Finish(True, "the training function has returned")]
+
+
+def test_a_member_that_ends_well_in_the_middle_of_training_is_lost() -> None:
+    job = Job().grown_to(3)
+    failed, cut = job(Exited(1, 0))
+    assert isinstance(failed, Failed)
+    assert failed.reason == "rank 1 on a ended with exit code 0 in the middle of training"
+    assert (failed.retry_after, cut) == (SUSPENSION, Cut((0, 2), 1))
+    assert job.state.outcome is None
+    job(AtDoor(0, 4))
+    assert of(Assign, job(AtDoor(2, 4)))
+    assert of(Stop, job(Desired(slots(1)))), "the allocation is followed"
+    job(AtDoor(0, 5))
+    job(AtDoor(2, 5))
+    job(Exited(2, 0))
+    *_, finish = job(Exited(0, 137))
+    assert isinstance(finish, Finish)
+    assert not finish.succeeded
+
+
+def test_members_that_all_end_well_have_done_what_they_wanted() -> None:
+    job = Job().grown_to(3)
+    for worker in (2, 0):
+        assert of(Failed, job(Exited(worker, 0)))
+    assert job(Exited(1, 0)) == [Finish(True, "the training function has returned")]
+
+
+def test_the_last_one_that_ends_well_does_not_make_good_a_loss() -> None:
+    job = Job().grown_to(2)
+    job(Exited(1, 137))
+    *_, finish = job(Exited(0, 0))
+    assert isinstance(finish, Finish)
+    assert not finish.succeeded
+
+
+def test_a_worker_that_ends_well_before_an_elastic_one_comes_to_the_door_is_missing() -> None:
+    job = Job()
+    job(Desired(slots(3)))
+    assert job(Exited(2, 0)) == []
+    (start,) = job(AtDoor(0, 0))
+    assert isinstance(start, Start)
+    assert start.worker.slot == Slot("a", 2)
+    failed, *_ = job(Exited(1, 0))
+    assert isinstance(failed, Failed)
+    assert (failed.reason, failed.retry_after) == ("rank 1 on a ended before it could join", SUSPENSION)
+    assert job.state.outcome is None
+
+
+def test_a_program_that_is_not_elastic_and_killed_after_others_have_ended_fails() -> None:
+    job = Job()
+    job(Desired(slots(2)))
+    job(Exited(1, 0))
+    *_, finish = job(Exited(0, 137))
+    assert isinstance(finish, Finish)
+    assert not finish.succeeded
+
+
+def test_a_worker_with_a_notice_leaves_and_its_slot_is_left_alone_for_a_while() -> None:
+    job = Job().grown_to(3)
+    noticed, stop = job(Leaving(1, "SIGTERM"))
+    assert isinstance(noticed, Noticed)
+    assert (noticed.worker.id, noticed.worker.notice) == (1, "SIGTERM")
+    assert stop == Stop((0, 1, 2), 2)
+    assert job(Leaving(1, "again")) == []
+    job(AtDoor(0, 4))
+    assert job(AtDoor(1, 4)) == [Dismiss(1)], "it does not wait for the others"
+    (assign,) = job(AtDoor(2, 4))
+    assert isinstance(assign, Assign)
+    assert [p.worker for p in assign.places] == [0, 2]
+    assert len(of(Left, job(Exited(1, 0)))) == 1
+    job.now += NOTICE_SUSPENSION - GROWTH_INTERVAL
+    assert job(Tick()) == []
+    job.now += GROWTH_INTERVAL
+    (start,) = job(Tick())
+    assert isinstance(start, Start)
+    assert start.worker.slot == Slot("a", 1)
+
+
+@pytest.mark.parametrize("exit_code", [143, -15])
+def test_a_newcomer_that_dies_of_sigterm_has_left_on_a_notice(exit_code: int) -> None:
+    job = Job().grown_to(1)
+    job(Desired(slots(2)))
+    noticed, left = job(Exited(1, exit_code))
+    assert isinstance(noticed, Noticed)
+    assert isinstance(left, Left)
+    assert noticed.worker == left.worker
+    assert noticed.worker.notice == "SIGTERM"
+    job.now += NOTICE_SUSPENSION
+    assert [start.worker.slot for start in job(Tick())] == [Slot("a", 1)]
+
+
+def test_the_first_world_is_formed_without_a_worker_that_dies_of_sigterm() -> None:
+    job = Job()
+    job(Desired(slots(2)))
+    assert [type(action) for action in job(Exited(1, 143))] == [Noticed, Left]
+    (assign,) = job(AtDoor(0, 0))
+    assert isinstance(assign, Assign)
+    assert [p.worker for p in assign.places] == [0]
+
+
+def test_a_worker_that_hangs_after_training_does_not_hold_up_the_end() -> None:
+    job = Job().grown_to(2)
+    job(Done(0))
+    job(Done(1))
+    failed, terminate, *_ = job(Hung(1, "is silent"))
+    assert isinstance(failed, Failed)
+    assert terminate == Terminate(1, at_once=True)
+    job(Exited(1, 137))
+    assert job(Exited(0, 0))[-1] == Finish(False, "rank 1 on a was lost after training")
+
+
+def test_a_worker_that_hangs_is_killed_and_treated_like_a_dead_one() -> None:
+    job = Job().grown_to(3)
+    failed, cut, terminate, *_ = job(Hung(1, "is silent"))
+    assert isinstance(failed, Failed)
+    assert (failed.reason, failed.retry_after) == ("is silent", SUSPENSION)
+    assert cut == Cut((0, 2), 1)
+    assert terminate == Terminate(1, at_once=True)
+    assert job(Hung(1, "is silent")) == []
+    job(AtDoor(0, 4))
+    (assign,) = job(AtDoor(2, 4))
+    assert isinstance(assign, Assign)
+    assert len(of(Left, job(Exited(1, 137)))) == 1
+
+
+# Gangs.
+
+
+def gang() -> Job:
+    job = Job(ready_timeout=1.0, is_gang=True)
+    assert len(of(Start, job(Desired(slots(3))))) == 3
+    return job
+
+
+def test_a_gang_ends_well_when_its_last_process_has() -> None:
+    job = gang()
+    assert job(Exited(0, 0)) == []
+    assert job(Tick()) == []
+    assert job(Exited(2, 0)) == []
+    assert job(Exited(1, 0)) == [Finish(True, "all processes have ended")]
+
+
+@pytest.mark.parametrize("exit_code", [1, 137, -9, 143])
+@pytest.mark.parametrize("is_early", [True, False])
+def test_a_gang_ends_with_the_first_that_fails(exit_code: int, is_early: bool) -> None:
+    job = gang()
+    if not is_early:
+        job(Exited(0, 0))
+    failed, *ends = job(Exited(1, exit_code))
+    assert isinstance(failed, Failed)
+    assert failed.retry_after is None
+    assert of(Terminate, ends) == [Terminate(worker) for worker in job.state.workers]
+    for worker in list(job.state.workers):
+        job(Exited(worker, 143))
+    assert job.state.outcome == Finish(False, "rank 1 on a failed, and the job with it")
+
+
+def test_a_gang_does_not_follow_its_allocation() -> None:
+    job = gang()
+    assert job(Desired(slots(2, 2))) == []
+    job(Exited(0, 0))
+    assert job(Desired(slots(1))) == []
+
+
+def test_a_gang_is_not_waited_for_at_a_door() -> None:
+    job = gang()
+    job.now += 2 * TOLD_AFTER
+    assert job(Tick()) == []
+
+
+def test_a_gang_that_is_to_pause_is_ended() -> None:
+    job = gang()
+    assert len(of(Terminate, job(Pause("paused")))) == 3
+    actions = [action for worker in range(3) for action in job(Exited(worker, 143))]
+    assert actions[-1] == Finish(False, "paused", left=True)

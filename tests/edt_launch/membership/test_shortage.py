@@ -1,0 +1,82 @@
+"""Too few workers can run: it is told, and has an end."""
+
+from dataclasses import replace
+
+from edt_launch.membership.lateness import HOLD_UP
+from edt_launch.membership.protocol import (
+    Assign,
+    AtDoor,
+    Desired,
+    Dismiss,
+    Exited,
+    Finish,
+    Leaving,
+    Missing,
+    Slot,
+    Start,
+    Stop,
+    Terminate,
+    Tick,
+    Waiting,
+)
+from edt_launch.membership.step import LEAVE_TIMEOUT, SAVE_TIMEOUT
+from edt_launch.membership.suspension import NOTICE_SUSPENSION
+from simulated import Job, of, slots
+
+
+def test_a_first_world_that_never_comes_about_has_an_end() -> None:
+    job = Job(min_size=2)
+    job(Desired(slots(2)))
+    job(AtDoor(0, 0))
+    job.now += HOLD_UP
+    assert of(Waiting, job(Tick()))
+    job.now += job.state.limits.shortage_timeout
+    job(Tick())
+    assert job.state.outcome is not None
+
+
+def test_too_few_survivors_wait_for_a_limited_time() -> None:
+    job = Job(min_size=2).grown_to(2)
+    job(Exited(1, 137))
+    (waiting,) = job(AtDoor(0, 1))
+    assert isinstance(waiting, Waiting)
+    job.state = replace(job.state, desired=slots(1))
+    job.now += job.state.limits.shortage_timeout + 1
+    assert job(Tick()) == [Dismiss(0, saves=True)]
+    assert job(Desired(slots(2))) == [], "who comes too late changes nothing"
+    *_, finish = job(Exited(0, 0))
+    assert finish == Finish(False, "fewer than 2 workers could run for 600 s")
+
+
+def test_the_farthest_of_too_few_survivors_saves_the_state() -> None:
+    job = Job(min_size=3).grown_to(3)
+    job(Exited(1, 137))
+    job(AtDoor(0, 4))
+    job(AtDoor(2, 5))
+    job.now += job.state.limits.shortage_timeout
+    told = job(Tick())
+    assert of(Dismiss, told) == [Dismiss(0), Dismiss(2, saves=True)]
+    assert of(Terminate, told) == [Terminate(action.worker.id) for action in of(Start, told)]
+    job.now += LEAVE_TIMEOUT
+    assert of(Terminate, job(Tick())) == [Terminate(0)], "who saves has more time"
+    job.now += SAVE_TIMEOUT - LEAVE_TIMEOUT
+    assert Terminate(2) in job(Tick()), "it is not waited for without an end"
+
+
+def test_a_notice_stops_the_world_even_if_too_few_stay() -> None:
+    job = Job(min_size=2).grown_to(2)
+    assert of(Stop, job(Leaving(1, "spot"))) == [Stop((0, 1), 2)]
+    assert of(Dismiss, job(AtDoor(1, 3))) == [Dismiss(1)]
+    (waiting,) = job(AtDoor(0, 3))
+    timeout = job.state.limits.shortage_timeout
+    missing = Missing(Slot("a", 1), "left: spot", NOTICE_SUSPENSION)
+    assert waiting == Waiting(1, 2, timeout, 2, (missing,))
+    assert job(Tick()) == [], "told once"
+    job(Exited(1, 0))
+    job.now += 1
+    start, waiting = job(Desired((Slot("a", 0), Slot("b", 0))))
+    assert isinstance(start, Start)
+    assert waiting == Waiting(1, 2, timeout - 1, 2, (Missing(Slot("b", 0), "is starting"),))
+    (assign,) = job(AtDoor(2, 0))
+    assert isinstance(assign, Assign)
+    assert job.state.shortage is None

@@ -1,0 +1,67 @@
+import json
+
+import pytest
+
+from edt_launch.service.database.records import ExecRecord, JobRecord
+from edt_launch.service.home import JobDir
+from edt_launch.wmla.answers import files
+from edt_launch.wmla.answers.views import Execution, unnamed
+from edt_launch.wmla.frameworks import Framework
+from edt_launch.wmla.running.layout import executor_id
+from world import World
+
+DRIVER = "driver-20200219034500-0001-x"
+
+
+def execution(world: World, framework: Framework | None, *, is_named: bool = True) -> Execution:
+    job = JobRecord("jaaaaaaaa", "ann", ("main.py",), 1, 2, 0.0, framework=framework, size=2)
+    names = ExecRecord(7, "wmla-7", DRIVER, "wmla-7", "", job=job.id) if is_named else unnamed(job)
+    found = Execution(job, names, JobDir(world.settings.paths.jobs / job.id))
+    for folder in found.result.folders:
+        folder.mkdir(parents=True)
+    return found
+
+
+def test_an_elastic_jobs_log_is_what_its_logger_wrote(world: World) -> None:
+    found = execution(world, Framework.ELASTIC)
+    assert files.training_log(found) == []
+    folders = [found.result.log_dir(DRIVER, host) for host in ("node1", "node2")]
+    for folder in (*folders, found.result.log_dir(executor_id("wmla-7", 1), "node1")):
+        folder.mkdir()
+    assert files.training_log(found) == [folder / "stdout" for folder in folders]
+    assert files.main_output(found, "stderr") == found.result.printed(DRIVER, "stderr")
+
+
+@pytest.mark.parametrize("framework", [Framework.SINGLE, Framework.GANG])
+def test_other_frameworks_have_no_driver(world: World, framework: Framework) -> None:
+    found = execution(world, framework)
+    first = found.result.printed(executor_id("wmla-7", 1), "stdout")
+    assert files.training_log(found) == [first]
+    assert files.main_output(found, "stdout") == files.executor_output(found, 1, "stdout") == first
+
+
+def test_executors_are_those_that_have_printed(world: World) -> None:
+    found = execution(world, Framework.ELASTIC)
+    names = [executor_id("wmla-7", number) for number in range(1, 12)]
+    for name in (*names, DRIVER, "0-nonsense"):
+        (found.result.processes / name).mkdir()
+    assert files.executors(found) == names
+    found.result.processes.rename(found.result.run / "gone")
+    assert files.executors(found) == []
+
+
+def test_a_job_that_another_client_has_submitted_names_itself(world: World) -> None:
+    found = execution(world, Framework.ELASTIC, is_named=False)
+    assert files.driver(found) == "jaaaaaaaa"
+    found.result.identity.write_text(json.dumps({"driver": DRIVER, "exec_id": "root-1-2"}))
+    assert files.driver(found) == DRIVER
+    assert files.executor_output(found, 1, "stdout").parent.name == executor_id("root-1-2", 1)
+    found.result.identity.write_text(json.dumps({"driver": "../../etc"}))
+    assert files.driver(found) == "jaaaaaaaa"
+
+
+def test_any_other_job_has_what_edt_launch_writes(world: World) -> None:
+    found = execution(world, None, is_named=False)
+    assert files.training_log(found) == [found.files.launcher_log]
+    assert files.executor_output(found, 2, "stdout") == found.result.rank_log("1")
+    assert len(files.executors(found)) == 2
