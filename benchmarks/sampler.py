@@ -28,8 +28,9 @@ from itertools import islice
 from statistics import mean
 from unittest import mock
 
-from edt_hvd import reducer, world
-from edt_hvd.loader import ElasticDataLoader
+from edt_hvd.data.loader import ElasticDataLoader
+from edt_hvd.reduction import reducer
+from edt_hvd.world import world
 from horovod.torch.elastic import sampler as horovod_sampler
 
 SIZES = (2, 4, 1, 3, 2)

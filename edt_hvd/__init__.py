@@ -22,6 +22,8 @@ train(state)
 """
 
 from edt_hvd import torchvision_cpu
+from edt_hvd.data.loader import ElasticDataLoader
+from edt_hvd.data.step import Step
 from edt_hvd.elastic import elastic
 from edt_hvd.errors import (
     CoordinatorLostError,
@@ -31,13 +33,11 @@ from edt_hvd.errors import (
     NotInitializedError,
     StateError,
 )
-from edt_hvd.loader import ElasticDataLoader
 from edt_hvd.metrics import Mean, average
-from edt_hvd.optimizer import DistributedOptimizer
+from edt_hvd.reduction.optimizer import DistributedOptimizer
 from edt_hvd.reporting import report
-from edt_hvd.state import TorchState
-from edt_hvd.step import Step
-from edt_hvd.world import (
+from edt_hvd.state.state import TorchState
+from edt_hvd.world.world import (
     adopt_horovod,
     device,
     init,

@@ -11,10 +11,11 @@ from horovod.common.elastic import State
 from horovod.common.exceptions import HorovodInternalError, HostsUpdatedInterrupt
 from horovod.runner.elastic.worker import HostUpdateResult
 
-from edt_hvd import reducer, stages, world
+from edt_hvd.reduction import reducer
 from edt_hvd.reporting import ResizeReport
-from edt_hvd.stages import Stage
-from edt_hvd.state import TorchState
+from edt_hvd.state.state import TorchState
+from edt_hvd.world import stages, world
+from edt_hvd.world.stages import Stage
 
 SAME_FAILURES = 3
 """A collective that fails so often, at the same commit of as many workers, is a mistake in the script."""

@@ -35,7 +35,7 @@ class CoordinatorLostError(EdtError):
 
 
 class FaultError(EdtError):
-    """A fault script (`edt_hvd.faults`) makes no sense, or cannot be followed where the job runs."""
+    """A fault script (`edt_hvd.observers.faults`) makes no sense, or cannot be followed in this job."""
 
     def __init__(self, line: int, found: str, expected: str) -> None:
         super().__init__(f"line {line} of the fault script: {found!r}; expected {expected}")

@@ -8,8 +8,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from edt_hvd import world
-from edt_hvd.header import exact_sum, gather, rounded
+from edt_hvd.reduction.header import exact_sum, gather, rounded
+from edt_hvd.world import world
 
 Number = float | np.number[Any] | np.bool_
 Values = Number | NDArray[Any] | torch.Tensor

@@ -5,8 +5,8 @@ from typing import Any
 
 import horovod.torch as hvd
 
-from edt_hvd import world
-from edt_hvd.control import Launcher
+from edt_hvd.world import world
+from edt_hvd.world.control import Launcher
 
 REPORT_INTERVAL = 0.2
 """Seconds between two progress messages."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from statistics import median
 
 import torch
-from edt_hvd import fixed_point
+from edt_hvd.reduction import fixed_point
 from spread import spread
 
 BLOCK_BYTES = 50e6

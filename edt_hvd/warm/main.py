@@ -14,12 +14,12 @@ from pathlib import Path
 import setproctitle
 import torch
 
-from edt_hvd.standby import private_memory
 from edt_hvd.warm import imports, worker
 from edt_hvd.warm.imports import Found, Import
 from edt_hvd.warm.server import Server
 from edt_hvd.warm.worker import Request
-from edt_hvd.world import release_horovod
+from edt_hvd.world.standby import private_memory
+from edt_hvd.world.world import release_horovod
 
 LISTENER = 3
 """Descriptor of the listening socket that the server is started with."""
@@ -131,7 +131,7 @@ def obstacle() -> str | None:
 
 
 def _tell(launcher: socket.socket | None, seconds: float, names: list[str], refusal: str | None) -> None:
-    """Tell the launcher what this server has done: the message `warm` of `edt_hvd.control`."""
+    """Tell the launcher what this server has done: the message `warm` of `edt_hvd.world.control`."""
     if launcher is None:
         return
     message = {

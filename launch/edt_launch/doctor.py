@@ -266,7 +266,7 @@ def check_torchvision(machine: Machine) -> Finding:
 
 NATIVE_PROBE = """
 import json
-from edt_hvd import fixed_point
+from edt_hvd.reduction import fixed_point
 print(json.dumps({"native": fixed_point.NATIVE}))
 """
 

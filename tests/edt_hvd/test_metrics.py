@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import edt_hvd
 from edt_hvd import metrics
-from edt_hvd.header import rounded
+from edt_hvd.reduction.header import rounded
 
 pytestmark = pytest.mark.usefixtures("alone")
 

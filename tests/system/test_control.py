@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from edt_hvd.control import Assignment, Launcher
 from edt_hvd.errors import CoordinatorLostError
+from edt_hvd.world.control import Assignment, Launcher
 from edt_launch.driver.control import WARM_SERVER, ControlServer
 
 TOKEN = "5ec2e7"

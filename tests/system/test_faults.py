@@ -12,7 +12,7 @@ from typing import Any
 import history
 import pytest
 
-from edt_hvd.faults import FILLING
+from edt_hvd.observers.faults import FILLING
 from harness import ElasticJob
 
 TRAIN = Path(history.__file__).with_name("train.py")

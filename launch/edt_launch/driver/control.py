@@ -1,6 +1,6 @@
 """The launcher's side of the conversation with the workers: JSON objects, one a line, over TCP.
 
-The messages are listed in `edt_hvd.control`. A connection counts only after a `hello` with the job's token.
+`edt_hvd.world.control` lists the messages. A connection counts only after a `hello` with the job's token.
 """
 
 import hmac

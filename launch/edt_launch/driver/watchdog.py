@@ -1,7 +1,7 @@
 """Which workers hang: a pure decision from what they tell once a second.
 
-A worker's *beat* says what its training thread is doing (`edt_hvd.stages`), for how long, and how long each
-stage has taken at most so far. Two rules follow from that:
+A worker's *beat* says what its training thread is doing (`edt_hvd.world.stages`), for how long, and how long
+each stage has taken at most so far. Two rules follow from that:
 
 - Silence. A process that is stopped, or whose interpreter is blocked, sends no beats. One that sorts, parses
   or collects garbage in one long call sends none either, so the limit is generous.

@@ -1,4 +1,4 @@
-"""What the workers of a run have written down; `edt_hvd.recording` says how."""
+"""What the workers of a run have written down; `edt_hvd.observers.recording` says how."""
 
 import itertools
 import json

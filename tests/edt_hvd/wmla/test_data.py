@@ -33,7 +33,7 @@ def test_inputs_and_target() -> None:
 
 @pytest.mark.usefixtures("alone")
 def test_mini_batches_keep_their_size_where_there_are_more_workers(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("edt_hvd.world.max_size", lambda: 7)
+    monkeypatch.setattr("edt_hvd.world.world.max_size", lambda: 7)
     schedule = Schedule(1, batch_size=4, effective_batch_size=8, max_workers=2)
     samples = [(torch.ones(1), 0)] * 19
     training = data.training_loader(samples, schedule, None)

@@ -9,7 +9,7 @@ from urllib.request import urlopen
 
 import pytest
 
-from edt_hvd.control import Launcher
+from edt_hvd.world.control import Launcher
 from edt_launch.driver import driver as driver_module
 from edt_launch.driver.driver import STAND_IN_GRACE, Driver
 from edt_launch.driver.rendezvous import Rendezvous
@@ -40,7 +40,7 @@ def test_a_worker_that_was_to_end_before_it_connected_is_told_when_it_does(
     driver: Driver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     exits: queue.Queue[int] = queue.Queue()
-    monkeypatch.setattr("edt_hvd.control.os._exit", exits.put)
+    monkeypatch.setattr("edt_hvd.world.control.os._exit", exits.put)
     driver._terminate(7, at_once=False)
     worker = Launcher(driver._server.address, driver._token, 7)
     worker._end_orphan = lambda: None  # type: ignore[method-assign]  # this process is the test

@@ -20,7 +20,7 @@ from models import ALL_STEPS, Training, as_state, in_turn, make, steps_done
 from mpi4py import MPI
 
 import edt_hvd
-from edt_hvd import reducer
+from edt_hvd.reduction import reducer
 
 EVERYBODY = MPI.COMM_WORLD
 

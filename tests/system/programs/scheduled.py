@@ -17,7 +17,7 @@ from journal import Journal
 from models import as_state, in_turn, make, steps_done
 
 import edt_hvd
-from edt_hvd import world
+from edt_hvd.world import world
 
 
 def wait_for_change(request: Path) -> None:

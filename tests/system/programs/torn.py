@@ -23,7 +23,7 @@ import torch
 from horovod.common.exceptions import HorovodInternalError
 from horovod.torch import mpi_ops
 
-from edt_hvd import connections
+from edt_hvd.world import connections
 
 UNBOUND, NO_SLOT = 1, 2**40
 """Gloo's opcode of a message with a payload, and a slot that nobody waits for."""

@@ -1,0 +1,64 @@
+"""Fetching the samples of a micro-batch, each with random numbers of its own.
+
+Wrapped around the user's dataset under torch's loader, in this process or in loading processes.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from torch.utils.data import ConcatDataset, Dataset, Subset, TensorDataset, get_worker_info
+
+from edt_hvd.data.seeding import Purpose, seed_for
+
+
+class Request(NamedTuple):
+    """The samples of one micro-batch, and what their random numbers follow from besides."""
+
+    seed: int
+    epoch: int
+    indices: list[int]
+
+
+class SeededSamples(Dataset[Any]):
+    """Fetches a `Request`; augmentations draw the same numbers for a sample whoever fetches it and when."""
+
+    def __init__(self, dataset: Any) -> None:
+        self.dataset = dataset
+        self._draws = not _only_reads(dataset)
+
+    def __len__(self) -> int:
+        return len(self.dataset)
+
+    def __getitems__(self, request: Request) -> list[Any]:
+        """torch's loader fetches whole micro-batches through this."""
+        samples = [self._fetch(request, index) for index in request.indices]
+        seed_for(Purpose.COLLATION, request.seed, request.epoch, *request.indices[:1])
+        return samples
+
+    def _fetch(self, request: Request, index: int) -> Any:
+        if self._draws:
+            seed_for(Purpose.SAMPLE, request.seed, request.epoch, index)
+        return self.dataset[index]
+
+
+def _only_reads(dataset: Any) -> bool:
+    """Whether fetching is known to draw no random numbers; seeding takes longer than reading a row."""
+    if type(dataset) in (Subset, ConcatDataset):
+        parts = dataset.datasets if isinstance(dataset, ConcatDataset) else [dataset.dataset]
+        return all(_only_reads(part) for part in parts)
+    return type(dataset) in (TensorDataset, list, tuple)
+
+
+class LoadingProcess:
+    """What a loading process does first: show the user's dataset where torch would show the wrapper."""
+
+    def __init__(self, worker_init_fn: Callable[[int], None] | None) -> None:
+        self._worker_init_fn = worker_init_fn
+
+    def __call__(self, worker: int) -> None:
+        """torch's loader calls it in every loading process."""
+        info = get_worker_info()
+        if info is not None:
+            object.__setattr__(info, "dataset", info.dataset.dataset)  # type: ignore[attr-defined]  # torch's own way around its guard
+        if self._worker_init_fn is not None:
+            self._worker_init_fn(worker)

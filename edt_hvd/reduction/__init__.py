@@ -1,0 +1,1 @@
+"""From every worker's gradients to one step of the optimizer."""

@@ -1,0 +1,251 @@
+"""Buffers that a model changes in its forward passes, batch norm's running statistics above all.
+
+Every micro-batch starts from the buffers as they were when the step began. What each of them changes is
+weighted by its share of the batch's samples and summed in fixed point, so that after the step every worker
+has the same buffers, whoever computed which micro-batch: for batch norm, the mean of what the micro-batches
+alone would have left. The grid follows from the buffers at the start of the step. An integer's changes are
+counted as integers and their mean is rounded to one, so that it stays exact beyond 2**53.
+"""
+
+import weakref
+from collections.abc import Iterable, Iterator
+
+import horovod.torch as hvd
+import numpy as np
+import torch
+
+from edt_hvd.reduction import grid, reducer
+from edt_hvd.reduction.fixed_point_sum import NOTHING, FixedPointSum, read_sizes
+from edt_hvd.reduction.header import Report
+
+_HEADROOM = 6
+"""Bits by which a change may be larger than the buffer before it needs further integers."""
+
+_INTEGER_EXPONENT = 16
+"""Changes of integers below two to this power need no further integers; larger ones are as exact."""
+
+_INTEGERS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
+"""Types to compare the bits of tensors by, from the size of an element."""
+
+_FIELDS = 3
+"""Of a buffer's report: addends, exponent, whether there are inf or nan."""
+
+
+class _Buffer:
+    """One buffer of a module, as it was when the step began, and the sum of its changes."""
+
+    def __init__(self, owner: torch.nn.Module, name: str, start: torch.Tensor) -> None:
+        self._owner = weakref.ref(owner)
+        self.name = name
+        self.tensor = start
+        self.start = start.detach().clone()
+        self.version = start._version
+        self.changes: FixedPointSum | None = None
+
+    @property
+    def owner(self) -> torch.nn.Module | None:
+        """The module; None when it is gone."""
+        return self._owner()
+
+    @property
+    def current(self) -> torch.Tensor | None:
+        """The buffer as the module has it now."""
+        return self.owner._buffers.get(self.name) if self.owner is not None else None
+
+    @property
+    def surely_changed(self) -> bool:
+        """Whether it has been replaced since `start` was taken or restored, or counted a write to it."""
+        return self.current is not self.tensor or self.tensor._version != self.version
+
+    def differs(self) -> torch.Tensor:
+        """Whether its bits differ from `start`: one boolean, on its device."""
+        return (_bits(self.tensor) != _bits(self.start)).any()
+
+    def restore(self) -> None:
+        """Go back to the start."""
+        with torch.no_grad():
+            self.tensor.copy_(self.start)
+        if self.owner is not None:
+            self.owner._buffers[self.name] = self.tensor
+        self.version = self.tensor._version
+
+    def sum_of_changes(self, addends: int) -> FixedPointSum:
+        """The sum, begun when it is first asked for."""
+        if self.changes is None:
+            total = torch.zeros(self.start.numel(), dtype=torch.int64, device=self.start.device)
+            self.changes = FixedPointSum(total)
+            exponent = self._exponent()
+            expected = None if exponent is None else exponent - grid.HEADROOM[64]
+            self.changes.begin(grid.place(expected, 64, addends))
+        return self.changes
+
+    def _exponent(self) -> int | None:
+        """The power of two below which changes are expected to lie; None: unknown."""
+        if not self.start.is_floating_point():
+            return _INTEGER_EXPONENT
+        exponent = grid.exponent_of(float(self._base().abs().max())) if self.start.numel() else None
+        return None if exponent is None else exponent + _HEADROOM
+
+    def _base(self) -> torch.Tensor:
+        """What changes are counted from: the start, or 0 where that is inf or nan."""
+        if not self.start.is_floating_point():
+            return self.start.long()
+        return self.start.double().nan_to_num(0.0, 0.0, 0.0)
+
+    def add_change(self, weight: float, addends: int) -> None:
+        """Add the change since the start, weighted; not of a cache that was dropped or got another shape."""
+        current = self.current
+        if current is None or current.shape != self.start.shape:
+            return
+        now = current.detach().double() if current.is_floating_point() else current.detach().long()
+        change = (now - self._base()).double().reshape(-1)
+        self.sum_of_changes(addends).add(change, weight)
+
+    def finish(self, by_all: bool) -> None:
+        """Take the summed changes over; `by_all`: every micro-batch made one."""
+        assert self.changes is not None
+        change = torch.empty(self.start.numel(), dtype=torch.float64, device=self.start.device)
+        self.changes.read(change)
+        if not self.start.is_floating_point():
+            change = change.round().long()
+        value = self._base() + change.view(self.start.shape)
+        if not by_all:
+            value = torch.where(self.start.isfinite(), value, self.start.to(value.dtype))
+        self.start.copy_(value)
+        self.changes = None
+        self.restore()
+
+
+def _bits(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor.detach().view(_INTEGERS[tensor.element_size()])
+
+
+def _changed(buffers: Iterable[_Buffer]) -> list[_Buffer]:
+    """Which buffers have been written to, or replaced, since their start was taken or restored.
+
+    Not all operators count their writes in the tensor's version, batch norm's do not: so bits are compared,
+    with one question to each device.
+    """
+    changed, unsure = [], dict[torch.device, list[_Buffer]]()
+    for buffer in buffers:
+        if buffer.surely_changed:
+            changed.append(buffer)
+        else:
+            unsure.setdefault(buffer.start.device, []).append(buffer)
+    for found in unsure.values():
+        differ = torch.stack([buffer.differs() for buffer in found]).tolist()
+        changed += [buffer for buffer, differs in zip(found, differ, strict=True) if differs]
+    return changed
+
+
+def _has_mean(tensor: torch.Tensor) -> bool:
+    return tensor.layout == torch.strided and not tensor.is_complex()
+
+
+class BufferMean:
+    """Averages the buffers of the tracked modules over a step's micro-batches; a `reducer.Part`."""
+
+    def __init__(self) -> None:
+        self._modules: list[weakref.ref[torch.nn.Module]] = []
+        self._buffers: dict[tuple[int, str], _Buffer] = {}
+        self._micro_batches = 1
+
+    def track(self, module: torch.nn.Module) -> None:
+        """Follow the buffers of `module` and its submodules."""
+        self._modules = [known for known in self._modules if known() not in (None, module)]
+        self._modules.append(weakref.ref(module))
+
+    def reset(self) -> None:
+        """As in `Part`."""
+        self._buffers = {}
+
+    def begin_step(self, micro_batches: int) -> None:
+        """As in `Part`."""
+        self._micro_batches = micro_batches
+        changed = _changed(self._buffers.values())
+        known = {key: buffer for key, buffer in self._buffers.items() if buffer not in changed}
+        self._buffers = {}
+        for owner, name, tensor in self._found():
+            key = (id(owner), name)
+            buffer = known.get(key)
+            if buffer is None or buffer.owner is not owner:
+                buffer = _Buffer(owner, name, tensor)
+            buffer.changes = None
+            self._buffers[key] = buffer
+
+    def _found(self) -> Iterator[tuple[torch.nn.Module, str, torch.Tensor]]:
+        seen: set[int] = set()
+        for module in (module for reference in self._modules if (module := reference()) is not None):
+            for owner in module.modules():
+                for name, tensor in owner._buffers.items():
+                    if tensor is not None and id(tensor) not in seen and _has_mean(tensor):
+                        seen.add(id(tensor))
+                        yield owner, name, tensor
+
+    def before_backward(self, weight: float, last: bool, scaled: bool) -> None:
+        """As in `Part`."""
+
+    def after_backward(self) -> None:
+        """As in `Part`."""
+
+    def abandon_step(self) -> None:
+        """As in `Part`: the step will begin anew, from the same buffers on every worker."""
+        for buffer in _changed(self._buffers.values()):
+            buffer.restore()
+
+    def after_micro_batch(self, weight: float) -> None:
+        """As in `Part`."""
+        for buffer in _changed(self._buffers.values()):
+            buffer.add_change(weight, self._micro_batches)
+            buffer.restore()
+        read_sizes(buffer.changes for buffer in self._buffers.values() if buffer.changes is not None)
+
+    def report(self) -> Report:
+        """Addends, exponent and whether there are inf or nan, buffer by buffer."""
+        rows = np.zeros((len(self._buffers), _FIELDS), dtype=np.int32)
+        rows[:, 1] = NOTHING
+        for row, buffer in zip(rows, self._buffers.values(), strict=True):
+            if buffer.changes is not None:
+                row[:] = buffer.changes.addends, buffer.changes.exponent, buffer.changes.special is not None
+        return rows.reshape(-1)
+
+    def finish_step(self, reports: Report) -> None:
+        """As in `Part`."""
+        rows = reports.reshape(len(reports), -1, _FIELDS)
+        found = zip(self._buffers.values(), rows.sum(axis=0)[:, 0], rows.max(axis=0), strict=True)
+        changed = [(buffer, addends, row) for buffer, addends, row in found if addends]
+        sums = [buffer.sum_of_changes(self._micro_batches) for buffer, *_ in changed]
+        self._reduce([each.total for each in sums], "total")
+        outside: list[torch.Tensor] = []
+        for each, (*_, (_, exponent, special)) in zip(sums, changed, strict=True):
+            outside += [each.level(n) for n in range(1, each.grid.levels(int(exponent)) + 1)]
+            outside += [each.specials()] if special else []
+        for dtype in (torch.int64, torch.float32):
+            self._reduce([part for part in outside if part.dtype == dtype], f"outside.{dtype}")
+        for buffer, addends, _ in changed:
+            buffer.finish(by_all=addends == self._micro_batches)
+
+    @staticmethod
+    def _reduce(parts: list[torch.Tensor], name: str) -> None:
+        """Sum tensors of one dtype over the workers, in place, in one transfer a device."""
+        if hvd.size() == 1:
+            return
+        for device in dict.fromkeys(part.device for part in parts):
+            here = [part for part in parts if part.device == device]
+            flat = hvd.allreduce_(torch.cat(here), name=f"edt.buffers.{name}.{device.type}", op=hvd.Sum)
+            for part, reduced in zip(here, flat.split([part.numel() for part in here]), strict=True):
+                part.copy_(reduced)
+
+
+_mean = BufferMean()
+
+
+def forget() -> None:
+    """Buffers were written to from outside the steps: leave them so, whatever a step was about."""
+    _mean.reset()
+
+
+def track(module: torch.nn.Module) -> None:
+    """Average the buffers of `module` over every step's micro-batches from now on."""
+    _mean.track(module)
+    reducer.register(_mean)

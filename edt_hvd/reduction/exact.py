@@ -1,0 +1,233 @@
+"""reduction="exact": gradients summed in fixed point, bitwise the same for every number of workers.
+
+Every micro-batch's gradient is weighted and rounded to an integer on its parameter's grid (`grid`), added up
+here and over the workers (`fixed_point_sum`), and turned back into a float once. The grids of a step follow
+from the exponents of earlier steps' addends, on which the workers agree in every header; they belong to the
+training's state, and newcomers receive them with it.
+"""
+
+import warnings
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import horovod.torch as hvd
+import numpy as np
+import torch
+
+from edt_hvd.errors import GradientError, NonFiniteGradientWarning, StateError
+from edt_hvd.reduction import grid
+from edt_hvd.reduction.bucket import Bucket
+from edt_hvd.reduction.fixed_point_sum import NOTHING, FixedPointSum, read_sizes
+from edt_hvd.reduction.grid import Grid, IntegerBits
+from edt_hvd.reduction.header import Report
+from edt_hvd.reduction.reducer import BucketReducer
+
+_INTEGERS: dict[IntegerBits, torch.dtype] = {32: torch.int32, 64: torch.int64}
+_FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
+
+
+class ExactBucket(Bucket):
+    """Adds up gradients as integers, each parameter's on a grid of its own."""
+
+    def __init__(self, name: str, parameters: Sequence[torch.nn.Parameter], bits: IntegerBits) -> None:
+        super().__init__(name, parameters)
+        self._total = torch.zeros(self.flat.numel(), dtype=_INTEGERS[bits], device=self.flat.device)
+        self.sums = [FixedPointSum(part) for part in self._total.split(self.sizes)]  # type: ignore[no-untyped-call]
+
+    @property
+    def total(self) -> torch.Tensor:
+        """The integers."""
+        return self._total
+
+    def _add(self, index: int, gradient: torch.Tensor, weight: float, into: torch.Tensor | None) -> None:
+        self.sums[index].add(gradient, weight, into)
+
+    def reduce_outside(self, exponents: Sequence[int], special: Sequence[int]) -> None:
+        """Reduce what lay outside the limit on any worker."""
+        for index, each in enumerate(self.sums):
+            parts = [each.level(n) for n in range(1, each.grid.levels(exponents[index]) + 1)]
+            parts += [each.specials()] if special[index] else []
+            for number, part in enumerate(parts):
+                self._reduce(part, f"{self.name}.{index}.outside.{number}")
+
+    def read(self) -> None:
+        """Turn the sums into gradients."""
+        for each, part in zip(self.sums, self.parts, strict=True):
+            each.read(part)
+
+
+class ExactReducer(BucketReducer[ExactBucket]):
+    """Fixed-point sums, and the history that their grids follow from.
+
+    Args:
+        name, parameters, bucket_bytes: as for `BucketReducer`.
+        bits: of the integers that are added up and reduced.
+        names: gives the parameters' names, in the order of `parameters`, for messages.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        parameters: Callable[[], list[torch.nn.Parameter]],
+        bucket_bytes: int,
+        bits: IntegerBits,
+        names: Callable[[], list[str]],
+    ) -> None:
+        self._bits = bits
+        self._names = names
+        self._exponents: dict[torch.nn.Parameter, int] = {}
+        self._passes = 0
+        self._history_agreed = True
+        self._micro_batches = 1
+        self._outside: dict[torch.nn.Parameter, tuple[int, int]] = {}
+        self._not_finite: set[torch.nn.Parameter] = set()
+        self._scaled: bool | None = None
+        super().__init__(name, parameters, bucket_bytes)
+
+    def _new_bucket(self, name: str, parameters: Sequence[torch.nn.Parameter]) -> ExactBucket:
+        for parameter in parameters:
+            if parameter.dtype not in _FLOATS:
+                known = ", ".join(str(dtype) for dtype in _FLOATS)
+                raise GradientError(
+                    f'reduction="exact" cannot sum gradients of {parameter.dtype}, only of {known}; '
+                    'choose reduction="ring"'
+                )
+        return ExactBucket(name, parameters, self._bits)
+
+    # The history, as a state.
+
+    def state_dict(self) -> dict[str, Any]:
+        """What the next step's grids follow from."""
+        exponents = [self._exponents.get(parameter, NOTHING) for parameter in self._parameters()]
+        return {"exponents": torch.tensor(exponents, dtype=torch.int16), "passes": self._passes}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on from a saved history.
+
+        Raises:
+            StateError: it is of an optimizer with another number of parameters.
+        """
+        parameters, exponents = self._parameters(), state["exponents"].tolist()
+        if len(parameters) != len(exponents):
+            raise StateError(
+                f"the saved gradients' exponents are of {len(exponents)} parameters, the optimizer has "
+                f"{len(parameters)}; load the state into the optimizer it was saved from"
+            )
+        self._exponents = {p: e for p, e in zip(parameters, exponents, strict=True) if e != NOTHING}
+        self._passes = state["passes"]
+        self._history_agreed = True
+
+    def reset(self) -> None:
+        """As in `Part`. The history counts again once a state that all workers have brings it."""
+        super().reset()
+        self._history_agreed = False
+
+    # The loop over a step.
+
+    def begin_step(self, micro_batches: int) -> None:
+        """As in `Part`."""
+        super().begin_step(micro_batches)
+        self._micro_batches = micro_batches
+        if not self._history_agreed:
+            self._exponents, self._passes, self._history_agreed = {}, 0, True
+        for parameter, each in self._sums():
+            each.begin(self._grid(parameter))
+
+    def _grid(self, parameter: torch.nn.Parameter) -> Grid:
+        addends = self._micro_batches * (self._passes or grid.FIRST_PASSES)
+        return grid.place(self._exponents.get(parameter), self._bits, addends)
+
+    def before_backward(self, weight: float, last: bool, scaled: bool) -> None:
+        """As in `Part`."""
+        super().before_backward(weight, last, scaled)
+        self._scaled = scaled
+
+    def after_backward(self) -> None:
+        """As in `Part`."""
+        super().after_backward()
+        read_sizes(each for bucket in self._buckets for each in bucket.sums)
+
+    def report(self) -> Report:
+        """A checksum of the grids, exponents and whether there are inf or nan, by parameter; then as ever."""
+        sums = [each for _, each in self._sums()]
+        grids = np.array([(each.grid.scale, each.grid.limit) for each in sums], dtype=np.int32)
+        checksum = np.array([zlib.crc32(grids.tobytes())], dtype=np.uint32).view(np.int32)
+        exponents = [each.exponent for each in sums]
+        special = [each.special is not None for each in sums]
+        return np.concatenate([checksum, exponents, special, super().report()]).astype(np.int32)
+
+    def finish_step(self, reports: Report) -> None:
+        """As in `Part`.
+
+        Raises:
+            GradientError: the workers' grids differ, or sums may have left their integers.
+        """
+        if (reports[:, 0] != reports[0, 0]).any():
+            raise GradientError(
+                "the workers disagree about the range of the gradients; put the optimizer into the "
+                "edt_hvd.TorchState that the elastic function is called with, so that newcomers know it"
+            )
+        count = len(self._trainable)
+        exponents = reports[:, 1 : count + 1].max(axis=0).tolist()
+        special = reports[:, count + 1 : 2 * count + 1].max(axis=0).tolist()
+        common = reports[:, 2 * count + 1 :]
+        addends = common[:, :count].sum(axis=0).tolist()
+        self._check_range(addends, exponents)
+        self._outside = dict(zip(self._trainable, zip(exponents, special, strict=True), strict=True))
+        super().finish_step(common)
+        self._remember(addends, exponents)
+        self._warn_of(special)
+
+    def _read(self, bucket: ExactBucket) -> None:
+        found = [self._outside[parameter] for parameter in bucket.parameters]
+        bucket.reduce_outside([exponent for exponent, _ in found], [special for _, special in found])
+        bucket.synchronize()
+        bucket.read()
+
+    def _check_range(self, addends: Sequence[int], exponents: Sequence[int]) -> None:
+        for (parameter, each), count, exponent in zip(self._sums(), addends, exponents, strict=True):
+            if not grid.fits(each.grid, self._bits, count, exponent):
+                raise GradientError(
+                    f"{count} gradients of {self._name_of(parameter)} in a step of {self._micro_batches} "
+                    f"micro-batches may leave the range of {self._bits} bits; call step.backward() once a "
+                    "micro-batch, on the sum of the losses, or choose integer_bits=64"
+                )
+
+    def _remember(self, addends: Sequence[int], exponents: Sequence[int]) -> None:
+        for (parameter, each), exponent in zip(self._sums(), exponents, strict=True):
+            seen = exponent - each.grid.scale if exponent != NOTHING else None
+            after = grid.remember(self._exponents.get(parameter), seen, self._bits)
+            if after is not None:
+                self._exponents[parameter] = after
+        if any(addends):
+            self._passes = max(self._passes, grid.passes(addends, self._micro_batches))
+
+    def _warn_of(self, special: Sequence[int]) -> None:
+        """Name the parameters whose gradients have inf or nan, when there are others than last time."""
+        found = [p for p, is_special in zip(self._trainable, special, strict=True) if is_special]
+        new = [p for p in found if p not in self._not_finite]
+        self._not_finite = set(found)
+        if new and self._scaled is False and hvd.rank() == 0:
+            named = [f"{self._name_of(p)} ({_special_values(p)})" for p in new]
+            more = f" and {len(named) - 3} more" if len(named) > 3 else ""
+            warnings.warn(
+                f"gradients that are not finite: {', '.join(named[:3])}{more}; as in torch, optimizer.step() "
+                "takes them into the parameters unless the script looks for them first",
+                NonFiniteGradientWarning,
+                stacklevel=2,
+            )
+
+    def _name_of(self, parameter: torch.nn.Parameter) -> str:
+        names = zip(self._parameters(), self._names(), strict=True)
+        return next(name for each, name in names if each is parameter)
+
+    def _sums(self) -> list[tuple[torch.nn.Parameter, FixedPointSum]]:
+        """The trainable parameters with their sums."""
+        places = [(parameter, *self._place[parameter]) for parameter in self._trainable]
+        return [(parameter, bucket.sums[index]) for parameter, bucket, index in places]
+
+
+def _special_values(parameter: torch.nn.Parameter) -> str:
+    assert parameter.grad is not None
+    return "nan" if parameter.grad.isnan().any() else "inf"

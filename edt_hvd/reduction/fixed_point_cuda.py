@@ -1,0 +1,70 @@
+"""Gradients in fixed point on a GPU: one fused Triton kernel, with the bits of `fixed_point`.
+
+Triton comes with torch for CUDA and is imported by the first call.
+"""
+
+import struct
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from edt_hvd.reduction import fixed_point
+
+_BLOCK = 1024
+
+
+def accumulate(gradient: Tensor, factor: float, total: Tensor, limit: float, largest: Tensor) -> None:
+    """Do what :func:`edt_hvd.reduction.fixed_point.accumulate` does, without waiting for the device.
+
+    In place of a returned number, ``largest`` becomes the maximum of itself and the largest ``|gradient|``,
+    ``inf`` when an element is infinite or NaN. The kernel is put on the current stream.
+
+    Args:
+        gradient: float16, bfloat16, float32 or float64, shape ``(n,)``, contiguous, on a CUDA device.
+        factor: Positive and finite.
+        total: int32 or int64, shape ``(n,)``, contiguous, on the same device.
+        limit: A power of two from 1 to ``fixed_point.LIMIT``, or to 2**30 when ``total`` is int32.
+        largest: float64, one element, not negative, on the same device.
+
+    Raises:
+        ModuleNotFoundError: Triton is missing.
+        TypeError: An argument is no tensor or has another dtype.
+        ValueError: A shape, the memory layout, the device, the factor or the limit is not as described.
+    """
+    from edt_hvd.reduction import fixed_point_triton
+
+    fixed_point.check_sum(gradient, factor, total, limit)
+    _check_largest(largest, gradient.device)
+    if not (gradient.is_cuda or fixed_point_triton.INTERPRETED):
+        raise ValueError(
+            f"gradient and total are on {gradient.device}, and this function adds on a GPU: "
+            "move them there, or use edt_hvd.reduction.fixed_point.accumulate"
+        )
+    n = gradient.numel()
+    if n == 0:
+        return
+    (factor_bits,) = struct.unpack("q", struct.pack("d", factor))
+    with torch.cuda.device(gradient.get_device()):
+        fixed_point_triton.accumulate[(-(-n // _BLOCK),)](
+            gradient,
+            factor_bits,
+            total,
+            limit,
+            largest.view(torch.int64),
+            n,
+            BLOCK=_BLOCK,
+            enable_fp_fusion=False,
+        )
+
+
+def _check_largest(largest: Any, device: torch.device) -> None:
+    if not isinstance(largest, Tensor) or largest.dtype != torch.float64:
+        found = largest.dtype if isinstance(largest, Tensor) else type(largest).__name__
+        raise TypeError(
+            f"largest must be a tensor of float64, not {found}: torch.zeros(1, dtype=torch.float64)"
+        )
+    if largest.numel() != 1 or largest.device != device:
+        raise ValueError(
+            f"largest has {largest.numel()} elements on {largest.device}; one is needed, on {device}"
+        )

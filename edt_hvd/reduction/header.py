@@ -1,0 +1,120 @@
+"""What travels beside a step's gradients: one row from every worker, known to all of them in one transfer.
+
+A row says whether its worker wants to stop (so that all stop after the same step, without a message of
+their own), holds the weighted losses of its micro-batches, and what the parts of the reduction report.
+"""
+
+import math
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import horovod.torch as hvd
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from edt_hvd.errors import GradientError
+from edt_hvd.world import stages
+
+Report = NDArray[np.int32]
+
+
+@dataclass(frozen=True)
+class Header:
+    """The rows of all workers.
+
+    Attributes:
+        stop_wanted: some worker has been told that the world is to be formed anew.
+        loss: the whole batch's mean loss, correctly rounded, so that it does not depend on who computed what.
+        reports: for each part of the reduction, one row a worker.
+    """
+
+    stop_wanted: bool
+    loss: float
+    reports: tuple[Report, ...]
+
+
+def exchange(stop_wanted: bool, losses: Sequence[float], capacity: int, reports: Sequence[Report]) -> Header:
+    """Send this worker's row and receive everybody's. A collective.
+
+    Args:
+        stop_wanted: as in `Header`.
+        losses: this worker's weighted losses, `capacity` of them at most.
+        capacity: the largest number of losses that a worker may have; the same everywhere.
+        reports: integers, as many as on every other worker.
+    """
+    lengths = [len(report) for report in reports]
+    row = np.zeros(
+        1,
+        dtype=[
+            ("stop", np.int64),
+            ("losses", np.float64, (capacity,)),
+            ("reports", np.int32, (sum(lengths) + sum(lengths) % 2,)),
+        ],
+    )
+    row["stop"] = stop_wanted
+    row["losses"][0, : len(losses)] = losses
+    if reports:
+        row["reports"][0, : sum(lengths)] = np.concatenate(reports)
+    rows = gather(row, "edt.header")
+    parts = np.split(rows["reports"][:, : sum(lengths)], np.cumsum(lengths)[:-1], axis=1) if reports else []
+    return Header(bool(rows["stop"].any()), exact_sum(rows["losses"].ravel().tolist()), tuple(parts))
+
+
+def check_lengths(lengths: Sequence[int]) -> None:
+    """See to it that all workers have reports of the same lengths. A collective.
+
+    Raises:
+        GradientError: they have not, since they train other parameters or have other buffers.
+    """
+    row = np.zeros(1, dtype=[("count", np.int64), ("total", np.int64), ("checksum", np.int64)])
+    row["count"], row["total"] = len(lengths), sum(lengths)
+    row["checksum"] = zlib.crc32(np.array(lengths, dtype=np.int64).tobytes())
+    rows = gather(row, "edt.lengths")
+    if (rows != rows[0]).any():
+        told = ", ".join(f"worker {rank}: {found['total']}" for rank, found in enumerate(rows))
+        raise GradientError(
+            "the workers do not train the same: their trainable parameters and buffers, or their optimizers, "
+            f"differ in number (values to report: {told}). Workers that join run the script from its "
+            "beginning, so make models and optimizers there, and change them by what the state says"
+        )
+
+
+def gather(row: NDArray[np.void], name: str) -> NDArray[np.void]:
+    """The rows of all workers, in the order of their ranks. A collective.
+
+    Every worker adds its row to a table that is zero elsewhere, so one small all-reduce is all it takes.
+
+    Args:
+        row: one structured element whose size is a multiple of eight bytes; the same type everywhere.
+        name: of the all-reduce; one for each kind of row, so that Horovod recognises it.
+    """
+    if hvd.size() == 1:
+        return row
+    table = np.zeros((hvd.size(), row.nbytes // 8), dtype=np.int64)
+    table[hvd.rank()] = row.view(np.int64)
+    with stages.waiting_for_others():
+        hvd.allreduce_(torch.from_numpy(table), name=name, op=hvd.Sum)
+    return table.view(row.dtype).reshape(-1)
+
+
+def exact_sum(values: Sequence[float]) -> float:
+    """The sum, correctly rounded, whatever the order; inf and nan as IEEE 754 has them."""
+    special = [value for value in values if not math.isfinite(value)]
+    if special:
+        total = sum(special)
+        return math.nan if math.isnan(total) else total
+    try:
+        return math.fsum(values)
+    except OverflowError:  # a partial sum beyond float64
+        return rounded(sum(map(Fraction, values), Fraction()))
+
+
+def rounded(value: Fraction) -> float:
+    """The nearest float64; inf beyond the largest."""
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf

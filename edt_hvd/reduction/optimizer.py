@@ -1,0 +1,124 @@
+"""The distributed optimizer: an ordinary torch optimizer whose gradients are those of the whole batch."""
+
+import itertools
+import weakref
+from collections.abc import Iterable
+from typing import Any, Literal, TypeVar, get_args
+
+import torch
+
+from edt_hvd.reduction import buffers, reducer
+from edt_hvd.reduction.bucket import BUCKET_BYTES
+from edt_hvd.reduction.exact import ExactReducer
+from edt_hvd.reduction.grid import IntegerBits
+from edt_hvd.reduction.ring import RingReducer
+
+OptimizerT = TypeVar("OptimizerT", bound=torch.optim.Optimizer)
+Reduction = Literal["exact", "ring"]
+
+_serial = itertools.count()
+
+
+def DistributedOptimizer(  # noqa: N802 - the name Horovod's users know
+    optimizer: OptimizerT,
+    model: torch.nn.Module | None = None,
+    *,
+    reduction: Reduction = "exact",
+    integer_bits: IntegerBits = 64,
+    bucket_bytes: int = BUCKET_BYTES,
+) -> OptimizerT:
+    """Make `optimizer` step on gradients reduced over all workers.
+
+    In a loop over an `ElasticDataLoader` the gradients are complete when the loop over a step ends, so that
+    clipping, `GradScaler` and `optimizer.step()` work as in one process. Inside the loop every ``.grad`` is
+    None. In any other loop the gradients found by `optimizer.step()` are averaged over the workers, as
+    Horovod's optimizer does.
+
+    Args:
+        optimizer: any optimizer of torch's; the same object is returned.
+        model: when given, every parameter of the optimizer must be one of its parameters, messages name them
+            as it does, and its buffers (batch norm) are averaged over the micro-batches of a step.
+        reduction: "exact", a sum in fixed point that is bitwise the same for every number of workers; or
+            "ring", a sum in the gradients' own type by Horovod's ring-allreduce.
+        integer_bits: of the integers that "exact" reduces. 32 halve the traffic, to that of float32
+            gradients, with rounding errors from about a float32 sum's (few micro-batches, elements of similar
+            size) to far larger ones, where 64 bits have smaller ones (docs/exact.md).
+        bucket_bytes: gradients are put together into all-reduces of about this size.
+
+    Returns:
+        `optimizer` itself: schedulers, scalers, hooks and `state_dict` see what they always see.
+
+    Raises:
+        ValueError: an unknown reduction or number of bits, or an optimizer that is distributed already.
+        ValueError: a parameter of the optimizer that is not in `model`.
+    """
+    if reduction not in get_args(Reduction):
+        raise ValueError(f"reduction={reduction!r} is unknown; choose one of {_listed(Reduction)}")
+    if integer_bits not in get_args(IntegerBits):
+        raise ValueError(
+            f"integer_bits={integer_bits!r} is not possible; choose one of {_listed(IntegerBits)}"
+        )
+    if reducer_of(optimizer) is not None:
+        raise ValueError("this optimizer is distributed already; call DistributedOptimizer once on it")
+    if model is not None:
+        _check_parameters(optimizer, model.parameters())
+        buffers.track(model)
+
+    # Nothing here keeps the optimizer alive: a dropped one goes at once, with its reducer, on all workers.
+    alive = weakref.ref(optimizer)
+
+    def groups() -> list[dict[str, Any]]:
+        held = alive()
+        return held.param_groups if held is not None else []
+
+    def parameters() -> list[torch.nn.Parameter]:
+        return [parameter for group in groups() for parameter in group["params"]]
+
+    def names() -> list[str]:
+        named = {p: name for name, p in model.named_parameters()} if model is not None else {}
+        return [
+            named.get(parameter, f"parameter {number} of group {group_number}")
+            for group_number, group in enumerate(groups())
+            for number, parameter in enumerate(group["params"])
+        ]
+
+    name = str(next(_serial))
+    own: ExactReducer | RingReducer
+    if reduction == "exact":
+        own = ExactReducer(name, parameters, bucket_bytes, integer_bits, names)
+    else:
+        own = RingReducer(name, parameters, bucket_bytes)
+    reducer.register(own)
+    optimizer._edt_reducer = own  # type: ignore[attr-defined]
+
+    def before_step(*_: Any) -> None:
+        own.before_optimizer_step()
+
+    optimizer.register_step_pre_hook(before_step)
+    return optimizer
+
+
+def reducer_of(value: Any) -> ExactReducer | RingReducer | None:
+    """The reducer of a distributed optimizer; None for anything else."""
+    return getattr(value, "_edt_reducer", None) if isinstance(value, torch.optim.Optimizer) else None
+
+
+def reduction_of(value: Any) -> Reduction | None:
+    """How a distributed optimizer's gradients are reduced; None for anything else."""
+    own = reducer_of(value)
+    return None if own is None else "ring" if isinstance(own, RingReducer) else "exact"
+
+
+def _check_parameters(optimizer: torch.optim.Optimizer, known: Iterable[torch.nn.Parameter]) -> None:
+    in_model = set(known)
+    for number, group in enumerate(optimizer.param_groups):
+        foreign = sum(parameter not in in_model for parameter in group["params"])
+        if foreign:
+            raise ValueError(
+                f"{foreign} of {len(group['params'])} parameters in the optimizer's group {number} are not "
+                "the model's; build the optimizer from the parameters of the model passed here"
+            )
+
+
+def _listed(choices: Any) -> str:
+    return ", ".join(map(repr, get_args(choices)))

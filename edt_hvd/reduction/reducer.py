@@ -1,0 +1,347 @@
+"""Summing gradients over micro-batches and workers: what all reductions have in common.
+
+A step's loop tells the parts of the reduction where it is: one reducer for every distributed optimizer, and
+`buffers` for what models count along the way. A reducer takes every gradient as autograd finishes it, so
+that ``.grad`` is None inside the loop, and sees to it that after the loop it is the gradient of the whole
+effective batch's mean loss.
+"""
+
+import gc
+import weakref
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from typing import Any, Generic, Protocol, TypeVar
+
+import horovod.torch as hvd
+import numpy as np
+import torch
+
+from edt_hvd.errors import GradientError
+from edt_hvd.reduction import header
+from edt_hvd.reduction.bucket import BUCKET_BYTES, Bucket, cut
+from edt_hvd.reduction.header import Header, Report
+from edt_hvd.world import stages, world
+
+
+class Part(Protocol):
+    """What the loop over a step's micro-batches tells a part of the reduction."""
+
+    def begin_step(self, micro_batches: int) -> None:
+        """A new effective batch of so many micro-batches, over all workers, begins."""
+
+    def before_backward(self, weight: float, last: bool, scaled: bool) -> None:
+        """A backward pass is about to run.
+
+        Args:
+            weight: of the micro-batch, its share of the batch's samples.
+            last: it belongs to this worker's last micro-batch.
+            scaled: by a gradient scaler, which expects inf and nan.
+        """
+
+    def after_backward(self) -> None:
+        """The backward pass is done."""
+
+    def after_micro_batch(self, weight: float) -> None:
+        """The loop's body has run."""
+
+    def abandon_step(self) -> None:
+        """The loop was left before its end."""
+
+    def report(self) -> Report:
+        """What the other workers have to know; as long on every worker."""
+
+    def finish_step(self, reports: Report) -> None:
+        """Reduce; `reports` has one row a worker."""
+
+    def reset(self) -> None:
+        """The world was formed anew; forget what was under way in the old one."""
+
+
+_registered: "list[weakref.ref[Part]]" = []
+_stop_agreed = False
+_lengths_agreed = False
+_unsettled = False
+
+
+def register(part: Part) -> None:
+    """Let `part` follow the steps of every loader, if it does not yet."""
+    global _unsettled
+    _unsettled = True
+    if part not in active():
+        _registered.append(weakref.ref(part))
+
+
+def settle() -> None:
+    """Drop what was trained before the latest models and optimizers, if nothing refers to it any more.
+
+    All workers must follow the same ones, and Python finds unused cycles of objects at other times on each.
+    """
+    global _unsettled
+    if _unsettled:
+        gc.collect()
+    _unsettled = False
+
+
+def active() -> tuple[Part, ...]:
+    """The parts of the reduction that are alive, in the order of their making."""
+    living = [(reference, part) for reference in _registered if (part := reference()) is not None]
+    _registered[:] = [reference for reference, _ in living]
+    return tuple(part for _, part in living)
+
+
+def sends_headers() -> bool:
+    """Whether every optimizer step sends a header, because some optimizer is distributed."""
+    return any(isinstance(part, BucketReducer) for part in active())
+
+
+def stop_agreed() -> bool:
+    """Whether a header has told all workers, at the same step, that the world is to be formed anew."""
+    return _stop_agreed
+
+
+def reset() -> None:
+    """Forget the old world."""
+    global _stop_agreed, _lengths_agreed
+    _stop_agreed = _lengths_agreed = False
+    for part in active():
+        part.reset()
+
+
+def exchange(reports: Sequence[Report], losses: Sequence[float] = (), capacity: int = 0) -> Header:
+    """Send the header, see `header.exchange`, and note whether all are to stop.
+
+    Raises:
+        GradientError: first in a world, the workers' reports differ in length.
+    """
+    global _stop_agreed, _lengths_agreed
+    if not _lengths_agreed:
+        header.check_lengths([len(report) for report in reports])
+        _lengths_agreed = True
+    found = header.exchange(world.current().stop_wanted, losses, capacity, reports)
+    _stop_agreed = _stop_agreed or found.stop_wanted
+    return found
+
+
+BucketT = TypeVar("BucketT", bound=Bucket)
+
+
+class BucketReducer(ABC, Generic[BucketT]):
+    """Sums the gradients of one optimizer, bucket by bucket, overlapped with the last backward pass.
+
+    The overlap begins once a step has shown that every parameter gets its gradient at once, in one backward
+    pass a micro-batch; before that, and after a step in which one did not, everything is reduced when the
+    loop over the step ends. What comes after a bucket was launched is reduced on its own. A bucket that no
+    worker has a gradient for is not reduced.
+
+    Args:
+        name: of this reducer's all-reduces, other than that of any other reducer.
+        parameters: gives the optimizer's parameters; asked at every step, since they may change.
+        bucket_bytes: see `BUCKET_BYTES`.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        parameters: Callable[[], list[torch.nn.Parameter]],
+        bucket_bytes: int = BUCKET_BYTES,
+    ) -> None:
+        self._name = name
+        self._parameters = parameters
+        self._bucket_bytes = bucket_bytes
+        self._buckets: list[BucketT] = []
+        self._trainable: list[torch.nn.Parameter] = []
+        self._place: dict[torch.nn.Parameter, tuple[BucketT, int]] = {}
+        self._hooks: dict[torch.nn.Parameter, Any] = {}
+        self._in_step = False
+        self._reduced = False
+        self._unreduced = False
+        self._weight: float | None = None
+        self._last = self._launching = False
+        self._repeated = False
+        self._overlapping = False
+        self._hook_all()
+
+    def reset(self) -> None:
+        """As in `Part`."""
+        for bucket in self._buckets:
+            bucket.handles.clear()
+        self._in_step = self._reduced = self._unreduced = self._last = self._launching = False
+        self._weight = None
+
+    @abstractmethod
+    def _new_bucket(self, name: str, parameters: Sequence[torch.nn.Parameter]) -> BucketT:
+        """A bucket of this reduction."""
+
+    # The loop over a step.
+
+    def begin_step(self, micro_batches: int) -> None:
+        """As in `Part`."""
+        self._layout()
+        for bucket in self._buckets:
+            bucket.begin()
+        for parameter in self._trainable:
+            parameter.grad = None
+        self._repeated = False
+        self._in_step, self._reduced, self._unreduced = True, False, False
+
+    def before_backward(self, weight: float, last: bool, scaled: bool) -> None:
+        """As in `Part`."""
+        self._weight = weight
+        self._last, self._launching = last, last and self._overlapping
+
+    def after_backward(self) -> None:
+        """As in `Part`."""
+        self._weight = None
+        self._last = self._launching = False
+
+    def after_micro_batch(self, weight: float) -> None:
+        """As in `Part`."""
+
+    def abandon_step(self) -> None:
+        """As in `Part`."""
+
+    def report(self) -> Report:
+        """How many gradients each trainable parameter had, and which buckets got some late."""
+        places = [self._place[parameter] for parameter in self._trainable]
+        late = [bucket.late is not None for bucket in self._buckets]
+        return np.array([bucket.addends[index] for bucket, index in places] + late, dtype=np.int32)
+
+    def finish_step(self, reports: Report) -> None:
+        """As in `Part`."""
+        addends, late = np.split(reports.sum(axis=0), [len(self._trainable)])
+        self._reduce(addends, late)
+        if any(len(bucket.waiting_for) < len(bucket.parameters) for bucket in self._buckets):
+            self._overlapping = not self._repeated
+        self._in_step, self._reduced = False, True
+
+    # The optimizer.
+
+    def before_optimizer_step(self) -> None:
+        """Average what a loop without a loader's steps has left in ``.grad``, as Horovod's optimizer does.
+
+        Raises:
+            GradientError: called inside the loop over a step's micro-batches.
+        """
+        if self._in_step:
+            raise GradientError(
+                "optimizer.step() inside the loop over a step's micro-batches: the gradients are those of a "
+                "part of the batch; call it once, after that loop"
+            )
+        if self._unreduced and not self._reduced:
+            self._average_gradients()
+        self._reduced = self._unreduced = False
+
+    def _average_gradients(self) -> None:
+        self._layout()
+        missing: Report = np.array([parameter.grad is None for parameter in self._trainable], dtype=np.int32)
+        for bucket in self._buckets:
+            for parameter, view in zip(bucket.parameters, bucket.views, strict=True):
+                if parameter.grad is None:
+                    view.zero_()
+                elif parameter.grad is not view:
+                    view.copy_(parameter.grad)
+                parameter.grad = view
+        found = exchange([missing])
+        if hvd.size() > 1:
+            names = (f"{bucket.name}.average" for bucket in self._buckets)
+            handles = [
+                hvd.allreduce_async_(bucket.flat, name=name, op=hvd.Average)
+                for bucket, name in zip(self._buckets, names, strict=True)
+            ]
+            with stages.waiting_for_others():
+                for handle in handles:
+                    hvd.synchronize(handle)
+        for parameter, absent in zip(self._trainable, found.reports[0].min(axis=0).tolist(), strict=True):
+            if absent:
+                parameter.grad = None
+
+    # Reducing.
+
+    def _reduce(self, addends: Report, late: Report) -> None:
+        """Reduce every bucket that some worker has touched; `addends` and `late` count all workers'."""
+        count = dict(zip(self._trainable, addends.tolist(), strict=True))
+        late_buckets = [bucket for bucket, came in zip(self._buckets, late, strict=True) if came]
+        wanted = [bucket for bucket in self._buckets if any(count[p] for p in bucket.parameters)]
+        for bucket in wanted:
+            if not bucket.launched:
+                bucket.launch()
+        for bucket in wanted:
+            bucket.synchronize()
+            if bucket in late_buckets:
+                bucket.reduce_late()
+            self._read(bucket)
+            for parameter, view in zip(bucket.parameters, bucket.views, strict=True):
+                parameter.grad = view if count[parameter] else None
+
+    def _read(self, bucket: BucketT) -> None:
+        """Turn the bucket's sums into gradients in `bucket.flat`."""
+
+    def _accumulated(self, parameter: torch.nn.Parameter) -> None:
+        """Autograd has finished the gradient of `parameter`."""
+        if not self._in_step:
+            self._unreduced = True
+            return
+        gradient = parameter.grad
+        if gradient is None or parameter not in self._place:
+            return
+        if self._weight is None:
+            raise GradientError(
+                "loss.backward() inside the loop over a step's micro-batches: its gradients do not carry the "
+                "micro-batch's weight; call step.backward(loss) instead"
+            )
+        if gradient.is_sparse:
+            raise GradientError("sparse gradients cannot be reduced; build the layer with sparse=False")
+        bucket, index = self._place[parameter]
+        bucket.add(index, gradient, self._weight)
+        parameter.grad = None
+        if self._last:
+            self._arrived(bucket, index)
+
+    def _arrived(self, bucket: BucketT, index: int) -> None:
+        """The last micro-batch has added to the bucket."""
+        self._repeated = self._repeated or index not in bucket.waiting_for
+        bucket.waiting_for.discard(index)
+        if self._launching and not bucket.waiting_for and not bucket.launched:
+            bucket.launch()
+
+    # The layout.
+
+    def _layout(self) -> None:
+        """Put the trainable parameters into buckets, anew when they are others than last time."""
+        parameters = [p for p in self._parameters() if p.requires_grad]
+        if len(parameters) == len(self._trainable) and all(map(self._is_placed, parameters)):
+            return
+        self._hook_all()
+        for parameter, (bucket, index) in self._place.items():
+            if parameter.grad is bucket.views[index]:  # one frozen now must not be stepped on an old gradient
+                parameter.grad = None
+        groups = cut(parameters, self._bucket_bytes)
+        self._buckets = [
+            self._new_bucket(f"edt.{self._name}.bucket.{number}", group)
+            for number, group in enumerate(groups)
+        ]
+        self._trainable = parameters
+        self._place = {p: (bucket, i) for bucket in self._buckets for i, p in enumerate(bucket.parameters)}
+
+    def _is_placed(self, parameter: torch.nn.Parameter) -> bool:
+        bucket, _ = self._place.get(parameter, (None, 0))
+        return bucket is not None and (bucket.flat.dtype, bucket.flat.device) == (
+            parameter.dtype,
+            parameter.device,
+        )
+
+    def _hook_all(self) -> None:
+        for parameter in self._parameters():
+            if parameter.requires_grad and parameter not in self._hooks:
+                self._hooks[parameter] = parameter.register_post_accumulate_grad_hook(self._hook())  # type: ignore[no-untyped-call]
+
+    def _hook(self) -> Callable[[torch.Tensor], None]:
+        """A hook that does not keep this reducer alive."""
+        reference = weakref.ref(self)
+
+        def accumulated(parameter: torch.Tensor) -> None:
+            reducer = reference()
+            if reducer is not None:
+                reducer._accumulated(parameter)  # type: ignore[arg-type]
+
+        return accumulated

@@ -1,0 +1,107 @@
+"""The states of torch's objects as trees of plain containers and tensors, and back, bit by bit."""
+
+from typing import Any, Protocol, TypeGuard
+
+import torch
+
+from edt_hvd.state.module_walk import buffers_of, parameters_of, tensors_of
+from edt_hvd.state.snapshot import copied
+
+
+class Stateful(Protocol):
+    """Anything with torch's `state_dict` and `load_state_dict`."""
+
+    def state_dict(self) -> dict[str, Any]:
+        """The object's state."""
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> Any:
+        """Take over a state that `state_dict` gave."""
+
+
+def is_stateful(value: Any) -> TypeGuard[Stateful]:
+    """Whether it is `Stateful`; many times faster than a protocol that `isinstance` looks through."""
+    return hasattr(value, "state_dict") and hasattr(value, "load_state_dict")
+
+
+def options(group: dict[str, Any]) -> dict[str, Any]:
+    """All of an optimizer's parameter group but the parameters."""
+    return {name: value for name, value in group.items() if name != "params"}
+
+
+def full_state(value: Any) -> Any:
+    """All of an object's state, but for a module's `Caches`; a plain value itself."""
+    return value.state_dict() if is_stateful(value) else value
+
+
+def is_plain(module: torch.nn.Module) -> bool:
+    """Whether its ``state_dict`` is what `tensors_of` finds much quicker."""
+    saved, found = module.state_dict(), tensors_of(module)
+    return saved.keys() == found.keys() and all(
+        isinstance(value, torch.Tensor) and value.data_ptr() == found[key].data_ptr()
+        for key, value in saved.items()
+    )
+
+
+def load_module(module: torch.nn.Module, saved: dict[str, Any]) -> None:
+    """Load what `full_state` gave, or the buffers alone; `Caches` that are in it, too."""
+    buffers = buffers_of(module, persistent=True)
+    with torch.no_grad():
+        for key, buffer in buffers.items():
+            if key in saved:
+                buffer.copy_(saved[key])
+    Caches(module).load_state_dict(saved)
+    persistent = module.state_dict().keys()
+    if persistent - buffers.keys() <= saved.keys():
+        module.load_state_dict({key: saved[key] for key in persistent})
+
+
+def load_optimizer(optimizer: torch.optim.Optimizer, saved: dict[str, Any]) -> None:
+    """Load a state without torch's conversion to the parameters' types, which would change its bits."""
+    optimizer.load_state_dict(copied(saved))
+    for group, saved_group in zip(optimizer.param_groups, saved["param_groups"], strict=True):
+        for parameter, number in zip(group["params"], saved_group["params"], strict=True):
+            own = optimizer.state.get(parameter, {})
+            for name, value in saved["state"].get(number, {}).items():
+                loaded = own.get(name)
+                if isinstance(value, torch.Tensor) and isinstance(loaded, torch.Tensor):
+                    own[name] = value.detach().to(loaded.device, copy=True)
+
+
+class Caches:
+    """A module's buffers that are not in its ``state_dict``, such as masks and tables.
+
+    It may make them when it first needs them, and in another size whenever it needs more. So one that is
+    missing, or has another form, is no error: the module's own stays.
+    """
+
+    def __init__(self, module: torch.nn.Module) -> None:
+        self._module = module
+
+    def state_dict(self) -> dict[str, Any]:
+        """The buffers by name."""
+        return {name: each.detach() for name, each in buffers_of(self._module, persistent=False).items()}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Load those that the module has in the same form."""
+        with torch.no_grad():
+            for name, own in buffers_of(self._module, persistent=False).items():
+                saved = state.get(name)
+                if saved is not None and (saved.shape, saved.dtype) == (own.shape, own.dtype):
+                    own.copy_(saved)
+
+
+class Trainable:
+    """Which of a module's parameters are trainable: a script may freeze and unfreeze them on the way."""
+
+    def __init__(self, module: torch.nn.Module) -> None:
+        self._module = module
+
+    def state_dict(self) -> dict[str, Any]:
+        """A flag for every parameter."""
+        return {"requires_grad": bytes(p.requires_grad for p in parameters_of(self._module))}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Freeze and unfreeze as the flags say."""
+        trainable = state["requires_grad"]
+        for parameter, flag in zip(parameters_of(self._module), trainable, strict=True):
+            parameter.requires_grad_(bool(flag))

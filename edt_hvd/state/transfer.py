@@ -1,0 +1,148 @@
+"""Bringing the state to the workers that do not have it, from those that do.
+
+Who has it, how far it is and how large is told in one small all-reduce. Rank 0's is the one that counts:
+every worker with a state of the same progress and form has the same bytes, so all of them send, each its
+part, and to the others only. Where rank 0 alone has it, it is broadcast.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import horovod.torch as hvd
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from edt_hvd.reduction.header import gather
+from edt_hvd.state import flat
+from edt_hvd.state.flat import FlatTree
+
+CHUNK = 2**25
+"""Bytes that one worker sends to each of the others at a time."""
+
+_ROW = np.dtype([(name, np.int64) for name in ("holds", "progress", "layout", "skeleton", "tensors")])
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Who sends which of the state's bytes, the skeleton's first, to whom.
+
+    Attributes:
+        parts: for each worker the range that it sends; empty for who does not.
+        receivers: ranks that get all of them.
+        skeleton: bytes of the skeleton.
+    """
+
+    parts: tuple[range, ...]
+    receivers: tuple[int, ...]
+    skeleton: int
+
+    @property
+    def size(self) -> int:
+        """Bytes of the whole state."""
+        return max(part.stop for part in self.parts)
+
+    @property
+    def senders(self) -> tuple[int, ...]:
+        """Ranks that send."""
+        return tuple(rank for rank, part in enumerate(self.parts) if part)
+
+    def chunk(self, sender: int, number: int) -> range:
+        """What a worker sends in one of the rounds."""
+        return self.parts[sender][number * CHUNK : (number + 1) * CHUNK]
+
+    @property
+    def rounds(self) -> int:
+        """How often every worker sends up to `CHUNK` bytes."""
+        return -(-max(map(len, self.parts)) // CHUNK)
+
+
+def plan(rows: NDArray[np.void]) -> Plan:
+    """Who sends what to whom, given what each worker has.
+
+    Args:
+        rows: one a worker: whether it `holds` a state of the training under way, its `progress` in commits,
+            the `layout` of its tensors, and the bytes of its `skeleton` and its `tensors`. Where rank 0 holds
+            none, its own is a new one, which nobody else has. The skeleton is rank 0's to send.
+    """
+    root = rows[0]
+    same = ["progress", "layout", "tensors"]
+    holders = [
+        rank == 0 or bool(root["holds"] and row["holds"] and all(row[name] == root[name] for name in same))
+        for rank, row in enumerate(rows)
+    ]
+    skeleton, tensors, count = int(root["skeleton"]), int(root["tensors"]), sum(holders)
+    bounds = [skeleton + tensors * number // count for number in range(count + 1)]
+    bounds[0] = 0
+    ranges = pairwise(bounds)
+    parts = [range(*next(ranges)) if holds else range(0) for holds in holders]
+    return Plan(tuple(parts), tuple(rank for rank, holds in enumerate(holders) if not holds), skeleton)
+
+
+def bring(tree: Any, progress: int, holds: bool) -> Any:
+    """Bring rank 0's tree to every worker that does not hold the same one. A collective.
+
+    Args:
+        tree: nested dicts, lists and tuples; leaves are tensors or picklable. Only that of rank 0 and of
+            workers that hold it counts.
+        progress: commits that the tree is of.
+        holds: whether this worker's tree is a state of the training under way, so that it is bitwise rank
+            0's if it has the same progress.
+
+    Returns:
+        None where nothing was received; else rank 0's tree, with its tensors in host memory.
+    """
+    is_root = hvd.rank() == 0
+    own = FlatTree(tree) if is_root or holds else None
+    skeleton = own.skeleton() if own is not None and is_root else b""
+    row = np.zeros(1, dtype=_ROW)
+    if own is not None:
+        row["holds"], row["progress"], row["layout"] = holds, progress, own.layout
+        row["skeleton"], row["tensors"] = len(skeleton), own.size
+    found = plan(gather(row, "edt.holders"))
+    if not found.receivers:
+        return None
+    state = _exchange(found, skeleton, own)
+    return None if state is None else flat.read(state[: found.skeleton], state[found.skeleton :])
+
+
+def _exchange(found: Plan, skeleton: bytes, own: FlatTree | None) -> torch.Tensor | None:
+    """All bytes of the state, on a receiver."""
+    rank, size = hvd.rank(), hvd.size()
+    receives = rank in found.receivers
+    state = torch.empty(found.size if receives else 0, dtype=torch.uint8)
+    if found.senders == (0,):
+        whole = state if own is None or receives else _bytes(found, range(found.size), skeleton, own)
+        hvd.broadcast_(whole, root_rank=0, name="edt.state")
+    else:
+        wants = torch.tensor([other in found.receivers for other in range(size)], dtype=torch.int32)
+        for number in range(found.rounds):
+            part = found.chunk(rank, number)
+            piece = torch.empty(0, dtype=torch.uint8) if own is None else _bytes(found, part, skeleton, own)
+            copies = piece.repeat(len(found.receivers))
+            received, _ = hvd.alltoall(copies, wants * len(part), name="edt.state")
+            if receives:
+                _put(state, received, [found.chunk(sender, number) for sender in range(size)])
+    return state if receives else None
+
+
+def _bytes(found: Plan, part: range, skeleton: bytes, own: FlatTree) -> torch.Tensor:
+    """These of the state's bytes."""
+    piece = torch.empty(len(part), dtype=torch.uint8)
+    head = max(0, min(found.skeleton, part.stop) - part.start)
+    if head:
+        piece[:head] = torch.frombuffer(
+            bytearray(skeleton[part.start : part.start + head]), dtype=torch.uint8
+        )
+    own.write(piece[head:], max(0, part.start - found.skeleton))
+    return piece
+
+
+def _put(state: torch.Tensor, received: torch.Tensor, chunks: Sequence[range]) -> None:
+    """Put what came from each worker where it belongs."""
+    position = 0
+    for chunk in chunks:
+        state[chunk.start : chunk.stop] = received[position : position + len(chunk)]
+        position += len(chunk)

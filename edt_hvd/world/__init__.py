@@ -1,0 +1,1 @@
+"""Where this worker stands, who is there besides, and what the launcher is told."""

@@ -1,0 +1,239 @@
+"""One checkpoint on disk: written whole or not at all, and read only when it is whole."""
+
+import contextlib
+import errno
+import json
+import os
+import stat
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Self
+
+import pytest
+import torch
+
+from edt_hvd.checkpoints import checkpoint
+from edt_hvd.checkpoints.checkpoint import Cancelled, Content
+from edt_hvd.errors import CheckpointError, StateError
+
+GO_ON = threading.Event()
+
+
+def content(commits: int = 5, value: Any = 1.0) -> Content:
+    state = {"model": {"weight": torch.full((1000,), value)}, "history": {1, 2}}
+    return Content(commits, state, {"torch": torch.get_rng_state()}, {"steps": 7})
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    written, _ = checkpoint.write(tmp_path / "checkpoints", content(), GO_ON)
+    return written
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_what_was_written_is_read(path: Path) -> None:
+    found = checkpoint.read(path)
+    assert path.name == "step-00000005"
+    assert names(path.parent) == [path.name]
+    assert (found.commits, found.about["steps"]) == (5, 7)
+    assert torch.equal(found.state["model"]["weight"], torch.ones(1000))
+    assert found.state["history"] == {1, 2}
+    assert torch.equal(found.random["torch"], content().random["torch"])
+
+
+def test_scripts_of_ones_own_can_load_it(path: Path) -> None:
+    found = torch.load(path / "state.pt", weights_only=True)
+    assert torch.equal(found["state"]["model"]["weight"], torch.ones(1000))
+    assert set(names(path)) == {"manifest.json", "state.pt"}
+
+
+def test_the_second_of_a_number_replaces_the_first(path: Path) -> None:
+    again, _ = checkpoint.write(path.parent, content(value=2.0), GO_ON)
+    assert again == path
+    assert names(path.parent) == [path.name]
+    assert checkpoint.read(path).state["model"]["weight"][0] == 2.0
+
+
+def truncate(path: Path) -> None:
+    os.truncate(path / "state.pt", 1000)
+
+
+def flip_a_bit(path: Path) -> None:
+    data = bytearray((path / "state.pt").read_bytes())
+    data[len(data) // 2] ^= 1
+    (path / "state.pt").write_bytes(data)
+
+
+def make_a_folder_of(file: Path) -> None:
+    file.unlink()
+    file.mkdir()
+
+
+def halve_the_manifest(path: Path) -> None:
+    text = (path / "manifest.json").read_text()
+    (path / "manifest.json").write_text(text[: len(text) // 2])
+
+
+def edit(path: Path, **changes: Any) -> None:
+    """Write another manifest: one of the first format, unless the changes say otherwise."""
+    manifest = json.loads((path / "manifest.json").read_text())
+    del manifest["sha256"]
+    (path / "manifest.json").write_text(json.dumps(manifest | {"format": 1} | changes))
+
+
+@pytest.mark.parametrize(
+    "spoil, said",
+    [
+        (truncate, "state.pt has 1000 bytes instead of"),
+        (flip_a_bit, "its SHA-256 is not the manifest's"),
+        (lambda path: (path / "state.pt").unlink(), r"it has no state\.pt"),
+        (lambda path: (path / "manifest.json").unlink(), r"it has no manifest\.json"),
+        (lambda path: make_a_folder_of(path / "state.pt"), r"state\.pt is damaged: it is a folder"),
+        (lambda path: make_a_folder_of(path / "manifest.json"), r"manifest\.json is damaged: it is a folder"),
+        (lambda path: (path / "manifest.json").write_bytes(b""), r"manifest\.json is damaged"),
+        (lambda path: (path / "manifest.json").write_text("[1]"), "it is no object"),
+        (lambda path: (path / "manifest.json").write_text("{}"), "format=None"),
+        (lambda path: edit(path, files=None), "it lists no files"),
+        (halve_the_manifest, r"manifest\.json is damaged"),
+        (lambda path: edit(path, files={}), r"does not list state\.pt"),
+        (lambda path: edit(path, commits=None), "commits=None"),
+        (lambda path: edit(path, steps=None), "steps=None"),
+        (lambda path: edit(path, format=2), "it has no SHA-256 of its own"),
+    ],
+)
+def test_what_is_damaged_is_not_read(path: Path, spoil: Callable[[Path], None], said: str) -> None:
+    spoil(path)
+    with pytest.raises(CheckpointError, match=said):
+        checkpoint.read(path)
+
+
+def test_a_file_in_its_place_is_no_checkpoint(tmp_path: Path) -> None:
+    (tmp_path / "step-00000001").touch()
+    with pytest.raises(CheckpointError, match="it has no manifest"):
+        checkpoint.read(tmp_path / "step-00000001")
+
+
+def test_another_format_is_not_damage(path: Path) -> None:
+    edit(path, format=3, files=None)
+    with pytest.raises(StateError, match="it is of format 3, this edt_hvd reads formats 1 to 2"):
+        checkpoint.read(path)
+
+
+def test_the_first_format_is_read(path: Path) -> None:
+    edit(path, format=1)
+    assert checkpoint.read(path).about["steps"] == 7
+
+
+def test_no_bit_of_the_manifest_flips_unnoticed(path: Path) -> None:
+    manifest, found = path / "manifest.json", checkpoint.read(path).about
+    whole = manifest.read_bytes()
+    for bit in range(8 * len(whole)):
+        data = bytearray(whole)
+        data[bit // 8] ^= 1 << bit % 8
+        manifest.write_bytes(data)
+        with contextlib.suppress(CheckpointError):  # a blank may become another one
+            assert checkpoint.read(path).about == found, data
+
+
+class Choosy:
+    """A value of a script that has been changed since."""
+
+    def __setstate__(self, state: Any) -> None:
+        raise TypeError("the first argument is gone")
+
+    def __getstate__(self) -> Any:
+        return {"a": 1}
+
+
+def test_what_the_script_refuses_is_not_damage(tmp_path: Path) -> None:
+    path, _ = checkpoint.write(tmp_path, Content(1, {"c": Choosy()}, {}, {"steps": 1}), GO_ON)
+    with pytest.raises(StateError, match="cannot be loaded: TypeError: the first argument is gone"):
+        checkpoint.read(path)
+
+
+class FullDisk:
+    """`os.open`ed files of which only so many bytes can be written."""
+
+    def __init__(self, room: int) -> None:
+        self.room = room
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Nothing to close."""
+
+    def write(self, data: Any) -> int:
+        self.room -= len(data)
+        if self.room < 0:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return len(data)
+
+    def flush(self) -> None:
+        """Nothing is kept back."""
+
+    def fileno(self) -> int:
+        return -1
+
+
+@pytest.mark.parametrize("room", [0, 100, 5000])
+def test_a_full_disk_is_an_os_error_and_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, room: int
+) -> None:
+    monkeypatch.setattr(checkpoint.Path, "open", lambda *_: FullDisk(room))
+    with pytest.raises(OSError, match="No space left") as caught:
+        checkpoint.write(tmp_path, content(), GO_ON)
+    assert caught.value.errno == errno.ENOSPC
+    assert names(tmp_path) == []
+
+
+@pytest.mark.parametrize("number, works", [(errno.EINVAL, True), (errno.EIO, False)])
+def test_a_file_system_that_cannot_bring_folders_to_the_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, works: bool
+) -> None:
+    def fsync(descriptor: int) -> None:
+        if stat.S_ISDIR(os.fstat(descriptor).st_mode):
+            raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(checkpoint.os, "fsync", fsync)
+    expected = contextlib.nullcontext() if works else pytest.raises(OSError, match="Input/output error")
+    with expected:
+        checkpoint.write(tmp_path, content(), GO_ON)
+    assert len(names(tmp_path)) == works
+
+
+def test_a_file_in_the_folders_place_is_an_os_error(tmp_path: Path) -> None:
+    (tmp_path / "checkpoints").touch()
+    with pytest.raises(FileExistsError):
+        checkpoint.write(tmp_path / "checkpoints", content(), GO_ON)
+
+
+def test_a_value_that_cannot_be_pickled_leaves_nothing(tmp_path: Path) -> None:
+    with pytest.raises(StateError, match=r"state\.f"):
+        checkpoint.write(tmp_path, Content(1, {"f": lambda: None}, {}, {}), GO_ON)
+    assert names(tmp_path) == []
+
+
+def test_a_cancelled_write_leaves_nothing(tmp_path: Path) -> None:
+    cancelled = threading.Event()
+    cancelled.set()
+    with pytest.raises(Cancelled):
+        checkpoint.write(tmp_path, content(), cancelled)
+    assert names(tmp_path) == []
+
+
+def test_two_writers_at_once_leave_whole_ones(tmp_path: Path) -> None:
+    def write(first: int) -> None:
+        for commits in range(first, first + 20, 2):
+            checkpoint.write(tmp_path, content(commits), GO_ON)
+
+    writers = [threading.Thread(target=write, args=[first]) for first in (1, 2)]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join()
+    assert [checkpoint.read(tmp_path / name).commits for name in names(tmp_path)] == list(range(1, 21))

@@ -1,0 +1,99 @@
+"""The writer in the background, and how often it may write."""
+
+import threading
+from pathlib import Path
+
+import pytest
+import torch
+
+from edt_hvd.checkpoints import checkpoint
+from edt_hvd.checkpoints.checkpoint import Cancelled, Content
+from edt_hvd.checkpoints.writer import Cost, Failed, Outcome, Writer, Written, next_at
+
+
+def content(commits: int = 3) -> Content:
+    return Content(commits, {"weight": torch.ones(10)}, {}, {"steps": commits})
+
+
+@pytest.mark.parametrize(
+    "cost, expected",
+    [
+        (None, 110.0),
+        (Cost(0.1, 0.01), 110.0),
+        (Cost(1.0, 0.01), 120.0),
+        (Cost(1.0, 0.5), 200.0),
+    ],
+)
+def test_the_next_one_waits_for_the_interval_and_for_what_the_last_has_cost(
+    cost: Cost | None, expected: float
+) -> None:
+    assert next_at(100.0, 10.0, cost) == pytest.approx(expected)
+
+
+def made(folder: Path, takes_processor: bool = True) -> tuple[Writer, list[Outcome]]:
+    told: list[Outcome] = []
+    return Writer(folder, 2, takes_processor, told.append), told
+
+
+def test_it_writes_and_keeps_the_last(tmp_path: Path) -> None:
+    writer, told = made(tmp_path)
+    for commits in (1, 2, 3):
+        writer.begin(content(commits))
+        writer.wait()
+        outcome = writer.take_outcome()
+        assert isinstance(outcome, Written)
+        assert outcome.cost.seconds >= outcome.cost.processor > 0
+        assert (outcome.content.commits, outcome.path.name) == (commits, f"step-0000000{commits}")
+        assert outcome.bytes == (outcome.path / "state.pt").stat().st_size
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["step-00000002", "step-00000003"]
+    assert [type(outcome) for outcome in told] == [Written] * 3
+    assert writer.take_outcome() is None
+
+
+def test_processor_time_counts_only_where_training_needs_it(tmp_path: Path) -> None:
+    writer, told = made(tmp_path, takes_processor=False)
+    writer.begin(content())
+    writer.wait()
+    assert told[0].cost.processor == 0.0
+
+
+def test_what_goes_wrong_is_told(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    writer, told = made(tmp_path / "file")
+    writer.begin(content())
+    writer.wait()
+    outcome = writer.take_outcome()
+    assert isinstance(outcome, Failed)
+    assert outcome.reason == f"{tmp_path / 'file'}: File exists"
+    assert told == [outcome]
+
+
+def test_errors_of_any_kind_are_told(tmp_path: Path) -> None:
+    shared = torch.zeros(8, dtype=torch.uint8)
+    writer, told = made(tmp_path)
+    writer.begin(Content(1, {"a": shared, "b": shared.view(torch.float32)}, {}, {"steps": 1}))
+    writer.wait()
+    (outcome,) = told
+    assert isinstance(outcome, Failed)
+    assert outcome.reason.startswith("RuntimeError: Cannot save multiple tensors or storages")
+    assert writer.take_outcome() == outcome
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_one_that_is_cancelled_tells_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun = threading.Event()
+
+    def write(folder: Path, content: Content, cancelled: threading.Event) -> None:
+        begun.set()
+        cancelled.wait()
+        raise Cancelled
+
+    monkeypatch.setattr(checkpoint, "write", write)
+    writer, told = made(tmp_path)
+    writer.begin(content())
+    begun.wait()
+    assert writer.busy
+    assert writer.take_outcome() is None
+    writer.cancel()
+    writer.wait()
+    assert told == []

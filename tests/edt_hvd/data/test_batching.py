@@ -1,0 +1,183 @@
+"""Tests of the arithmetic that cuts an epoch into steps, micro-batches and shares."""
+
+import math
+import subprocess
+import sys
+from fractions import Fraction
+from itertools import chain, pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from edt_hvd.data import batching
+from edt_hvd.data.batching import Batch, Batching, balanced_run, choose_micro_batch_size, mixed_seed
+
+lengths = st.integers(0, 300)
+sizes = st.integers(1, 70)
+worlds = st.integers(1, 12)
+
+
+@st.composite
+def batches(draw: st.DrawFn) -> Batch:
+    cut = Batching(draw(st.integers(1, 300)), draw(sizes))
+    return cut.batch(draw(st.integers(0, cut.steps - 1)), draw(sizes))
+
+
+@given(lengths, sizes)
+def test_the_steps_cover_every_position_once_and_in_order(length: int, effective: int) -> None:
+    cut = Batching(length, effective)
+    positions = [cut.batch(step, 1).positions for step in range(cut.steps)]
+    assert list(chain(*positions)) == list(range(length))
+    assert all(len(each) == effective for each in positions[:-1])
+
+
+@given(lengths, sizes)
+def test_drop_last_keeps_the_full_batches_only(length: int, effective: int) -> None:
+    cut = Batching(length, effective, drop_last=True)
+    assert cut.steps == length // effective
+    assert all(cut.batch(step, 1).samples == effective for step in range(cut.steps))
+
+
+@given(batches())
+def test_the_micro_batches_cover_the_batch_and_only_the_last_is_short(batch: Batch) -> None:
+    parts = [batch.micro_batch(index).positions for index in range(batch.micro_batches)]
+    assert list(chain(*parts)) == list(batch.positions)
+    assert all(len(part) == batch.micro_batch_size for part in parts[:-1])
+    assert 0 < len(parts[-1]) <= batch.micro_batch_size
+
+
+@given(batches())
+def test_a_weight_is_the_share_of_the_samples_and_weights_sum_to_one(batch: Batch) -> None:
+    parts = [batch.micro_batch(index) for index in range(batch.micro_batches)]
+    exact = [Fraction(len(part.positions), batch.samples) for part in parts]
+    assert [part.weight for part in parts] == [float(share) for share in exact]
+    assert sum(exact) == 1
+    assert math.fsum(part.weight for part in parts) == pytest.approx(1, abs=1e-14)
+
+
+@given(batches(), worlds)
+def test_the_workers_shares_are_the_micro_batches_whatever_their_number(batch: Batch, size: int) -> None:
+    shares = [batch.share(rank, size) for rank in range(size)]
+    assert tuple(chain(*shares)) == tuple(batch.micro_batch(index) for index in range(batch.micro_batches))
+
+
+@given(st.integers(0, 200), worlds)
+def test_runs_are_contiguous_and_balanced_within_one(items: int, size: int) -> None:
+    runs = [balanced_run(items, rank, size) for rank in range(size)]
+    assert runs[0].start == 0
+    assert runs[-1].stop == items
+    assert all(left.stop == right.start for left, right in pairwise(runs))
+    assert max(map(len, runs)) - min(map(len, runs)) <= 1
+
+
+@pytest.mark.parametrize("rank", [-1, 3])
+def test_a_rank_outside_the_world_is_refused(rank: int) -> None:
+    with pytest.raises(
+        ValueError, match=f"rank {rank} is outside the world of 3 workers; ranks go from 0 to 2"
+    ):
+        balanced_run(10, rank, 3)
+
+
+@pytest.mark.parametrize("step", [-1, 4])
+def test_a_step_outside_the_epoch_is_refused(step: int) -> None:
+    with pytest.raises(IndexError, match=f"step {step} is outside the epoch's 4 steps"):
+        Batching(100, 30).batch(step, 1)
+
+
+def test_an_empty_dataset_has_no_steps() -> None:
+    assert Batching(0, 8).steps == 0
+
+
+@given(st.integers(1, 300), worlds)
+def test_the_default_micro_batch_is_a_workers_part_or_the_largest_that_leaves_nobody_idle(
+    effective: int, workers: int
+) -> None:
+    size = choose_micro_batch_size(effective, None, workers).size
+    part = -(-effective // workers)
+    if workers <= effective:
+        assert size <= part
+        assert -(-effective // size) >= workers
+        assert size == part or -(-effective // (size + 1)) < workers
+    else:
+        assert size == 1
+
+
+@given(st.integers(1, 300), st.data(), worlds)
+def test_a_requested_micro_batch_is_kept_unless_workers_would_idle(
+    effective: int, data: st.DataObject, workers: int
+) -> None:
+    requested = data.draw(st.integers(1, effective))
+    choice = choose_micro_batch_size(effective, requested, workers)
+    if -(-effective // requested) >= workers:
+        assert choice == batching.MicroBatchChoice(requested)
+    else:
+        assert choice.warning is not None
+        assert choice.size == 1 or -(-effective // (choice.size + 1)) < workers <= -(
+            -effective // choice.size
+        )
+
+
+@pytest.mark.parametrize(
+    "effective, workers, size",
+    [(256, 1, 256), (256, 4, 64), (100, 3, 34), (10, 4, 3), (9, 4, 2), (4, 4, 1)],
+)
+def test_the_default_divides_the_batch_by_the_largest_number_of_workers(
+    effective: int, workers: int, size: int
+) -> None:
+    assert choose_micro_batch_size(effective, None, workers) == batching.MicroBatchChoice(size)
+
+
+def test_the_warning_of_a_smaller_micro_batch_says_which_size_to_pass() -> None:
+    choice = choose_micro_batch_size(64, 32, 4)
+    assert choice.size == 21
+    assert choice.warning is not None
+    assert "micro_batch_size=32" in choice.warning
+    assert "(4); micro_batch_size=21 is used" in choice.warning
+    assert choose_micro_batch_size(64, 21, 4) == batching.MicroBatchChoice(21)
+
+
+def test_a_batch_smaller_than_the_job_is_warned_about() -> None:
+    choice = choose_micro_batch_size(3, None, 4)
+    assert choice.size == 1
+    assert choice.warning is not None
+    assert "effective_batch_size=3 has fewer samples" in choice.warning
+
+
+@pytest.mark.parametrize(
+    "effective, micro, error, message",
+    [
+        (0, None, ValueError, "effective_batch_size=0 is below 1"),
+        (-4, None, ValueError, "effective_batch_size=-4 is below 1"),
+        (8, 0, ValueError, "micro_batch_size=0 is below 1"),
+        (8, 9, ValueError, "micro_batch_size=9 is larger than effective_batch_size=8; make it smaller"),
+        (8.0, None, TypeError, r"effective_batch_size=8\.0 is a float; give a whole number"),
+        (8, "4", TypeError, "micro_batch_size='4' is a str"),
+        (True, None, TypeError, "effective_batch_size=True is a bool"),
+    ],
+)
+def test_a_bad_size_is_named(effective: int, micro: int | None, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        choose_micro_batch_size(effective, micro, 1)
+
+
+def test_the_batching_itself_checks_its_size() -> None:
+    with pytest.raises(ValueError, match="effective_batch_size=0 is below 1"):
+        Batching(10, 0)
+
+
+@given(st.integers(), st.integers())
+def test_seeds_are_mixed_so_that_order_and_every_number_count(seed: int, epoch: int) -> None:
+    assert 0 <= mixed_seed(seed, epoch) < 2**64
+    assert mixed_seed(seed, epoch) != mixed_seed(seed, epoch + 1)
+    assert mixed_seed(seed, epoch) != mixed_seed(seed + 1, epoch)
+    assert seed == epoch or mixed_seed(seed, epoch) != mixed_seed(epoch, seed)
+
+
+def test_the_seed_of_an_epoch_never_changes_between_releases() -> None:
+    assert mixed_seed(0, 1) == 18443869377103087564
+
+
+def test_the_arithmetic_needs_no_torch() -> None:
+    code = f"import sys, runpy; runpy.run_path({batching.__file__!r}); sys.exit('torch' in sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -1,0 +1,841 @@
+"""Tests of the elastic loader; several workers are as many loaders that take turns in one process."""
+
+import copy
+import os
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import chain, islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import nn
+from torch.utils.data import Dataset, IterableDataset, TensorDataset
+
+from edt_hvd.data.loader import ElasticDataLoader, Step
+from edt_hvd.errors import StateError
+from edt_hvd.reduction import reducer
+from edt_hvd.reduction.header import Report
+from edt_hvd.world import stages, world
+from edt_hvd.world.stages import Stage
+
+
+def with_processes(test: Callable[..., None]) -> Callable[..., None]:
+    """Let a test fork loading processes, although torch wants more cores and Python fewer threads for it."""
+    few_cores = pytest.mark.filterwarnings("ignore:This DataLoader will create:UserWarning")
+    threads = pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork:DeprecationWarning")
+    marked: Callable[..., None] = pytest.mark.timeout(60)(few_cores(threads(test)))
+    return marked
+
+
+class Numbers(Dataset[int]):
+    """Sample i is the number i."""
+
+    def __init__(self, length: int) -> None:
+        self.length = length
+
+    def __len__(self) -> int:
+        return self.length
+
+    def __getitem__(self, index: int) -> int:
+        return index
+
+
+class Processes(Numbers):
+    """Sample i is the number i with the process that loaded it."""
+
+    def __getitem__(self, index: int) -> tuple[int, int]:  # type: ignore[override]
+        return index, os.getpid()
+
+
+@dataclass
+class Place:
+    """Stands in for the world and the reducers: the place of whichever worker has its turn."""
+
+    rank: int = 0
+    size: int = 1
+    max_size: int = 1
+    membership: int = 0
+    reducers: Sequence[Any] = ()
+
+
+@contextmanager
+def simulated(place: Place) -> Iterator[Place]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(world, "rank", lambda: place.rank)
+        patch.setattr(world, "size", lambda: place.size)
+        patch.setattr(world, "max_size", lambda: place.max_size)
+        patch.setattr(world, "membership", lambda: place.membership)
+        patch.setattr(reducer, "active", lambda: tuple(place.reducers))
+        yield place
+
+
+@pytest.fixture
+def place() -> Iterator[Place]:
+    with simulated(Place()) as one:
+        yield one
+
+
+class RecordingPart:
+    """Writes down what it is told, or fails."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[Any, ...]] = []
+        self.failure: Exception | None = None
+
+    def begin_step(self, micro_batches: int) -> None:
+        self.calls.append(("begin", micro_batches))
+
+    def before_backward(self, weight: float, last: bool, scaled: bool) -> None:
+        self.calls.append(("backward", weight, last, scaled))
+
+    def after_backward(self) -> None:
+        self.calls.append(("backward done",))
+
+    def after_micro_batch(self, weight: float) -> None:
+        self.calls.append(("micro-batch done", weight))
+
+    def abandon_step(self) -> None:
+        self.calls.append(("abandoned",))
+
+    def report(self) -> Report:
+        return np.array([7], dtype=np.int32)
+
+    def finish_step(self, reports: Report) -> None:
+        self.calls.append(("finish", reports.tolist()))
+        if self.failure:
+            raise self.failure
+
+    def reset(self) -> None:
+        self.calls.append(("reset",))
+
+
+def parameter_loss(value: float = 1.0) -> torch.Tensor:
+    return torch.tensor(value, requires_grad=True)
+
+
+def batches_of(loader: ElasticDataLoader) -> list[list[int]]:
+    """The samples of every step left in the epoch, as one worker sees them."""
+    return [list(chain(*step)) for step in loader]
+
+
+def numbers_loader(
+    length: int = 10, effective: int = 4, micro: int | None = 1, **options: Any
+) -> ElasticDataLoader:
+    return ElasticDataLoader(Numbers(length), effective, micro, **{"collate_fn": list} | options)
+
+
+# Which samples a step has.
+
+
+@given(st.integers(0, 80), st.integers(1, 20), st.booleans(), st.integers(-(2**70), 2**70))
+def test_an_epoch_is_a_permutation_cut_into_steps(
+    length: int, effective: int, drop_last: bool, seed: int
+) -> None:
+    with simulated(Place()):
+        loader = numbers_loader(length, effective, seed=seed, drop_last=drop_last)
+        steps = batches_of(loader)
+    assert len(steps) == len(loader)
+    assert all(len(samples) == effective for samples in steps[:-1])
+    used = list(chain(*steps))
+    assert len(set(used)) == len(used) == (length // effective * effective if drop_last else length)
+    assert set(used) <= set(range(length))
+
+
+def test_order_follows_from_seed_and_epoch(place: Place) -> None:
+    def epochs(seed: int) -> list[list[int]]:
+        loader = numbers_loader(50, 7, seed=seed)
+        return [list(chain(*batches_of(loader))) for _ in range(3)]
+
+    assert epochs(0) == epochs(0)
+    different = [tuple(order) for seed in range(3) for order in epochs(seed)]
+    assert len(set(different)) == 9
+
+
+def test_without_shuffling_the_datasets_order_is_kept(place: Place) -> None:
+    loader = numbers_loader(10, 4, 2, shuffle=False)
+    for epoch in range(2):
+        assert loader.epoch == epoch
+        assert batches_of(loader) == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9]]
+
+
+@pytest.mark.parametrize("length", [0, 3])
+def test_an_epoch_without_steps(place: Place, length: int) -> None:
+    loader = numbers_loader(length, 4, drop_last=True)
+    assert len(loader) == 0
+    assert list(loader) == []
+    assert (loader.epoch, loader.position, loader.total_steps_done) == (1, 0, 0)
+
+
+def test_a_step_tells_what_it_is(place: Place) -> None:
+    place.size, place.rank = 2, 1
+    loader = numbers_loader(10, 4, 3)
+    seen = [(step.epoch, step.index, step.samples, step.micro_batches, len(list(step))) for step in loader]
+    assert seen == [(0, 0, 4, 2, 1), (0, 1, 4, 2, 1), (0, 2, 2, 1, 1)]
+    assert len(loader) == 3
+
+
+def test_only_the_first_micro_batch_of_a_stream_waits_for_processes_to_start(place: Place) -> None:
+    seen: list[Stage] = []
+
+    def noting(samples: list[int]) -> list[int]:
+        seen.append(stages.current().present[0])
+        return samples
+
+    loader = numbers_loader(8, 4, 2, collate_fn=noting)
+    batches_of(loader)
+    assert seen == [Stage.STARTING_TO_LOAD, Stage.LOADING, Stage.LOADING, Stage.LOADING]
+
+
+# Any number of workers, changing at any step.
+
+
+@dataclass
+class Worker:
+    loader: ElasticDataLoader
+    loop: Iterator[Step] | None = None
+
+
+@dataclass
+class Job:
+    """Workers whose loaders step together, resized between steps as elastic training would."""
+
+    place: Place
+    make_loader: Callable[[], ElasticDataLoader]
+    workers: list[Worker] = field(default_factory=list)
+
+    def turn(self, rank: int) -> Worker:
+        self.place.rank, self.place.size = rank, len(self.workers)
+        return self.workers[rank]
+
+    def resize(self, size: int, keep_loops: bool, first_survivor: int) -> None:
+        state = self.workers[0].loader.state_dict() if self.workers else None
+        first_survivor %= len(self.workers) or 1
+        self.workers = (self.workers[first_survivor:] + self.workers[:first_survivor])[:size]
+        while len(self.workers) < size:
+            self.workers.append(Worker(self.make_loader()))
+        for worker in self.workers:
+            if state is not None:
+                worker.loader.load_state_dict(state)
+            if not keep_loops:
+                worker.loop = None
+        self.place.membership += 1
+
+    def step(self) -> list[list[int]] | None:
+        """One step of all workers: the samples of each micro-batch in rank order; None at the epoch's end."""
+        per_worker = [self._step_of(rank) for rank in range(len(self.workers))]
+        if None in per_worker:
+            assert per_worker == [None] * len(self.workers)
+            return None
+        counts = [len(each or ()) for each in per_worker]
+        assert max(counts) - min(counts) <= 1
+        return list(chain(*(each or () for each in per_worker)))
+
+    def fail_inside_step(self, micro_batches: int) -> None:
+        """Every worker gets some micro-batches of the step, then all go back to the last commit."""
+        state = self.workers[0].loader.state_dict()
+        for rank in range(len(self.workers)):
+            worker = self.turn(rank)
+            worker.loop = None
+            step = next(iter(worker.loader), None)
+            if step is not None:
+                list(islice(step, micro_batches))
+            worker.loader.load_state_dict(state)
+
+    def _step_of(self, rank: int) -> list[list[int]] | None:
+        worker = self.turn(rank)
+        worker.loop = worker.loop or iter(worker.loader)
+        step = next(worker.loop, None)
+        if step is None:
+            worker.loop = None
+            return None
+        return list(step)
+
+
+resizes = st.lists(
+    st.tuples(st.integers(0, 3), st.integers(1, 6), st.booleans(), st.integers(0, 5), st.integers(-3, 3)),
+    max_size=8,
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.integers(1, 70), st.integers(1, 25), st.data(), st.integers(1, 6), resizes)
+def test_every_resize_schedule_uses_every_sample_once_in_the_same_steps(
+    length: int,
+    effective: int,
+    data: st.DataObject,
+    size: int,
+    schedule: list[tuple[int, int, bool, int, int]],
+) -> None:
+    micro = data.draw(st.integers(1, effective))
+    with simulated(Place()):
+        undisturbed = numbers_loader(length, effective, micro, seed=5)
+        expected = [[list(step) for step in undisturbed] for _ in range(2)]
+    with simulated(Place()) as place:
+        job = Job(place, lambda: numbers_loader(length, effective, micro, seed=5))
+        job.resize(size, False, 0)
+        plan = list(schedule)
+        steps_to_go = plan[0][0] if plan else -1
+        for epoch in expected:
+            for step in epoch:
+                while plan and steps_to_go == 0:
+                    _, new_size, keep_loops, first_survivor, inside = plan.pop(0)
+                    if inside >= 0:
+                        job.fail_inside_step(inside)
+                    job.resize(new_size, keep_loops, first_survivor)
+                    steps_to_go = plan[0][0] if plan else -1
+                assert job.step() == step
+                steps_to_go -= 1
+            assert job.step() is None
+
+
+def test_the_world_may_change_between_two_steps_of_one_loop(place: Place) -> None:
+    loader = numbers_loader(12, 4, shuffle=False)
+    loop = iter(loader)
+    assert list(next(loop)) == [[0], [1], [2], [3]]
+    place.rank, place.size, place.membership = 1, 2, 1
+    assert list(next(loop)) == [[6], [7]]
+    step = next(loop)
+    place.rank, place.size, place.membership = 2, 3, 2
+    assert list(step) == [[10], [11]]
+    assert list(loop) == []
+
+
+def test_a_world_that_changes_inside_a_step_is_refused(place: Place) -> None:
+    loader = numbers_loader()
+    micro_batches = iter(next(iter(loader)))
+    next(micro_batches)
+    place.membership += 1
+    with pytest.raises(RuntimeError, match="the world changed inside step 0 of epoch 0; commit after"):
+        list(micro_batches)
+    assert loader.position == 0
+
+
+# The gradients of a step.
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(1, 40), st.integers(1, 20), st.data(), st.integers(1, 5))
+def test_the_workers_gradients_sum_to_the_single_process_gradient(
+    length: int, effective: int, data: st.DataObject, size: int
+) -> None:
+    micro = data.draw(st.integers(1, effective))
+    generator = torch.Generator().manual_seed(0)
+    dataset = TensorDataset(
+        torch.randn(length, 3, generator=generator).double(),
+        torch.randn(length, 1, generator=generator).double(),
+    )
+    model = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 1)).double()
+    with simulated(Place()):
+        whole = next(iter(ElasticDataLoader(dataset, effective, effective)))
+        ((inputs, targets),) = list(whole)
+    expected_loss = nn.functional.mse_loss(model(inputs), targets)
+    expected = torch.autograd.grad(expected_loss, list(model.parameters()))
+
+    total = [torch.zeros_like(gradient) for gradient in expected]
+    losses = []
+    with simulated(Place(size=size)) as place:
+        for place.rank in range(size):
+            replica = copy.deepcopy(model)
+            step = next(iter(ElasticDataLoader(dataset, effective, micro)))
+            for inputs, targets in step:
+                step.backward(nn.functional.mse_loss(replica(inputs), targets))
+            losses.append(step.loss)
+            for so_far, parameter in zip(total, replica.parameters(), strict=True):
+                if parameter.grad is not None:
+                    so_far.add_(parameter.grad)
+    for summed, gradient in zip(total, expected, strict=True):
+        torch.testing.assert_close(summed, gradient, rtol=1e-12, atol=1e-14)
+    assert sum(losses) == pytest.approx(expected_loss.item(), rel=1e-12)
+
+
+@pytest.mark.usefixtures("alone")
+def test_what_the_parts_of_the_reduction_are_told(place: Place) -> None:
+    place.reducers = (first, second) = RecordingPart(), RecordingPart()
+    step = next(iter(numbers_loader(10, 5, 2)))
+    scaler = torch.amp.GradScaler("cpu")
+    for value, _ in enumerate(step):
+        step.backward(parameter_loss(float(value)), scaler=scaler if value == 1 else None)
+    expected: list[tuple[Any, ...]] = [("begin", 3)]
+    for weight, last, scaled in ((0.4, False, False), (0.4, False, True), (0.2, True, False)):
+        expected += [("backward", weight, last, scaled), ("backward done",)]
+        expected += [("micro-batch done", weight)]
+    expected += [("finish", [[7]])]
+    assert first.calls == expected
+    assert second.calls == expected
+    assert step.loss == 0.8
+
+
+@pytest.mark.usefixtures("alone")
+def test_several_losses_in_one_micro_batch_add_up(place: Place) -> None:
+    place.reducers = (recorder := RecordingPart(),)
+    weight = torch.tensor(3.0, requires_grad=True)
+    step = next(iter(numbers_loader(4, 4, 2)))
+    for _ in step:
+        squared = weight * weight
+        step.backward(squared, retain_graph=True)
+        step.backward(2 * squared)
+    assert [call[2] for call in recorder.calls if call[0] == "backward"] == [False, False, True, True]
+    assert step.loss == 27.0
+    assert weight.grad is not None
+    assert weight.grad.item() == 18.0
+
+
+@pytest.mark.usefixtures("alone")
+def test_a_worker_without_micro_batches_still_takes_part(place: Place) -> None:
+    place.rank, place.size = 0, 3
+    place.reducers = (recorder := RecordingPart(),)
+    loader = numbers_loader(4, 2, 1)
+    for step in loader:
+        assert list(step) == []
+        assert step.loss == 0.0
+    assert recorder.calls == [("begin", 2), ("finish", [[7]])] * 2
+    assert loader.epoch == 1
+
+
+def test_the_parts_of_the_reduction_are_told_of_a_step_that_is_left(place: Place) -> None:
+    place.reducers = (recorder := RecordingPart(),)
+    for _ in next(iter(numbers_loader(4, 4, 1))):
+        break
+    assert recorder.calls == [("begin", 4), ("abandoned",)]
+
+
+def test_without_reducers_the_loss_is_this_workers_part(place: Place) -> None:
+    place.rank, place.size = 1, 2
+    step = next(iter(numbers_loader(4, 4, 1)))
+    for _ in step:
+        step.backward(parameter_loss(3.0))
+    assert step.loss == 1.5
+    assert isinstance(step.loss, float)
+
+
+def test_a_scaler_scales_the_gradients_and_not_the_loss(place: Place) -> None:
+    scaler = torch.amp.GradScaler("cpu", init_scale=8.0)
+    weight = torch.tensor(3.0, requires_grad=True)
+    step = next(iter(numbers_loader(4, 4, 1)))
+    for _ in step:
+        step.backward(2 * weight, scaler=scaler)
+    assert step.loss == 6.0
+    assert weight.grad is not None
+    assert weight.grad.item() == 16.0
+
+
+def test_low_precision_losses_are_summed_in_double(place: Place) -> None:
+    step = next(iter(numbers_loader(1000, 1000, 1)))
+    for _ in step:
+        step.backward(torch.tensor(1.0, dtype=torch.bfloat16, requires_grad=True))
+    assert step.loss == pytest.approx(1.0, abs=1e-12)
+
+
+def test_backward_outside_a_micro_batch_is_refused(place: Place) -> None:
+    step = next(iter(numbers_loader()))
+    message = r"backward\(\) outside the loop over <step 0 of epoch 0>"
+    with pytest.raises(RuntimeError, match=message):
+        step.backward(parameter_loss())
+    for _ in step:
+        step.backward(parameter_loss())
+    with pytest.raises(RuntimeError, match=message):
+        step.backward(parameter_loss())
+
+
+def test_a_step_tells_which_micro_batch_the_loop_is_at(place: Place) -> None:
+    place.rank, place.size = 1, 2
+    step = next(iter(numbers_loader(10, 10, 3)))
+    assert [(step.micro_batch.index, len(step.micro_batch.positions)) for _ in step] == [(2, 3), (3, 1)]
+    with pytest.raises(RuntimeError, match="no micro-batch outside the loop over"):
+        _ = step.micro_batch
+
+
+def test_backward_after_a_break_is_refused(place: Place) -> None:
+    step = next(iter(numbers_loader()))
+    for _ in step:
+        break
+    with pytest.raises(RuntimeError, match="outside the loop"):
+        step.backward(parameter_loss())
+
+
+def test_a_loss_that_is_no_tensor_is_refused(place: Place) -> None:
+    step = next(iter(numbers_loader()))
+    micro_batches = iter(step)
+    next(micro_batches)
+    with pytest.raises(TypeError, match="got a float; give the loss tensor"):
+        step.backward(0.5)  # type: ignore[arg-type]
+
+
+def test_the_loss_is_not_known_inside_the_loop(place: Place) -> None:
+    step = next(iter(numbers_loader()))
+    for _ in step:
+        with pytest.raises(RuntimeError, match="the loss of <step 0 of epoch 0> is known when"):
+            _ = step.loss
+
+
+# Where the loader is.
+
+
+def test_the_position_moves_when_a_step_is_finished(place: Place) -> None:
+    loader = numbers_loader(10, 4)
+    seen = []
+    for _ in range(2):
+        for step in loader:
+            seen.append((loader.epoch, loader.position, loader.total_steps_done))
+            for _ in step:
+                assert loader.position == step.index
+            assert loader.position == step.index + 1
+    assert seen == [(0, 0, 0), (0, 1, 1), (0, 2, 2), (1, 0, 3), (1, 1, 4), (1, 2, 5)]
+    assert (loader.epoch, loader.position, loader.total_steps_done) == (2, 0, 6)
+
+
+def test_after_the_last_step_the_epoch_stays_until_the_loop_ends(place: Place) -> None:
+    loader = numbers_loader(4, 4)
+    for step in loader:
+        list(step)
+        assert (loader.epoch, loader.position) == (0, 1)
+        break
+    assert (loader.epoch, loader.position) == (0, 1)
+    assert list(loader) == []
+    assert (loader.epoch, loader.position) == (1, 0)
+
+
+def test_leaving_the_loop_and_coming_back_goes_on(place: Place) -> None:
+    loader = numbers_loader(10, 4, shuffle=False)
+    for step in loader:
+        list(step)
+        break
+    assert batches_of(loader) == [[4, 5, 6, 7], [8, 9]]
+
+
+def test_a_step_left_with_the_loop_is_begun_anew(place: Place) -> None:
+    loader = numbers_loader(8, 4, shuffle=False)
+    for _ in loader:
+        break
+    for step in loader:
+        for _ in step:
+            break
+        break
+    assert batches_of(loader) == [[0, 1, 2, 3], [4, 5, 6, 7]]
+
+
+@pytest.mark.parametrize("micro_batches", [0, 1, 4])
+def test_going_on_from_an_unfinished_step_is_refused(place: Place, micro_batches: int) -> None:
+    loader = numbers_loader(8, 4)
+    message = "<step 0 of epoch 0> was left before its micro-batches were used up"
+    loop = iter(loader)
+    list(islice(next(loop), micro_batches))
+    with pytest.raises(RuntimeError, match=message):
+        next(loop)
+    assert loader.position == 0
+    assert len(batches_of(loader)) == 2
+
+
+@pytest.mark.usefixtures("alone")
+def test_a_failed_reduction_leaves_the_position(place: Place) -> None:
+    place.reducers = (recorder := RecordingPart(),)
+    recorder.failure = OSError("a worker is gone")
+    loader = numbers_loader(8, 4, shuffle=False)
+    with pytest.raises(OSError, match="a worker is gone"):
+        batches_of(loader)
+    assert loader.position == 0
+    recorder.failure = None
+    assert batches_of(loader) == [[0, 1, 2, 3], [4, 5, 6, 7]]
+
+
+def test_a_step_is_used_once(place: Place) -> None:
+    step = next(iter(numbers_loader()))
+    list(step)
+    with pytest.raises(RuntimeError, match="<step 0 of epoch 0> has been iterated over already"):
+        list(step)
+
+
+def test_a_step_from_an_earlier_position_is_refused(place: Place) -> None:
+    loader = numbers_loader(8, 4)
+    early = next(iter(loader))
+    list(next(iter(loader)))
+    with pytest.raises(
+        RuntimeError, match="step 0 of epoch 0 is used when the loader is at step 1 of epoch 0"
+    ):
+        next(iter(early))
+
+
+# Saving and loading.
+
+
+def test_a_saved_position_is_continued_in_a_new_loader(place: Place) -> None:
+    loader = numbers_loader(30, 4, seed=3)
+    batches_of(loader)
+    loop = iter(loader)
+    list(next(loop))
+    state = loader.state_dict()
+    rest = [list(chain(*step)) for step in loop]
+    other = numbers_loader(30, 4, seed=8)
+    other.load_state_dict(state)
+    assert (other.epoch, other.position, other.total_steps_done) == (1, 1, 9)
+    assert batches_of(other) == rest
+    assert batches_of(other) == batches_of(loader)
+
+
+def test_loading_inside_the_loop_goes_on_from_there(place: Place) -> None:
+    loader = numbers_loader(12, 4, shuffle=False)
+    start = loader.state_dict()
+    loop = iter(loader)
+    list(next(loop))
+    abandoned = next(loop)
+    next(iter(abandoned))
+    loader.load_state_dict(start)
+    assert [list(chain(*step)) for step in loop] == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 10, 11]]
+
+
+def test_state_is_made_of_plain_values(place: Place) -> None:
+    loader = numbers_loader(12, 4)
+    list(next(iter(loader)))
+    assert loader.state_dict() == {
+        "epoch": 0,
+        "step": 1,
+        "seed": 0,
+        "micro_batch_size": 1,
+        "requested_micro_batch_size": 1,
+        "dataset_length": 12,
+        "effective_batch_size": 4,
+        "shuffle": True,
+        "drop_last": False,
+    }
+
+
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        ({"dataset_length": 9}, "dataset_length=9, this loader dataset_length=12"),
+        ({"effective_batch_size": 8}, "effective_batch_size=8, this loader effective_batch_size=4"),
+        ({"shuffle": False}, "shuffle=False, this loader shuffle=True"),
+        ({"drop_last": True}, "drop_last=True, this loader drop_last=False"),
+        ({"step": 4}, "epoch=0 and step=4, but epochs begin at 0 and have 3 steps"),
+        ({"epoch": -1}, "epoch=-1 and step=0"),
+    ],
+)
+def test_a_state_that_does_not_fit_is_refused_and_changes_nothing(
+    place: Place, change: dict[str, Any], message: str
+) -> None:
+    loader = numbers_loader(12, 4)
+    before = loader.state_dict()
+    with pytest.raises(StateError, match=message):
+        loader.load_state_dict(before | {"seed": 77} | change)
+    assert loader.state_dict() == before
+
+
+def test_a_state_without_its_entries_is_refused(place: Place) -> None:
+    with pytest.raises(StateError, match="loader state without dataset_length, drop_last, effective"):
+        numbers_loader().load_state_dict({"epoch": 0})
+
+
+# The size of a micro-batch.
+
+
+def test_the_world_is_not_asked_before_the_first_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse() -> int:
+        raise AssertionError("the world was asked")
+
+    for name in ("rank", "size", "max_size", "membership"):
+        monkeypatch.setattr(world, name, refuse)
+    loader = ElasticDataLoader(Numbers(10), 4)
+    loader.load_state_dict(loader.state_dict())
+    assert (len(loader), loader.epoch, loader.position, loader.total_steps_done) == (3, 0, 0, 0)
+    with pytest.raises(AssertionError, match="the world was asked"):
+        next(iter(loader))
+
+
+def test_the_default_follows_from_the_largest_number_of_workers(place: Place) -> None:
+    place.max_size = 3
+    loader = numbers_loader(100, 32, None)
+    assert loader.micro_batch_size == 11
+    assert [len(samples) for samples in next(iter(loader))] == [11, 11, 10]
+
+
+def test_the_coordinator_warns_of_a_smaller_micro_batch(place: Place) -> None:
+    place.max_size, place.size = 4, 4
+    with pytest.warns(UserWarning, match="micro_batch_size=21 is used"):
+        assert numbers_loader(100, 64, 32).micro_batch_size == 21
+    place.rank = 1
+    assert numbers_loader(100, 64, 32).micro_batch_size == 21
+
+
+def test_a_newcomer_takes_over_the_chosen_micro_batch(place: Place) -> None:
+    place.max_size = 2
+    loader = numbers_loader(100, 32, None)
+    next(iter(loader))
+    place.max_size = 4
+    newcomer = numbers_loader(100, 32, None)
+    newcomer.load_state_dict(loader.state_dict())
+    assert newcomer.micro_batch_size == 16
+    asking_for_another = numbers_loader(100, 32, 4)
+    asking_for_another.load_state_dict(loader.state_dict())
+    assert asking_for_another.micro_batch_size == 4
+
+
+# What can be loaded.
+
+
+class Point:
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+
+@pytest.mark.parametrize(
+    "samples, collate, expected",
+    [
+        ([1, 2, 3], None, torch.tensor([1, 2, 3])),
+        (["a", "b", "c"], None, ["a", "b", "c"]),
+        (
+            [{"x": 1, "name": "p"}, {"x": 2, "name": "q"}],
+            None,
+            {"x": torch.tensor([1, 2]), "name": ["p", "q"]},
+        ),
+        ([(1, "a"), (2, "b")], None, [torch.tensor([1, 2]), ("a", "b")]),
+        ([Point(1), Point(2)], lambda points: [point.number for point in points], [1, 2]),
+        ([None, None], len, 2),
+    ],
+)
+def test_any_sample_type_and_collate_function(
+    place: Place, samples: Any, collate: Callable[[Any], Any] | None, expected: Any
+) -> None:
+    loader = ElasticDataLoader(samples, len(samples), shuffle=False, collate_fn=collate)
+    (batch,) = next(iter(loader))
+    assert repr(batch) == repr(expected)
+
+
+@pytest.mark.skipif(
+    torch.cuda.is_available(), reason="shows that memory is not pinned where there is no CUDA"
+)
+def test_pinning_is_quietly_left_out_without_cuda(place: Place) -> None:
+    assert batches_of(numbers_loader(8, 4, shuffle=False, pin_memory=True)) == [[0, 1, 2, 3], [4, 5, 6, 7]]
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs CUDA")
+def test_micro_batches_are_pinned_with_cuda(place: Place) -> None:
+    loader = ElasticDataLoader(TensorDataset(torch.zeros(8)), 4, 1, pin_memory=True)
+    assert all(inputs.is_pinned() for step in loader for (inputs,) in step)
+
+
+def test_iterable_datasets_are_refused() -> None:
+    class Stream(IterableDataset[int]):
+        def __iter__(self) -> Iterator[int]:
+            return iter(range(3))
+
+    with pytest.raises(TypeError, match="Stream is an IterableDataset, whose samples have no numbers"):
+        ElasticDataLoader(Stream(), 2)
+
+
+def test_datasets_without_a_length_are_refused() -> None:
+    class Endless(Dataset[int]):
+        def __getitem__(self, index: int) -> int:
+            return index
+
+    with pytest.raises(TypeError, match="Endless has no length; give a map-style dataset"):
+        ElasticDataLoader(Endless(), 2)
+
+
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        ({"effective_batch_size": 0}, "effective_batch_size=0 is below 1"),
+        ({"effective_batch_size": 4, "micro_batch_size": 5}, "micro_batch_size=5 is larger"),
+        ({"effective_batch_size": 4, "num_workers": -1}, "num_workers"),
+        ({"effective_batch_size": 4, "prefetch_factor": 2}, "prefetch_factor"),
+    ],
+)
+def test_bad_arguments_are_refused_when_the_loader_is_made(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        ElasticDataLoader(Numbers(4), **options)
+
+
+# Loading in processes.
+
+
+@with_processes
+@pytest.mark.parametrize("persistent", [None, False])
+def test_processes_and_their_prefetch_survive_resizes_and_left_loops(
+    place: Place, persistent: bool | None
+) -> None:
+    loader = ElasticDataLoader(
+        Processes(40), 8, 1, num_workers=2, prefetch_factor=3, persistent_workers=persistent, collate_fn=list
+    )
+    expected = numbers_loader(40, 8)
+    processes = Counter[int]()
+
+    def samples_of(step: Step) -> list[int]:
+        pairs = list(chain(*step))
+        processes.update(pid for _, pid in pairs)
+        return [index for index, _ in pairs]
+
+    for _ in range(2):
+        whole = batches_of(expected)
+        place.rank, place.size = 0, 1
+        for step in loader:  # left with the next steps' samples prefetched
+            assert samples_of(step) == whole[0]
+            break
+        for step in loader:  # left in the middle of a step
+            next(iter(step))
+            break
+        place.rank, place.size, place.membership = 1, 2, place.membership + 1
+        loop = iter(loader)
+        assert samples_of(next(loop)) == whole[1][4:]
+        place.rank, place.size, place.membership = 0, 3, place.membership + 1
+        assert samples_of(next(loop)) == whole[2][:2]
+        assert [samples_of(step) for step in loader] == [whole[3][:2], whole[4][:2]]
+        place.rank, place.size = 0, 1
+    assert os.getpid() not in processes
+    assert (len(processes) == 2) == (persistent is None)
+
+
+@with_processes
+def test_the_prefetch_goes_on_from_step_to_step_and_when_the_loop_is_entered_again(place: Place) -> None:
+    loader = ElasticDataLoader(Processes(24), 4, 1, num_workers=2, persistent_workers=False, collate_fn=list)
+    processes: set[int] = set()
+    for step in loader:
+        processes.update(pid for _, pid in chain(*step))
+        if step.index == 2:
+            break
+    for step in loader:
+        processes.update(pid for _, pid in chain(*step))
+    assert len(processes) == 2  # loading anew would have forked others
+
+
+class Fragile(Numbers):
+    """Harms the process that loads sample 5, the first time."""
+
+    def __init__(self, length: int, flag: Path, harm: Callable[[], None]) -> None:
+        super().__init__(length)
+        self.flag = flag
+        self.harm = harm
+
+    def __getitem__(self, index: int) -> int:
+        if index == 5 and not self.flag.exists():
+            self.flag.touch()
+            self.harm()
+        return index
+
+
+def die() -> None:
+    os._exit(3)
+
+
+def stumble() -> None:
+    raise KeyError("sample 5")
+
+
+@with_processes
+@pytest.mark.parametrize("harm, error", [(die, RuntimeError), (stumble, KeyError)])
+def test_the_loop_may_be_begun_anew_after_a_loading_process_failed(
+    place: Place, tmp_path: Path, harm: Callable[[], None], error: type[Exception]
+) -> None:
+    dataset = Fragile(12, tmp_path / "flag", harm)
+    loader = ElasticDataLoader(dataset, 4, 1, num_workers=2, shuffle=False, collate_fn=list)
+    with pytest.raises(error):
+        batches_of(loader)
+    assert loader.position <= 1
+    rest = batches_of(loader)
+    assert list(chain(*rest)) == list(range(12 - 4 * len(rest), 12))

@@ -1,0 +1,173 @@
+import random
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch.utils.data import ConcatDataset, Dataset, Subset, TensorDataset, get_worker_info
+
+import edt_hvd
+from edt_hvd.data.samples import Request, SeededSamples
+from edt_hvd.world import world
+
+pytestmark = [
+    pytest.mark.usefixtures("alone"),
+    pytest.mark.filterwarnings("ignore:This DataLoader will create:UserWarning"),
+    pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork:DeprecationWarning"),
+]
+
+Drawn = tuple[float, float, float]
+
+
+def draw() -> Drawn:
+    return torch.rand(()).item(), float(np.random.rand()), random.random()
+
+
+class Augmented(Dataset[tuple[int, Drawn]]):
+    """Sample i is i and what its augmentation drew."""
+
+    def __init__(self, length: int) -> None:
+        self.length = length
+
+    def __len__(self) -> int:
+        return self.length
+
+    def __getitem__(self, index: int) -> tuple[int, Drawn]:
+        return index, draw()
+
+
+def by_sample(loader: edt_hvd.ElasticDataLoader) -> dict[int, Drawn]:
+    """What every sample of the epoch's rest drew, on this worker."""
+    return dict(sample for step in loader for micro_batch in step for sample in micro_batch)
+
+
+def loader_of(dataset: Any, micro: int = 2, processes: int = 0, **options: Any) -> edt_hvd.ElasticDataLoader:
+    return edt_hvd.ElasticDataLoader(dataset, 6, micro, num_workers=processes, collate_fn=list, **options)
+
+
+@pytest.fixture
+def drawn() -> dict[int, Drawn]:
+    return by_sample(loader_of(Augmented(14)))
+
+
+def test_every_sample_draws_numbers_of_its_own(drawn: dict[int, Drawn]) -> None:
+    assert sorted(drawn) == list(range(14))
+    assert all(len(set(numbers)) == 14 for numbers in zip(*drawn.values(), strict=True))
+
+
+@pytest.mark.parametrize("processes", [0, 1, 2])
+@pytest.mark.parametrize("micro", [1, 6])
+def test_a_sample_draws_the_same_in_any_process_and_micro_batch(
+    drawn: dict[int, Drawn], processes: int, micro: int
+) -> None:
+    torch.manual_seed(99)
+    assert by_sample(loader_of(Augmented(14), micro, processes)) == drawn
+
+
+def test_a_sample_draws_other_numbers_in_another_epoch_or_with_another_seed(drawn: dict[int, Drawn]) -> None:
+    loader = loader_of(Augmented(14))
+    by_sample(loader)
+    second, other = by_sample(loader), by_sample(loader_of(Augmented(14), seed=1))
+    assert all(len({drawn[i], second[i], other[i]}) == 3 for i in drawn)
+
+
+@pytest.fixture
+def resized(monkeypatch: pytest.MonkeyPatch) -> Callable[[int, int], None]:
+    def to(rank: int, size: int) -> None:
+        monkeypatch.setattr(world, "rank", lambda: rank)
+        monkeypatch.setattr(world, "size", lambda: size)
+
+    return to
+
+
+@pytest.mark.parametrize("processes", [0, 1])
+def test_a_sample_draws_the_same_on_any_worker_and_after_a_resize(
+    drawn: dict[int, Drawn], resized: Callable[[int, int], None], processes: int
+) -> None:
+    found: dict[int, Drawn] = {}
+    sizes = [2, 3, 1]
+    for rank in range(3):
+        loader = loader_of(Augmented(14), 2, processes)
+        steps = iter(loader)
+        for size in sizes:
+            if rank < size:
+                resized(rank, size)
+                found |= dict(sample for micro_batch in next(steps) for sample in micro_batch)
+            else:  # not part of this world: it joins later, with the others' position
+                loader.load_state_dict(loader.state_dict() | {"step": loader.position + 1})
+                steps = iter(loader)
+    assert found == drawn
+
+
+@pytest.mark.parametrize("processes", [0, 2])
+def test_a_collate_function_draws_the_same_wherever_it_runs(processes: int) -> None:
+    def collated(samples: list[Any]) -> list[tuple[int, Drawn]]:
+        return [(int(samples[0][0]), draw())]
+
+    dataset = TensorDataset(torch.arange(12))  # reading it draws nothing
+
+    def epoch(processes: int) -> dict[int, Drawn]:
+        loader = edt_hvd.ElasticDataLoader(dataset, 6, 2, num_workers=processes, collate_fn=collated)
+        return dict(pair for step in loader for micro_batch in step for pair in micro_batch)
+
+    torch.manual_seed(3)
+    first = epoch(0)
+    draw()
+    assert epoch(processes) == first
+    assert len(set(first.values())) == 6
+
+
+@pytest.mark.parametrize(
+    "dataset",
+    [
+        Subset(Augmented(14), range(14)),
+        ConcatDataset([Augmented(14), TensorDataset(torch.zeros(0))]),
+        Subset(ConcatDataset([TensorDataset(torch.zeros(0)), Subset(Augmented(14), range(14))]), range(14)),
+    ],
+)
+def test_augmentations_inside_torchs_wrappers_are_seeded(dataset: Any, drawn: dict[int, Drawn]) -> None:
+    assert by_sample(loader_of(dataset, 3)) == drawn
+
+
+@pytest.mark.parametrize(
+    "dataset",
+    [
+        [1, 2, 3],
+        (1, 2, 3),
+        TensorDataset(torch.tensor([1, 2, 3])),
+        Subset(TensorDataset(torch.tensor([1, 2, 3])), [0, 1, 2]),
+        ConcatDataset([TensorDataset(torch.tensor([1])), TensorDataset(torch.tensor([2, 3]))]),
+    ],
+)
+def test_datasets_that_only_read_are_read_without_seeding(
+    dataset: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seeded: list[tuple[int, ...]] = []
+    monkeypatch.setattr("edt_hvd.data.samples.seed_for", lambda *args: seeded.append(args))
+    samples = SeededSamples(dataset)
+    found = samples.__getitems__(Request(seed=4, epoch=5, indices=[2, 0]))
+    assert [int(each[0] if isinstance(each, tuple) else each) for each in found] == [3, 1]
+    assert seeded == [(edt_hvd.data.seeding.Purpose.COLLATION, 4, 5, 2)], "the collation alone"
+    assert len(samples) == 3
+
+
+class Watching(Augmented):
+    """Tells what a loading process knows of itself."""
+
+    def __getitem__(self, index: int) -> Any:
+        info = get_worker_info()
+        assert info is not None
+        return info.dataset is self, getattr(self, "prepared", None), info.num_workers
+
+
+def prepare(worker: int) -> None:
+    info = get_worker_info()
+    assert info is not None
+    info.dataset.prepared = f"by {worker}"
+
+
+def test_loading_processes_know_the_users_own_dataset() -> None:
+    loader = loader_of(Watching(6), 3, processes=2, worker_init_fn=prepare)
+    seen = [sample for step in loader for micro_batch in step for sample in micro_batch]
+    assert sorted(set(seen)) == [(True, "by 0", 2), (True, "by 1", 2)]

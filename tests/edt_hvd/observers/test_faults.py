@@ -1,0 +1,322 @@
+import json
+import os
+import re
+import signal
+import time
+
+import pytest
+import torch
+from torch import nn
+
+import edt_hvd
+from edt_hvd.errors import FaultError
+from edt_hvd.observers import faults, observing
+from edt_hvd.observers.observing import Observer
+
+pytestmark = pytest.mark.usefixtures("alone")
+
+
+@pytest.fixture
+def inject(tmp_path, monkeypatch):
+    """Let a script with these lines be followed, as by a process that has just been started."""
+    script = tmp_path / "faults"
+
+    def inject(*lines, others=()):
+        script.write_text("\n".join(lines))
+        injector = faults.from_environment({"EDT_FAULTS": str(script)})
+        monkeypatch.setattr(observing, "observers", lambda: (injector, *others))
+        return injector
+
+    return inject
+
+
+@pytest.fixture
+def naps(monkeypatch):
+    """The seconds that would have been slept."""
+    taken = []
+    monkeypatch.setattr(time, "sleep", taken.append)
+    return taken
+
+
+class Diary(Observer):
+    """Writes down the steps that get as far as their reduction and their commit."""
+
+    def __init__(self):
+        self.lines = []
+        self.progress = 0
+
+    def synced(self, state, progress, values):
+        self.progress = progress
+
+    def loading(self):
+        self.lines.append(f"loading {self.progress + 1}")
+
+    def reducing(self):
+        self.lines.append(f"reducing {self.progress + 1}")
+
+    def committed(self, state, progress, values):
+        self.progress = progress
+        self.lines.append(f"committed {progress}")
+
+
+def make_state():
+    torch.manual_seed(0)
+    model = nn.Linear(3, 1)
+    optimizer = edt_hvd.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=0.1), model)
+    loader = edt_hvd.ElasticDataLoader(torch.ones(12, 3), 4, micro_batch_size=2)
+    return edt_hvd.TorchState(model=model, optimizer=optimizer, loader=loader)
+
+
+def train(state, steps=3):
+    state.sync()
+    for step in state.loader:
+        for inputs in step:
+            step.backward(state.model(inputs).mean())
+        state.optimizer.step()
+        state.commit()
+        if state.progress == steps:
+            break
+
+
+def outcome_of(action):
+    """How a fork of this process ends, or is stopped, that does the action."""
+    child = os.fork()
+    if child == 0:
+        try:
+            action()
+        finally:
+            os._exit(9)
+    _, status = os.waitpid(child, os.WUNTRACED)
+    if os.WIFSTOPPED(status):
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        return signal.Signals(os.WSTOPSIG(status))
+    return signal.Signals(os.WTERMSIG(status)) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
+
+
+def done(tmp_path):
+    return {int(path.suffixes[-2][1:]) for path in tmp_path.glob("faults.*.done")}
+
+
+def test_nothing_happens_unless_asked_for():
+    assert faults.from_environment({}) is None
+    assert faults.from_environment({"EDT_FAULTS": ""}) is None
+
+
+@pytest.mark.parametrize(
+    "verb, number",
+    [("kill", signal.SIGKILL), ("stop", signal.SIGSTOP), ("terminate", signal.SIGTERM)],
+)
+def test_the_process_gets_the_signal(inject, tmp_path, verb, number):
+    injector = inject(f"at step 1, {verb} rank 0")
+    injector.synced(object(), 0, {})
+    assert outcome_of(injector.reducing) is number
+    assert done(tmp_path) == {1}
+
+
+@pytest.mark.parametrize(
+    "place, last",
+    [
+        ("in the data loader", "committed 1"),
+        ("in a micro-batch", "loading 2"),
+        ("before the reduction", "loading 2"),
+        ("after the reduction", "reducing 2"),
+        ("after the commit", "reducing 2"),
+    ],
+)
+def test_a_fault_happens_at_its_place_in_the_step(inject, tmp_path, place, last):
+    diary = Diary()
+    injector = inject(f"at step 2, allocate 3 slots {place}", others=[diary])
+    reached = []
+    injector._happen = lambda fault: reached.extend(diary.lines)
+    train(make_state())
+    assert reached[-1] == last
+
+
+def test_a_fault_happens_once_in_a_job(inject, tmp_path, naps):
+    inject("at step 2, slow rank 0 by 5 s")
+    train(make_state())
+    inject("at step 2, slow rank 0 by 5 s")
+    train(make_state())
+    assert naps == [5.0]
+    (claim,) = tmp_path.glob("*.done")
+    found = json.loads(claim.read_text())
+    assert (found["rank"], found["pid"], found["generation"]) == (0, os.getpid(), 0)
+
+
+def test_a_fault_of_another_rank_does_not_happen(inject, tmp_path, naps):
+    inject("at step 2, slow rank 1 by 5 s")
+    train(make_state())
+    assert (naps, done(tmp_path)) == ([], set())
+
+
+def test_a_worker_is_slow_for_some_steps(inject, naps):
+    inject("at step 1, slow rank 0 by 0.25 s for 2 steps", "at step 3, slow rank 0 by 1 s in the data loader")
+    train(make_state())
+    assert naps == [0.25, 0.25, 1.0]
+
+
+def test_a_hang_does_not_end(inject, monkeypatch):
+    naps = iter([None, None])
+    monkeypatch.setattr(time, "sleep", lambda _: next(naps))
+    injector = inject("at step 1, hang rank 0 in the data loader")
+    injector.synced(object(), 0, {})
+    with pytest.raises(StopIteration):
+        injector.loading()
+
+
+# Resizes.
+
+
+@pytest.mark.parametrize(
+    "line, happens",
+    [
+        ("at resize 1, kill rank 2 at the door", "door"),
+        ("at resize 1, kill rank 1 in rendezvous", "rendezvous"),
+        ("at resize 1, kill rank 1 in transfer", "transfer"),
+        ("at resize 1, kill rank 2 in transfer", None),
+        ("at resize 2, kill rank 1 in transfer", None),
+        ("at resize 1, kill a newcomer in transfer", None),
+    ],
+)
+def test_a_survivor_of_a_resize_has_its_old_rank_up_to_the_door(inject, line, happens):
+    injector = inject(line)
+    stage = ["first world"]
+    found = []
+    injector._happen = lambda fault: found.append(stage[0])
+    injector.at_door(0)
+    injector.assigned(1, rank=2)
+    injector.syncing()
+    injector.synced(object(), 0, {})
+    injector._rank = 2  # Horovod knows of one worker only
+    stage[0] = "door"
+    injector.at_door(1)
+    stage[0] = "rendezvous"
+    injector.assigned(2, rank=1)
+    stage[0] = "transfer"
+    injector.syncing()
+    assert found == ([happens] if happens else [])
+
+
+@pytest.mark.parametrize("place", ["at the door", "in rendezvous", "in transfer"])
+def test_a_newcomer_is_who_has_been_in_no_world(inject, place):
+    line = f"at resize 3, kill a newcomer {place}"
+    others = inject(line)
+    others.assigned(3, rank=0)
+    others.synced(object(), 7, {})
+    newcomer = inject(line)
+    found = []
+    newcomer._happen = others._happen = found.append
+    others.at_door(3)
+    newcomer.at_door(0)
+    others.assigned(4, rank=0)
+    newcomer.assigned(4, rank=1)
+    others.syncing()
+    newcomer.syncing()
+    assert found == list(newcomer._faults)
+
+
+def test_the_first_world_is_no_resize(inject):
+    injector = inject(
+        "at resize 1, kill a newcomer at the door", "at resize 1, kill a newcomer in rendezvous"
+    )
+    injector._happen = pytest.fail
+    injector.at_door(0)
+    injector.assigned(1, rank=0)
+
+
+def test_only_edt_launch_can_mend_dropped_connections(inject):
+    inject("at step 1, drop rank 0")
+    with pytest.raises(FaultError, match="expected a job of edt-launch"):
+        train(make_state())
+
+
+# Files.
+
+
+@pytest.fixture
+def checkpoints(tmp_path, monkeypatch):
+    folder = tmp_path / "checkpoints"
+    folder.mkdir()
+    monkeypatch.setenv("EDT_CHECKPOINT_DIR", str(folder))
+    return folder
+
+
+def test_checkpoints_are_counted_also_when_old_ones_are_removed(inject, checkpoints):
+    injector = inject("at checkpoint 3, kill rank 0")
+    happened = []
+    injector._happen = happened.append
+    state = object()
+    injector.synced(state, 0, {})
+    for step, names in enumerate(["", "ab", "ab", "bc", "cd"], 1):
+        for old in checkpoints.iterdir():
+            (old / "state.pt").unlink()
+            old.rmdir()
+        for name in names:
+            (checkpoints / f"step-{name}").mkdir()
+            (checkpoints / f"step-{name}" / "state.pt").touch()
+        assert len(happened) == (step > 4)
+        injector.committed(state, step, {})
+    assert len(happened) == 1
+
+
+def test_checkpoints_can_only_be_counted_where_there_are_some(inject):
+    inject("at checkpoint 1, kill rank 0")
+    with pytest.raises(FaultError, match="EDT_CHECKPOINT_DIR in the environment"):
+        train(make_state())
+
+
+@pytest.mark.parametrize("verb, length", [("corrupt", 100), ("truncate", 50)])
+def test_the_newest_checkpoint_is_damaged(inject, checkpoints, verb, length):
+    for number in (9, 10):
+        (checkpoints / f"step-{number:08}").mkdir()
+        (checkpoints / f"step-{number:08}" / "state.pt").write_bytes(bytes(100))
+    inject(f"at step 1, {verb} the newest checkpoint")
+    train(make_state(), 1)
+    older, newer = (checkpoints / f"step-{number:08}" / "state.pt" for number in (9, 10))
+    assert older.read_bytes() == bytes(100)
+    assert newer.stat().st_size == length
+    assert sum(newer.read_bytes()) == (verb == "corrupt")
+
+
+def test_a_checkpoint_that_is_not_there_cannot_be_damaged(inject, checkpoints):
+    inject("at step 1, corrupt the newest checkpoint")
+    with pytest.raises(FaultError, match=re.escape(f"{str(checkpoints)!r}; expected a checkpoint in it")):
+        train(make_state())
+
+
+def test_a_large_disk_is_not_filled(inject, checkpoints, monkeypatch):
+    monkeypatch.setattr(faults, "LARGEST_DISK", 10)
+    inject("at step 1, fill the disk")
+    with pytest.raises(FaultError, match="expected a small disk of its own, of at most 10 bytes"):
+        train(make_state())
+    assert list(checkpoints.iterdir()) == []
+
+
+def test_a_disk_is_freed(inject, checkpoints):
+    (checkpoints / faults.FILLING).write_bytes(bytes(10))
+    inject("at step 1, free the disk")
+    train(make_state())
+    assert list(checkpoints.iterdir()) == []
+
+
+def test_the_allocation_is_rewritten(inject, tmp_path, monkeypatch):
+    allocation = tmp_path / "allocation"
+    allocation.write_text("# edt allocation v1 generation=17\nnode1:2\n")
+    monkeypatch.setenv("EDT_FAULTS_ALLOCATION", str(allocation))
+    inject("at step 1, allocate 1 4 2 slots")
+    train(make_state())
+    assert allocation.read_text() == "# edt allocation v1 generation=20\nnode1:2\n"
+
+
+def test_a_missing_path_is_named(inject):
+    inject("at step 1, allocate 1 slot")
+    with pytest.raises(FaultError, match="expected EDT_FAULTS_ALLOCATION in the environment"):
+        train(make_state())
+
+
+def test_a_script_that_makes_no_sense_is_told_at_once(inject):
+    with pytest.raises(FaultError, match="line 1 of the fault script"):
+        inject("at dawn, kill rank 0")
+    with pytest.raises(FileNotFoundError, match="/missing/faults"):
+        faults.from_environment({"EDT_FAULTS": "/missing/faults"})

@@ -1,0 +1,121 @@
+import itertools
+from dataclasses import astuple
+
+import pytest
+import torch
+from torch import nn
+
+from edt_hvd.observers.operators import OperatorTrace
+
+count = itertools.count()
+
+
+@torch.library.custom_op("traced::restless", mutates_args=())
+def restless(values: torch.Tensor) -> torch.Tensor:
+    return values + next(count)
+
+
+@torch.library.custom_op("traced::fill", mutates_args=("values",))
+def fill(values: torch.Tensor) -> None:
+    values.fill_(next(count))
+
+
+def trace(compute):
+    """What is written down of `compute()`: operator, inputs, outputs, whether it is random."""
+    lines = []
+    with OperatorTrace(lambda line: lines.append(astuple(line)[:4])):
+        compute()
+    return lines
+
+
+def train_once(model, inputs):
+    return lambda: nn.functional.cross_entropy(model(inputs), torch.tensor([0, 1])).backward()
+
+
+def test_a_computation_that_repeats_itself_leaves_the_same_trace():
+    model, inputs = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 2)), torch.randn(2, 3)
+    first = trace(train_once(model, inputs))
+    model.zero_grad()
+    assert trace(train_once(model, inputs)) == first
+    names = [line[0] for line in first]
+    assert {"aten::addmm", "aten::relu", "aten::threshold_backward"} <= set(names)
+
+
+def test_other_inputs_leave_another_trace():
+    model = nn.Linear(3, 2)
+    a, b = trace(train_once(model, torch.zeros(2, 3))), trace(train_once(model, torch.ones(2, 3)))
+    first = next((x, y) for x, y in zip(a, b, strict=True) if x != y)
+    assert first[0][0] == "aten::addmm"
+    assert first[0][1] != first[1][1]
+
+
+@pytest.mark.parametrize(
+    "operator, compute",
+    [
+        ("traced::restless", restless),
+        ("traced::fill", fill),
+    ],
+)
+def test_an_operator_that_does_not_repeat_itself_has_equal_inputs_and_other_outputs(operator, compute):
+    a, b = (trace(lambda: compute(torch.zeros(2))) for _ in range(2))
+    (x, y) = next((x, y) for x, y in zip(a, b, strict=True) if x != y)
+    assert (x[0], x[1], x[3]) == (operator, y[1], False)
+
+
+@pytest.mark.parametrize(
+    "operator, compute",
+    [
+        ("aten::bernoulli_", lambda: nn.functional.dropout(torch.ones(100), 0.5)),
+        ("aten::randn", lambda: torch.randn(3)),
+        ("aten::normal_", lambda: torch.empty(3).normal_()),
+    ],
+)
+def test_random_operators_are_marked_and_memory_that_nobody_wrote_does_not_count(operator, compute):
+    dirty = torch.full((100,), torch.nan)
+    a = trace(compute)
+    del dirty
+    b = trace(compute)
+    (x, y) = next((x, y) for x, y in zip(a, b, strict=True) if x != y)
+    assert (x[0], x[1], x[3]) == (operator, y[1], True)
+
+
+def test_named_tensors_are_known_again():
+    model, found = nn.BatchNorm1d(2), []
+    tracing = OperatorTrace(found.append)
+    tracing.name(
+        {"mean": model.running_mean, "weight": model.weight, "elsewhere": torch.ones(2, device="meta")}
+    )
+    with tracing:
+        model(torch.randn(4, 2))
+        model.weight[:1] * 2
+    reads = [(operator.operator, operator.reads) for operator in found if operator.reads]
+    assert ("aten::native_batch_norm", ("mean", "weight")) in reads
+    assert ("aten::slice", ("weight",)) in reads
+
+
+def test_memory_counts_once_it_has_been_written():
+    def compute(value):
+        def run():
+            memory = torch.empty(4)
+            memory.fill_(value)
+            memory.sum()
+
+        return run
+
+    a, b = trace(compute(1.0)), trace(compute(2.0))
+    assert a[-1][:1] == b[-1][:1] == ("aten::sum",)
+    assert a[-1][1] != b[-1][1]
+
+
+def test_memory_that_is_written_in_parts_never_counts():
+    def compute(garbage):
+        def run():
+            memory = torch.empty(4)
+            memory.numpy()[:] = garbage  # as if it had been there
+            memory[0] = 1.0
+            memory[1:] * 2
+
+        return run
+
+    a, b = trace(compute(3.0)), trace(compute(4.0))
+    assert [line[:2] for line in a] == [line[:2] for line in b]

@@ -1,0 +1,143 @@
+import json
+import re
+
+import pytest
+import torch
+from torch import nn
+
+import edt_hvd
+from edt_hvd.observers import observing, recording
+from edt_hvd.observers.recording import Options, Recorder
+
+pytestmark = pytest.mark.usefixtures("alone")
+
+
+@pytest.fixture
+def record(tmp_path, monkeypatch):
+    """Let a recorder with these options be this process's; returns a reader of the lines it has written."""
+
+    def record(**options):
+        recorder = Recorder(Options(tmp_path, **options))
+        monkeypatch.setattr(observing, "observers", lambda: (recorder,))
+        return lambda kind: [
+            json.loads(x) for p in tmp_path.glob(f"{kind}.*") for x in p.read_text().splitlines()
+        ]
+
+    return record
+
+
+def make_state(**values):
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4), nn.Linear(4, 1))
+    optimizer = edt_hvd.DistributedOptimizer(torch.optim.AdamW(model.parameters(), lr=0.1), model)
+    loader = edt_hvd.ElasticDataLoader(torch.ones(12, 3), 4, micro_batch_size=2)
+    return edt_hvd.TorchState(model=model, optimizer=optimizer, loader=loader, history=[1], **values)
+
+
+def train(state, steps):
+    state.sync()
+    for step in state.loader:
+        for inputs in step:
+            step.backward(state.model(inputs).mean())
+        state.optimizer.step()
+        state.commit()
+        if state.progress == steps:
+            break
+
+
+def test_nothing_is_recorded_unless_asked_for():
+    assert recording.from_environment({}) is None
+
+
+def test_options_come_from_the_environment(tmp_path):
+    asked = {
+        "EDT_RECORD": str(tmp_path),
+        "EDT_RECORD_STEPS": "6",
+        "EDT_RECORD_HOLD": "2,4",
+        "EDT_RECORD_OPERATORS": "3",
+    }
+    assert Options.from_environment(asked) == Options(tmp_path, 6, frozenset({2, 4}), 3)
+    few = {"EDT_RECORD": str(tmp_path), "EDT_RECORD_HOLD": "", "EDT_RECORD_STEPS": ""}
+    assert Options.from_environment(few) == Options(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "name, value, expected",
+    [
+        ("EDT_RECORD", "/missing/folder", "no such folder; create it"),
+        ("EDT_RECORD_STEPS", "six", "expected the number of a commit, such as 6"),
+        ("EDT_RECORD_OPERATORS", "-1", "expected the number of a commit, such as 6"),
+        ("EDT_RECORD_HOLD", "2,x", "expected numbers of commits, such as 2,4"),
+    ],
+)
+def test_a_variable_that_makes_no_sense_is_named(tmp_path, name, value, expected):
+    with pytest.raises(ValueError, match=re.escape(f"{name}={value}: {expected}")):
+        Options.from_environment({"EDT_RECORD": str(tmp_path), name: value})
+
+
+def test_every_commit_has_a_digest_of_everything(record):
+    lines = record()
+    train(make_state(), 2)
+    first, *others = lines("record")
+    assert [(line["step"], line["rank"], line["size"]) for line in (first, *others)] == [
+        (0, 0, 1),
+        (1, 0, 1),
+        (2, 0, 1),
+    ]
+    assert first["holds"]["model"] == "Sequential"
+    assert first["reductions"] == ["exact"]
+    last = others[-1]
+    assert list(last["parameters"])[:2] == ["model.0.weight", "model.0.bias"]
+    assert next(iter(last["buffers"])) == "model.1.running_mean"
+    assert "optimizer.exp_avg[model.0.weight]" in last["optimizer"]
+    assert "optimizer.param_groups[0].lr" in last["optimizer"]
+    assert list(last["loss"]) == ["step.loss"]
+    assert {"history", "loader.step"} <= last["values"].keys()
+
+
+def test_a_change_of_one_bit_shows_where_it_is(record):
+    lines = record()
+    state = make_state()
+    train(state, 1)
+    with torch.no_grad():
+        state.model[0].weight[0, 0] = torch.nextafter(state.model[0].weight[0, 0], torch.tensor(9.0))
+    state.commit()
+    before, after = lines("record")[1:]
+    assert before["buffers"] == after["buffers"]
+    assert [k for k, v in before["parameters"].items() if after["parameters"][k] != v] == ["model.0.weight"]
+
+
+def test_training_ends_after_the_last_step(record):
+    lines = record(steps=2)
+    with pytest.raises(SystemExit) as ended:
+        train(make_state(), 3)
+    assert ended.value.code == 0
+    assert [line["step"] for line in lines("record")] == [0, 1, 2]
+
+
+def test_only_the_first_state_is_recorded(record):
+    lines = record()
+    train(make_state(), 1)
+    train(make_state(), 2)
+    assert [line["step"] for line in lines("record")] == [0, 1]
+
+
+def test_a_fixed_world_is_not_held(record):
+    record(holds=frozenset({1}))
+    train(make_state(), 2)
+
+
+def test_one_step_is_traced(record):
+    lines = record(traced=2)
+    train(make_state(), 3)
+    operators = lines("operators")
+    assert {line.get("position") for line in operators} == {4, 6, None}
+    names = {
+        phase: [x["operator"] for x in operators if x["phase"] == phase] for phase in ("forward", "update")
+    }
+    assert names["forward"][0] == "data"
+    assert "aten::addmm" in names["forward"]
+    gradients = [x["inputs"] for x in operators if x["operator"] == "gradient"]
+    assert gradients[0] == "model.0.weight"
+    assert any("add" in name for name in names["update"])
+    assert {x["phase"] for x in operators} == {"forward", "backward", "update"}

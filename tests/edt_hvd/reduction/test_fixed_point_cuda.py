@@ -1,0 +1,164 @@
+import importlib.util
+import math
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from edt_hvd.reduction import fixed_point, fixed_point_cuda
+from random_tensors import BITS, random_bits, random_ints
+
+FLOATS = [torch.float16, torch.bfloat16, torch.float32, torch.float64]
+INTS = [torch.int32, torch.int64]
+LIMITS = {torch.int32: 2.0**30, torch.int64: 2.0**51}
+
+
+@pytest.fixture(scope="module")
+def device() -> torch.device:
+    """Where the kernel can run; the CPU in Triton's interpreter."""
+    if importlib.util.find_spec("triton") is None:
+        pytest.skip("Triton is not installed")
+    if os.environ.get("TRITON_INTERPRET") == "1":
+        return torch.device("cpu")
+    if not torch.cuda.is_available():
+        pytest.skip("there is no GPU; with TRITON_INTERPRET=1 the kernel runs in Triton's interpreter")
+    return torch.device("cuda")
+
+
+def accumulate(
+    gradient: Tensor, factor: float, total: Tensor, limit: float, device: torch.device, largest: float = 0.0
+) -> tuple[Tensor, float]:
+    """What the kernel makes of total and largest."""
+    found = total.to(device, copy=True)
+    size = torch.tensor([largest], dtype=torch.float64, device=device)
+    with np.errstate(all="ignore"):  # the interpreter computes in NumPy, which warns of infinities and NaN
+        fixed_point_cuda.accumulate(gradient.to(device), factor, found, limit, size)
+    return found.cpu(), size.item()
+
+
+@pytest.mark.parametrize("floats", FLOATS, ids=str)
+@pytest.mark.parametrize("ints", INTS, ids=str)
+@pytest.mark.parametrize("length", [0, 1, 1023, 1024, 1025, 5000])  # around the length of a block
+def test_any_bits_give_the_bits_of_the_reference(
+    device: torch.device, floats: torch.dtype, ints: torch.dtype, length: int
+) -> None:
+    gradient = random_bits(length, floats, seed=length)
+    expected = random_ints(length, ints)
+    for factor in (0.3, 2.0**40 / 3, 5e-324, 2.0**1023):
+        found, largest = accumulate(gradient, factor, expected, LIMITS[ints], device)
+        assert fixed_point.accumulate_reference(gradient, factor, expected, LIMITS[ints]) == largest
+        assert torch.equal(found, expected)
+
+
+@pytest.mark.parametrize("floats", FLOATS[:2], ids=str)
+@pytest.mark.parametrize("ints", INTS, ids=str)
+def test_every_half_precision_number(device: torch.device, floats: torch.dtype, ints: torch.dtype) -> None:
+    gradient = torch.arange(-(2**15), 2**15, dtype=torch.int16).view(floats)
+    expected = random_ints(2**16, ints)
+    found, largest = accumulate(gradient, 2.0**20 / 3, expected, LIMITS[ints], device)
+    fixed_point.accumulate_reference(gradient, 2.0**20 / 3, expected, LIMITS[ints])
+    assert torch.equal(found, expected)
+    assert largest == math.inf
+
+
+@pytest.mark.parametrize("ints", INTS, ids=str)
+def test_the_product_is_rounded_to_float64_first(device: torch.device, ints: torch.dtype) -> None:
+    found, _ = accumulate(torch.full((2000,), 5.0), 0.3, torch.zeros(2000, dtype=ints), 8.0, device)
+    assert found.tolist() == [2] * 2000  # a fused multiply-add gives 1: 5 * 0.3 is just below 1.5
+
+
+@pytest.mark.parametrize("limit", [1.0, 2.0**30])
+def test_products_from_the_limit_on_are_left_out(device: torch.device, limit: float) -> None:
+    gradient = torch.tensor([1.0, -1.0, 1 - 2.0**-24, 2.0])
+    found, largest = accumulate(gradient, limit, torch.zeros(4, dtype=torch.int64), limit, device)
+    assert found.tolist() == [0, 0, round((1 - 2.0**-24) * limit), 0]
+    assert largest == 2.0
+
+
+@pytest.mark.parametrize(
+    "before, values, after",
+    [
+        (0.0, [0.25, -3.5], 3.5),
+        (5.0, [0.25, -3.5], 5.0),
+        (5.0, [math.inf], math.inf),
+        (5.0, [-math.inf], math.inf),
+        (5.0, [math.nan], math.inf),
+        (math.inf, [1.0], math.inf),
+        (5.0, [], 5.0),
+    ],
+)
+def test_the_largest_size_is_kept(
+    device: torch.device, before: float, values: list[float], after: float
+) -> None:
+    total = torch.zeros(len(values), dtype=torch.int64)
+    _, largest = accumulate(torch.tensor(values), 1.0, total, 8.0, device, largest=before)
+    assert largest == after
+
+
+@pytest.mark.parametrize("floats", FLOATS, ids=str)
+@pytest.mark.parametrize("ints", INTS, ids=str)
+def test_integers_become_the_same_floats(
+    device: torch.device, floats: torch.dtype, ints: torch.dtype
+) -> None:
+    total = random_ints(5000, ints)
+    for scale in (2.0**-30, 2.0**-70, 2.0**-160, 2.0**90):
+        expected = torch.empty(5000, dtype=floats)
+        fixed_point.to_float_reference(total, scale, expected)
+        found = torch.empty(5000, dtype=floats, device=device)
+        fixed_point.to_float(total.to(device), scale, found)
+        bits = BITS[floats.itemsize]
+        assert torch.equal(found.cpu().view(bits), expected.view(bits))
+
+
+@pytest.mark.parametrize(
+    "largest, error, match",
+    [
+        (0.0, TypeError, "largest must be a tensor of float64, not float"),
+        (torch.zeros(1), TypeError, "largest must be a tensor of float64, not torch.float32"),
+        (torch.zeros(2, dtype=torch.float64), ValueError, "largest has 2 elements"),
+        (torch.zeros(1, dtype=torch.float64, device="meta"), ValueError, "largest has 1 elements on meta"),
+    ],
+)
+def test_a_largest_that_does_not_fit_is_refused(
+    device: torch.device, largest: Tensor, error: type[Exception], match: str
+) -> None:
+    gradient = torch.zeros(1, device=device)
+    with pytest.raises(error, match=match):
+        fixed_point_cuda.accumulate(gradient, 1.0, gradient.long(), 8.0, largest)
+
+
+def test_what_does_not_fit_is_refused_as_on_the_cpu(device: torch.device) -> None:
+    largest = torch.zeros(1, dtype=torch.float64, device=device)
+    with pytest.raises(ValueError, match="gradient has 2 values, total 1"):
+        fixed_point_cuda.accumulate(
+            torch.zeros(2, device=device), 1.0, torch.zeros(1, device=device).long(), 8.0, largest
+        )
+
+
+def run_without(setting: str, code: str) -> subprocess.CompletedProcess[str]:
+    environment = {name: value for name, value in os.environ.items() if name != setting}
+    command = [sys.executable, "-c", code]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+
+
+def test_tensors_on_the_cpu_are_refused() -> None:
+    if importlib.util.find_spec("triton") is None:
+        pytest.skip("Triton is not installed")
+    ended = run_without(
+        "TRITON_INTERPRET",
+        "import torch; from edt_hvd.reduction import fixed_point_cuda as cuda\n"
+        "zero = torch.zeros(1, dtype=torch.float64); cuda.accumulate(zero, 1.0, zero.long(), 8.0, zero)",
+    )
+    assert "ValueError: gradient and total are on cpu, and this function adds on a GPU" in ended.stderr
+
+
+def test_importing_needs_no_triton() -> None:
+    ended = run_without(
+        "TRITON_INTERPRET",
+        "import sys; sys.modules['triton'] = None; import edt_hvd.reduction.fixed_point_cuda",
+    )
+    assert ended.returncode == 0, ended.stderr

@@ -1,0 +1,77 @@
+import math
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from edt_hvd.errors import GradientError
+from edt_hvd.reduction import header
+from edt_hvd.reduction.header import exact_sum, exchange, rounded
+
+numbers = st.floats(width=64)
+
+
+@given(st.lists(st.floats(allow_nan=False, allow_infinity=False)))
+def test_a_sum_is_the_correctly_rounded_exact_one(values: list[float]) -> None:
+    assert exact_sum(values) == rounded(sum(map(Fraction, values), Fraction()))
+
+
+@given(st.lists(st.one_of(numbers, st.sampled_from([1.7e308, -1.7e308, math.inf]))), st.randoms())
+def test_a_sum_does_not_depend_on_the_order(values: list[float], random: "st.randoms") -> None:
+    shuffled = list(values)
+    random.shuffle(shuffled)
+    np.testing.assert_equal(exact_sum(shuffled), exact_sum(values))
+
+
+@pytest.mark.parametrize(
+    "values, expected",
+    [
+        ([math.inf, 1.0], math.inf),
+        ([1e308, 1e308, -math.inf], -math.inf),
+        ([math.inf, -math.inf], math.nan),
+        ([math.nan, math.inf], math.nan),
+        ([1e308, 1e308], math.inf),
+        ([1e308, 1e308, -1e308], 1e308),
+        ([], 0.0),
+    ],
+)
+def test_inf_and_nan_are_as_in_ieee_754(values: list[float], expected: float) -> None:
+    np.testing.assert_equal(exact_sum(values), expected)
+
+
+@pytest.mark.usefixtures("alone")
+@pytest.mark.parametrize("lengths", [[], [0], [1], [3, 0, 2], [2, 2]])
+def test_reports_arrive_as_they_were_sent(lengths: list[int]) -> None:
+    reports = [np.arange(length, dtype=np.int32) - 2 for length in lengths]
+    found = exchange(False, [0.25, 0.5], 3, reports)
+    assert (found.stop_wanted, found.loss) == (False, 0.75)
+    assert [report.tolist() for report in found.reports] == [[report.tolist()] for report in reports]
+
+
+@pytest.mark.usefixtures("alone")
+def test_one_worker_that_wants_to_stop_is_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert exchange(True, [], 0, []).stop_wanted
+
+    def two_rows(row: "np.ndarray", name: str) -> "np.ndarray":
+        other = row.copy()
+        other["stop"], other["losses"], other["reports"] = 0, 2.0, 9
+        return np.concatenate([other, row])
+
+    monkeypatch.setattr(header, "gather", two_rows)
+    found = exchange(True, [1.0], 1, [np.array([1, 2, 3], dtype=np.int32)])
+    assert (found.stop_wanted, found.loss) == (True, 3.0)
+    assert found.reports[0].tolist() == [[9, 9, 9], [1, 2, 3]]
+
+
+def test_reports_of_different_lengths_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    def two_workers(row: Any, name: str) -> Any:
+        other = row.copy()
+        other["total"] += 1
+        return np.concatenate([row, other])
+
+    monkeypatch.setattr(header, "gather", two_workers)
+    with pytest.raises(GradientError, match=r"do not train the same.*worker 0: 5, worker 1: 6"):
+        header.check_lengths([2, 3])

@@ -1,0 +1,355 @@
+"""The distributed optimizer and its reducer in a world of one; several workers are in tests/system."""
+
+import gc
+import math
+import weakref
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+from torch.nn.functional import cross_entropy
+from torch.utils.checkpoint import checkpoint
+
+import edt_hvd
+from edt_hvd.reduction import reducer
+from edt_hvd.reduction.bucket import BUCKET_BYTES
+from edt_hvd.reduction.exact import ExactReducer
+from edt_hvd.reduction.reducer import BucketReducer
+from edt_hvd.reduction.ring import RingReducer
+
+pytestmark = pytest.mark.usefixtures("alone")
+
+
+def data(samples: int) -> list[tuple[torch.Tensor, int]]:
+    generator = torch.Generator().manual_seed(0)
+    return [(torch.randn(6, generator=generator), i % 3) for i in range(samples)]
+
+
+def net() -> nn.Sequential:
+    torch.manual_seed(1)
+    return nn.Sequential(nn.Linear(6, 8), nn.ReLU(), nn.Linear(8, 3))
+
+
+EXACT: dict[str, Any] = {"reduction": "exact", "integer_bits": 64}
+EXACT_32: dict[str, Any] = {"reduction": "exact", "integer_bits": 32}
+RING: dict[str, Any] = {"reduction": "ring"}
+every_reduction = pytest.mark.parametrize(
+    "options", [EXACT, EXACT_32, RING], ids=["exact", "exact32", "ring"]
+)
+
+
+@every_reduction
+def test_gradients_after_a_step_are_those_of_the_whole_batch(options: dict[str, Any]) -> None:
+    model, whole = net(), net()
+    optimizer = edt_hvd.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=0.1), model, **options)
+    dataset = data(10)
+    loader = edt_hvd.ElasticDataLoader(dataset, 10, micro_batch_size=3)
+    for step in loader:
+        for inputs, targets in step:
+            step.backward(cross_entropy(model(inputs), targets))
+    inputs = torch.stack([x for x, _ in dataset])
+    loss = cross_entropy(whole(inputs), torch.tensor([y for _, y in dataset]))
+    loss.backward()
+    assert step.loss == pytest.approx(loss.item(), rel=1e-6)
+    for ours, theirs in zip(model.parameters(), whole.parameters(), strict=True):
+        torch.testing.assert_close(ours.grad, theirs.grad)
+    optimizer.step()
+
+
+def test_the_optimizer_stays_itself() -> None:
+    model = net()
+    plain = torch.optim.AdamW(model.parameters())
+    assert edt_hvd.DistributedOptimizer(plain, model) is plain
+    torch.optim.lr_scheduler.StepLR(plain, 1)
+    assert "_edt_reducer" not in plain.state_dict()
+
+
+def test_parameters_without_a_gradient_are_left_alone() -> None:
+    used, unused = nn.Linear(2, 1), nn.Linear(2, 1)
+    before = unused.weight.detach().clone()
+    parameters = [*used.parameters(), *unused.parameters()]
+    optimizer = edt_hvd.DistributedOptimizer(torch.optim.SGD(parameters, lr=0.1, weight_decay=0.5))
+    for step in edt_hvd.ElasticDataLoader([torch.ones(2)] * 4, 4):
+        for inputs in step:
+            step.backward(used(inputs).sum())
+        assert unused.weight.grad is None
+        optimizer.step()
+    assert torch.equal(unused.weight, before)
+
+
+@pytest.mark.parametrize("set_to_none", [True, False])
+@pytest.mark.parametrize("inside", [True, False])
+def test_zero_grad_anywhere_in_the_loop_does_no_harm(set_to_none: bool, inside: bool) -> None:
+    weight = nn.Parameter(torch.zeros(1))
+    optimizer = edt_hvd.DistributedOptimizer(torch.optim.SGD([weight], lr=1.0))
+    for step in edt_hvd.ElasticDataLoader([torch.ones(1)] * 8, 4, micro_batch_size=1):
+        if not inside:
+            optimizer.zero_grad(set_to_none=set_to_none)
+        for inputs in step:
+            if inside and set_to_none:
+                optimizer.zero_grad(set_to_none=True)
+            step.backward((weight * inputs).mean())
+        optimizer.step()
+    assert weight.item() == pytest.approx(-2.0)
+
+
+def test_parameters_added_or_frozen_later_are_followed() -> None:
+    first, second = nn.Parameter(torch.zeros(1)), nn.Parameter(torch.zeros(1))
+    optimizer = edt_hvd.DistributedOptimizer(torch.optim.SGD([first], lr=1.0))
+    optimizer.add_param_group({"params": [second]})
+    for step in edt_hvd.ElasticDataLoader([torch.ones(1)] * 4, 2):
+        for inputs in step:
+            step.backward(((first + second) * inputs).mean())
+        optimizer.step()
+        first.requires_grad_(False)
+    assert (first.item(), second.item()) == (-1.0, -2.0)
+
+
+def test_a_loop_without_steps_works_as_with_horovods_optimizer() -> None:
+    weight = nn.Parameter(torch.zeros(1))
+    optimizer = edt_hvd.DistributedOptimizer(torch.optim.SGD([weight], lr=1.0))
+    for _ in range(3):
+        optimizer.zero_grad()
+        (weight * 2).sum().backward()
+        optimizer.step()
+    assert weight.item() == -6.0
+
+
+def test_gradients_not_weighted_are_refused() -> None:
+    weight = nn.Parameter(torch.zeros(1))
+    edt_hvd.DistributedOptimizer(optimizer := torch.optim.SGD([weight], lr=1.0))
+    loader = edt_hvd.ElasticDataLoader([torch.ones(1)] * 4, 4)
+    step = next(iter(loader))
+
+    def train() -> None:
+        for inputs in step:
+            (weight * inputs).mean().backward()
+
+    with pytest.raises(edt_hvd.GradientError, match=r"call step\.backward\(loss\) instead"):
+        train()
+    del optimizer
+
+
+def test_stepping_inside_the_micro_batch_loop_is_refused() -> None:
+    weight = nn.Parameter(torch.zeros(1))
+    optimizer = edt_hvd.DistributedOptimizer(torch.optim.SGD([weight], lr=1.0))
+
+    def train() -> None:
+        for step in edt_hvd.ElasticDataLoader([torch.ones(1)] * 4, 4):
+            for inputs in step:
+                step.backward((weight * inputs).mean())
+                optimizer.step()
+
+    with pytest.raises(edt_hvd.GradientError, match="call it once, after that loop"):
+        train()
+    assert weight.item() == 0.0
+
+
+def reducers(weight: nn.Parameter) -> list[BucketReducer[Any]]:
+    return [
+        RingReducer("test", lambda: [weight]),
+        ExactReducer("test", lambda: [weight], BUCKET_BYTES, 64, lambda: ["weight"]),
+    ]
+
+
+@pytest.mark.parametrize("kind", [0, 1], ids=["ring", "exact"])
+def test_a_second_backward_after_a_launch_is_reduced_too(kind: int) -> None:
+    weight = nn.Parameter(torch.zeros(1))
+    own = reducers(weight)[kind]
+    for passes in (1, 2, 2, 1, 1, 2):
+        own.begin_step(micro_batches=1)
+        for _ in range(passes):
+            own.before_backward(0.5, last=True, scaled=False)
+            (3 * weight).sum().backward()
+            own.after_backward()
+        late = own._buckets[0].late is not None
+        own.finish_step(own.report()[None])
+        assert weight.grad is not None
+        assert weight.grad.item() == 1.5 * passes
+    assert late, "the last step's second pass came after the launch"
+
+
+def run_in_parts(weight: nn.Parameter, repeats: int) -> None:
+    """A backward pass in which a reentrant checkpoint adds to one parameter's gradient again and again."""
+    value = torch.ones(1, requires_grad=True)
+    for _ in range(repeats):
+        value = checkpoint(lambda x: x + weight, value, use_reentrant=True)
+    value.sum().backward()
+
+
+@pytest.mark.parametrize("kind", [0, 1], ids=["ring", "exact"])
+def test_gradients_that_come_in_parts_are_reduced_when_all_are_there(kind: int) -> None:
+    weight = nn.Parameter(torch.zeros(1))
+    own = reducers(weight)[kind]
+    for _ in range(3):
+        own.begin_step(micro_batches=1)
+        own.before_backward(1.0, last=True, scaled=False)
+        run_in_parts(weight, repeats=3)
+        assert not own._buckets[0].launched
+        own.after_backward()
+        own.finish_step(own.report()[None])
+        assert weight.grad is not None
+        assert weight.grad.item() == 3.0
+
+
+@pytest.mark.parametrize("kind", [0, 1], ids=["ring", "exact"])
+def test_a_part_of_a_gradient_that_comes_after_the_launch_is_reduced_too(kind: int) -> None:
+    weight = nn.Parameter(torch.zeros(1))
+    own = reducers(weight)[kind]
+    for repeats in (1, 2):
+        own.begin_step(micro_batches=1)
+        own.before_backward(1.0, last=True, scaled=False)
+        run_in_parts(weight, repeats)
+        own.after_backward()
+        own.finish_step(own.report()[None])
+        assert weight.grad is not None
+        assert weight.grad.item() == repeats
+
+
+def test_several_backward_passes_a_micro_batch_add_up() -> None:
+    weight = nn.Parameter(torch.zeros(1))
+    optimizer = edt_hvd.DistributedOptimizer(torch.optim.SGD([weight], lr=1.0))
+    for step in edt_hvd.ElasticDataLoader([torch.ones(1)] * 8, 4, micro_batch_size=2):
+        for inputs in step:
+            step.backward((weight * inputs).mean())
+            step.backward((3 * weight * inputs).mean())
+        optimizer.step()
+    assert weight.item() == pytest.approx(-8.0)
+
+
+def test_clipping_and_scaling_see_the_whole_batch() -> None:
+    weight = nn.Parameter(torch.zeros(1))
+    optimizer = edt_hvd.DistributedOptimizer(torch.optim.SGD([weight], lr=1.0))
+    scaler = torch.amp.GradScaler("cpu", init_scale=8.0)
+    for step in edt_hvd.ElasticDataLoader([torch.full((1,), 10.0)] * 4, 4, micro_batch_size=1):
+        for inputs in step:
+            step.backward((weight * inputs).mean(), scaler=scaler)
+        scaler.unscale_(optimizer)
+        nn.utils.clip_grad_norm_([weight], 1.0)
+        scaler.step(optimizer)
+        scaler.update()
+    assert weight.item() == pytest.approx(-1.0)
+
+
+def test_an_optimizer_is_distributed_once_and_with_a_known_reduction() -> None:
+    model = net()
+    optimizer = edt_hvd.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=0.1))
+    with pytest.raises(ValueError, match="distributed already"):
+        edt_hvd.DistributedOptimizer(optimizer)
+    with pytest.raises(ValueError, match="reduction='tree' is unknown; choose one of 'exact', 'ring'"):
+        edt_hvd.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=0.1), reduction="tree")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="4 of 4 parameters in the optimizer's group 0"):
+        edt_hvd.DistributedOptimizer(torch.optim.SGD(net().parameters(), lr=0.1), model)
+
+
+@every_reduction
+def test_two_optimizers_take_their_own_gradients(options: dict[str, Any]) -> None:
+    first, second = nn.Parameter(torch.ones(1)), nn.Parameter(torch.ones(1))
+    one = edt_hvd.DistributedOptimizer(torch.optim.SGD([first], lr=1.0), **options)
+    two = edt_hvd.DistributedOptimizer(torch.optim.SGD([second], lr=1.0), **options)
+    for step in edt_hvd.ElasticDataLoader([torch.ones(1)] * 8, 4, 2):
+        for inputs in step:
+            step.backward((3 * first * inputs).mean())
+            step.backward(((first + second) * inputs).mean())
+        assert first.grad is not None
+        assert second.grad is not None
+        assert (first.grad.item(), second.grad.item()) == (4.0, 1.0)
+        one.step()
+        two.step()
+    assert (first.item(), second.item()) == (-7.0, -1.0)
+
+
+def test_an_optimizer_made_anew_over_the_same_parameters_takes_over() -> None:
+    weight = nn.Parameter(torch.zeros(1))
+    loader = edt_hvd.ElasticDataLoader([torch.ones(1)] * 4, 4, 2)
+    for _ in range(2):
+        optimizer = edt_hvd.DistributedOptimizer(torch.optim.SGD([weight], lr=1.0))
+        for step in loader:
+            for inputs in step:
+                step.backward((weight * inputs).mean())
+            optimizer.step()
+    assert weight.item() == -2.0
+    assert optimizer._edt_reducer.state_dict()["exponents"].tolist() == [0]  # type: ignore[attr-defined]
+
+
+def test_a_scaler_skips_the_step_and_the_next_one_is_right() -> None:
+    weight = nn.Parameter(torch.zeros(1))
+    optimizer = edt_hvd.DistributedOptimizer(torch.optim.SGD([weight], lr=1.0))
+    scaler = torch.amp.GradScaler("cpu", init_scale=8.0)
+    values = [1.0, 1.0, 1.0, math.inf, 3.0, 5.0]
+    seen = []
+    for step in edt_hvd.ElasticDataLoader(torch.tensor(values), 2, 1, shuffle=False):
+        for inputs in step:
+            step.backward((weight * inputs).sum(), scaler=scaler)
+        scaler.step(optimizer)
+        scaler.update()
+        seen.append((weight.item(), scaler.get_scale()))
+    assert seen == [(-1.0, 8.0), (-1.0, 4.0), (-5.0, 4.0)]
+
+
+@every_reduction
+def test_gradients_added_after_the_loop_stay_as_they_are(options: dict[str, Any]) -> None:
+    weight = nn.Parameter(torch.ones(1))
+    optimizer = edt_hvd.DistributedOptimizer(torch.optim.SGD([weight], lr=1.0), **options)
+    for step in edt_hvd.ElasticDataLoader([torch.ones(1)] * 4, 4, 2):
+        for inputs in step:
+            step.backward((weight * inputs).mean())
+        (2 * weight).sum().backward()  # a penalty, the same on every worker
+        optimizer.step()
+    assert weight.item() == -2.0
+
+
+def test_a_model_moved_to_another_type_keeps_its_history() -> None:
+    model = nn.Linear(1, 1, bias=False)
+    nn.init.ones_(model.weight)
+    optimizer = edt_hvd.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=0.0), model)
+    for step in edt_hvd.ElasticDataLoader([torch.ones(1)] * 4, 2):
+        for inputs in step:
+            step.backward(model(inputs.to(model.weight.dtype)).mean())
+        assert model.weight.grad is not None
+        assert (model.weight.grad.item(), model.weight.grad.dtype) == (1.0, model.weight.dtype)
+        assert optimizer._edt_reducer.state_dict()["exponents"].tolist() == [1]  # type: ignore[attr-defined]
+        model.double()
+
+
+def test_a_number_of_bits_that_there_is_not_is_refused() -> None:
+    with pytest.raises(ValueError, match="integer_bits=16 is not possible; choose one of 32, 64"):
+        edt_hvd.DistributedOptimizer(torch.optim.SGD(net().parameters(), lr=0.1), integer_bits=16)  # type: ignore[arg-type]
+
+
+def test_what_was_trained_earlier_is_not_followed_any_more() -> None:
+    def fold() -> list[weakref.ref[Any]]:
+        model = nn.BatchNorm1d(1)
+        optimizer = edt_hvd.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=0.1), model)
+        model.friend = [optimizer]  # a cycle, such as scripts make
+        optimizer.friend = model  # type: ignore[attr-defined]
+        for step in edt_hvd.ElasticDataLoader([torch.ones(1)] * 2, 2):
+            for inputs in step:
+                step.backward(model(inputs[:, None]).mean())
+            optimizer.step()
+            assert all(reference() is None for reference in found)
+        return [weakref.ref(model), weakref.ref(optimizer)]
+
+    found: list[weakref.ref[Any]] = []
+    gc.disable()
+    try:
+        for _ in range(3):
+            found = fold()
+    finally:
+        gc.enable()
+
+
+def test_reducers_go_with_their_optimizers() -> None:
+    model = net()
+    optimizer = edt_hvd.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=0.1), model)
+    scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 1)
+    state = edt_hvd.TorchState(model=model, optimizer=optimizer, scheduler=scheduler)
+    own = weakref.ref(optimizer._edt_reducer)  # type: ignore[attr-defined]
+    assert own() in reducer.active()
+    gc.disable()  # workers collect at different times, and all must have the same reducers
+    try:
+        del optimizer, scheduler, state
+        assert own() is None
+    finally:
+        gc.enable()

@@ -1,0 +1,73 @@
+"""Whether a saved state fits."""
+
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+from edt_hvd.errors import StateError
+from edt_hvd.state.fitting import check_fit
+from edt_hvd.state.torch_states import full_state
+
+MODEL = nn.Linear(2, 3)
+
+
+@pytest.mark.parametrize(
+    "saved",
+    [
+        {"model": MODEL.state_dict(), "epoch": 1},
+        {"model": MODEL.state_dict() | {"cache": torch.zeros(1)}, "epoch": 1, "model.trainable": {}},
+    ],
+)
+def test_what_fits(saved: dict[str, Any]) -> None:
+    saved["model"].pop("cache", None)
+    check_fit({"model": MODEL, "epoch": 0}, saved)
+
+
+@pytest.mark.parametrize(
+    "saved, said",
+    [
+        ({"model": MODEL.state_dict()}, "it has no 'epoch'"),
+        ({"model": MODEL.state_dict(), "epoch": 1, "ema": 2}, "its 'ema' is not in this state"),
+        ({"model": 3, "epoch": 1}, "its 'model' is a int, here it is a module"),
+        (
+            {"model": {"weight": torch.zeros(2, 3), "bias": torch.zeros(3)}, "epoch": 1},
+            r"its model.weight is float32\[2, 3\], here it is float32\[3, 2\]",
+        ),
+        (
+            {"model": {"weight": torch.zeros(3, 2).half(), "bias": torch.zeros(3)}, "epoch": 1},
+            r"its model.weight is float16\[3, 2\], here it is float32\[3, 2\]",
+        ),
+        ({"model": {"weight": torch.zeros(3, 2)}, "epoch": 1}, "its model.bias is missing, here"),
+        (
+            {"model": MODEL.state_dict() | {"scale": torch.zeros(1)}, "epoch": 1},
+            "its model.scale is not in this module",
+        ),
+    ],
+)
+def test_what_does_not_is_named(saved: dict[str, Any], said: str) -> None:
+    with pytest.raises(StateError, match=said):
+        check_fit({"model": MODEL, "epoch": 0}, saved)
+
+
+def cached(**sizes: int) -> nn.Module:
+    module = nn.Linear(2, 3)
+    for name, size in sizes.items():
+        module.register_buffer(name, torch.zeros(size), persistent=False)
+    return module
+
+
+@pytest.mark.parametrize("sizes", [{}, {"cache": 4}, {"cache": 5}, {"mask": 1}])
+def test_buffers_outside_the_state_dict_may_be_made_later_or_larger(sizes: dict[str, int]) -> None:
+    there = cached(cache=4)
+    check_fit({"model": cached(**sizes)}, {"model": full_state(there), "model.caches": {}})
+
+
+def test_checkpoints_that_have_them_among_the_others_fit() -> None:
+    check_fit({"model": cached(cache=5)}, {"model": full_state(cached()) | {"cache": torch.zeros(4)}})
+
+
+def test_many_differences_are_counted() -> None:
+    with pytest.raises(StateError, match="and 3 more"):
+        check_fit({}, dict.fromkeys("abcdefg", 1))

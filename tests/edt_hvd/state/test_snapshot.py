@@ -1,0 +1,120 @@
+"""Full copies: when they are due, and whose buffers they use."""
+
+from typing import Any
+
+import pytest
+import torch
+
+from edt_hvd.state.snapshot import COPY_RATE, SNAPSHOT_SHARE, Snapshots, copied
+
+
+def tree(value: float) -> dict[str, Any]:
+    return {"weight": torch.full((3,), value), "values": [value]}
+
+
+def address(snapshots: Snapshots) -> int:
+    assert snapshots.last is not None
+    return int(snapshots.last.tree["weight"].data_ptr())
+
+
+def test_the_next_copy_is_due_when_the_last_ones_cost_allows() -> None:
+    snapshots = Snapshots()
+    assert snapshots.is_due(0.0, 0)
+    snapshots.take(tree(1.0), 1)
+    snapshots.take(tree(1.0), 1)
+    snapshots.taken(started=10.0, now=11.0)
+    assert not snapshots.is_due(11 + 0.99 / SNAPSHOT_SHARE, 2)
+    assert snapshots.is_due(11 + 1 / SNAPSHOT_SHARE, 2)
+
+
+def due_at(first: int, allowed: int) -> int:
+    """When a copy is taken after the one at commit `first`, if its cost allows it `allowed` commits later."""
+    snapshots = Snapshots()
+    for _ in range(2):
+        snapshots.take(tree(1.0), first)
+    snapshots.taken(started=-allowed * SNAPSHOT_SHARE, now=0.0)  # one commit a second, from now on
+    return next(n for n in range(first + 1, 5000) if snapshots.is_due(n - first, n))
+
+
+def test_workers_copy_at_the_same_commits_although_it_costs_them_differently() -> None:
+    assert [due_at(0, allowed) for allowed in (1, 3, 130, 200, 256, 300)] == [1, 4, 256, 256, 256, 512]
+    assert {due_at(512, allowed) for allowed in range(130, 257)} == {768}
+    assert {due_at(first, 200) for first in (512, 540, 567)} == {768}
+
+
+def test_what_was_adopted_counts_as_if_it_had_been_copied() -> None:
+    snapshots = Snapshots()
+    snapshots.adopt({"weight": torch.zeros(2500)}, 7, now=100.0)
+    cost = 10_000 / COPY_RATE
+    assert not snapshots.is_due(100 + 0.9 * cost / SNAPSHOT_SHARE, 8)
+    assert snapshots.is_due(100 + 1.1 * cost / SNAPSHOT_SHARE, 8)
+    assert snapshots.last is not None
+    assert snapshots.last.commits == 7
+    first = address(snapshots)
+    snapshots.take({"weight": torch.ones(2500)}, 8)
+    assert address(snapshots) != first
+    snapshots.taken(started=200.0, now=300.0)  # it has had to get its memory
+    assert snapshots.is_due(300 + 1.1 * cost / SNAPSHOT_SHARE, 9)
+
+
+def test_what_the_first_copy_costs_is_not_usual() -> None:
+    snapshots = Snapshots()
+    snapshots.take({"weight": torch.zeros(10_000)}, 1)
+    snapshots.taken(started=10.0, now=11.0)
+    assert snapshots.is_due(11 + 1.1 * 40_000 / COPY_RATE / SNAPSHOT_SHARE, 2)
+
+
+def test_a_lent_copy_stays_as_it_is_in_two_sets_of_buffers() -> None:
+    snapshots = Snapshots()
+    snapshots.take(tree(1.0), 1)
+    first = address(snapshots)
+    lent = snapshots.lend()
+    snapshots.take(tree(2.0), 2)
+    second = address(snapshots)
+    assert second != first
+    snapshots.take(tree(3.0), 3)
+    assert address(snapshots) == second
+    assert (lent.tree["weight"].tolist(), lent.tree["values"], lent.commits) == ([1.0] * 3, [1.0], 1)
+    snapshots.give_back()
+    snapshots.lend()
+    snapshots.take(tree(4.0), 4)
+    assert address(snapshots) == first
+    snapshots.give_back()
+
+
+def test_a_copy_given_back_before_the_next_is_overwritten() -> None:
+    snapshots = Snapshots()
+    snapshots.take(tree(1.0), 1)
+    first = address(snapshots)
+    snapshots.lend()
+    snapshots.give_back()
+    snapshots.take(tree(2.0), 2)
+    assert address(snapshots) == first
+
+
+def test_other_shapes_get_buffers_of_their_own() -> None:
+    snapshots = Snapshots()
+    snapshots.take({"a": torch.zeros(2)}, 1)
+    snapshots.take({"a": torch.ones(3)}, 2)
+    assert snapshots.last is not None
+    assert snapshots.last.tree["a"].tolist() == [1.0] * 3
+
+
+def test_copies_share_nothing_with_the_original() -> None:
+    original = {"a": [torch.zeros(1), {"b": {1}}]}
+    copy = copied(original)
+    original["a"][0] += 1
+    original["a"][1]["b"].add(2)
+    assert copy == {"a": [torch.zeros(1), {"b": {1}}]}
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs CUDA")
+def test_tensors_of_a_gpu_are_copied_into_pinned_memory_that_is_reused() -> None:
+    snapshots = Snapshots()
+    for value in (1.0, 2.0):
+        snapshots.take({"weight": torch.full((1000,), value, device="cuda")}, 1)
+        assert snapshots.last is not None
+        assert snapshots.last.tree["weight"].is_pinned()
+        assert snapshots.last.tree["weight"].tolist() == [value] * 1000
+        where = address(snapshots)
+    assert where == address(snapshots)

@@ -1,0 +1,211 @@
+"""Commit, restore and what they cost; newcomers and failures for real are in tests/system."""
+
+import copy
+from collections.abc import Callable
+from types import SimpleNamespace
+
+import pytest
+import torch
+from horovod.common.exceptions import HostsUpdatedInterrupt
+from torch import nn
+
+import edt_hvd
+from edt_hvd.reduction import reducer
+from edt_hvd.state.boundary import BOUNDARY_BYTES
+from edt_hvd.state.snapshot import SNAPSHOT_SHARE
+from states import assert_same, change_values, make_state, picture, train_step
+
+pytestmark = pytest.mark.usefixtures("alone")
+
+
+def test_restore_after_a_forward_pass_brings_buffers_and_values_back() -> None:
+    state = make_state()
+    train_step(state)
+    state.commit()
+    before = picture(state)
+    state.model(torch.randn(5, 3))  # moves the batch norm's statistics, not the parameters
+    change_values(state)
+    state.restore()
+    assert_same(picture(state), before)
+
+
+def test_restore_after_an_optimizer_step_goes_back_to_the_last_snapshot() -> None:
+    state = make_state()
+    train_step(state)
+    state.save()
+    before, progress = picture(state), state.progress
+    state._snapshots.taken(0.0, 1e9)  # too costly to be taken again
+    for _ in range(3):
+        train_step(state)
+        change_values(state)
+        state.commit()
+    train_step(state)
+    state.restore()
+    assert_same(picture(state), before)
+    assert state.progress == progress
+
+
+def test_restore_may_be_repeated_and_shares_nothing_with_the_live_state() -> None:
+    state = make_state()
+    state.commit()
+    before = picture(state)
+    for _ in range(2):
+        train_step(state)
+        change_values(state)
+        state.restore()
+        assert_same(picture(state), before)
+
+
+def test_snapshots_are_as_rare_as_their_cost_demands(monkeypatch: pytest.MonkeyPatch) -> None:
+    state = make_state()
+    clock = iter(float(second) for second in range(1000))
+    monkeypatch.setattr("edt_hvd.state.state.time", SimpleNamespace(monotonic=lambda: next(clock)))
+    state.save()  # costs one second of this clock, so the next is due 1 / SNAPSHOT_SHARE later
+    taken: list[int] = []
+    monkeypatch.setattr(state._snapshots, "take", lambda tree, commits: taken.append(commits))
+    for _ in range(300):
+        state.commit()
+    assert 1 / SNAPSHOT_SHARE == 200
+    assert taken == [256]
+
+
+def test_snapshots_reuse_their_buffers() -> None:
+    state = make_state()
+    train_step(state)
+    state.save()
+    assert state._snapshots.last is not None
+    first = state._snapshots.last.tree["model"]["0.weight"].data_ptr()
+    state.save()
+    assert state._snapshots.last.tree["model"]["0.weight"].data_ptr() == first
+
+
+def test_large_modules_that_no_optimizer_steps_are_not_copied_at_every_commit() -> None:
+    ballast = nn.Module()
+    ballast.register_buffer("table", torch.zeros(BOUNDARY_BYTES))
+    state = edt_hvd.TorchState(ballast=ballast, epoch=0)
+    state.sync()
+    assert state._boundary is not None
+    assert state._boundary.tree["ballast"] == {}
+    state.epoch = 5
+    ballast.table += 1
+    state.restore()
+    assert state.epoch == 0
+    assert ballast.table.sum() == 0
+
+
+def test_large_buffers_that_do_not_change_cost_no_steps() -> None:
+    state = make_state()
+    state.model.register_buffer("causal", torch.ones(2 * BOUNDARY_BYTES, dtype=torch.bool), persistent=False)
+    state.save()
+    state._snapshots.take(state._tree(), 0)  # the first one's cost does not count
+    state._snapshots.taken(0.0, 1e9)  # too costly to be taken again
+    for _ in range(3):
+        train_step(state)
+        change_values(state)
+        state.commit()
+    before = picture(state)
+    for _ in range(2):
+        state.model(torch.randn(5, 3))
+        change_values(state)
+        state.restore()
+        assert_same(picture(state), before)
+    assert state.progress == 3
+    assert state._boundary is not None
+    assert "causal" not in state._boundary.tree["model.caches"]
+    assert state.model.causal.all()
+
+
+def counting(averaged: torch.Tensor, weight: torch.Tensor) -> None:
+    averaged.lerp_(weight, 0.5)
+
+
+def uncounted(averaged: torch.Tensor, weight: torch.Tensor) -> None:
+    averaged.data.lerp_(weight, 0.5)
+
+
+def replacing(averaged: torch.Tensor, weight: torch.Tensor) -> None:
+    averaged.data = averaged.data.lerp(weight, 0.5)
+
+
+@pytest.mark.parametrize("write, commits", [(counting, 3), (uncounted, 0), (replacing, 0)])
+@pytest.mark.parametrize("is_ahead", [False, True])
+def test_a_large_average_of_the_weights_costs_no_steps_where_its_changes_are_counted(
+    write: Callable[[torch.Tensor, torch.Tensor], None], commits: int, is_ahead: bool
+) -> None:
+    model = nn.Linear(1024, 1024, bias=False)
+    averaged = copy.deepcopy(model).requires_grad_(False)
+    optimizer = edt_hvd.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=1.0), model)
+    state = edt_hvd.TorchState(
+        model=model, optimizer=optimizer, averaged=averaged, teacher=nn.Linear(1024, 512)
+    )
+    state.sync()
+    state._snapshots.taken(0.0, 1e9)  # too costly to be taken again
+    wanted = {0: [averaged.weight.clone(), model.weight.detach().clone()]}
+    for commit in range(1, 4):
+        model(torch.randn(4, 1024)).square().mean().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        write(averaged.weight, model.weight.detach())
+        state.commit()
+        wanted[commit] = [averaged.weight.clone(), model.weight.detach().clone()]
+    if is_ahead:
+        write(averaged.weight, torch.zeros(1024, 1024))
+        commits = 0
+    for _ in range(2):
+        state.restore()
+        assert state.progress == commits
+        assert_same([averaged.weight, model.weight.detach()], wanted[commits])
+
+
+def test_buffers_outside_the_state_dict_are_kept_too() -> None:
+    module = nn.Module()
+    module.register_buffer("cache", torch.zeros(2), persistent=False)
+    state = edt_hvd.TorchState(module=module)
+    state.sync()
+    module.cache += 3
+    state.restore()
+    assert module.cache.tolist() == [0.0, 0.0]
+
+
+def test_commit_leaves_the_function_when_all_have_agreed_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    state = make_state()
+    state.commit()
+    monkeypatch.setattr("edt_hvd.state.state.world.current", object)
+    monkeypatch.setattr(state, "report_progress", lambda now: None)
+    monkeypatch.setattr(reducer, "_stop_agreed", True)
+    with pytest.raises(HostsUpdatedInterrupt):
+        state.commit()
+
+
+def test_reset_callbacks_are_horovods() -> None:
+    state = make_state()
+    called: list[int] = []
+    state.register_reset_callbacks([lambda: called.append(1), lambda: called.append(2)])
+    state.on_reset()
+    assert called == [1, 2]
+
+
+def test_modules_that_no_optimizer_steps_are_restored_too() -> None:
+    model = nn.Linear(2, 1)
+    averaged = torch.optim.swa_utils.AveragedModel(model)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    state = edt_hvd.TorchState(model=model, optimizer=optimizer, averaged=averaged)
+    state.sync()
+    before = [parameter.detach().clone() for parameter in averaged.parameters()]
+    with torch.no_grad():
+        for parameter in averaged.parameters():
+            parameter.add_(1)
+    state.restore()
+    assert_same(list(averaged.parameters()), before)
+
+
+def test_parameters_changed_since_the_commit_go_back_too() -> None:
+    model = nn.Linear(1, 1)
+    optimizer = edt_hvd.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=1.0), model)
+    state = edt_hvd.TorchState(model=model, optimizer=optimizer)
+    state.save()
+    before = model.weight.detach().clone()
+    with torch.no_grad():
+        model.weight.add_(1.0)
+    state.restore()
+    assert torch.equal(model.weight, before)

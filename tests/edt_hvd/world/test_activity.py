@@ -1,0 +1,91 @@
+"""Whether a process works, from what the system shows of it."""
+
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from edt_hvd.world.activity import Look, has_worked, look, parse_stat
+
+linux_only = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+
+
+def seen(at: float, used: dict[int, float], is_busy: bool = False) -> Look:
+    return Look(at, used, is_busy)
+
+
+@pytest.mark.parametrize(
+    "before, after, expected",
+    [
+        (seen(0, {1: 5.0}), seen(1, {1: 5.0}), False),
+        (seen(0, {1: 5.0}), seen(1, {1: 5.01}), False),
+        (seen(0, {1: 5.0}), seen(1, {1: 5.02}), True),
+        (seen(0, {1: 5.0, 2: 0.0}), seen(10, {1: 5.1, 2: 0.1}), True),
+        (seen(0, {1: 5.0}), seen(1, {1: 5.0}, is_busy=True), True),
+        (seen(0, {1: 5.0}), seen(1, {1: 5.0, 2: 0.0}), True),
+        (seen(0, {1: 5.0, 2: 9.0}), seen(1, {1: 5.0}), False),
+        (None, seen(1, {1: 5.0}), True),
+        (seen(0, {1: 5.0}), None, True),
+    ],
+    ids=["nothing", "little", "a step", "two", "disk", "new", "ended", "first", "unknown"],
+)
+def test_work_is_what_somebody_does(before: Look | None, after: Look | None, expected: bool) -> None:
+    assert has_worked(before, after) == expected
+
+
+def test_a_name_with_spaces_and_brackets() -> None:
+    fields = "1 1 1 0 -1 4194304 1 0 0 0 150 50 7 7"
+    state, seconds = parse_stat(f"42 (a) R (b c) D {fields}\n")
+    assert (state, seconds) == ("D", (150 + 50) / 100)
+
+
+@pytest.fixture
+def child() -> Iterator[subprocess.Popen[str]]:
+    """A process that computes once it is told to, and its own child."""
+    program = "import subprocess, sys; subprocess.run([sys.executable, '-c', 'input()\\nwhile True: pass'])"
+    with subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, text=True) as process:
+        yield process
+        for each in sorted((look(0.0) or Look(0, {}, False)).used, reverse=True):
+            if each in grandchildren(process.pid):
+                subprocess.run(["kill", "-9", str(each)], check=False)
+        process.kill()
+
+
+def grandchildren(pid: int) -> set[int]:
+    try:
+        with open(f"/proc/{pid}/task/{pid}/children") as file:
+            return {int(word) for word in file.read().split()}
+    except FileNotFoundError:
+        return set()
+
+
+@linux_only
+def test_what_a_process_has_started_works_for_it(child: subprocess.Popen[str]) -> None:
+    while not grandchildren(child.pid):
+        time.sleep(0.01)
+    (key,) = grandchildren(child.pid)
+    before = look(0.0)
+    assert before is not None
+    assert key in before.used
+    assert child.stdin is not None
+    child.stdin.write("go\n")
+    child.stdin.flush()
+    while not has_worked(before, look(1.0)):
+        time.sleep(0.01)
+
+
+@linux_only
+def test_other_threads_work_but_not_ours() -> None:
+    ended = threading.Event()
+    threads = [threading.Thread(target=ended.wait, name=name) for name in ("edt-pulse", "a script's")]
+    for thread in threads:
+        thread.start()
+    found = look(0.0)
+    ended.set()
+    for thread in threads:
+        thread.join()
+    assert found is not None
+    assert [thread.native_id in found.used for thread in threads] == [False, True]

@@ -1,0 +1,25 @@
+"""The end of a worker that leaves."""
+
+import subprocess
+import sys
+
+PROGRAM = """
+import atexit, sys
+atexit.register(print, "registered first")
+from edt_hvd.world import departure
+class Loud:
+    def __del__(self):
+        print("torn down")
+loud = Loud()
+atexit.register(print, "registered last")
+departure.hasten()
+try:
+    raise SystemExit(0)
+finally:
+    print("unwound")
+"""
+
+
+def test_everything_but_the_tearing_down_happens() -> None:
+    done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == ["unwound", "registered last", "registered first"]

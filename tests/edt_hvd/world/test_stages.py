@@ -1,0 +1,81 @@
+"""What the training thread is doing."""
+
+from edt_hvd.world import stages
+from edt_hvd.world.stages import LONGEST_NAP, Stage, Stages
+
+
+def test_the_longest_time_of_each_stage_is_kept() -> None:
+    found = Stages(10.0)
+    for stage, now in (
+        (Stage.LOADING, 11.0),
+        (Stage.COMPUTING, 13.0),
+        (Stage.LOADING, 14.0),
+        (Stage.REDUCING, 14.5),
+    ):
+        found.awake(now - 0.25)
+        found.enter(stage, now)
+    assert found.lasting(15.0) == (Stage.REDUCING, 0.5)
+    assert found.times[Stage.LOADING] == (2, 2.0)
+    assert found.times[Stage.COMPUTING] == (1, 1.0)
+    assert found.times[Stage.REDUCING] == (0, 0.0)
+
+
+def test_the_wait_at_the_door_is_no_work() -> None:
+    found = Stages(10.0)
+    found.enter(Stage.FORMING, 12.0)
+    found.enter(Stage.OUTSIDE, 12.5)
+    found.awake(12.5)
+    found.enter(Stage.FORMING, 14.5)
+    assert found.times[Stage.OUTSIDE] == (0, 0.0)
+    found.enter(Stage.OUTSIDE, 15.0)
+    found.awake(15.0)
+    found.enter(Stage.LOADING, 16.0)
+    assert found.times[Stage.OUTSIDE] == (1, 1.0)
+
+
+def test_the_stage_before_a_collective_goes_on_after_it() -> None:
+    stages.enter(Stage.UPDATING)
+    with stages.waiting_for_others():
+        assert stages.current().present[0] is Stage.REDUCING
+    with stages.during(Stage.RESTORING):
+        assert stages.current().present[0] is Stage.RESTORING
+    assert stages.current().present[0] is Stage.UPDATING
+    stages.enter(Stage.OUTSIDE)
+
+
+def test_the_time_in_which_the_process_was_frozen_counts_for_no_stage() -> None:
+    found = Stages(10.0)
+    found.enter(Stage.COMPUTING, 10.0)
+    found.awake(11.0)
+    found.awake(56.5)
+    assert found.lasting(57.0) == (Stage.COMPUTING, 1.0 + LONGEST_NAP + 0.5)
+    found.enter(Stage.LOADING, 57.0)
+    assert found.times[Stage.COMPUTING] == (1, 1.0 + LONGEST_NAP + 0.5)
+
+
+def test_a_stage_that_ends_before_the_freeze_is_noticed_does_not_contain_it_either() -> None:
+    found = Stages(10.0)
+    found.enter(Stage.COMPUTING, 10.0)
+    found.awake(11.0)
+    found.enter(Stage.LOADING, 56.5)
+    assert found.times[Stage.COMPUTING] == (1, 1.0 + LONGEST_NAP)
+    found.awake(56.75)
+    assert found.lasting(57.0) == (Stage.LOADING, 0.25)
+
+
+def test_long_stages_of_a_running_process_count_in_full() -> None:
+    found = Stages(10.0)
+    found.enter(Stage.COMPUTING, 10.0)
+    for now in range(11, 101):
+        found.awake(float(now))
+    assert found.lasting(100.5) == (Stage.COMPUTING, 90.5)
+
+
+def test_idle_is_what_of_the_present_stage_has_passed_without_work() -> None:
+    stages = Stages(0.0)
+    stages.enter(Stage.LOADING, 1.0)
+    assert stages.idle(1.5) == 0.5
+    stages.worked(1.5)
+    assert stages.idle(2.0) == 0.5
+    stages.enter(Stage.UPDATING, 2.0)
+    assert stages.idle(2.0) == 0.0

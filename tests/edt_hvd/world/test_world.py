@@ -1,0 +1,94 @@
+"""A worker's place; how it changes is shown in tests/system."""
+
+from collections.abc import Callable
+
+import pytest
+import torch
+
+import edt_hvd
+import gloo_like
+from edt_hvd.world import connections, notices, world
+from edt_hvd.world.control import Assignment
+from edt_hvd.world.world import AssignedWorld
+
+
+@pytest.mark.parametrize(
+    "call", [edt_hvd.rank, edt_hvd.size, edt_hvd.local_rank, edt_hvd.local_size, edt_hvd.device]
+)
+def test_nothing_answers_before_init(call: Callable[[], object], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(world, "_world", None)
+    with pytest.raises(edt_hvd.NotInitializedError, match=r"call edt_hvd\.init\(\) first"):
+        call()
+
+
+@pytest.mark.usefixtures("alone")
+def test_one_process_is_a_world_of_one() -> None:
+    edt_hvd.init()
+    assert (edt_hvd.rank(), edt_hvd.size(), edt_hvd.local_rank(), edt_hvd.local_size()) == (0, 1, 0, 1)
+    assert edt_hvd.is_coordinator()
+    assert (world.max_size(), world.membership()) == (1, 0)
+
+
+@pytest.mark.usefixtures("alone")
+def test_nobody_can_go_on_without_a_world_of_one() -> None:
+    edt_hvd.init()
+    assert not edt_hvd.leave("the spot market")
+    assert notices.take(timeout=0) is None
+
+
+ENVIRON = {"EDT_COORDINATOR": "127.0.0.1:1", "EDT_TOKEN": "t", "EDT_WORKER": "0", "EDT_MAX_NP": "64"}
+
+
+def test_under_a_launcher_a_notice_is_passed_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(world, "_world", AssignedWorld(ENVIRON))
+    assert edt_hvd.leave("the spot market")
+    assert notices.take(timeout=30) == "the spot market"
+
+
+def test_a_place_in_a_world_that_is_broken_already_is_not_taken() -> None:
+    here = AssignedWorld(ENVIRON)
+    here._note_broken(3)
+    assert not here._form(Assignment(3, 0, 1, 0, 1, 0, 1, port=1))
+
+
+@pytest.mark.parametrize("generation, is_cut", [(1, False), (2, True), (3, True)])
+def test_only_the_world_in_force_is_cut(generation: int, is_cut: bool) -> None:
+    here = AssignedWorld(ENVIRON)
+    here.generation = 2
+    before = connections.open_now()
+    mine, peer = gloo_like.pair()
+    with mine, peer:
+        here._connections = connections.opened_since(before)
+        here._note_broken(generation)
+        mine.setblocking(False)
+        if is_cut:
+            assert mine.recv(1) == b""
+        else:
+            with pytest.raises(BlockingIOError):
+                mine.recv(1)
+
+
+@pytest.mark.parametrize("generation, is_cut", [(2, False), (3, True)])
+def test_a_world_that_is_being_formed_is_broken_off(generation: int, is_cut: bool) -> None:
+    here = AssignedWorld(ENVIRON)
+    here.generation = 2
+    here._forming = (3, connections.open_now())
+    with gloo_like.listener() as listening:
+        listening.setblocking(False)
+        here._note_broken(generation)
+        with pytest.raises(OSError, match="Invalid argument" if is_cut else "temporarily unavailable"):
+            listening.accept()
+
+
+@pytest.mark.usefixtures("alone")
+def test_cores_are_shared_among_those_the_host_may_have(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(world, "_world", AssignedWorld(ENVIRON))
+    monkeypatch.setattr("os.sched_getaffinity", lambda _: range(16))
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    monkeypatch.setenv("EDT_LOCAL_NP", "4")
+    before = torch.get_num_threads()
+    try:
+        world._share_cores()
+        assert torch.get_num_threads() == 4
+    finally:
+        torch.set_num_threads(before)
