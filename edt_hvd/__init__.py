@@ -37,6 +37,7 @@ from edt_hvd.metrics import Mean, average
 from edt_hvd.reduction.optimizer import DistributedOptimizer
 from edt_hvd.reporting import report
 from edt_hvd.state.state import TorchState
+from edt_hvd.world.stages import heartbeat
 from edt_hvd.world.world import (
     adopt_horovod,
     device,
@@ -67,6 +68,7 @@ __all__ = [
     "average",
     "device",
     "elastic",
+    "heartbeat",
     "init",
     "is_coordinator",
     "leave",

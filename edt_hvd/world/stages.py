@@ -20,8 +20,11 @@ What is outside and ends in forming was the way to the door, or the wait there: 
 Seconds in which this process was frozen (a signal, a container that is paused) count for no stage: `awake` is
 called about once a second, and of the time between two calls no more than `LONGEST_NAP` counts.
 
-The training thread writes the stages, the one that calls `awake` and `worked` writes the clock, both with
-plain assignments; any thread may read.
+A heartbeat says that the training gets on: the present stage counts from then. What it has taken in the end
+is its longest time without one.
+
+The training thread writes the stages, any thread heartbeats, the one that calls `awake` and `worked` the
+clock, all with plain assignments; any thread may read.
 """
 
 import time
@@ -52,6 +55,9 @@ class Stages:
     def __init__(self, now: float) -> None:
         self._awake = (now, 0.0)
         """When `awake` was called last, and the seconds that this process has been running by then."""
+        self._heartbeat = (0.0, 0.0)
+        """The seconds that this process had been running at the last heartbeat, and the longest time without
+        one so far in the present stage."""
         self._worked_at = 0.0
         """The seconds that this process had been running when it was last seen to work."""
         self.present: tuple[Stage, float] = (Stage.OUTSIDE, 0.0)
@@ -64,11 +70,17 @@ class Stages:
     def enter(self, stage: Stage, now: float) -> None:
         """The present stage is complete, another one begins."""
         running = self._running(now)
-        last, since = self.present
+        last, _ = self.present
         if (last, stage) != (Stage.OUTSIDE, Stage.FORMING):
             count, longest = self.times[last]
-            self.times[last] = (count + 1, max(longest, running - since))
+            self.times[last] = (count + 1, max(longest, self._longest(running)))
         self.present = (stage, running)
+        self._heartbeat = (running, 0.0)
+
+    def heartbeat(self, now: float) -> None:
+        """The present stage gets on; may be called in any thread."""
+        running = self._running(now)
+        self._heartbeat = (running, self._longest(running))
 
     def awake(self, now: float) -> None:
         """This process is running."""
@@ -79,14 +91,24 @@ class Stages:
         self._worked_at = self._running(now)
 
     def idle(self, now: float) -> float:
-        """The seconds of the present stage since this process was last seen to work."""
-        _, since = self.present
+        """The seconds of the present stage since a heartbeat, or since this process was last seen to work."""
+        _, since = self._counted()
         return self._running(now) - max(since, self._worked_at)
 
     def lasting(self, now: float) -> tuple[Stage, float]:
-        """The present stage, and the seconds of it in which this process was running."""
-        stage, since = self.present
+        """The present stage, and the seconds since its last heartbeat in which this process was running."""
+        stage, since = self._counted()
         return stage, self._running(now) - since
+
+    def _counted(self) -> tuple[Stage, float]:
+        """The present stage, and the running seconds from which on it counts."""
+        stage, since = self.present
+        return stage, max(since, self._heartbeat[0])
+
+    def _longest(self, running: float) -> float:
+        """The longest time of the present stage without a heartbeat."""
+        _, since = self._counted()
+        return max(self._heartbeat[1], running - since)
 
     def _running(self, now: float) -> float:
         at, running = self._awake
@@ -104,6 +126,17 @@ def current() -> Stages:
 def enter(stage: Stage) -> None:
     """The present stage is complete, another one begins."""
     _stages.enter(stage, time.monotonic())
+
+
+def heartbeat() -> None:
+    """Say that this worker gets on, where it is busy or waits for long outside of steps.
+
+    `edt-launch` kills a worker that takes far too long for something while others wait for it; after a
+    heartbeat it counts from then. Whatever cannot tell by itself that it hangs should not call it, such as a
+    thread that does nothing else. The call takes a microsecond, and has no effect where there is no
+    `edt-launch`.
+    """
+    _stages.heartbeat(time.monotonic())
 
 
 @contextmanager

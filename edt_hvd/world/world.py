@@ -13,11 +13,12 @@ nobody      none of them                                   this process alone
 =========  ==============================================  =========================================
 """
 
+import contextlib
 import importlib
 import os
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import horovod.torch as hvd
@@ -48,12 +49,13 @@ class FixedWorld:
 
     def start(self) -> None:
         """Initialize Horovod for this world."""
-        if not _started_by(os.environ, _MPI_VARIABLES + _HOROVOD_VARIABLES):
-            # Alone: without this, Horovod would start a whole MPI runtime for one process.
-            os.environ.setdefault("HOROVOD_CONTROLLER", "gloo")
-            os.environ.setdefault("HOROVOD_CPU_OPERATIONS", "gloo")
-        if not hvd.is_initialized():
+        if hvd.is_initialized():
+            return
+        if _started_by(os.environ, _MPI_VARIABLES + _HOROVOD_VARIABLES):
             _horovod_init()
+        else:
+            with _without_mpi():
+                _horovod_init()
 
     def join(self) -> None:
         """The world is there already."""
@@ -67,6 +69,21 @@ class FixedWorld:
     def stop_wanted(self) -> bool:
         """Nobody stops this world."""
         return False
+
+
+@contextlib.contextmanager
+def _without_mpi() -> Iterator[None]:
+    """For a process that is alone, for which Horovod would start a whole MPI runtime.
+
+    Afterwards the environment is as it was: children may be workers of a world.
+    """
+    variables = {"HOROVOD_CONTROLLER": "gloo", "HOROVOD_CPU_OPERATIONS": "gloo"}.items()
+    added = [name for name, value in variables if os.environ.setdefault(name, value) is value]
+    try:
+        yield
+    finally:
+        for name in added:
+            del os.environ[name]
 
 
 class AssignedWorld:

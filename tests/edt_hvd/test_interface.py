@@ -19,6 +19,7 @@ PROMISED = {
     "average",
     "device",
     "elastic",
+    "heartbeat",
     "init",
     "is_coordinator",
     "leave",

@@ -1,5 +1,8 @@
 """What the training thread is doing."""
 
+import pytest
+
+import edt_hvd
 from edt_hvd.world import stages
 from edt_hvd.world.stages import LONGEST_NAP, Stage, Stages
 
@@ -69,6 +72,42 @@ def test_long_stages_of_a_running_process_count_in_full() -> None:
     for now in range(11, 101):
         found.awake(float(now))
     assert found.lasting(100.5) == (Stage.COMPUTING, 90.5)
+
+
+def test_a_stage_counts_from_its_last_heartbeat() -> None:
+    found = Stages(0.0)
+    found.enter(Stage.UPDATING, 0.0)
+    for now in range(1, 101):
+        found.awake(float(now))
+        if now in (30, 80):
+            found.heartbeat(float(now))
+    assert found.lasting(100.0) == (Stage.UPDATING, 20.0)
+    assert found.idle(100.0) == 20.0
+    found.enter(Stage.LOADING, 100.0)
+    assert found.times[Stage.UPDATING] == (1, 50.0)
+    found.enter(Stage.UPDATING, 101.0)
+    found.enter(Stage.LOADING, 102.0)
+    assert found.times[Stage.UPDATING] == (2, 50.0)
+    assert found.times[Stage.LOADING] == (1, 1.0)
+
+
+def test_a_heartbeat_on_the_way_to_the_door_is_no_work_either() -> None:
+    found = Stages(0.0)
+    found.awake(1.0)
+    found.heartbeat(2.0)
+    found.enter(Stage.FORMING, 2.5)
+    assert found.times[Stage.OUTSIDE] == (0, 0.0)
+    found.enter(Stage.OUTSIDE, 3.0)
+    assert found.times[Stage.FORMING] == (1, 0.5)
+
+
+def test_users_have_the_heartbeat_of_the_present_stage(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = Stages(0.0)
+    found.enter(Stage.UPDATING, 0.0)
+    monkeypatch.setattr(stages, "_stages", found)
+    monkeypatch.setattr(stages.time, "monotonic", lambda: 1.5)
+    edt_hvd.heartbeat()
+    assert found.lasting(1.75) == (Stage.UPDATING, 0.25)
 
 
 def test_idle_is_what_of_the_present_stage_has_passed_without_work() -> None:

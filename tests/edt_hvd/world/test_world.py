@@ -1,5 +1,7 @@
 """A worker's place; how it changes is shown in tests/system."""
 
+import subprocess
+import sys
 from collections.abc import Callable
 
 import pytest
@@ -92,3 +94,12 @@ def test_cores_are_shared_among_those_the_host_may_have(monkeypatch: pytest.Monk
         assert torch.get_num_threads() == 4
     finally:
         torch.set_num_threads(before)
+
+
+def test_who_is_alone_leaves_its_children_free_to_be_workers() -> None:
+    program = (
+        "import os; before = dict(os.environ); import edt_hvd; edt_hvd.init(); "
+        "print({name for name in os.environ if name.startswith('HOROVOD_')} - set(before), edt_hvd.size())"
+    )
+    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert found.stdout == "set() 1\n"

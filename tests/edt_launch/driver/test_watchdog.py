@@ -10,6 +10,7 @@ from edt_launch.driver.watchdog import (
     ALONE_IDLE_FACTOR,
     FLOORS,
     IDLE,
+    OUTSIDE,
     PAUSE,
     SETTLED,
     SETTLED_IDLE,
@@ -176,6 +177,23 @@ def test_who_does_nothing_between_two_steps_has_less_time(count: int, size: int,
         in crew.overdue()[0]
     )
     assert f"limit {limit:.1f} s" in crew.overdue()[0]
+
+
+@pytest.mark.parametrize("timeout", [None, 60.0])
+@pytest.mark.parametrize("stage", ["updating", OUTSIDE])
+def test_who_says_that_it_gets_on_holds_others_up_for_as_long_as_it_likes(
+    timeout: float | None, stage: str
+) -> None:
+    crew, known = Crew(timeout), {stage: Times(SETTLED, 0.1)}
+    since = crew.now
+    for _ in range(200):
+        crew.pass_time(30.0)
+        crew.beat(1, "reducing", crew.now - since)
+        crew.beat(0, stage, 30.0, known, idle=30.0)  # since its last heartbeat
+        assert crew.overdue() == {}
+    crew.pass_time(1.0)
+    crew.beat(0, stage, 1801.0, known, idle=1801.0)
+    assert set(crew.overdue()) == {0}
 
 
 def test_a_first_evaluation_that_computes_is_no_hang_after_thousands_of_steps() -> None:
