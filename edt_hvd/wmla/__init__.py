@@ -14,9 +14,9 @@ launching, payload, channel, executor   how driver, launcher and executors meet
 """
 
 from edt_hvd.wmla.callbacks import Callback, LoggerCallback
-from edt_hvd.wmla.emetrics import EMetrics
 from edt_hvd.wmla.errors import TrainingFailedError, UnsupportedError, WmlaError
 from edt_hvd.wmla.fabric_model import FabricModel
+from edt_hvd.wmla.logs.emetrics import EMetrics
 
 __all__ = [
     "Callback",

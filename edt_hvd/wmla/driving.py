@@ -7,19 +7,23 @@ from collections.abc import Callable
 from pathlib import Path
 
 import edt_hvd
-from edt_hvd.wmla import payload, saving
+from edt_hvd.wmla import payload
 from edt_hvd.wmla.channel import Listener
-from edt_hvd.wmla.engine import Engine, place
 from edt_hvd.wmla.errors import WmlaError
-from edt_hvd.wmla.journal import Journal
 from edt_hvd.wmla.launching import Ended, Launcher, executor_program
+from edt_hvd.wmla.logs.journal import Journal
 from edt_hvd.wmla.payload import Payload
 from edt_hvd.wmla.program import Program
 from edt_hvd.wmla.results import Message
 from edt_hvd.wmla.schedule import ScaleUp, Schedule, executors_wanted
+from edt_hvd.wmla.training import saving
+from edt_hvd.wmla.training.engine import Engine, place
 
 LAST_WORDS = 10.0
 """Seconds that are waited for results on the way once all executors have ended."""
+
+LOOK_INTERVAL = 5.0
+"""Seconds after which it is seen to that nobody waits in vain, though nothing has come."""
 
 _numbers = itertools.count(1)
 
@@ -73,11 +77,9 @@ def _follow(launcher: Launcher, listener: Listener, journal: Journal) -> Ended:
         selector.register(listener.fileno(), selectors.EVENT_READ)
         ended: Ended | None = None
         while ended is None:
-            for key, _ in selector.select():
-                if key.fd == listener.fileno():
-                    listener.receive(journal.take)
-                else:
-                    ended = launcher.receive()
+            if any(key.fd == launcher.fileno() for key, _ in selector.select(LOOK_INTERVAL)):
+                ended = launcher.receive()
+            listener.receive(journal.take)
     listener.receive(journal.take)  # connections that were made, but not taken yet
     while listener.has_connections:
         if not listener.receive(journal.take, LAST_WORDS):

@@ -2,59 +2,78 @@
 
 import sys
 from collections import deque
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import edt_hvd
 from edt_hvd.wmla import payload
 from edt_hvd.wmla.channel import Sender
-from edt_hvd.wmla.engine import Engine
-from edt_hvd.wmla.results import Begun, Message, Result, StepDone
+from edt_hvd.wmla.payload import Payload
+from edt_hvd.wmla.program import Program
+from edt_hvd.wmla.results import Begun, Message, Order, Result
+from edt_hvd.wmla.training.engine import Engine
 
-KEPT = 4096
-"""Results that are told again by an executor that takes over from a lost one, as long as memory allows."""
+OUTSTANDING = 256
+"""Results that the coordinator may be ahead of the driver; then it waits."""
 
-KEPT_BATCHES = 65536
-"""Mini-batches in them, at most; the last result is kept whatever it has."""
+OUTSTANDING_BATCHES = 1024
+"""Mini-batches in them."""
+
+APART = 4
+"""Results that executors may be apart: one in a step, three at the end of an epoch."""
 
 
 class ToDriver:
-    """Sends results to the driver while this executor is the coordinator."""
+    """Sends results to the driver while this executor is the coordinator.
+
+    Every executor keeps the last results, as many as the coordinator may be ahead of the driver, and tells
+    them again when it takes over: the driver drops what it has. An executor that joins has none, so a
+    coordinator begins only when the driver has everything from before.
+    """
 
     def __init__(self, sender: Sender) -> None:
         self._sender = sender
         self._plan: Begun | None = None
+        self._order = Order()
         self._recent: deque[Result] = deque()
-        self._batches = 0
         self._leads = False
 
     def tell(self, message: Message) -> None:
         """As in `engine.Outlet`."""
         if isinstance(message, Begun):
             self._plan = message
-        else:
-            self._keep(message)
+        elif self._order.admits(message):
+            self._recent.append(message)
+            if len(self._recent) > self._limit + APART:
+                self._recent.popleft()
         led, self._leads = self._leads, edt_hvd.is_coordinator()
-        if not self._leads:
-            if led:
-                self._sender.finish()
-            return
-        if led:
-            self._sender.send(message)
-        else:
-            if self._plan is not None:
-                self._sender.send(self._plan)
-            for result in self._recent:
-                self._sender.send(result)
+        if self._leads:
+            begins = self._recent and (not led or isinstance(message, Begun))
+            for each in [message] if led else self._known():
+                self._sender.send(each)
+            self._sender.wait(0 if begins else self._limit)
+        elif led:
+            self._sender.finish()
 
-    def _keep(self, result: Result) -> None:
-        self._recent.append(result)
-        self._batches += _batches_of(result)
-        while len(self._recent) > KEPT or (len(self._recent) > 1 and self._batches > KEPT_BATCHES):
-            self._batches -= _batches_of(self._recent.popleft())
+    def _known(self) -> list[Message]:
+        return [*([] if self._plan is None else [self._plan]), *self._recent]
+
+    @property
+    def _limit(self) -> int:
+        per_step = self._plan.batches_per_step if self._plan is not None else 1
+        return max(1, min(OUTSTANDING, OUTSTANDING_BATCHES // per_step))
 
 
-def _batches_of(result: Result) -> int:
-    return len(result.batches) if isinstance(result, StepDone) else 0
+def program_of(given: Payload) -> Program:
+    """The program, whose `datasets_function` finds the random numbers that it would find in the driver."""
+    function = given.program.datasets_function
+
+    def datasets() -> Any:
+        given.generators.restore()
+        return function()
+
+    return replace(given.program, datasets_function=datasets)
 
 
 def main() -> None:
@@ -64,7 +83,9 @@ def main() -> None:
     given = payload.read(Path(sys.argv[1]))
     sender = Sender(given.results)
     try:
-        Engine(given.program, given.schedule, ToDriver(sender), lambda line: print(line, flush=True)).run()
+        Engine(
+            program_of(given), given.schedule, ToDriver(sender), lambda line: print(line, flush=True)
+        ).run()
     finally:
         sender.close()
 

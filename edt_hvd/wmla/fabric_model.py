@@ -10,15 +10,16 @@ from typing import Any
 
 import torch
 
-from edt_hvd.wmla import driving, program, saving
-from edt_hvd.wmla.console import Console
-from edt_hvd.wmla.figure import Figure, in_notebook
-from edt_hvd.wmla.journal import Journal, Listener, ToLogger
+from edt_hvd.wmla import driving, program
 from edt_hvd.wmla.launching import VARIABLE, Launcher
-from edt_hvd.wmla.loggers import DefaultLogger, Logger
+from edt_hvd.wmla.logs.console import Console
+from edt_hvd.wmla.logs.figure import Figure, in_notebook
+from edt_hvd.wmla.logs.journal import Journal, Listener, ToLogger
+from edt_hvd.wmla.logs.loggers import DefaultLogger, Logger
+from edt_hvd.wmla.logs.tensorboard import TensorBoard
 from edt_hvd.wmla.program import Program
-from edt_hvd.wmla.schedule import ScaleUp, make_schedule, worker_limit
-from edt_hvd.wmla.tensorboard import TensorBoard
+from edt_hvd.wmla.schedule import ScaleUp, engines_of_job, make_schedule, worker_limit
+from edt_hvd.wmla.training import saving
 
 _ALIASES: Mapping[str, str] = {
     "driver_logger_callback": "driver_logger",
@@ -110,7 +111,8 @@ class FabricModel:
         Args:
             epoch_number: passes over the training set.
             batch_size: samples of a mini-batch, which goes through the model at once, on one GPU.
-            engines_number: mini-batches of an optimizer step, and so the most executors that can be of use.
+            engines_number: mini-batches of an optimizer step, and so the most executors that can be of use;
+                default is ``worker_num``, else the most executors that the job may have, else 1.
             num_dataloader_threads: loading processes of an executor; 0: it loads by itself.
             validation_freq: epochs from one run over the test set to the next.
             checkpoint_freq: epochs from one saved model to the next; 0: only the last is saved.
@@ -145,6 +147,7 @@ class FabricModel:
             validation_freq=validation_freq,
             checkpoint_freq=checkpoint_freq,
             seed=torch.initial_seed() % 2**63,
+            usual_engines=engines_of_job(),
         )
         program.check_callable("scaleup_function", scaleup_function)
         if VARIABLE in os.environ:

@@ -1,31 +1,42 @@
 """The file that hands a training to its executors.
 
 By cloudpickle, so that functions and classes of the script travel by value: executors do not run the script.
-Model, optimizer and functions are one pickle, since they refer to each other. What they import is looked for
-where the driver would look for it, and finds the arguments of the script: modules may parse them.
+Model, optimizer and functions are one pickle, since they refer to each other, with what modules of the script
+have of them. What these import is looked for where the driver would look for it; see `modules`.
 """
 
 import os
 import pickle
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import cloudpickle
 
+from edt_hvd.wmla import modules
 from edt_hvd.wmla.channel import Address
+from edt_hvd.wmla.generators import Generators
 from edt_hvd.wmla.program import Program
 from edt_hvd.wmla.schedule import Schedule
+from edt_hvd.wmla.surroundings import Surroundings
 
 
 @dataclass(frozen=True)
 class Payload:
-    """All that an executor needs."""
+    """All that an executor needs.
+
+    Attributes:
+        program: what is trained.
+        schedule: how.
+        results: where the results go.
+        generators: what random numbers `datasets_function` finds, so that executors split data alike.
+    """
 
     program: Program
     schedule: Schedule
     results: Address
+    generators: Generators = field(default_factory=Generators.now)
 
 
 def write(path: Path, payload: Payload) -> None:
@@ -34,7 +45,16 @@ def write(path: Path, payload: Payload) -> None:
     Raises:
         TypeError: something of the program cannot be sent to other processes.
     """
-    content = pickle.dumps({"argv": sys.argv, "path": _search_path(), "payload": _pickled(payload)})
+    watch = modules.watch()
+    content = cloudpickle.dumps(
+        {
+            "argv": sys.argv,
+            "path": _search_path(),
+            "surroundings": Surroundings.now(),
+            "modules": None if watch is None else (watch.folder, watch.given()),
+            "payload": _pickled(payload, watch),
+        }
+    )
     path.parent.mkdir(parents=True, exist_ok=True)
     beside = path.with_name(path.name + ".new")
     beside.unlink(missing_ok=True)
@@ -46,11 +66,19 @@ def write(path: Path, payload: Payload) -> None:
 
 
 def read(path: Path) -> Payload:
-    """Read the file, once the modules that it refers to can be found and see the driver's arguments."""
+    """Read the file, once this process is as the driver was and finds the modules that the file refers to."""
     content = pickle.loads(path.read_bytes())
     sys.argv[:] = content["argv"]
     sys.path[:] = [*content["path"], *(entry for entry in sys.path if entry not in content["path"])]
-    payload = pickle.loads(content["payload"])
+    content["surroundings"].adopt()
+    if content["modules"] is None:
+        payload, _ = pickle.loads(content["payload"])
+    else:
+        following = modules.Following(*content["modules"])
+        following.install()
+        payload, handed = pickle.loads(content["payload"])
+        following.hand_out(handed)
+    content["surroundings"].enter()
     assert isinstance(payload, Payload)
     return payload
 
@@ -60,14 +88,14 @@ def _search_path() -> list[str]:
     return [os.path.abspath(entry) for entry in sys.path]
 
 
-def _pickled(payload: Payload) -> bytes:
+def _pickled(payload: Payload, watch: modules.Watch | None) -> bytes:
+    handed = {} if watch is None else watch.holding(payload.program.parts())
     try:
-        return bytes(cloudpickle.dumps(payload))
+        return bytes(cloudpickle.dumps((payload, handed)))
     except Exception as error:  # objects raise what they like when they are pickled
-        culprit = _culprit(payload.program)
         raise TypeError(
-            f"{culprit} cannot be sent to the executors: {error}; leave out what only this process can use, "
-            "such as open files, locks and connections, or make it where it is used"
+            f"{_culprit(payload.program)} cannot be sent to the executors: {error}; leave out what only this "
+            "process can use, such as open files, locks and connections, or make it where it is used"
         ) from error
 
 

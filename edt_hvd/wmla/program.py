@@ -1,8 +1,10 @@
 """What is trained: the objects and functions that a program hands to `FabricModel` for the executors."""
 
+import inspect
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from types import FunctionType, ModuleType
 from typing import Any
 
 import torch
@@ -13,6 +15,9 @@ REFUSAL = (
     "EDT trains PyTorch models only; programs for Keras and TensorFlow have to be ported to PyTorch "
     "(see docs/wmla-programs.md)"
 )
+
+FOREIGN = ("keras", "tensorflow", "tf_keras")
+"""Packages whose programs are not trained."""
 
 HOOKS = ("on_train_begin", "on_train_end", "on_epoch_begin", "on_epoch_end")
 """Methods of callbacks, of which they have any."""
@@ -39,6 +44,15 @@ class Program:
         """The names that the metrics are logged under."""
         return tuple(_name_of(metric) for metric in self.metrics)
 
+    def parts(self) -> list[Any]:
+        """The objects that take part in the training; those of methods, and no functions and classes."""
+        model, functions = self.model, (self.loss_function, *self.metrics)
+        owners = [getattr(each, "__self__", each) for each in functions]
+        objects = [*owners, *self.user_callback, self.worker_logger, self.optimizer]
+        layers = [model, *(each for each in owners if isinstance(each, torch.nn.Module))]
+        inner = [part for each in layers for part in (*each.modules(), *each.parameters(), *each.buffers())]
+        return [*inner, *(each for each in objects if hasattr(each, "__dict__") and not _has_name(each))]
+
 
 def check_backend(environ: Mapping[str, str] = os.environ) -> None:
     """Refuse the backends that are not PyTorch.
@@ -57,10 +71,15 @@ def refuse_keras(model: Any, *others: Any) -> None:
     Raises:
         UnsupportedError: a model of theirs, or names of losses or optimizers.
     """
-    package = type(model).__module__.partition(".")[0]
-    if package in ("keras", "tensorflow", "tf_keras") or any(isinstance(other, str) for other in others):
+    if type(model).__module__.partition(".")[0] in FOREIGN:
         raise UnsupportedError(
             f"a model of type {type(model).__module__}.{type(model).__qualname__}: {REFUSAL}"
+        )
+    names = [repr(other) for other in others if isinstance(other, str)]
+    if names:
+        raise UnsupportedError(
+            f"{' and '.join(names)}, as in programs for Keras; give a torch optimizer of the model's "
+            f"parameters, and a function (output, target) as loss_function: {REFUSAL}"
         )
 
 
@@ -69,7 +88,7 @@ def check_model(model: Any, optimizer: Any) -> None:
 
     Raises:
         TypeError: no module, or no optimizer.
-        ValueError: an optimizer of other parameters.
+        ValueError: an optimizer of other parameters, or one that needs a closure; sparse gradients.
     """
     if not isinstance(model, torch.nn.Module):
         raise TypeError(f"model is a {type(model).__name__}; give a torch.nn.Module")
@@ -84,6 +103,21 @@ def check_model(model: Any, optimizer: Any) -> None:
             f"{foreign} of the optimizer's parameters are not the model's; make the optimizer from the "
             "parameters of the model that FabricModel is given"
         )
+    closure = inspect.signature(optimizer.step).parameters.get("closure")
+    if closure is not None and closure.default is inspect.Parameter.empty:
+        raise ValueError(
+            f"{type(optimizer).__name__} computes the loss several times in a step, but a step's gradient is "
+            "that of mini-batches which are computed once, by several executors; use SGD or Adam, for example"
+        )
+    if isinstance(optimizer, torch.optim.SparseAdam):
+        raise ValueError("SparseAdam needs sparse gradients, which cannot be reduced; use Adam")
+    for name, layer in model.named_modules():
+        is_embedding = isinstance(layer, torch.nn.Embedding | torch.nn.EmbeddingBag)
+        if is_embedding and layer.sparse and layer.weight.requires_grad:
+            raise ValueError(
+                f"{name or 'model'} is an {type(layer).__name__} with sparse gradients, which cannot be "
+                "reduced; make it with sparse=False"
+            )
 
 
 def check_callable(name: str, value: Any) -> None:
@@ -133,6 +167,10 @@ def metric_functions(metrics: Any) -> tuple[Callable[..., Any], ...]:
         if not callable(metric):
             raise TypeError(f"metrics has {metric!r}; give functions (output, target) -> number")
     return tuple(functions)
+
+
+def _has_name(value: Any) -> bool:
+    return isinstance(value, type | ModuleType | FunctionType)
 
 
 def _name_of(metric: Any) -> str:

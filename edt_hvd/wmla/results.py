@@ -7,7 +7,7 @@ training, not from who has computed what, but for the number of workers, which i
 import dataclasses
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 
@@ -36,12 +36,14 @@ class Begun:
         batches: mini-batches of an epoch.
         batches_per_step: mini-batches of a step; of the last in an epoch maybe less.
         metrics: the names of the program's own.
+        means: those of the epoch under way, as `Means.state_dict` has them.
     """
 
     steps: int
     batches: int
     batches_per_step: int
     metrics: tuple[str, ...] = ()
+    means: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -151,6 +153,20 @@ class Means:
         )
         loss, accuracy, *metrics = (total / self._samples for total in self._sums)
         return MiniBatch(self._samples, loss, accuracy, tuple(metrics))
+
+    def state_dict(self) -> dict[str, Any]:
+        """What they go on from, as plain values."""
+        return {
+            "epoch": self.epoch,
+            "batches": self.batches,
+            "samples": self._samples,
+            "sums": list(self._sums),
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on from `state`."""
+        self.epoch, self.batches, self._samples = state["epoch"], state["batches"], state["samples"]
+        self._sums = tuple(state["sums"])
 
 
 def _fields(message: Message) -> dict[str, Any]:

@@ -5,12 +5,16 @@ import os
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 ScaleUp = Callable[[int, int], int]
 """(epoch, largest number of executors) -> largest number of executors from now on."""
 
 DETERMINISTIC_VARIABLE = "EDT_WMLA_DETERMINISTIC"
+
+MOST_VARIABLE = "EDT_WMLA_MAX_WORKERS"
+"""Tells a driver how many executors its job may have."""
 
 
 @dataclass(frozen=True)
@@ -68,9 +72,12 @@ def make_schedule(
     validation_freq: int,
     checkpoint_freq: int,
     seed: int,
+    usual_engines: int = 1,
     environ: Mapping[str, str] = os.environ,
 ) -> Schedule:
     """Check `FabricModel.train`'s arguments and put them together.
+
+    `usual_engines` is `engines_number` where the program says nothing.
 
     Raises:
         TypeError, ValueError: one that makes no sense, or two that exclude each other.
@@ -90,7 +97,7 @@ def make_schedule(
             "other, because the effective batch is batch_size times engines_number; give one of them"
         )
     if effective_batch_size is None:
-        effective_batch_size = batch_size * (engines_number or worker_num or 1)
+        effective_batch_size = batch_size * (engines_number or worker_num or usual_engines)
     if batch_size > effective_batch_size:
         raise ValueError(
             f"batch_size={batch_size} is larger than effective_batch_size={effective_batch_size}, of which "
@@ -108,6 +115,23 @@ def make_schedule(
         seed=seed,
         deterministic=_is_deterministic(environ),
     )
+
+
+def engines_of_job(environ: Mapping[str, str] = os.environ) -> int:
+    """The most executors that the job might have when it was started first; 1 where nobody says.
+
+    It is kept beside the job's results, since a job that goes on with another number of them trains with the
+    same effective batch.
+    """
+    if MOST_VARIABLE not in environ:
+        return 1
+    path = Path(environ["RESULT_DIR"], "run", "wmla", "engines")
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        beside = path.with_name(path.name + ".new")
+        beside.write_text(environ[MOST_VARIABLE])
+        beside.replace(path)
+    return int(path.read_text())
 
 
 def whole(name: str, value: Any, least: int) -> int:

@@ -10,7 +10,8 @@ import runpy
 import sys
 from types import TracebackType
 
-from edt_hvd.wmla.program import REFUSAL
+from edt_hvd.wmla import modules, surroundings
+from edt_hvd.wmla.program import FOREIGN, REFUSAL
 
 
 def main() -> None:
@@ -18,17 +19,30 @@ def main() -> None:
     del sys.argv[0]
     path = os.path.abspath(sys.argv[0])
     sys.path[0] = os.path.dirname(os.path.realpath(path))
+    modules.Watch(sys.path[0]).install()
+    surroundings.note()
 
     def show(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-        """Show an uncaught error without the frames of this module."""
+        """Show an uncaught error without our frames."""
         while trace is not None and trace.tb_frame.f_code.co_filename != path:
             trace = trace.tb_next
+        frame = trace
+        while frame is not None:
+            while frame.tb_next is not None and _is_of_importing(frame.tb_next):
+                frame.tb_next = frame.tb_next.tb_next
+            frame = frame.tb_next
         sys.__excepthook__(kind, error.with_traceback(trace), trace)
-        if isinstance(error, ImportError) and str(error.name).partition(".")[0] in ("keras", "tensorflow"):
+        if isinstance(error, ImportError) and str(error.name).partition(".")[0] in FOREIGN:
             print(REFUSAL, file=sys.stderr)
 
     sys.excepthook = show
     runpy.run_path(path, run_name="__main__")
+
+
+def _is_of_importing(trace: TracebackType) -> bool:
+    """Whether a frame is one that Python leaves out where a module is imported, or takes its place."""
+    name = trace.tb_frame.f_code.co_filename
+    return name == modules.__file__ or name.startswith("<frozen importlib")
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from edt_hvd.wmla import Callback, FabricModel, LoggerCallback
-from edt_hvd.wmla.loggers import Metrics
+from edt_hvd.wmla.logs.loggers import Metrics
 
 
 class Network(nn.Module):

@@ -28,13 +28,13 @@ EPOCHS, BATCH_SIZE, ENGINES = 2, 8, 4
 BATCHES = 10
 
 
-def constructor() -> dict[str, Any]:
-    network = Network()
+def constructor(kind: Any = torch.optim.SGD, network: torch.nn.Module | None = None) -> dict[str, Any]:
+    network = network or Network()
     return {
         "model": network,
         "datasets_function": datasets,
         "loss_function": torch.nn.functional.cross_entropy,
-        "optimizer": torch.optim.SGD(network.fc.parameters(), lr=0.1),
+        "optimizer": kind(list(network.parameters())[-2:], lr=0.1),
     }
 
 
@@ -71,6 +71,12 @@ def test_unknown_arguments_are_left_out_with_a_warning(job: Path) -> None:
             {"optimizer": torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], 0.1)},
             "1 of the optimizer's parameters",
         ),
+        (constructor(torch.optim.LBFGS), "LBFGS computes the loss several times in a step"),
+        (constructor(torch.optim.SparseAdam), "SparseAdam needs sparse gradients, .* use Adam"),
+        (
+            constructor(network=torch.nn.Sequential(torch.nn.Embedding(3, 2, sparse=True))),
+            "0 is an Embedding with sparse gradients, .* make it with sparse=False",
+        ),
         ({"datasets_function": 3}, "datasets_function is a int; give a function"),
         ({"optimizer": None}, "FabricModel needs optimizer as well"),
         ({"metrics": ["auc"]}, "metrics has 'auc'; give functions"),
@@ -89,6 +95,15 @@ def test_unknown_arguments_are_left_out_with_a_warning(job: Path) -> None:
 def test_what_cannot_be_trained_is_named(job: Path, change: dict[str, Any], words: str) -> None:
     with pytest.raises((TypeError, ValueError), match=words):
         FabricModel(**{**constructor(), **change})
+
+
+def test_optimizers_and_layers_of_other_kinds_are_taken(job: Path) -> None:
+    class Own(torch.optim.SGD):
+        def step(self) -> None:  # type: ignore[override]
+            """Knows no closure."""
+
+    frozen = torch.nn.Embedding.from_pretrained(torch.ones(2, 3), sparse=True)
+    FabricModel(**constructor(Own, torch.nn.Sequential(frozen, torch.nn.Linear(3, 1))))
 
 
 def test_keras_is_refused(job: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,7 +21,7 @@ BATCH = MiniBatch(64, 0.5, 25.0, (1.5,))
 @pytest.mark.parametrize(
     "message",
     [
-        Begun(4, 16, 4, ("f1",)),
+        Begun(4, 16, 4, ("f1",), {"epoch": 0, "batches": 1, "samples": 4, "sums": [0.1, math.inf]}),
         StepDone(1, 2, 3, (BATCH, MiniBatch(2, -1.0, 0.0, (0.0,)))),
         StepDone(0, 0, 1, (MiniBatch(1, math.inf, 0.0),)),
         Validated(3, BATCH),

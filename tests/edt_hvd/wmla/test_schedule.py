@@ -1,7 +1,9 @@
+from pathlib import Path
+
 import numpy as np
 import pytest
 
-from edt_hvd.wmla.schedule import Schedule, executors_wanted, make_schedule, worker_limit
+from edt_hvd.wmla.schedule import Schedule, engines_of_job, executors_wanted, make_schedule, worker_limit
 
 
 def schedule(*positional: object, environ: dict[str, str] | None = None, **named: object) -> Schedule:
@@ -29,6 +31,24 @@ def test_effective_batch_may_be_given_instead() -> None:
 def test_neither_is_one_engine_or_the_workers_asked_for() -> None:
     assert schedule(1, 8, None).effective_batch_size == 8
     assert schedule(1, 8, None, worker_num=3).effective_batch_size == 24
+
+
+def test_a_job_that_names_no_engines_may_grow_to_all_of_its_workers(tmp_path: Path) -> None:
+    assert engines_of_job({}) == 1
+    environ = {"RESULT_DIR": str(tmp_path), "EDT_WMLA_MAX_WORKERS": "4"}
+    assert engines_of_job(environ) == 4
+    found = schedule(1, 8, None, usual_engines=4)
+    assert (found.effective_batch_size, found.max_workers) == (32, 4)
+    assert schedule(1, 8, 2, usual_engines=4).effective_batch_size == 16
+    assert schedule(1, 8, None, worker_num=3, usual_engines=4).effective_batch_size == 24
+    assert schedule(1, 8, None, effective_batch_size=20, usual_engines=4).effective_batch_size == 20
+
+
+def test_a_job_that_goes_on_keeps_its_engines(tmp_path: Path) -> None:
+    found = [
+        engines_of_job({"RESULT_DIR": str(tmp_path), "EDT_WMLA_MAX_WORKERS": most}) for most in ("4", "2")
+    ]
+    assert found == [4, 4]
 
 
 def test_worker_num_caps_the_workers_alone() -> None:

@@ -59,8 +59,9 @@ def test_a_script_that_is_no_python_says_where(script: Path) -> None:
     assert f'File "{script}", line 1' in done.stderr
 
 
-def test_a_framework_that_is_not_trained_here_is_refused(script: Path) -> None:
-    script.write_text("import tensorflow.keras.layers\n")
+@pytest.mark.parametrize("package", ["keras", "tensorflow", "tf_keras"])
+def test_a_framework_that_is_not_trained_here_is_refused(script: Path, package: str) -> None:
+    script.write_text(f"import {package}.layers\n")
     done = run(script)
     assert done.returncode == 1
     assert "ModuleNotFoundError" in done.stderr

@@ -78,16 +78,26 @@ def _lock(file: IO[str], how: int) -> None:
             raise
 
 
-def training_loader(dataset: Any, schedule: Schedule, collate: Any) -> edt_hvd.ElasticDataLoader:
+class TrainingLoader(edt_hvd.ElasticDataLoader):
+    """What a `fn_step_train` gets as the loader, with what it may ask torch's own for."""
+
+    @property
+    def batch_size(self) -> int:
+        """Samples of a mini-batch."""
+        return self.micro_batch_size
+
+
+def training_loader(dataset: Any, schedule: Schedule, collate: Any) -> TrainingLoader:
     """Loads the training set in mini-batches of exactly `batch_size`, whatever the number of executors."""
-    loader = edt_hvd.ElasticDataLoader(
+    loader = TrainingLoader(
         dataset,
         schedule.effective_batch_size,
         schedule.batch_size,
         seed=schedule.seed,
         **loading(schedule, collate),
     )
-    return _pinned(loader, schedule, epoch=0)
+    _pin(loader, schedule, epoch=0)
+    return loader
 
 
 def test_loader(dataset: Any, schedule: Schedule, collate: Any) -> edt_hvd.ElasticDataLoader:
@@ -106,14 +116,13 @@ def test_loader(dataset: Any, schedule: Schedule, collate: Any) -> edt_hvd.Elast
 
 def rewind(loader: edt_hvd.ElasticDataLoader, schedule: Schedule, epoch: int) -> None:
     """Have the test set run from its beginning, with the random numbers of that epoch."""
-    _pinned(loader, schedule, epoch)
+    _pin(loader, schedule, epoch)
 
 
-def _pinned(loader: edt_hvd.ElasticDataLoader, schedule: Schedule, epoch: int) -> edt_hvd.ElasticDataLoader:
+def _pin(loader: edt_hvd.ElasticDataLoader, schedule: Schedule, epoch: int) -> None:
     """Fix the mini-batch: the loader would make it smaller where there may be more workers than of them."""
     place = {"epoch": epoch, "step": 0, "micro_batch_size": schedule.batch_size}
     loader.load_state_dict({**loader.state_dict(), **place})
-    return loader
 
 
 def loading(schedule: Schedule, collate: Any) -> dict[str, Any]:

@@ -4,7 +4,7 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
-from edt_hvd.wmla.journal import by_name
+from edt_hvd.wmla.logs.journal import by_name
 from edt_hvd.wmla.results import MiniBatch
 
 

@@ -1,18 +1,20 @@
 """What happens to one mini-batch in training: the engine's own way, or the program's `fn_step_train`."""
 
+import copy
+import functools
+import inspect
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import partial
 from typing import Any, NamedTuple, Protocol
 
 import torch
 
 import edt_hvd
-from edt_hvd.wmla.data import inputs_and_target, moved
-from edt_hvd.wmla.measures import Number, accuracy, as_float, measured
 from edt_hvd.wmla.program import Program
 from edt_hvd.wmla.results import MiniBatch
-from edt_hvd.wmla.twin import Twin, TwinOptimizer
+from edt_hvd.wmla.training.data import inputs_and_target, moved
+from edt_hvd.wmla.training.measures import Number, accuracy, as_float, measured
+from edt_hvd.wmla.training.twin import Twin, TwinOptimizer
 
 
 class Outcome(NamedTuple):
@@ -59,8 +61,16 @@ class OwnStepping:
 def computed(program: Program, data: Any) -> tuple[torch.Tensor, Outcome]:
     """The loss of a mini-batch, to take gradients of, and what came of it."""
     inputs, target = inputs_and_target(moved(data, edt_hvd.device()))
-    outputs = program.model(*inputs)
-    loss = program.loss_function(outputs, target)
+    try:
+        outputs = program.model(*inputs)
+        loss = program.loss_function(outputs, target)
+    except Exception as error:
+        if isinstance(target, torch.Tensor) and target.shape[:1] == (1,):
+            error.add_note(
+                "This mini-batch has one sample. If it is what is left over, choose a batch_size that does "
+                "not leave one sample over, or drop it in datasets_function: short ones are not dropped."
+            )
+        raise
     if not isinstance(loss, torch.Tensor) or loss.numel() != 1:
         raise TypeError(f"loss_function returned {loss!r}; return the mean over the mini-batch, a tensor")
     metrics = measured(program.metrics, outputs, target)
@@ -69,6 +79,8 @@ def computed(program: Program, data: Any) -> tuple[torch.Tensor, Outcome]:
 
 class ModelView:
     """What the program's own steps get as the model: the module, with optimizer and loss function.
+
+    `isinstance` takes it for the module. A method that returns the module, such as `to`, returns this view.
 
     Args:
         module: is called, and has the attributes.
@@ -87,11 +99,15 @@ class ModelView:
         loss_function: Callable[..., Any],
         set_attribute: Callable[[str, Any], None] | None = None,
     ) -> None:
-        vars(self)["_set_attribute"] = set_attribute or partial(setattr, module)
+        vars(self)["_set_attribute"] = set_attribute or functools.partial(setattr, module)
         self._module = module
         self._optimizer = optimizer
         self._loss_function = loss_function
         self.outputs = None
+
+    @property  # type: ignore[misc]
+    def __class__(self) -> Any:
+        return type(self._module)
 
     def __call__(self, *inputs: Any, **named: Any) -> Any:
         """Run the module."""
@@ -107,7 +123,17 @@ class ModelView:
         return self._loss_function
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._module, name)
+        value = getattr(self._module, name)
+        is_own = inspect.ismethod(value) and value.__self__ is self._module
+        return self._chained(value) if is_own else value
+
+    def _chained(self, method: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(method)
+        def call(*arguments: Any, **named: Any) -> Any:
+            found = method(*arguments, **named)
+            return self if found is self._module else found
+
+        return call
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name in ("_module", "_optimizer", "_loss_function", "outputs"):
@@ -126,6 +152,9 @@ class ModelView:
 
     def __bool__(self) -> bool:
         return True
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        return copy.deepcopy(self._module, memo)
 
 
 class ProgramTraining:

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import torch
 
-from edt_hvd.wmla import saving
+from edt_hvd.wmla.training import saving
 
 
 def trained() -> tuple[torch.nn.Module, torch.optim.Optimizer]:

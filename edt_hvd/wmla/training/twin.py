@@ -8,7 +8,7 @@ exactly these gradients.
 """
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
@@ -107,21 +107,30 @@ class Group(dict[str, Any]):
                 "mini-batches of its own; set it in a Callback's on_epoch_begin, in params['optimizer']"
             )
 
+    def setdefault(self, name: str, default: Any = None) -> Any:
+        """As `dict`'s, but that nothing may change."""
+        if name not in self:
+            self[name] = default
+        return self[name]
+
     def update(self, *others: Any, **named: Any) -> None:
         """As `dict`'s, but that nothing may change."""
         for name, value in dict(*others, **named).items():
             self[name] = value
 
 
-class TwinOptimizer:
-    """What a program's own step sees as the optimizer: it clears gradients, and its step does nothing."""
+class TwinOptimizer(torch.optim.Optimizer):
+    """What a program's own step sees as the optimizer: it clears gradients, and its step does nothing.
+
+    It has no state of its own.
+    """
 
     def __init__(self, twin: Twin, optimizer: torch.optim.Optimizer) -> None:
         self._twin = twin
         self._optimizer = optimizer
 
     @property
-    def param_groups(self) -> list[dict[str, Any]]:
+    def param_groups(self) -> list[dict[str, Any]]:  # type: ignore[override]
         """The groups with their options, and the copy's parameters; options cannot be changed."""
         own = self._twin.parameters
         return [
@@ -141,6 +150,26 @@ class TwinOptimizer:
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Do nothing: the engine steps, once the gradients of all mini-batches are there."""
         return closure() if closure is not None else None
+
+    def state_dict(self) -> dict[str, Any]:
+        """The state of the optimizer."""
+        return self._optimizer.state_dict()
+
+    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
+        """Refuse to: executors do so apart from each other.
+
+        Raises:
+            TypeError: always.
+        """
+        raise TypeError("fn_step_train loads a state into the optimizer; do so before train()")
+
+    def add_param_group(self, param_group: dict[str, Any]) -> None:
+        """Refuse to: executors do so apart from each other.
+
+        Raises:
+            TypeError: always.
+        """
+        raise TypeError("fn_step_train adds a parameter group; make them with the optimizer")
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._optimizer, name)

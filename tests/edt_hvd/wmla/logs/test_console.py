@@ -1,6 +1,6 @@
 import re
 
-from edt_hvd.wmla.console import Console
+from edt_hvd.wmla.logs.console import Console
 from edt_hvd.wmla.results import MiniBatch
 
 

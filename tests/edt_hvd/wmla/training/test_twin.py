@@ -4,7 +4,7 @@ import pytest
 import torch
 
 import edt_hvd
-from edt_hvd.wmla.twin import Twin, TwinOptimizer
+from edt_hvd.wmla.training.twin import Twin, TwinOptimizer
 from small_programs import Network, Points
 
 pytestmark = pytest.mark.usefixtures("alone")

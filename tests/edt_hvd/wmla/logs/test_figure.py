@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from edt_hvd.wmla import figure
+from edt_hvd.wmla.logs import figure
 from edt_hvd.wmla.results import MiniBatch
 
 

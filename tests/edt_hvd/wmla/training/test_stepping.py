@@ -1,3 +1,5 @@
+import copy
+import inspect
 from typing import Any
 
 import pytest
@@ -5,7 +7,9 @@ import torch
 
 import edt_hvd
 from edt_hvd.wmla.program import Program
-from edt_hvd.wmla.stepping import stepping
+from edt_hvd.wmla.schedule import Schedule
+from edt_hvd.wmla.training.data import training_loader
+from edt_hvd.wmla.training.stepping import computed, stepping
 from small_programs import Network, Points, datasets
 
 pytestmark = pytest.mark.usefixtures("alone")
@@ -16,7 +20,7 @@ def outcomes(**options: Any) -> list[Any]:
     optimizer = torch.optim.SGD(model.fc.parameters(), lr=0.1)
     edt_hvd.DistributedOptimizer(optimizer, model)
     program = Program(model, optimizer, options.pop("loss", torch.nn.CrossEntropyLoss()), datasets, **options)
-    loader = edt_hvd.ElasticDataLoader(Points(12, 0), 12, 8)
+    loader = training_loader(Points(12, 0), Schedule(1, 8, 12, 2), None)
     steps = stepping(program, loader)
     steps.refresh()
     return [steps.train(step, batch) for step in loader for batch in step]
@@ -50,6 +54,21 @@ def test_a_loss_of_every_sample() -> None:
         outcomes(loss=torch.nn.CrossEntropyLoss(reduction="none"))
 
 
+def computing(samples: int) -> Any:
+    model = Network()
+    program = Program(model, torch.optim.SGD(model.fc.parameters()), torch.nn.CrossEntropyLoss(), datasets)
+    inputs, classes = zip(*(Points(samples, 0)[index] for index in range(samples)), strict=True)
+    return computed(program, (torch.stack(inputs), torch.tensor(classes)))
+
+
+def test_a_mini_batch_of_one_sample_that_a_model_cannot_compute() -> None:
+    computing(2)
+    with pytest.raises(ValueError, match="more than 1 value per channel") as caught:
+        computing(1)
+    (note,) = caught.value.__notes__
+    assert "does not leave one sample over" in note
+
+
 def test_metrics_see_what_the_programs_own_step_has_computed() -> None:
     def step(model: Any, batch: Any, eva: Any, train_loader: Any, fn_args: Any) -> Any:
         inputs, labels = batch
@@ -64,6 +83,71 @@ def test_metrics_see_what_the_programs_own_step_has_computed() -> None:
 
     found = outcomes(fn_step_train=step, metrics=(rows,))
     assert [outcome.metrics for outcome in found] == [(8008,), (4004,)]
+
+
+def test_the_model_and_its_optimizer_are_what_they_look_like() -> None:
+    def step(model: Any, batch: Any, eva: Any, train_loader: Any, fn_args: Any) -> Any:
+        optimizer = model.get_optimizer()
+        assert isinstance(model, Network)
+        assert isinstance(optimizer, torch.optim.Optimizer)
+        assert not isinstance(optimizer, torch.optim.Adam)
+        assert optimizer.state_dict()["param_groups"][0]["lr"] == optimizer.defaults["lr"] == 0.1
+        assert "lr: 0.1" in repr(optimizer)
+        assert model.state_dict().keys() == Network().state_dict().keys()
+        inputs, labels = batch
+        optimizer.zero_grad()
+        loss = model.get_loss_function()(torch.nn.Sequential(model, torch.nn.Identity())(inputs), labels)
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        return eva(model.outputs, labels), loss
+
+    assert len(outcomes(fn_step_train=step)) == 2
+
+
+class Chained(Network):
+    """Has a method in the manner of torch's."""
+
+    def freeze(self, layer: str = "fc") -> "Chained":
+        """Return the module itself."""
+        return self
+
+
+def test_methods_that_return_the_module_return_what_the_step_was_given() -> None:
+    def step(model: Any, batch: Any, eva: Any, train_loader: Any, fn_args: Any) -> Any:
+        assert model.freeze.__doc__ == "Return the module itself."
+        assert list(inspect.signature(model.freeze).parameters) == ["layer"]
+        for same in (
+            model.to(edt_hvd.device()),
+            model.eval().train(),
+            model.cpu(),
+            model.float(),
+            model.apply(lambda layer: None),
+            model.requires_grad_(True),
+            model.freeze("fc"),
+        ):
+            assert same is model
+        assert isinstance(model.get_submodule("fc"), torch.nn.Linear)
+        return 0.0, 0.0
+
+    outcomes(model=Chained(), fn_step_train=step)
+
+
+def test_a_copy_of_the_model_is_the_networks() -> None:
+    def step(model: Any, batch: Any, eva: Any, train_loader: Any, fn_args: Any) -> Any:
+        own = copy.deepcopy(model)
+        assert type(own) is Network
+        assert own.fc.weight is not model.fc.weight
+        return 0.0, 0.0
+
+    outcomes(fn_step_train=step)
+
+
+def test_the_loader_has_what_torchs_has() -> None:
+    def step(model: Any, batch: Any, eva: Any, train_loader: Any, fn_args: Any) -> Any:
+        assert (len(train_loader.dataset), train_loader.batch_size) == (12, 8)
+        return 0.0, 0.0
+
+    outcomes(fn_step_train=step)
 
 
 class Scaled(Network):
@@ -95,11 +179,16 @@ def test_a_step_cannot_set_what_all_executors_share() -> None:
         group["lr"] = group["lr"]
         group["lr"] = 0.0
 
+    def schedule_by_torch(model: Any, *_: Any) -> Any:
+        torch.optim.lr_scheduler.StepLR(model.get_optimizer(), 1)
+
     def replace(model: Any, *_: Any) -> Any:
         model.fc = torch.nn.Linear(2, 2)
 
     with pytest.raises(TypeError, match=r"fn_step_train sets 'lr' of a parameter group.*on_epoch_begin"):
         outcomes(fn_step_train=schedule)
+    with pytest.raises(TypeError, match=r"fn_step_train sets 'initial_lr' of a .*on_epoch_begin, in params"):
+        outcomes(fn_step_train=schedule_by_torch)
     with pytest.raises(TypeError, match=r"fn_step_train sets model.fc to a Linear"):
         outcomes(fn_step_train=replace)
 

@@ -1,9 +1,11 @@
 """The driver's record of a training: puts results in order, takes the means, and tells whoever listens."""
 
+import itertools
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from edt_hvd.wmla.loggers import Logger
+from edt_hvd.wmla.logs.loggers import Logger
 from edt_hvd.wmla.results import Begun, EpochDone, Means, Message, MiniBatch, Order, StepDone, Validated
 
 
@@ -48,8 +50,15 @@ class ToLogger:
 
 
 def by_name(values: MiniBatch, names: Sequence[str]) -> dict[str, float]:
-    """The values as loggers get them: ``loss``, ``accuracy`` in percent, and the program's own metrics."""
-    return {"loss": values.loss, "accuracy": values.accuracy, **dict(zip(names, values.metrics, strict=True))}
+    """The values as loggers get them: ``loss``, ``accuracy`` in percent, and the program's own metrics.
+
+    Metrics whose name is taken are numbered: ``f1``, ``f1_2``.
+    """
+    found = {"loss": values.loss, "accuracy": values.accuracy}
+    for name, value in zip(names, values.metrics, strict=True):
+        numbered = (f"{name}_{number}" for number in itertools.count(2))
+        found[next(each for each in itertools.chain([name], numbered) if each not in found)] = value
+    return found
 
 
 class Journal:
@@ -69,12 +78,15 @@ class Journal:
         self._means = Means()
         self._plan: Begun | None = None
         self._begun = False
+        self._known = False
         self._iteration = 0
         self._epochs = 0
 
     def take(self, message: Message, *, aloud: bool = True) -> None:
         """Take a message in; `aloud`: tell the listeners."""
         if isinstance(message, Begun):
+            if self._plan is None and message.means:
+                self._means.load_state_dict(message.means)
             self._plan = message
             if aloud and not self._begun:
                 self._begun = True
@@ -100,6 +112,13 @@ class Journal:
     def _take_step(self, done: StepDone, listeners: Sequence[Listener]) -> None:
         assert self._plan is not None
         begin = done.epoch * self._plan.batches + done.step * self._plan.batches_per_step
+        if self._known and begin != self._iteration:
+            warnings.warn(
+                f"the results of mini-batches {self._iteration + 1} to {begin} were lost with all executors; "
+                "the model has them, the logger does not",
+                stacklevel=2,
+            )
+        self._known = True
         for number, batch in enumerate(done.batches, begin + 1):
             means = self._means.add(done.epoch, batch)
             self._iteration = number

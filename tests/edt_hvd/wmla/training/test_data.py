@@ -6,8 +6,8 @@ import pytest
 import torch
 
 import edt_hvd
-from edt_hvd.wmla import data
 from edt_hvd.wmla.schedule import Schedule
+from edt_hvd.wmla.training import data
 
 
 class Pair(NamedTuple):

@@ -4,10 +4,12 @@ import pytest
 import torch
 from torch.utils.data import TensorDataset
 
+import edt_hvd
 from edt_hvd.wmla.program import Program
 from edt_hvd.wmla.results import MiniBatch
 from edt_hvd.wmla.schedule import Schedule
-from edt_hvd.wmla.validating import validation
+from edt_hvd.wmla.training.validating import validation
+from edt_hvd.world import stages
 from small_programs import datasets
 
 pytestmark = pytest.mark.usefixtures("alone")
@@ -40,6 +42,30 @@ def validated(**options: Any) -> MiniBatch:
         first = found.run(0)
         assert found.run(1) == first
     return first
+
+
+def test_every_batch_is_progress() -> None:
+    def computed() -> int:
+        return stages.current().times[stages.Stage.COMPUTING][0]
+
+    validated()  # whatever was under way before is over
+    before = computed()
+    validated()  # twice
+    assert computed() == before + 2 * 3
+
+
+def test_every_batch_of_the_programs_own_test_is_progress(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[int] = []
+    monkeypatch.setattr(edt_hvd, "heartbeat", lambda: seen.append(0))
+
+    def test(model: Any, test_iter: Any, fn_args: Any) -> float:
+        seen.clear()
+        for number, _ in enumerate(test_iter, 1):
+            assert len(seen) == number
+        return 0.0
+
+    validated(fn_test=test)
+    assert len(seen) == 3 + 1
 
 
 def correct(outputs: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
@@ -83,6 +109,14 @@ def test_a_test_that_takes_batches_one_by_one() -> None:
         return 1.5
 
     assert validated(fn_test=one)[:3] == (5, 1.5, 100.0)
+
+
+def test_a_test_that_moves_the_model_first() -> None:
+    def moving(model: Any, test_iter: Any, fn_args: Any) -> float:
+        model = model.to("cpu").eval()
+        return float(sum(model.get_loss_function()(model(inputs), labels) for inputs, labels in test_iter))
+
+    assert validated(fn_test=moving).accuracy == 80.0
 
 
 def test_a_test_that_asks_nothing_of_the_model() -> None:

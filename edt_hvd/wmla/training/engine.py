@@ -13,23 +13,24 @@ import numpy as np
 import torch
 
 import edt_hvd
-from edt_hvd.wmla import saving
-from edt_hvd.wmla.console import Print
-from edt_hvd.wmla.data import (
+from edt_hvd.wmla.logs.console import Print
+from edt_hvd.wmla.logs.journal import by_name
+from edt_hvd.wmla.logs.loggers import Logger
+from edt_hvd.wmla.program import Program
+from edt_hvd.wmla.results import Begun, EpochDone, Means, Message, MiniBatch, StepDone, Validated
+from edt_hvd.wmla.schedule import Schedule
+from edt_hvd.wmla.training import saving
+from edt_hvd.wmla.training.agreeing import check_options
+from edt_hvd.wmla.training.data import (
     inputs_and_target,
     make_datasets,
     moved,
     result_dir,
     training_loader,
 )
-from edt_hvd.wmla.hooks import Hooks
-from edt_hvd.wmla.journal import by_name
-from edt_hvd.wmla.loggers import Logger
-from edt_hvd.wmla.program import Program
-from edt_hvd.wmla.results import Begun, EpochDone, Means, Message, MiniBatch, StepDone, Validated
-from edt_hvd.wmla.schedule import Schedule
-from edt_hvd.wmla.stepping import stepping
-from edt_hvd.wmla.validating import validation
+from edt_hvd.wmla.training.hooks import Hooks
+from edt_hvd.wmla.training.stepping import stepping
+from edt_hvd.wmla.training.validating import validation
 
 
 class Outlet(Protocol):
@@ -68,6 +69,7 @@ class Engine:
         self._validation = validation(program, self._datasets.test, schedule)
         self._stepping = stepping(program, self._loader)
         self._hooks = Hooks(program.user_callback, program.model, program.optimizer, schedule.epochs)
+        self._means = Means()
         self._own = Own(Logger(program.worker_logger), program.metric_names, out)
         self._folder = saving.model_dir()
 
@@ -80,6 +82,7 @@ class Engine:
             optimizer=self._program.optimizer,
             loader=self._loader,
             hooks=self._hooks,
+            means=self._means,
             epoch=0,
             begun=0,
         )
@@ -95,6 +98,7 @@ class Engine:
         while state.epoch < self._schedule.epochs:
             if state.begun <= state.epoch:
                 self._hooks.epoch_begin(state.epoch)
+                self._check_options("on_epoch_begin", state.epoch)
                 state.begun = state.epoch + 1
             self._program.model.to(self._device).train()
             self._stepping.refresh()
@@ -112,7 +116,8 @@ class Engine:
         full, rest = divmod(samples, self._schedule.effective_batch_size)
         per_step = self._schedule.batches_per_step
         batches = full * per_step + -(-rest // batch_size)
-        return Begun(len(self._loader), batches, per_step, self._program.metric_names)
+        names = self._program.metric_names
+        return Begun(len(self._loader), batches, per_step, names, self._means.state_dict())
 
     def _step(self, step: edt_hvd.Step) -> None:
         """Compute this executor's mini-batches of a step and have their gradients reduced."""
@@ -124,6 +129,8 @@ class Engine:
         batches = gathered(own, step.micro_batches, len(self._program.metrics))
         edt_hvd.report(loss=_mean_loss(batches))
         self._outlet.tell(StepDone(step.epoch, step.index, edt_hvd.size(), batches))
+        for batch in batches:
+            self._means.add(step.epoch, batch)
         for _, batch in sorted(own.items()):
             self._own.take(step.epoch, batch)
 
@@ -136,7 +143,12 @@ class Engine:
                 self._outlet.tell(Validated(epoch, self._validation.run(epoch)))
         saves = self._schedule.saves_after(epoch) or self._schedule.is_last(epoch)
         self._hooks.epoch_end(epoch, saves and edt_hvd.is_coordinator())
+        self._check_options("on_epoch_end", epoch)
         self._outlet.tell(EpochDone(epoch))
+
+    def _check_options(self, hook: str, epoch: int) -> None:
+        if self._program.user_callback:
+            check_options(self._program.optimizer, f"{hook} of epoch {epoch}")
 
     def _save(self, epoch: int | str) -> None:
         """Have the coordinator save the model; everybody waits, so that others can do it when it is lost."""

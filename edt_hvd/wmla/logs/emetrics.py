@@ -1,9 +1,10 @@
 """Metrics as lines of JSON in ``$LOG_DIR/evaluation-metrics.txt``, as programs for WMLA record them."""
 
+import itertools
 import json
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, ClassVar, Self
@@ -33,13 +34,12 @@ class EMetrics:
 
     TEST_GROUP: ClassVar[str] = "test"
     TRAIN_GROUP: ClassVar[str] = "train"
+    _rindex: ClassVar[Iterator[int]] = itertools.count(1)
     _validation: ClassVar[dict[str, list[dict[str, Any]]]] = {}  # by sub_id: files are opened again and again
 
     def __init__(self, sub_id: str | None = None) -> None:
         self._sub_id = sub_id
         self._training_id = os.environ.get("TRAINING_ID", os.environ.get("DLI_EXECID", ""))
-        self._rindex = 0
-
         self._file = (log_folder() / FILE_NAME).open("a", encoding="utf-8")
 
     @classmethod
@@ -66,12 +66,11 @@ class EMetrics:
             values: metrics by name.
             etimes: further times of the record, by name.
         """
-        self._rindex += 1
         now = time.time()
         meta: dict[str, Any] = {
             "training_id": self._training_id,
             "time": int(now * 1000),
-            "rindex": self._rindex,
+            "rindex": next(self._rindex),
         }
         if self._sub_id is not None:
             meta["subid"] = str(self._sub_id)

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from edt_hvd.wmla import LoggerCallback
-from edt_hvd.wmla.loggers import DefaultLogger, Logger
+from edt_hvd.wmla.logs.loggers import DefaultLogger, Logger
 
 METRICS = {"loss": 0.5, "accuracy": 87.5, "f1": 0.25}
 

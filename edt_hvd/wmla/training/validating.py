@@ -11,12 +11,12 @@ import torch
 from torch.utils.data import DataLoader
 
 import edt_hvd
-from edt_hvd.wmla.data import loading, rewind, test_loader
-from edt_hvd.wmla.measures import accuracy, as_float
 from edt_hvd.wmla.program import Program
 from edt_hvd.wmla.results import MiniBatch
 from edt_hvd.wmla.schedule import Schedule
-from edt_hvd.wmla.stepping import ModelView, as_pair, computed, forgetting, measured_of, target_of
+from edt_hvd.wmla.training.data import loading, rewind, test_loader
+from edt_hvd.wmla.training.measures import accuracy, as_float
+from edt_hvd.wmla.training.stepping import ModelView, as_pair, computed, forgetting, measured_of, target_of
 
 
 class Validation(Protocol):
@@ -86,7 +86,7 @@ class Batches:
     """What `fn_test` gets as `test_iter`: an iterator over the test set's batches, which can be used again.
 
     What the model was last asked for before the next batch counts as its answer to a batch: accuracy and
-    metrics follow from it, since `fn_test` returns a loss alone.
+    metrics follow from it, since `fn_test` returns a loss alone. Asking for a batch is a heartbeat.
     """
 
     def __init__(self, loader: "DataLoader[Any]", view: ModelView, metrics: Any) -> None:
@@ -107,6 +107,7 @@ class Batches:
         return self
 
     def __next__(self) -> Any:
+        edt_hvd.heartbeat()
         self._account()
         self._running = iter(self._loader) if self._running is None else self._running
         self._data = as_pair(next(self._running))

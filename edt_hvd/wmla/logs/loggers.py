@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from edt_hvd.wmla.callbacks import LoggerCallback
-from edt_hvd.wmla.emetrics import EMetrics, log_folder
+from edt_hvd.wmla.logs.emetrics import EMetrics, log_folder
 
 Metrics = Mapping[str, float]
 """``loss``, ``accuracy`` in percent, and the program's own metrics by name."""
@@ -114,7 +114,7 @@ class DefaultLogger(LoggerCallback):
 
     def log_train_metrics(self, metrics: Metrics, iteration: int, epoch: int) -> None:
         """As in `LoggerCallback`."""
-        self._steps += 1
+        self._steps = iteration
         loss, accuracy = metrics["loss"], metrics["accuracy"] / 100
         self._write(
             f"Train,\tTimestamp: {_milliseconds()},\tGlobal steps: {self._steps},\tIteration: {iteration},"

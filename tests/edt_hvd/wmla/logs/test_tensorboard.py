@@ -3,8 +3,8 @@ from pathlib import Path
 
 import pytest
 
+from edt_hvd.wmla.logs.tensorboard import TensorBoard
 from edt_hvd.wmla.results import MiniBatch
-from edt_hvd.wmla.tensorboard import TensorBoard
 
 
 def written(board: TensorBoard) -> None:

@@ -1,0 +1,1 @@
+"""What becomes of a training's results: loggers, files, charts."""

@@ -1,0 +1,83 @@
+from dataclasses import replace
+
+import pytest
+
+from edt_hvd.wmla.logs.journal import Journal, ToLogger, by_name
+from edt_hvd.wmla.logs.loggers import Logger
+from edt_hvd.wmla.results import Begun, EpochDone, Means, MiniBatch, StepDone, Validated
+from small_programs import RememberingNames
+
+PLAN = Begun(steps=2, batches=3, batches_per_step=2, metrics=("f1",))
+
+
+def batch(loss: float) -> MiniBatch:
+    return MiniBatch(4, loss, 50.0, (0.5,))
+
+
+def steps(epoch: int) -> list[StepDone]:
+    return [StepDone(epoch, 0, 2, (batch(3.0), batch(1.0))), StepDone(epoch, 1, 3, (batch(5.0),))]
+
+
+def test_results_reach_the_logger_once_with_their_numbers() -> None:
+    logger, epochs = RememberingNames(), list[int]()
+    journal = Journal([ToLogger(Logger(logger), PLAN.metrics)], epochs.append)
+    for message in (PLAN, *steps(0), PLAN, *steps(0), Validated(0, batch(2.0)), EpochDone(0), *steps(1)):
+        journal.take(message)
+    assert [(row["loss"], iteration, epoch) for row, iteration, epoch in logger.train] == [
+        (3.0, 1, 0),
+        (2.0, 2, 0),
+        (3.0, 3, 0),
+        (3.0, 4, 1),
+        (2.0, 5, 1),
+        (3.0, 6, 1),
+    ]
+    assert logger.test == [({"loss": 2.0, "accuracy": 50.0, "f1": 0.5}, 0, 0)]
+    assert epochs == [1]
+
+
+def test_who_takes_over_knows_the_means() -> None:
+    logger = RememberingNames()
+    journal = Journal([ToLogger(Logger(logger), PLAN.metrics)])
+    first, second = steps(0)
+    journal.take(PLAN, aloud=False)
+    journal.take(first, aloud=False)
+    journal.take(PLAN)
+    journal.take(second)
+    assert [(row["loss"], iteration) for row, iteration, _ in logger.train] == [(3.0, 3)]
+
+
+def test_a_training_that_goes_on_goes_on_with_its_means() -> None:
+    before, after = RememberingNames(), RememberingNames()
+    means = Means()
+    first, second = steps(1)
+    one = Journal([ToLogger(Logger(before), PLAN.metrics)])
+    for message in (PLAN, *steps(0), first):
+        one.take(message)
+    for each in first.batches:
+        means.add(1, each)
+    another = Journal([ToLogger(Logger(after), PLAN.metrics)])
+    another.take(replace(PLAN, means=means.state_dict()))
+    for journal in (one, another):
+        journal.take(second)
+    assert after.train == before.train[-1:]
+
+
+def test_rows_that_are_missing_are_told() -> None:
+    journal = Journal([])
+    journal.take(PLAN)
+    journal.take(steps(0)[1])  # the first that this driver hears of
+    journal.take(steps(1)[0])
+    with pytest.warns(UserWarning, match="of mini-batches 6 to 8 were lost"):
+        journal.take(steps(2)[1])
+
+
+def test_metrics_of_the_same_name_are_numbered() -> None:
+    values = MiniBatch(4, 1.0, 50.0, (1.5, 2.5, 3.5, 4.5))
+    assert by_name(values, ["<lambda>", "<lambda>_2", "<lambda>", "accuracy"]) == {
+        "loss": 1.0,
+        "accuracy": 50.0,
+        "<lambda>": 1.5,
+        "<lambda>_2": 2.5,
+        "<lambda>_3": 3.5,
+        "accuracy_2": 4.5,
+    }
