@@ -88,6 +88,14 @@ def failure():
     sys.exit(1)
 
 
+def strange():
+    begin()
+    say(0, "[gloo] connectFullMesh failed", "stderr")
+    fail(0, 1)
+    send("finished", exit_code=1, reason="rank 1 failed")
+    sys.exit(1)
+
+
 def resize():
     """Follows the allocation until it has four slots."""
     begin()

@@ -14,35 +14,18 @@ from edt_launch import job
 from edt_launch.errors import ExitCode, StartError, StartTimeoutError, UsageError
 from edt_launch.hosts.allocation import Allocation, HostSlots, parse, render, write_atomically
 from edt_launch.hosts.follower import Limits
+from edt_launch.hosts.network import HostChecker
 from edt_launch.run_dir import RunDir
-from edt_launch.training import ending, supervise
-from edt_launch.training.plan import Outcome, Plan
+from edt_launch.training import ending, events, supervise
+from edt_launch.training.allocations import Allocations
+from edt_launch.training.desk import Desk
+from edt_launch.training.elastic import Elastic
+from edt_launch.training.plan import Outcome, Plan, Wmla
+from edt_launch.wmla.frameworks import Framework
+from recorder import Recorder
 
 FAKE = (sys.executable, str(Path(__file__).with_name("fake_horovodrun.py")))
 TWO = Allocation(1, (HostSlots("localhost", 2),))
-
-
-class Recorder:
-    """A view that keeps what it is shown, and calls `reaction(text)` for each line of a worker."""
-
-    def __init__(self, reaction=lambda text: None):
-        self.lines = []
-        self.messages = []
-        self.status = None
-        self._reaction = reaction
-
-    def line(self, line, label):
-        self.lines.append((label, line.stream, line.text))
-        self._reaction(line.text)
-
-    def message(self, text):
-        self.messages.append(text)
-
-    def refresh(self, now, status):
-        pass
-
-    def close(self, status):
-        self.status = status
 
 
 @pytest.fixture
@@ -98,6 +81,20 @@ def test_the_first_failure_is_the_last_thing_said(run, paths):
     ]
     assert lines[2:-1] == [f"  | line {number}" for number in range(10, 30)]
     assert lines[-1] == f"log: {paths.rank_log('1')}"
+
+
+@pytest.mark.parametrize("wmla", [None, Wmla(Framework.GANG, Path())])
+def test_a_script_for_plain_horovod_is_told_so_and_no_program_for_wmla(paths, wmla):
+    plan = Plan(["strange"], Limits(1, 4), paths, allocation=TWO, wmla=wmla)
+    checker = HostChecker()
+    with paths.opened("--output-dir"):
+        log = events.EventLog(paths.events, print)
+        desk = Desk(plan, Recorder(), log)
+        outcome = Elastic(plan, desk, Allocations(plan, desk, checker), checker, []).run(FAKE)
+        desk.close()
+        log.close()
+    assert ("a script for plain Horovod" in outcome.message) == (wmla is None)
+    assert "connectFullMesh failed" in outcome.message
 
 
 def test_follows_the_file_and_reports_what_it_does_not_follow_once(run, paths, tmp_path):

@@ -8,14 +8,12 @@ import logging
 import os
 import queue
 import secrets
-import select
 import signal
 import sys
 import threading
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 from typing import Any
 
 import psutil
@@ -23,10 +21,11 @@ from horovod.runner.common.util.hosts import SlotInfo
 from horovod.runner.elastic.discovery import DiscoveredHosts
 from horovod.runner.elastic.driver import Results
 
-from edt_launch.driver import watchdog
+from edt_launch.driver import following, watchdog
 from edt_launch.driver.control import ControlServer
+from edt_launch.driver.following import WATCH_INTERVAL
 from edt_launch.driver.rendezvous import Rendezvous
-from edt_launch.driver.shown import Complaints, Shown, discover
+from edt_launch.driver.shown import Complaints, discover
 from edt_launch.errors import StartTimeoutError
 from edt_launch.membership import protocol
 from edt_launch.membership.members import Limits, Membership
@@ -34,19 +33,12 @@ from edt_launch.membership.protocol import Worker
 from edt_launch.membership.step import step
 from edt_launch.training import processes
 from edt_launch.training.reports import Reports, place_of
-from edt_launch.watching import Watch
 from edt_launch.wmla.running.workers import Workers
 
 log = logging.getLogger(__name__)
 
 TICK = 0.25
 """Seconds between two looks at the clock when nothing else happens."""
-
-WATCH_INTERVAL = 0.05
-"""Seconds between two looks at the allocation file's metadata, where nobody tells of its changes."""
-
-DISCOVERY_INTERVAL = 1.0
-"""Seconds after which the discovery script is run even if the file looks untouched."""
 
 END_GRACE = 5.0
 """Seconds that a worker which was asked to end has before it is killed."""
@@ -207,29 +199,13 @@ class Driver:
         self._abort("edt-launch is gone")
 
     def _follow_discovery(self) -> None:
-        path = os.environ.get("EDT_ALLOCATION")
-        watch = Watch(Path(path)) if path is not None else None
-        shown = Shown()
-        looked: Any = None
-        ran_at = float("-inf")
-        while True:
-            now, look = time.monotonic(), _metadata(path)
-            if look != looked or now - ran_at >= DISCOVERY_INTERVAL:
-                looked, ran_at = look, now
-                last, seen = shown, discover(self._script, self._complain)
-                if seen.slots:
-                    self._complain.settle()
-                if seen.slots and seen != last:
-                    shown = seen
-                    if seen.slots != last.slots:
-                        self._reports.send("desired", slots=len(seen.slots))
-                    slots = seen.slots if self._wmla is None else self._wmla.slots(seen.slots)
-                    self._events.put(protocol.Desired(slots, seen.generation))
-            if watch is None:
-                time.sleep(WATCH_INTERVAL)
-            else:
-                select.select([watch], [], [], WATCH_INTERVAL)
-                watch.clear()
+        before: tuple[protocol.Slot, ...] = ()
+        for shown in following.changes(self._script, self._complain):
+            if shown.slots != before:
+                self._reports.send("desired", slots=len(shown.slots))
+            before = shown.slots
+            slots = shown.slots if self._wmla is None else self._wmla.slots(shown.slots)
+            self._events.put(protocol.Desired(slots, shown.generation))
 
     def _receive(self, worker: int, message: dict[str, Any]) -> None:
         kind = message.pop("type")
@@ -396,11 +372,3 @@ def _later(seconds: float, call: Callable[[], None]) -> None:
     timer = threading.Timer(seconds, call)
     timer.daemon = True
     timer.start()
-
-
-def _metadata(path: str | None) -> tuple[int, int, int] | None:
-    try:
-        stat = os.stat(path) if path else None
-    except FileNotFoundError:
-        return None
-    return (stat.st_mtime_ns, stat.st_ino, stat.st_size) if stat else None

@@ -45,6 +45,7 @@ class Life:
         usable: workers that the program can use at most, as it has said; None while it has not.
         workers: those whose processes may be there: serial number, host, device.
         size: workers in the present world; 0 before the first.
+        is_driven: whether the script has begun in a driver, which has workers started when it wants them.
         exit_code, message: how it ended; None and empty while it has not said so.
     """
 
@@ -56,6 +57,7 @@ class Life:
     usable: int | None = None
     workers: tuple[tuple[int, str, str], ...] = ()
     size: int = 0
+    is_driven: bool = False
     exit_code: int | None = None
     message: str = ""
 
@@ -164,6 +166,8 @@ def _live(life: Life, event: Mapping[str, Any]) -> Life:
             return replace(life, following=max(life.following, generation))
         case {"event": "usable", "max_workers": int(most)} if most:
             return replace(life, usable=most)
+        case {"event": "driver"}:
+            return replace(life, is_driven=True)
         case {"event": "ended", "exit_code": int(exit_code)}:
             return replace(life, exit_code=exit_code, message=str(event.get("message", "")), workers=())
     return life

@@ -95,16 +95,17 @@ def _alive(now: float, lived: Lived) -> Lived:
             return _ask(now, lived, State.STOPPING, "its owner stops it", Signals.SIGTERM)
         case ((State.STARTING | State.RUNNING | State.SUSPENDING), Wanted.PAUSE):
             return _ask(now, lived, State.PAUSING, "its owner pauses it", Signals.SIGUSR1)
-        case State.STARTING, _ if _trains(job):
+        case State.STARTING, _ if _runs(job):
             return lived.move(State.RUNNING, job.record.reason, started=job.record.started or now)
         case ((State.STOPPING | State.PAUSING | State.SUSPENDING), _):
             return _ask_again(now, lived)
     return lived
 
 
-def _trains(job: JobFacts) -> bool:
-    """Whether the present launcher's workers have formed a world."""
-    return job.life is not None and job.life.exit_code is None and job.life.size > 0
+def _runs(job: JobFacts) -> bool:
+    """Whether the present launcher's workers have formed a world, or its driver is there."""
+    life = job.life
+    return life is not None and life.exit_code is None and (life.size > 0 or life.is_driven)
 
 
 def _ask(now: float, lived: Lived, to: State, reason: str, signal: Signals) -> Lived:

@@ -16,6 +16,7 @@ from edt_launch.training.ending import Ending, Step, signal_name
 from edt_launch.training.failures import NOT_ELASTIC, describe, looks_like_plain_horovod
 from edt_launch.training.forkable import attached
 from edt_launch.training.plan import Outcome, Plan
+from edt_launch.training.processes import number
 from edt_launch.training.supervise import TICK, LeftBehind, Supervised, Told
 from edt_launch.view.output import KEPT_LINES, Line
 from edt_launch.watching import watching
@@ -147,7 +148,7 @@ class Elastic:
                     case Line():
                         desk.show(happening)
                     case LeftBehind(count):
-                        desk.message(f"{count} processes that horovodrun had left behind were killed")
+                        desk.message(f"killed {number(count)} that horovodrun had left behind")
                     case _:
                         self._tick(child)
             return child.exit_code
@@ -203,7 +204,7 @@ class Elastic:
                 )
                 child.pause()
             case Step.KILL:
-                self._desk.message(f"{child.kill()} processes had to be killed")
+                self._desk.message(f"{number(child.kill())} had to be killed")
 
     def _end(self, exit_code: int) -> restarts.End:
         """How the last run has ended."""
@@ -258,9 +259,9 @@ class Elastic:
             return Outcome(ExitCode.JOB_FAILED, f"{head}\nlog: {log}")
         path = self._plan.paths.rank_log(self._desk.ranks.label(first.worker))
         text = describe(first, logs.last_lines(first.worker), path)
-        if not course.has_come_to_the_door and looks_like_plain_horovod(
-            logs.last_lines(first.worker, KEPT_LINES)
-        ):
+        lines = logs.last_lines(first.worker, KEPT_LINES)
+        may_be_horovods = self._plan.wmla is None and not course.has_come_to_the_door
+        if may_be_horovods and looks_like_plain_horovod(lines):
             head = f"{head}\n{NOT_ELASTIC}"
         return Outcome(ExitCode.JOB_FAILED, f"{head}\n{text}")
 

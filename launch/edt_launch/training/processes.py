@@ -10,6 +10,9 @@ from edt_launch.training.child import JOB_VARIABLE
 REAP_TIMEOUT = 5.0
 """Seconds to wait until killed processes are gone."""
 
+KILL_TIMEOUT = 20.0
+"""Seconds after which no more is looked for, though some that were killed have started others each time."""
+
 LOOK_INTERVAL = 0.02
 """Seconds between two looks whether they are."""
 
@@ -91,13 +94,14 @@ def kill_job(pid: int | None, job: str, seen: Iterable[psutil.Process]) -> int:
     """
     count = 0
     known = set(seen)
+    deadline = time.monotonic() + KILL_TIMEOUT
     # Twice or more, for what was being started while the first were killed.
     while left := {p for p in known | (tree(pid) if pid else set()) | marked(job) if is_alive(p)}:
         count += len(left)
         kill(left)
         known = set()
-        if all(is_alive(process) for process in left):
-            break  # they cannot be killed: another user's, or waiting for a device
+        if all(is_alive(process) for process in left) or time.monotonic() > deadline:
+            break  # they cannot be killed: another user's, waiting for a device, or quicker than this
     return count
 
 
@@ -126,3 +130,8 @@ def environment(process: psutil.Process) -> dict[str, str]:
         return process.environ()
     except (psutil.Error, OSError):
         return {}
+
+
+def number(count: int) -> str:
+    """So many, in words for users."""
+    return f"{count} {'process' if count == 1 else 'processes'}"

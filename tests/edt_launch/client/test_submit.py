@@ -52,6 +52,7 @@ def test_everything_can_be_said(
         "--name n --priority 2 --weight 3 --allowed 4,1,2 --env A=b=c --env MINE --directory lib "
         "--checkpoint-interval 60 --max-restarts 2 --min 2 --max 4 --framework edtPyTorch --data-dir /d"
     )
+    (code / "lib" / "run.sh").touch()
     assert edt("submit", *words.split(), "./run.sh").code == 0
     assert json.loads(service.asked[-1].parts()["spec"]) == {
         "name": "n", "command": ["./run.sh"], "min": 2, "max": 4, "priority": 2, "weight": 3.0,
@@ -108,6 +109,37 @@ def test_following_shows_the_output_and_ends_as_the_job_does(
 def test_what_the_launcher_said_keeps_its_lines() -> None:
     failed = model.job(job("jaaaaaaaa", state="failed", failure="rank 2: oops\n  File x\x1b", resizes=1))
     assert conclusion(failed) == "jaaaaaaaa failed, 1 resize\nrank 2: oops\n  File x\N{REPLACEMENT CHARACTER}"
+
+
+@pytest.mark.parametrize(
+    "words, told",
+    [
+        (["nosuch.py"], ["nosuch.py is not a file in", "give one of train.py"]),
+        (["--directory", "lib", "train.py"], ["lib/train.py is not a file in"]),
+        (["--code", "lib", "train.py"], ["train.py is not a file in", "--code"]),
+        (["lib"], ["lib is not a file in"]),
+        (["../outside.py"], ["../outside.py is in", "is not sent"]),
+        (["x.ckpt"], ["x.ckpt is in", "is not sent", ".edtignore"]),
+    ],
+)
+def test_a_wmla_script_that_is_not_in_the_code_is_refused_before_it_is_sent(
+    edt: Edt, service: FakeService, code: Path, words: list[str], told: list[str]
+) -> None:
+    (code.parent / "outside.py").touch()
+    ended = edt("submit", "--framework", "PyTorch", *words)
+    assert ended.code == 2
+    for text in told:
+        assert text in " ".join(ended.err.split())
+    assert [asked for asked in service.asked if asked.method == "POST"] == []
+
+
+@pytest.mark.parametrize("script", ["train.py", "./train.py", "lib/../train.py", "linked/train.py"])
+def test_a_wmla_script_in_the_code_is_sent_however_it_is_named(
+    edt: Edt, service: FakeService, code: Path, script: str
+) -> None:
+    (code / "linked").symlink_to(".")
+    assert edt("submit", "--framework", "PyTorch", script).code == 0
+    assert "jcccccccc" in service.jobs
 
 
 def test_a_folder_on_the_services_machine_needs_no_code(edt: Edt, service: FakeService, code: Path) -> None:

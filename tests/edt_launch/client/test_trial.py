@@ -38,9 +38,10 @@ def up_as(mode: str) -> str:
     )
 
 
-def nothing_remains(folder: Path) -> bool:
+def left_in(folder: Path) -> list[object]:
+    """Files, and command lines of processes, of a trial that has ended."""
     words = [process.info["cmdline"] or [] for process in psutil.process_iter(["cmdline"])]
-    return not list(folder.iterdir()) and not any(str(folder) in word for line in words for word in line)
+    return [*folder.rglob("*"), *(line for line in words if any(str(folder) in word for word in line))]
 
 
 def test_two_users_jobs_run_and_nothing_remains(
@@ -54,7 +55,7 @@ def test_two_users_jobs_run_and_nothing_remains(
         ["ada", "jadaada", "succeeded"],
         ["bob", "jbobbob", "succeeded"],
     ]
-    assert nothing_remains(folders)
+    assert left_in(folders) == []
 
 
 def test_the_result_as_json(edt: Edt, folders: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -67,7 +68,7 @@ def test_a_service_that_does_not_start_says_why(folders: Path, monkeypatch: pyte
     serve_as("fails", monkeypatch)
     with pytest.raises(RefusedError, match="there is no room"), trial.trial(4):
         pass
-    assert nothing_remains(folders)
+    assert left_in(folders) == []
 
 
 @pytest.mark.parametrize("number, code", [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
@@ -82,7 +83,7 @@ def test_signals_end_everything(folders: Path, number: signal.Signals, code: int
     process.send_signal(number)
     assert process.wait(60) == code
     process.stderr.close()
-    assert nothing_remains(folders)
+    assert left_in(folders) == []
 
 
 def test_on_a_terminal_it_shows_the_picture(folders: Path) -> None:
@@ -125,7 +126,7 @@ def test_q_ends_it_and_the_keyboard_is_as_before(folders: Path) -> None:
     assert termios.tcgetattr(slave) == before
     os.close(slave)
     os.close(master)
-    assert nothing_remains(folders)
+    assert left_in(folders) == []
 
 
 def test_the_example_is_a_program_of_one_file() -> None:

@@ -55,6 +55,11 @@ def test_what_its_program_can_use_is_what_it_has_said_last() -> None:
     assert again.life.usable is None
 
 
+def test_a_driver_is_there_whatever_trains() -> None:
+    course = after(BEGUN, {"event": "driver", "pid": 9, "id": "driver-1"}, {"event": "launched"})
+    assert course.life == Life(7, 0.5, 1, 4, is_driven=True)
+
+
 def test_the_end_and_the_next_beginning() -> None:
     end = {"event": "ended", "exit_code": 5, "message": "left"}
     course = after(BEGUN, started(0, "a"), end)

@@ -88,6 +88,13 @@ def test_the_first_world_of_this_launcher_makes_it_running() -> None:
     assert live(200.0, other).actions == ()
 
 
+def test_a_driver_makes_it_running_long_before_it_trains() -> None:
+    one = alive(State.STARTING)
+    driven = replace(one, course=Course(Life(*ME, is_driven=True)))
+    assert states(live(200.0, driven)) == [State.RUNNING]
+    assert states(live(200.0, replace(one, course=Course(Life(*ME))))) == []
+
+
 @pytest.mark.parametrize("wanted, after", [(Wanted.RUN, []), (Wanted.STOP, [State.STOPPED])])
 @pytest.mark.parametrize("before", [State.STARTING, State.RUNNING])
 @pytest.mark.parametrize("exit_code", [5, 143, None])

@@ -1,6 +1,7 @@
 """Every process of a job is found and ended."""
 
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -118,3 +119,16 @@ def test_a_tracker_that_does_not_end_is_killed(holder, monkeypatch):
     (tracker,) = tree(process.pid) - {psutil.Process(process.pid)}
     kill([tracker])  # the one that it works for is still there
     assert gone(tracker.pid)
+
+
+def test_what_starts_others_quicker_than_they_are_killed_is_left(monkeypatch):
+    started = []
+
+    def marked(job):
+        started.append(subprocess.Popen(["sleep", "600"]))
+        return {psutil.Process(started[-1].pid)}
+
+    monkeypatch.setattr(processes, "marked", marked)
+    monkeypatch.setattr(processes, "KILL_TIMEOUT", 0.0)
+    assert kill_job(None, "a job", ()) == 1
+    assert [process.wait() for process in started] == [-signal.SIGKILL]

@@ -98,6 +98,8 @@ def submit(
         _rehearse(service, spec, as_json)
         return
     files = None if path is not None else collect(code)
+    if files is not None and framework is not None:
+        check_script(files, Path(directory or "", command[0]))
     if files is not None and not as_json:
         tell(files)
     job = _submitted(service, Submission(spec, files))
@@ -124,6 +126,26 @@ def collect(code: Path | None) -> Code:
             f"{here} is not a folder of code", "change to the folder of your script, or name one with --code"
         )
     return packing.collect(here)
+
+
+def check_script(code: Code, script: Path) -> None:
+    """See whether the script of a WMLA program, a path inside the code, is sent with it.
+
+    Raises:
+        MistakenError: it is not.
+    """
+    found = os.path.relpath((code.folder / script).resolve(), code.folder.resolve())
+    sent = [entry.path for entry in code.entries]
+    is_file = (code.folder / script).is_file()
+    if script.is_absolute() or (is_file and found in sent):
+        return
+    if is_file:
+        raise MistakenError(
+            f"{script} is in {code.folder}, but is not sent", f"take it out of {packing.IGNORE_FILE}"
+        )
+    beside = [path for path in sent if path.endswith(".py") and "/" not in path]
+    hint = f"give one of {', '.join(beside[:5])}" if beside else "name the folder of the program with --code"
+    raise MistakenError(f"{script} is not a file in {code.folder}", hint)
 
 
 def name_of(command: Sequence[str]) -> str:

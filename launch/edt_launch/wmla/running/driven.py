@@ -16,12 +16,13 @@ from edt_launch.training.desk import Desk
 from edt_launch.training.elastic import Elastic
 from edt_launch.training.ending import PAUSE_SIGNAL, Ending, Step, signal_name
 from edt_launch.training.plan import Outcome
+from edt_launch.training.processes import number
 from edt_launch.training.supervise import TICK, LeftBehind
 from edt_launch.view.output import DRIVER, Line
+from edt_launch.wmla.running.driver import Driver, how
 from edt_launch.wmla.running.environment import FRAMEWORK_VARIABLE, OF_A_PROCESS, of_driver
 from edt_launch.wmla.running.messages import Limit, Nonsense, Train
 from edt_launch.wmla.running.preparing import Prepared
-from edt_launch.wmla.running.script import Driver, how
 
 PREFIX = "edt-launch: "
 
@@ -83,7 +84,7 @@ class Driven:
     def _start(self) -> Driver:
         plan, result, identity = self._plan, self._prepared.place.result, self._prepared.identity
         result.make(identity.driver, node())
-        own = of_driver(result, identity, node())
+        own = of_driver(result, identity, node(), plan.limits.max_np)
         inherited = environment(os.environ, plan.paths)
         variables = {name: value for name, value in inherited.items() if name not in OF_A_PROCESS}
         variables |= {name: value for name, value in plan.variables.items() if name != FRAMEWORK_VARIABLE}
@@ -129,7 +130,7 @@ class Driven:
                 self._desk.message("ending the driver; Ctrl-C kills it at once")
                 driver.terminate()
             case Step.KILL:
-                self._desk.message(f"{driver.kill()} processes had to be killed")
+                self._desk.message(f"{number(driver.kill())} had to be killed")
 
     def _hear(self, driver: Driver, timeout: float) -> None:
         for happening in driver.happenings(timeout):
@@ -142,7 +143,7 @@ class Driven:
                     self._most = most
                     self._cap()
                 case LeftBehind(count):
-                    self._desk.message(f"{count} processes that the driver had left behind were killed")
+                    self._desk.message(f"killed {number(count)} that the driver had left behind")
                 case Train() | Nonsense():
                     self._nonsense = self._nonsense or str(happening)
                     driver.kill()

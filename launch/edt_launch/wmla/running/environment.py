@@ -133,6 +133,7 @@ def of_job(
         "DLI_SUBMIT_USERNAME": identity.user,
         "DLI_WORK_DIR": str(place.work),
         "DL_NFS_PATH": str(place.result.root.parent),
+        "EMETRICS_STREAMING": "false",  # metrics are written to files; nothing takes in a stream of them
         "EXEC_TYPE": "elastic" if place.framework.is_elastic else "train",
         "FABRIC_HOME": str(place.fabric_home),
         "FRAME_WORK": str(place.framework),
@@ -158,11 +159,12 @@ def _python_path(inherited: Mapping[str, str], place: Place) -> str:
     return os.pathsep.join([*ours, *(entry for entry in theirs if entry != code), code])
 
 
-def of_driver(result: ResultDir, identity: Identity, host: str) -> dict[str, str]:
-    """What the driver gets besides: it has no device."""
+def of_driver(result: ResultDir, identity: Identity, host: str, max_np: int) -> dict[str, str]:
+    """What the driver gets besides: it has no device, but knows how many workers there may be."""
     return {
         **_of_process(result.log_dir(identity.driver, host), "0"),
         "CUDA_VISIBLE_DEVICES": "",
+        "EDT_WMLA_MAX_WORKERS": str(max_np),
         "PYTHONUNBUFFERED": "1",
     }
 

@@ -13,7 +13,7 @@ class ResultDir(RunDir):
 
     @property
     def identity(self) -> Path:
-        """The job's names, so that it keeps them when it goes on: `wmla.environment.Identity` as JSON."""
+        """The job's names, which it keeps when it goes on: `environment.Identity` as JSON."""
         return self.run / "wmla" / "identity.json"
 
     @property

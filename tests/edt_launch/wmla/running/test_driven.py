@@ -16,33 +16,12 @@ from edt_launch.training import ending
 from edt_launch.training.plan import Outcome, Plan, Wmla
 from edt_launch.wmla.frameworks import Framework
 from edt_launch.wmla.running.layout import ResultDir
+from recorder import Recorder
 
 TESTS = Path(__file__).parents[3]
 FAKE = (sys.executable, str(TESTS / "edt_launch" / "fake_horovodrun.py"))
 MODEL = TESTS / "system" / "programs" / "wmla model"
 FOUR = Allocation(1, (HostSlots("localhost", 4),))
-
-
-class Recorder:
-    """A view that keeps what it is shown, and calls `reaction(text)` for each line."""
-
-    def __init__(self, reaction=lambda text: None):
-        self.lines = []
-        self.messages = []
-        self._reaction = reaction
-
-    def line(self, line, label):
-        self.lines.append((label, line.stream, line.text))
-        self._reaction(line.text)
-
-    def message(self, text):
-        self.messages.append(text)
-
-    def refresh(self, now, status):
-        pass
-
-    def close(self, status):
-        pass
 
 
 @pytest.fixture
@@ -267,7 +246,7 @@ def test_a_driver_that_does_not_listen_is_killed(run, result, monkeypatch):
         {"ignore": None}, READY, FOREVER, reaction=lambda _, signals: signals.append(signal.SIGTERM)
     )
     assert outcome.exit_code == ExitCode.TERMINATED
-    assert "1 processes had to be killed" in view.messages
+    assert "1 process had to be killed" in view.messages
 
 
 def test_a_driver_that_ends_well_when_it_is_told_to_pause_has_succeeded(run, tmp_path):

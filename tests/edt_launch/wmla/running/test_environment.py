@@ -70,14 +70,14 @@ def test_programs_find_what_they_rely_on():
     assert found["CHECKPOINT_DIR"] == "/r/j 1/checkpoint"
     assert found["DLI_EXECID"] == NEW.exec_id
     assert found["DLI_WORK_DIR"] == "/r/j 1/_submitted_code/model"
+    assert found["EMETRICS_STREAMING"] == "false"
     assert (found["FRAME_WORK"], found["DLI_IS_ELASTIC"]) == ("edtPyTorch", "true")
 
 
 def test_what_differs_from_process_to_process_is_not_among_the_variables_of_the_job():
     assert not job().keys() & set(OF_A_PROCESS)
-    assert of_driver(RESULT, NEW, "h").keys() - {"CUDA_VISIBLE_DEVICES", "PYTHONUNBUFFERED"} <= {
-        *OF_A_PROCESS
-    }
+    for_drivers = {"CUDA_VISIBLE_DEVICES", "EDT_WMLA_MAX_WORKERS", "PYTHONUNBUFFERED"}
+    assert of_driver(RESULT, NEW, "h", 4).keys() - for_drivers <= {*OF_A_PROCESS}
     assert of_worker("e", RESULT, 0, "h").keys() <= {*OF_A_PROCESS}
     assert of_member(Member(0, 1, 0, 1, 0), "h", 1).keys() <= {*OF_A_PROCESS}
 
@@ -108,7 +108,8 @@ def test_the_submitted_code_comes_last_on_the_path():
 
 
 def test_the_driver_has_no_device_and_a_log_folder_of_its_own():
-    found = of_driver(RESULT, NEW, "node1")
+    found = of_driver(RESULT, NEW, "node1", 4)
+    assert found["EDT_WMLA_MAX_WORKERS"] == "4"
     assert found["CUDA_VISIBLE_DEVICES"] == ""
     assert found["LOG_DIR"] == f"/r/j 1/log/{NEW.driver}.node1"
 

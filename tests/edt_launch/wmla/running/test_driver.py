@@ -8,8 +8,8 @@ import psutil
 import pytest
 
 from edt_launch.view.output import DRIVER, Line
+from edt_launch.wmla.running.driver import Driver, how
 from edt_launch.wmla.running.messages import Limit
-from edt_launch.wmla.running.script import Driver, how
 
 ASKS = """
 import os, sys
@@ -59,7 +59,7 @@ def test_nothing_outlives_its_context(tmp_path):
 LAUNCHER = """
 import subprocess, sys, time
 from pathlib import Path
-from edt_launch.wmla.running.script import Driver
+from edt_launch.wmla.running.driver import Driver
 program = '''
 import subprocess, sys, time
 child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
