@@ -3,8 +3,9 @@
 import time
 
 import edt_hvd
-import training
 from torch import nn
+
+import training
 
 args = training.arguments()
 edt_hvd.init()

@@ -3,9 +3,10 @@
 import time
 
 import horovod.torch as hvd
-import training
 from torch import nn
 from torch.utils.data import DataLoader
+
+import training
 
 args = training.arguments()
 hvd.init()

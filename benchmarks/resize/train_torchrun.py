@@ -4,9 +4,10 @@ import time
 
 import torch
 import torch.distributed as dist
-import training
 from torch import nn
 from torch.utils.data import DataLoader, DistributedSampler
+
+import training
 
 args = training.arguments()
 dist.init_process_group("gloo")

@@ -40,6 +40,14 @@ def delete_folder(folder: Path) -> None:
         _tell(folder, deletion.trouble)
 
 
+def delete_file(file: Path) -> None:
+    """Delete a file, if it is there; if that cannot be done it stays, and the log says so."""
+    try:
+        file.unlink(missing_ok=True)
+    except OSError as error:
+        log.warning("a file cannot be deleted", file=str(file), reason=str(error))
+
+
 def _tell(folder: Path, trouble: OSError) -> None:
     log.warning("a folder cannot be deleted", folder=str(folder), reason=str(trouble))
 

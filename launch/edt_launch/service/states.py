@@ -1,6 +1,7 @@
 """The life of a job, as a table.
 
-A job waits (`queued`) until it gets its minimum; `starting` until its first world is formed; then `running`.
+A job waits (`queued`) until it gets its minimum; `starting` until its first world is formed, or its driver
+has been started; then `running`.
 Two ways lead out of that and back: its owner pauses it (`pausing`, `paused`, and on resumption `queued`), or
 the allocator takes all its devices away (`suspending`, then `queued`); in both its state is saved before its
 workers leave. A live job that is to end for good is `stopping`. A job whose launcher is found dead without

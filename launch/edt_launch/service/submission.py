@@ -11,6 +11,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import BinaryIO
 
+import structlog
+
 from edt_launch.service.archive import BLOCK, Limits, unpack
 from edt_launch.service.copying import copy_folder
 from edt_launch.service.database.records import JobRecord, ShareRecord, UserRecord
@@ -19,6 +21,8 @@ from edt_launch.service.deleting import delete_folder
 from edt_launch.service.errors import ConflictError, ForbiddenError, InvalidError
 from edt_launch.service.home import JOB_ID, Home, JobDir
 from edt_launch.service.specification import MOST_PRIORITY, JobSpec
+
+log = structlog.get_logger()
 
 
 @dataclass(frozen=True)
@@ -204,6 +208,9 @@ def remove_files(home: Home, job_id: str) -> Callable[[], None]:
     try:
         trash = _throw_away(home, job_id)
     except FileNotFoundError:
+        return lambda: None
+    except OSError as error:  # the next start throws away what no job has
+        log.warning("a job's folder cannot be thrown away", job=job_id, reason=str(error))
         return lambda: None
     return lambda: delete_folder(trash)
 

@@ -24,7 +24,12 @@ def hash_of(token: str) -> str:
 
 
 def issue(
-    accounts: Accounts, user: str, name: str, now: float, expires: float | None = None
+    accounts: Accounts,
+    user: str,
+    name: str,
+    now: float,
+    expires: float | None = None,
+    is_session: bool = False,
 ) -> tuple[str, TokenRecord]:
     """Give a user a token.
 
@@ -34,12 +39,15 @@ def issue(
         name: what for.
         now: unix time.
         expires: unix time from which it opens nothing; None for never.
+        is_session: whether it was given for a password, and ends with it.
 
     Returns:
         The token, to be told once, and what is kept of it.
     """
     token = new_token()
-    record = TokenRecord(secrets.token_hex(4), hash_of(token), user, name, now, expires)
+    record = TokenRecord(
+        secrets.token_hex(4), hash_of(token), user, name, now, expires, is_session=is_session
+    )
     accounts.add_token(record)
     return token, record
 

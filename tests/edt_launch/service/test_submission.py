@@ -153,6 +153,19 @@ def test_removed_files_are_gone_at_once(world: World, submitter: Submitter) -> N
     remove_files(world.settings.paths, job.id)()
 
 
+def test_files_that_cannot_be_thrown_away_are_left_to_the_next_start(
+    world: World, submitter: Submitter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job, _ = submitter.submit(submission(), 5.0)
+
+    def refuse(*_: object) -> None:
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr(Path, "rename", refuse)
+    remove_files(world.settings.paths, job.id)()
+    assert [path.name for path in left(world)] == [job.id]
+
+
 def test_folders_that_no_job_has_are_thrown_away(world: World, submitter: Submitter) -> None:
     job, _ = submitter.submit(submission(), 5.0)
     home = world.settings.paths

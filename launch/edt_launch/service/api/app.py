@@ -25,6 +25,7 @@ from edt_launch.service.api import (
 )
 from edt_launch.service.api.context import Context
 from edt_launch.service.api.door import BearerDoor
+from edt_launch.service.api.entrance import Entrance
 from edt_launch.service.api.gate import Gate, histogram
 from edt_launch.service.api.pictures import Pictures
 from edt_launch.wmla.rest.app import create_app as create_wmla_app
@@ -64,4 +65,4 @@ def create_app(context: Context) -> ASGIApp:
     async def serve(scope: Scope, receive: Receive, send: Send) -> None:
         await (wmla if is_below(scope.get("path", "")) else own)(scope, receive, send)
 
-    return serve
+    return Entrance(serve)

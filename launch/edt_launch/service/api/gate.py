@@ -15,8 +15,17 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from edt_launch.service.api.door import Door
 from edt_launch.service.errors import InvalidError, ServiceError, TooLargeError
 
-PATIENCE = 30.0
-"""Seconds for which what is still being sent is taken in before a refusal."""
+PATIENCE = 60.0
+"""Seconds for which a body that may have no end is taken in before a refusal."""
+
+LONGEST = 600.0
+"""Seconds after which a body that is refused is taken in no more, however long it says that it is."""
+
+SLOWEST = 2**20
+"""Bytes a second that such a body must come at."""
+
+STALL = 5.0
+"""Seconds without a byte after which nothing more of any body is waited for."""
 
 _SAFE = [(b"x-content-type-options", b"nosniff"), (b"cache-control", b"no-store")]
 
@@ -38,14 +47,18 @@ class Gate:
         app: the one inside.
         door: says who may pass it.
         seconds: where the time that answers take is told, made by `histogram`.
-        patience: seconds for which a body that is refused is taken in.
+        patience: seconds for which a body that is refused is taken in; more if it says that it is long.
+        stall: seconds that the next bytes of any are waited for.
     """
 
-    def __init__(self, app: ASGIApp, door: Door, seconds: Histogram, patience: float = PATIENCE) -> None:
+    def __init__(
+        self, app: ASGIApp, door: Door, seconds: Histogram, patience: float = PATIENCE, stall: float = STALL
+    ) -> None:
         self._app = app
         self._door = door
         self._seconds = seconds
         self._patience = patience
+        self._stall = stall
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
@@ -92,10 +105,10 @@ class Gate:
             await refusal(scope, body.receive, send)
 
     async def _refusal(self, error: ServiceError, body: "_Body") -> Response:
-        """Who is still sending does not read an answer: what comes is taken in first, but not for ever."""
+        """Who is still sending does not read an answer, and with TLS loses it: all is taken in first."""
         response = self._door.refusal(error)
-        with anyio.move_on_after(self._patience):
-            await body.drain()
+        with anyio.move_on_after(min(self._patience + body.length / SLOWEST, LONGEST)):
+            await body.drain(self._stall)
         if body.has_more:
             response.headers["Connection"] = "close"
         return response
@@ -108,6 +121,7 @@ class _Body:
         self._receive = receive
         self._limit = limit
         self._size = 0
+        self.length = 0
         self.has_more = True
         self.is_too_large = False
 
@@ -120,8 +134,9 @@ class _Body:
         length = headers.get("content-length", "0")
         if not length.isdecimal():
             raise InvalidError("Content-Length is no number")
+        self.length = int(length[:20])
         self.has_more = length != "0" or "transfer-encoding" in headers
-        if int(length[:20]) > self._limit:
+        if self.length > self._limit:
             self.is_too_large = True
             raise self.error()
 
@@ -141,14 +156,14 @@ class _Body:
                 raise self.error()
         return message
 
-    async def drain(self) -> None:
-        """Take in what comes, as much again as is allowed."""
-        left = self._limit
-        while self.has_more and left > 0:
-            message: dict[str, Any] = dict(await self._receive())
+    async def drain(self, stall: float) -> None:
+        """Throw away what comes, to the end, or until nothing has come for `stall` seconds."""
+        while self.has_more:
+            message: dict[str, Any] = {"type": "nothing"}
+            with anyio.move_on_after(stall):
+                message = dict(await self._receive())
             if message["type"] != "http.request":
                 return
-            left -= len(message.get("body", b""))
             self.has_more = message.get("more_body", False)
 
 

@@ -8,6 +8,7 @@ from pydantic import Json
 from pydantic_core import to_json
 
 from edt_launch.service.api import schemas, views
+from edt_launch.service.api.afterwards import carry_out
 from edt_launch.service.api.context import Here, User
 from edt_launch.service.api.forecast import forecast
 from edt_launch.service.api.pictures import Picture
@@ -135,8 +136,9 @@ def delete(here: Here, user: User, job_id: str, afterwards: BackgroundTasks) -> 
     job = here.job_of(job_id, user)
     if not job.has_ended:
         raise ConflictError(f"{job.id} is {job.state}", "stop it first, and wait until it has ended")
-    here.store.jobs.delete(job.id)
-    afterwards.add_task(remove_files(here.home, job.id))
+    if not here.store.jobs.delete(job.id):
+        raise ConflictError(f"{job.id} is a trial whose search has yet to read its result", "try again soon")
+    carry_out([remove_files(here.home, job.id)], afterwards)
     here.changed()
 
 

@@ -95,7 +95,8 @@ def _methods(request: Request) -> str:
         scope = {**request.scope, "method": method}
         return any(route.matches(scope)[0] is Match.FULL for route in request.app.router.routes)
 
-    return ", ".join(filter(is_possible, ("DELETE", "GET", "HEAD", "PATCH", "POST", "PUT")))
+    possible = list(filter(is_possible, ("DELETE", "GET", "PATCH", "POST", "PUT")))
+    return ", ".join(sorted([*possible, "HEAD"] if "GET" in possible else possible))
 
 
 def describe(app: FastAPI) -> None:

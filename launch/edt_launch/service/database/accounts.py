@@ -9,9 +9,6 @@ from edt_launch.service.database.tables import tokens, users
 _USER = (users.c.name, users.c.is_admin, users.c.created)
 """Columns of a `UserRecord`: the hash of the password is nobody else's business."""
 
-SESSION = "session"
-"""Name of the tokens that logging on with a password gives."""
-
 
 class Accounts:
     """The tables of users and of tokens."""
@@ -41,15 +38,16 @@ class Accounts:
 
     def set_password(self, name: str, password_hash: str, now: float) -> bool:
         """Store the hash of a user's password and end his sessions; False if there is no such user."""
-        ours = (tokens.c.user == name, tokens.c.name == SESSION, tokens.c.revoked.is_(None))
+        ours = (tokens.c.user == name, tokens.c.is_session, tokens.c.revoked.is_(None))
         with self._database.writing() as connection:
             connection.execute(update(tokens).where(*ours).values(revoked=now))
             change = update(users).where(users.c.name == name).values(password=password_hash)
             return bool(connection.execute(change).rowcount)
 
-    def end_session(self, token_hash: str, now: float) -> None:
-        """Revoke the token with this hash, if it is a session's."""
-        session = (tokens.c.hash == token_hash, tokens.c.name == SESSION, tokens.c.revoked.is_(None))
+    def end_session(self, user: str, token_hash: str, now: float) -> None:
+        """Revoke the token with this hash, if it is that of a session of the user's."""
+        ours = (tokens.c.user == user, tokens.c.hash == token_hash, tokens.c.is_session)
+        session = (*ours, tokens.c.revoked.is_(None))
         with self._database.writing() as connection:
             connection.execute(update(tokens).where(*session).values(revoked=now))
 
@@ -57,7 +55,7 @@ class Accounts:
         """Delete a user's sessions that are over."""
         over = or_(tokens.c.expires <= now, tokens.c.revoked.is_not(None))
         with self._database.writing() as connection:
-            connection.execute(delete(tokens).where(tokens.c.user == user, tokens.c.name == SESSION, over))
+            connection.execute(delete(tokens).where(tokens.c.user == user, tokens.c.is_session, over))
 
     def add_user(self, user: UserRecord) -> bool:
         """Add a user; False if there is one of that name."""

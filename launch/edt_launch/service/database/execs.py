@@ -8,6 +8,9 @@ from edt_launch.service.database.engine import Database
 from edt_launch.service.database.records import ExecRecord
 from edt_launch.service.database.tables import execs
 
+AT_ONCE = 10_000
+"""Jobs that one statement names; SQLite takes some 32,000 values."""
+
 
 class Execs:
     """The table of execs. A row comes before its job, whose environment has the names, and goes with it."""
@@ -43,6 +46,11 @@ class Execs:
 
     def of(self, jobs: Collection[str]) -> Mapping[str, ExecRecord]:
         """Those of jobs that have names, by the jobs' ids."""
+        wanted = list(jobs)
+        found: dict[str, ExecRecord] = {}
         with self._database.reading() as connection:
-            rows = connection.execute(select(execs).where(execs.c.job.in_(jobs)))
-            return {row.job: ExecRecord(**row._mapping) for row in rows}
+            for start in range(0, len(wanted), AT_ONCE):
+                some = execs.c.job.in_(wanted[start : start + AT_ONCE])
+                rows = connection.execute(select(execs).where(some))
+                found |= {row.job: ExecRecord(**row._mapping) for row in rows}
+        return found

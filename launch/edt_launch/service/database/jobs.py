@@ -4,12 +4,13 @@ from collections.abc import Collection, Mapping
 from dataclasses import fields
 from typing import Any
 
-from sqlalchemy import Connection, Row, and_, delete, func, insert, or_, select, update
+from sqlalchemy import Connection, Row, and_, delete, exists, func, insert, or_, select, update
 from sqlalchemy.exc import IntegrityError
 
 from edt_launch.service.database.engine import Database
 from edt_launch.service.database.records import FACTS, WISHES, JobRecord, Page, TransitionRecord
-from edt_launch.service.database.tables import jobs, transitions
+from edt_launch.service.database.search_records import TRIAL_ENDS
+from edt_launch.service.database.tables import jobs, transitions, trials
 from edt_launch.service.database.values import read_held, write_held
 from edt_launch.service.states import ENDED, LIVE, IllegalTransitionError, State, Wanted, check
 from edt_launch.wmla.frameworks import Framework
@@ -200,8 +201,9 @@ class Jobs:
             return _transitions(connection, job)
 
     def delete(self, job: str) -> bool:
-        """Forget a job that has ended; False if it has not, or is not there."""
-        over = and_(jobs.c.id == job, jobs.c.state.in_(sorted(ENDED)))
+        """Forget a job that has ended; False if it has not, is not there, or its search awaits its end."""
+        is_awaited = exists().where(trials.c.job == job, trials.c.state.not_in(sorted(TRIAL_ENDS)))
+        over = and_(jobs.c.id == job, jobs.c.state.in_(sorted(ENDED)), ~is_awaited)
         with self._database.writing() as connection:
             return bool(connection.execute(delete(jobs).where(over)).rowcount)
 

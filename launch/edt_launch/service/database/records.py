@@ -30,7 +30,11 @@ class UserRecord:
 
 @dataclass(frozen=True)
 class TokenRecord:
-    """A token; only its hash is kept."""
+    """A token; only its hash is kept.
+
+    Attributes:
+        is_session: whether logging on with a password gave it.
+    """
 
     id: str
     hash: str
@@ -39,6 +43,7 @@ class TokenRecord:
     created: float
     expires: float | None = None
     revoked: float | None = None
+    is_session: bool = False
 
 
 @dataclass(frozen=True)

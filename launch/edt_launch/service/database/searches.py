@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import fields
 from typing import Any
 
-from sqlalchemy import delete, insert, select, update
+from sqlalchemy import ColumnElement, and_, delete, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from edt_launch.service.database.engine import Database
@@ -91,8 +91,8 @@ class Searches:
         with self._database.writing() as connection:
             return bool(connection.execute(update(searches).where(*fits).values(wanted=wanted)).rowcount)
 
-    def start_again(self, search: str, drop: Collection[int]) -> None:
-        """Have an ended search go on, without some of its trials."""
+    def start_again(self, seen: SearchRecord, drop: Collection[int]) -> bool:
+        """Have a search go on without some of its trials, if it is as it was seen; whether it was."""
         fresh = {
             "state": SearchState.SUBMITTED,
             "wanted": Wish.RUN,
@@ -101,14 +101,16 @@ class Searches:
             "ended": None,
         }
         with self._database.writing() as connection:
-            gone = (trials.c.search == search, trials.c.number.in_(sorted(drop)))
-            connection.execute(delete(trials).where(*gone))
-            connection.execute(update(searches).where(searches.c.id == search).values(fresh))
+            is_so = bool(connection.execute(update(searches).where(_unchanged(seen)).values(fresh)).rowcount)
+            if is_so:
+                gone = (trials.c.search == seen.id, trials.c.number.in_(sorted(drop)))
+                connection.execute(delete(trials).where(*gone))
+            return is_so
 
-    def delete(self, search: str) -> None:
-        """Forget a search and its trials."""
+    def delete(self, seen: SearchRecord) -> bool:
+        """Forget a search and its trials, if it is as it was seen; whether it was."""
         with self._database.writing() as connection:
-            connection.execute(delete(searches).where(searches.c.id == search))
+            return bool(connection.execute(delete(searches).where(_unchanged(seen))).rowcount)
 
     # Trials.
 
@@ -137,6 +139,15 @@ class Searches:
         fits = (trials.c.search == trial.search, trials.c.number == trial.number)
         with self._database.writing() as connection:
             connection.execute(update(trials).where(*fits).values(_values(trial)))
+
+
+def _unchanged(seen: SearchRecord) -> ColumnElement[bool]:
+    """A search stands where it stood; one that has ended again since has ended at another time."""
+    return and_(
+        searches.c.id == seen.id,
+        searches.c.state == seen.state,
+        searches.c.ended.is_not_distinct_from(seen.ended),
+    )
 
 
 def _values(record: Any) -> dict[str, Any]:

@@ -51,6 +51,7 @@ tokens = Table(
     Column("created", Float, nullable=False),
     Column("expires", Float),
     Column("revoked", Float),
+    Column("is_session", Boolean, nullable=False),
 )
 
 shares = Table(
@@ -218,7 +219,7 @@ trials = Table(
     Column("created", Float, nullable=False),
     Column("exec", String(128)),
     Column("driver", String(128)),
-    Column("job", String(16)),
+    Column("job", String(16), index=True),
     Column("state", String(16), nullable=False),
     Column("metric", Float),
     Column("reason", Text, nullable=False),

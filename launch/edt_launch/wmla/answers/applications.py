@@ -6,7 +6,7 @@ from edt_launch.service.database.records import JobRecord
 from edt_launch.service.devices.nvidia import Load
 from edt_launch.wmla import identity
 from edt_launch.wmla.answers import files
-from edt_launch.wmla.answers.states import APPLICATION, state_of
+from edt_launch.wmla.answers.states import APPLICATION, FINISHED, state_of
 from edt_launch.wmla.answers.views import Execution, Json
 from edt_launch.wmla.frameworks import Framework
 from edt_launch.wmla.submission import sizes
@@ -47,8 +47,12 @@ def classic(execution: Execution, load: Load, now: float, url: str) -> Json:
 
 
 def modern(execution: Execution) -> Json:
-    """An application in the manner of 2.x: its driver is task 0, its executors tasks 1 to n."""
+    """An application in the manner of 2.x: its driver is task 0, its executors tasks 1 to n.
+
+    An executor that a job which goes on has given back has finished.
+    """
     job, names, state = execution.job, execution.names, state_of(execution.job)
+    gone = frozenset() if job.has_ended else files.released(execution)
     driver = [{"id": files.driver(execution), "task": 0, "state": state}]
     return {
         "id": names.id,
@@ -58,8 +62,9 @@ def modern(execution: Execution) -> Json:
         "state": state,
         "task0": driver if job.framework is Framework.ELASTIC else [],
         "task12n": [
-            {"id": name, "task": identity.number_of(name), "state": state}
+            {"id": name, "task": number, "state": FINISHED if number in gone else state}
             for name in files.executors(execution)
+            for number in [identity.number_of(name)]
         ],
     }
 

@@ -5,10 +5,14 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
+from edt_launch.training.events import EventStream
 from edt_launch.wmla.answers.views import Execution
 from edt_launch.wmla.frameworks import Framework
 from edt_launch.wmla.identity import number_of
 from edt_launch.wmla.running.layout import executor_id
+
+COMING_AND_GOING = tuple(f'{{"event": "{name}"'.encode() for name in ("launched", "started", "released"))
+"""How lines begin that tell of it: most of a long file are others, which need not be understood."""
 
 STDOUT, STDERR, LAUNCHER = "stdout", "stderr", "launcherlog"
 
@@ -52,6 +56,30 @@ def executors(execution: Execution) -> list[str]:
         return []
     numbered = sorted((number, name) for name in names if (number := number_of(name)) is not None)
     return [name for _, name in numbered]
+
+
+def released(execution: Execution) -> frozenset[int]:
+    """Which of a job's executors are gone while it goes on, counted from 1."""
+    here: set[int] = set()
+    gone: set[int] = set()
+    try:
+        with execution.result.events.open("rb") as file:
+            for line in file:
+                if not line.startswith(COMING_AND_GOING):
+                    continue
+                match next(EventStream().feed(line), ""):
+                    case {"event": "launched"}:  # whatever ran before has been ended
+                        gone |= here
+                        here.clear()
+                    case {"event": "started", "worker": int(worker)}:
+                        here.add(worker + 1)
+                        gone.discard(worker + 1)
+                    case {"event": "released", "worker": int(worker)}:
+                        here.discard(worker + 1)
+                        gone.add(worker + 1)
+    except OSError:  # it is not there yet, or the job has spoilt it
+        return frozenset()
+    return frozenset(gone)
 
 
 def driver(execution: Execution) -> str:

@@ -8,7 +8,7 @@ import random
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
-from edt_launch.wmla.hypersearch.definition import AlgoDef, Algorithm
+from edt_launch.wmla.hypersearch.algorithm import AlgoDef, Algorithm
 from edt_launch.wmla.hypersearch.space import Axis, Point
 
 if TYPE_CHECKING:

@@ -23,6 +23,7 @@ from edt_launch.service.database.search_records import (
     TrialState,
     Wish,
 )
+from edt_launch.service.deleting import delete_file
 from edt_launch.service.errors import NotFoundError, ServiceError, UnavailableError
 from edt_launch.service.states import State, Wanted
 from edt_launch.wmla.hypersearch.decide import (
@@ -35,6 +36,7 @@ from edt_launch.wmla.hypersearch.decide import (
     Submit,
     TrialFacts,
     decide,
+    seen,
 )
 from edt_launch.wmla.hypersearch.definition import Definition
 from edt_launch.wmla.hypersearch.metric import read
@@ -78,7 +80,7 @@ class Controller:
         known = self._store.searches.ids()
         for path in self._context.home.searches.iterdir():
             if path.name not in known:
-                path.unlink()
+                delete_file(path)
 
     def run(self) -> None:
         """Run the searches until the service ends. The next service goes on with them."""
@@ -112,21 +114,38 @@ class Controller:
     def _advance(self, now: float, search: SearchRecord, trials: Sequence[TrialRecord]) -> float | None:
         try:
             return self._look(now, search, trials)
-        except AWAY:
-            raise
+        except (TroubleError, OSError) as error:
+            log.warning("a trial cannot be submitted", search=search.name, reason=str(error))
+            return self._wait(now, search, str(error))
+        except AWAY as error:
+            log.warning("a search waits for the database", search=search.name, reason=str(error))
+            return self._wait(now, search, "the service's database did not answer")
         except Exception as error:
             log.error("a search cannot go on", search=search.name, exc_info=error)
             self._give_up(now, search, f"it cannot go on: {error!r:.300}")
             return None
 
+    def _wait(self, now: float, search: SearchRecord, reason: str) -> float:
+        """Have a search try again later. While the database is away, this fails as well."""
+        self._store.searches.update(search.id, state=SearchState.RECOVERPEND, reason=reason)
+        self._retry_at[search.id] = now + TROUBLE
+        return now + TROUBLE
+
     def _give_up(self, now: float, search: SearchRecord, reason: str) -> None:
-        """End a search of which nothing more is known than that it cannot go on; its jobs are stopped."""
-        for trial in self._store.searches.trials(search.id):
+        """End a search of which nothing more is known than that it cannot go on; its jobs are stopped.
+
+        A trial whose job has ended before is what its job is.
+        """
+        definition = self._definitions.get(search.id)
+        trials = self._store.searches.trials(search.id)
+        for known in self._facts(definition, trials):
+            trial = seen(now, known)
             if not trial.has_ended:
                 with suppress(NoSuchJobError):
                     self._store.jobs.wish(trial.job or "", Wanted.STOP)
-                killed = replace(trial, state=TrialState.KILLED, reason=reason, ended=now)
-                self._store.searches.update_trial(killed)
+                trial = replace(trial, state=TrialState.KILLED, reason=reason, ended=now)
+            if trial != known.record:
+                self._store.searches.update_trial(trial)
         self._store.searches.update(search.id, state=SearchState.FAILED, reason=reason, ended=now)
         self._context.changed()
 
@@ -137,15 +156,9 @@ class Controller:
             return retry_at
         definition = self._definition(search)
         known = [self._with_job(search, trial) for trial in trials]
-        decided = decide(now, search, definition, self._facts(search, definition, known))
-        try:
-            for action in decided.actions:
-                self._do(now, search, definition, action)
-        except (TroubleError, OSError) as error:
-            log.warning("a trial cannot be submitted", search=search.name, reason=str(error))
-            self._store.searches.update(search.id, state=SearchState.RECOVERPEND, reason=str(error))
-            self._retry_at[search.id] = now + TROUBLE
-            return now + TROUBLE
+        decided = decide(now, search, definition, self._facts(definition, known))
+        for action in decided.actions:
+            self._do(now, search, definition, action)
         return decided.again_at
 
     def _definition(self, search: SearchRecord) -> Definition:
@@ -153,16 +166,12 @@ class Controller:
             self._definitions[search.id] = Definition.model_validate(search.definition)
         return self._definitions[search.id]
 
-    def _facts(
-        self, search: SearchRecord, definition: Definition, trials: Sequence[TrialRecord]
-    ) -> list[TrialFacts]:
+    def _facts(self, definition: Definition | None, trials: Sequence[TrialRecord]) -> list[TrialFacts]:
         jobs = self._store.jobs.some([trial.job for trial in trials if trial.job and not trial.has_ended])
-        return [self._fact(search, definition, trial, jobs.get(trial.job or "")) for trial in trials]
+        return [self._fact(definition, trial, jobs.get(trial.job or "")) for trial in trials]
 
-    def _fact(
-        self, search: SearchRecord, definition: Definition, trial: TrialRecord, job: JobRecord | None
-    ) -> TrialFacts:
-        if trial.has_ended or job is None or job.state is not State.SUCCEEDED:
+    def _fact(self, definition: Definition | None, trial: TrialRecord, job: JobRecord | None) -> TrialFacts:
+        if definition is None or trial.has_ended or job is None or job.state is not State.SUCCEEDED:
             return TrialFacts(trial, job)
         algo = definition.algo_def
         folder = self._context.home.job(job.id).root

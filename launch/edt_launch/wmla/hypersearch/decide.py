@@ -17,7 +17,8 @@ from edt_launch.service.database.search_records import (
     Wish,
 )
 from edt_launch.service.states import State, Wanted
-from edt_launch.wmla.hypersearch.definition import UNLIMITED, Definition
+from edt_launch.wmla.hypersearch.algorithm import UNLIMITED
+from edt_launch.wmla.hypersearch.definition import Definition
 from edt_launch.wmla.hypersearch.metric import Outcome
 from edt_launch.wmla.hypersearch.plan import Next, following
 
@@ -112,21 +113,21 @@ def decide(now: float, search: SearchRecord, definition: Definition, facts: Sequ
         definition: of the search.
         facts: its trials, by number.
     """
-    seen = [_seen(now, trial) for trial in facts]
-    notes = [Note(trial) for trial, known in zip(seen, facts, strict=True) if trial != known.record]
+    trials = [seen(now, trial) for trial in facts]
+    notes = [Note(trial) for trial, known in zip(trials, facts, strict=True) if trial != known.record]
     over_at = _over_at(search, definition)
     closing = _closing(now, search, over_at)
     if closing is not None:
         wanted = {known.record.number: known.job for known in facts}
-        return Decided((*notes, *_close(now, search, closing, seen, wanted)))
-    actions, live = _go_on(search, definition, seen)
+        return Decided((*notes, *_close(now, search, closing, trials, wanted)))
+    actions, live = _go_on(search, definition, trials)
     if not live and not actions:
-        return Decided((*notes, _result(seen)))
+        return Decided((*notes, _result(trials)))
     begun = [] if search.state is SearchState.RUNNING else [Begun()]
     return Decided((*notes, *actions, *begun), over_at)
 
 
-def _seen(now: float, facts: TrialFacts) -> TrialRecord:
+def seen(now: float, facts: TrialFacts) -> TrialRecord:
     """A trial, as it should be written down."""
     trial, job = facts.record, facts.job
     if trial.has_ended or trial.job is None:

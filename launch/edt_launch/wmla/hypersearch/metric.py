@@ -10,7 +10,7 @@ import stat
 from dataclasses import dataclass
 from pathlib import Path
 
-from edt_launch.wmla.hypersearch.definition import Objective
+from edt_launch.wmla.hypersearch.algorithm import Objective
 
 FILE = "val_dict_list.json"
 MOST = 16 * 2**20

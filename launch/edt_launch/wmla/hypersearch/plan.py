@@ -4,15 +4,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from edt_launch.service.database.search_records import TrialRecord
+from edt_launch.wmla.hypersearch.algorithm import UNLIMITED, AlgoDef, Algorithm, Objective
 from edt_launch.wmla.hypersearch.choosing import Chooser
-from edt_launch.wmla.hypersearch.definition import (
-    MOST_TRIALS,
-    UNLIMITED,
-    AlgoDef,
-    Algorithm,
-    Definition,
-    Objective,
-)
+from edt_launch.wmla.hypersearch.definition import Definition
+from edt_launch.wmla.hypersearch.fields import MOST_TRIALS
 from edt_launch.wmla.hypersearch.hyperband import Slot, slots
 from edt_launch.wmla.hypersearch.space import Point, Values, axes, grid_point, size, values
 

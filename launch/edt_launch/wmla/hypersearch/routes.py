@@ -5,6 +5,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, BackgroundTasks, File, Form, Query, Response, UploadFile
 from pydantic_core import to_json
 
+from edt_launch.service.api.afterwards import carry_out
 from edt_launch.service.api.context import Context, Here, User
 from edt_launch.service.bus import Topic
 from edt_launch.service.database.records import UserRecord
@@ -12,7 +13,7 @@ from edt_launch.service.database.search_records import SEARCH_ENDS, SearchRecord
 from edt_launch.service.database.searches import NoSuchSearchError
 from edt_launch.service.errors import ConflictError, InvalidError
 from edt_launch.wmla.hypersearch import removing, views
-from edt_launch.wmla.hypersearch.definition import Algorithm
+from edt_launch.wmla.hypersearch.algorithm import Algorithm
 from edt_launch.wmla.hypersearch.taking_in import take_in
 
 router = APIRouter(prefix="/hypersearch", tags=["hypersearch"])
@@ -48,8 +49,7 @@ def delete_all(here: Here, user: User, afterwards: BackgroundTasks) -> None:
             deletions = removing.delete(here, search)
         except ConflictError:
             continue  # it has not ended
-        for deletion in deletions:
-            afterwards.add_task(deletion)
+        carry_out(deletions, afterwards)
 
 
 @router.get("/algorithm")
@@ -92,15 +92,13 @@ def stop_at_once(here: Here, user: User, name: str) -> None:
 @router.put("/{name}/restart", status_code=204, response_class=Response)
 def restart(here: Here, user: User, name: str, afterwards: BackgroundTasks) -> None:
     """Have a search that was stopped, or has failed, go on."""
-    for deletion in removing.restart(here, _search(here, user, name)):
-        afterwards.add_task(deletion)
+    carry_out(removing.restart(here, _search(here, user, name)), afterwards)
 
 
 @router.delete("/{name}", status_code=204, response_class=Response)
 def delete(here: Here, user: User, name: str, afterwards: BackgroundTasks) -> None:
     """Delete a search that has ended, with its trials' jobs and files."""
-    for deletion in removing.delete(here, _search(here, user, name)):
-        afterwards.add_task(deletion)
+    carry_out(removing.delete(here, _search(here, user, name)), afterwards)
 
 
 def _search(here: Context, user: UserRecord, name: str) -> SearchRecord:

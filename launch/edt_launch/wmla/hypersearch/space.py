@@ -9,7 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
-from edt_launch.wmla.hypersearch.definition import DataType, Definition, HyperParam, Kind
+from edt_launch.wmla.hypersearch.definition import Definition
+from edt_launch.wmla.hypersearch.hyperparameters import DataType, HyperParam, Kind
 
 Point = Mapping[str, float]
 Values = Mapping[str, float | str]

@@ -10,6 +10,7 @@ from edt_launch.service.api.context import Context
 from edt_launch.service.bus import Topic
 from edt_launch.service.database.records import UserRecord
 from edt_launch.service.database.search_records import SearchRecord
+from edt_launch.service.deleting import delete_folder
 from edt_launch.service.errors import ConflictError, InvalidError
 from edt_launch.service.submission import new_id
 from edt_launch.wmla.hypersearch.controller import CONFIG
@@ -77,7 +78,7 @@ def _keep(
             shutil.copyfileobj(code, file)
         copy.rename(home.search(search.id))
     finally:
-        shutil.rmtree(unpacked, ignore_errors=True)
+        delete_folder(unpacked)
         copy.unlink(missing_ok=True)
 
 

@@ -5,7 +5,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from edt_launch.service.database.search_records import SearchRecord, TrialRecord, TrialState
-from edt_launch.wmla.hypersearch.definition import Algorithm, DataType, Definition
+from edt_launch.wmla.hypersearch.algorithm import Algorithm
+from edt_launch.wmla.hypersearch.definition import Definition
+from edt_launch.wmla.hypersearch.hyperparameters import DataType
 from edt_launch.wmla.hypersearch.plan import ranking, total
 
 BUILT_IN = "BUILD_IN"

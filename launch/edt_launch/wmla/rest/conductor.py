@@ -1,6 +1,7 @@
 """Conductor's part: the applications of an instance group, and what their processes print."""
 
 from collections.abc import Mapping
+from itertools import islice
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request
@@ -20,7 +21,7 @@ from edt_launch.wmla.rest.lookup import Found
 router = APIRouter()
 
 MOST = 1000
-"""Jobs that are looked through, the newest first."""
+"""Applications of one answer, the newest ones."""
 
 
 @router.get("/instances/{group}/applications")
@@ -34,10 +35,11 @@ def list_applications(
     """A user's applications in an instance group, or everybody's for administrators."""
     states = None if state is None else frozenset().union(*map(behind, state.upper().split(",")))
     owner = None if user.is_admin else user.name
-    page = here.store.jobs.page(states=states, owner=owner, limit=MOST, newest=True)
-    found = [
+    page = here.store.jobs.page(states=states, owner=owner, limit=None, newest=True)
+    in_group = (
         one for one in lookup.with_names(here, page.jobs) if identity.group_id(one.group) == group.lower()
-    ]
+    )
+    found = list(islice(in_group, MOST))
     meter: Meter = request.app.state.meter
     devices = [name for one in found for host, names in one.job.held if host == LOCAL for name in names]
     loads = meter.loads(devices) if devices else {}

@@ -39,7 +39,7 @@ def of(headers: Headers) -> Password | Token | None:
         return None
     if token := headers.get("x-auth-token", "").strip():
         return Token(token)
-    return _cookie(headers.get("cookie", ""))
+    return cookie(headers.get("cookie", ""))
 
 
 def _basic(value: str) -> Password | None:
@@ -55,7 +55,8 @@ def _basic(value: str) -> Password | None:
     return Password(name, password) if is_pair else None
 
 
-def _cookie(header: str) -> Token | None:
+def cookie(header: str) -> Token | None:
+    """The session that a request's `Cookie` names, if it names one."""
     try:
         found = SimpleCookie(header).get(COOKIE)
     except CookieError:

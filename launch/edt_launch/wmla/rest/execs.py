@@ -1,9 +1,11 @@
 """`/execs`: submit, list, show, stop, delete."""
 
+from dataclasses import replace
 from typing import Annotated, Any
 
 from fastapi import APIRouter, BackgroundTasks, File, Form, Query, Request, Response, UploadFile
 
+from edt_launch.service.api.afterwards import carry_out
 from edt_launch.service.api.context import Context, Here, User
 from edt_launch.service.database.records import UserRecord
 from edt_launch.service.errors import ConflictError, InvalidError
@@ -16,6 +18,7 @@ from edt_launch.wmla.rest.door import Style
 from edt_launch.wmla.rest.lookup import Found, Manner
 from edt_launch.wmla.rest.plain import NotOfferedError
 from edt_launch.wmla.submission import catalogue
+from edt_launch.wmla.submission.parts import Part, beside, model_of
 from edt_launch.wmla.submission.request import ExecRequest
 from edt_launch.wmla.submission.submitting import group_name, submit
 
@@ -39,16 +42,11 @@ def submit_exec(
     file: Annotated[list[UploadFile], File()] = [],  # noqa: B006 - FastAPI copies it
 ) -> Json:
     """Queue a job."""
-    if len(file) > 1:
-        raise InvalidError(f"{len(file)} files were sent", "send one: a tar, or a single script")
-    upload = file[0] if file else None
-    asked = ExecRequest(
-        args,
-        None if group is None else group_name(group),
-        data,
-        "" if upload is None else upload.filename or "",
-    )
-    names = submit(here, user, asked, None if upload is None else upload.file)
+    asked = ExecRequest(args, None if group is None else group_name(group), data)
+    parts = [Part(each.filename or "", each.file) for each in file]
+    model = model_of(parts, asked.main)
+    asked = replace(asked, file_name="" if model is None else model.name)
+    names = submit(here, user, asked, None if model is None else model.file, beside(parts, model))
     assert names.job is not None
     style = style if group is None else Style.CLASSIC
     return lookup.shown(request, lookup.find(here, user, names.id), style)
@@ -93,7 +91,7 @@ def list_execs(
     if not by_age:
         if found and field not in found[0]:
             raise InvalidError(f"sort_by: {field!r} is no field of an exec")
-        found.sort(key=lambda one: str(one[field]), reverse=is_down)
+        found.sort(key=lambda one: one[field], reverse=is_down)
     return found[:limit]
 
 
@@ -142,12 +140,16 @@ def delete(here: Here, found: Found, afterwards: BackgroundTasks) -> None:
             f"{found.names.id} is {states.state_of(found.job)}",
             "stop it first, and delete it when it has ended",
         )
-    _delete(here, found.job.id, afterwards)
+    if not _delete(here, found.job.id, afterwards):
+        raise ConflictError(
+            f"{found.names.id} is a trial whose search has yet to read its result",
+            "try again soon",
+        )
 
 
 @router.delete("/execs", status_code=204, response_class=Response)
 def delete_all(here: Here, user: User, afterwards: BackgroundTasks) -> None:
-    """Forget a user's execs that have ended; the others stay."""
+    """Forget a user's execs that have ended; the others stay, and trials whose result has yet to be read."""
     for job in _ended(here, user):
         _delete(here, job, afterwards)
 
@@ -157,7 +159,10 @@ def _ended(here: Context, user: UserRecord) -> list[str]:
     return [job.id for job in here.store.jobs.page(states=ENDED, owner=user.name, limit=None).jobs]
 
 
-def _delete(here: Context, job: str, afterwards: BackgroundTasks) -> None:
-    here.store.jobs.delete(job)
-    afterwards.add_task(remove_files(here.home, job))
+def _delete(here: Context, job: str, afterwards: BackgroundTasks) -> bool:
+    """Whether nothing keeps it."""
+    if not here.store.jobs.delete(job):
+        return False
+    carry_out([remove_files(here.home, job)], afterwards)
     here.changed()
+    return True

@@ -7,10 +7,10 @@ from fastapi.params import Depends
 
 from edt_launch.service import tokens
 from edt_launch.service.api.context import Context, Here, User
-from edt_launch.service.database.accounts import SESSION
+from edt_launch.service.database.records import UserRecord
 from edt_launch.service.errors import UnauthorizedError
 from edt_launch.wmla.rest.bases import AUTH, CONDUCTOR
-from edt_launch.wmla.rest.credentials import COOKIE, Password, Token
+from edt_launch.wmla.rest.credentials import COOKIE, Password, Token, cookie
 from edt_launch.wmla.rest.door import PROOF
 
 LASTS = 8 * 3600
@@ -46,9 +46,12 @@ def log_on_with_cookie(
 
 @router.get(f"{CONDUCTOR}/auth/logoff")
 @router.post(f"{CONDUCTOR}/auth/logoff")
-def log_off_with_cookie(response: Response, here: Here, proof: Proof) -> dict[str, str]:
-    """End a session."""
-    _end(here, proof)
+def log_off_with_cookie(
+    request: Request, response: Response, here: Here, user: User, proof: Proof
+) -> dict[str, str]:
+    """End a session, also if a password was sent with its cookie."""
+    _end(here, user, proof)
+    _end(here, user, cookie(request.headers.get("cookie", "")))
     response.delete_cookie(COOKIE, path="/platform/rest")
     return {}
 
@@ -60,9 +63,9 @@ def log_on(here: Here, proof: Proof) -> dict[str, str]:
 
 
 @router.post(f"{AUTH}/logoff", status_code=204, response_class=Response)
-def log_off(here: Here, proof: Proof) -> None:
+def log_off(here: Here, user: User, proof: Proof) -> None:
     """Let an access token open nothing any more."""
-    _end(here, proof)
+    _end(here, user, proof)
 
 
 def _session(here: Context, proof: Password | Token) -> str:
@@ -73,11 +76,11 @@ def _session(here: Context, proof: Password | Token) -> str:
         return proof.password
     now, accounts = here.clock(), here.store.accounts
     accounts.forget_sessions(proof.name, now)
-    token, _ = tokens.issue(accounts, proof.name, SESSION, now, now + LASTS)
+    token, _ = tokens.issue(accounts, proof.name, "session", now, now + LASTS, is_session=True)
     return token
 
 
-def _end(here: Context, proof: Password | Token) -> None:
-    """Revoke a session's token; one that was made for longer stays."""
+def _end(here: Context, user: UserRecord, proof: Password | Token | None) -> None:
+    """Revoke the token of a user's session; one that was made for longer stays."""
     if isinstance(proof, Token):
-        here.store.accounts.end_session(tokens.hash_of(proof.token), here.clock())
+        here.store.accounts.end_session(user.name, tokens.hash_of(proof.token), here.clock())

@@ -30,7 +30,7 @@ def list_applications(
     here: Here, user: User, application: Annotated[str | None, Query(alias="applicationid")] = None
 ) -> list[Json]:
     """A user's applications, or everybody's for administrators, the newest first; or one."""
-    found = _all(here, user) if application is None else [lookup.find(here, user, application)]
+    found = _all(here, user, MOST) if application is None else [lookup.find(here, user, application)]
     return [applications.modern(one) for one in found]
 
 
@@ -61,10 +61,14 @@ def driver_log(
 def executor_log(
     found: Found, number: int, stream: Literal["stdout", "stderr"], last: LastLines = None
 ) -> StreamingResponse:
-    """What an executor prints, counted from 1."""
+    """What an executor prints, counted from 1; nothing yet if the job may still start it."""
     if not 1 <= number <= 2**20:
         raise InvalidError(f"executor {number}: they are counted from 1")
-    return texts.as_text([files.executor_output(found, number, stream)], last)
+    path = files.executor_output(found, number, stream)
+    may_come = not found.job.has_ended and number <= found.job.max
+    if not may_come and not path.exists():
+        raise InvalidError(f"Executor {number} of {found.names.id} not found")
+    return texts.as_text([path], last)
 
 
 @router.get("/scheduler/engine/applications")
@@ -76,8 +80,9 @@ def list_engine_applications(
     sort: Annotated[str, Query(max_length=64)] = "-submit_time",
     state: Annotated[str | None, Query(max_length=64)] = None,
 ) -> list[Json]:
-    """The same with the resources that they use."""
-    found = [applications.engine(one) for one in _all(here, user)]
+    """The same with the resources that they use; `start` and `length` lead through all of them."""
+    is_plain = not state and sort == "-submit_time"
+    found = [applications.engine(one) for one in _all(here, user, start + length if is_plain else None)]
     if state:
         found = [one for one in found if one["state"].lower() == state.lower()]
     field = sort.removeprefix("-")
@@ -93,6 +98,7 @@ def show_engine_application(found: Found) -> Json:
     return applications.engine(found)
 
 
-def _all(here: Context, user: UserRecord) -> list[Execution]:
-    page = here.store.jobs.page(owner=None if user.is_admin else user.name, limit=MOST, newest=True)
+def _all(here: Context, user: UserRecord, limit: int | None) -> list[Execution]:
+    """The newest ones of a user, or of all."""
+    page = here.store.jobs.page(owner=None if user.is_admin else user.name, limit=limit, newest=True)
     return lookup.with_names(here, page.jobs)

@@ -16,7 +16,7 @@ class ExecRequest:
         args: the argument string as it came.
         group: name of an instance group, `sigName`; None for a submission in the manner of 2.x.
         data: the form field `data`, JSON: `args`, `hardwareSpec`, `dataSource`; empty without it.
-        file_name: what the uploaded file is called; empty without one.
+        file_name: what the uploaded model is called; empty without one.
         arguments: what is appended to the script's.
     """
 
@@ -25,6 +25,14 @@ class ExecRequest:
     data: str = ""
     file_name: str = ""
     arguments: tuple[str, ...] = ()
+
+    @property
+    def main(self) -> str:
+        """The script that it names; empty if it names none, or makes no sense."""
+        try:
+            return read(self)[1].main or ""
+        except ArgumentsError:
+            return ""
 
 
 def read(request: ExecRequest) -> tuple[str, Arguments]:

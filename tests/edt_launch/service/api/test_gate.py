@@ -35,10 +35,10 @@ class Inside:
 class Passing:
     """A gate, and what came out of it."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: World, **waits: float) -> None:
         self.inside = Inside()
         door, seconds = BearerDoor(world.context), histogram(registry_of(world.context))
-        self.gate = Gate(self.inside, door, seconds, patience=0.01)
+        self.gate = Gate(self.inside, door, seconds, **{"stall": 0.01, **waits})
         self.token = world.tokens["ann"]
 
     def ask(
@@ -66,6 +66,7 @@ class Passing:
         async def receive() -> Message:
             if stalls:
                 await asyncio.Event().wait()
+            await asyncio.sleep(0)
             return next(rest)
 
         async def send(message: Message) -> None:
@@ -118,6 +119,17 @@ def test_a_body_that_turns_out_too_large_is_refused(world: World) -> None:
     assert passing.inside.bodies == [600, 1200]
 
 
+def test_what_is_refused_is_taken_in_as_far_as_it_was_announced(world: World) -> None:
+    passing = Passing(World(world.settings.home, world.store, max_body=1000), patience=0.0)
+    blocks = [b"x" * 600] * 20
+    answer = passing.ask("/api/v1/shares/lab", *blocks, method="PUT", content_length="12000")
+    assert answer["status"] == 413
+    assert (b"connection", b"close") not in answer["headers"]
+    endless = passing.ask("/api/v1/shares/lab", *blocks, method="PUT", transfer_encoding="chunked")
+    assert endless["status"] == 413
+    assert (b"connection", b"close") in endless["headers"]
+
+
 def test_while_the_database_does_not_answer_nobody_is_let_in(
     world: World, passing: Passing, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -129,7 +141,7 @@ def test_while_the_database_does_not_answer_nobody_is_let_in(
     assert passing.inside.scopes == []
 
 
-def test_who_is_refused_and_never_ends_sending_is_not_waited_for(passing: Passing) -> None:
+def test_who_is_refused_and_does_not_go_on_sending_is_not_waited_for(passing: Passing) -> None:
     for headers in ({"authorization": "", "content_length": "3"}, {"content_length": str(2**40)}):
         answer = passing.ask(method="POST", stalls=True, **headers)
         assert answer["status"] in (401, 413)

@@ -1,4 +1,8 @@
-from edt_launch.service.database.accounts import SESSION
+from dataclasses import replace
+
+import pytest
+
+from edt_launch.service.database import execs
 from edt_launch.service.database.records import ExecRecord, JobRecord, TokenRecord, UserRecord
 from edt_launch.service.database.store import Store
 from edt_launch.service.states import State
@@ -28,6 +32,16 @@ def test_names_come_before_their_job_and_go_with_it(store: Store) -> None:
     assert store.execs.find("wmla-1") is None
 
 
+def test_names_of_many_jobs_are_found(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(execs, "AT_ONCE", 2)
+    jobs = [replace(JOB, id=f"jaaaaaaa{letter}") for letter in "abcde"]
+    for number, job in enumerate(jobs, 1):
+        store.execs.reserve(made)
+        store.jobs.add(job)
+        store.execs.assign(number, job.id)
+    assert list(store.execs.of([job.id for job in jobs])) == [job.id for job in jobs]
+
+
 def test_names_of_a_job_that_was_not_made_are_given_up_and_not_used_again(store: Store) -> None:
     store.execs.release(store.execs.reserve(made).number)
     assert store.execs.reserve(made).number == 2
@@ -45,10 +59,12 @@ def test_passwords_are_kept_apart_from_users(store: Store) -> None:
 
 def test_sessions_end_and_other_tokens_stay(store: Store) -> None:
     store.accounts.add_user(UserRecord("ann"))
-    for number, name in enumerate((SESSION, SESSION, "mine")):
-        store.accounts.add_token(TokenRecord(f"{number}", f"hash{number}", "ann", name, 1.0, 10.0))
-    store.accounts.end_session("hash0", 2.0)
-    store.accounts.end_session("hash2", 2.0)
+    for number, is_session in enumerate((True, True, False)):
+        token = TokenRecord(f"{number}", f"hash{number}", "ann", "session", 1.0, 10.0, is_session=is_session)
+        store.accounts.add_token(token)
+    store.accounts.end_session("bob", "hash1", 2.0)
+    store.accounts.end_session("ann", "hash0", 2.0)
+    store.accounts.end_session("ann", "hash2", 2.0)
     assert [token.id for token in store.accounts.tokens("ann")] == ["1", "2"]
     store.accounts.forget_sessions("ann", 2.0)
     assert [token.id for token in store.accounts.tokens("ann")] == ["1", "2"]

@@ -74,7 +74,9 @@ def test_it_starts_again_without_some_trials(store: Store) -> None:
         store.searches.add_trial(trial(number))
     store.searches.wish(SEARCH.id, Wish.STOP, set(SearchState))
     store.searches.update(SEARCH.id, state=SearchState.STOPPED, started=7.0, ended=8.0, reason="stopped")
-    store.searches.start_again(SEARCH.id, [0, 2])
+    ended = store.searches.get(SEARCH.name)
+    assert store.searches.start_again(ended, [0, 2])
+    assert not store.searches.start_again(ended, [1])
     found = store.searches.get(SEARCH.name)
     assert found == replace(SEARCH, number=found.number)
     assert [one.number for one in store.searches.trials(SEARCH.id)] == [1]
@@ -83,6 +85,8 @@ def test_it_starts_again_without_some_trials(store: Store) -> None:
 def test_trials_go_with_their_search(store: Store) -> None:
     store.searches.add(SEARCH)
     store.searches.add_trial(trial(0))
-    store.searches.delete(SEARCH.id)
+    search = store.searches.get(SEARCH.name)
+    assert not store.searches.delete(replace(search, state=SearchState.STOPPED))
+    assert store.searches.delete(search)
     assert store.searches.trials(SEARCH.id) == []
     assert store.searches.all() == []

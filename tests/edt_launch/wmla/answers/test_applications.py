@@ -1,3 +1,6 @@
+import json
+from dataclasses import replace
+
 from edt_launch.service.database.records import ExecRecord, JobRecord
 from edt_launch.service.devices.nvidia import Load
 from edt_launch.service.home import JobDir
@@ -5,6 +8,7 @@ from edt_launch.service.states import State
 from edt_launch.wmla.answers import applications
 from edt_launch.wmla.answers.views import Execution
 from edt_launch.wmla.frameworks import Framework
+from edt_launch.wmla.running.layout import executor_id
 from world import World
 
 ENGINE = [
@@ -52,6 +56,26 @@ def test_conductor_tells_real_figures(world: World) -> None:
 def test_tasks_are_the_driver_and_the_executors(world: World) -> None:
     assert [task["id"] for task in applications.modern(execution(world))["task0"]] == ["driver-1"]
     assert applications.modern(execution(world, Framework.GANG))["task0"] == []
+
+
+def test_executors_that_were_given_back_have_finished(world: World) -> None:
+    job = execution(world)
+    for number in (1, 2, 3, 4):
+        job.result.printed(executor_id(job.names.id, number), "stdout").mkdir(parents=True)
+    assert states(job) == ["RUNNING"] * 4
+    told = [
+        *({"event": "launched"}, {"event": "started", "worker": 0}, {"event": "started", "worker": 1}),
+        *({"event": "launched"}, {"event": "started", "worker": 1}, {"event": "started", "worker": 2}),
+        *({"event": "progress", "step": 1}, {"event": "released", "worker": 2}),
+    ]
+    job.result.events.write_text("".join(json.dumps(event) + "\n" for event in told))
+    assert states(job) == ["FINISHED", "RUNNING", "FINISHED", "RUNNING"]
+    ended = replace(job, job=replace(job.job, state=State.STOPPED))
+    assert states(ended) == ["KILLED"] * 4
+
+
+def states(job: Execution) -> list[str]:
+    return [task["state"] for task in applications.modern(job)["task12n"]]
 
 
 def test_the_engine_tells_resources(world: World) -> None:

@@ -1,9 +1,14 @@
 import json
+from typing import Any
 
 import pytest
+from sqlalchemy.exc import OperationalError
 
+from edt_launch.service.api.context import Context
+from edt_launch.service.database.records import UserRecord
 from edt_launch.service.states import State, Wanted
 from edt_launch.wmla.hypersearch.choosing import Chooser
+from edt_launch.wmla.hypersearch.controller import TROUBLE
 from edt_launch.wmla.hypersearch.space import Point
 from edt_launch.wmla.submission import submitting
 from laboratory import Laboratory
@@ -102,26 +107,59 @@ def test_a_search_that_cannot_go_on_fails_alone(
     laboratory.finish(running, 0.4)
     laboratory.look()
     shown = laboratory.show(name)
-    assert (shown["state"], shown["complete"]) == ("FAILED", 1)
+    assert (shown["state"], shown["complete"]) == ("FAILED", 2)
     assert "OverflowError('Range exceeds valid bounds" in shown["reason"]
     assert laboratory.admin.get(f"hypersearch/{other}").json()["state"] == "RUNNING"
     laboratory.look()
     assert laboratory.ann.delete(f"hypersearch/{name}").status_code == 204
 
 
-def test_the_jobs_of_a_search_that_cannot_go_on_are_stopped(
+def test_a_search_that_cannot_go_on_stops_its_jobs_and_keeps_what_has_ended(
     laboratory: Laboratory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    name = laboratory.start(maxJobNum=3)
-    first, second = laboratory.jobs()
+    name = laboratory.start(maxJobNum=4, maxParalleJobNum=3)
+    first, second, third = laboratory.jobs()
     laboratory.finish(first, 0.5)
+    laboratory.world.go(third.id, State.STARTING, State.FAILED)
     monkeypatch.setattr(Chooser, "choose", lambda *_: 1 / 0)
     laboratory.look()
     shown = laboratory.show(name)
     assert (shown["state"], shown["running"]) == ("FAILED", 0)
-    assert [trial["state"] for trial in shown["experiments"]] == ["KILLED", "KILLED"]
+    assert [trial["state"] for trial in shown["experiments"]] == ["FINISHED", "KILLED", "FAILED"]
+    assert shown["best"]["metricVal"] == 0.5
     assert "ZeroDivisionError" in shown["experiments"][1]["reason"]
     assert [(job.id, job.wanted) for job in laboratory.jobs()] == [(second.id, Wanted.STOP)]
+
+
+@pytest.mark.parametrize("is_away", [False, True])
+def test_a_statement_that_fails_holds_up_its_own_search_alone(
+    laboratory: Laboratory, monkeypatch: pytest.MonkeyPatch, is_away: bool
+) -> None:
+    name, other = laboratory.post(laboratory.ann).json(), laboratory.post(laboratory.bob).json()
+    submit, searches = submitting.submit, laboratory.world.store.searches
+    away = OperationalError("INSERT", {}, Exception("gone"))
+
+    def fail(context: Context, user: UserRecord, *arguments: Any) -> Any:
+        if user.name == "ann":
+            raise away
+        return submit(context, user, *arguments)
+
+    def gone(*_: object, **__: object) -> None:
+        raise away
+
+    monkeypatch.setattr(submitting, "submit", fail)
+    if is_away:
+        monkeypatch.setattr(searches, "update", gone)
+        with pytest.raises(OperationalError):
+            laboratory.look()
+        return
+    assert laboratory.look() == laboratory.world.clock.now + TROUBLE
+    assert laboratory.show(name)["state"] == "RECOVERPEND"
+    assert laboratory.admin.get(f"hypersearch/{other}").json()["state"] == "RUNNING"
+    monkeypatch.undo()
+    laboratory.world.clock.now += TROUBLE
+    laboratory.look()
+    assert laboratory.show(name)["state"] == "RUNNING"
 
 
 class KilledError(BaseException):

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from edt_launch.service.errors import InvalidError
-from edt_launch.wmla.hypersearch.definition import UNLIMITED, Algorithm, Definition, Objective, parse
+from edt_launch.wmla.hypersearch.algorithm import UNLIMITED, Algorithm, Objective
+from edt_launch.wmla.hypersearch.definition import Definition, parse
 from searches import RATE, UNITS, budgets, content
 
 

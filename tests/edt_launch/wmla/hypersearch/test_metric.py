@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from edt_launch.wmla.hypersearch.definition import Objective
+from edt_launch.wmla.hypersearch.algorithm import Objective
 from edt_launch.wmla.hypersearch.metric import FILE, MOST, find, read
 
 

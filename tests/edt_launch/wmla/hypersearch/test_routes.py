@@ -120,6 +120,22 @@ def test_one_that_is_stopped_by_force_is_deleted_when_its_jobs_have_ended(
     assert ann.get("hypersearch").json() == []
 
 
+def test_a_trial_is_kept_until_its_result_has_been_read(laboratory: Laboratory) -> None:
+    name = laboratory.start(maxJobNum=1)
+    (job,) = laboratory.jobs()
+    laboratory.finish(job, 0.5)
+    exec_id = laboratory.show(name)["experiments"][0]["id"]
+    assert laboratory.ann.delete("execs").status_code == 204
+    refused(laboratory.ann.delete(f"execs/{exec_id}"), 409, "whose search has yet to read")
+    assert laboratory.world.ann.delete(f"/jobs/{job.id}").status_code == 409
+    laboratory.look()
+    assert laboratory.show(name)["experiments"][0]["metricVal"] == 0.5
+    assert laboratory.ann.delete("execs").status_code == 204
+    assert laboratory.world.store.jobs.ids() == frozenset()
+    laboratory.look()
+    assert (laboratory.show(name)["state"], laboratory.show(name)["progress"]) == ("FINISHED", "1/1")
+
+
 def test_a_failed_search_starts_again_from_the_beginning(laboratory: Laboratory) -> None:
     name = laboratory.start(maxJobNum=1)
     (job,) = laboratory.jobs()
@@ -235,3 +251,15 @@ def refused(answer: Any, status: int, said: str) -> None:
     assert (answer.status_code, answer.headers["content-type"].split(";")[0]) == (status, "text/plain")
     assert answer.text.startswith(f"Error {status}: ")
     assert said in answer.text
+
+
+def test_an_archive_that_cannot_be_deleted_keeps_no_search(laboratory: Laboratory) -> None:
+    name = laboratory.start(maxJobNum=1)
+    laboratory.play(name)
+    (archive,) = laboratory.world.settings.paths.searches.iterdir()
+    archive.unlink()
+    archive.mkdir()
+    assert laboratory.ann.delete(f"hypersearch/{name}").status_code == 204
+    assert laboratory.ann.get("hypersearch").json() == []
+    laboratory.start_service()
+    assert archive.is_dir()

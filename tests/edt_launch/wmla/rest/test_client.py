@@ -28,6 +28,7 @@ MODEL_DIR = {"pytorch_mnist/pytorch_mnist_EDT.py": b"print('hello')", "pytorch_m
 METHODS = ("get", "post", "put", "delete")
 get, post, put, delete = (partial(getattr(requests, name), verify=False, timeout=60) for name in METHODS)
 OCTETS = {"accept": "application/octet-stream"}
+LARGEST = 4 * 2**20
 
 
 @dataclass
@@ -51,7 +52,8 @@ def cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     folder = tmp_path_factory.mktemp(request.param)
     model_tar = folder / "pytorch_mnist.modelDir.tar"
     model_tar.write_bytes(tar(MODEL_DIR))
-    options = ["--slots", "4", *(["--tls-self-signed"] if request.param == "https" else [])]
+    options = ["--slots", "4", "--max-upload", str(LARGEST)]
+    options += ["--tls-self-signed"] if request.param == "https" else []
     with serving(folder / "home", *options) as service:
         assert service.url.startswith(f"{request.param}:")
         for name, password in (("Admin", "Admin-Admin"), ("dse_user", "pa:ss wörd")):
@@ -308,3 +310,43 @@ def test_what_dlicmd_asks_besides(cluster: Cluster) -> None:
     assert node == {"id": "dse_user", "pid": "-", "childTreeDto": []}
     assert get(f"{dl}/scheduler/kubernetesobjects?type=pod&name=x", headers=headers).json() == []
     assert get(f"{dl}/scheduler/kubernetesobjects/status", headers=headers).ok
+
+
+def test_what_else_clients_of_1_2_ask(cluster: Cluster) -> None:
+    """What is stopped and deleted with name and password, or with the cookie of a session."""
+    dl, auth = cluster.dl_rest_url, ("Admin", "Admin-Admin")
+    args = "--exec-start edtPyTorch --model-dir pytorch_mnist --model-main pytorch_mnist_EDT.py "
+    url = f"{dl}/execs?sigName=dli-sig&args={args}"
+    first, second = (post(url, auth=auth, files=cluster.files).json()["id"] for _ in range(2))
+    for path in ("frameworks", "frameworks/all"):
+        assert [one["numPs"] for one in get(f"{dl}/{path}", auth=auth).json()] == [0, 0, 0]
+    with requests.Session() as session:
+        assert session.get(f"{cluster.sc_rest_url}/auth/logon", auth=auth, verify=False, timeout=60).ok
+        r = session.post(f"{dl}/execs/{first}/stop", verify=False, timeout=60)
+        assert (r.status_code, r.content) == (204, b"")
+        assert session.get(f"{cluster.sc_rest_url}/auth/logoff", verify=False, timeout=60).ok
+        assert session.get(f"{dl}/execs", verify=False, timeout=60).status_code == 401
+    assert delete(f"{dl}/execs/{first}", auth=auth).status_code == 409
+    job = cluster.player.job(first)
+    cluster.player.store.jobs.move(job.id, State.STOPPED, "played", cluster.player.now)
+    r = delete(f"{dl}/execs", auth=auth)
+    assert (r.status_code, r.content) == (204, b"")
+    left = [one["id"] for one in get(f"{dl}/execs", auth=auth).json()]
+    assert second in left
+    assert first not in left
+    for path in ("datasets", "models", "inferences", "edimodels", "modeltemplates", "scheduler/instances"):
+        r = get(f"{dl}/{path}", auth=auth)
+        assert (r.status_code, r.headers["content-type"]) == (404, "text/plain; charset=utf-8")
+
+
+@pytest.mark.parametrize("path", ["execs?args=--exec-start PyTorch", "hypersearch"])
+@pytest.mark.parametrize("password", ["Admin-Admin", "wrong"])
+def test_who_sends_too_much_is_told(cluster: Cluster, path: str, password: str) -> None:
+    head = b'--x\r\nContent-Disposition: form-data; name="file"; filename="m.tar"\r\n\r\n'
+    body = [head, *[bytes(2**16)] * (10 * LARGEST // 2**16)]
+    headers = {"content-type": "multipart/form-data; boundary=x"}
+    chunked = 401 if password == "wrong" else 413
+    for data, status in ((b"".join(body), 413), (iter(body), chunked)):
+        answer = post(f"{cluster.dl_rest_url}/{path}", auth=("Admin", password), data=data, headers=headers)
+        assert answer.status_code == status
+        assert answer.text.startswith(f"Error {status}: ")

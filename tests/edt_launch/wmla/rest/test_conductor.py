@@ -4,6 +4,7 @@ import pytest
 
 from asking import Asking, submitted
 from edt_launch.service.devices.nvidia import Load, Nvml
+from edt_launch.wmla.rest import conductor
 from played import Player
 
 
@@ -16,21 +17,28 @@ def test_applications_of_a_group_with_the_figures_of_their_gpus(
     monkeypatch.setattr(Nvml, "loads", loads)
     told = submitted(asking.classic(), sigName="dli")
     other = submitted(asking.classic(), sigName="other")
-    conductor = asking.conductor()
+    client = asking.conductor()
     place = f"/instances/{told['sigId']}/applications"
-    assert conductor.get(f"{place}?state=RUNNING").json() == []
+    assert client.get(f"{place}?state=RUNNING").json() == []
     player.start(told["id"], size=3)
     player.start(other["id"])
-    (application,) = conductor.get(f"{place}?state=RUNNING").json()
+    (application,) = client.get(f"{place}?state=RUNNING").json()
     assert application["driver"] == {"id": told["submissionId"], "state": "RUNNING"}
     assert application["gpuslots"] == len(application["executors"]) == 3
     assert application["gpumemused"]["total"] == 2 * 7809
     assert application["gpudevutil"]["total"] == 166.0
     assert application["apprunduration"] == 2.5064
-    assert conductor.get(f"{place}?state=FINISHED").json() == []
-    assert len(conductor.get(place).json()) == 1
+    assert client.get(f"{place}?state=FINISHED").json() == []
+    assert len(client.get(place).json()) == 1
     assert asking.conductor("bob").get(place).json() == []
     assert len(asking.conductor("admin").get(place).json()) == 1
+
+
+def test_jobs_of_other_groups_hide_no_application(asking: Asking, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(conductor, "MOST", 2)
+    told = [submitted(asking.classic(), sigName=group) for group in ("dli", "dli", "dli", "a", "b", "c")]
+    found = asking.conductor().get(f"/instances/{told[0]['sigId']}/applications").json()
+    assert [one["driver"]["id"] for one in found] == [told[2]["submissionId"], told[1]["submissionId"]]
 
 
 def test_gpus_of_other_hosts_are_not_asked(asking: Asking, player: Player) -> None:

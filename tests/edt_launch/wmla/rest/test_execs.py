@@ -1,11 +1,14 @@
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from asking import Asking, submit, submitted
+from asking import CODE, Asking, submit, submitted
 from edt_launch.service.database.records import HostRecord
 from edt_launch.service.states import State, Wanted
+from edt_launch.wmla.submission import parts
 from played import Player
+from world import tar
 
 SUBMIT = {"command": ["python", "x.py"], "min": 1, "max": 2}
 
@@ -132,3 +135,57 @@ def test_names_that_are_none_are_not_found(asking: Asking) -> None:
 def test_frameworks(asking: Asking, path: str) -> None:
     assert len(asking.classic().get(path).json()[0]) == 6
     assert len(asking.modern().get(path).json()[0]) == 18
+
+
+def test_several_files_are_put_beside_the_script(asking: Asking) -> None:
+    files = [
+        ("file", ("labels.txt", b"cat")),
+        ("file", ("m.modelDir.tar", tar(CODE))),
+        ("file", ("helper.py", b"one = 1")),
+    ]
+    args = {"args": "--exec-start edtPyTorch --model-dir m"}
+    answer = asking.modern().post("/execs", params=args, files=files)
+    assert answer.status_code == 200, answer.text
+    folder = Path(answer.json()["workDir"])
+    assert (folder / "labels.txt").read_bytes() == b"cat"
+    assert (folder / "helper.py").read_bytes() == b"one = 1"
+
+
+def test_of_several_scripts_the_one_named_is_run(asking: Asking) -> None:
+    files = [("file", ("helper.py", b"one = 1")), ("file", ("train.py", b"import helper"))]
+    args = {"args": "--exec-start PyTorch --model-main train.py"}
+    answer = asking.modern().post("/execs", params=args, files=files)
+    folder = Path(answer.json()["workDir"])
+    assert (folder / "train.py").read_bytes() == b"import helper"
+    assert (folder / "helper.py").read_bytes() == b"one = 1"
+
+
+@pytest.mark.parametrize(
+    "second, told",
+    [
+        ("../up.py", "no file can have"),
+        ("..", "no file can have"),
+        ("x" * 201, "no file can have"),
+        ("m.modelDir.tar", "two files are called"),
+    ],
+)
+def test_files_of_bad_names_are_refused(asking: Asking, second: str, told: str) -> None:
+    files = [("file", ("m.modelDir.tar", tar(CODE))), ("file", (second, b""))]
+    answer = asking.modern().post("/execs", params={"args": "--exec-start edtPyTorch"}, files=files)
+    assert (answer.status_code, told in answer.text) == (400, True), answer.text
+    assert asking.modern().get("/execs").json() == []
+
+
+def test_what_is_beside_the_model_has_a_limit(asking: Asking, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parts, "LARGEST", 5)
+    files = [("file", (name, b"123")) for name in ("main.py", "a", "b")]
+    answer = asking.modern().post("/execs", params={"args": "--exec-start PyTorch"}, files=files)
+    assert answer.status_code == 413
+
+
+def test_numbers_are_sorted_as_numbers(asking: Asking) -> None:
+    client = asking.modern()
+    for workers in (9, 10):
+        submitted(client, args=f"--exec-start distPyTorch --numWorker {workers}")
+    shown = client.get("/execs?sort_by=numWorker:desc").json()
+    assert [one["numWorker"] for one in shown] == [10, 9]

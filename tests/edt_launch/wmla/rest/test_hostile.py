@@ -136,7 +136,7 @@ GOOD = tar(CODE)
         multipart("file", "x.tar", GOOD),  # no end
         multipart("other", "x.tar", GOOD) + END,
         multipart("file", None, b"text") + END,
-        multipart("file", "x.tar", GOOD) + b"\r\n" + multipart("file", "y.tar", GOOD) + END,
+        multipart("file", "x.tar", GOOD) + b"\r\n" + multipart("file", "x.tar", GOOD) + END,
         multipart("data", "x.tar", GOOD) + END,
         multipart("data", None, b"{") + b"\r\n" + multipart("file", "x.tar", GOOD) + END,
         multipart("data", None, b"\xff\xfe") + END,

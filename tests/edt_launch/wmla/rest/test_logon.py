@@ -1,6 +1,5 @@
 from asking import PASSWORD, Asking
 from edt_launch.service import passwords
-from edt_launch.service.database.accounts import SESSION
 from edt_launch.wmla.rest.bases import AUTH, CONDUCTOR
 from edt_launch.wmla.rest.logon import LASTS
 
@@ -39,11 +38,33 @@ def test_a_session_is_a_cookie_for_both_bases(asking: Asking) -> None:
     assert client.get("/platform/rest/deeplearning/v1/conf").status_code == 401
 
 
+def test_logging_off_with_password_and_cookie_ends_the_session(asking: Asking) -> None:
+    client = asking.conductor()
+    session = client.get(LOGON).cookies["edt_session"]
+    cookie = asking.client(headers={"cookie": f"edt_session={session}"})
+    bob = asking.conductor("bob")
+    assert bob.get("/auth/logoff", headers={"cookie": f"edt_session={session}"}).status_code == 200
+    assert cookie.get("/conf").status_code == 200
+    assert client.get("/auth/logoff").status_code == 200
+    assert cookie.get("/conf").status_code == 401
+
+
 def test_a_token_in_place_of_a_password_stays_the_only_one(asking: Asking) -> None:
     token = asking.world.tokens["ann"]
     told = asking.client(AUTH).get("/logon", auth=("ann", token)).json()
     assert told == {"accessToken": token}
     assert [one.name for one in asking.world.store.accounts.tokens("ann")] == ["test"]
+
+
+def test_a_token_of_ones_own_is_no_session_whatever_its_name(asking: Asking) -> None:
+    told = asking.world.ann.post("/tokens", json={"name": "session"}).json()
+    client = asking.client(AUTH)
+    client.auth = ("ann", told["token"])
+    assert client.get("/logon").json() == {"accessToken": told["token"]}
+    headers = {"X-Auth-Token": told["token"]}
+    assert asking.client(AUTH, headers=headers).post("/logoff").status_code == 204
+    asking.world.store.accounts.set_password("ann", passwords.hash_of("another one"), 0.0)
+    assert asking.client(headers=headers).get("/conf").status_code == 200
 
 
 def test_a_session_does_not_renew_itself(asking: Asking) -> None:
@@ -56,7 +77,7 @@ def test_sessions_that_are_over_are_forgotten(asking: Asking) -> None:
     for _ in range(3):
         client.get("/logon", auth=("ann", PASSWORD))
         asking.world.clock.now += LASTS + 1
-    assert [one.name for one in asking.world.store.accounts.tokens("ann")] == ["test", SESSION]
+    assert [one.name for one in asking.world.store.accounts.tokens("ann")] == ["test", "session"]
 
 
 def test_another_password_ends_the_sessions(asking: Asking) -> None:

@@ -67,6 +67,6 @@ def test_every_error_below_the_bases_is_one(asking: Asking, monkeypatch: pytest.
 
 def test_a_405_tells_all_that_is_possible(asking: Asking) -> None:
     client = asking.modern()
-    assert client.patch("/execs").headers["allow"] == "DELETE, GET, POST"
-    assert client.put("/execs/x").headers["allow"] == "DELETE, GET"
-    assert asking.world.ann.put("/jobs").headers["allow"] == "GET, POST"
+    assert client.patch("/execs").headers["allow"] == "DELETE, GET, HEAD, POST"
+    assert client.put("/execs/x").headers["allow"] == "DELETE, GET, HEAD"
+    assert asking.world.ann.put("/jobs").headers["allow"] == "GET, HEAD, POST"

@@ -1,0 +1,57 @@
+import asyncio
+from typing import Any
+
+import pytest
+from starlette.types import Message, Receive, Scope, Send
+
+from edt_launch.service.api.entrance import Entrance
+from world import World
+
+
+def test_head_is_get_without_the_body(world: World) -> None:
+    job = world.submit(world.ann)["id"]
+    for path in ("/", "/jobs", f"/jobs/{job}", f"/jobs/{job}/logs/0", "/cluster", "/nothing"):
+        head, get = world.ann.head(path), world.ann.get(path)
+        assert (head.status_code, head.content) == (get.status_code, b"")
+        assert head.headers.get("content-type") == get.headers.get("content-type")
+        assert head.headers.get("content-length") == get.headers.get("content-length")
+    assert world.anybody.head("/healthz").status_code == 200
+    assert world.anybody.head("/api/v1/jobs").status_code == 401
+
+
+def test_head_of_a_stream_has_an_end(world: World) -> None:
+    answer = world.ann.head("/stream")
+    assert answer.status_code == 200
+    assert answer.headers["content-type"].startswith("text/event-stream")
+
+
+def test_where_it_is_not_possible_all_that_is_is_told(world: World) -> None:
+    job = world.submit(world.ann)["id"]
+    answer = world.ann.put(f"/jobs/{job}")
+    assert (answer.status_code, answer.headers["allow"]) == (405, "DELETE, GET, HEAD, PATCH")
+    answer = world.ann.head(f"/jobs/{job}/stop")
+    assert (answer.status_code, answer.headers["allow"]) == (405, "POST")
+
+
+@pytest.mark.parametrize(
+    "target, path",
+    [
+        ("http://edt.test:80/platform/rest/x", "/platform/rest/x"),
+        ("HTTPS://edt.test/a%20b//c", "/a b//c"),
+        ("http://edt.test", "/"),
+        ("/http://edt.test/a", "/http://edt.test/a"),
+        ("/a", "/a"),
+    ],
+)
+def test_a_whole_uri_names_a_path(target: str, path: str) -> None:
+    seen: list[Any] = []
+
+    async def inside(scope: Scope, receive: Receive, send: Send) -> None:
+        seen.append(scope["path"])
+
+    async def nothing(*_: Message) -> Any:
+        raise AssertionError
+
+    scope = {"type": "http", "method": "GET", "path": target, "raw_path": target.encode()}
+    asyncio.run(Entrance(inside)(scope, nothing, nothing))
+    assert seen == [path]
