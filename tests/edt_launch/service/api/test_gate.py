@@ -6,6 +6,7 @@ import pytest
 from sqlalchemy.exc import OperationalError
 from starlette.types import Message, Receive, Scope, Send
 
+from edt_launch.service.api import gate
 from edt_launch.service.api.context import USER
 from edt_launch.service.api.door import FORM, BearerDoor
 from edt_launch.service.api.gate import Gate, histogram
@@ -119,7 +120,10 @@ def test_a_body_that_turns_out_too_large_is_refused(world: World) -> None:
     assert passing.inside.bodies == [600, 1200]
 
 
-def test_what_is_refused_is_taken_in_as_far_as_it_was_announced(world: World) -> None:
+def test_what_is_refused_is_taken_in_as_far_as_it_was_announced(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gate, "SLOWEST", 1)  # it may take as long as it likes
     passing = Passing(World(world.settings.home, world.store, max_body=1000), patience=0.0)
     blocks = [b"x" * 600] * 20
     answer = passing.ask("/api/v1/shares/lab", *blocks, method="PUT", content_length="12000")
@@ -128,6 +132,10 @@ def test_what_is_refused_is_taken_in_as_far_as_it_was_announced(world: World) ->
     endless = passing.ask("/api/v1/shares/lab", *blocks, method="PUT", transfer_encoding="chunked")
     assert endless["status"] == 413
     assert (b"connection", b"close") in endless["headers"]
+    monkeypatch.setattr(gate, "LONGEST", 0.0)
+    trickling = passing.ask("/api/v1/shares/lab", *blocks, method="PUT", content_length="12000")
+    assert trickling["status"] == 413
+    assert (b"connection", b"close") in trickling["headers"]
 
 
 def test_while_the_database_does_not_answer_nobody_is_let_in(
