@@ -7,12 +7,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import edt_hvd
-from edt_hvd.wmla import payload
 from edt_hvd.wmla.channel import Listener
 from edt_hvd.wmla.errors import WmlaError
+from edt_hvd.wmla.handing import payload
+from edt_hvd.wmla.handing.generators import Generators
+from edt_hvd.wmla.handing.payload import Payload
 from edt_hvd.wmla.launching import Ended, Launcher, executor_program
 from edt_hvd.wmla.logs.journal import Journal
-from edt_hvd.wmla.payload import Payload
 from edt_hvd.wmla.program import Program
 from edt_hvd.wmla.results import Message
 from edt_hvd.wmla.schedule import ScaleUp, Schedule, executors_wanted
@@ -106,10 +107,17 @@ class Here:
 
 
 def train_here(program: Program, schedule: Schedule, make_journal: MakeJournal) -> None:
-    """Train in this process, together with others if mpirun or edt-launch has started several."""
+    """Train in this process, together with others if mpirun or edt-launch has started several.
+
+    The script finds its random numbers as they were, as it does where executors train.
+    """
     home = next(program.model.parameters()).device
     journal = make_journal(lambda _: None)
     engine = Engine(program, schedule, Here(journal), lambda _: None)
-    engine.run()
+    generators = Generators.now()
+    try:
+        engine.run()
+    finally:
+        generators.restore()
     journal.end(aloud=edt_hvd.is_coordinator())
     place(program, home)

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import edt_hvd
-from edt_hvd.wmla import payload
 from edt_hvd.wmla.channel import Sender
-from edt_hvd.wmla.payload import Payload
+from edt_hvd.wmla.handing import payload
+from edt_hvd.wmla.handing.payload import Payload
 from edt_hvd.wmla.program import Program
 from edt_hvd.wmla.results import Begun, Message, Order, Result
 from edt_hvd.wmla.training.engine import Engine

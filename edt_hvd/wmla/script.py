@@ -8,9 +8,10 @@ failing import of a framework that EDT does not train ends with a word about it.
 import os
 import runpy
 import sys
+from pathlib import Path
 from types import TracebackType
 
-from edt_hvd.wmla import modules, surroundings
+from edt_hvd.wmla.handing import finding, modules, surroundings
 from edt_hvd.wmla.program import FOREIGN, REFUSAL
 
 
@@ -19,7 +20,7 @@ def main() -> None:
     del sys.argv[0]
     path = os.path.abspath(sys.argv[0])
     sys.path[0] = os.path.dirname(os.path.realpath(path))
-    modules.Watch(sys.path[0]).install()
+    modules.Watch(_model_dir(sys.path[0])).install()
     surroundings.note()
 
     def show(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
@@ -39,10 +40,16 @@ def main() -> None:
     runpy.run_path(path, run_name="__main__")
 
 
+def _model_dir(folder: str) -> str:
+    """The folder of a script's modules: the working directory if the script's own is beneath it."""
+    here = os.getcwd()
+    return here if Path(folder).is_relative_to(here) else folder
+
+
 def _is_of_importing(trace: TracebackType) -> bool:
     """Whether a frame is one that Python leaves out where a module is imported, or takes its place."""
     name = trace.tb_frame.f_code.co_filename
-    return name == modules.__file__ or name.startswith("<frozen importlib")
+    return name == finding.__file__ or name.startswith("<frozen importlib")
 
 
 if __name__ == "__main__":

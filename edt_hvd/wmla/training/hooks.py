@@ -2,20 +2,24 @@
 
 import inspect
 import io
+import os
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import date, datetime, time, timedelta
+from enum import Enum
 from functools import partial
+from pathlib import Path, PurePath
 from typing import Any, NamedTuple
 
-import cloudpickle
 import numpy as np
 import torch
 from torch.serialization import default_restore_location
 
 import edt_hvd
+from edt_hvd.wmla.training import pickling
 from edt_hvd.wmla.training.variables import variables_of
 
-PLAIN = (bool, int, float, complex, str, bytes, type(None))
+PLAIN = (bool, int, float, complex, str, bytes, type(None), date, datetime, time, timedelta)
 
 ITSELF = ""
 """Stands among a callback's attributes for the callback."""
@@ -40,7 +44,8 @@ class Hooks:
     are part of the training's state: executors that join are given them, and they go back with the training
     after a loss. So are callbacks with a `state_dict` of their own, and variables of the script that their
     methods use, if they are such objects, or such values and the methods assign them. The state is that of
-    the last hook: what callbacks change while mini-batches are computed is each executor's own.
+    the last hook: what callbacks change while mini-batches are computed is each executor's own. So are paths
+    in its ``LOG_DIR``.
 
     Args:
         callbacks: objects with any of `callbacks.Callback`'s methods; are given ``params`` and ``model``.
@@ -97,7 +102,7 @@ class Hooks:
     def _pickled(self) -> bytes:
         file = io.BytesIO()
         parts = [self._of_variables(), *map(self._of_callback, self._callbacks)]
-        torch.save(parts, file, pickle_module=cloudpickle)
+        torch.save(parts, file, pickle_module=pickling)
         return file.getvalue()
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -127,7 +132,7 @@ class Hooks:
         for name, value in values.items():
             if _is_stateful(value):
                 yield name, Saved(value.state_dict(), is_state=True)
-            elif _is_plain(value, trained):
+            elif _is_plain(value, trained) and not _is_in_log_dir(value):
                 yield name, Saved(value, is_state=False)
 
     def _trained(self) -> Iterator[Any]:
@@ -184,7 +189,16 @@ def _is_plain(value: Any, trained: set[int]) -> bool:
         return all(_is_plain(each, trained) for each in value)
     if type(value) in (torch.Tensor, np.ndarray):
         return not _has_objects(value) and _memory(value) not in trained
-    return type(value) in PLAIN or (isinstance(value, np.generic) and not _has_objects(value))
+    if isinstance(value, np.generic):
+        return not _has_objects(value)
+    return type(value) in PLAIN or isinstance(value, Enum | PurePath)
+
+
+def _is_in_log_dir(value: Any) -> bool:
+    """Whether it is a path in the folder that this executor alone has; those that join have their own."""
+    folder = os.environ.get("LOG_DIR")
+    is_path = isinstance(value, str | PurePath) and bool(folder)
+    return is_path and Path(os.path.abspath(value)).is_relative_to(os.path.abspath(str(folder)))
 
 
 def _has_objects(value: Any) -> bool:

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 import torch
 
-from edt_hvd.wmla import payload
 from edt_hvd.wmla.channel import Address, Listener, Sender
 from edt_hvd.wmla.errors import WmlaError
 from edt_hvd.wmla.executor import ToDriver, main, program_of
+from edt_hvd.wmla.handing import payload
+from edt_hvd.wmla.handing.payload import Payload
 from edt_hvd.wmla.logs.journal import Journal, ToLogger
 from edt_hvd.wmla.logs.loggers import Logger
-from edt_hvd.wmla.payload import Payload
 from edt_hvd.wmla.program import Program
 from edt_hvd.wmla.results import Begun, EpochDone, Message, MiniBatch, StepDone
 from edt_hvd.wmla.schedule import Schedule

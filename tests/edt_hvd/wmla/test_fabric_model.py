@@ -1,4 +1,5 @@
 import json
+import random
 import sys
 import zipfile
 from pathlib import Path
@@ -148,6 +149,14 @@ def test_what_a_training_leaves_behind(job: Path) -> None:
     assert callback.saves == [False, True]
     assert optimizer.param_groups[0]["lr"] == 0.05
     assert list((job / "log" / "tb").iterdir())
+
+
+def test_a_training_leaves_the_script_its_random_numbers(job: Path) -> None:
+    program, *_ = make()
+    random.seed(5)
+    before = torch.initial_seed(), torch.get_rng_state().tolist(), random.getstate()
+    program.train(1, BATCH_SIZE, ENGINES)
+    assert (torch.initial_seed(), torch.get_rng_state().tolist(), random.getstate()) == before
 
 
 def test_no_periodic_models(job: Path) -> None:

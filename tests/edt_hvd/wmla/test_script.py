@@ -1,5 +1,6 @@
 """How a script is run: as by Python itself, with a few things seen to."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -34,6 +35,29 @@ def test_a_script_sees_what_it_would_see_without_us(script: Path) -> None:
     assert done.returncode == 7, done.stderr
     argv = [str(script), "--epochs", "3"]
     assert done.stdout == f"{argv}|{script.parent}|__main__|__main__|{script}\n"
+
+
+@pytest.mark.parametrize("start", [".", "elsewhere"])
+def test_all_modules_of_the_directory_that_it_runs_in_are_its_own(script: Path, start: str) -> None:
+    inner, here = script.parent / "sub", script.parent / start
+    for folder in (inner, here):
+        folder.mkdir(exist_ok=True)
+    (inner / "near.py").write_text("name = 'near'\n")
+    (inner / "main.py").write_text(
+        "import sys, near, beside\nfrom edt_hvd.wmla.handing import modules\n"
+        "print(sys.path[0], *modules.watch().given(), sep='|')\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-m", "edt_hvd.wmla.script", inner / "main.py"],
+        cwd=here,
+        env=os.environ | {"PYTHONPATH": str(script.parent)},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    known = "near|beside" if start == "." else "near"
+    assert done.stdout == f"{inner}|{known}\n", done.stderr
 
 
 def test_torchvision_may_be_the_first_import(script: Path) -> None:

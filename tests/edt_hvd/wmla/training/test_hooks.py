@@ -1,7 +1,11 @@
 from collections import deque
+from datetime import UTC, datetime, timedelta
+from enum import Enum
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 import torch
 from torch.optim.lr_scheduler import StepLR
 
@@ -125,6 +129,29 @@ def test_arrays_tensors_and_containers_of_them_are_given_to_those_that_join() ->
     assert after.found["best"][1] == {3}
 
 
+class Stage(Enum):
+    FIRST, SECOND = 1, 2
+
+
+class Staging(Callback):
+    def __init__(self) -> None:
+        self.stage, self.seen = Stage.FIRST, [Stage.FIRST]
+        self.path, self.until = Path("here"), datetime(2000, 1, 1, tzinfo=UTC)
+
+    def on_epoch_begin(self, epoch: int) -> None:
+        self.stage, self.seen = Stage.SECOND, [Stage.SECOND]
+        self.path, self.until = Path("there"), self.until + timedelta(1)
+
+
+def test_members_of_enumerations_paths_and_times_are_given_to_those_that_join() -> None:
+    before, after = Staging(), Staging()
+    hooks, _ = made(before)
+    hooks.epoch_begin(0)
+    made(after)[0].load_state_dict(hooks.state_dict())
+    assert after.stage is after.seen[0] is Stage.SECOND
+    assert (after.path, after.until) == (Path("there"), datetime(2000, 1, 2, tzinfo=UTC))
+
+
 class Viewing(Callback):
     def on_train_begin(self) -> None:
         assert self.model is not None
@@ -132,6 +159,23 @@ class Viewing(Callback):
         self.array = self.model.weight.detach().numpy()[1:]
         self.listed = [self.model.bias.data]
         self.objects = np.array([object()])
+
+
+def test_paths_in_the_folder_of_an_executor_are_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    states = []
+    for name in ("one", "another"):
+        monkeypatch.setenv("LOG_DIR", f"/job/log/{name}")
+        callback = Saving()
+        vars(callback).update(path=f"/job/log/{name}/notes", at=Path("/job/log", name), text=name)
+        hooks, _ = made(callback)
+        states.append((hooks, callback))
+    (first, _), (joined, callback) = states
+    monkeypatch.setenv("LOG_DIR", "/job/log/one")
+    first.train_begin()
+    joined.load_state_dict(first.state_dict())
+    assert vars(callback)["path"] == "/job/log/another/notes"
+    assert vars(callback)["at"] == Path("/job/log/another")
+    assert vars(callback)["text"] == "one"
 
 
 def test_what_is_trained_does_not_go_back_with_callbacks_that_look_at_it() -> None:

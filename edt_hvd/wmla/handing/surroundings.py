@@ -1,4 +1,4 @@
-"""What a script sets for its whole process: environment variables, working directory, torch's dtype."""
+"""What a script sets for its whole process: environment variables, working directory, torch's defaults."""
 
 import os
 import warnings
@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import torch
+from torch import multiprocessing
 
 _environment: Mapping[str, str] = dict(os.environ)
 _directory = os.getcwd()
@@ -26,11 +27,13 @@ class Surroundings:
             without one.
         directory: the working directory before and after.
         dtype: torch's default for floating point.
+        sharing_strategy: how torch hands tensors from loading processes on.
     """
 
     environment: Mapping[str, tuple[str | None, str | None]]
     directory: tuple[str, str]
     dtype: torch.dtype
+    sharing_strategy: str
 
     @classmethod
     def now(cls) -> "Surroundings":
@@ -38,7 +41,8 @@ class Surroundings:
         names = _environment.keys() | os.environ.keys()
         values = {name: (_environment.get(name), os.environ.get(name)) for name in sorted(names)}
         changed = {name: (before, after) for name, (before, after) in values.items() if before != after}
-        return cls(changed, (_directory, os.getcwd()), torch.get_default_dtype())
+        strategy = multiprocessing.get_sharing_strategy()  # type: ignore[no-untyped-call]
+        return cls(changed, (_directory, os.getcwd()), torch.get_default_dtype(), strategy)
 
     def adopt(self) -> None:
         """Set this process's likewise, but for variables of which it was given values of its own."""
@@ -50,6 +54,7 @@ class Surroundings:
             else:
                 os.environ[name] = after
         torch.set_default_dtype(self.dtype)
+        multiprocessing.set_sharing_strategy(self.sharing_strategy)  # type: ignore[no-untyped-call]
 
     def enter(self) -> None:
         """Change the working directory likewise; where it is not there, that is a warning."""

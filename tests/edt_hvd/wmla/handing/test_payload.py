@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 import torch
 
-from edt_hvd.wmla import payload
 from edt_hvd.wmla.channel import Address
-from edt_hvd.wmla.payload import Payload
+from edt_hvd.wmla.handing import payload
+from edt_hvd.wmla.handing.payload import Payload
 from edt_hvd.wmla.program import Program
 from edt_hvd.wmla.schedule import Schedule
 

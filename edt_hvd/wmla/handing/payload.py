@@ -5,21 +5,25 @@ Model, optimizer and functions are one pickle, since they refer to each other, w
 have of them. What these import is looked for where the driver would look for it; see `modules`.
 """
 
+import contextlib
 import os
 import pickle
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import cloudpickle
 
-from edt_hvd.wmla import modules
 from edt_hvd.wmla.channel import Address
-from edt_hvd.wmla.generators import Generators
+from edt_hvd.wmla.handing import installed, modules
+from edt_hvd.wmla.handing.following import Following
+from edt_hvd.wmla.handing.generators import Generators
+from edt_hvd.wmla.handing.pickling import Place, loads
+from edt_hvd.wmla.handing.surroundings import Surroundings
 from edt_hvd.wmla.program import Program
 from edt_hvd.wmla.schedule import Schedule
-from edt_hvd.wmla.surroundings import Surroundings
 
 
 @dataclass(frozen=True)
@@ -45,14 +49,17 @@ def write(path: Path, payload: Payload) -> None:
     Raises:
         TypeError: something of the program cannot be sent to other processes.
     """
-    watch = modules.watch()
+    watch = modules.watch() or modules.Watch(os.curdir)
+    handed = watch.hand_out(payload.program.parts())
+    given = watch.given()
     content = cloudpickle.dumps(
         {
             "argv": sys.argv,
             "path": _search_path(),
             "surroundings": Surroundings.now(),
-            "modules": None if watch is None else (watch.folder, watch.given()),
-            "payload": _pickled(payload, watch),
+            "modules": (watch.folder, given),
+            "installed": installed.settings(["__main__", *given]),
+            "payload": _pickled(payload, watch, handed),
         }
     )
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -71,13 +78,12 @@ def read(path: Path) -> Payload:
     sys.argv[:] = content["argv"]
     sys.path[:] = [*content["path"], *(entry for entry in sys.path if entry not in content["path"])]
     content["surroundings"].adopt()
-    if content["modules"] is None:
-        payload, _ = pickle.loads(content["payload"])
-    else:
-        following = modules.Following(*content["modules"])
-        following.install()
-        payload, handed = pickle.loads(content["payload"])
-        following.hand_out(handed)
+    following = Following(*content["modules"])
+    following.install()
+    for setting in content["installed"]:
+        setting.adopt()
+    payload, handed = loads(content["payload"])
+    following.hand_out(handed)
     content["surroundings"].enter()
     assert isinstance(payload, Payload)
     return payload
@@ -88,23 +94,29 @@ def _search_path() -> list[str]:
     return [os.path.abspath(entry) for entry in sys.path]
 
 
-def _pickled(payload: Payload, watch: modules.Watch | None) -> bytes:
-    handed = {} if watch is None else watch.holding(payload.program.parts())
+def _pickled(payload: Payload, watch: modules.Watch, handed: Mapping[Place, Any]) -> bytes:
+    with contextlib.suppress(Exception):  # objects raise what they like when they are pickled
+        return watch.dumps((payload, handed))
+    errors = {place: _error(value, watch) for place, value in handed.items()}
+    for (module, names), error in errors.items():
+        if error is not None:
+            modules.warn(module, names, error)
     try:
-        return bytes(cloudpickle.dumps((payload, handed)))
-    except Exception as error:  # objects raise what they like when they are pickled
+        sent = {place: value for place, value in handed.items() if errors[place] is None}
+        return watch.dumps((payload, sent))
+    except Exception as error:
+        parts = vars(payload.program)
+        culprit = next((n for n, part in parts.items() if _error(part, watch)), "the program")
         raise TypeError(
-            f"{_culprit(payload.program)} cannot be sent to the executors: {error}; leave out what only this "
-            "process can use, such as open files, locks and connections, or make it where it is used"
+            f"{culprit} cannot be sent to the executors: {error}; leave out what only this process can "
+            "use, such as open files, locks and connections, or make it where it is used"
         ) from error
 
 
-def _culprit(program: Program) -> str:
-    """The first part of the program that cannot be pickled by itself."""
-    parts: dict[str, Any] = vars(program)
-    for name, value in parts.items():
-        try:
-            cloudpickle.dumps(value)
-        except Exception:  # noqa: BLE001 - objects raise what they like when they are pickled
-            return name
-    return "the program"
+def _error(value: Any, watch: modules.Watch) -> Exception | None:
+    """Why an object cannot be pickled by itself."""
+    try:
+        watch.dumps(value)
+    except Exception as error:  # noqa: BLE001 - objects raise what they like when they are pickled
+        return error
+    return None

@@ -3,9 +3,10 @@ from pathlib import Path
 
 import pytest
 import torch
+from torch import multiprocessing
 
-from edt_hvd.wmla import surroundings
-from edt_hvd.wmla.surroundings import Surroundings
+from edt_hvd.wmla.handing import surroundings
+from edt_hvd.wmla.handing.surroundings import Surroundings
 
 
 @pytest.fixture(autouse=True)
@@ -34,10 +35,12 @@ def test_what_the_script_sets_is_set_in_another_process(
     monkeypatch.setenv("DEVICES", "0")
     monkeypatch.chdir(there)
     torch.set_default_dtype(torch.float64)
+    multiprocessing.set_sharing_strategy("file_system")
     try:
         found = Surroundings.now()
     finally:
         torch.set_default_dtype(torch.float32)
+        multiprocessing.set_sharing_strategy("file_descriptor")
     assert of_the_script(found) == {"DEVICES": ("", "0"), "LOST": ("1", None), "NEW": (None, "2")}
 
     monkeypatch.delenv("NEW")
@@ -49,8 +52,10 @@ def test_what_the_script_sets_is_set_in_another_process(
         assert Path.cwd() == tmp_path
         found.enter()
         assert torch.get_default_dtype() is torch.float64
+        assert multiprocessing.get_sharing_strategy() == "file_system"
     finally:
         torch.set_default_dtype(torch.float32)
+        multiprocessing.set_sharing_strategy("file_descriptor")
     assert (os.environ["NEW"], "LOST" in os.environ, os.environ["DEVICES"]) == ("2", False, "3")
     assert Path.cwd() == there
 
