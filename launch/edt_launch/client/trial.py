@@ -165,7 +165,7 @@ def _end_jobs(running: Trial) -> None:
 
 def _end(process: "subprocess.Popen[bytes]", folder: Path) -> None:
     """End the service, and whatever else works on its folder."""
-    import psutil
+    from edt_launch.training import processes
 
     if process.poll() is None:
         process.send_signal(signal.SIGTERM)
@@ -174,11 +174,7 @@ def _end(process: "subprocess.Popen[bytes]", folder: Path) -> None:
     if process.poll() is None:
         process.kill()
         process.wait()
-    for other in psutil.process_iter(["cmdline"]):
-        words: list[str] = other.info["cmdline"] or []
-        if any(str(folder) in word for word in words):
-            with suppress(psutil.NoSuchProcess):
-                other.kill()
+    processes.kill(processes.mentioning(str(folder)))
 
 
 def _without_interruption(work: Callable[[], Any]) -> None:

@@ -26,7 +26,7 @@ from edt_launch.driver.control import ControlServer
 from edt_launch.driver.following import WATCH_INTERVAL
 from edt_launch.driver.rendezvous import Rendezvous
 from edt_launch.driver.shown import Complaints, discover
-from edt_launch.errors import StartTimeoutError
+from edt_launch.errors import StartError, StartTimeoutError
 from edt_launch.membership import protocol
 from edt_launch.membership.members import Limits, Membership
 from edt_launch.membership.protocol import Worker
@@ -45,6 +45,9 @@ END_GRACE = 5.0
 
 STAND_IN_GRACE = 10.0
 """Seconds after a worker's end in which what stands for it among Horovod's processes has to end, too."""
+
+FAILURES = 200
+"""Looks in a row, some ten seconds, at which host discovery may fail before a job has started."""
 
 PASSED_ON = (
     *("progress", "resumed"),
@@ -111,10 +114,18 @@ class Driver:
 
         Raises:
             StartTimeoutError: it did not within the job's start timeout.
+            StartError: it failed at `FAILURES` looks in a row.
         """
         deadline = time.monotonic() + self._timeout
+        failures = 0
         while True:
-            slots = discover(self._script, self._complain).slots
+            told: list[str] = []
+            slots = discover(self._script, told.append).slots
+            failures = failures + 1 if told else 0
+            for text in told:
+                self._complain(text)
+            if failures == FAILURES:
+                raise StartError(told[-1])
             hosts = list(dict.fromkeys(slot.host for slot in slots))
             if len(slots) >= min_num_proc and len(hosts) >= min_hosts:
                 return DiscoveredHosts({h: sum(s.host == h for s in slots) for h in hosts}, hosts)

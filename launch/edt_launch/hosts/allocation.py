@@ -116,7 +116,8 @@ def write_atomically(path: Path, text: str) -> None:
     """
     beside = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
-        with beside.open("w", encoding="utf-8", newline="") as file:
+        beside.unlink(missing_ok=True)  # it may be a pipe
+        with beside.open("x", encoding="utf-8", newline="") as file:
             file.write(text)
             file.flush()
             os.fsync(file.fileno())

@@ -26,6 +26,9 @@ _STALE = re.compile(
     r"|OMPI_(COMM_WORLD|UNIVERSE|APP_CTX|FILE_LOCATION|FIRST_RANKS|COMMAND|ARGV|NUM_APP_CTX).*"
     r"|(PMI|PMIX|PRTE)_(?!MCA_).*"
 )
+HASH_SEED = "PYTHONHASHSEED"
+"""In what order sets of strings are: the same in all processes of a job, which may split data by it."""
+
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -97,6 +100,7 @@ def environment(
     given = {f"EDT_CHECKPOINT_{name}": str(value) for name, value in settings.items() if value is not None}
     return {
         **passed,
+        HASH_SEED: passed.get(HASH_SEED) or "0",
         **given,
         "EDT_ALLOCATION": str(paths.allocation),
         "EDT_CHECKPOINT_DIR": str(checkpoints or paths.checkpoint),

@@ -1,7 +1,7 @@
 """The host-discovery script, through which horovodrun sees the allocation.
 
-A few lines of POSIX shell, because horovodrun runs it about once a second. It serves plain
-``horovodrun --host-discovery-script`` as well.
+A few lines of POSIX shell, because horovodrun runs it about once a second, and no other program, because the
+job's PATH may lead to none. It serves plain ``horovodrun --host-discovery-script`` as well.
 """
 
 import shlex
@@ -9,7 +9,17 @@ from pathlib import Path
 
 from edt_launch.hosts.allocation import write_atomically
 
-_HOST_SLOTS = r"[A-Za-z0-9_][A-Za-z0-9_.-]*:[1-9][0-9]*"
+_SCRIPT = """\
+#!/bin/sh
+# The hosts a job has at present, as host:slots, for horovodrun --host-discovery-script.
+while IFS= read -r line || [ -n "$line" ]; do
+  word=${{line%%[[:space:]]*}}
+  case $word in
+    [!A-Za-z0-9_]* | *[!A-Za-z0-9_.:-]* | *:*:* | :* | *: | *:0* | *:*[!0-9]*) ;;
+    *:*) printf '%s\\n' "$word" ;;
+  esac
+done < {allocation}
+"""
 
 
 def script(allocation: Path) -> str:
@@ -17,12 +27,7 @@ def script(allocation: Path) -> str:
 
     It fails, which changes nothing for horovodrun, while there is no such file.
     """
-    return (
-        "#!/bin/sh\n"
-        "# The hosts a job has at present, as host:slots, for horovodrun --host-discovery-script.\n"
-        rf"exec sed -n 's/^\({_HOST_SLOTS}\)\([[:space:]].*\)\{{0,1\}}$/\1/p' {shlex.quote(str(allocation))}"
-        "\n"
-    )
+    return _SCRIPT.format(allocation=shlex.quote(str(allocation)))
 
 
 def write(path: Path, allocation: Path) -> None:

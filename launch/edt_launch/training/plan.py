@@ -18,7 +18,7 @@ class Wmla:
 
     Attributes:
         framework: the way.
-        code: the folder of its script, which is copied.
+        code: the folder that it runs in, which is copied unless it was submitted.
         data_dir: its DATA_DIR; None for the default.
     """
 

@@ -1,7 +1,7 @@
 """Finding and ending every process of a job, wherever it has got to on this machine."""
 
 import time
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 import psutil
 
@@ -34,7 +34,18 @@ def marked(job: str) -> set[psutil.Process]:
 def having(variables: Mapping[str, str]) -> set[psutil.Process]:
     """All processes whose environment has these variables."""
     wanted = variables.items()
-    return {process for process in psutil.process_iter() if wanted <= environment(process).items()}
+    return {process for process in _every() if wanted <= environment(process).items()}
+
+
+def mentioning(text: str) -> set[psutil.Process]:
+    """All processes that have a text in their command line."""
+    return {process for process in _every() if any(text in word for word in _words(process))}
+
+
+def _every() -> Iterator[psutil.Process]:
+    """All processes, looked up now: psutil remembers one by its number, which may be another's since."""
+    psutil.process_iter.cache_clear()
+    return psutil.process_iter()
 
 
 def kill(processes: Iterable[psutil.Process]) -> None:

@@ -4,6 +4,7 @@ import queue
 import socket
 import threading
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from types import SimpleNamespace
 from urllib.request import urlopen
 
@@ -13,7 +14,9 @@ from edt_hvd.world.control import Launcher
 from edt_launch.driver import driver as driver_module
 from edt_launch.driver.driver import STAND_IN_GRACE, Driver
 from edt_launch.driver.rendezvous import Rendezvous
+from edt_launch.driver.shown import Shown, discover
 from edt_launch.driver.watchdog import Beat, Times
+from edt_launch.errors import StartError
 from edt_launch.membership.protocol import AtDoor, Leaving
 from edt_launch.training import processes
 
@@ -34,6 +37,26 @@ def worker(driver: Driver) -> Iterator[Launcher]:
     one.connect()
     yield one
     one.close()
+
+
+def test_a_discovery_that_keeps_failing_ends_the_wait_for_slots(
+    driver: Driver, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(driver_module, "WATCH_INTERVAL", 0)
+    monkeypatch.setattr(driver_module, "FAILURES", 3)
+    monkeypatch.delenv("EDT_ALLOCATION", raising=False)
+    driver._script = str(tmp_path / "script")
+    texts = iter(["exit 1", "exit 1", "echo", "exit 2", "exit 2", "echo no >&2; exit 2", "echo here:1"])
+
+    def script(found: str, complain: Callable[[str], None]) -> Shown:
+        (tmp_path / "script").write_text(f"#!/bin/sh\n{next(texts)}\n")
+        (tmp_path / "script").chmod(0o755)
+        return discover(found, complain)
+
+    monkeypatch.setattr(driver_module, "discover", script)
+    with pytest.raises(StartError, match="host discovery failed with exit code 2: no"):
+        driver.wait_for_available_slots(1)
+    assert next(texts) == "echo here:1"
 
 
 def test_a_worker_that_was_to_end_before_it_connected_is_told_when_it_does(

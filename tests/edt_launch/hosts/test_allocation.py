@@ -122,6 +122,13 @@ def test_replaces_a_file_in_one_go(tmp_path):
     assert os.listdir(tmp_path) == [path.name]
 
 
+def test_nothing_that_is_in_the_way_is_waited_for(tmp_path):
+    path = tmp_path / "allocation"
+    os.mkfifo(tmp_path / f".allocation.{os.getpid()}.part")
+    write_atomically(path, "text")
+    assert (path.read_text(), os.listdir(tmp_path)) == ("text", [path.name])
+
+
 def test_a_failed_replacement_leaves_the_old_file_and_nothing_else(tmp_path):
     (tmp_path / "folder").mkdir()
     with pytest.raises(OSError, match="directory"):

@@ -74,6 +74,12 @@ def test_settings_pass(name):
     assert environment({name: "1"}, PATHS)[name] == "1"
 
 
+@pytest.mark.parametrize("given, found", [(None, "0"), ("", "0"), ("7", "7"), ("random", "random")])
+def test_sets_of_strings_have_one_order_unless_the_user_wants_another(given, found):
+    inherited = {} if given is None else {"PYTHONHASHSEED": given}
+    assert environment(inherited, PATHS)["PYTHONHASHSEED"] == found
+
+
 def test_tells_horovodrun_where_everything_is():
     inherited = {
         "EDT_ALLOCATION": "stale",
@@ -89,6 +95,7 @@ def test_tells_horovodrun_where_everything_is():
         "EDT_FIRST_WORKER": "7",
         "EDT_HANG_TIMEOUT": "",
         "EDT_READY_TIMEOUT": "",
+        "PYTHONHASHSEED": "0",
         "PYTHONIOENCODING": "utf-8:backslashreplace",
     }
     assert environment(inherited, PATHS, 7) == told

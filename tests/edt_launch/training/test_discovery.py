@@ -17,6 +17,12 @@ node-2.example.org:11\tdevices=a:b
 node3:0
  node4:1
 node5:1x
+node6:
+:7
+node7:1:1
+node8 :1
+node~9:1
+.node10:1
 10.0.0.6:4
 """
 
@@ -49,6 +55,15 @@ def test_is_executable_and_needs_no_particular_directory(folder, tmp_path, monke
     discovery.write(folder / "script", type(folder)("allocation"))
     monkeypatch.chdir("/")
     assert subprocess.check_output([folder / "script"]).startswith(b"node1:2\n")
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_needs_no_program_and_no_end_of_the_last_line(tmp_path, shell):
+    (tmp_path / "allocation").write_text(TEXT.rstrip())
+    discovery.write(tmp_path / "script", tmp_path / "allocation")
+    words = [shutil.which(shell), *(["sh"] if shell == "busybox" else []), tmp_path / "script"]
+    shown = subprocess.check_output(words, text=True, env={"PATH": "/nowhere"})
+    assert shown.endswith("10.0.0.6:4\n")
 
 
 def test_fails_while_there_is_no_file(tmp_path):

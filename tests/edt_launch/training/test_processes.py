@@ -132,3 +132,23 @@ def test_what_starts_others_quicker_than_they_are_killed_is_left(monkeypatch):
     monkeypatch.setattr(processes, "KILL_TIMEOUT", 0.0)
     assert kill_job(None, "a job", ()) == 1
     assert [process.wait() for process in started] == [-signal.SIGKILL]
+
+
+def test_a_process_whose_number_was_another_one_s_is_found_and_ended(start):
+    _, pids = start("stays", **{JOB_VARIABLE: "reused number"})
+    for seen in psutil.process_iter():
+        if seen.pid in pids:
+            seen._ident = (seen.pid, 0.0)  # as psutil remembers one that had this number and has ended
+    assert kill_job(None, "reused number", ()) == 2
+    assert all(map(gone, pids))
+
+
+def test_those_that_work_in_a_folder_are_found_by_their_words(tmp_path):
+    command = [sys.executable, "-c", "import time; time.sleep(600)", str(tmp_path / "inner")]
+    waiting = subprocess.Popen(command)
+    try:
+        assert ids(processes.mentioning(str(tmp_path))) == {waiting.pid}
+        assert processes.mentioning(str(tmp_path / "outer")) == set()
+    finally:
+        waiting.kill()
+        waiting.wait()
