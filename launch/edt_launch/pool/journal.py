@@ -6,6 +6,8 @@ from pathlib import Path
 
 from edt_launch.hosts.allocation import write_atomically
 from edt_launch.pool.course import Course
+from edt_launch.service import plain_files
+from edt_launch.service.plain_files import NoFileError, open_file
 from edt_launch.training.events import EventStream
 
 CHUNK = 2**20
@@ -54,7 +56,7 @@ class Journal:
         if status.st_size == self._offset + self._rest:
             return False
         before = self.course
-        with self._events.open("rb") as file:
+        with open_file(self._events) as file:
             file.seek(self._offset + self._rest)
             while data := file.read(CHUNK):
                 self._take(data)
@@ -86,7 +88,7 @@ class Journal:
 def _taken_up(kept: Path) -> tuple[int, Course]:
     """Where to go on from, and what was before; the beginning, if nothing sensible was kept."""
     try:
-        written = json.loads(kept.read_text())
+        written = json.loads(plain_files.read(kept))
         return int(written["offset"]), Course.from_json(written["course"])
-    except (FileNotFoundError, ValueError, KeyError, TypeError):
+    except (FileNotFoundError, NoFileError, ValueError, KeyError, TypeError):
         return 0, Course()

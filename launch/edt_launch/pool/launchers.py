@@ -23,8 +23,10 @@ from edt_launch.hosts.network import HostChecker
 from edt_launch.pool.course import Life
 from edt_launch.pool.facts import Launcher
 from edt_launch.pool.holding import Holding
+from edt_launch.service import plain_files
 from edt_launch.service.database.records import JobRecord
 from edt_launch.service.home import JobDir
+from edt_launch.service.plain_files import NoFileError, open_file
 from edt_launch.training import processes
 
 REMOTE_GRACE = 30.0
@@ -106,15 +108,15 @@ class Launchers:
         Raises:
             OSError: the folder of the job, or of the code, is not there or cannot be used.
         """
-        code = (paths.code / record.directory).resolve()
-        if not code.is_relative_to(paths.code.resolve()):
+        code = Path(os.path.realpath(paths.code / record.directory))  # of links that go round, too
+        if not code.is_relative_to(os.path.realpath(paths.code)):
             raise NotADirectoryError(f"{record.directory!r} is not inside the submitted code")
         for folder in paths.folders:
             folder.mkdir(parents=True, exist_ok=True)
         with _locked(paths.launcher_lock) as lock:
             if lock is None:
                 return False
-            with paths.launcher_log.open("ab") as log:
+            with open_file(paths.launcher_log, "ab") as log:
                 self._children[record.id] = subprocess.Popen(
                     [*self._command, *_options(record, paths), "--", *_program(record)],
                     stdin=subprocess.DEVNULL,
@@ -149,13 +151,20 @@ class Launchers:
 
 
 def environment(inherited: Mapping[str, str], record: JobRecord, paths: JobDir) -> dict[str, str]:
-    """The environment of a job: ours without our settings and secrets, the user's, and where things are."""
+    """The environment of a job: ours without our settings and secrets, the user's, and where things are.
+
+    The user's PATH comes before ours: what edt-launch and horovodrun run themselves must be found, too.
+    """
     passed = {name: value for name, value in inherited.items() if not name.startswith(OURS)}
-    python = str(Path(sys.executable).parent)
+    folders = [
+        record.environment.get("PATH"),
+        str(Path(sys.executable).parent),
+        passed.get("PATH", os.defpath),
+    ]
     return {
         **passed,
-        "PATH": os.pathsep.join([python, passed.get("PATH", os.defpath)]),
         **record.environment,
+        "PATH": os.pathsep.join(filter(None, folders)),
         "EDT_JOB_ID": record.id,
         "EDT_JOB_NAME": record.name,
         "EDT_MODEL_DIR": str(paths.train),
@@ -185,7 +194,7 @@ def _program(record: JobRecord) -> list[str]:
 @contextlib.contextmanager
 def _locked(path: Path) -> Iterator[IO[bytes] | None]:
     """The lock, open; None if somebody has it. A child that has inherited it keeps it."""
-    with path.open("ab") as file:
+    with open_file(path, "ab") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -196,9 +205,9 @@ def _locked(path: Path) -> Iterator[IO[bytes] | None]:
 
 def _identity(path: Path) -> tuple[int, float] | None:
     try:
-        launcher = json.loads(path.read_text())
+        launcher = json.loads(plain_files.read(path))
         return int(launcher["pid"]), float(launcher["started"])
-    except (FileNotFoundError, ValueError, KeyError, TypeError, OverflowError):
+    except (FileNotFoundError, NoFileError, ValueError, KeyError, TypeError, OverflowError):
         return None
 
 
@@ -217,11 +226,11 @@ def _process(paths: JobDir) -> psutil.Process | None:
 
 def _is_free(paths: JobDir) -> bool:
     try:
-        with paths.launcher_lock.open("rb") as file:
+        with open_file(paths.launcher_lock) as file:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except FileNotFoundError:
         return True
-    except IsADirectoryError:  # the job's own doing; then what its launcher has written down counts
+    except NoFileError:  # the job's own doing; then what its launcher has written down counts
         return _process(paths) is None
     except BlockingIOError:
         return False
@@ -236,6 +245,8 @@ def _leftovers(paths: JobDir) -> set[psutil.Process]:
 
 def _last_words(path: Path) -> str:
     try:
-        return path.read_text(errors="replace")[-SAID:].strip()
-    except FileNotFoundError:
+        with open_file(path) as file:
+            file.seek(-min(4 * SAID, file.seek(0, os.SEEK_END)), os.SEEK_END)
+            return file.read(4 * SAID).decode(errors="replace")[-SAID:].strip()
+    except (FileNotFoundError, NoFileError):
         return ""

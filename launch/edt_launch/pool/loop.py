@@ -22,6 +22,7 @@ from edt_launch.pool.launchers import Launchers
 from edt_launch.pool.perform import Performer
 from edt_launch.pool.step import step
 from edt_launch.pool.troubles import Troubles, is_passing
+from edt_launch.service import plain_files
 from edt_launch.service.bus import Bus, Topic
 from edt_launch.service.database import terms
 from edt_launch.service.database.engine import AWAY
@@ -328,7 +329,7 @@ def _holding(record: JobRecord, paths: JobDir) -> Holding:
         OSError: the machine is in trouble; the file may be right.
     """
     try:
-        found = holding.read(paths.allocation.read_text(errors="replace"))
+        found = holding.read(plain_files.read(paths.allocation).decode(errors="replace"))
     except FileNotFoundError:
         return Holding(record.generation)
     except (OSError, AllocationError) as error:

@@ -7,6 +7,7 @@ import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from edt_launch.service.plain_files import open_file
 from edt_launch.service.walking import walk
 
 BLOCK = 2**16
@@ -59,7 +60,7 @@ def _member(path: Path, name: str) -> Iterator[bytes]:
             info.size = status.st_size
         else:
             return
-        file = path.open("rb") if info.isreg() else None
+        file = open_file(path) if info.isreg() else None
     except OSError:  # gone meanwhile, as old checkpoints go
         return
     yield info.tobuf(tarfile.PAX_FORMAT, errors="surrogateescape")

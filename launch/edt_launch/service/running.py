@@ -35,6 +35,7 @@ from edt_launch.service.repeating import repeat
 from edt_launch.service.settings import Settings
 from edt_launch.service.submission import remove_strays
 from edt_launch.wmla.hypersearch.controller import Controller
+from edt_launch.wmla.submission.settling import settle
 
 log = structlog.get_logger()
 
@@ -102,6 +103,7 @@ def _store(settings: Settings, stack: contextlib.ExitStack) -> tuple[SoleUser, S
     stack.callback(store.close)
     if bind(store, settings.paths) and (strays := remove_strays(settings.paths, store)):
         log.warning("folders that no job has are in the trash until the next start", folders=strays)
+    settle(store)
     return sole, store
 
 

@@ -6,7 +6,7 @@ from typing import Annotated, Self
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
-from edt_launch.service.names import PLAIN, TEXT, VARIABLE
+from edt_launch.service.names import MOST_NAME, PLAIN, TEXT, VARIABLE
 from edt_launch.wmla.frameworks import Framework
 
 MOST_WORKERS = 2**20
@@ -17,7 +17,7 @@ MOST_TEXT = 2**17
 Count = Annotated[int, Field(ge=1, le=MOST_WORKERS)]
 Priority = Annotated[int, Field(ge=-MOST_PRIORITY, le=MOST_PRIORITY)]
 Weight = Annotated[float, Field(ge=1e-3, le=1e6, allow_inf_nan=False)]
-Name = Annotated[str, StringConstraints(pattern=f"^{PLAIN}$", max_length=128)]
+Name = Annotated[str, StringConstraints(pattern=f"^{PLAIN}$", max_length=MOST_NAME)]
 Text = Annotated[str, StringConstraints(pattern=f"^{TEXT}$", max_length=MOST_TEXT)]
 Line = Annotated[str, StringConstraints(pattern=f"^{PLAIN}$", max_length=4096)]
 Variable = Annotated[str, StringConstraints(pattern=f"^{VARIABLE}$")]

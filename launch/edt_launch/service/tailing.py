@@ -8,6 +8,8 @@ from typing import BinaryIO
 
 from anyio.to_thread import run_sync
 
+from edt_launch.service.plain_files import NoFileError, open_file
+
 BLOCK = 2**16
 """Bytes that are read at a time."""
 
@@ -45,7 +47,7 @@ async def read(
     """What a file contains, and what is appended to it.
 
     Args:
-        path: the file; it may come later if it is followed.
+        path: the file; it may come later if it is followed. What is no file, or may not be read, is empty.
         start: tells where to begin.
         is_over: whether nothing will be appended any more; None to stop at the end the file has now.
 
@@ -77,8 +79,8 @@ async def _more(file: BinaryIO) -> bytes:
 
 def _open(path: Path, start: Callable[[BinaryIO], int]) -> BinaryIO | None:
     try:
-        file = path.open("rb", buffering=0)
-    except (FileNotFoundError, NotADirectoryError):
+        file = open_file(path, buffering=0)
+    except (FileNotFoundError, NotADirectoryError, PermissionError, NoFileError):
         return None
     file.seek(start(file))
     return file

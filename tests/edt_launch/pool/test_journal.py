@@ -1,5 +1,6 @@
 """Events are read once, whatever happens to the file or to whoever reads it."""
 
+import contextlib
 import json
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import pytest
 from edt_launch.pool import journal
 from edt_launch.pool.course import Course
 from edt_launch.pool.journal import Journal
+from no_files import KINDS, put
 
 
 @pytest.fixture
@@ -87,3 +89,16 @@ def test_another_file_is_read_from_its_beginning(events: Path, tmp_path: Path) -
     beside.replace(events)
     one.read_on()
     assert one.course == Course().observe(json.loads(progress(7)))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_is_no_file_is_not_waited_for(events: Path, tmp_path: Path, kind: str) -> None:
+    put(kind, tmp_path / "kept")
+    append(events, progress(1))
+    one = Journal(events, tmp_path / "kept")
+    one.read_on()
+    assert one.course.step == 1
+    put(kind, events)
+    with contextlib.suppress(OSError):
+        one.read_on()
+    assert one.course in (Course(), Course().observe(json.loads(progress(1))))

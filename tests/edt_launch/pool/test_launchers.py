@@ -13,10 +13,12 @@ import psutil
 import pytest
 
 from edt_launch.pool.holding import Holding
-from edt_launch.pool.launchers import Launchers, environment
+from edt_launch.pool.launchers import SAID, Launchers, environment
 from edt_launch.service.database.records import JobRecord
 from edt_launch.service.home import JobDir
+from edt_launch.service.plain_files import NoFileError
 from edt_launch.wmla.frameworks import Framework
+from no_files import KINDS, put
 
 RECORD = JobRecord(
     "jaaaaaaaa", "ann", ("python", "train.py"), 1, 4, 0.0, name="mine", environment={"LR": "0.1"}
@@ -39,11 +41,24 @@ def test_secrets_of_ours_are_not_handed_on(paths: JobDir) -> None:
     assert found["EDT_MODEL_DIR"] == str(paths.train)
 
 
+@pytest.mark.parametrize("path, before", [("/opt/conda/bin:/x", ["/opt/conda/bin", "/x"]), ("", [])])
+def test_the_path_of_a_job_comes_before_ours(paths: JobDir, path: str, before: list[str]) -> None:
+    found = environment({"PATH": "/bin"}, replace(RECORD, environment={"PATH": path}), paths)
+    assert found["PATH"].split(os.pathsep) == [*before, str(Path(sys.executable).parent), "/bin"]
+
+
 @pytest.mark.parametrize("directory", ["..", "/", "link"])
 def test_a_job_runs_inside_its_code(paths: JobDir, directory: str) -> None:
     (paths.code / "link").symlink_to(paths.root)
     with pytest.raises(NotADirectoryError, match="not inside the submitted code"):
         Launchers().start(JobRecord("jaaaaaaaa", "ann", ("x",), 1, 1, 0.0, directory=directory), paths)
+
+
+def test_a_job_whose_code_leads_nowhere_is_not_started(paths: JobDir) -> None:
+    paths.code.rmdir()
+    paths.code.symlink_to(paths.code.name)
+    with pytest.raises(OSError, match=paths.code.name):
+        Launchers().start(RECORD, paths)
 
 
 def test_wmla_programs_are_started_as_such(paths: JobDir) -> None:
@@ -107,8 +122,9 @@ def test_who_the_last_one_was_can_be_forgotten(paths: JobDir) -> None:
     assert launchers.look(RECORD.id, paths, False, Holding(), None).exit_code is None
 
 
-def test_without_a_lock_what_was_written_down_counts(paths: JobDir) -> None:
-    paths.launcher_lock.mkdir()
+@pytest.mark.parametrize("kind", KINDS)
+def test_without_a_lock_what_was_written_down_counts(paths: JobDir, kind: str) -> None:
+    put(kind, paths.launcher_lock)
     assert not Launchers().is_alive(RECORD.id, paths)
     me = psutil.Process()
     paths.launcher.write_text(json.dumps({"pid": me.pid, "started": me.create_time()}))
@@ -126,3 +142,26 @@ def test_only_the_launcher_itself_is_told_anything(paths: JobDir, pid: str) -> N
 def test_who_has_not_written_down_who_it_is_cannot_be_told(paths: JobDir, text: str) -> None:
     paths.launcher.write_text(text)
     assert not Launchers().tell(paths, signal.SIGTERM)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_is_no_file_is_neither_waited_for_nor_believed(paths: JobDir, kind: str) -> None:
+    put(kind, paths.launcher)
+    put(kind, paths.launcher_log)
+    launchers = Launchers((sys.executable, "-c", "pass"))
+    assert not launchers.tell(paths, signal.SIGTERM)
+    assert not launchers.is_alive(RECORD.id, paths)
+    look = launchers.look(RECORD.id, paths, False, Holding(), None)
+    assert (look.identity, look.said) == (None, "")
+    with pytest.raises(NoFileError):
+        launchers.start(RECORD, paths)
+    put(kind, paths.launcher_lock)
+    with pytest.raises(NoFileError):
+        launchers.start(RECORD, paths)
+    assert not launchers.children
+
+
+def test_the_last_words_are_the_end_of_what_was_said(paths: JobDir) -> None:
+    for text, said in (("", ""), ("short\n", "short"), ("é" * 10 * SAID + "end\n", "é" * (SAID - 4) + "end")):
+        paths.launcher_log.write_text(text)
+        assert Launchers().look(RECORD.id, paths, False, Holding(), None).said == said

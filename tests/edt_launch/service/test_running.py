@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from edt_launch.service.database.records import JobRecord
+from edt_launch.service.database.records import ExecRecord, JobRecord
 from edt_launch.service.database.store import Store
 from edt_launch.service.home import Home
 from edt_launch.service.running import FILES, LOOP, raise_file_limit
@@ -35,11 +35,15 @@ def test_killed_it_finds_everything_again(tmp_path: Path) -> None:
         token = service.token
         store = Store.opened(Settings(home=tmp_path).database_url)
         store.jobs.add(JobRecord("jaaaaaaaa", service.get("/api/v1/")["user"], ("true",), 1, 1, 1.0))
+        store.execs.reserve(lambda number: ExecRecord(number, "wmla-1", "driver-1", "wmla-1", ""))
         store.close()
         service.end(signal.SIGKILL)
     with serving(tmp_path, "--slots", "1") as service:
         assert service.token == token
         assert [job["id"] for job in service.get("/api/v1/jobs")["jobs"]] == ["jaaaaaaaa"]
+    store = Store.opened(Settings(home=tmp_path).database_url)
+    assert store.execs.reserved() == []  # nor does it keep names whose job was never made
+    store.close()
 
 
 def test_there_is_one_for_each_folder(tmp_path: Path) -> None:

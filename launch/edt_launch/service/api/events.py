@@ -12,6 +12,7 @@ from edt_launch.service import tailing
 from edt_launch.service.api import schemas, sse
 from edt_launch.service.api.context import Here, User
 from edt_launch.service.api.following import until_it_ends
+from edt_launch.service.plain_files import NoFileError, open_file
 from edt_launch.service.series import Series
 from edt_launch.service.tailing import IsOver
 from edt_launch.training.events import EventStream
@@ -56,10 +57,10 @@ def metrics(here: Here, user: User, job_id: str) -> Any:
 def _events(path: Path) -> Iterator[dict[str, Any]]:
     stream = EventStream()
     try:
-        with path.open("rb") as file:
+        with open_file(path) as file:
             while block := file.read(tailing.BLOCK):
                 yield from (dict(event) for event in stream.feed(block) if not isinstance(event, str))
-    except FileNotFoundError:
+    except (FileNotFoundError, NoFileError):
         return
 
 

@@ -64,6 +64,8 @@ def invalid(errors: Sequence[Any]) -> InvalidError:
 
 def _told(error: Any) -> str:
     own = str(error["msg"]).removeprefix("Value error, ")
+    if own.startswith("Expected UploadFile"):  # FastAPI's own words
+        return f"{error['loc'][1]}: expected a file: a part of the form that has a file name"
     if own != error["msg"]:
         return own  # it names the field and the value itself
     own = own.replace("Input should be", "expected")

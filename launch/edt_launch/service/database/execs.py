@@ -37,6 +37,12 @@ class Execs:
         with self._database.writing() as connection:
             connection.execute(delete(execs).where(execs.c.number == number, execs.c.job.is_(None)))
 
+    def reserved(self) -> list[ExecRecord]:
+        """Names of which no job is known, in order."""
+        query = select(execs).where(execs.c.job.is_(None)).order_by(execs.c.number)
+        with self._database.reading() as connection:
+            return [ExecRecord(**row._mapping) for row in connection.execute(query)]
+
     def find(self, name: str) -> ExecRecord | None:
         """What is called so: the id of an exec, of its driver, of its application or of its job."""
         named = or_(execs.c.id == name, execs.c.driver == name, execs.c.app == name, execs.c.job == name)

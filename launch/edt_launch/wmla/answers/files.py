@@ -5,6 +5,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
+from edt_launch.service import plain_files
 from edt_launch.training.events import EventStream
 from edt_launch.wmla.answers.views import Execution
 from edt_launch.wmla.frameworks import Framework
@@ -52,7 +53,7 @@ def executors(execution: Execution) -> list[str]:
         return [executor_id(execution.job.id, number + 1) for number in range(execution.job.size)]
     try:
         names = [path.name for path in execution.result.processes.iterdir()]
-    except (FileNotFoundError, NotADirectoryError):
+    except OSError:  # it is not there yet, or the job has spoilt it
         return []
     numbered = sorted((number, name) for name in names if (number := number_of(name)) is not None)
     return [name for _, name in numbered]
@@ -63,7 +64,7 @@ def released(execution: Execution) -> frozenset[int]:
     here: set[int] = set()
     gone: set[int] = set()
     try:
-        with execution.result.events.open("rb") as file:
+        with plain_files.open_file(execution.result.events) as file:
             for line in file:
                 if not line.startswith(COMING_AND_GOING):
                     continue
@@ -94,7 +95,7 @@ def _exec_id(execution: Execution) -> str:
 def _own(execution: Execution, name: str) -> str:
     """One of the names that a job has written down."""
     try:
-        found = str(json.loads(execution.result.identity.read_text())[name])
+        found = str(json.loads(plain_files.read(execution.result.identity))[name])
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return execution.job.id
     return found if re.fullmatch(r"[\w@-][\w.@-]*", found) else execution.job.id

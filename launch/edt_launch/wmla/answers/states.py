@@ -25,6 +25,9 @@ _STATES = {
 KNOWN = (SUBMITTED, PENDING, RUNNING, FINISHED, ERROR, KILLED)
 """All of them."""
 
+NEVER = ("NEW", "PENDING_JOB_SCHEDULER", "LAUNCHING", "WAITING", "RECOVERING", "UNKNOWN")
+"""WMLA's other names: they may be asked for, and no job here is ever told to be in one."""
+
 APPLICATION = {
     SUBMITTED: "Submitted",
     PENDING: "Pending",
@@ -44,6 +47,6 @@ def state_of(job: JobRecord) -> str:
 
 
 def behind(name: str) -> frozenset[State]:
-    """The jobs' own states in which `name` may be told; none if it is unknown."""
+    """The jobs' own states in which `name` may be told; none if it never is."""
     own = PENDING if name == SUBMITTED else name
     return frozenset(state for state, told in _STATES.items() if told == own)

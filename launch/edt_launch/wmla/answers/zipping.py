@@ -1,10 +1,12 @@
 """A zip whose size is known before its first byte is sent, as a stream, with memory for one block.
 
 Nothing is compressed: models hardly get smaller by that. Every entry is written in the form for files of any
-size (zip64), with its checksum behind it. So all lengths follow from names and sizes alone. A file that grows
-meanwhile is cut, one that shrinks is filled up. (APPNOTE.TXT of PKWARE, 4.3.6 to 4.3.16.)
+size (zip64), with its checksum behind it. So all lengths follow from names and sizes alone. A file that does
+not have the announced size any more ends the stream early, and with it the download: half a model that looks
+like a whole one is worse than none. (APPNOTE.TXT of PKWARE, 4.3.6 to 4.3.16.)
 """
 
+import os
 import stat
 import struct
 import time
@@ -12,6 +14,8 @@ import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+
+from edt_launch.service.plain_files import open_file
 
 BLOCK = 2**16
 """Bytes that are read at a time."""
@@ -32,6 +36,10 @@ _ALL = 0xFFFFFFFF
 _REGULAR = (stat.S_IFREG | 0o644) << 16
 
 
+class ChangedError(Exception):
+    """A file has changed since the archive's size was told."""
+
+
 @dataclass(frozen=True)
 class Member:
     """A file to be packed: its name in the archive, encoded, where it is, its size and time of change."""
@@ -43,14 +51,14 @@ class Member:
 
 
 def members(files: Iterable[tuple[str, Path]]) -> list[Member]:
-    """Those of the files, each with its name in the archive, that are regular files now."""
+    """Those of the files, each with its name in the archive, that are regular files now and can be read."""
     found = []
     for name, path in files:
         try:
             status = path.lstat()
         except OSError:  # gone meanwhile, as old checkpoints go
             continue
-        if stat.S_ISREG(status.st_mode):
+        if stat.S_ISREG(status.st_mode) and os.access(path, os.R_OK):
             found.append(Member(name.encode(errors="replace"), path, status.st_size, status.st_mtime))
     return found
 
@@ -63,7 +71,11 @@ def size_of(packed: Iterable[Member]) -> int:
 
 
 def pack(packed: Iterable[Member]) -> Iterator[bytes]:
-    """The archive of these files."""
+    """The archive of these files.
+
+    Raises:
+        ChangedError: one is not what it was; one of the same size that was put in its place is as good.
+    """
     at, central = 0, []
     for member in packed:
         date, day = _date(member.changed)
@@ -99,18 +111,18 @@ def _ends(count: int, size: int, at: int) -> bytes:
 
 
 def _content(member: Member) -> Iterator[bytes]:
-    left = member.size
     try:
-        with member.path.open("rb") as file:
+        with open_file(member.path) as file:
+            before, left = os.fstat(file.fileno()), member.size
+            if before.st_size != member.size:
+                raise ChangedError(f"{member.path} has changed")
             while left and (block := file.read(min(BLOCK, left))):
                 left -= len(block)
                 yield block
-    except OSError:  # gone meanwhile
-        pass
-    while left:
-        block = bytes(min(BLOCK, left))
-        left -= len(block)
-        yield block
+            if left or os.fstat(file.fileno()).st_mtime_ns != before.st_mtime_ns:
+                raise ChangedError(f"{member.path} changes while it is sent")
+    except OSError as error:
+        raise ChangedError(f"{member.path} cannot be read any more: {error.strerror}") from None
 
 
 def _date(changed: float) -> tuple[int, int]:

@@ -40,6 +40,8 @@ def test_what_is_wrong_with_a_request_is_named(world: World) -> None:
     code = {"code": ("code.tar", b"")}
     assert detail(world.ann.post("/jobs", files=code)) == "spec: Field required"
     assert detail(world.ann.post("/jobs", files=code, data={"spec": "{"})).startswith("spec: Invalid JSON")
+    text = world.ann.post("/jobs", data={"spec": '{"command": ["x"]}', "code": "text"}, files={"other": b""})
+    assert detail(text) == "code: expected a file: a part of the form that has a file name"
     assert detail(post_job(world.ann, min=0)).startswith("min: ")
     assert detail(post_job(world.ann, min=2, max=1)) == "max: 1 is less than min, 2"
     job = world.submit(world.ann)["id"]

@@ -8,6 +8,7 @@ from edt_launch.wmla.answers import files
 from edt_launch.wmla.answers.views import Execution, unnamed
 from edt_launch.wmla.frameworks import Framework
 from edt_launch.wmla.running.layout import executor_id
+from no_files import KINDS, put
 from world import World
 
 DRIVER = "driver-20200219034500-0001-x"
@@ -65,3 +66,17 @@ def test_any_other_job_has_what_edt_launch_writes(world: World) -> None:
     assert files.training_log(found) == [found.files.launcher_log]
     assert files.executor_output(found, 2, "stdout") == found.result.rank_log("1")
     assert len(files.executors(found)) == 2
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_whatever_a_job_puts_in_place_of_its_files_costs_it_its_own_names_alone(
+    world: World, kind: str
+) -> None:
+    found = execution(world, Framework.ELASTIC, is_named=False)
+    put(kind, found.result.identity)
+    put(kind, found.result.events)
+    found.result.processes.rmdir()
+    put(kind, found.result.processes)
+    assert files.driver(found) == "jaaaaaaaa"
+    assert files.released(found) == frozenset()
+    assert kind == "link" or files.executors(found) == []

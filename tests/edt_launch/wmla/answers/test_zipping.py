@@ -1,13 +1,19 @@
 import io
 import os
 import zipfile
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from edt_launch.wmla.answers import zipping
-from edt_launch.wmla.answers.zipping import Member
+from edt_launch.wmla.answers.zipping import ChangedError, Member
+from no_files import put
+
+LARGE = 3 * zipping.BLOCK
 
 names = st.text(st.characters(exclude_categories=["C"], exclude_characters="/\\."), min_size=1, max_size=40)
 
@@ -28,19 +34,48 @@ def test_the_size_is_known_and_everything_is_in_it(tmp_path: Path, files: dict[s
         assert archive.namelist() == [f"model/{name}" for name in files]
 
 
-def test_files_that_change_meanwhile_do_not_change_the_size(tmp_path: Path) -> None:
-    for name in ("grows", "shrinks", "goes"):
-        (tmp_path / name).write_bytes(b"x" * 1000)
-    packed = zipping.members((name, tmp_path / name) for name in ("grows", "shrinks", "goes"))
-    (tmp_path / "grows").write_bytes(b"x" * 2000)
-    (tmp_path / "shrinks").write_bytes(b"x")
-    (tmp_path / "goes").unlink()
-    content = b"".join(zipping.pack(packed))
-    assert len(content) == zipping.size_of(packed)
-    with zipfile.ZipFile(io.BytesIO(content)) as archive:
-        assert archive.read("grows") == b"x" * 1000
-        assert archive.read("shrinks") == b"x" + bytes(999)
-        assert archive.read("goes") == bytes(1000)
+CHANGES: Mapping[str, Callable[[Path], object]] = {
+    "grows": lambda path: path.write_bytes(bytes(LARGE + 1)),
+    "shrinks": lambda path: path.write_bytes(b"x"),
+    "goes": Path.unlink,
+    "becomes a pipe": partial(put, "pipe"),
+    "becomes a link": partial(put, "link"),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_file_that_changes_meanwhile_ends_it(tmp_path: Path, change: str) -> None:
+    path = tmp_path / "model"
+    path.write_bytes(b"x" * LARGE)
+    packed = zipping.members([("model", path)])
+    CHANGES[change](path)
+    with pytest.raises(ChangedError, match="model"):
+        list(zipping.pack(packed))
+
+
+@pytest.mark.parametrize("content", [b"", b"x", bytes(LARGE), bytes(LARGE + 1)])
+def test_a_file_that_changes_while_it_is_read_ends_it(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "model"
+    path.write_bytes(b"x" * LARGE)
+    os.utime(path, (0, 0))
+    archive = zipping.pack(zipping.members([("model", path)]))
+    next(archive), next(archive)
+    path.write_bytes(content)
+    with pytest.raises(ChangedError, match="model"):
+        list(archive)
+
+
+def test_another_file_of_the_same_size_is_as_good(tmp_path: Path) -> None:
+    path, beside = tmp_path / "model", tmp_path / "beside"
+    path.write_bytes(b"old" * LARGE)
+    archive = zipping.pack(zipping.members([("one", path), ("two", path)]))
+    content = next(archive) + next(archive)
+    beside.write_bytes(b"new" * LARGE)
+    beside.replace(path)
+    content += b"".join(archive)
+    with zipfile.ZipFile(io.BytesIO(content)) as packed:
+        assert packed.testzip() is None
+        assert {packed.read(name) for name in ("one", "two")} == {b"old" * LARGE, b"new" * LARGE}
 
 
 def test_only_regular_files_are_packed(tmp_path: Path) -> None:

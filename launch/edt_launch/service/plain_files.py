@@ -1,0 +1,57 @@
+"""Opening files of jobs' folders: programs may put anything in place of one, which nobody is to wait for."""
+
+import errno
+import os
+import stat
+from pathlib import Path
+from typing import BinaryIO, Literal
+
+MOST = 2**20
+"""Bytes of a file that is read whole: far more than any of ours has."""
+
+_NO_FILES = frozenset({errno.EISDIR, errno.ELOOP, errno.ENXIO})
+"""What opening folders, links, and pipes that nobody reads may end in."""
+
+
+class NoFileError(OSError):
+    """Something else is in the place of a file: a pipe, a device, a link, a folder."""
+
+
+def open_file(path: Path, mode: Literal["rb", "ab"] = "rb", buffering: int = -1) -> BinaryIO:
+    """Open a regular file and nothing else, without waiting.
+
+    Args:
+        path, mode, buffering: as for `open`.
+
+    Raises:
+        NoFileError: something else is there.
+        OSError: it cannot be opened.
+    """
+    return open(path, mode, buffering, opener=_descriptor)
+
+
+def read(path: Path, most: int = MOST) -> bytes:
+    """The first `most` bytes of a regular file.
+
+    Raises:
+        OSError: as `open_file`.
+    """
+    with open_file(path) as file:
+        return file.read(most)
+
+
+def _descriptor(path: str, flags: int) -> int:
+    try:
+        descriptor = os.open(path, flags | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
+    except OSError as error:
+        if error.errno in _NO_FILES:
+            raise _no_file(path) from None
+        raise
+    if stat.S_ISREG(os.fstat(descriptor).st_mode):
+        return descriptor
+    os.close(descriptor)
+    raise _no_file(path)
+
+
+def _no_file(path: str) -> NoFileError:
+    return NoFileError(errno.EINVAL, "it is no file", str(path))
