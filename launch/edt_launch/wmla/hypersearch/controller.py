@@ -85,9 +85,10 @@ class Controller:
     def run(self) -> None:
         """Run the searches until the service ends. The next service goes on with them."""
         bus, stop = self._context.bus, self._context.stop
-        seen, again_at = -1, None
+        seen, again_at, now = -1, None, self._context.clock()
         while not stop.is_set():
-            version = bus.wait(*TOPICS, seen=seen, timeout=LOOK)
+            is_due = again_at is not None and again_at <= now
+            version = bus.wait(*TOPICS, seen=seen, timeout=0 if is_due else LOOK)
             now = self._context.clock()
             if version == seen and (again_at is None or now < again_at):
                 continue
@@ -108,7 +109,8 @@ class Controller:
         trials = self._store.searches.trials_of([search.id for search in searches])
         for gone in self._definitions.keys() - {search.id for search in searches}:
             del self._definitions[gone]
-        times = [self._advance(now, search, trials[search.id]) for search in searches]
+        stop = self._context.stop
+        times = [self._advance(now, search, trials[search.id]) for search in searches if not stop.is_set()]
         return min((at for at in times if at is not None), default=None)
 
     def _advance(self, now: float, search: SearchRecord, trials: Sequence[TrialRecord]) -> float | None:
@@ -122,14 +124,21 @@ class Controller:
             return self._wait(now, search, "the service's database did not answer")
         except Exception as error:
             log.error("a search cannot go on", search=search.name, exc_info=error)
-            self._give_up(now, search, f"it cannot go on: {error!r:.300}")
-            return None
+            return self._try_to_give_up(now, search, f"it cannot go on: {error!r:.300}")
 
     def _wait(self, now: float, search: SearchRecord, reason: str) -> float:
         """Have a search try again later. While the database is away, this fails as well."""
         self._store.searches.update(search.id, state=SearchState.RECOVERPEND, reason=reason)
         self._retry_at[search.id] = now + TROUBLE
         return now + TROUBLE
+
+    def _try_to_give_up(self, now: float, search: SearchRecord, reason: str) -> float | None:
+        try:
+            self._give_up(now, search, reason)
+        except Exception as error:
+            log.error("a search cannot be given up", search=search.name, exc_info=error)
+            return self._wait(now, search, reason)
+        return None
 
     def _give_up(self, now: float, search: SearchRecord, reason: str) -> None:
         """End a search of which nothing more is known than that it cannot go on; its jobs are stopped.
@@ -138,16 +147,27 @@ class Controller:
         """
         definition = self._definitions.get(search.id)
         trials = self._store.searches.trials(search.id)
-        for known in self._facts(definition, trials):
-            trial = seen(now, known)
+        for known in trials:
+            trial = known if known.has_ended else self._seen(now, definition, known)
             if not trial.has_ended:
                 with suppress(NoSuchJobError):
                     self._store.jobs.wish(trial.job or "", Wanted.STOP)
                 trial = replace(trial, state=TrialState.KILLED, reason=reason, ended=now)
-            if trial != known.record:
+            if trial != known:
                 self._store.searches.update_trial(trial)
         self._store.searches.update(search.id, state=SearchState.FAILED, reason=reason, ended=now)
         self._context.changed()
+
+    def _seen(self, now: float, definition: Definition | None, trial: TrialRecord) -> TrialRecord:
+        """A trial as its job is; as it was if that cannot be told: its search may be given up for that."""
+        try:
+            (facts,) = self._facts(definition, [trial])
+            return seen(now, facts)
+        except AWAY:
+            raise
+        except Exception as error:
+            log.error("nothing is known of a trial", trial=trial.number, exc_info=error)
+            return trial
 
     def _look(self, now: float, search: SearchRecord, trials: Sequence[TrialRecord]) -> float | None:
         retry_at = self._retry_at.pop(search.id, now)

@@ -6,7 +6,7 @@ came, and goes on from there.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import chain, islice
 
 from edt_launch.service.database.records import JobRecord
 from edt_launch.service.database.search_records import (
@@ -26,6 +26,9 @@ MINUTE = 60.0
 
 HOPELESS = 20
 """Trials of a search without a limit that must all have failed for it to give up."""
+
+STARTS = 4
+"""Trials that one decision starts at most: wishes, other searches and the service's end come in between."""
 
 STATES: Mapping[State, TrialState] = {
     State.QUEUED: TrialState.SUBMITTED,
@@ -113,10 +116,10 @@ def decide(now: float, search: SearchRecord, definition: Definition, facts: Sequ
         definition: of the search.
         facts: its trials, by number.
     """
-    trials = [seen(now, trial) for trial in facts]
-    notes = [Note(trial) for trial, known in zip(trials, facts, strict=True) if trial != known.record]
     over_at = _over_at(search, definition)
     closing = _closing(now, search, over_at)
+    trials = [seen(now, trial, closing) for trial in facts]
+    notes = [Note(trial) for trial, known in zip(trials, facts, strict=True) if trial != known.record]
     if closing is not None:
         wanted = {known.record.number: known.job for known in facts}
         return Decided((*notes, *_close(now, search, closing, trials, wanted)))
@@ -124,11 +127,11 @@ def decide(now: float, search: SearchRecord, definition: Definition, facts: Sequ
     if not live and not actions:
         return Decided((*notes, _result(trials)))
     begun = [] if search.state is SearchState.RUNNING else [Begun()]
-    return Decided((*notes, *actions, *begun), over_at)
+    return Decided((*notes, *actions[:STARTS], *begun), now if len(actions) > STARTS else over_at)
 
 
-def seen(now: float, facts: TrialFacts) -> TrialRecord:
-    """A trial, as it should be written down."""
+def seen(now: float, facts: TrialFacts, closing: str | None = None) -> TrialRecord:
+    """A trial, as it should be written down; `closing` is why its search stops it, if so."""
     trial, job = facts.record, facts.job
     if trial.has_ended or trial.job is None:
         return trial
@@ -140,6 +143,8 @@ def seen(now: float, facts: TrialFacts) -> TrialRecord:
         outcome = facts.outcome or Outcome(reason="nothing is known of its metric")
         kept = TrialState.FINISHED if outcome.metric is not None else TrialState.FAILED
         return replace(seen, state=kept, metric=outcome.metric, reason=outcome.reason)
+    if state is TrialState.KILLED and closing is not None:  # not its owner, as the job says
+        return replace(seen, reason=closing)
     return replace(seen, reason=job.failure or job.reason) if seen.has_ended else seen
 
 
@@ -180,14 +185,12 @@ def _close(
 def _go_on(
     search: SearchRecord, definition: Definition, trials: Sequence[TrialRecord]
 ) -> tuple[Sequence[Action], Sequence[TrialRecord]]:
-    """What to start, and which trials live."""
+    """What to start, one more than `STARTS` if there is more, and which trials live."""
     live = [trial for trial in trials if not trial.has_ended]
-    again = [Submit(trial) for trial in live if trial.job is None]
-    if _is_hopeless(definition, trials):
-        return again, live
-    room = max(0, definition.algo_def.max_at_once - len(live))
-    chosen = islice(following(definition, search.seed, trials), room)
-    return [*again, *map(Start, chosen)], live
+    again = (Submit(trial) for trial in live if trial.job is None)
+    room = 0 if _is_hopeless(definition, trials) else max(0, definition.algo_def.max_at_once - len(live))
+    chosen = map(Start, islice(following(definition, search.seed, trials), room))
+    return list(islice(chain(again, chosen), STARTS + 1)), live
 
 
 def _is_hopeless(definition: Definition, trials: Sequence[TrialRecord]) -> bool:
@@ -202,5 +205,5 @@ def _result(trials: Sequence[TrialRecord], reason: str = "") -> End:
     because = f"; {reason}" if reason else ""
     if finished:
         return End(SearchState.FINISHED, f"{finished} of {len(trials)} trials have finished{because}")
-    last = next((f": {trial.reason}" for trial in reversed(trials) if trial.reason), "")
+    last = next((f": {trial.reason}" for trial in reversed(trials) if trial.reason not in ("", reason)), "")
     return End(SearchState.FAILED, f"none of {len(trials)} trials has finished{because}{last}")

@@ -12,6 +12,9 @@ MOST_PARAMETERS = 256
 MOST_VALUES = 10_000
 """Values that a discrete hyperparameter may have."""
 
+LARGEST = 1e300
+"""Of the powers in a range; the smallest is its reciprocal."""
+
 
 class DataType(StrEnum):
     """What a hyperparameter's values are."""
@@ -87,21 +90,23 @@ class HyperParam(Fields):
             raise ValueError(
                 f"max{short}Val: {most} is too far above min{short}Val, {least}: narrow the range"
             )
-        self._check_power(most)
+        self._check_power(least, most)
         return self
 
-    def _check_power(self, most: float) -> None:
-        limit = EXACT if self.data_type is DataType.INT else 1e300
+    def _check_power(self, *bounds: float) -> None:
         if self.data_type is DataType.INT and self.step is not None and self.step != int(self.step):
             raise ValueError(f"step: {self.step} is no integer, as a Range of int needs it")
-        try:
-            too_large = (
-                self.power is not None and max(self.power**most, self.power ** (self.bounds[0] or 0)) > limit
-            )
-        except OverflowError:
-            too_large = True
-        if too_large:
-            raise ValueError(f"power: {self.power} to the power of {most} is above {limit:g}")
+        if self.power is None:
+            return
+        largest = EXACT if self.data_type is DataType.INT else LARGEST
+        for exponent in bounds:
+            try:
+                value = self.power**exponent
+            except OverflowError:
+                value = math.inf
+            if not 1 / LARGEST <= value <= largest:
+                limit = f"above {largest:g}" if value > largest else f"below {1 / LARGEST:g}"
+                raise ValueError(f"power: {self.power} to the power of {exponent} is {limit}")
 
 
 class FixedParam(Fields):

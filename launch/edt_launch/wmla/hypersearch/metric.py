@@ -5,11 +5,10 @@ The file is the trial's own; whatever is in it, or in its place, costs that tria
 
 import json
 import math
-import os
-import stat
 from dataclasses import dataclass
 from pathlib import Path
 
+from edt_launch.service import plain_files
 from edt_launch.wmla.hypersearch.algorithm import Objective
 
 FILE = "val_dict_list.json"
@@ -34,7 +33,7 @@ def read(folder: Path, name: str, objective: Objective) -> Outcome:
         objective: what is best.
     """
     try:
-        content = _read(folder / FILE)
+        content = plain_files.read(folder / FILE, MOST + 1)
     except FileNotFoundError:
         return Outcome(reason=f"the program has not written {FILE} into $RESULT_DIR")
     except OSError as error:
@@ -60,19 +59,12 @@ def find(content: bytes, name: str, objective: Objective) -> Outcome:
     return Outcome(min(numbers, key=lambda number: objective.sign * number))
 
 
-def _read(path: Path) -> bytes:
-    """Read a file that may be anything: a pipe would be waited for, a link may lead anywhere."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
-    with open(descriptor, "rb") as file:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise OSError(0, "it is no file")
-        return file.read(MOST + 1)
-
-
 def _number(given: object) -> float | None:
-    if isinstance(given, bool) or not isinstance(given, int | float):
+    """A finite number, which may be a text, as in definitions; None for anything else."""
+    if isinstance(given, bool) or not isinstance(given, int | float | str):
         return None
     try:
-        return float(given) if math.isfinite(given) else None
-    except OverflowError:
+        number = float(given)
+    except (OverflowError, ValueError):
         return None
+    return number if math.isfinite(number) else None

@@ -17,7 +17,7 @@ from edt_launch.service.api.context import USER, Context
 from edt_launch.service.api.door import FORM
 from edt_launch.service.database.engine import AWAY
 from edt_launch.service.database.records import UserRecord
-from edt_launch.service.errors import ServiceError, UnauthorizedError, UnavailableError
+from edt_launch.service.errors import ServiceError, TooLargeError, UnauthorizedError, UnavailableError
 from edt_launch.service.names import USER as USER_NAME
 from edt_launch.service.passwords import Verifier
 from edt_launch.wmla.rest import credentials, plain
@@ -32,6 +32,9 @@ AT_ONCE = 2
 
 WAITING = 64
 """Requests that may wait for that."""
+
+SMALLER = "send what the script needs alone, and have it read data from DATA_DIR"
+"""What to do about a body that is too large; `.edtignore` means nothing to these clients."""
 
 STYLE, PROOF = "edt_wmla_style", "edt_wmla_proof"
 """Where in a request's scope its style is, and the `Password` or `Token` that it was let in by."""
@@ -91,6 +94,8 @@ class WmlaDoor:
 
     def refusal(self, error: ServiceError) -> Response:
         """A line of text."""
+        if isinstance(error, TooLargeError):
+            error = TooLargeError(error.detail, SMALLER)
         return plain.of(error)
 
     async def _owner(self, proof: Token) -> UserRecord | None:

@@ -9,7 +9,7 @@ from edt_launch.service.api.afterwards import carry_out
 from edt_launch.service.api.context import Context, Here, User
 from edt_launch.service.database.records import UserRecord
 from edt_launch.service.errors import ConflictError, InvalidError
-from edt_launch.service.states import ENDED, Wanted
+from edt_launch.service.states import ENDED
 from edt_launch.service.submission import remove_files
 from edt_launch.wmla.answers import states
 from edt_launch.wmla.frameworks import Framework
@@ -97,7 +97,7 @@ def list_execs(
 
 def _states(text: str) -> frozenset[Any]:
     names = text.upper().split(",")
-    if unknown := [name for name in names if name not in states.KNOWN]:
+    if unknown := [name for name in names if name not in (*states.KNOWN, *states.NEVER)]:
         raise InvalidError(f"state: {unknown[0]!r:.40} is none", f"use some of {', '.join(states.KNOWN)}")
     return frozenset().union(*map(states.behind, names))
 
@@ -116,8 +116,7 @@ def show(request: Request, found: Found, style: Manner) -> Json:
 @router.post("/execs/{name}/stop", status_code=204, response_class=Response)
 def stop(here: Here, found: Found) -> None:
     """End an exec for good; one that has ended stays as it is."""
-    here.store.jobs.wish(found.job.id, Wanted.STOP)
-    here.changed()
+    lookup.stop(here, found)
 
 
 @router.post("/execs/{name}/deploy")

@@ -10,6 +10,7 @@ from edt_launch.service.database.jobs import NoSuchJobError
 from edt_launch.service.database.records import JobRecord, UserRecord
 from edt_launch.service.errors import ForbiddenError, InvalidError
 from edt_launch.service.first_start import this_user
+from edt_launch.service.states import Wanted
 from edt_launch.wmla.answers import views
 from edt_launch.wmla.answers.views import Execution
 from edt_launch.wmla.rest.door import STYLE, Style
@@ -35,10 +36,27 @@ def find(here: Context, user: UserRecord, name: str) -> Execution:
         job = here.store.jobs.get(name[:16] if names is None or names.job is None else names.job)
         files = here.home.job(job.id)
     except (NoSuchJobError, ValueError):
-        raise InvalidError(f"Execution ID {name[:80]!r} not found") from None
+        raise _not_found(name) from None
     if not may(user, job):
         raise ForbiddenError(f"{name[:80]} is an execution of {job.owner}")
     return Execution(job, names or views.unnamed(job), files)
+
+
+def _not_found(name: str) -> InvalidError:
+    return InvalidError(f"Execution ID {name[:80]!r} not found")
+
+
+def stop(here: Context, execution: Execution) -> None:
+    """End an execution for good; one that has ended stays as it is.
+
+    Raises:
+        InvalidError: it has just been deleted.
+    """
+    try:
+        here.store.jobs.wish(execution.job.id, Wanted.STOP)
+    except NoSuchJobError:
+        raise _not_found(execution.names.id) from None
+    here.changed()
 
 
 async def _found(here: Here, user: User, name: str) -> Execution:

@@ -5,8 +5,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Literal
 
+import structlog
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import StreamingResponse
+from starlette.types import Send
 
 from edt_launch.service.api.context import Here
 from edt_launch.service.walking import walk
@@ -16,6 +18,8 @@ from edt_launch.wmla.rest import texts
 from edt_launch.wmla.rest.door import Style
 from edt_launch.wmla.rest.lookup import Found, Manner
 
+log = structlog.get_logger()
+
 router = APIRouter()
 
 LogType = Annotated[Literal["outlog", "errlog", "outerrlog"], Query(alias="logType")]
@@ -24,8 +28,18 @@ METRICS = "val_dict_list.json"
 """What programs write beside `model/`."""
 
 
+class _Archive(StreamingResponse):
+    """A zip; if it cannot be finished the connection breaks, so that nobody takes it for a whole one."""
+
+    async def stream_response(self, send: Send) -> None:
+        try:
+            await super().stream_response(send)
+        except zipping.ChangedError as error:  # the server closes the connection of what has no end
+            log.warning("a result is not sent to its end", reason=str(error))
+
+
 @router.get("/execs/{name}/log")
-def log(request: Request, found: Found, style: Manner, kind: LogType = "outlog") -> StreamingResponse:
+def show_log(request: Request, found: Found, style: Manner, kind: LogType = "outlog") -> StreamingResponse:
     """A job's log: a JSON string in the manner of 1.2.x, else plain text."""
     output, errors = files.training_log(found), [files.main_output(found, files.STDERR)]
     paths = {"outlog": output, "errlog": errors, "outerrlog": [*output, *errors]}[kind]
@@ -46,7 +60,7 @@ def result(here: Here, found: Found) -> StreamingResponse:
         "Content-Disposition": f"attachment;filename={name};size={size}",
         "Content-Length": str(size),
     }
-    return StreamingResponse(zipping.pack(packed), media_type="application/octet-stream", headers=headers)
+    return _Archive(zipping.pack(packed), media_type="application/octet-stream", headers=headers)
 
 
 def _files(found: Execution) -> Iterator[tuple[str, Path]]:

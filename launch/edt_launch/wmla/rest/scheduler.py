@@ -8,7 +8,6 @@ from fastapi.responses import StreamingResponse
 from edt_launch.service.api.context import Context, Here, User
 from edt_launch.service.database.records import UserRecord
 from edt_launch.service.errors import InvalidError
-from edt_launch.service.states import Wanted
 from edt_launch.wmla.answers import applications, files
 from edt_launch.wmla.answers.views import Execution
 from edt_launch.wmla.rest import lookup, texts
@@ -43,8 +42,7 @@ def show(found: Found) -> Json:
 @router.put("/scheduler/applications/{name}/stop", status_code=204, response_class=Response)
 def stop(here: Here, found: Found) -> None:
     """End an application for good; one that has ended stays as it is."""
-    here.store.jobs.wish(found.job.id, Wanted.STOP)
-    here.changed()
+    lookup.stop(here, found)
 
 
 @router.get("/scheduler/applications/{name}/driver/logs/{stream}")

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from edt_launch.errors import UsageError
+from edt_launch.run_dir import RunDir
 from edt_launch.training.plan import Wmla
 from edt_launch.wmla.frameworks import Framework
 
@@ -36,7 +37,7 @@ def framework(name: str | None) -> Framework | None:
 def read(words: list[str], options: Options) -> tuple[list[str], Wmla | None]:
     """The words of the program, and how it is run; None if it is none for WMLA.
 
-    A WMLA program's are its script, by its name alone, and the script's arguments.
+    A WMLA program's are its script, as seen from the folder that it runs in, and the script's arguments.
 
     Raises:
         UsageError: an option makes no sense, or a file is not there.
@@ -54,8 +55,8 @@ def read(words: list[str], options: Options) -> tuple[list[str], Wmla | None]:
         raise UsageError(
             f"{words[1]!r} comes right after {words[0]}: put -- between a WMLA program and its arguments"
         )
-    code = script.absolute().parent
     result_dir = options.result_dir or options.output_dir
+    code = _code(script, result_dir)
     if result_dir is not None and result_dir.resolve() == code.resolve():
         raise UsageError(
             f"--result-dir {result_dir} is the folder of {script.name}, which is copied there: "
@@ -69,7 +70,14 @@ def read(words: list[str], options: Options) -> tuple[list[str], Wmla | None]:
         code,
         None if data_dir is None else data_dir.absolute(),
     )
-    return [script.name, *words[2:]], how
+    return [str(script.absolute().relative_to(code)), *words[2:]], how
+
+
+def _code(script: Path, result_dir: Path | None) -> Path:
+    """The folder that a script runs in: of code that was submitted the present one, its model directory."""
+    here, script = Path.cwd(), script.absolute()
+    is_submitted = result_dir is not None and here.is_relative_to(RunDir(result_dir.resolve()).code.resolve())
+    return here if is_submitted and script.is_relative_to(here) else script.parent
 
 
 def _check_none(options: Options) -> None:

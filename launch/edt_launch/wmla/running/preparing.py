@@ -74,7 +74,7 @@ def prepare(plan: Plan, wmla: Wmla, inherited: Mapping[str, str]) -> Prepared:
 
 
 def _copied(code: Path, result: ResultDir) -> Path:
-    """The folder of the script in the job's copy of the code, which is made anew unless it is there already.
+    """The folder to run in: a copy of `code`, made anew, unless that is in the job's copy already.
 
     Raises:
         UsageError: the folder cannot be read, or has no name.

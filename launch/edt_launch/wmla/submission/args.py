@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+from edt_launch.service.names import MOST_NAME, PLAIN
 from edt_launch.wmla.submission.options import FLAGS, Use, use_of
 
 MOST = 2**16
@@ -162,7 +163,7 @@ class _Found:
             framework=text("exec-start", ""),
             main=text("model-main", ""),
             folder=text("model-dir", "").rstrip("/").rpartition("/")[2],
-            name=text("appName", ""),
+            name=self._name(),
             workers=self._number("numWorker"),
             devices=self._devices(),
             most=self._most(),
@@ -174,6 +175,12 @@ class _Found:
             environment=tuple(self.environment),
             script=tuple(script),
         )
+
+    def _name(self) -> str:
+        name = self.values.get("appName", "")
+        if len(name) > MOST_NAME or not re.fullmatch(PLAIN, name):
+            raise ArgumentsError(f"--appName {name!r:.40}: expected a line of {MOST_NAME} characters at most")
+        return name
 
     def _number(self, name: str) -> int | None:
         return positive(f"--{name}", self.values[name]) if name in self.values else None

@@ -49,7 +49,11 @@ class Laboratory:
         return name
 
     def look(self) -> float | None:
-        return self.controller.look(self.world.clock.now)
+        """Looks until there is nothing more to do at present; when to look again."""
+        now = self.world.clock.now
+        while (again_at := self.controller.look(now)) == now:
+            pass
+        return again_at
 
     def show(self, name: str) -> Any:
         answer = self.ann.get(f"hypersearch/{name}")

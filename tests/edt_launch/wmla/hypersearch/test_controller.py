@@ -6,9 +6,12 @@ from sqlalchemy.exc import OperationalError
 
 from edt_launch.service.api.context import Context
 from edt_launch.service.database.records import UserRecord
+from edt_launch.service.database.search_records import TrialRecord, TrialState
 from edt_launch.service.states import State, Wanted
+from edt_launch.wmla.hypersearch import controller
 from edt_launch.wmla.hypersearch.choosing import Chooser
-from edt_launch.wmla.hypersearch.controller import TROUBLE
+from edt_launch.wmla.hypersearch.controller import TROUBLE, Controller
+from edt_launch.wmla.hypersearch.decide import STARTS
 from edt_launch.wmla.hypersearch.space import Point
 from edt_launch.wmla.submission import submitting
 from laboratory import Laboratory
@@ -129,6 +132,74 @@ def test_a_search_that_cannot_go_on_stops_its_jobs_and_keeps_what_has_ended(
     assert shown["best"]["metricVal"] == 0.5
     assert "ZeroDivisionError" in shown["experiments"][1]["reason"]
     assert [(job.id, job.wanted) for job in laboratory.jobs()] == [(second.id, Wanted.STOP)]
+
+
+def test_a_search_is_stopped_before_all_that_it_could_start_has_started(laboratory: Laboratory) -> None:
+    name = laboratory.post(laboratory.ann, maxJobNum=100, maxParalleJobNum=100).json()
+    other = laboratory.post(laboratory.bob, maxJobNum=1).json()
+    now = laboratory.world.clock.now
+    assert laboratory.controller.look(now) == now
+    assert [job.owner for job in laboratory.jobs()] == ["ann"] * STARTS + ["bob"]
+    assert laboratory.ann.put(f"hypersearch/{name}").status_code == 204
+    assert laboratory.controller.look(now) is None
+    assert len(laboratory.show(name)["experiments"]) == STARTS
+    assert laboratory.admin.get(f"hypersearch/{other}").json()["state"] == "RUNNING"
+
+
+def test_the_end_of_the_service_does_not_wait_for_all_searches(
+    laboratory: Laboratory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    submit, stop = submitting.submit, laboratory.world.context.stop
+    for client in (laboratory.ann, laboratory.bob):
+        laboratory.post(client, maxJobNum=1)
+
+    def last(*arguments: Any) -> Any:
+        stop.set()
+        return submit(*arguments)
+
+    monkeypatch.setattr(submitting, "submit", last)
+    laboratory.controller.look(laboratory.world.clock.now)
+    assert len(laboratory.jobs()) == 1
+
+
+def test_a_search_is_given_up_though_nothing_can_be_told_of_its_trials(
+    laboratory: Laboratory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name, other = laboratory.start(maxParalleJobNum=2, maxJobNum=2), laboratory.post(laboratory.bob).json()
+    first, second = laboratory.jobs()
+    laboratory.finish(first, 0.5)
+    monkeypatch.setattr(controller, "read", lambda *_: 1 / 0)
+    laboratory.look()
+    shown = laboratory.show(name)
+    assert (shown["state"], [trial["state"] for trial in shown["experiments"]]) == ("FAILED", ["KILLED"] * 2)
+    assert "ZeroDivisionError" in shown["reason"]
+    assert second.id in [job.id for job in laboratory.jobs() if job.wanted is Wanted.STOP]
+    assert laboratory.admin.get(f"hypersearch/{other}").json()["state"] == "RUNNING"
+
+
+def test_a_search_that_cannot_be_given_up_holds_up_itself_alone(
+    laboratory: Laboratory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name, other = laboratory.start(), laboratory.post(laboratory.bob).json()
+    searches = laboratory.world.store.searches
+    update_trial = searches.update_trial
+
+    def fail(trial: TrialRecord) -> None:
+        if trial.state is TrialState.KILLED:
+            raise ArithmeticError
+        update_trial(trial)
+
+    monkeypatch.setattr(
+        Controller, "_with_job", lambda _, search, trial: 1 / 0 if search.name == name else trial
+    )
+    monkeypatch.setattr(searches, "update_trial", fail)
+    assert laboratory.look() == laboratory.world.clock.now + TROUBLE
+    assert laboratory.show(name)["state"] == "RECOVERPEND"
+    assert laboratory.admin.get(f"hypersearch/{other}").json()["state"] == "RUNNING"
+    monkeypatch.undo()
+    laboratory.world.clock.now += TROUBLE
+    laboratory.look()
+    assert laboratory.show(name)["state"] == "RUNNING"
 
 
 @pytest.mark.parametrize("is_away", [False, True])
@@ -268,7 +339,8 @@ def test_time_is_limited(laboratory: Laboratory) -> None:
     laboratory.look()
     shown = laboratory.show(name)
     assert shown["state"] == "FAILED"
-    assert "maxRunTime is over" in shown["reason"]
+    assert shown["reason"] == f"none of {len(jobs)} trials has finished; maxRunTime is over"
+    assert {trial["reason"] for trial in shown["experiments"]} == {"maxRunTime is over"}
     assert shown["duration"] == "00:05:00"
 
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as some
 
 from edt_launch.service.database.search_records import SearchState, TrialState, Wish
 from edt_launch.service.states import State
-from edt_launch.wmla.hypersearch.decide import HOPELESS, End, Note, Start, Stop, Submit
+from edt_launch.wmla.hypersearch.decide import HOPELESS, STARTS, End, Note, Start, Stop, Submit
 from edt_launch.wmla.hypersearch.plan import ranking, total
 from searches import Play, budgets, defined
 
@@ -98,6 +98,17 @@ def test_a_restarted_service_chooses_what_it_would_have_chosen(algorithm: str, s
     assert {number: trial.parameters for number, trial in one.trials.items()} == {
         number: trial.parameters for number, trial in other.trials.items()
     }
+
+
+def test_it_starts_a_few_at_a_time_and_looks_again_at_once() -> None:
+    one = play("Random", algo={"maxJobNum": 6, "maxParalleJobNum": 6})
+    for starts, again_at in ((STARTS, one.now), (2, None), (0, None)):
+        decided = one.decide()
+        assert sum(isinstance(action, Start) for action in decided.actions) == starts
+        assert decided.again_at == again_at
+    again = [replace(trial, exec=None, driver=None, job=None) for trial in one.trials.values()]
+    one.trials = {trial.number: trial for trial in again}
+    assert [type(action) for action in one.decide().actions] == [Submit] * STARTS
 
 
 def test_it_fills_the_room_that_there_is() -> None:

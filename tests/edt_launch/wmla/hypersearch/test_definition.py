@@ -85,6 +85,11 @@ def test_a_mistake_in_the_algorithm_is_named(change: dict[str, Any], said: str) 
         ({"minDbVal": 0, "maxDbVal": 1e300, "step": 1e-300}, "maxDbVal: 1e+300 is too far above"),
         ({"step": -1}, "hyperParams[0].step: -1: expected greater than 0"),
         ({"power": 10, "maxDbVal": 400}, "hyperParams[0]: power: 10.0 to the power of 400.0 is above"),
+        (
+            {"power": 10, "minDbVal": -400, "maxDbVal": -350},
+            "hyperParams[0]: power: 10.0 to the power of -400.0 is below 1e-300",
+        ),
+        ({"power": 0.1, "maxDbVal": 400}, "hyperParams[0]: power: 0.1 to the power of 400.0 is below"),
         ({"type": "Discrete"}, "hyperParams[0]: discreteDbVal is empty"),
         ({"name": ""}, "hyperParams[0].name: ''"),
         ({"name": "a\nb"}, "hyperParams[0].name"),

@@ -29,7 +29,7 @@ def test_the_best_value_counts(tmp_path: Path, objective: Objective, best: float
         (b'{"loss": 0.5}', "no list"),
         (b"[1, null, []]", "the metric 'loss' is not in it"),
         (b'[{"accuracy": 1}]', "the metric 'loss' is not in it"),
-        (b'[{"loss": NaN}, {"loss": "0.5"}, {"loss": true}, {"loss": 1e999}]', "no finite number"),
+        (b'[{"loss": NaN}, {"loss": "0,5"}, {"loss": true}, {"loss": 1e999}]', "no finite number"),
         (b'[{"loss": 1' + b"0" * 400 + b"}]", "no finite number"),
         (b" " * (MOST + 1), "more than"),
     ],
@@ -40,6 +40,11 @@ def test_what_is_wrong_is_said(tmp_path: Path, content: bytes, said: str) -> Non
     assert outcome.metric is None
     assert said in outcome.reason
     assert FILE in outcome.reason
+
+
+def test_numbers_may_be_texts() -> None:
+    content = b'[{"loss": "0.50"}, {"loss": "1e-1"}, {"loss": "none"}, {"loss": "nan"}, {"loss": ""}]'
+    assert find(content, "loss", Objective.MINIMIZE).metric == 0.1
 
 
 def test_a_value_that_is_none_does_not_hide_the_others() -> None:

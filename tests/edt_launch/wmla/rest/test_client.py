@@ -350,3 +350,5 @@ def test_who_sends_too_much_is_told(cluster: Cluster, path: str, password: str) 
         answer = post(f"{cluster.dl_rest_url}/{path}", auth=("Admin", password), data=data, headers=headers)
         assert answer.status_code == status
         assert answer.text.startswith(f"Error {status}: ")
+        assert (status == 413) == ("; send what the script needs alone" in answer.text)
+        assert ".edtignore" not in answer.text

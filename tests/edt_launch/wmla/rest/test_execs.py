@@ -6,6 +6,7 @@ import pytest
 from asking import CODE, Asking, submit, submitted
 from edt_launch.service.database.records import HostRecord
 from edt_launch.service.states import State, Wanted
+from edt_launch.wmla.answers.states import NEVER
 from edt_launch.wmla.submission import parts
 from played import Player
 from world import tar
@@ -74,7 +75,17 @@ def test_listings_can_be_narrowed_and_sorted(asking: Asking, player: Player) -> 
     assert ids(client.get("/execs?state=FINISHED&sort_by=id:desc&limit=10")) == names[:1]
     assert ids(client.get("/execs?state=submitted,finished&sort_by=id:asc")) == names
     assert ids(client.get("/execs?state=PENDING_CRD_SCHEDULER")) == []
-    for query in ("state=NEW", "limit=0", "limit=x", "sort_by=nothing", "sort_by=id:up"):
+    for never in NEVER:
+        assert ids(client.get(f"/execs?state={never}")) == []
+    assert ids(client.get("/execs?state=NEW,SUBMITTED,RUNNING&sort_by=id:asc")) == names[1:]
+    for query in (
+        "state=OLD",
+        "state=FINISHED,OLD",
+        "limit=0",
+        "limit=x",
+        "sort_by=nothing",
+        "sort_by=id:up",
+    ):
         answer = client.get(f"/execs?{query}")
         assert answer.status_code == 400
         assert answer.text.startswith("Error 400: ")
@@ -127,6 +138,14 @@ def test_names_that_are_none_are_not_found(asking: Asking) -> None:
         answer = asking.modern().get(f"/execs/{name}")
         assert answer.status_code in (400, 404)
         assert answer.text.startswith(f"Error {answer.status_code}: ")
+
+
+def test_a_part_that_is_no_file_is_refused_by_name(asking: Asking) -> None:
+    answer = asking.modern().post("/execs", params={"args": "--exec-start PyTorch"}, data={"file": "text"})
+    assert (answer.status_code, answer.text) == (
+        400,
+        "Error 400: file: expected a file: a part of the form that has a file name.\n",
+    )
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,16 @@
 import io
 import zipfile
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
 
 from asking import Asking, submitted
 from deep import deepen
 from edt_launch.service.deleting import delete_folder
+from edt_launch.wmla.answers import zipping
 from edt_launch.wmla.rest import texts
+from no_files import KINDS, put
 from played import ELOG, Player
 
 
@@ -69,3 +75,39 @@ def test_a_deep_result_is_packed(asking: Asking, player: Player) -> None:
     delete_folder(train)
     with zipfile.ZipFile(io.BytesIO(answer.content)) as archive:
         assert "model/train/" + "dir/" * 950 + "file" in archive.namelist()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_is_in_place_of_a_log_is_empty_and_keeps_nobody_waiting(
+    asking: Asking, player: Player, kind: str
+) -> None:
+    exec_id = submitted(asking.modern())["id"]
+    player.start(exec_id)
+    result = player.result(exec_id)
+    (log,) = result.log.glob("driver-*")
+    put(kind, log / "stdout")
+    put(kind, result.log / "launcher.log")
+    logs = f"/scheduler/applications/{exec_id}/driver/logs"
+    for path in (f"/execs/{exec_id}/log", f"{logs}/launcherlog", f"{logs}/launcherlog?lastlines=3"):
+        answer = asking.modern().get(path)
+        assert (answer.status_code, answer.text) == (200, "")
+
+
+def test_a_result_that_changes_meanwhile_is_not_taken_for_a_whole_one(
+    asking: Asking, player: Player, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    exec_id = submitted(asking.modern())["id"]
+    player.start(exec_id)
+    model = player.result(exec_id).train / "model.pth"
+    model.write_bytes(b"weights")
+
+    def members(files: Iterable[tuple[str, Path]]) -> list[zipping.Member]:
+        found = listed(files)
+        model.unlink()
+        return found
+
+    listed = zipping.members
+    monkeypatch.setattr(zipping, "members", members)
+    answer = asking.modern().get(f"/execs/{exec_id}/result")
+    assert len(answer.content) < int(answer.headers["content-length"])
+    assert not zipfile.is_zipfile(io.BytesIO(answer.content))

@@ -51,6 +51,27 @@ def test_the_script_may_lie_in_the_working_directory_and_have_no_arguments(plann
     assert planned[0].paths.root == folder / "out"
 
 
+@pytest.mark.parametrize("script", ["sub/main.py", "./sub/main.py", "{here}/sub/main.py"])
+def test_code_that_was_submitted_runs_in_its_model_directory(planned, folder, monkeypatch, script):
+    model = folder / "out" / "_submitted_code" / "model"
+    (model / "sub").mkdir(parents=True)
+    (model / "sub" / "main.py").touch()
+    monkeypatch.chdir(model)
+    words = ("--wmla", "--output-dir", "../..", script.format(here=model), "--", "--epochs", "3")
+    assert invoke(*words).exit_code == 0
+    assert planned[0].program == [*RUNNER, "sub/main.py", "--epochs", "3"]
+    assert planned[0].wmla == Wmla(Framework.ELASTIC, model)
+
+
+def test_a_script_elsewhere_runs_in_its_own_folder(planned, folder, monkeypatch):
+    inside = folder / "out" / "_submitted_code"
+    inside.mkdir(parents=True)
+    monkeypatch.chdir(inside)
+    assert invoke("--wmla", "--output-dir", str(folder / "out"), str(folder / "main.py")).exit_code == 0
+    assert planned[0].program == [*RUNNER, "main.py"]
+    assert planned[0].wmla == Wmla(Framework.ELASTIC, folder)
+
+
 @pytest.mark.parametrize("framework", ["PyTorch", "distPyTorch"])
 def test_what_cannot_be_resized_has_all_of_its_workers_from_the_beginning(planned, framework):
     assert invoke("--wmla", "--framework", framework, "--max-np", "3", "main.py").exit_code == 0

@@ -108,6 +108,15 @@ def test_the_driver_has_no_device_and_folders_of_its_own(run, result):
     assert found["EDT_LOGS"] == str(result.log)
 
 
+@pytest.mark.parametrize("given, found", [(None, "0"), ("random", "random")])
+def test_the_driver_has_sets_of_strings_in_the_workers_order(run, monkeypatch, given, found):
+    monkeypatch.delenv("PYTHONHASHSEED", raising=False)
+    if given is not None:
+        monkeypatch.setenv("PYTHONHASHSEED", given)
+    _, view = run({"show": ["PYTHONHASHSEED"]})
+    assert json.loads(said(view)[0]) == {"PYTHONHASHSEED": found}
+
+
 @pytest.mark.parametrize("code, expected", [(0, ExitCode.SUCCESS), (2, ExitCode.JOB_FAILED)])
 def test_a_script_that_trains_nothing_decides_by_its_exit_code(run, result, code, expected):
     outcome, _ = run({"print": "last words"}, {"exit": code})

@@ -88,6 +88,8 @@ def test_line_ends_may_be_escaped_more_than_once() -> None:
         ("--cs-datastore-meta type=s3,data_path=x", "--cs-datastore-meta type='s3'"),
         ("--msd-env =1", "--msd-env '=1'"),
         ("--msd-env A", "--msd-env 'A'"),
+        (f"--appName {'x' * 129}", "--appName 'xxx.*128 characters"),
+        ("--appName 'a\x1bb'", "--appName"),
         ("--debug-level loud", "--debug-level 'loud'"),
         ("it's", "is not closed"),
         ("a\0b", "no program can be given"),
