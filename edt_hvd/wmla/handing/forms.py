@@ -44,21 +44,29 @@ ARRAY_LIMIT = 2**20
 class Same:
     """An object that equals itself alone. Does not keep it alive, but for containers, numbers and texts."""
 
+    __slots__ = ("_hash", "_strong", "_weak")
+
     def __init__(self, value: Any) -> None:
         self._hash = id(value)
+        self._strong = self._weak = None
         try:
-            self._get: Callable[[], Any] = weakref.ref(value)
-            self._is_weak = True
+            self._weak = weakref.ref(value)
         except TypeError:
-            self._get = lambda: value
-            self._is_weak = False
+            self._strong = value
+
+    def get(self) -> Any:
+        """The object; one that nobody has, if it is no more."""
+        if self._weak is None:
+            return self._strong
+        value = self._weak()
+        return object() if value is None else value
 
     def is_of(self, value: Any) -> bool:
         """Whether it is this object."""
-        return self._get() is value and not (self._is_weak and value is None)
+        return self.get() is value
 
     def __eq__(self, other: object) -> bool:
-        return self is other or (isinstance(other, Same) and self.is_of(other._get()))
+        return isinstance(other, Same) and self.get() is other.get()
 
     def __hash__(self) -> int:
         return self._hash

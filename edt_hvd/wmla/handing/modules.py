@@ -9,9 +9,9 @@ as `forms` sees into objects, and of attributes that are another object now.
 import contextlib
 import sys
 import warnings
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from types import FunctionType, ModuleType
+from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
 
 from edt_hvd.wmla.handing.finding import Finder
@@ -21,6 +21,12 @@ from edt_hvd.wmla.handing.pickling import Names, Place, dumps
 
 DEPTH = 3
 """Objects in objects whose attributes are looked at one by one."""
+
+UNCHANGED = frozenset(map(id, (FunctionType, BuiltinFunctionType, type, staticmethod, classmethod, property)))
+"""Types whose objects modules hardly exchange in each other while they are imported."""
+
+MOST = 1_000_000
+"""Objects in all looks; a module has some hundreds."""
 
 
 @dataclass(frozen=True)
@@ -87,14 +93,16 @@ class _Imported:
         outer: as in `Given`.
         values: its attributes when it had been imported.
         latest: those of the last look.
+        owners: what had attributes of its own then.
         size: the number of objects that were looked at for them.
-        changed: those that have been changed by the imports of others, or by the script, which is None.
+        changed: those that have changed, with the modules whose imports may have done that; None: the script.
     """
 
     start: Start
     outer: str | None
     values: Values = field(default_factory=dict)
     latest: Values = field(default_factory=dict)
+    owners: Collection[tuple[Names, Same]] = ()
     size: int = 0
     changed: dict[Names, dict[str | None, None]] = field(default_factory=dict)
 
@@ -122,16 +130,22 @@ class Watch(Finder):
             yield
             return
         outer = self._present[-1] if self._present else None
-        self._look(outer)
+        if outer is None:
+            self._look([None])
         self._imported[name] = imported = _Imported(Start.now(), outer)
         self._present.append(name)
         try:
             yield
+        except BaseException:
+            del self._imported[name]
+            raise
         finally:
             self._present.pop()
-        self._look(name)
+        self._look([name, *reversed(self._present)])
         before = self._forms.seen
-        imported.values = imported.latest = self._values(name)
+        imported.values = self._values(name)
+        imported.latest = dict(imported.values)
+        imported.owners = [(names, Same(owner)) for names, owner in self._owners(name)]
         imported.size = self._forms.seen - before
         self._imported[name] = self._imported.pop(name)  # after those that it imports
 
@@ -141,7 +155,7 @@ class Watch(Finder):
         They are sent with the parts, and left out of what else is given from now on.
         """
         wanted = {id(part) for part in parts}
-        self._look(None, at_all=True)
+        self._look([None], is_last=True)
         self._places.clear()
         self._handed = {
             (module, names): value
@@ -196,23 +210,38 @@ class Watch(Finder):
             if name in sys.modules
         }
 
-    def _look(self, by: str | None, at_all: bool = False) -> None:
-        """Note what has changed since the last look, and whose doing that was.
+    def _look(self, doers: Collection[str | None], is_last: bool = False) -> None:
+        """Note what has changed since the last look, and whose doing that may have been.
 
         Args:
-            by: the module that is being imported; None if that is the script.
-            at_all: also at modules in which there is much to look at, whose changes count as the script's.
+            doers: the modules that are being imported; None is the script.
+            is_last: look at everything. Else it must be quick, since it is for every import: what is too much
+                to look at counts as the script's doing.
         """
+        if self._forms.seen > MOST and not is_last:
+            return
         for name, imported in self._imported.items():
-            if name in self._present or (imported.size > LIMIT and not at_all):
+            if name in doers or (imported.size > LIMIT and not is_last):
                 continue
-            before, imported.latest = imported.latest, self._values(name)
-            for names, known in imported.latest.items():
-                if by != name and known != before.get(names):
-                    imported.changed.setdefault(names, {})[by] = None
+            latest = self._values(name) if is_last else self._quick_values(name, imported.owners)
+            for names, known in latest.items():
+                if known != imported.latest.get(names):
+                    imported.latest[names] = known
+                    imported.changed.setdefault(names, {}).update(dict.fromkeys(doers))
+
+    def _quick_values(self, module: str, owners: Collection[tuple[Names, Same]]) -> Values:
+        return {
+            (*names, name): self._known((*names, name), value)
+            for names, owner in owners
+            for name, value in _own(owner.get(), module)
+            if id(type(value)) not in UNCHANGED
+        }
 
     def _values(self, module: str) -> Values:
-        return {n: (Same(value), self._form(n, value)) for n, value in self._attributes(module)}
+        return {names: self._known(names, value) for names, value in self._attributes(module)}
+
+    def _known(self, names: Names, value: Any) -> tuple[Same, Hashable]:
+        return Same(value), Same(value) if self._is_open(names, value) else self._forms.of(value)
 
     def _changes(self, module: str, imported: _Imported) -> Iterator[tuple[Names, Change]]:
         whole: set[Names] = set()
@@ -230,22 +259,20 @@ class Watch(Finder):
 
     def _attributes(self, module: str) -> Iterator[tuple[Names, Any]]:
         """A module's, those of its classes, and of objects of the script's classes that it has."""
-        yield from self._beneath((), sys.modules.get(module), module, set())
+        for names, owner in self._owners(module):
+            yield from (((*names, name), value) for name, value in _own(owner, module))
 
-    def _beneath(self, names: Names, owner: Any, module: str, seen: set[int]) -> Iterator[tuple[Names, Any]]:
-        for name, value in attributes(owner).items():
-            is_module = issubclass(type(value), ModuleType)
-            if (name.startswith("__") and name.endswith("__")) or (is_module and _is_inside(value, module)):
-                continue
-            yield (*names, name), value
-            is_class = issubclass(type(value), type) and _module(value) == module
-            is_open = (is_class and len(names) < DEPTH) or self._is_open((*names, name), value)
-            if is_open and id(value) not in seen:
-                seen.add(id(value))
-                yield from self._beneath((*names, name), value, module, seen)
-
-    def _form(self, names: Names, value: Any) -> Hashable:
-        return Same(value) if self._is_open(names, value) else self._forms.of(value)
+    def _owners(self, module: str) -> Iterator[tuple[Names, Any]]:
+        """The module, and those of which each attribute is looked at; what is in others comes after these."""
+        found: list[tuple[Names, Any]] = [((), sys.modules.get(module))]
+        seen: set[int] = set()
+        for names, owner in found:  # it grows meanwhile
+            yield names, owner
+            for name, value in _own(owner, module):
+                is_class = issubclass(type(value), type) and _module(value) == module and len(names) < DEPTH
+                if (is_class or self._is_open((*names, name), value)) and id(value) not in seen:
+                    seen.add(id(value))
+                    found.append(((*names, name), value))
 
     def _is_open(self, names: Names, value: Any) -> bool:
         """Whether it is an object whose attributes are compared, and sent, one by one."""
@@ -263,9 +290,17 @@ def _module(value: Any) -> str | None:
     return getattr(value, "__module__", None)
 
 
+def _own(owner: Any, module: str) -> Iterator[tuple[str, Any]]:
+    """An object's attributes, without those that Python and the import system have put there."""
+    for name, value in attributes(owner).items():
+        is_inner = issubclass(type(value), ModuleType) and _is_inside(value, module)
+        if not is_inner and not (name.startswith("__") and name.endswith("__")):
+            yield name, value
+
+
 def _is_inside(value: ModuleType, package: str) -> bool:
     """Whether it is one that importing it has put into its package."""
-    return value.__name__.startswith(f"{package}.")
+    return str(vars(value).get("__name__")).startswith(f"{package}.")
 
 
 def warn(module: str, names: Names, error: Exception) -> None:
