@@ -8,11 +8,16 @@ failing import of a framework that EDT does not train ends with a word about it.
 import os
 import runpy
 import sys
+import time
 from pathlib import Path
 from types import TracebackType
 
 from edt_hvd.wmla.handing import finding, modules, surroundings
 from edt_hvd.wmla.program import FOREIGN, REFUSAL
+
+GLOO_PAUSE = 0.1
+"""Seconds that the process of a gang lives on after its script: threads of its process group may have tensors
+of the last collective operation still, and Python's end before they let go of them aborts the process."""
 
 
 def main() -> None:
@@ -37,7 +42,11 @@ def main() -> None:
             print(REFUSAL, file=sys.stderr)
 
     sys.excepthook = show
-    runpy.run_path(path, run_name="__main__")
+    try:
+        runpy.run_path(path, run_name="__main__")
+    finally:
+        if "MASTER_ADDR" in os.environ:
+            time.sleep(GLOO_PAUSE)
 
 
 def _model_dir(folder: str) -> str:

@@ -37,6 +37,23 @@ def test_a_script_sees_what_it_would_see_without_us(script: Path) -> None:
     assert done.stdout == f"{argv}|{script.parent}|__main__|__main__|{script}\n"
 
 
+@pytest.mark.parametrize("end", ["", "sys.exit()"])
+def test_threads_of_a_gang_may_finish_what_they_do(
+    script: Path, end: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MASTER_ADDR", "127.0.0.1")
+    script.write_text(
+        "import sys, threading\n"
+        "over = threading.Event()\n"
+        "def work():\n"
+        "    over.wait()\n"
+        "    print(sum(range(100_000)))\n"
+        "threading.Thread(target=work, daemon=True).start()\n"
+        f"over.set()\n{end}\n"
+    )
+    assert run(script).stdout == "4999950000\n"
+
+
 @pytest.mark.parametrize("start", [".", "elsewhere"])
 def test_all_modules_of_the_directory_that_it_runs_in_are_its_own(script: Path, start: str) -> None:
     inner, here = script.parent / "sub", script.parent / start
