@@ -177,6 +177,17 @@ def test_a_search_is_given_up_though_nothing_can_be_told_of_its_trials(
     assert laboratory.admin.get(f"hypersearch/{other}").json()["state"] == "RUNNING"
 
 
+def waits_alone(laboratory: Laboratory, name: str, other: str, trouble: pytest.MonkeyPatch) -> None:
+    """A search waits while there is trouble, another one runs; without trouble it goes on."""
+    assert laboratory.look() == laboratory.world.clock.now + TROUBLE
+    assert laboratory.show(name)["state"] == "RECOVERPEND"
+    assert laboratory.admin.get(f"hypersearch/{other}").json()["state"] == "RUNNING"
+    trouble.undo()
+    laboratory.world.clock.now += TROUBLE
+    laboratory.look()
+    assert laboratory.show(name)["state"] == "RUNNING"
+
+
 def test_a_search_that_cannot_be_given_up_holds_up_itself_alone(
     laboratory: Laboratory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -193,13 +204,7 @@ def test_a_search_that_cannot_be_given_up_holds_up_itself_alone(
         Controller, "_with_job", lambda _, search, trial: 1 / 0 if search.name == name else trial
     )
     monkeypatch.setattr(searches, "update_trial", fail)
-    assert laboratory.look() == laboratory.world.clock.now + TROUBLE
-    assert laboratory.show(name)["state"] == "RECOVERPEND"
-    assert laboratory.admin.get(f"hypersearch/{other}").json()["state"] == "RUNNING"
-    monkeypatch.undo()
-    laboratory.world.clock.now += TROUBLE
-    laboratory.look()
-    assert laboratory.show(name)["state"] == "RUNNING"
+    waits_alone(laboratory, name, other, monkeypatch)
 
 
 @pytest.mark.parametrize("is_away", [False, True])
@@ -224,13 +229,7 @@ def test_a_statement_that_fails_holds_up_its_own_search_alone(
         with pytest.raises(OperationalError):
             laboratory.look()
         return
-    assert laboratory.look() == laboratory.world.clock.now + TROUBLE
-    assert laboratory.show(name)["state"] == "RECOVERPEND"
-    assert laboratory.admin.get(f"hypersearch/{other}").json()["state"] == "RUNNING"
-    monkeypatch.undo()
-    laboratory.world.clock.now += TROUBLE
-    laboratory.look()
-    assert laboratory.show(name)["state"] == "RUNNING"
+    waits_alone(laboratory, name, other, monkeypatch)
 
 
 class KilledError(BaseException):
