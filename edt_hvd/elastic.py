@@ -15,6 +15,7 @@ from edt_hvd.reduction import reducer
 from edt_hvd.reporting import ResizeReport
 from edt_hvd.state.state import TorchState
 from edt_hvd.world import stages, world
+from edt_hvd.world.elastic_world import ElasticWorld
 from edt_hvd.world.stages import Stage
 
 SAME_FAILURES = 3
@@ -35,8 +36,7 @@ def elastic(function: ElasticFunction[P, R]) -> ElasticFunction[P, R]:
     When a worker is lost, the others go back to the last commit first.
 
     A worker that is not needed any more leaves through `SystemExit(0)`. Under python, mpirun and a static
-    horovodrun the world never changes and the function is called once; under an elastic horovodrun,
-    Horovod's own loop is used.
+    horovodrun the world never changes and the function is called once.
 
     Raises:
         HorovodInternalError: workers were lost and no new world could be formed; or a collective failed again
@@ -48,28 +48,25 @@ def elastic(function: ElasticFunction[P, R]) -> ElasticFunction[P, R]:
     def run(state: Any, *args: P.args, **kwargs: P.kwargs) -> R:
         world.init()
         here = world.current()
-        if isinstance(here, world.AssignedWorld):
-            return _run_assigned(here, function, state, *args, **kwargs)
-        if here.horovod_elastic:
-            result: R = hvd.elastic.run(function)(state, *args, **kwargs)
-        else:
-            state.sync()
-            result = function(state, *args, **kwargs)
+        if isinstance(here, ElasticWorld):
+            return _run(here, function, state, *args, **kwargs)
+        state.sync()
+        result = function(state, *args, **kwargs)
         _finish(state)
         return result
 
     return run  # type: ignore[return-value]  # functools.wraps forgets that `state` is positional
 
 
-def _run_assigned(
-    here: world.AssignedWorld,
+def _run(
+    here: ElasticWorld,
     function: ElasticFunction[P, R],
     state: State,
     *args: P.args,
     **kwargs: P.kwargs,
 ) -> R:
     reducer.settle()  # takes long after large imports; the others need not wait for it
-    here.join()
+    here.enter()
     if here.finished and hvd.rank() == 0:
         warnings.warn(
             f"{function.__name__}() is this script's second elastic function: the number of workers stays as "
@@ -77,7 +74,7 @@ def _run_assigned(
             stacklevel=3,
         )
     here.save_state = lambda: _save(state)
-    here.launcher.on_stop(lambda generation: _announce(state, generation))
+    here.on_stop(lambda generation: _announce(state, generation))
     report = ResizeReport.first(here.generation, hvd.size())
     failures = _Failures()
     while True:
@@ -121,23 +118,23 @@ class _Failures:
         return progress is not None and self._count >= SAME_FAILURES
 
 
-def _sync(here: world.AssignedWorld, state: State, report: ResizeReport) -> None:
+def _sync(here: ElasticWorld, state: State, report: ResizeReport) -> None:
     if isinstance(state, TorchState):  # tells by itself what it does
         state.sync()
     else:
         with stages.waiting_for_others():
             state.sync()
-    here.launcher.send("synced")
+    here.synced()
     report.mark("transfer", time.monotonic())
     if isinstance(state, TorchState):
         state.resize_report = report
     else:
         report.send_to(here.launcher, time.monotonic())
-    if here.stop_wanted:  # announced while this worker was not listening
-        _announce(state, here.launcher.wanted_generation)
+    if here.wanted_generation > here.generation:  # announced while this worker was not listening
+        _announce(state, here.wanted_generation)
 
 
-def _report_end(here: world.AssignedWorld, state: State, report: ResizeReport) -> None:
+def _report_end(here: ElasticWorld, state: State, report: ResizeReport) -> None:
     now = time.monotonic()
     report.send_to(here.launcher, now)
     if isinstance(state, TorchState):

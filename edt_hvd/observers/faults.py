@@ -45,6 +45,7 @@ from edt_hvd.observers.fault_script import (
 )
 from edt_hvd.observers.observing import Observer, Values
 from edt_hvd.world import world
+from edt_hvd.world.assigned_world import AssignedWorld
 
 LARGEST_DISK = 2**26
 """Bytes that may be free on a disk that is to be filled, so that it is not one that others need."""
@@ -210,7 +211,7 @@ class Injector(Observer):
 
 def _drop(fault: Fault) -> None:
     here = world.current()
-    if not isinstance(here, world.AssignedWorld):
+    if not isinstance(here, AssignedWorld):
         raise FaultError(fault.line, "drop", "a job of edt-launch: no other can go on after that")
     here.abandon()
 

@@ -37,6 +37,7 @@ from edt_hvd.observers.observing import Observer, Values
 from edt_hvd.observers.operators import Operator, OperatorTrace
 from edt_hvd.reduction.optimizer import reduction_of
 from edt_hvd.world import world
+from edt_hvd.world.assigned_world import AssignedWorld
 
 
 @dataclass(frozen=True)
@@ -124,10 +125,10 @@ class Recorder(Observer):
         self._record(progress, values, {})
         here = world.current()
         if progress == self._options.steps:
-            if isinstance(here, world.AssignedWorld):
+            if isinstance(here, AssignedWorld):
                 here.finish()
             raise SystemExit(0)
-        if progress in self._options.holds and isinstance(here, world.AssignedWorld):
+        if progress in self._options.holds and isinstance(here, AssignedWorld):
             (self._options.folder / f"holding.{progress}").touch()
             here.wait_for_announcement()
 

@@ -54,6 +54,8 @@ from edt_hvd.state.torch_states import (
 )
 from edt_hvd.state.transfer import bring
 from edt_hvd.world import stages, world
+from edt_hvd.world.elastic_world import ElasticWorld
+from edt_hvd.world.fixed_world import FixedWorld
 from edt_hvd.world.stages import Stage
 
 
@@ -117,13 +119,11 @@ class TorchState(State):  # type: ignore[misc]
 
     def check_host_updates(self) -> None:
         """Raise `HostsUpdatedInterrupt` when all workers have agreed on a change of the world."""
-        here = world.current()
-        if isinstance(here, world.FixedWorld):
-            if here.horovod_elastic:
-                super().check_host_updates()
-        elif reducer.stop_agreed():
+        if isinstance(world.current(), FixedWorld):
+            return
+        if reducer.stop_agreed():
             raise HostsUpdatedInterrupt(skip_sync=False)
-        elif not reducer.sends_headers():
+        if not reducer.sends_headers():
             super().check_host_updates()
 
     # What the elastic function's wrapper calls.
@@ -157,8 +157,10 @@ class TorchState(State):  # type: ignore[misc]
 
         Raises:
             StateError: the checkpoint does not fit.
+            RuntimeError: called by another loop than that of `edt_hvd.elastic`.
             ValueError: a variable of `edt_hvd.checkpoints.checkpointing` makes no sense.
         """
+        _check_loop(world.current())
         for observer in observing.observers():
             observer.syncing()
         refusal = None if self._has_synced else self._restore_checkpoint()
@@ -389,6 +391,14 @@ class TorchState(State):  # type: ignore[misc]
                 value.load_state_dict(copied(saved))
             else:
                 setattr(self, name, copied(saved))
+
+
+def _check_loop(here: world.World) -> None:
+    if isinstance(here, ElasticWorld) and not here.entered:
+        raise RuntimeError(
+            "an edt_hvd.TorchState needs the loop of edt_hvd.elastic, which brings the state to new workers; "
+            "decorate the function with @edt_hvd.elastic, in place of @hvd.elastic.run"
+        )
 
 
 def _noting(state: TorchState) -> Callable[..., None]:

@@ -84,10 +84,9 @@ def test_a_world_that_is_being_formed_is_broken_off(generation: int, is_cut: boo
 
 @pytest.mark.usefixtures("alone")
 def test_cores_are_shared_among_those_the_host_may_have(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(world, "_world", AssignedWorld(ENVIRON))
+    monkeypatch.setattr(world, "_world", AssignedWorld(ENVIRON | {"EDT_LOCAL_NP": "4"}))
     monkeypatch.setattr("os.sched_getaffinity", lambda _: range(16))
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
-    monkeypatch.setenv("EDT_LOCAL_NP", "4")
     before = torch.get_num_threads()
     try:
         world._share_cores()

@@ -1,0 +1,84 @@
+"""The world of a job under edt-launch."""
+
+import time
+from collections.abc import Callable, Mapping
+from typing import NoReturn
+
+from edt_hvd.world import notices, pulse
+from edt_hvd.world.control import Assignment, Launcher
+from edt_hvd.world.elastic_world import ElasticWorld
+from edt_hvd.world.standby import Standby
+
+
+class AssignedWorld(ElasticWorld):
+    """A world that edt-launch assigns.
+
+    Nothing here blocks before `join`: a newcomer imports, builds its model and reaches the elastic function
+    while the others still train.
+    """
+
+    launcher: Launcher
+
+    def __init__(self, environ: Mapping[str, str]) -> None:
+        super().__init__()
+        self.launcher = Launcher(environ["EDT_COORDINATOR"], environ["EDT_TOKEN"], int(environ["EDT_WORKER"]))
+        self._environ = environ
+
+    @property
+    def max_size(self) -> int:
+        """The job's ``--max-np``."""
+        return int(self._environ["EDT_MAX_NP"])
+
+    @property
+    def neighbours(self) -> int:
+        """The most slots that this host has had so far, or may have."""
+        return int(self._environ["EDT_LOCAL_NP"])
+
+    @property
+    def slot(self) -> int:
+        """This worker's slot on its host."""
+        return int(self._environ["EDT_SLOT"])
+
+    @property
+    def wanted_generation(self) -> int:
+        """The newest generation that the launcher has announced."""
+        return self.launcher.wanted_generation
+
+    def on_stop(self, callback: Callable[[int], None]) -> None:
+        """As in `ElasticWorld`."""
+        self.launcher.on_stop(callback)
+
+    def start(self) -> None:
+        """Connect to the launcher, and let SIGTERM be a notice that this worker is to leave."""
+        self.launcher.on_cut(self._note_broken)
+        self.launcher.connect()
+        pulse.start(self.launcher)
+        notices.listen()
+
+    def synced(self) -> None:
+        """Tell the launcher."""
+        self.launcher.send("synced")
+
+    def finish(self) -> None:
+        """As in `ElasticWorld`; the launcher is told."""
+        notices.stop_listening()
+        super().finish()
+        self.launcher.send("done")
+
+    def wait_for_announcement(self) -> None:
+        """Wait until the launcher announces a membership newer than the one in force, or is lost."""
+        self.launcher.wait_until_wanted(self.generation + 1)
+
+    def _wait_for_assignment(self, progress: int) -> Assignment | None:
+        """Wait for the next assignment; report what the wait for the first one has cost."""
+        standby = Standby.begin() if self.generation == 0 else None
+        assignment = self.launcher.wait_at_door(progress)
+        if standby is not None and assignment is not None:
+            self.launcher.send("standby", **standby.cost(time.monotonic(), time.process_time()))
+        return assignment
+
+    def _leave(self) -> NoReturn:
+        if self.launcher.must_save:
+            self.save_state()
+        self.launcher.close()
+        super()._leave()

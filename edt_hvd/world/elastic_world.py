@@ -1,0 +1,181 @@
+"""A world whose members change: this worker leaves it and enters the next one, generation by generation.
+
+What all elastic worlds have in common. Where the assignments come from is the business of the subclasses.
+"""
+
+import os
+import threading
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import NoReturn
+
+import horovod.torch as hvd
+from horovod.common.exceptions import HorovodInternalError
+
+from edt_hvd.observers import observing
+from edt_hvd.world import connections, departure, stages
+from edt_hvd.world.control import Assignment, Launcher
+from edt_hvd.world.fixed_world import horovod_init
+from edt_hvd.world.stages import Stage
+
+ATTEMPTS = 10
+"""How often forming a world is tried before the worker gives up."""
+
+
+class ElasticWorld(ABC):
+    """One worker's view of the worlds that it is a member of, one after the other.
+
+    Attributes:
+        launcher: the connection to edt-launch; None where another program assigns the worlds.
+        generation: serial number of the world in force; 0 before the first.
+        finished: whether an elastic function has returned: no more workers come or go.
+        entered: whether an elastic function has been called.
+        assigned_at: when this worker was assigned to the present world, by the monotonic clock.
+        save_state: called when this worker leaves as the last that has the state.
+    """
+
+    def __init__(self) -> None:
+        self.launcher: Launcher | None = None
+        self.generation = 0
+        self.finished = False
+        self.entered = False
+        self.assigned_at = 0.0
+        self.save_state: Callable[[], None] = lambda: None
+        self._lock = threading.Lock()
+        self._connections = connections.NONE
+        self._forming: tuple[int, connections.Connections] | None = None
+        self._broken_generation = 0
+
+    # What the subclasses know.
+
+    @abstractmethod
+    def start(self) -> None:
+        """Get in touch with the program that assigns the worlds."""
+
+    @property
+    @abstractmethod
+    def max_size(self) -> int:
+        """The largest number of workers that the job may have."""
+
+    @property
+    @abstractmethod
+    def neighbours(self) -> int:
+        """The largest number of workers that this host may have."""
+
+    @property
+    @abstractmethod
+    def slot(self) -> int:
+        """This worker's number on its host."""
+
+    @property
+    @abstractmethod
+    def wanted_generation(self) -> int:
+        """The newest generation that has been announced."""
+
+    @abstractmethod
+    def on_stop(self, callback: Callable[[int], None]) -> None:
+        """Call `callback(generation)`, in any thread, whenever a newer generation is announced."""
+
+    @abstractmethod
+    def _wait_for_assignment(self, progress: int) -> Assignment | None:
+        """Wait outside any world for the next assignment; None when this worker is to leave."""
+
+    # What the elastic function's wrapper calls.
+
+    def join(self) -> None:
+        """Wait for a first assignment, unless this worker is a member of a world."""
+        if self.generation == 0:
+            self.rejoin(progress=0)
+
+    def enter(self) -> None:
+        """The elastic function is about to be called for the first time. A collective."""
+        self.join()
+        self.entered = True
+
+    def abandon(self) -> None:
+        """A member of this world is lost: let the others know, who may be waiting for this worker."""
+        connections.cut(self._connections)
+
+    def rejoin(self, progress: int) -> None:
+        """Leave the present world, if any, and wait for an assignment to the next one.
+
+        Args:
+            progress: how far this worker's state is, in commits.
+
+        Raises:
+            SystemExit: with code 0, when this worker is not needed any more.
+            HorovodInternalError: no world could be formed in `ATTEMPTS` attempts.
+        """
+        for _ in range(ATTEMPTS):
+            stages.enter(Stage.FORMING)
+            hvd.shutdown()
+            stages.enter(Stage.OUTSIDE)
+            for observer in observing.observers():
+                observer.at_door(self.generation)
+            assignment = self._wait_for_assignment(progress)
+            if assignment is None:
+                self._leave()
+            stages.enter(Stage.FORMING)
+            self.assigned_at = time.monotonic()
+            for observer in observing.observers():
+                observer.assigned(assignment.generation, assignment.rank)
+            if self._form(assignment):
+                return
+            self.abandon()
+        raise HorovodInternalError(f"no world could be formed in {ATTEMPTS} attempts")
+
+    def synced(self) -> None:  # noqa: B027 - a launcher wants to know, nobody else
+        """This worker has the state of the present world."""
+
+    def finish(self) -> None:
+        """Training is over for this worker: whatever membership is announced, it takes no part in it."""
+        stages.enter(Stage.OUTSIDE)
+        self.finished = True
+
+    @property
+    def stop_wanted(self) -> bool:
+        """Whether a membership newer than the one in force has been announced."""
+        return self.wanted_generation > self.generation
+
+    # Entering and leaving.
+
+    def _form(self, assignment: Assignment) -> bool:
+        """Enter the assigned world; False when a member did not make it."""
+        with self._lock:
+            if self._broken_generation >= assignment.generation:
+                return False
+            before = connections.open_now()
+            self._forming = (assignment.generation, before)
+        entered = _initialize(assignment)
+        with self._lock:
+            self._connections = connections.opened_since(before)
+            self._forming = None
+            if entered:
+                self.generation = assignment.generation
+        return entered
+
+    def _leave(self) -> NoReturn:
+        departure.hasten()
+        raise SystemExit(0)
+
+    def _note_broken(self, generation: int) -> None:
+        """A world has lost a member: whoever waits in it must not wait for a timeout."""
+        with self._lock:
+            self._broken_generation = max(generation, self._broken_generation)
+            if self._forming is not None and generation >= self._forming[0]:
+                connections.break_off(connections.opened_since(self._forming[1]))
+            elif self._forming is None and generation >= self.generation:
+                connections.cut(self._connections)
+
+
+def _initialize(assignment: Assignment) -> bool:
+    """Have Horovod form the assigned world; False when a member did not make it."""
+    for name in ("rank", "size", "local_rank", "local_size", "cross_rank", "cross_size"):
+        os.environ[f"HOROVOD_{name.upper()}"] = str(getattr(assignment, name))
+    os.environ["HOROVOD_GLOO_RENDEZVOUS_PORT"] = str(assignment.port)
+    try:
+        horovod_init()
+    except ValueError:  # Horovod's way to say that its background thread could not start
+        return False
+    return True
