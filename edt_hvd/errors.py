@@ -3,6 +3,7 @@
     EdtError
     ├── NotInitializedError    a call that needs `edt_hvd.init()` came before it
     ├── CoordinatorLostError   the launcher went away, or never answered
+    ├── NotElasticError        a script for plain Horovod, under a launcher that cannot run it
     ├── FaultError             a fault script that makes no sense, or cannot be followed
     ├── GradientError          gradients that cannot be reduced as they are
     ├── CheckpointError        a checkpoint that is damaged; another one is used, so scripts do not see it
@@ -31,6 +32,17 @@ class CoordinatorLostError(EdtError):
         super().__init__(
             f"no connection to the launcher at {address}: {reason}; "
             "is edt-launch still running, and is the port reachable from this host?"
+        )
+
+
+class NotElasticError(EdtError):
+    """A script calls ``hvd.init()`` under edt-launch, and has nothing to do with this library."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "edt-launch has no world for hvd.init() of plain Horovod; `import edt_hvd` and put "
+            "`@edt_hvd.elastic` in place of `@hvd.elastic.run` (docs/horovod-port.md), or run the script as it "
+            "is with `edt-launch --horovodrun` (docs/horovodrun.md)"
         )
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import horovod.torch as hvd
 
 from edt_hvd.world import world
-from edt_hvd.world.control import Launcher
+from edt_hvd.world.control import EventSink
 
 REPORT_INTERVAL = 0.2
 """Seconds between two progress messages."""
@@ -86,7 +86,7 @@ class ResizeReport:
         self.phases[phase] = now - self._last_mark
         self._last_mark = now
 
-    def send_to(self, launcher: Launcher | None, now: float) -> None:
+    def send_to(self, launcher: EventSink | None, now: float) -> None:
         """Send the report, once, from the coordinator. The pause ends now."""
         if self._sent or launcher is None:
             return

@@ -19,7 +19,7 @@ from edt_hvd.warm.imports import Found, Import
 from edt_hvd.warm.server import Server
 from edt_hvd.warm.worker import Request
 from edt_hvd.world.standby import private_memory
-from edt_hvd.world.world import release_horovod
+from edt_hvd.world.world import refuse_horovod
 
 LISTENER = 3
 """Descriptor of the listening socket that the server is started with."""
@@ -68,7 +68,7 @@ def _prepare(request: Request) -> tuple[list[str], str | None]:
         return [], f"{reason} ({found.sets_environment})"
     imported = import_all([*ALWAYS, *found.installed])
     if not found.mentions_us:  # importing it ahead must change nothing for the program
-        release_horovod()
+        refuse_horovod()
     sys.stdout.flush()  # what imports have printed is not every worker's to print
     sys.stderr.flush()
     gc.collect()

@@ -39,7 +39,7 @@ import socket
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, Protocol
 
 from edt_hvd.errors import CoordinatorLostError
 from edt_hvd.world import notices
@@ -71,6 +71,13 @@ class Assignment:
     def from_message(cls, message: dict[str, Any]) -> "Assignment":
         """The assignment in an `assign` message."""
         return cls(**{field.name: int(message[field.name]) for field in fields(cls)})
+
+
+class EventSink(Protocol):
+    """Where a worker reports to."""
+
+    def send(self, message_type: str, /, **content: Any) -> None:
+        """Report something; whoever is told may be gone."""
 
 
 class Launcher:
@@ -108,7 +115,7 @@ class Launcher:
         self.send("hello", token=self._token, worker=self._worker, pid=os.getpid())
         threading.Thread(target=self._read, name="edt-launcher", daemon=True).start()
 
-    def send(self, message_type: str, **content: Any) -> None:
+    def send(self, message_type: str, /, **content: Any) -> None:
         """Send one message; a launcher that is gone is noticed by the reader, not here."""
         line = json.dumps({"type": message_type, **content}) + "\n"
         with self._send_lock:

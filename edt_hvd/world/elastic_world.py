@@ -15,7 +15,7 @@ from horovod.common.exceptions import HorovodInternalError
 
 from edt_hvd.observers import observing
 from edt_hvd.world import connections, departure, stages
-from edt_hvd.world.control import Assignment, Launcher
+from edt_hvd.world.control import Assignment, EventSink
 from edt_hvd.world.fixed_world import horovod_init
 from edt_hvd.world.stages import Stage
 
@@ -27,7 +27,7 @@ class ElasticWorld(ABC):
     """One worker's view of the worlds that it is a member of, one after the other.
 
     Attributes:
-        launcher: the connection to edt-launch; None where another program assigns the worlds.
+        launcher: where this worker reports to; None if there is nobody.
         generation: serial number of the world in force; 0 before the first.
         finished: whether an elastic function has returned: no more workers come or go.
         entered: whether an elastic function has been called.
@@ -36,7 +36,7 @@ class ElasticWorld(ABC):
     """
 
     def __init__(self) -> None:
-        self.launcher: Launcher | None = None
+        self.launcher: EventSink | None = None
         self.generation = 0
         self.finished = False
         self.entered = False

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import horovod.torch as hvd
 
-from edt_hvd.world.control import Launcher
+from edt_hvd.world.control import EventSink
 
 MPI_VARIABLES = ("OMPI_COMM_WORLD_SIZE", "PMIX_RANK", "PMI_SIZE", "MV2_COMM_WORLD_SIZE")
 HOROVOD_VARIABLES = ("HOROVOD_GLOO_RENDEZVOUS_ADDR",)
@@ -19,7 +19,7 @@ class FixedWorld:
     """A world that whoever started the process has fixed: one process, mpirun or horovodrun."""
 
     generation = 0
-    launcher: Launcher | None = None
+    launcher: EventSink | None = None
 
     def start(self) -> None:
         """Initialize Horovod for this world."""

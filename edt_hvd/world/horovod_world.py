@@ -30,6 +30,7 @@ from horovod.common.exceptions import HorovodInternalError
 from edt_hvd.errors import CoordinatorLostError
 from edt_hvd.world.control import Assignment
 from edt_hvd.world.elastic_world import ATTEMPTS, ElasticWorld
+from edt_hvd.world.report_file import ReportFile
 
 LEAST_SECONDS = 2.0
 """A world is not left for a change of the hosts before it is that old."""
@@ -48,6 +49,8 @@ class HorovodWorld(ElasticWorld):
 
     def __init__(self, environ: MutableMapping[str, str]) -> None:
         super().__init__()
+        if "EDT_REPORTS" in environ:
+            self.launcher = ReportFile(environ["EDT_REPORTS"])
         self._environ = environ
         del environ["HOROVOD_ELASTIC"]
         self._driver = f"{environ['HOROVOD_GLOO_RENDEZVOUS_ADDR']}:{environ['HOROVOD_GLOO_RENDEZVOUS_PORT']}"
@@ -129,9 +132,14 @@ class HorovodWorld(ElasticWorld):
                 self.abandon()
             else:
                 if not missed.item():
+                    self._report()
                     return
             super().rejoin(progress)
         raise HorovodInternalError(f"the workers could not agree on a world in {ATTEMPTS} attempts")
+
+    def _report(self) -> None:
+        if self.launcher is not None and hvd.rank() == 0:
+            self.launcher.send("world", generation=self.generation, size=hvd.size())
 
     def _form(self, assignment: Assignment) -> bool:
         formed = super()._form(assignment)

@@ -22,12 +22,12 @@ from typing import Any
 import horovod.torch as hvd
 import torch
 
-from edt_hvd.errors import NotInitializedError
+from edt_hvd.errors import NotElasticError, NotInitializedError
 from edt_hvd.world import notices
 from edt_hvd.world.assigned_world import AssignedWorld
 from edt_hvd.world.determinism import make_deterministic
 from edt_hvd.world.elastic_world import ElasticWorld
-from edt_hvd.world.fixed_world import FixedWorld, horovod_init
+from edt_hvd.world.fixed_world import FixedWorld
 from edt_hvd.world.horovod_world import HorovodWorld
 
 World = FixedWorld | ElasticWorld
@@ -198,9 +198,16 @@ def adopt_horovod() -> None:
     _replace_horovods_init(joining_init)
 
 
-def release_horovod() -> None:
-    """Undo `adopt_horovod`, for a script that has nothing to do with this library."""
-    _replace_horovods_init(horovod_init)
+def refuse_horovod() -> None:
+    """Undo `adopt_horovod`, for a script that has nothing to do with this library: its ``hvd.init()`` raises.
+
+    It would find no other worker where edt-launch has started it, or only after a time-out.
+    """
+
+    def refused(*_: Any, **__: Any) -> None:
+        raise NotElasticError
+
+    _replace_horovods_init(refused)
 
 
 def _replace_horovods_init(init: Callable[..., None]) -> None:

@@ -42,6 +42,7 @@ COMMANDS: Commands = {
     "tokens": ("edt_launch.client.commands.tokens:app", "List your tokens; make and revoke them."),
     "serve": ("edt_launch.service.command:serve", "Run the job service on this machine."),
     "up": ("edt_launch.client.commands.up:up", "Try everything: a service, two users, two jobs."),
+    "discover": ("edt_launch.discover:command", "Print an allocation file as a host-discovery script does."),
     "simulate": ("edt_launch.simulator.command:simulate", "Replay a trace of jobs through the allocator."),
     "demo": ("edt_launch.demo.command:demo", "Train a script while the number of its workers changes."),
     "verify": (

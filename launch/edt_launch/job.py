@@ -10,6 +10,7 @@ from dataclasses import asdict
 import psutil
 
 from edt_launch.errors import EdtLaunchError, ExitCode
+from edt_launch.horovodrun.run import Horovodrun
 from edt_launch.hosts.allocation import write_atomically
 from edt_launch.hosts.network import HostChecker
 from edt_launch.training import events
@@ -70,6 +71,8 @@ def run(plan: Plan, view: View, signals: list[int], horovodrun: Sequence[str] = 
 def _run(
     plan: Plan, view: View, signals: list[int], log: events.EventLog, horovodrun: Sequence[str]
 ) -> Outcome:
+    if plan.horovodrun:
+        return Horovodrun(plan, view, log, signals).run()
     desk, checker = Desk(plan, view, log), HostChecker()
     try:
         prepared = None if plan.wmla is None else prepare(plan, plan.wmla, os.environ)

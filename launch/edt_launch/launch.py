@@ -5,6 +5,7 @@ import shutil
 import sys
 import time
 import traceback
+from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -111,6 +112,13 @@ def launch(
     result_dir: Annotated[
         Path | None, typer.Option(help="RESULT_DIR of a WMLA program: its output directory.")
     ] = None,
+    horovodrun: Annotated[
+        bool,
+        typer.Option(
+            "--horovodrun",
+            help="Run the job through horovodrun --host-discovery-script, Horovod's own driver.",
+        ),
+    ] = False,
     view: Annotated[ViewKind, typer.Option(help="Live on a terminal, or plain lines.")] = ViewKind.AUTO,
     verbose: Annotated[
         bool, typer.Option("--verbose", help="Show what horovodrun itself says, too.")
@@ -125,6 +133,11 @@ def launch(
     try:
         options = Options(wmla, command.framework(framework), data_dir, result_dir, output_dir)
         program, how = command.read(program, options)
+        if horovodrun:
+            _check_horovodrun(
+                {"--wmla": wmla, "--hang-timeout": hang_timeout is not None}
+                | {"--ready-timeout": ready_timeout is not None, "--no-warm-start": not warm_start}
+            )
         chosen = _choose_hosts(host_list, hostfile, allocation)
         limits = _limits(min_np, max_np, chosen, allocation)
         if how is not None and not how.framework.is_elastic:
@@ -146,6 +159,7 @@ def launch(
             verbose=verbose,
             warm_start=warm_start,
             wmla=how,
+            horovodrun=horovodrun,
         )
         with job.received_signals() as signals:
             outcome = job.run(plan, make_view(view, sys.stdout, sys.stderr), signals)
@@ -164,6 +178,15 @@ def main() -> None:
         traceback.print_exc()
         print(f"edt-launch: a mistake in edt-launch itself: {error!r}; please report it", file=sys.stderr)
         sys.exit(ExitCode.INTERNAL)
+
+
+def _check_horovodrun(others: Mapping[str, bool]) -> None:
+    """Refuse options that mean nothing to Horovod's own driver, by whether they are given."""
+    given = [option for option, is_given in others.items() if is_given]
+    if given:
+        raise UsageError(
+            f"{' and '.join(given)} with --horovodrun: Horovod's driver has nothing like it; leave it out"
+        )
 
 
 def _program(words: list[str], how: Wmla | None) -> list[str]:

@@ -74,6 +74,16 @@ class RunDir:
         """The host-discovery script."""
         return self.run / "discover_hosts.sh"
 
+    @property
+    def discovered(self) -> Path:
+        """Generation of the allocation that plain horovodrun has seen last."""
+        return self.run / "discovered"
+
+    @property
+    def worker_events(self) -> Path:
+        """Events that the workers of plain horovodrun have written down, one JSON object a line."""
+        return self.run / "worker_events.jsonl"
+
     @contextlib.contextmanager
     def opened(self, option: str = "--output-dir") -> Iterator[None]:
         """Make the folders, and keep other launchers out of them.

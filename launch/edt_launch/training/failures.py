@@ -90,7 +90,8 @@ _OUR_ERROR = re.compile(r"edt_hvd(?:\.\w+)*\.\w+Error: (.+)")
 
 NOT_ELASTIC = """\
 no worker has come to an elastic function: a script for plain Horovod needs `import edt_hvd` and
-`@edt_hvd.elastic` in place of `@hvd.elastic.run` (docs/horovod-port.md)"""
+`@edt_hvd.elastic` in place of `@hvd.elastic.run` (docs/horovod-port.md), or `edt-launch --horovodrun`
+(docs/horovodrun.md), which runs it as it is"""
 """What to say of a Horovod script that edt-launch cannot run as it is."""
 
 

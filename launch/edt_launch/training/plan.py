@@ -51,6 +51,7 @@ class Plan:
         directory: where its processes start; None for the present one.
         checkpoint_dir: the folder of its checkpoints; None for that of the output directory.
         wmla: how the program is run, if it is one for WMLA; None for any other.
+        horovodrun: whether Horovod's own elastic driver runs it.
     """
 
     program: Sequence[str]
@@ -72,6 +73,7 @@ class Plan:
     directory: Path | None = None
     checkpoint_dir: Path | None = None
     wmla: Wmla | None = None
+    horovodrun: bool = False
 
     @property
     def output_option(self) -> str:

@@ -39,7 +39,7 @@ def having(variables: Mapping[str, str]) -> set[psutil.Process]:
 
 def mentioning(text: str) -> set[psutil.Process]:
     """All processes that have a text in their command line."""
-    return {process for process in _every() if any(text in word for word in _words(process))}
+    return {process for process in _every() if any(text in word for word in command_line(process))}
 
 
 def _every() -> Iterator[psutil.Process]:
@@ -56,8 +56,8 @@ def kill(processes: Iterable[psutil.Process]) -> None:
     kills whatever is left of its worker, the tracker included.
     """
     alive = [process for process in processes if process.is_running()]
-    trackers = [process for process in alive if _is_tracker(process)]
-    standing = [process for process in alive if "edt_launch.driver.attach" in _words(process)]
+    trackers = [process for process in alive if is_tracker(process)]
+    standing = [process for process in alive if "edt_launch.driver.attach" in command_line(process)]
     _kill_now([process for process in alive if process not in {*trackers, *standing}])
     _kill_now(standing)
     _kill_now(wait_until_gone(trackers, REAP_TIMEOUT))
@@ -72,12 +72,13 @@ def _kill_now(processes: Collection[psutil.Process]) -> None:
     wait_until_gone(processes, REAP_TIMEOUT)
 
 
-def _is_tracker(process: psutil.Process) -> bool:
-    return any("multiprocessing.resource_tracker import main" in word for word in _words(process))
+def is_tracker(process: psutil.Process) -> bool:
+    """Whether it is a resource tracker of Python's multiprocessing."""
+    return any("multiprocessing.resource_tracker import main" in word for word in command_line(process))
 
 
-def _words(process: psutil.Process) -> list[str]:
-    """Its command line; empty if that cannot be read."""
+def command_line(process: psutil.Process) -> list[str]:
+    """What it was started by; empty if that cannot be read."""
     try:
         return process.cmdline()
     except (psutil.Error, OSError):

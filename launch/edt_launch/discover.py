@@ -1,0 +1,108 @@
+"""The command `edt-discover`: an allocation file as a host-discovery script for horovodrun prints it.
+
+Horovod runs it about once a second, so nothing slow is imported. It prints `host:slots` lines; or an error,
+with exit code 1, which changes nothing for a running job.
+"""
+
+import argparse
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from edt_launch.errors import AllocationError
+from edt_launch.hosts.allocation import Allocation, parse, write_atomically
+
+UNUSABLE = 1
+"""Exit code: the file is missing or makes no sense."""
+
+MOST_BYTES = 2**24
+"""A larger file is none that an allocator has written."""
+
+
+def discover(path: Path) -> Allocation:
+    """Read an allocation file.
+
+    Raises:
+        AllocationError: it makes no sense.
+        OSError: it cannot be read.
+    """
+    with path.open("rb") as file:
+        text = file.read(MOST_BYTES + 1)
+    if len(text) > MOST_BYTES:
+        raise AllocationError(None, f"{path}: more than {MOST_BYTES} bytes", "one line for each host")
+    return parse(text.decode(errors="replace"))
+
+
+def lines(allocation: Allocation) -> str:
+    """What a discovery script prints: the hosts that have slots."""
+    return "".join(f"{host.host}:{host.slots}\n" for host in allocation.hosts if host.slots)
+
+
+def visible_devices(allocation: Allocation, environ: Mapping[str, str]) -> str | None:
+    """The devices of the host that horovodrun has started this worker on; None where none are bound.
+
+    All of the host's, in the order of its slots, so that the worker's local rank chooses its own. What the
+    host is given later comes behind them.
+    """
+    here = environ.get("HOROVOD_HOSTNAME")
+    found = next((host.devices for host in allocation.hosts if host.host == here), None)
+    return None if found is None else ",".join(found)
+
+
+def command(file: Path) -> int:
+    """Print an allocation file as host:slots lines, as `edt-discover` does."""
+    return main([str(file)])
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Run the command line; returns the exit code."""
+    parser = argparse.ArgumentParser(
+        prog="edt-discover",
+        description="Print an allocation file as host:slots lines, for horovodrun --host-discovery-script.",
+        epilog="Exit codes: 0, or 1 if the file is missing, half written or makes no sense.",
+    )
+    parser.add_argument("file", metavar="FILE", type=Path, help="the allocation file")
+    parser.add_argument("--note", metavar="FILE", type=Path, help="write down which generation was printed")
+    parser.add_argument(
+        "--exec",
+        metavar="COMMAND",
+        nargs=argparse.REMAINDER,
+        help="instead, run COMMAND, a worker of horovodrun, with its host's devices of FILE in "
+        "CUDA_VISIBLE_DEVICES",
+    )
+    options = parser.parse_args(words)
+    try:
+        allocation = discover(options.file)
+    except OSError as error:
+        return _fail(f"{options.file}: {error.strerror}; name the file that the allocator writes")
+    except AllocationError as error:
+        return _fail(f"{options.file}: {error}")
+    if options.exec:
+        return _exec(options.exec, visible_devices(allocation, os.environ))
+    sys.stdout.write(lines(allocation))
+    sys.stdout.flush()
+    if options.note is not None:
+        try:
+            write_atomically(options.note, f"{allocation.generation}\n")
+        except OSError as error:
+            print(f"edt-discover: {options.note}: {error.strerror}", file=sys.stderr)  # the hosts count
+    return 0
+
+
+def _exec(command: list[str], devices: str | None) -> int:
+    if devices is not None:
+        os.environ["CUDA_VISIBLE_DEVICES"] = devices
+    try:
+        os.execvp(command[0], command)
+    except OSError as error:
+        return _fail(f"{command[0]}: {error.strerror}")
+
+
+def _fail(text: str) -> int:
+    print(f"edt-discover: {text}", file=sys.stderr)
+    return UNUSABLE
+
+
+if __name__ == "__main__":
+    sys.exit(main())
