@@ -131,13 +131,13 @@ def launch(
     SIGHUP, Ctrl-C, SIGTERM.
     """
     try:
-        options = Options(wmla, command.framework(framework), data_dir, result_dir, output_dir)
-        program, how = command.read(program, options)
         if horovodrun:
             _check_horovodrun(
                 {"--wmla": wmla, "--hang-timeout": hang_timeout is not None}
                 | {"--ready-timeout": ready_timeout is not None, "--no-warm-start": not warm_start}
             )
+        options = Options(wmla, command.framework(framework), data_dir, result_dir, output_dir)
+        program, how = command.read(program, options)
         chosen = _choose_hosts(host_list, hostfile, allocation)
         limits = _limits(min_np, max_np, chosen, allocation)
         if how is not None and not how.framework.is_elastic:

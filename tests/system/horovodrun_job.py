@@ -1,0 +1,123 @@
+"""A job under plain horovodrun, whose allocation file the test rewrites."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import psutil
+import torch
+
+from edt_launch.training import processes
+from harness import POLL, TRACED, ElasticJob
+from programs.traced import SAMPLES
+
+BIN = Path(sys.executable).parent
+LOCAL = ("localhost", "127.0.0.1")
+"""Two names of this machine, which Horovod takes for two hosts, and needs no ssh for."""
+
+MAX_NP = 4
+
+
+class HorovodrunJob:
+    """traced.py under `horovodrun --host-discovery-script "edt-discover FILE"`, as one starts it by hand."""
+
+    def __init__(self, folder: Path) -> None:
+        self.results = folder / "results"
+        self.results.mkdir(parents=True)
+        self.allocation = folder / "allocation"
+        self.output = folder / "output"
+        self.generation = 0
+        self.process: subprocess.Popen[bytes] | None = None
+
+    def allocate(self, *slots: int) -> None:
+        """Give the job so many slots on each of the `LOCAL` hosts."""
+        self.generation += 1
+        lines = [f"{host}:{count}\n" for host, count in zip(LOCAL, slots, strict=False) if count]
+        beside = self.allocation.with_suffix(".new")
+        beside.write_text(f"# edt allocation v1 generation={self.generation}\n{''.join(lines)}")
+        beside.rename(self.allocation)
+
+    def start(self, at_start: int, *arguments: object, script: Path = TRACED) -> "HorovodrunJob":
+        words = [BIN / "horovodrun", "-np", at_start, "--min-np", 1, "--max-np", MAX_NP]
+        words += ["--network-interface", "lo", "--host-discovery-script", f"edt-discover '{self.allocation}'"]
+        environment = os.environ | {"PATH": f"{BIN}:{os.environ['PATH']}", "EDT_LOGS": str(self.output)}
+        with self.output.open("wb") as output:
+            self.process = subprocess.Popen(
+                [*map(str, words), sys.executable, script, self.results, *map(str, arguments)],
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                env=environment,
+                start_new_session=True,
+            )
+        return self
+
+    @property
+    def printed(self) -> str:
+        return self.output.read_text(errors="replace")
+
+    def trace(self) -> list[dict[str, Any]]:
+        """What the workers have written down, one row a worker and step, in no order."""
+        return ElasticJob.rows(self.results.glob("trace.*.jsonl"))
+
+    def size(self) -> int:
+        """Workers in the newest step; 0 before the first."""
+        rows = self.trace()
+        return max(rows, key=lambda row: (row["epoch"], row["step"]))["size"] if rows else 0
+
+    def until(self, condition: Callable[[], object]) -> None:
+        """Wait for a condition; a job that has ended fails the test with what it printed."""
+        assert self.process is not None
+        while not condition():
+            assert self.process.poll() is None, self.printed
+            time.sleep(POLL)
+
+    def until_size(self, size: int) -> None:
+        self.until(lambda: self.size() == size)
+
+    def workers(self, host: str) -> list[psutil.Process]:
+        """Processes of the script on a host, as Horovod's variables say."""
+        found = processes.having({"EDT_LOGS": str(self.output), "HOROVOD_HOSTNAME": host})
+        return [one for one in found if str(TRACED) in processes.command_line(one)]
+
+    def end(self) -> int:
+        """Let the script hurry, and wait for the end; the exit code."""
+        (self.results / "hurry").touch()
+        assert self.process is not None
+        return self.process.wait()
+
+    def check(self, epochs: int, undisturbed: Mapping[str, Any], repeated: int = 0) -> None:
+        """Every sample of every epoch once, and the bits of one worker; `repeated` steps may be redone."""
+        rows = self.trace()
+        steps: dict[tuple[int, int], list[dict[str, Any]]] = {}
+        for row in rows:
+            steps.setdefault((row["epoch"], row["step"]), []).append(row)
+        twice = {place for place, found in steps.items() if len(found) > found[0]["size"]}
+        assert len(twice) <= repeated, twice
+        once = [row for place, found in steps.items() if place not in twice for row in found]
+        seen = Counter((row["epoch"], sample) for row in once for sample in row["samples"])
+        assert set(seen.values()) <= {1}
+        if not twice:
+            assert seen.keys() == {(e, s) for e in range(epochs) for s in range(SAMPLES)}
+        final = torch.load(self.results / "final.pt")
+        assert final["losses"] == undisturbed["losses"]
+        assert all(torch.equal(final["model"][name], value) for name, value in undisturbed["model"].items())
+
+    def kill(self) -> None:
+        """Leave nothing behind, whatever the test did."""
+        if self.process is not None and self.process.poll() is None:
+            os.killpg(self.process.pid, signal.SIGKILL)
+            self.process.wait()
+        processes.kill(processes.having({"EDT_LOGS": str(self.output)}))
+
+
+def train_alone(folder: Path, epochs: int) -> dict[str, Any]:
+    """The results of the same training in one process."""
+    subprocess.run([sys.executable, TRACED, folder, "--epochs", str(epochs)], check=True)
+    return dict(torch.load(folder / "final.pt"))

@@ -1,0 +1,188 @@
+"""Scripts of ours under Horovod's own elastic driver: nothing lost, no hang, the bits of one worker."""
+
+import random
+import re
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from edt_launch.training import processes
+from harness import PROGRAMS, TRACED, ElasticJob
+from horovodrun_job import MAX_NP, HorovodrunJob, train_alone
+
+EPOCHS = 30
+INTERVALS = (0.3, 1.0, 2.5, 4.0)
+"""Seconds between two changes."""
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    return train_alone(tmp_path_factory.mktemp("alone"), EPOCHS)
+
+
+@pytest.fixture
+def plain(tmp_path: Path) -> Iterator[HorovodrunJob]:
+    job = HorovodrunJob(tmp_path / "a job's folder".replace("'", ""))
+    yield job
+    job.kill()
+
+
+@pytest.mark.timeout(240)
+def test_a_job_grows_and_shrinks(plain: HorovodrunJob, undisturbed: dict[str, Any]) -> None:
+    plain.allocate(2)
+    plain.start(2, "--epochs", EPOCHS, "--delay", 0.05)
+    for size in (2, 4, 1, 3):
+        plain.allocate(size)
+        plain.until_size(size)
+    assert plain.end() == 0, plain.printed
+    plain.check(EPOCHS, undisturbed)
+    assert "Traceback" not in plain.printed
+
+
+@pytest.mark.timeout(120)
+def test_a_change_before_rank_0_listens_counts(plain: HorovodrunJob, undisturbed: dict[str, Any]) -> None:
+    """Horovod drops it: it comes when the workers have been started, and none of them has said so."""
+    plain.allocate(1)
+    plain.start(1, "--epochs", EPOCHS, "--delay", 0.05)
+    plain.until(lambda: plain.workers("localhost"))
+    plain.allocate(2)
+    plain.until_size(2)
+    assert plain.end() == 0, plain.printed
+    plain.check(EPOCHS, undisturbed)
+
+
+@pytest.mark.timeout(180)
+def test_a_worker_killed_on_another_host_costs_a_step(
+    plain: HorovodrunJob, undisturbed: dict[str, Any]
+) -> None:
+    plain.allocate(2, 1)
+    plain.start(3, "--epochs", EPOCHS, "--delay", 0.05)
+    plain.until_size(3)
+    (victim,) = plain.workers("127.0.0.1")
+    victim.kill()
+    plain.until_size(2)
+    assert plain.end() == 0, plain.printed
+    plain.check(EPOCHS, undisturbed, repeated=1)
+
+
+@pytest.mark.timeout(120)
+def test_a_worker_killed_on_the_last_host_ends_the_job(plain: HorovodrunJob) -> None:
+    """As docs/horovodrun.md says, with Horovod's message."""
+    plain.allocate(2)
+    plain.start(2, "--epochs", EPOCHS, "--delay", 0.05)
+    plain.until_size(2)
+    plain.workers("localhost")[0].kill()
+    assert plain.process is not None
+    assert plain.process.wait() == 1
+    assert "blacklisted slots count == 2 -> stop running" in plain.printed
+    assert plain.workers("localhost") == []
+
+
+@pytest.mark.timeout(120)
+def test_hosts_that_are_all_replaced_end_the_job(plain: HorovodrunJob) -> None:
+    """As docs/horovodrun.md says, with Horovod's message."""
+    plain.allocate(1)
+    plain.start(1, "--epochs", EPOCHS, "--delay", 0.05)
+    plain.until_size(1)
+    plain.allocate(0, 1)
+    assert plain.process is not None
+    assert plain.process.wait() == 1
+    assert "No hosts from previous set remaining, unable to broadcast state." in plain.printed
+
+
+def schedule(seed: int) -> list[tuple[int, int]]:
+    """Slots on the two hosts; Horovod needs one host to stay, and here it is always the first."""
+    numbers = random.Random(seed)
+    hosts = [(numbers.randint(1, 4), 0) if seed % 2 else (numbers.randint(1, 2), numbers.randint(0, 2))]
+    while len(hosts) < 6:
+        hosts.append(
+            (numbers.randint(1, 4), 0) if seed % 2 else (numbers.randint(1, 2), numbers.randint(0, 2))
+        )
+    return hosts
+
+
+@pytest.mark.full
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("seed", range(20))
+def test_any_schedule(seed: int, plain: HorovodrunJob, undisturbed: dict[str, Any]) -> None:
+    """On one host and on two, with short and long intervals, every fourth with a kill."""
+    numbers = random.Random(seed)
+    first, *rest = schedule(seed)
+    plain.allocate(*first)
+    plain.start(sum(first), "--epochs", EPOCHS, "--delay", 0.05)
+    if numbers.random() < 0.7:  # else changes come while the job starts
+        plain.until_size(sum(first))
+    for slots in rest:
+        plain.allocate(*slots)
+        time.sleep(numbers.choice(INTERVALS))
+    if seed % 4 == 0:
+        plain.allocate(2, 2)
+        plain.until(lambda: plain.size() == MAX_NP)
+        numbers.choice(plain.workers("127.0.0.1")).kill()
+        plain.until_size(2)
+    assert plain.end() == 0, plain.printed
+    plain.check(EPOCHS, undisturbed, repeated=1 if seed % 4 == 0 else 0)
+
+
+# edt-launch --horovodrun
+
+
+@pytest.mark.timeout(240)
+def test_edt_launch_starts_it_and_tells_what_happens(job: ElasticJob, undisturbed: dict[str, Any]) -> None:
+    job.allocate(2, devices=" devices=0,1")
+    options = ("--horovodrun", "--verbose")
+    job.start(TRACED, job.results, "--epochs", EPOCHS, "--delay", 0.05, options=options)
+    for size in (2, 3, 1):
+        job.allocate(size, devices=f" devices={','.join(map(str, range(size)))}")
+        job.until_size(size)
+    job.until(lambda: {event["slot"] for event in job.events("released")} == {1, 2})
+    assert job.end() == 0, job.stderr
+    assert re.search(
+        r"edt-launch: \S*/horovodrun -np 2 .*--host-discovery-script '\S*/edt-discover ", job.stderr
+    )
+    assert "[0]<stdout>:trained" in job.stdout
+    assert "trained" in (job.out / "log" / "rank.0.log").read_text()
+    assert [event["generation"] for event in job.events("following")][-1] == job.generation
+    assert {event["device"] for event in job.events("started")} == {"0", "1", "2"}
+    assert job.events("progress")[-1]["step"] == len(undisturbed["losses"])
+    assert job.survivors() == []
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("number, code", [(signal.SIGTERM, 143), (signal.SIGUSR1, 5), (signal.SIGKILL, -9)])
+def test_nothing_of_it_outlives_edt_launch(number: signal.Signals, code: int, job: ElasticJob) -> None:
+    job.allocate(2)
+    job.start(TRACED, job.results, "--delay", 0.05, options=("--horovodrun",))
+    job.until_size(2)
+    job.remember()
+    assert job.process is not None
+    job.process.send_signal(number)
+    assert job.process.wait() == code
+    left = processes.wait_until_gone(job.family, 20)
+    assert left == set()
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("option", [("--wmla",), ("--hang-timeout", "5"), ("--no-warm-start",)])
+def test_options_that_horovods_driver_does_not_know_are_refused(
+    option: tuple[str, ...], job: ElasticJob
+) -> None:
+    job.start(TRACED, job.results, options=("--horovodrun", *option))
+    assert job.end() == 2
+    assert f"{option[0]} with --horovodrun: Horovod's driver has nothing like it" in job.stderr
+
+
+@pytest.mark.timeout(180)
+def test_a_script_for_plain_horovod_is_resized(job: ElasticJob) -> None:
+    """hvd.elastic.run, Horovod's state and sampler: nothing of ours is in the workers."""
+    job.allocate(1)
+    job.start(PROGRAMS / "plain_horovod.py", job.results, options=("--horovodrun",))
+    job.until((job.results / "began").exists)
+    job.allocate(2)
+    assert job.end() == 0, job.stderr
+    found = re.findall(r"rank (\d) of (\d) after (\d+) epochs", job.stdout)
+    assert sorted(found) == [("0", "2", "40"), ("1", "2", "40")]
