@@ -182,6 +182,13 @@ class ElasticDataLoader:
             self._micro_batch_size = choice.size
             if choice.warning and world.rank() == 0:
                 warnings.warn(choice.warning, stacklevel=2)
+            if self._requested is None and not world.current().knows_max_size and world.rank() == 0:
+                warnings.warn(
+                    f"micro_batch_size={choice.size} is chosen for the {world.size()} workers there are now: "
+                    "horovodrun does not tell its --max-np; give ElasticDataLoader a micro_batch_size, or "
+                    "set EDT_MAX_NP to that number",
+                    stacklevel=2,
+                )
         return self._micro_batch_size
 
     def __iter__(self) -> Iterator[Step]:

@@ -59,6 +59,11 @@ class ElasticWorld(ABC):
         """The largest number of workers that the job may have."""
 
     @property
+    def knows_max_size(self) -> bool:
+        """Whether `max_size` is more than a guess."""
+        return True
+
+    @property
     @abstractmethod
     def neighbours(self) -> int:
         """The largest number of workers that this host may have."""

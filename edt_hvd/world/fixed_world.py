@@ -19,6 +19,7 @@ class FixedWorld:
     """A world that whoever started the process has fixed: one process, mpirun or horovodrun."""
 
     generation = 0
+    knows_max_size = True
     launcher: EventSink | None = None
 
     def start(self) -> None:

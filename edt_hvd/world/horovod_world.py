@@ -66,8 +66,22 @@ class HorovodWorld(ElasticWorld):
 
     @property
     def max_size(self) -> int:
-        """``EDT_MAX_NP``, which `edt-launch --horovodrun` sets; else the present size, since no one tells."""
-        return int(self._environ.get("EDT_MAX_NP", hvd.size()))
+        """``EDT_MAX_NP``, which `edt-launch --horovodrun` sets; else the present size: Horovod does not say.
+
+        Raises:
+            ValueError: the variable is no positive whole number.
+        """
+        if not self.knows_max_size:
+            return int(hvd.size())
+        value = self._environ["EDT_MAX_NP"]
+        if not value.isdecimal() or int(value) < 1:
+            raise ValueError(f"EDT_MAX_NP={value!r}: expected the job's largest number of workers, 1 or more")
+        return int(value)
+
+    @property
+    def knows_max_size(self) -> bool:
+        """Whether somebody has told it."""
+        return "EDT_MAX_NP" in self._environ
 
     @property
     def neighbours(self) -> int:

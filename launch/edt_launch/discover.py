@@ -30,7 +30,7 @@ def discover(path: Path) -> Allocation:
     with path.open("rb") as file:
         text = file.read(MOST_BYTES + 1)
     if len(text) > MOST_BYTES:
-        raise AllocationError(None, f"{path}: more than {MOST_BYTES} bytes", "one line for each host")
+        raise AllocationError(None, f"more than {MOST_BYTES} bytes", "one line for each host")
     return parse(text.decode(errors="replace"))
 
 
@@ -39,15 +39,18 @@ def lines(allocation: Allocation) -> str:
     return "".join(f"{host.host}:{host.slots}\n" for host in allocation.hosts if host.slots)
 
 
-def visible_devices(allocation: Allocation, environ: Mapping[str, str]) -> str | None:
-    """The devices of the host that horovodrun has started this worker on; None where none are bound.
+def device_variables(allocation: Allocation, environ: Mapping[str, str]) -> Mapping[str, str]:
+    """What a worker that horovodrun has started has to know of its devices; empty where none are bound.
 
-    All of the host's, in the order of its slots, so that the worker's local rank chooses its own. What the
-    host is given later comes behind them.
+    All devices of its host are visible, in the order of the slots, so that the local rank chooses its own.
+    Devices that the host is given later come behind them.
     """
-    here = environ.get("HOROVOD_HOSTNAME")
-    found = next((host.devices for host in allocation.hosts if host.host == here), None)
-    return None if found is None else ",".join(found)
+    here, slot = environ.get("HOROVOD_HOSTNAME"), environ.get("HOROVOD_LOCAL_RANK", "")
+    devices = next((host.devices for host in allocation.hosts if host.host == here), None)
+    if devices is None:
+        return {}
+    own = {"EDT_DEVICE": devices[int(slot)]} if slot.isdecimal() and int(slot) < len(devices) else {}
+    return {"CUDA_VISIBLE_DEVICES": ",".join(devices), **own}
 
 
 def command(file: Path) -> int:
@@ -79,7 +82,7 @@ def main(words: Sequence[str] | None = None) -> int:
     except AllocationError as error:
         return _fail(f"{options.file}: {error}")
     if options.exec:
-        return _exec(options.exec, visible_devices(allocation, os.environ))
+        return _exec(options.exec, device_variables(allocation, os.environ))
     sys.stdout.write(lines(allocation))
     sys.stdout.flush()
     if options.note is not None:
@@ -90,9 +93,8 @@ def main(words: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _exec(command: list[str], devices: str | None) -> int:
-    if devices is not None:
-        os.environ["CUDA_VISIBLE_DEVICES"] = devices
+def _exec(command: list[str], variables: Mapping[str, str]) -> int:
+    os.environ.update(variables)
     try:
         os.execvp(command[0], command)
     except OSError as error:

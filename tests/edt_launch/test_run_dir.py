@@ -18,6 +18,8 @@ def test_spells_every_path(tmp_path):
             paths.horovodrun_log,
             paths.allocation,
             paths.discovery_script,
+            paths.discovered,
+            paths.worker_events,
             paths.checkpoint,
         )
     }
@@ -28,6 +30,8 @@ def test_spells_every_path(tmp_path):
             "log/horovodrun.log",
             "run/allocation",
             "run/discover_hosts.sh",
+            "run/discovered",
+            "run/worker_events.jsonl",
             "checkpoint",
         )
     }

@@ -40,10 +40,14 @@ class Use:
 class Pool:
     """Four slots, and whoever wants them."""
 
-    def __init__(self, folder: Path, devices: int = 4, options: Options = QUICK) -> None:
+    def __init__(
+        self, folder: Path, devices: int = 4, options: Options = QUICK, horovodrun: bool = False
+    ) -> None:
         self.out = folder / "out"
         self.out.mkdir(parents=True)
-        self.settings = load(home=folder / "home", interval=1.0, coalesce=0.2, protected=0.0)
+        self.settings = load(
+            home=folder / "home", interval=1.0, coalesce=0.2, protected=0.0, horovodrun=horovodrun
+        )
         self.settings.home.mkdir()
         self.store = Store.opened(self.settings.database_url)
         self.bus = Bus()

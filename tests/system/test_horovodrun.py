@@ -10,9 +10,11 @@ from typing import Any
 
 import pytest
 
+from edt_launch.service.states import State, Wanted
 from edt_launch.training import processes
 from harness import PROGRAMS, TRACED, ElasticJob
 from horovodrun_job import MAX_NP, HorovodrunJob, train_alone
+from pool_harness import Pool
 
 EPOCHS = 30
 INTERVALS = (0.3, 1.0, 2.5, 4.0)
@@ -186,3 +188,31 @@ def test_a_script_for_plain_horovod_is_resized(job: ElasticJob) -> None:
     assert job.end() == 0, job.stderr
     found = re.findall(r"rank (\d) of (\d) after (\d+) epochs", job.stdout)
     assert sorted(found) == [("0", "2", "40"), ("1", "2", "40")]
+
+
+# edt serve --horovodrun
+
+
+@pytest.mark.timeout(400)
+def test_the_service_runs_jobs_that_way(tmp_path: Path) -> None:
+    """Two users share four slots; no slot is handed on before its worker is gone."""
+    pool = Pool(tmp_path / "pool", horovodrun=True)
+    pool.start()
+    try:
+        first = pool.submit("ann", 1, 4, "--steps", 100_000)
+        pool.until_training(first)
+        second = pool.submit("bob", 1, 4, "--steps", 100_000)
+        pool.until_sizes(2, 2)
+        pool.until_training(first, second)
+        (pool.out / f"finish.{first}").touch()
+        pool.until(lambda: pool.job(first).state is State.SUCCEEDED)
+        pool.until_sizes(0, 4)
+        pool.until_training(second)
+        pool.wish(second, Wanted.STOP)
+        pool.until(lambda: pool.job(second).state is State.STOPPED)
+        assert pool.overlaps() == []
+        steps = pool.steps(first)
+        assert steps == list(range(1, len(steps) + 1)), "a step was lost or repeated"
+    finally:
+        print(pool.report())
+        pool.close()

@@ -50,10 +50,12 @@ class Launchers:
 
     Args:
         command: the command that is `edt-launch`, or behaves like it.
+        horovodrun: whether it is to run jobs through Horovod's own driver, all but those for WMLA.
     """
 
-    def __init__(self, command: Sequence[str] = COMMAND) -> None:
+    def __init__(self, command: Sequence[str] = COMMAND, *, horovodrun: bool = False) -> None:
         self._command = command
+        self._horovodrun = horovodrun
         self._children: dict[str, subprocess.Popen[bytes]] = {}
         self._exit_codes: dict[str, int] = {}
         self._gone_since: dict[str, float] = {}
@@ -118,7 +120,7 @@ class Launchers:
                 return False
             with open_file(paths.launcher_log, "ab") as log:
                 self._children[record.id] = subprocess.Popen(
-                    [*self._command, *_options(record, paths), "--", *_program(record)],
+                    [*self._command, *_options(record, paths, self._horovodrun), "--", *_program(record)],
                     stdin=subprocess.DEVNULL,
                     stdout=log,
                     stderr=subprocess.STDOUT,
@@ -171,13 +173,15 @@ def environment(inherited: Mapping[str, str], record: JobRecord, paths: JobDir) 
     }
 
 
-def _options(record: JobRecord, paths: JobDir) -> list[str]:
+def _options(record: JobRecord, paths: JobDir, horovodrun: bool) -> list[str]:
     options = ["--min-np", str(record.min), "--max-np", str(record.max)]
     options += ["--allocation", str(paths.allocation), "--output-dir", str(paths.root), "--view", "plain"]
     if record.max_restarts is not None:
         options += ["--max-restarts", str(record.max_restarts)]
     if record.checkpoint_interval is not None:
         options += ["--checkpoint-interval", str(record.checkpoint_interval)]
+    if horovodrun and record.framework is None:
+        options += ["--horovodrun"]
     if record.framework is not None:
         options += ["--wmla", "--framework", record.framework]
         options += ["--data-dir", record.data_dir] if record.data_dir is not None else []

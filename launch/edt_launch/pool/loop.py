@@ -151,7 +151,7 @@ class Pool:
         self._protected = settings.protected
         self._store = store
         self._bus = bus
-        self._launchers = launchers or Launchers()
+        self._launchers = launchers or Launchers(horovodrun=settings.horovodrun)
         self._performer = Performer(self._home, store, self._launchers, between)
         self._jobs: dict[str, JobFacts] = {}
         self._journals: dict[str, Journal] = {}

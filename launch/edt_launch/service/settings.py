@@ -77,6 +77,10 @@ class Settings(BaseSettings):
         FilePath | None, Field(description="File of hosts: 'node1 slots=4' or 'node1 devices=0,1' a line.")
     ] = None
 
+    horovodrun: Annotated[
+        bool, Field(description="Run jobs through Horovod's own driver, all but those for WMLA.")
+    ] = False
+
     data_fs: Annotated[
         FilePath | None,
         Field(description="Folder of data that WMLA programs find; by default one in the service's folder."),

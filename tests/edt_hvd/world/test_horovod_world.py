@@ -1,0 +1,132 @@
+"""What a worker asks Horovod's elastic driver; what becomes of it is in tests/system."""
+
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+
+import pytest
+
+from edt_hvd import errors
+from edt_hvd.world import horovod_world
+from edt_hvd.world.control import Assignment
+from edt_hvd.world.horovod_world import LEAST_SECONDS, HorovodWorld
+
+
+class Driver(HTTPServer):
+    """Answers every question for an assignment alike, as the HTTP server of Horovod's driver does."""
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.answer = "0,1,0,1,0,1"
+        self.asked: list[str] = []
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: Driver
+
+    def do_GET(self) -> None:
+        self.server.asked.append(self.path)
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(self.server.answer.encode())
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture
+def driver() -> Iterator[Driver]:
+    with Driver() as one:
+        thread = threading.Thread(target=one.serve_forever)
+        thread.start()
+        yield one
+        one.shutdown()
+        thread.join()
+
+
+def environ(port: int, **more: str) -> dict[str, str]:
+    return {
+        "HOROVOD_ELASTIC": "1",
+        "HOROVOD_GLOO_RENDEZVOUS_ADDR": "127.0.0.1",
+        "HOROVOD_GLOO_RENDEZVOUS_PORT": str(port),
+        "HOROVOD_HOSTNAME": "node1",
+        "HOROVOD_LOCAL_RANK": "2",
+        **more,
+    }
+
+
+def test_the_driver_is_asked_for_the_next_assignment(driver: Driver) -> None:
+    driver.answer = "3,5,2,4,1,2"
+    here = HorovodWorld(environ(driver.server_port))
+    here.generation = 6
+    assert here._wait_for_assignment(progress=9) == Assignment(7, 3, 5, 2, 4, 1, 2, driver.server_port)
+    assert driver.asked == ["/rank_and_size/node1:2"]
+
+
+def test_a_worker_without_a_rank_is_to_leave(driver: Driver) -> None:
+    driver.answer = "-1,-1,-1,-1,-1,-1"
+    assert HorovodWorld(environ(driver.server_port))._wait_for_assignment(progress=0) is None
+
+
+def test_a_driver_that_is_gone_is_an_error() -> None:
+    with Driver() as gone:
+        port = gone.server_port
+    with pytest.raises(errors.CoordinatorLostError, match=f"127.0.0.1:{port}: .*refused"):
+        HorovodWorld(environ(port))._wait_for_assignment(progress=0)
+
+
+def test_horovod_itself_asks_for_nothing() -> None:
+    variables = environ(1)
+    HorovodWorld(variables)
+    assert "HOROVOD_ELASTIC" not in variables
+
+
+def test_changes_count_until_the_driver_is_asked(driver: Driver, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [100.0]
+    monkeypatch.setattr(horovod_world.time, "monotonic", lambda: now[0])
+    here = HorovodWorld(environ(driver.server_port))
+    here.generation = 1
+    told: list[int] = []
+    here.on_stop(told.append)
+    assert not here.stop_wanted
+    here.on_hosts_updated(17, 1)
+    here.on_hosts_updated(17, 1)  # in the same second
+    assert here.stop_wanted
+    assert told == [2, 2]
+    here._wait_for_assignment(progress=0)
+    assert not here.stop_wanted
+    here.on_hosts_updated(17, 1)  # while the world is being formed
+    assert here.stop_wanted
+
+
+def test_a_world_is_not_left_at_once(driver: Driver, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [100.0]
+    monkeypatch.setattr(horovod_world.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr("edt_hvd.world.elastic_world._initialize", lambda assignment: True)
+    here = HorovodWorld(environ(driver.server_port))
+    assert here._form(Assignment(1, 0, 1, 0, 1, 0, 1, driver.server_port))
+    here.on_hosts_updated(17, 1)
+    assert not here.stop_wanted
+    assert here.wanted_generation == 2
+    now[0] += LEAST_SECONDS
+    assert here.stop_wanted
+
+
+def test_a_world_is_not_left_after_training(driver: Driver) -> None:
+    here = HorovodWorld(environ(driver.server_port))
+    here.on_hosts_updated(17, 1)
+    assert here.stop_wanted
+    here.finish()
+    assert not here.stop_wanted
+
+
+def test_the_largest_number_of_workers_is_what_edt_launch_says() -> None:
+    here = HorovodWorld(environ(1, EDT_MAX_NP="8"))
+    assert (here.knows_max_size, here.max_size) == (True, 8)
+    assert not HorovodWorld(environ(1)).knows_max_size
+
+
+@pytest.mark.parametrize("value", ["", "0", "-1", "four"])
+def test_a_largest_number_that_makes_no_sense_is_named(value: str) -> None:
+    with pytest.raises(ValueError, match=f"EDT_MAX_NP='{value}': expected the job's largest number"):
+        _ = HorovodWorld(environ(1, EDT_MAX_NP=value)).max_size
