@@ -14,6 +14,8 @@ import uuid
 import psutil
 import pytest
 
+from started import started
+
 ATTACH = [sys.executable, "-P", "-m", "edt_launch.driver.attach", "--"]
 
 
@@ -40,16 +42,15 @@ class Host:
         path.write_text(textwrap.dedent(text))
         return str(path)
 
-    @contextlib.contextmanager
+    @property
+    def pipes(self):
+        """How programs of this host are started, with their output in pipes."""
+        pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+        return {"env": self.environment, "text": True, **pipes}
+
     def started(self, *words, **more):
-        """A program started through the server; killed at the end, whatever the test finds."""
-        settings = {"env": self.environment, "stdin": subprocess.DEVNULL, "text": True, **more}
-        command = [*ATTACH, sys.executable, *words]
-        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **settings) as process:
-            try:
-                yield process
-            finally:
-                process.kill()
+        """A program started through the server."""
+        return started([*ATTACH, sys.executable, *words], **self.pipes | more)
 
     def run(self, *words, **more):
         with self.started(*words, **more) as process:
@@ -239,6 +240,33 @@ def test_signals_are_passed_on(host, number):
         assert attach.wait(60) == 40 + number
 
 
+IGNORING = ["sh", "-c", 'trap "" INT HUP USR1; exec "$@"', "nohup"]
+SHOW_IGNORED = """
+    import signal
+    print(*(signal.Signals(n).name for n in range(1, 32) if signal.getsignal(n) is signal.SIG_IGN))
+"""
+
+
+def test_signals_that_its_starter_ignored_are_ignored_and_no_others(host, fresh):
+    for one in (host, fresh):  # the fresh one's server is started so, too
+        script = one.script(SHOW_IGNORED, "show ignored.py")
+        for prefix in (IGNORING, []):
+            command = [*prefix, sys.executable, script]
+            direct = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+            with started([*prefix, *ATTACH, sys.executable, script], **one.pipes) as attach:
+                assert attach.communicate(timeout=60) == (direct.stdout, "")
+            assert ("SIGINT" in direct.stdout) == bool(prefix)
+
+
+def test_a_worker_that_ignores_ctrl_c_outlives_it(host):
+    script = host.script("import time; print('up', flush=True); input(); print('done')")
+    command = [*IGNORING, *ATTACH, sys.executable, script]
+    with started(command, **host.pipes | {"stdin": subprocess.PIPE}) as attach:
+        assert attach.stdout.readline() == "up\n"
+        attach.send_signal(signal.SIGINT)
+        assert attach.communicate("go on\n", timeout=60) == ("done\n", "")
+
+
 FAMILY = """
     import os, signal, sys, time
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
@@ -313,10 +341,7 @@ def test_a_stopped_server_is_done_without(host):
     script = host.script("import os, sys; print(os.getpid()); sys.exit(6)")
     attach = "from edt_launch.driver import attach; attach.REQUEST_TIMEOUT = 0.1; attach.main()"
     command = [sys.executable, "-P", "-c", attach, "--", sys.executable, script]
-    with stopped(host.servers[0]):
-        process = subprocess.Popen(
-            command, env=host.environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-        )
+    with stopped(host.servers[0]), started(command, **host.pipes) as process:
         out, err = process.communicate(timeout=60)
     assert (process.returncode, int(out)) == (6, process.pid)
     assert err == "edt-launch: the warm server has not answered for 0.1 s; this worker starts without it\n"
