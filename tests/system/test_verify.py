@@ -12,6 +12,7 @@ import pytest
 
 from edt_launch.training import processes
 from harness import POLL, PROGRAMS
+from started import started
 
 VERIFIED = PROGRAMS / "verified.py"
 VERIFY = (sys.executable, "-m", "edt_launch.cli", "verify")
@@ -118,12 +119,12 @@ def test_a_script_that_hangs_is_ended(folder, marked, tmp_path):
 @pytest.mark.parametrize("number, exit_code", [(signal.SIGINT, 130), (signal.SIGKILL, -signal.SIGKILL)])
 def test_ending_it_leaves_no_process_behind(folder, marked, tmp_path, number, exit_code):
     waiting = script(tmp_path, "import pathlib, time; pathlib.Path('ready').touch(); time.sleep(1000)")
-    command = subprocess.Popen([*VERIFY, "--np", "2", waiting], cwd=tmp_path, stderr=subprocess.PIPE)
-    while not (tmp_path / "ready").exists():
-        assert command.poll() is None
-        time.sleep(POLL)
-    command.send_signal(number)
-    command.communicate()
+    with started([*VERIFY, "--np", "2", waiting], cwd=tmp_path, stderr=subprocess.PIPE) as command:
+        while not (tmp_path / "ready").exists():
+            assert command.poll() is None
+            time.sleep(POLL)
+        command.send_signal(number)
+        command.communicate()
     assert command.returncode == exit_code
     assert processes.wait_until_gone(processes.having(marked), 30) == set()
     assert exit_code != 130 or list(folder.glob("edt-verify-*")) == []
