@@ -1,8 +1,11 @@
+import signal
+
 import pytest
 from xdist.remote import Producer
 from xdist.scheduler.loadscope import LoadScopeScheduling
 
 JOBS = ("tests/examples/", "tests/system/")
+IGNORED_BY_PYTHON = {signal.SIGPIPE, signal.SIGXFSZ}
 
 
 class JobsApart(LoadScopeScheduling):
@@ -17,3 +20,11 @@ class JobsApart(LoadScopeScheduling):
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> JobsApart:
     return JobsApart(config, log)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _signals_as_in_a_terminal() -> None:
+    """In the background and under nohup, pytest and all that tests start would ignore some signals."""
+    for number in signal.valid_signals() - IGNORED_BY_PYTHON:
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
