@@ -247,17 +247,6 @@ SHOW_IGNORED = """
 """
 
 
-def test_signals_that_its_starter_ignored_are_ignored_and_no_others(host, fresh):
-    for one in (host, fresh):  # the fresh one's server is started so, too
-        script = one.script(SHOW_IGNORED, "show ignored.py")
-        for prefix in (IGNORING, []):
-            command = [*prefix, sys.executable, script]
-            direct = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
-            with started([*prefix, *ATTACH, sys.executable, script], **one.pipes) as attach:
-                assert attach.communicate(timeout=60) == (direct.stdout, "")
-            assert ("SIGINT" in direct.stdout) == bool(prefix)
-
-
 def test_a_worker_that_ignores_ctrl_c_outlives_it(host):
     script = host.script("import time; print('up', flush=True); input(); print('done')")
     command = [*IGNORING, *ATTACH, sys.executable, script]
@@ -283,35 +272,6 @@ def test_who_kills_the_attaching_process_kills_the_workers_whole_group(host):
         attach.terminate()
         attach.kill()
     until(lambda: all(map(gone, pids)))
-
-
-def test_a_worker_outlives_its_server(fresh):
-    script = fresh.script("import sys; print('up', flush=True); input(); sys.exit(5)")
-    with fresh.started(script, stdin=subprocess.PIPE) as attach:
-        attach.stdout.readline()
-        fresh.told()
-        fresh.kill_server()
-        attach.stdin.write("go on\n")
-        attach.stdin.flush()
-        assert attach.wait(60) == 5
-    with fresh.started(fresh.script(FAMILY)) as attach:  # from another server
-        pids = [int(word) for word in attach.stdout.readline().split()]
-        fresh.told()
-        fresh.kill_server()
-        attach.kill()
-    until(lambda: all(map(gone, pids)))
-
-
-def test_a_worker_that_dies_without_its_server_was_killed(fresh):
-    with fresh.started(
-        fresh.script("import os; print(os.getpid(), flush=True); input()"), stdin=subprocess.PIPE
-    ) as attach:
-        pid = int(attach.stdout.readline())
-        fresh.told()
-        fresh.kill_server()
-        os.kill(pid, signal.SIGKILL)
-        assert attach.wait(60) == -signal.SIGKILL
-        assert "warm server, which knows how, is lost or stopped" in attach.stderr.read()
 
 
 @contextlib.contextmanager
@@ -358,6 +318,49 @@ def test_many_workers_leave_nothing(host):
             assert [(process.communicate()[1], process.returncode) for process in eight] == [("", 0)] * 8
     assert server.children() == []
     assert (server.num_fds(), len(os.listdir(f"/proc/{server.pid}/task"))) == before
+
+
+# From here on servers of their own: that of `host` ends when it has no worker for a minute.
+
+
+def test_signals_that_its_starter_ignored_are_ignored_and_no_others(host, fresh):
+    for one in (host, fresh):  # the fresh one's server is started so, too
+        script = one.script(SHOW_IGNORED, "show ignored.py")
+        for prefix in (IGNORING, []):
+            command = [*prefix, sys.executable, script]
+            direct = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+            with started([*prefix, *ATTACH, sys.executable, script], **one.pipes) as attach:
+                assert attach.communicate(timeout=60) == (direct.stdout, "")
+            assert ("SIGINT" in direct.stdout) == bool(prefix)
+
+
+def test_a_worker_outlives_its_server(fresh):
+    script = fresh.script("import sys; print('up', flush=True); input(); sys.exit(5)")
+    with fresh.started(script, stdin=subprocess.PIPE) as attach:
+        attach.stdout.readline()
+        fresh.told()
+        fresh.kill_server()
+        attach.stdin.write("go on\n")
+        attach.stdin.flush()
+        assert attach.wait(60) == 5
+    with fresh.started(fresh.script(FAMILY)) as attach:  # from another server
+        pids = [int(word) for word in attach.stdout.readline().split()]
+        fresh.told()
+        fresh.kill_server()
+        attach.kill()
+    until(lambda: all(map(gone, pids)))
+
+
+def test_a_worker_that_dies_without_its_server_was_killed(fresh):
+    with fresh.started(
+        fresh.script("import os; print(os.getpid(), flush=True); input()"), stdin=subprocess.PIPE
+    ) as attach:
+        pid = int(attach.stdout.readline())
+        fresh.told()
+        fresh.kill_server()
+        os.kill(pid, signal.SIGKILL)
+        assert attach.wait(60) == -signal.SIGKILL
+        assert "warm server, which knows how, is lost or stopped" in attach.stderr.read()
 
 
 @pytest.fixture
