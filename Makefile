@@ -15,10 +15,10 @@ unexport PYTHONPATH PYTHONHOME
 IN_VENV := PATH="$(CURDIR)/$(BIN):$$PATH"
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint format doctor clean
+.PHONY: help setup demo test test-all test-affected lint format doctor clean
 
 help: ## show the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' Makefile
 
 setup: ## make the virtual environment in .venv, build Horovod and the native kernels
 	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
@@ -38,8 +38,15 @@ lint: setup ## ruff, mypy --strict, import-linter
 	$(IN_VENV) mypy
 	$(IN_VENV) lint-imports
 
-test: lint ## set up, lint, and run the tests
-	$(IN_VENV) pytest -n 2 $(ARGS)
+test: lint ## lint, all unit and property tests, one end-to-end case for each promise
+	$(IN_VENV) pytest -n 2 -m "not full" --hypothesis-profile=quick $(ARGS)
+
+test-all: lint ## lint, and every test, properties on ten times as many examples
+	$(IN_VENV) pytest -n 2 --hypothesis-profile=full $(ARGS)
+
+test-affected: setup ## of what only test-all runs: the tests that cover the last change
+	@files=$$($(IN_VENV) python tools/affected_tests.py) && \
+	if [ -n "$$files" ]; then $(IN_VENV) pytest -n 2 -m full $(ARGS) $$files; fi
 
 format: setup ## let ruff rewrite the sources
 	$(IN_VENV) ruff check --fix .

@@ -10,11 +10,14 @@ import select
 import signal
 import sys
 import types
-from dataclasses import dataclass, fields
+from collections.abc import Collection
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import numpy as np
 import setproctitle
+
+_IGNORED_BY_PYTHON = {signal.SIGPIPE, signal.SIGXFSZ}
 
 _F_SETSIG = getattr(fcntl, "F_SETSIG", 10)  # Linux's number; Python's module has no name for it
 
@@ -31,6 +34,7 @@ class Request:
         directory: working directory.
         environment: all environment variables.
         umask: of new files.
+        ignored: numbers of the signals that it ignores from the start, as a program does under nohup.
     """
 
     script: str | None
@@ -40,11 +44,13 @@ class Request:
     directory: str
     environment: dict[str, str]
     umask: int
+    ignored: list[int] = field(default_factory=list)
 
     @classmethod
     def from_message(cls, message: dict[str, Any]) -> "Request":
         """The request in a message."""
-        return cls(**{field.name: message[field.name] for field in fields(cls)})
+        names = {field.name for field in fields(cls)}
+        return cls(**{name: value for name, value in message.items() if name in names})
 
     @property
     def folder(self) -> str:
@@ -64,6 +70,7 @@ def become(request: Request, standard: list[int], lifeline: int) -> None:
             open as long as the worker lives.
     """
     os.setsid()
+    _ignore(request.ignored)
     _hang_on(lifeline)
     for number, descriptor in enumerate(standard):
         os.dup2(descriptor, number)
@@ -74,6 +81,15 @@ def become(request: Request, standard: list[int], lifeline: int) -> None:
     os.environ.update(request.environment)
     np.random.seed()
     setproctitle.setproctitle(" ".join(request.command))
+
+
+def _ignore(numbers: Collection[int]) -> None:
+    """Ignore these signals and no others, whatever the server was started with."""
+    for number in signal.valid_signals() - _IGNORED_BY_PYTHON:
+        if number in numbers:
+            signal.signal(number, signal.SIG_IGN)
+        elif signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
 
 
 def _hang_on(lifeline: int) -> None:

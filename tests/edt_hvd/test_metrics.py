@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import edt_hvd
@@ -116,7 +116,6 @@ def test_weights_that_are_no_number_are_refused(weight: Any) -> None:
         edt_hvd.Mean().update(1.0, weight)
 
 
-@settings(deadline=None)
 @given(st.lists(st.booleans(), min_size=1, max_size=60), st.data())
 def test_a_share_of_samples_is_bitwise_the_same_for_every_division(
     right: list[bool], data: st.DataObject
@@ -155,7 +154,6 @@ def test_extreme_numbers_come_out_as_they_are(value: float) -> None:
 values_of_a_batch = st.lists(st.floats(width=32), max_size=6)
 
 
-@settings(deadline=None)
 @given(st.lists(st.tuples(values_of_a_batch, st.integers(0, 9)), min_size=1, max_size=12), st.data())
 def test_a_collected_mean_is_bitwise_the_same_for_every_division(
     batches: list[tuple[list[float], int]], data: st.DataObject

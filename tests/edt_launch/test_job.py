@@ -1,5 +1,6 @@
 """One job from its first allocation to its last process, over a stand-in for horovodrun."""
 
+import contextlib
 import json
 import os
 import signal
@@ -23,6 +24,7 @@ from edt_launch.training.elastic import Elastic
 from edt_launch.training.plan import Outcome, Plan, Wmla
 from edt_launch.wmla.frameworks import Framework
 from recorder import Recorder
+from started import started
 
 FAKE = (sys.executable, str(Path(__file__).with_name("fake_horovodrun.py")))
 TWO = Allocation(1, (HostSlots("localhost", 2),))
@@ -341,24 +343,24 @@ with job.received_signals() as signals:
 """
 
 
-def start(name, paths):
+@contextlib.contextmanager
+def ready(name, paths):
+    """A launcher that is killed at the end, and the processes of its job."""
     words = [sys.executable, "-c", PROGRAM, name, str(paths.root), *FAKE]
-    launcher = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-    return launcher, [int(word) for word in launcher.stdout.readline().split("ready ")[1].split()]
+    with started(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as launcher:
+        yield launcher, [int(word) for word in launcher.stdout.readline().split("ready ")[1].split()]
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_real_signals(paths, number):
-    launcher, pids = start("obedient", paths)
-    with launcher:
+    with ready("obedient", paths) as (launcher, pids):
         launcher.send_signal(number)
         assert launcher.wait() == 128 + number
     assert all(map(gone, pids))
 
 
 def test_horovodrun_notices_when_the_launcher_is_killed(paths):
-    launcher, pids = start("orphaned", paths)
-    with launcher:
+    with ready("orphaned", paths) as (launcher, pids):
         launcher.kill()
     horovodrun = psutil.Process(pids[0]) if psutil.pid_exists(pids[0]) else None
     if horovodrun is not None:

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from itertools import count
 
 import pytest
-from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
@@ -30,6 +29,7 @@ from edt_launch.membership.protocol import (
     Tick,
 )
 from edt_launch.membership.step import step
+from examples import fewer
 from simulated import Job, slots
 
 CHANGES = 1000
@@ -296,4 +296,4 @@ class Storm(RuleBasedStateMachine):
 
 
 TestStorm = Storm.TestCase
-TestStorm.settings = settings(max_examples=150, stateful_step_count=40, deadline=None)
+TestStorm.settings = fewer(3 / 4, stateful_step_count=40)

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tiers import full
+
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
@@ -25,8 +27,8 @@ EDT_LAUNCH = (sys.executable, "-m", "edt_launch.launch", "--min-np", "2", "--max
 @pytest.mark.parametrize(
     "script, prefix",
     [
-        pytest.param("horovod_port_before.py", HOROVODRUN, id="before, horovodrun"),
-        pytest.param("horovod_port.py", HOROVODRUN, id="after, horovodrun"),
+        full("horovod_port_before.py", HOROVODRUN, id="before, horovodrun"),
+        full("horovod_port.py", HOROVODRUN, id="after, horovodrun"),
         pytest.param("horovod_port.py", EDT_LAUNCH, id="after, edt-launch"),
     ],
 )

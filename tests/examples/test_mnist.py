@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_digits
 
+from tiers import full
+
 # Nobody listens there, so that a download fails at once.
 NO_NETWORK = dict.fromkeys(("http_proxy", "https_proxy"), "http://127.0.0.1:9") | {"no_proxy": ""}
 
@@ -36,7 +38,7 @@ def data_dir(tmp_path_factory) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("loader_workers", ["0", "2"])
+@pytest.mark.parametrize("loader_workers", [full("0"), "2"])
 def test_learns(run_example, data_dir, loader_workers):
     arguments = ("--epochs", "4", "--batch", "64", "--loader-workers", loader_workers)
     result = run_example("mnist.py", "--data-dir", str(data_dir), *arguments, **NO_NETWORK)

@@ -16,6 +16,7 @@ import torch
 
 from harness import PROGRAMS, ElasticJob
 from programs.models import ALL_STEPS, NAMES, STEPS, Training, digests, fingerprint, make
+from tiers import full
 
 SCHEDULED = PROGRAMS / "scheduled.py"
 BIN = Path(sys.executable).parent
@@ -145,7 +146,7 @@ def alone(tmp_path_factory: pytest.TempPathFactory) -> Journals:
 # Fixed numbers of workers.
 
 
-@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("size", [full(1), full(2), 3, full(4)])
 def test_any_number_of_workers_trains_the_same_bits_over_gloo(
     job: ElasticJob, alone: Journals, size: int
 ) -> None:
@@ -155,7 +156,7 @@ def test_any_number_of_workers_trains_the_same_bits_over_gloo(
     check_runs(Journals(job.results).read(), [[]], size, alone)
 
 
-@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("size", [full(1), 2, full(3), full(4)])
 def test_any_number_of_workers_trains_the_same_bits_over_mpi(
     alone: Journals, size: int, tmp_path: Path
 ) -> None:
@@ -166,8 +167,11 @@ def test_any_number_of_workers_trains_the_same_bits_over_mpi(
 
 
 @pytest.mark.timeout(600)
-def test_resizes_at_random_steps_train_the_same_bits_over_gloo(job: ElasticJob, alone: Journals) -> None:
-    runs = random_runs(seed=113, start=2)
+@pytest.mark.parametrize("count", [2, full(10)])
+def test_resizes_at_random_steps_train_the_same_bits_over_gloo(
+    job: ElasticJob, alone: Journals, count: int
+) -> None:
+    runs = random_runs(seed=113, start=2)[:count]
     job.allocate(2)
     job.start(SCHEDULED, job.results, "--changes", json.dumps(runs))
     for number, size in enumerate(size for run in runs for _, size in run):
@@ -178,6 +182,7 @@ def test_resizes_at_random_steps_train_the_same_bits_over_gloo(job: ElasticJob, 
     assert not job.events("failed")
 
 
+@pytest.mark.full
 @pytest.mark.timeout(600)
 def test_resizes_at_random_steps_train_the_same_bits_over_mpi(alone: Journals, tmp_path: Path) -> None:
     runs = random_runs(seed=0, start=4)

@@ -10,6 +10,7 @@ import pytest
 
 from harness import PROGRAMS, TRACED, ElasticJob
 from programs.traced import SAMPLES
+from tiers import full
 
 FAILING = PROGRAMS / "failing.py"
 
@@ -23,8 +24,8 @@ def last_lines(job: ElasticJob, count: int = 40) -> str:
     "how, code, words",
     [
         ("everyone", 1, "sample 17 is broken"),
-        ("import", 1, "the dataset is not there"),
-        ("late", 1, "the model could not be saved"),
+        full("import", 1, "the dataset is not there"),
+        full("late", 1, "the model could not be saved"),
     ],
 )
 def test_the_first_failure_is_the_last_thing_shown(job: ElasticJob, how: str, code: int, words: str) -> None:
@@ -42,7 +43,7 @@ def test_the_first_failure_is_the_last_thing_shown(job: ElasticJob, how: str, co
 
 
 @pytest.mark.timeout(120)
-@pytest.mark.parametrize("how", ["raise", "exit"])
+@pytest.mark.parametrize("how", ["raise", full("exit")])
 def test_the_others_go_on_without_a_worker_that_failed(job: ElasticJob, how: str) -> None:
     job.allocate(3)
     job.start(FAILING, how, job.results)
@@ -57,7 +58,7 @@ def test_the_others_go_on_without_a_worker_that_failed(job: ElasticJob, how: str
 
 
 @pytest.mark.timeout(200)
-@pytest.mark.parametrize("rank", [0, 2])
+@pytest.mark.parametrize("rank", [0, full(2)])
 def test_a_killed_worker_costs_its_slot_for_a_while_and_nothing_else(job: ElasticJob, rank: int) -> None:
     job.allocate(3)
     job.start(TRACED, job.results, "--epochs", 40, "--delay", 0.3)
@@ -81,7 +82,7 @@ def test_a_killed_worker_costs_its_slot_for_a_while_and_nothing_else(job: Elasti
 
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize("number, code", [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-@pytest.mark.parametrize("how", ["none", "stuck"])
+@pytest.mark.parametrize("how", ["none", full("stuck")])
 def test_a_signal_ends_the_whole_tree(job: ElasticJob, number: signal.Signals, code: int, how: str) -> None:
     job.allocate(2)
     job.start(FAILING, how, job.results)
@@ -103,6 +104,7 @@ def test_a_worker_that_quits_is_lost_and_told(job: ElasticJob) -> None:
     assert [event["size"] for event in job.events("world")][:2] == [2, 1]
 
 
+@pytest.mark.full
 @pytest.mark.timeout(120)
 def test_a_coordinator_that_is_lost_after_others_have_returned_is_no_success(job: ElasticJob) -> None:
     job.allocate(2)
@@ -143,7 +145,7 @@ def test_a_second_ctrl_c_leaves_no_shared_memory(job: ElasticJob) -> None:
 
 
 @pytest.mark.timeout(120)
-@pytest.mark.parametrize("victim", ["edt-launch", "horovodrun"])
+@pytest.mark.parametrize("victim", ["edt-launch", full("horovodrun")])
 def test_nobody_outlives_a_killed_launcher(job: ElasticJob, victim: str) -> None:
     job.allocate(2)
     job.start(FAILING, "none", job.results, options=("--max-restarts", "0"))

@@ -14,6 +14,7 @@ import pytest
 
 from edt_hvd.observers.faults import FILLING
 from harness import ElasticJob
+from tiers import full
 
 TRAIN = Path(history.__file__).with_name("train.py")
 SAMPLES, STEPS = 100, 5
@@ -106,13 +107,22 @@ DEATHS = {
 }
 
 
+def with_full(scripts: dict[str, list[str]], quick: str) -> list[Any]:
+    """Parameters: all of them but one are for the full run."""
+    return [
+        pytest.param(lines, id=name) if name == quick else full(lines, id=name)
+        for name, lines in scripts.items()
+    ]
+
+
 @pytest.mark.timeout(120)
-@pytest.mark.parametrize("lines", DEATHS.values(), ids=DEATHS)
+@pytest.mark.parametrize("lines", with_full(DEATHS, "one by one"))
 def test_deaths(job: ElasticJob, script: Path, undisturbed: Digests, lines: list[str]) -> None:
     disturb(job, script, 4, lines)
     check(job, undisturbed)
 
 
+@pytest.mark.full
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize("place", ["after the reduction", "after the commit"])
 def test_the_death_of_the_coordinator_in_the_last_step(
@@ -143,7 +153,7 @@ RESIZES = {
 
 
 @pytest.mark.timeout(120)
-@pytest.mark.parametrize("lines", RESIZES.values(), ids=RESIZES)
+@pytest.mark.parametrize("lines", with_full(RESIZES, "newcomers"))
 def test_deaths_inside_resizes(job: ElasticJob, script: Path, undisturbed: Digests, lines: list[str]) -> None:
     disturb(job, script, 4, lines)
     check(job, undisturbed)
@@ -152,6 +162,7 @@ def test_deaths_inside_resizes(job: ElasticJob, script: Path, undisturbed: Diges
 NOTICES = ["at step 5, terminate rank 1", "at step 10, terminate rank 0 after the reduction"]
 
 
+@pytest.mark.full
 @pytest.mark.timeout(120)
 def test_notices(job: ElasticJob, script: Path, undisturbed: Digests) -> None:
     disturb(job, script, 3, NOTICES)
@@ -167,6 +178,7 @@ HANGS = [
 ]
 
 
+@pytest.mark.full
 @pytest.mark.timeout(120)
 def test_hangs(job: ElasticJob, script: Path, undisturbed: Digests) -> None:
     disturb(job, script, 4, HANGS, "--hang-timeout", "3")
@@ -177,6 +189,7 @@ def test_hangs(job: ElasticJob, script: Path, undisturbed: Digests) -> None:
 CHECKPOINTS = ("--checkpoint-interval", "0.2")
 
 
+@pytest.mark.full
 @pytest.mark.timeout(120)
 def test_the_loss_of_all_workers_and_the_newest_checkpoint(
     job: ElasticJob, script: Path, undisturbed: Digests

@@ -28,6 +28,7 @@ def alone(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.full
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize("launcher", LAUNCHERS)
 @pytest.mark.parametrize("reduction", ["exact", "ring"])

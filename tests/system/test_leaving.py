@@ -9,6 +9,7 @@ import pytest
 
 from harness import PROGRAMS, TRACED, ElasticJob
 from programs.traced import SAMPLES
+from tiers import full
 
 EPOCHS = 40
 
@@ -31,7 +32,7 @@ def released(job: ElasticJob) -> list[Any]:
 
 
 @pytest.mark.timeout(120)
-@pytest.mark.parametrize("rank", [0, 2])
+@pytest.mark.parametrize("rank", [full(0), 2])
 def test_a_worker_that_gets_sigterm_leaves_after_its_step(job: ElasticJob, rank: int) -> None:
     job.allocate(3)
     start(job)
@@ -48,6 +49,7 @@ def test_a_worker_that_gets_sigterm_leaves_after_its_step(job: ElasticJob, rank:
     assert job.survivors() == []
 
 
+@pytest.mark.full
 @pytest.mark.timeout(120)
 def test_a_worker_that_gets_sigterm_before_it_listens_has_left(job: ElasticJob) -> None:
     job.allocate(2)
@@ -63,6 +65,7 @@ def test_a_worker_that_gets_sigterm_before_it_listens_has_left(job: ElasticJob) 
     assert [event["size"] for event in job.events("world")] == [1]
 
 
+@pytest.mark.full
 @pytest.mark.timeout(120)
 def test_too_few_that_stay_wait_for_another_slot(job: ElasticJob) -> None:
     job.sizes[1] = "2"
@@ -83,7 +86,7 @@ def test_too_few_that_stay_wait_for_another_slot(job: ElasticJob) -> None:
 
 
 @pytest.mark.timeout(120)
-@pytest.mark.parametrize("how, rank", [("stopped", 0), ("stopped", 1), ("hangs", 1)])
+@pytest.mark.parametrize("how, rank", [full("stopped", 0), full("stopped", 1), ("hangs", 1)])
 def test_a_worker_that_hangs_is_named_and_killed(job: ElasticJob, how: str, rank: int) -> None:
     job.allocate(3)
     start(job, "--hang-timeout", "3")

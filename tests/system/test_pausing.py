@@ -42,6 +42,7 @@ def test_a_paused_job_loses_no_step(job: ElasticJob) -> None:
     assert uses == Counter((epoch, sample) for epoch in range(EPOCHS) for sample in range(SAMPLES))
 
 
+@pytest.mark.full
 @pytest.mark.timeout(120)
 def test_what_the_driver_follows_is_told(job: ElasticJob) -> None:
     job.allocate(2, devices=" devices=0,1")

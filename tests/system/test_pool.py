@@ -94,6 +94,7 @@ def test_two_users_and_four_slots(pool: Pool) -> None:
     assert pool.job(first).speedup
 
 
+@pytest.mark.full
 @pytest.mark.timeout(300)
 def test_a_job_is_paused_and_resumed_and_stopped(pool: Pool) -> None:
     job = pool.submit("ann", 1, 2, "--steps", 100_000)
@@ -110,6 +111,7 @@ def test_a_job_is_paused_and_resumed_and_stopped(pool: Pool) -> None:
     assert pool.steps(job) == list(range(1, len(pool.steps(job)) + 1))
 
 
+@pytest.mark.full
 @pytest.mark.timeout(300)
 def test_a_job_whose_launcher_is_killed_goes_on(pool: Pool) -> None:
     job = pool.submit("ann", 1, 2, "--steps", 100_000, checkpoint_interval=0.5)

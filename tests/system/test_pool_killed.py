@@ -60,6 +60,7 @@ def service(tmp_path: Path) -> Iterator[Service]:
     pool.close()
 
 
+@pytest.mark.full
 @pytest.mark.timeout(900)
 def test_twenty_kills(service: Service) -> None:
     pool, chance = service.pool, random.Random(4)

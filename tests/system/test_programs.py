@@ -23,6 +23,7 @@ def test_a_script_gets_its_own_options(job: ElasticJob) -> None:
     assert job.stdout == f"[0] {own}\n"
 
 
+@pytest.mark.full
 @pytest.mark.timeout(60)
 def test_a_program_that_is_not_elastic_runs_to_its_end_everywhere(job: ElasticJob) -> None:
     text = "import os, time; n = int(os.environ['EDT_WORKER']); time.sleep(n); print('bye', n)"
@@ -32,6 +33,7 @@ def test_a_program_that_is_not_elastic_runs_to_its_end_everywhere(job: ElasticJo
     assert "without calling an elastic function" in job.events("finished")[0]["reason"]
 
 
+@pytest.mark.full
 @pytest.mark.timeout(60)
 def test_any_bytes_may_be_printed(job: ElasticJob) -> None:
     text = "import os; os.write(1, b'\\xff\\xfe\\n'); os.write(1, b'and on')"
@@ -47,6 +49,7 @@ def test_a_horovod_script_that_was_not_ported_is_told_how(job: ElasticJob) -> No
     assert "`@edt_hvd.elastic` in place of `@hvd.elastic.run`" in job.stderr
 
 
+@pytest.mark.full
 @pytest.mark.timeout(120)
 def test_a_worker_that_cannot_leave_does_not_outlive_the_job(job: ElasticJob) -> None:
     """Its interpreter waits for a thread; the job is ended meanwhile."""

@@ -12,6 +12,7 @@ import torch
 
 from harness import TRACED, ElasticJob
 from programs.traced import BATCH, SAMPLES
+from tiers import full
 
 EPOCHS = 40
 STEPS_PER_EPOCH = -(-SAMPLES // BATCH)
@@ -58,7 +59,7 @@ def check_quiet(job: ElasticJob) -> None:
 
 
 @pytest.mark.timeout(240)
-@pytest.mark.parametrize("seed", [0, 1, 2])
+@pytest.mark.parametrize("seed", [0, *(full(seed) for seed in (1, 2))])
 def test_resizes_at_random_steps_leave_no_trace(
     job: ElasticJob, undisturbed: dict[str, Any], seed: int
 ) -> None:
@@ -79,6 +80,7 @@ def test_resizes_at_random_steps_leave_no_trace(
     assert "trained" in job.stdout
 
 
+@pytest.mark.full
 @pytest.mark.timeout(240)
 @pytest.mark.parametrize("seed", [0, 1])
 def test_the_last_of_many_changes_is_always_reached(

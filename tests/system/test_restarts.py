@@ -14,6 +14,7 @@ import torch
 
 from harness import TRACED, ElasticJob
 from programs.traced import BATCH, SAMPLES
+from tiers import full
 
 EPOCHS = 6
 STEPS = -(-SAMPLES // BATCH)
@@ -76,7 +77,7 @@ def samples_by_step(files: set[Path]) -> dict[tuple[int, int], Counter[int]]:
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize(
     "victim, number",
-    [("workers", signal.SIGKILL), ("horovodrun", signal.SIGKILL), ("horovodrun", signal.SIGTERM)],
+    [("workers", signal.SIGKILL), full("horovodrun", signal.SIGKILL), full("horovodrun", signal.SIGTERM)],
 )
 def test_what_loses_all_workers_restarts_the_job(
     job: ElasticJob, undisturbed: dict[str, Any], victim: str, number: signal.Signals
@@ -95,6 +96,7 @@ def test_what_loses_all_workers_restarts_the_job(
     assert len(set(workers)) == len(workers)
 
 
+@pytest.mark.full
 @pytest.mark.timeout(120)
 def test_the_next_coordinator_writes_checkpoints(job: ElasticJob, undisturbed: dict[str, Any]) -> None:
     job.allocate(2)
@@ -112,7 +114,7 @@ def test_the_next_coordinator_writes_checkpoints(job: ElasticJob, undisturbed: d
 
 
 @pytest.mark.timeout(120)
-@pytest.mark.parametrize("damage", ["none", "truncated"])
+@pytest.mark.parametrize("damage", [full("none"), "truncated"])
 def test_a_killed_launcher_goes_on_in_the_same_folder(
     job: ElasticJob, undisturbed: dict[str, Any], damage: str
 ) -> None:
@@ -149,6 +151,7 @@ def test_a_killed_launcher_goes_on_in_the_same_folder(
         assert used == Counter(range(SAMPLES))
 
 
+@pytest.mark.full
 @pytest.mark.timeout(120)
 def test_a_job_that_has_ended_has_nothing_left_to_do(job: ElasticJob, undisturbed: dict[str, Any]) -> None:
     job.allocate(1)

@@ -7,6 +7,8 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import pytest
+
 from edt_launch.driver.rendezvous import Rendezvous
 from harness import PROGRAMS
 
@@ -76,6 +78,7 @@ def test_a_message_out_of_place_is_an_error_and_not_the_end_of_the_process() -> 
         assert torn.said(0) == "an error"
 
 
+@pytest.mark.full
 def test_who_waits_for_the_rest_of_a_message_is_told_that_none_comes() -> None:
     with pair("half") as torn:
         assert torn.said(0) == "half"
@@ -83,12 +86,14 @@ def test_who_waits_for_the_rest_of_a_message_is_told_that_none_comes() -> None:
         assert torn.said(0) == "an error"
 
 
+@pytest.mark.full
 def test_numbers_of_one_operation_are_never_taken_for_those_of_another() -> None:
     apart = {"HOROVOD_FUSION_THRESHOLD": "0", "HOROVOD_DISABLE_GROUP_FUSION": "1"}
     with pair("skipped", **apart) as torn:
         assert [torn.said(rank) for rank in (0, 1)] == ["an error"] * 2
 
 
+@pytest.mark.full
 def test_what_is_enqueued_while_a_world_breaks_is_answered() -> None:
     with pair("refused") as torn:
         for _ in range(10):

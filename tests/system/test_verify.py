@@ -12,6 +12,8 @@ import pytest
 
 from edt_launch.training import processes
 from harness import POLL, PROGRAMS
+from started import started
+from tiers import full
 
 VERIFIED = PROGRAMS / "verified.py"
 VERIFY = (sys.executable, "-m", "edt_launch.cli", "verify")
@@ -68,7 +70,7 @@ def test_a_script_keeps_its_bits_with_every_number_of_workers_and_when_resized(f
     "flaw, cause, words",
     [
         ("augmentation", "unseeded randomness in the samples", "the samples differ in micro-batch"),
-        ("operator", "non-deterministic operator", "flawed::noisy made other outputs of the same inputs"),
+        full("operator", "non-deterministic operator", "flawed::noisy made other outputs of the same inputs"),
     ],
 )
 def test_a_script_that_does_not_repeat_itself_is_told_why(folder, flaw, cause, words):
@@ -80,6 +82,7 @@ def test_a_script_that_does_not_repeat_itself_is_told_why(folder, flaw, cause, w
     assert words in verdict["why"]
 
 
+@pytest.mark.full
 @pytest.mark.timeout(300)
 def test_what_newcomers_lack_is_state_outside_the_state(folder):
     verdict = found("--np", 2, "--schedules", 1, VERIFIED, "outside")
@@ -90,6 +93,7 @@ def test_what_newcomers_lack_is_state_outside_the_state(folder):
     assert "loader (ElasticDataLoader)" in verdict["advice"]
 
 
+@pytest.mark.full
 @pytest.mark.timeout(120)
 def test_a_failing_script_has_the_last_word(folder, tmp_path):
     result = verify("--np", 1, script(tmp_path, "raise OSError('no data here')"))
@@ -99,6 +103,7 @@ def test_a_failing_script_has_the_last_word(folder, tmp_path):
     assert "no data here" in log.read_text()
 
 
+@pytest.mark.full
 @pytest.mark.timeout(120)
 def test_a_script_without_a_state_is_told_what_verify_needs(folder, tmp_path):
     result = verify("--np", 1, script(tmp_path, "print('trained')"))
@@ -106,6 +111,7 @@ def test_a_script_without_a_state_is_told_what_verify_needs(folder, tmp_path):
     assert "nothing was recorded: verify needs edt_hvd.TorchState" in result.stderr
 
 
+@pytest.mark.full
 @pytest.mark.timeout(120)
 def test_a_script_that_hangs_is_ended(folder, marked, tmp_path):
     result = verify("--np", 1, "--timeout", 5, script(tmp_path, "import time; time.sleep(1000)"))
@@ -114,16 +120,17 @@ def test_a_script_that_hangs_is_ended(folder, marked, tmp_path):
     assert processes.having(marked) == set()
 
 
+@pytest.mark.full
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize("number, exit_code", [(signal.SIGINT, 130), (signal.SIGKILL, -signal.SIGKILL)])
 def test_ending_it_leaves_no_process_behind(folder, marked, tmp_path, number, exit_code):
     waiting = script(tmp_path, "import pathlib, time; pathlib.Path('ready').touch(); time.sleep(1000)")
-    command = subprocess.Popen([*VERIFY, "--np", "2", waiting], cwd=tmp_path, stderr=subprocess.PIPE)
-    while not (tmp_path / "ready").exists():
-        assert command.poll() is None
-        time.sleep(POLL)
-    command.send_signal(number)
-    command.communicate()
+    with started([*VERIFY, "--np", "2", waiting], cwd=tmp_path, stderr=subprocess.PIPE) as command:
+        while not (tmp_path / "ready").exists():
+            assert command.poll() is None
+            time.sleep(POLL)
+        command.send_signal(number)
+        command.communicate()
     assert command.returncode == exit_code
     assert processes.wait_until_gone(processes.having(marked), 30) == set()
     assert exit_code != 130 or list(folder.glob("edt-verify-*")) == []

@@ -49,6 +49,7 @@ def test_newcomers_are_forked(training: ElasticJob) -> None:
     assert "left behind" not in training.stderr
 
 
+@pytest.mark.full
 @pytest.mark.timeout(120)
 @pytest.mark.skipif(sys.platform != "linux", reason="workers are forked on Linux alone")
 def test_the_server_may_be_killed(training: ElasticJob) -> None:
@@ -63,6 +64,7 @@ def test_the_server_may_be_killed(training: ElasticJob) -> None:
     assert training.survivors() == []
 
 
+@pytest.mark.full
 @pytest.mark.timeout(120)
 def test_without_a_server(training: ElasticJob) -> None:
     training.start(TRACED, training.results, "--epochs", 40, "--delay", 0.3, options=("--no-warm-start",))

@@ -44,6 +44,7 @@ def test_killed_workers_change_nothing_in_the_model_and_its_log(job: WmlaJob, al
     assert trained.rows("Test") == alone.rows("Test")
 
 
+@pytest.mark.full
 def test_a_driver_that_fails_ends_the_job_with_what_it_said(job: WmlaJob) -> None:
     job.allocate(2)
     job.start_program(DIGITS, *DIGITS.arguments, "--numWorker", "2")  # its command line is strict
@@ -53,6 +54,7 @@ def test_a_driver_that_fails_ends_the_job_with_what_it_said(job: WmlaJob) -> Non
     assert job.survivors() == []
 
 
+@pytest.mark.full
 def test_a_dataset_that_fails_on_the_workers_is_told(job: WmlaJob) -> None:
     script = GLOBALS.bring(job.folder / "brought")
     broken = "        if index == 100:\n            raise OSError('sample 100 is broken')\n"
@@ -66,6 +68,7 @@ def test_a_dataset_that_fails_on_the_workers_is_told(job: WmlaJob) -> None:
     assert job.survivors() == []
 
 
+@pytest.mark.full
 def test_a_paused_job_goes_on_where_it_was(job: WmlaJob, alone: Trained) -> None:
     job.slow(DIGITS)
     job.allocate(2)
@@ -81,6 +84,7 @@ def test_a_paused_job_goes_on_where_it_was(job: WmlaJob, alone: Trained) -> None
     assert job.wait().digests() == alone.digests()
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("installed", [False, True])
 def test_keras_programs_are_refused(job: WmlaJob, installed: bool) -> None:
     folder = job.folder / "brought"

@@ -30,6 +30,7 @@ def test_an_ordinary_program_runs_in_one_process(job: WmlaJob) -> None:
     assert set(torch.load(job.results / "model" / "model.pth", weights_only=True)) == {"weight", "bias"}
 
 
+@pytest.mark.full
 def test_a_gang_finds_itself(job: WmlaJob) -> None:
     job.gang(3, "--epochs", "2")
     assert job.end() == 0, job.stderr
@@ -39,6 +40,7 @@ def test_a_gang_finds_itself(job: WmlaJob) -> None:
     assert job.survivors() == []
 
 
+@pytest.mark.full
 def test_a_program_ends_though_it_leaves_a_process_behind(job: WmlaJob, tmp_path: Path) -> None:
     script = tmp_path / "leaving" / "main.py"
     script.parent.mkdir()

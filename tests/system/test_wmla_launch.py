@@ -40,6 +40,7 @@ def result_of(job: ElasticJob) -> ResultDir:
     return ResultDir(job.out)
 
 
+@pytest.mark.full
 @pytest.mark.timeout(180)
 def test_a_paused_job_runs_its_script_again_and_loses_no_step(job: ElasticJob) -> None:
     acts = ({"print": "once"}, training(job), {"answer": "check"}, {"print": "over"})
@@ -64,6 +65,7 @@ def test_a_paused_job_runs_its_script_again_and_loses_no_step(job: ElasticJob) -
     assert (kinds["begun"], kinds["ended"]) == (2, 2)
 
 
+@pytest.mark.full
 @pytest.mark.timeout(180)
 def test_workers_are_as_many_as_the_program_can_use(job: ElasticJob, tmp_path: Path) -> None:
     fewer = tmp_path / "fewer"
@@ -81,6 +83,7 @@ def test_workers_are_as_many_as_the_program_can_use(job: ElasticJob, tmp_path: P
     assert job.survivors() == []
 
 
+@pytest.mark.full
 @pytest.mark.timeout(120)
 def test_each_worker_has_folders_and_files_of_its_own(job: ElasticJob) -> None:
     job.allocate(2)
@@ -94,6 +97,7 @@ def test_each_worker_has_folders_and_files_of_its_own(job: ElasticJob) -> None:
     assert all(Path(one["LOG_DIR"]).is_dir() and one["EDT_WMLA_LAUNCHER"] is None for one in printed)
 
 
+@pytest.mark.full
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize("whom", ["the launcher", "the driver"])
 def test_nothing_is_left_of_a_job_that_loses_a_process(job: ElasticJob, tmp_path: Path, whom: str) -> None:
@@ -114,6 +118,7 @@ def test_nothing_is_left_of_a_job_that_loses_a_process(job: ElasticJob, tmp_path
     assert psutil.wait_procs([grandchild, *job.family], timeout=20)[1] == []
 
 
+@pytest.mark.full
 @pytest.mark.timeout(120)
 def test_a_job_goes_on_with_fewer_workers_while_its_script_waits(job: ElasticJob) -> None:
     job.allocate(3)
@@ -145,6 +150,7 @@ def test_a_program_with_a_fabric_model_is_trained_by_executors(job: ElasticJob) 
     assert len(job.events("launched")) == 2
 
 
+@pytest.mark.full
 @pytest.mark.timeout(180)
 def test_what_fails_in_an_executor_is_the_last_thing_told(job: ElasticJob) -> None:
     job.allocate(1)
@@ -185,6 +191,7 @@ def test_a_gang_meets_and_an_early_end_leaves_the_others_alone(job: ElasticJob) 
     assert job.size() == 3
 
 
+@pytest.mark.full
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize("how, said", [("3", "exit code 3"), ("kill", "killed by SIGKILL")])
 def test_a_gang_ends_with_the_first_that_fails(job: ElasticJob, how: str, said: str) -> None:
@@ -197,6 +204,7 @@ def test_a_gang_ends_with_the_first_that_fails(job: ElasticJob, how: str, said: 
     assert job.survivors() == []
 
 
+@pytest.mark.full
 @pytest.mark.timeout(120)
 def test_a_gang_meets_across_hosts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     hosts, log = reach(tmp_path, monkeypatch)
@@ -213,6 +221,7 @@ def test_a_gang_meets_across_hosts(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert [lines[1:] for lines in printed(job)] == [["sum 6"]] * 3
 
 
+@pytest.mark.full
 @pytest.mark.timeout(120)
 def test_a_paused_gang_begins_anew(job: ElasticJob) -> None:
     job.allocate(3)
@@ -225,6 +234,7 @@ def test_a_paused_gang_begins_anew(job: ElasticJob) -> None:
     assert job.survivors() == []
 
 
+@pytest.mark.full
 @pytest.mark.timeout(120)
 def test_a_single_process_has_all_devices(job: ElasticJob) -> None:
     job.allocate(3, devices=" devices=5,6,7")

@@ -22,6 +22,7 @@ def pool(tmp_path: Path) -> Iterator[Pool]:
     one.close()
 
 
+@pytest.mark.full
 @pytest.mark.timeout(300)
 def test_what_a_program_cannot_use_is_for_others(pool: Pool, tmp_path: Path) -> None:
     more = tmp_path / "more"
@@ -50,6 +51,7 @@ def test_what_a_program_cannot_use_is_for_others(pool: Pool, tmp_path: Path) -> 
     assert pool.overlaps() == []
 
 
+@pytest.mark.full
 @pytest.mark.timeout(300)
 def test_a_gang_starts_with_all_of_its_processes_and_keeps_them(pool: Pool) -> None:
     code = PROGRAMS / "wmla gang"

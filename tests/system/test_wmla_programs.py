@@ -16,6 +16,7 @@ import pytest
 import torch
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
+from tiers import full
 from wmla_harness import Trained, WmlaJob, job_in, model_digests, train, train_with
 from wmla_programs import DIGITS, ELASTIC, GLOBALS, IMAGES, SEQUENCES, STEPS, Program
 
@@ -84,7 +85,9 @@ def runs(request: pytest.FixtureRequest, train_all: Callable[[Program], Runs]) -
 
 
 def of(*programs: Program) -> pytest.MarkDecorator:
-    return pytest.mark.parametrize("runs", programs, ids=lambda program: program.name, indirect=True)
+    """For each of these programs; all of them but one only in the full run."""
+    runs = [program if program is DIGITS else full(program) for program in programs]
+    return pytest.mark.parametrize("runs", runs, ids=lambda program: program.name, indirect=True)
 
 
 LOGGED = (IMAGES, DIGITS, STEPS)
@@ -264,6 +267,7 @@ def test_tensorboard_reads_the_events(runs: Runs) -> None:
 # Other numbers in, other bits out.
 
 
+@pytest.mark.full
 @of(SEQUENCES)
 def test_another_seed_changes_every_tensor(runs: Runs, tmp_path: Path) -> None:
     seeded = train(tmp_path, SEQUENCES, 1, *SEQUENCES.arguments, "--seed", "2").digests()
@@ -272,6 +276,7 @@ def test_another_seed_changes_every_tensor(runs: Runs, tmp_path: Path) -> None:
     assert {name for name in same if not name.endswith("/step")} == {"optimizer/groups"}
 
 
+@pytest.mark.full
 @of(IMAGES)
 def test_another_picture_changes_the_model(runs: Runs, tmp_path: Path) -> None:
     job = job_in(tmp_path, IMAGES)

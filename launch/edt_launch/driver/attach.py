@@ -7,7 +7,7 @@ itself.
 The server listens on an abstract Unix socket, named after the job, that vanishes with it. Whoever can bind
 the name starts it, so there is one. Everything is in JSON, one message a line after the request::
 
-    request   4 bytes of length, then script module arguments command directory environment umask
+    request   4 bytes of length, then script module arguments command directory environment umask ignored
     answer    ready; or refused, with the reason
     one byte  with the descriptors of standard input, output, error and the lifeline
     answer    pid, then status once it has ended (as of waitpid)
@@ -69,6 +69,8 @@ PASSED_ON = (
 )
 """Signals that the worker gets when this process does."""
 
+IGNORED_BY_PYTHON = (signal.SIGPIPE, signal.SIGXFSZ)
+
 # The folder of the program comes to the front of the path in the worker, nothing in the server.
 _SERVER = (
     "import sys, time; started = time.monotonic(); sys.path[:] = sys.path[not sys.flags.safe_path :]; "
@@ -87,7 +89,8 @@ class Worker:
 
 def main() -> NoReturn:
     """Run the command after ``--``, forked from the warm server if that can be."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
     words = sys.argv[sys.argv.index("--") + 1 :]
     program = forkable.parse(words)
     job = os.environ.get("EDT_JOB")
@@ -106,7 +109,7 @@ def address(job: str) -> str:
 
 
 def _become(words: list[str]) -> NoReturn:
-    for number in (signal.SIGPIPE, signal.SIGXFSZ):  # Python ignores them, and exec would hand that on
+    for number in IGNORED_BY_PYTHON:  # exec would hand that on
         signal.signal(number, signal.SIG_DFL)
     try:
         os.execvp(words[0], words)
@@ -172,6 +175,7 @@ def _request(
         "directory": os.getcwd(),
         "environment": dict(os.environ),
         "umask": umask,
+        "ignored": _ignored(),
     }
     body = json.dumps(content).encode()
     server.settimeout(REQUEST_TIMEOUT)
@@ -187,6 +191,15 @@ def _request(
         return {"silent": f"the warm server has not answered for {REQUEST_TIMEOUT:g} s"}
     server.settimeout(None)
     return answer
+
+
+def _ignored() -> list[int]:
+    """Signals that whoever has started this process wants ignored; exec would hand that on."""
+    return [
+        number
+        for number in signal.valid_signals()
+        if signal.getsignal(number) is signal.SIG_IGN and number not in IGNORED_BY_PYTHON
+    ]
 
 
 def _receive(server: socket.socket) -> Mapping[str, Any]:

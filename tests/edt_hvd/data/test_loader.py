@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 from torch.utils.data import Dataset, IterableDataset, TensorDataset
@@ -24,6 +24,7 @@ from edt_hvd.reduction import reducer
 from edt_hvd.reduction.header import Report
 from edt_hvd.world import stages, world
 from edt_hvd.world.stages import Stage
+from examples import fewer
 
 
 def with_processes(test: Callable[..., None]) -> Callable[..., None]:
@@ -264,7 +265,7 @@ resizes = st.lists(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@fewer(3 / 4)
 @given(st.integers(1, 70), st.integers(1, 25), st.data(), st.integers(1, 6), resizes)
 def test_every_resize_schedule_uses_every_sample_once_in_the_same_steps(
     length: int,
@@ -320,7 +321,7 @@ def test_a_world_that_changes_inside_a_step_is_refused(place: Place) -> None:
 # The gradients of a step.
 
 
-@settings(max_examples=40, deadline=None)
+@fewer(1 / 5)
 @given(st.integers(1, 40), st.integers(1, 20), st.data(), st.integers(1, 5))
 def test_the_workers_gradients_sum_to_the_single_process_gradient(
     length: int, effective: int, data: st.DataObject, size: int

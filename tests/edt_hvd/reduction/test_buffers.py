@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
 import edt_hvd
 from edt_hvd.reduction import reducer
 from edt_hvd.reduction.buffers import BufferMean
+from examples import fewer
 
 pytestmark = pytest.mark.usefixtures("alone")
 
@@ -127,7 +128,7 @@ def test_batch_norm_ends_with_the_mean_of_its_micro_batches(momentum: float | No
         assert norm.num_batches_tracked == step + 1
 
 
-@settings(max_examples=10, deadline=None)
+@fewer(1 / 20)
 @given(st.integers(1, 5), st.data())
 def test_buffers_are_bitwise_the_same_for_every_division(micro_batches: int, data: st.DataObject) -> None:
     alone = nn.Sequential(nn.BatchNorm1d(4), nn.Linear(4, 4), nn.BatchNorm1d(4))

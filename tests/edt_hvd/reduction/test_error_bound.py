@@ -9,12 +9,13 @@ from fractions import Fraction
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
 import edt_hvd
 from edt_hvd.reduction.grid import IntegerBits, exponent_of
+from examples import fewer
 
 HEADROOM = {64: 3, 32: 2}
 BITS = st.sampled_from((64, 32))
@@ -70,7 +71,7 @@ def exact_mean(step: torch.Tensor) -> torch.Tensor:
     return torch.tensor(sums, dtype=torch.float64) / len(step)
 
 
-@settings(max_examples=60, deadline=None)
+@fewer(3 / 10)
 @given(
     bits=BITS,
     micro_batches=st.integers(1, 9),

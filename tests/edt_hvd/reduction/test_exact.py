@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
@@ -17,6 +17,7 @@ from edt_hvd.errors import GradientError, NonFiniteGradientWarning, StateError
 from edt_hvd.reduction.bucket import BUCKET_BYTES
 from edt_hvd.reduction.exact import ExactReducer
 from edt_hvd.reduction.grid import FIRST_PASSES, PACE, IntegerBits
+from examples import fewer
 
 pytestmark = pytest.mark.usefixtures("alone")
 
@@ -156,7 +157,7 @@ def trainings(draw: st.DrawFn) -> dict[str, Any]:
 
 
 @pytest.mark.filterwarnings("ignore::edt_hvd.errors.NonFiniteGradientWarning")
-@settings(max_examples=60, deadline=None)
+@fewer(3 / 10)
 @given(trainings())
 def test_gradients_and_history_are_bitwise_the_same_for_every_division(training: dict[str, Any]) -> None:
     alone = Worker(training["like"], training["bits"])

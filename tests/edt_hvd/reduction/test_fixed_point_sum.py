@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from edt_hvd.reduction.fixed_point_sum import NOTHING, FixedPointSum
@@ -86,7 +86,6 @@ def divisions(draw: st.DrawFn) -> tuple[list[Addend], list[list[Addend]], Grid, 
     return addends, workers, at, bits, dtype
 
 
-@settings(max_examples=300, deadline=None)
 @given(divisions())
 def test_the_sum_is_bitwise_the_same_for_every_order_and_division_among_workers(
     case: tuple[list[Addend], list[list[Addend]], Grid, IntegerBits, torch.dtype],
@@ -99,7 +98,6 @@ def test_the_sum_is_bitwise_the_same_for_every_order_and_division_among_workers(
     assert bits_of(read(together, dtype)) == bits_of(read(alone, dtype))
 
 
-@settings(max_examples=300, deadline=None)
 @given(divisions())
 def test_the_sum_is_within_half_a_unit_an_addend_of_the_exact_one(
     case: tuple[list[Addend], list[list[Addend]], Grid, IntegerBits, torch.dtype],

@@ -1,11 +1,9 @@
 """Random pools: machines, owners and jobs, some with a history of earlier decisions."""
 
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from random import Random
 
-from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
 from edt_launch.allocator.decide import decide
@@ -21,15 +19,6 @@ from edt_launch.allocator.model import (
     Preemption,
     Usage,
 )
-
-settings.register_profile(
-    "allocator",
-    max_examples=int(os.environ.get("EDT_ALLOCATOR_CASES", "2000")),
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow],
-)
-CASES = settings.get_profile("allocator")
-"""How many cases a property is tried on; EDT_ALLOCATOR_CASES sets another number."""
 
 NOW = 10_000.0
 

@@ -13,7 +13,7 @@ from edt_launch.allocator.filling import SLACK
 from edt_launch.allocator.model import Cluster, Host, Job, Options, Owner, Preemption, Usage
 from edt_launch.allocator.usage import enter
 from edt_launch.allocator.work import Work, bounds, gather
-from pools import CASES, NOW, Pool, Tree, applied, pairs, pools, settled, size
+from pools import NOW, Pool, Tree, applied, pairs, pools, settled, size
 
 
 def fair(pool: Pool) -> Work:
@@ -23,7 +23,6 @@ def fair(pool: Pool) -> Work:
     return work
 
 
-@CASES
 @given(pools(never=["allowed", "unlent"]))
 def test_no_gpu_idles_that_a_running_job_could_use(pool):
     targets = pool.plan.targets
@@ -31,7 +30,6 @@ def test_no_gpu_idles_that_a_running_job_could_use(pool):
     assert sum(targets.values()) == min(pool.cluster.size, Tree(pool).demand(demand)[""])
 
 
-@CASES
 @given(pools("allowed"))
 def test_a_job_has_a_number_that_it_can_run_with(pool):
     plan = pool.plan
@@ -46,7 +44,6 @@ def test_a_job_has_a_number_that_it_can_run_with(pool):
         assert now == 0 or now >= job.min or lost
 
 
-@CASES
 @given(pools(never=["allowed", "speedup"]))
 def test_every_node_is_less_than_one_gpu_from_its_real_share(pool):
     work = fair(pool)
@@ -60,7 +57,6 @@ def test_every_node_is_less_than_one_gpu_from_its_real_share(pool):
         assert abs(sums[node.name] + below - node.share) < 1 + SLACK
 
 
-@CASES
 @given(pools("guarantees", "small minimums", never=["allowed", "unlent", "limits", "drain"]))
 def test_a_guarantee_is_there_for_who_asks(pool):
     own = {owner.name: owner.guarantee for owner in pool.cluster.owners}
@@ -76,7 +72,6 @@ def test_a_guarantee_is_there_for_who_asks(pool):
             assert have[name] >= floor(guarantee)
 
 
-@CASES
 @given(pools(never=["drain"]))
 def test_deciding_again_changes_nothing(pool):
     plan = pool.plan
@@ -90,14 +85,12 @@ def test_deciding_again_changes_nothing(pool):
     assert {job.id: size(job.held) for job in done.jobs} == plan.targets
 
 
-@CASES
 @given(pools("drain"))
 def test_hand_overs_come_to_an_end_when_hosts_are_drained(pool):
     done = settled(pool)
     assert applied(done) == done
 
 
-@CASES
 @given(pools("history"), st.booleans())
 def test_no_device_is_given_out_twice_and_survivors_keep_theirs(pool, is_released):
     pool = applied(pool, is_released=is_released)
@@ -133,7 +126,6 @@ def test_no_device_is_given_out_twice_and_survivors_keep_theirs(pool, is_release
             assert parts[0].host == first
 
 
-@CASES
 @given(pools("limits"))
 def test_no_limit_is_exceeded(pool):
     have = Tree(pool).totals(pool.plan.targets)
@@ -142,7 +134,6 @@ def test_no_limit_is_exceeded(pool):
     assert have[""] <= pool.cluster.size
 
 
-@CASES
 @given(pools("tiers", never=["allowed", "guarantees", "limits", "unlent"]))
 def test_a_lower_tier_keeps_no_more_than_its_floor_while_a_higher_one_is_short(pool):
     targets, preemption = pool.plan.targets, pool.cluster.options.preemption
@@ -156,7 +147,6 @@ def test_a_lower_tier_keeps_no_more_than_its_floor_while_a_higher_one_is_short(p
     assert sum(targets[job.id] for job in pool.jobs if job.tier < highest) <= kept
 
 
-@CASES
 @given(pools(never=["allowed", "fixed order", "history", "speedup", "usage", "weights"]))
 def test_equal_siblings_differ_by_one_at_most(pool):
     work = fair(pool)
@@ -168,7 +158,6 @@ def test_equal_siblings_differ_by_one_at_most(pool):
                 assert work.target[other_index] <= work.target[index] + 1
 
 
-@CASES
 @given(pools("weights"), st.floats(1e-3, 1e3), st.floats(1e-3, 1e3))
 def test_scaling_weights_and_renaming_change_nothing(pool, owners_by, jobs_by):
     def renamed(name: str | None) -> str | None:
@@ -201,7 +190,6 @@ def test_scaling_weights_and_renaming_change_nothing(pool, owners_by, jobs_by):
     assert other.plan.targets == pool.plan.targets
 
 
-@CASES
 @given(pools(never=["allowed", "history", "speedup", "fixed order"]), st.integers(0), st.integers(1, 20))
 def test_asking_for_more_than_the_share_changes_nothing(pool, pick, more):
     targets = pool.plan.targets
@@ -217,7 +205,6 @@ def test_asking_for_more_than_the_share_changes_nothing(pool, pick, more):
     }
 
 
-@CASES
 @given(
     pools("small minimums", never=["allowed", "history", "speedup", "fixed order", "usage"], jobs=6),
     st.integers(2, 4),
@@ -245,7 +232,6 @@ def test_splitting_a_job_gains_one_gpu_at_most(pool, least, more):
     }
 
 
-@CASES
 @given(pools(), st.randoms(use_true_random=False))
 def test_the_order_of_events_is_irrelevant(pool, random):
     jobs, owners = list(pool.jobs), list(pool.cluster.owners)

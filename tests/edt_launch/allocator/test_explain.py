@@ -6,7 +6,7 @@ from hypothesis import given
 from edt_launch.allocator.decide import decide
 from edt_launch.allocator.explain import explain
 from edt_launch.allocator.model import Binding, Cluster, Host, Job, Owner
-from pools import CASES, Pool, pools, settled
+from pools import Pool, pools, settled
 
 HOSTS = (Host("h", ("0", "1", "2", "3")),)
 OWNERS = (Owner("", None), Owner("ann"), Owner("bob", limit=1))
@@ -52,7 +52,6 @@ def test_lines_for_people():
     )
 
 
-@CASES
 @given(pools("history"))
 def test_every_job_has_a_reason_of_one_sentence(pool):
     plan, reasons = decide(pool.now, pool.cluster, pool.jobs)

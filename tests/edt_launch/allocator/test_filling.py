@@ -3,7 +3,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edt_launch.allocator.filling import fill
-from pools import CASES
 
 CHILDREN = st.lists(
     st.tuples(st.floats(0.01, 100), st.integers(0, 20), st.integers(0, 20)).map(
@@ -14,7 +13,6 @@ CHILDREN = st.lists(
 )
 
 
-@CASES
 @given(CHILDREN, st.floats(0, 1))
 def test_everybody_gets_the_same_level_within_its_bounds(children, part):
     weights, lows, highs = map(list, zip(*children, strict=True))

@@ -7,14 +7,12 @@ from hypothesis import strategies as st
 
 from edt_launch.allocator.model import Job
 from edt_launch.allocator.speedup import best_division, gain, hull, speed
-from pools import CASES
 
 POINTS = st.lists(
     st.tuples(st.integers(1, 8), st.floats(0.1, 8)), max_size=4, unique_by=lambda point: point[0]
 )
 
 
-@CASES
 @given(POINTS)
 def test_curves_are_concave_and_above_what_was_measured(points):
     curve = hull(points)
@@ -25,7 +23,6 @@ def test_curves_are_concave_and_above_what_was_measured(points):
     assert all(speed(curve, count) >= value - 1e-9 for count, value in points)
 
 
-@CASES
 @given(
     st.lists(st.tuples(st.floats(0.2, 1), st.sampled_from([0.5, 1.0, 2.0])), min_size=1, max_size=3),
     st.integers(0, 9),

@@ -4,13 +4,14 @@ from dataclasses import replace
 from math import ceil
 from random import Random
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from edt_launch.allocator.decide import decide
 from edt_launch.allocator.model import Cluster, Host, HostDevices, Job, Owner
 from edt_launch.allocator.usage import remember
-from pools import CASES, FEATURES, Pool, applied, build, pools, settled
+from examples import fewer
+from pools import FEATURES, Pool, applied, build, pools, settled
 
 TICK = 60.0
 
@@ -22,7 +23,6 @@ def waited(pool: Pool, seconds: float) -> Pool:
     return Pool(replace(pool.cluster, owners=owners), jobs, now)
 
 
-@CASES
 @given(st.integers(0, 2**32), st.integers(2, 5), st.integers(2, 6))
 def test_every_job_gets_its_turn(seed, count, size):
     random = Random(seed)
@@ -51,7 +51,7 @@ def test_every_job_gets_its_turn(seed, count, size):
         pool = waited(pool, TICK)
 
 
-@settings(parent=CASES, max_examples=CASES.max_examples // 4)
+@fewer(1 / 4)
 @given(pools("history", never=["drain"]))
 def test_no_job_goes_back_and_forth_without_an_event(pool):
     pool = settled(pool)

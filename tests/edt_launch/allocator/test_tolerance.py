@@ -10,7 +10,7 @@ from edt_launch.allocator.model import Cluster, Host, Job, Owner
 from edt_launch.allocator.tolerance import band, patience
 from edt_launch.allocator.usage import enter
 from edt_launch.allocator.work import gather
-from pools import CASES, NOW, Pool, applied, pools, settled
+from pools import NOW, Pool, applied, pools, settled
 
 EIGHT = tuple(Host(f"h{number}", tuple("01234567")) for number in range(8))
 
@@ -70,7 +70,6 @@ def test_an_owner_whose_weight_is_raised_does_not_wait():
     assert later.plan.targets == {"a": 3, "b": 1}
 
 
-@CASES
 @given(pools("history", never=["drain"]))
 def test_no_resize_leaves_a_job_below_its_band(pool):
     work = gather(pool.now, pool.cluster, pool.jobs)

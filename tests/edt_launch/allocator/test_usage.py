@@ -7,7 +7,7 @@ from hypothesis import given
 from edt_launch.allocator import memory
 from edt_launch.allocator.model import Cluster, Host, HostDevices, Job, Memory, Owner, Usage
 from edt_launch.allocator.usage import advance, remember
-from pools import CASES, Pool, applied, pools
+from pools import Pool, applied, pools
 
 
 def test_use_halves_every_half_life():
@@ -37,7 +37,6 @@ def test_an_idle_owner_banks_nothing_and_a_waiting_one_does():
     assert used["bob"] == Usage(0.0, pytest.approx(20, rel=1e-3), 110.0)
 
 
-@CASES
 @given(pools("usage"))
 def test_a_memory_survives_being_written_down(pool):
     after = applied(pool, is_released=False).plan.memory

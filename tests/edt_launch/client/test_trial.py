@@ -14,6 +14,7 @@ import pytest
 from edt_launch.client import packing, trial
 from edt_launch.client.errors import RefusedError
 from ended import Edt
+from started import started
 
 FAKE = (sys.executable, str(Path(__file__).with_name("fake_serve.py")))
 
@@ -75,33 +76,29 @@ def test_a_service_that_does_not_start_says_why(folders: Path, monkeypatch: pyte
 def test_signals_end_everything(folders: Path, number: signal.Signals, code: int) -> None:
     program = up_as("endless")
     environment = {**os.environ, "TMPDIR": str(folders)}
-    process = subprocess.Popen(
-        [sys.executable, "-c", program], stderr=subprocess.PIPE, env=environment, text=True
-    )
-    assert process.stderr is not None
-    assert any("job runs with" in line for line in process.stderr)
-    process.send_signal(number)
-    assert process.wait(60) == code
-    process.stderr.close()
+    command = [sys.executable, "-c", program]
+    with started(command, stderr=subprocess.PIPE, env=environment, text=True) as process:
+        assert process.stderr is not None
+        assert any("job runs with" in line for line in process.stderr)
+        process.send_signal(number)
+        assert process.wait(60) == code
     assert left_in(folders) == []
 
 
 def test_on_a_terminal_it_shows_the_picture(folders: Path) -> None:
-    program = up_as("works")
+    command = [sys.executable, "-c", up_as("works")]
     master, slave = pty.openpty()
     environment = {**os.environ, "TMPDIR": str(folders), "TERM": "xterm"}
-    process = subprocess.Popen(
-        [sys.executable, "-c", program], stdout=slave, stderr=slave, stdin=slave, env=environment
-    )
-    os.close(slave)
-    shown = b""
-    while True:
-        try:
-            shown += os.read(master, 65536)
-        except OSError:  # its last writer is gone
-            break
+    with started(command, stdout=slave, stderr=slave, stdin=slave, env=environment) as process:
+        os.close(slave)
+        shown = b""
+        while True:
+            try:
+                shown += os.read(master, 65536)
+            except OSError:  # its last writer is gone
+                break
+        assert process.wait(60) == 0
     os.close(master)
-    assert process.wait(60) == 0
     text = shown.decode()
     assert "devices used" in text
     assert "\x1b[?1049l" in text
@@ -109,20 +106,18 @@ def test_on_a_terminal_it_shows_the_picture(folders: Path) -> None:
 
 
 def test_q_ends_it_and_the_keyboard_is_as_before(folders: Path) -> None:
-    program = up_as("endless")
+    command = [sys.executable, "-c", up_as("endless")]
     master, slave = pty.openpty()
     before = termios.tcgetattr(slave)
     environment = {**os.environ, "TMPDIR": str(folders), "TERM": "xterm"}
-    process = subprocess.Popen(
-        [sys.executable, "-c", program], stdout=slave, stderr=slave, stdin=slave, env=environment
-    )
-    shown = b""
-    while b"devices used" not in shown:
-        shown += os.read(master, 65536)
-    os.write(master, b"xq")
-    while b"ending the jobs" not in shown:
-        shown += os.read(master, 65536)
-    assert process.wait(60) == 130
+    with started(command, stdout=slave, stderr=slave, stdin=slave, env=environment) as process:
+        shown = b""
+        while b"devices used" not in shown:
+            shown += os.read(master, 65536)
+        os.write(master, b"xq")
+        while b"ending the jobs" not in shown:
+            shown += os.read(master, 65536)
+        assert process.wait(60) == 130
     assert termios.tcgetattr(slave) == before
     os.close(slave)
     os.close(master)

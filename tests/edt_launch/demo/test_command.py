@@ -3,7 +3,6 @@
 import json
 import os
 import signal
-import subprocess
 import sys
 import textwrap
 import time
@@ -16,6 +15,7 @@ import typer
 from edt_launch.demo import command as demo
 from edt_launch.demo.scenario import Progress
 from edt_launch.hosts.allocation import parse
+from started import started
 
 # Waits at every quarter for the size to change, for as long as a slow machine may need.
 LAUNCHER = """
@@ -101,15 +101,14 @@ def test_signals_reach_the_job_once_and_end_the_demo_with_it(tmp_path, number):
         "import sys; from edt_launch.demo.command import *; "
         "sys.exit(run(['x'], Path(), launcher=sys.argv[1:])[0])"
     )
-    shell = subprocess.Popen(
-        [sys.executable, "-c", source, *launcher(program)], cwd=tmp_path, start_new_session=True
-    )
-    ready = tmp_path / "ready"
-    while not (ready.exists() and ready.read_text()):
-        assert shell.poll() is None
-        time.sleep(0.01)
-    os.killpg(shell.pid, number)  # as a terminal does: to everybody in the group
-    assert shell.wait(timeout=60) == 128 + number
+    command = [sys.executable, "-c", source, *launcher(program)]
+    with started(command, cwd=tmp_path, start_new_session=True) as shell:
+        ready = tmp_path / "ready"
+        while not (ready.exists() and ready.read_text()):
+            assert shell.poll() is None
+            time.sleep(0.01)
+        os.killpg(shell.pid, number)  # as a terminal does: to everybody in the group
+        assert shell.wait(timeout=60) == 128 + number
     assert (tmp_path / "got").read_text() == f"[{int(number)}]"
     assert not psutil.pid_exists(int(ready.read_text()))
 

@@ -14,6 +14,8 @@ import uuid
 import psutil
 import pytest
 
+from started import started
+
 ATTACH = [sys.executable, "-P", "-m", "edt_launch.driver.attach", "--"]
 
 
@@ -40,16 +42,15 @@ class Host:
         path.write_text(textwrap.dedent(text))
         return str(path)
 
-    @contextlib.contextmanager
+    @property
+    def pipes(self):
+        """How programs of this host are started, with their output in pipes."""
+        pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+        return {"env": self.environment, "text": True, **pipes}
+
     def started(self, *words, **more):
-        """A program started through the server; killed at the end, whatever the test finds."""
-        settings = {"env": self.environment, "stdin": subprocess.DEVNULL, "text": True, **more}
-        command = [*ATTACH, sys.executable, *words]
-        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **settings) as process:
-            try:
-                yield process
-            finally:
-                process.kill()
+        """A program started through the server."""
+        return started([*ATTACH, sys.executable, *words], **self.pipes | more)
 
     def run(self, *words, **more):
         with self.started(*words, **more) as process:
@@ -239,6 +240,22 @@ def test_signals_are_passed_on(host, number):
         assert attach.wait(60) == 40 + number
 
 
+IGNORING = ["sh", "-c", 'trap "" INT HUP USR1; exec "$@"', "nohup"]
+SHOW_IGNORED = """
+    import signal
+    print(*(signal.Signals(n).name for n in range(1, 32) if signal.getsignal(n) is signal.SIG_IGN))
+"""
+
+
+def test_a_worker_that_ignores_ctrl_c_outlives_it(host):
+    script = host.script("import time; print('up', flush=True); input(); print('done')")
+    command = [*IGNORING, *ATTACH, sys.executable, script]
+    with started(command, **host.pipes | {"stdin": subprocess.PIPE}) as attach:
+        assert attach.stdout.readline() == "up\n"
+        attach.send_signal(signal.SIGINT)
+        assert attach.communicate("go on\n", timeout=60) == ("done\n", "")
+
+
 FAMILY = """
     import os, signal, sys, time
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
@@ -255,35 +272,6 @@ def test_who_kills_the_attaching_process_kills_the_workers_whole_group(host):
         attach.terminate()
         attach.kill()
     until(lambda: all(map(gone, pids)))
-
-
-def test_a_worker_outlives_its_server(fresh):
-    script = fresh.script("import sys; print('up', flush=True); input(); sys.exit(5)")
-    with fresh.started(script, stdin=subprocess.PIPE) as attach:
-        attach.stdout.readline()
-        fresh.told()
-        fresh.kill_server()
-        attach.stdin.write("go on\n")
-        attach.stdin.flush()
-        assert attach.wait(60) == 5
-    with fresh.started(fresh.script(FAMILY)) as attach:  # from another server
-        pids = [int(word) for word in attach.stdout.readline().split()]
-        fresh.told()
-        fresh.kill_server()
-        attach.kill()
-    until(lambda: all(map(gone, pids)))
-
-
-def test_a_worker_that_dies_without_its_server_was_killed(fresh):
-    with fresh.started(
-        fresh.script("import os; print(os.getpid(), flush=True); input()"), stdin=subprocess.PIPE
-    ) as attach:
-        pid = int(attach.stdout.readline())
-        fresh.told()
-        fresh.kill_server()
-        os.kill(pid, signal.SIGKILL)
-        assert attach.wait(60) == -signal.SIGKILL
-        assert "warm server, which knows how, is lost or stopped" in attach.stderr.read()
 
 
 @contextlib.contextmanager
@@ -313,10 +301,7 @@ def test_a_stopped_server_is_done_without(host):
     script = host.script("import os, sys; print(os.getpid()); sys.exit(6)")
     attach = "from edt_launch.driver import attach; attach.REQUEST_TIMEOUT = 0.1; attach.main()"
     command = [sys.executable, "-P", "-c", attach, "--", sys.executable, script]
-    with stopped(host.servers[0]):
-        process = subprocess.Popen(
-            command, env=host.environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-        )
+    with stopped(host.servers[0]), started(command, **host.pipes) as process:
         out, err = process.communicate(timeout=60)
     assert (process.returncode, int(out)) == (6, process.pid)
     assert err == "edt-launch: the warm server has not answered for 0.1 s; this worker starts without it\n"
@@ -333,6 +318,49 @@ def test_many_workers_leave_nothing(host):
             assert [(process.communicate()[1], process.returncode) for process in eight] == [("", 0)] * 8
     assert server.children() == []
     assert (server.num_fds(), len(os.listdir(f"/proc/{server.pid}/task"))) == before
+
+
+# From here on servers of their own: that of `host` ends when it has no worker for a minute.
+
+
+def test_signals_that_its_starter_ignored_are_ignored_and_no_others(host, fresh):
+    for one in (host, fresh):  # the fresh one's server is started so, too
+        script = one.script(SHOW_IGNORED, "show ignored.py")
+        for prefix in (IGNORING, []):
+            command = [*prefix, sys.executable, script]
+            direct = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+            with started([*prefix, *ATTACH, sys.executable, script], **one.pipes) as attach:
+                assert attach.communicate(timeout=60) == (direct.stdout, "")
+            assert ("SIGINT" in direct.stdout) == bool(prefix)
+
+
+def test_a_worker_outlives_its_server(fresh):
+    script = fresh.script("import sys; print('up', flush=True); input(); sys.exit(5)")
+    with fresh.started(script, stdin=subprocess.PIPE) as attach:
+        attach.stdout.readline()
+        fresh.told()
+        fresh.kill_server()
+        attach.stdin.write("go on\n")
+        attach.stdin.flush()
+        assert attach.wait(60) == 5
+    with fresh.started(fresh.script(FAMILY)) as attach:  # from another server
+        pids = [int(word) for word in attach.stdout.readline().split()]
+        fresh.told()
+        fresh.kill_server()
+        attach.kill()
+    until(lambda: all(map(gone, pids)))
+
+
+def test_a_worker_that_dies_without_its_server_was_killed(fresh):
+    with fresh.started(
+        fresh.script("import os; print(os.getpid(), flush=True); input()"), stdin=subprocess.PIPE
+    ) as attach:
+        pid = int(attach.stdout.readline())
+        fresh.told()
+        fresh.kill_server()
+        os.kill(pid, signal.SIGKILL)
+        assert attach.wait(60) == -signal.SIGKILL
+        assert "warm server, which knows how, is lost or stopped" in attach.stderr.read()
 
 
 @pytest.fixture

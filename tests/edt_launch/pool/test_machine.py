@@ -5,13 +5,13 @@ from collections import Counter
 from dataclasses import replace
 
 import pytest
-from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from edt_launch.pool.holding import devices_of
 from edt_launch.service.database.records import HostRecord, JobRecord
 from edt_launch.service.states import ENDED, HAS_LAUNCHER, State, Wanted
+from examples import fewer
 from simulated_pool import World, submit
 
 OWNERS = ("ann", "bob", "eve")
@@ -163,7 +163,7 @@ class Pool(RuleBasedStateMachine):
 
 
 TestPool = Pool.TestCase
-TestPool.settings = settings(max_examples=100, stateful_step_count=40, deadline=None)
+TestPool.settings = fewer(1 / 2, stateful_step_count=40)
 
 
 @pytest.mark.parametrize("seed", range(150))

@@ -8,7 +8,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from edt_launch.service.archive import Limits, unpack
@@ -219,7 +219,6 @@ WHOLE = {"tar": tar(SMALL, "w"), "tar.gz": tar(SMALL), "zip": zip_(SMALL)}
 
 
 @given(st.binary(max_size=20), st.sampled_from(sorted(WHOLE)), st.integers(0, 3000))
-@settings(deadline=None)
 def test_whatever_comes_is_unpacked_or_refused(
     tmp_path_factory: pytest.TempPathFactory, noise: bytes, kind: str, at: int
 ) -> None:

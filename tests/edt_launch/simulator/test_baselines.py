@@ -3,7 +3,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from edt_launch.allocator.model import HostDevices
@@ -11,6 +11,7 @@ from edt_launch.simulator.baselines import Fifo, StrictPriority, Tiresias
 from edt_launch.simulator.figures import jct, rho
 from edt_launch.simulator.replay import ROUNDS, Live, Policy, Timing, machines, replay
 from edt_launch.simulator.trace import read
+from examples import fewer
 from small import TRACES, job, trace
 
 HOSTS = machines(8, 4)
@@ -99,7 +100,7 @@ JOBS = st.lists(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@fewer(3 / 10)
 @given(JOBS, st.sampled_from([Fifo, StrictPriority, Tiresias]), st.sampled_from([0.0, 1.5]))
 def test_every_policy_ends_all_jobs_and_gives_no_device_twice(rows, policy, hand_over):
     jobs = trace(

@@ -3,7 +3,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from edt_launch.simulator.due import Due
@@ -11,6 +11,7 @@ from edt_launch.simulator.fair import FairShare
 from edt_launch.simulator.figures import judge
 from edt_launch.simulator.replay import ROUNDS, Live, Timing, machines, replay
 from edt_launch.simulator.trace import read
+from examples import fewer
 from small import TRACES, job, trace
 
 HOSTS = machines(8, 4)
@@ -119,7 +120,7 @@ ROWS = st.lists(
 )
 
 
-@settings(max_examples=40, deadline=None)
+@fewer(1 / 5)
 @given(ROWS, st.sampled_from([0.0, 1.5]), st.booleans())
 def test_all_jobs_end_and_no_device_is_in_two_jobs(rows, hand_over, by_user):
     jobs = trace(

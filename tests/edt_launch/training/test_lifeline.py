@@ -1,12 +1,12 @@
 """A child that ends with its parent."""
 
 import socket
-import subprocess
 import sys
 
 import pytest
 
 from edt_launch.training.lifeline import hang_on
+from started import started
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the kernel does it")
 
@@ -14,11 +14,11 @@ SLEEPS = [sys.executable, "-c", "import time; time.sleep(600)"]
 
 
 def start(descriptor):
-    return subprocess.Popen(
+    return started(
         SLEEPS,
         pass_fds=[descriptor],
         start_new_session=True,
-        preexec_fn=lambda: hang_on(descriptor),  # noqa: PLW1509 - that is where it is called
+        preexec_fn=lambda: hang_on(descriptor),
     )
 
 

@@ -12,6 +12,7 @@ import pytest
 from edt_launch.training import processes
 from edt_launch.training.child import JOB_VARIABLE
 from edt_launch.training.processes import kill, kill_job, marked, tree
+from started import started
 
 # Starts a child in its own session that ignores SIGTERM, says its id, and waits or ends.
 PARENT = """
@@ -98,9 +99,8 @@ def test_of_a_process_that_is_gone_there_is_no_tree(start):
 
 @pytest.fixture
 def holder():
-    with subprocess.Popen([sys.executable, "-c", HOLDER], stdout=subprocess.PIPE, text=True) as process:
+    with started([sys.executable, "-c", HOLDER], stdout=subprocess.PIPE, text=True) as process:
         yield process, Path("/dev/shm", "sem." + process.stdout.readline().strip().lstrip("/"))
-        process.kill()
 
 
 def test_shared_memory_is_cleaned_up_behind_the_killed(holder):
@@ -145,10 +145,6 @@ def test_a_process_whose_number_was_another_one_s_is_found_and_ended(start):
 
 def test_those_that_work_in_a_folder_are_found_by_their_words(tmp_path):
     command = [sys.executable, "-c", "import time; time.sleep(600)", str(tmp_path / "inner")]
-    waiting = subprocess.Popen(command)
-    try:
+    with started(command) as waiting:
         assert ids(processes.mentioning(str(tmp_path))) == {waiting.pid}
         assert processes.mentioning(str(tmp_path / "outer")) == set()
-    finally:
-        waiting.kill()
-        waiting.wait()

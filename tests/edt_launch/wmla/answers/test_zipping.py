@@ -18,7 +18,7 @@ LARGE = 3 * zipping.BLOCK
 names = st.text(st.characters(exclude_categories=["C"], exclude_characters="/\\."), min_size=1, max_size=40)
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.dictionaries(names, st.binary(max_size=200), max_size=5))
 def test_the_size_is_known_and_everything_is_in_it(tmp_path: Path, files: dict[str, bytes]) -> None:
     packed = []

@@ -2,13 +2,14 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as some
 
 from edt_launch.service.database.search_records import SearchState, TrialState, Wish
 from edt_launch.service.states import State
 from edt_launch.wmla.hypersearch.decide import HOPELESS, STARTS, End, Note, Start, Stop, Submit
 from edt_launch.wmla.hypersearch.plan import ranking, total
+from examples import fewer
 from searches import Play, budgets, defined
 
 algorithms = some.sampled_from(["Random", "Grid", "Hyperband", "Tpe", "Bayesian"])
@@ -28,7 +29,7 @@ def play(algorithm: str, **fields: Any) -> Play:
     return Play(defined(algorithm, STEPPED, **settings, **algo), **fields)
 
 
-@settings(max_examples=40, deadline=None)
+@fewer(1 / 5)
 @given(
     algorithms,
     some.integers(1, 12),
@@ -54,7 +55,7 @@ def test_a_search_keeps_its_limits_and_ends(
     assert [trial.metric for trial in best] == ([min(metrics)] if metrics else [])
 
 
-@settings(max_examples=30, deadline=None)
+@fewer(3 / 20)
 @given(algorithms, some.integers(1, 4), some.integers(0, 99), some.integers(1, 3))
 def test_nothing_starts_when_time_is_over_and_what_runs_is_stopped(
     algorithm: str, at_once: int, seed: int, minutes: int
@@ -77,7 +78,7 @@ def test_nothing_starts_when_time_is_over_and_what_runs_is_stopped(
     assert all(trial.has_ended for trial in one.trials.values())
 
 
-@settings(max_examples=20, deadline=None)
+@fewer(1 / 10)
 @given(algorithms, some.integers(0, 99), some.integers(0, 8))
 def test_a_restarted_service_chooses_what_it_would_have_chosen(algorithm: str, seed: int, when: int) -> None:
     """Trials that were chosen, but whose service died before it submitted them, are submitted as they are."""

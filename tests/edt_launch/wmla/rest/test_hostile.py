@@ -8,11 +8,12 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from asking import CODE, Asking, submit, submitted
 from edt_launch.service.database.store import Store
+from examples import fewer
 from world import World, member, tar, tar_of
 
 ARGS = "--exec-start edtPyTorch --model-dir m"
@@ -187,7 +188,7 @@ def test_a_scripts_own_name_is_not_used(asking: Asking, name: str) -> None:
         assert (answer.status_code, nothing_is_left(asking)) == (400, True)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@fewer(3 / 10, suppress_health_check=list(HealthCheck))
 @given(args=st.text(max_size=300), code=st.binary(max_size=2000), name=st.text(max_size=30))
 def test_nothing_makes_it_fail(asking: Asking, args: str, code: bytes, name: str) -> None:
     files = {"file": (name.encode("ascii", "ignore").decode() or "x", code)}

@@ -10,6 +10,7 @@ import pytest
 from edt_launch.view.output import DRIVER, Line
 from edt_launch.wmla.running.driver import Driver, how
 from edt_launch.wmla.running.messages import Limit
+from started import started
 
 ASKS = """
 import os, sys
@@ -77,7 +78,7 @@ with Driver([sys.executable, "-c", program], {}, folder, (folder / "o", folder /
 @pytest.mark.skipif(sys.platform != "linux", reason="the kernel does it")
 def test_it_dies_with_its_children_when_the_launcher_is_killed(tmp_path):
     words = [sys.executable, "-c", LAUNCHER, str(tmp_path)]
-    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as launcher:
+    with started(words, stdout=subprocess.PIPE, text=True) as launcher:
         pids = list(map(int, launcher.stdout.readline().split()[1:]))
         family = [psutil.Process(pid) for pid in pids]
         launcher.kill()

@@ -1,0 +1,19 @@
+"""Processes of a test, which end with it."""
+
+import contextlib
+import subprocess
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+
+@contextlib.contextmanager
+def started(command: Sequence[str], **options: Any) -> Iterator["subprocess.Popen[Any]"]:
+    """A process that is killed at the end, its pipes closed, whatever the test finds.
+
+    What a failed test leaves open is found by the garbage collector in another test, which then fails, too.
+    """
+    with subprocess.Popen(command, **options) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
