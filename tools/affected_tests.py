@@ -22,6 +22,7 @@ LAUNCHER = (
     "tests/system/test_restarts.py",
     "tests/system/test_warm.py",
 )
+HOROVODRUN = ("tests/system/test_horovodrun.py",)
 TRAINING = ("tests/system/test_exact.py", "tests/system/test_faults.py", "tests/system/test_resizes.py")
 POOL = ("tests/system/test_pool.py", "tests/system/test_pool_killed.py", "tests/system/test_wmla_pool.py")
 WMLA = ("tests/system/test_wmla_*.py",)
@@ -31,13 +32,15 @@ TABLE: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("edt_hvd/checkpoints/", ("tests/system/test_faults.py", "tests/system/test_restarts.py")),
     ("edt_hvd/observers/", ("tests/system/test_verify.py", "tests/system/test_wmla_programs.py")),
     ("edt_hvd/reduction/", ("tests/system/test_exact.py", "tests/system/test_launchers.py")),
+    ("edt_hvd/world/horovod_world.py", HOROVODRUN),
     ("edt_hvd/warm/", ("tests/system/test_warm.py", "tests/system/test_resizes.py")),
     ("edt_hvd/wmla/", WMLA),
-    ("edt_hvd/world/", (*LAUNCHER, *TRAINING, "tests/system/test_torn_worlds.py")),
+    ("edt_hvd/world/", (*LAUNCHER, *TRAINING, *HOROVODRUN, "tests/system/test_torn_worlds.py")),
     ("edt_hvd/", (*TRAINING, "tests/system/test_verify.py", "tests/examples/test_*.py")),
     ("launch/edt_launch/allocator/", ("tests/system/test_pool.py",)),
     ("launch/edt_launch/client/", ()),
     ("launch/edt_launch/demo/", ()),
+    ("launch/edt_launch/horovodrun/", HOROVODRUN),
     ("launch/edt_launch/pool/", POOL),
     ("launch/edt_launch/service/", (*POOL, "tests/system/test_wmla_notebook.py")),
     ("launch/edt_launch/simulator/", ()),
@@ -55,6 +58,7 @@ TABLE: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("tests/system/pool_harness.py", POOL),
     ("tests/system/programs/wmla ", ("tests/system/test_wmla_launch.py",)),
     ("tests/system/programs/", (*LAUNCHER, *TRAINING)),
+    ("tests/system/horovodrun_job.py", HOROVODRUN),
     ("tests/system/harness.py", (*LAUNCHER, *TRAINING)),
     ("tests/wmla_models/", ("tests/system/test_wmla_programs.py",)),
 )

@@ -57,6 +57,8 @@ class Settings(terms.Constants, Protocol):
     def interval(self) -> float: ...  # noqa: D102
     @property
     def protected(self) -> float: ...  # noqa: D102
+    @property
+    def horovodrun(self) -> bool: ...  # noqa: D102
 
 
 def run(
