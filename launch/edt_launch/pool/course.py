@@ -159,7 +159,13 @@ class _Fold:
         if not all(_is_below(event.get(name, 0), most) for name, most in BELOW.items()):
             return
         match event:
-            case {"event": "begun", "pid": int(pid), "started": float(at), "min_np": int(low), "max_np": int(high)}:
+            case {
+                "event": "begun",
+                "pid": int(pid),
+                "started": float(at),
+                "min_np": int(low),
+                "max_np": int(high),
+            }:
                 self._life = Life(pid, at, low, high)
                 self._workers.clear()
                 self._change(reported=None)

@@ -1,7 +1,7 @@
 """Follows a job's `events.jsonl` from where it was left, also by a process that is gone.
 
-The job can write into that file, and into the one that keeps how far it was read. So a look at it takes bounded
-time and memory, whatever is there.
+The job can write into that file, and into the one that keeps how far it was read. So a look at it takes
+bounded time and memory, whatever is there.
 """
 
 import contextlib
@@ -109,7 +109,7 @@ class Journal:
         if refused:
             self._report("workers", f"events with more workers than it can have, {self.most:,}, were ignored")
         if self._lines.skipped:
-            self._report("line", f"a line of more than {LONGEST:,} bytes before byte {self._at:,} was skipped")
+            self._report("line", f"a line of more than {LONGEST:,} bytes was skipped before byte {self._at}")
         if self._lines.offset - self._kept_at >= KEEP_AFTER:
             self.keep()
         return self.course != before
@@ -127,8 +127,7 @@ class Journal:
 
     def _skip(self, end: int) -> None:
         start = end - BEHIND
-        what = f"{start - self._at:,} bytes from byte {self._at:,} on were skipped: it grows faster than it is read"
-        self._report("bytes", what)
+        self._report("bytes", f"{start - self._at:,} bytes were skipped: it grows faster than it is read")
         self._lines = LineSplitter(start, is_within=True)
 
     def _report(self, kind: str, what: str) -> None:

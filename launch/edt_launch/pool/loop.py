@@ -224,7 +224,7 @@ class Pool:
         return seen
 
     def _with_file(self, job: JobFacts) -> JobFacts:
-        """The job with what its allocation file says, which is read once: after that nobody else writes it."""
+        """The job with what its allocation file says, read once: nobody else writes it."""
         record = job.record
         if record.id not in self._read_files:
             job = replace(job, holding=_holding(record, self._home.job(record.id)))
@@ -334,7 +334,7 @@ def _news(job: JobFacts) -> tuple[Launcher, Life | None, bool, bool]:
 
 def _most_workers(job: JobFacts, hosts: Sequence[HostRecord]) -> int:
     """How many workers the job can have at most: as declared, and as there are devices."""
-    declared = max((job.record.max, *(job.record.bounds or ())))
+    declared: int = max((job.record.max, *(job.record.bounds or ())))
     devices = sum(len(host.devices) for host in hosts)
     return max(1, min(declared, max(devices, job.holding.size)))
 
