@@ -51,7 +51,7 @@ def issue(
         UnauthorizedError: `parent` has just been revoked.
     """
     token = new_token()
-    ends = [end for end in (expires, parent and parent.expires) if end is not None]
+    ends = [end for end in (expires, None if parent is None else parent.expires) if end is not None]
     record = TokenRecord(
         id=secrets.token_hex(4),
         hash=hash_of(token),
@@ -60,7 +60,7 @@ def issue(
         created=now,
         expires=min(ends, default=None),
         is_session=is_session,
-        parent=parent and parent.id,
+        parent=None if parent is None else parent.id,
     )
     if not accounts.add_token(record):
         raise UnauthorizedError("the token that this one is made with was revoked", "use another one")
