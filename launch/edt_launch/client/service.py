@@ -161,10 +161,13 @@ class Service:
         """Let somebody no longer use the service."""
         self._transport.send("DELETE", f"/users/{_part(name, 'user')}").json()
 
-    def set_password(self, name: str, password: str) -> None:
-        """Give a user a password for WMLA's interfaces."""
+    def set_password(self, name: str, password: str, *, revoke_tokens: bool = False) -> None:
+        """Give a user a password for WMLA's interfaces; perhaps revoke their other tokens, too."""
         path = f"/users/{_part(name, 'user')}/password"
-        self._transport.send("PUT", path, content={"password": password}).json()
+        content: Json = {"password": password}
+        if revoke_tokens:
+            content["revoke_tokens"] = True
+        self._transport.send("PUT", path, content=content).json()
 
     def tokens(self) -> Json:
         """The asking user's tokens, without what is secret."""
@@ -175,9 +178,10 @@ class Service:
         """A new token; only this answer contains it."""
         return self._object("POST", "/tokens", content=dict(content))
 
-    def remove_token(self, token_id: str) -> None:
-        """Let a token open nothing any more."""
-        self._transport.send("DELETE", f"/tokens/{_part(token_id, 'token')}").json()
+    def remove_token(self, token_id: str, *, only: bool = False) -> None:
+        """Let a token open nothing any more, nor what was made with it, unless it `only`."""
+        query = "?only=1" if only else ""
+        self._transport.send("DELETE", f"/tokens/{_part(token_id, 'token')}{query}").json()
 
     # How
 

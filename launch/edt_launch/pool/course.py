@@ -1,11 +1,11 @@
 """What a job's events say of it: a pure fold over them that can be written down and taken up again."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import TypeAdapter
+from pydantic import Field, TypeAdapter
 
 from edt_launch.hosts.allocation import DEVICE, HOST
 
@@ -15,11 +15,21 @@ PAUSES = 10
 MEMORY_STEPS = 1000
 """Steps at one size after which older ones count less and less for the pace there."""
 
+MOST = 2**20
+"""Workers of a job of which nothing is known."""
+
 BELOW: Mapping[str, float] = {
     **dict.fromkeys(("exit_code", "max_np", "max_workers", "min_np", "pid", "size"), 2**31),
     **dict.fromkeys(("generation", "pause", "started", "step", "time", "worker"), 2**53),
 }
 """Numbers of an event are not negative, and less than this: what a job writes can be stored."""
+
+# The same for a course that was written down, where the job can change it.
+Number = Annotated[int, Field(ge=0, lt=2**31)]
+Serial = Annotated[int, Field(ge=0, lt=2**53)]
+Seconds = Annotated[float, Field(ge=0, lt=2**53)]
+HostName = Annotated[str, Field(pattern=f"^(?:{HOST})$")]
+DeviceName = Annotated[str, Field(pattern=f"^(?:{DEVICE})$")]
 
 Device = tuple[str, str]
 """A host and one of its devices."""
@@ -29,9 +39,9 @@ Device = tuple[str, str]
 class Pace:
     """Optimizer steps done at one number of workers, and the seconds they took."""
 
-    size: int
-    steps: float
-    seconds: float
+    size: Number
+    steps: Seconds
+    seconds: Seconds
 
 
 @dataclass(frozen=True)
@@ -49,16 +59,16 @@ class Life:
         exit_code, message: how it ended; None and empty while it has not said so.
     """
 
-    pid: int = 0
-    started: float = 0.0
-    min_np: int = 1
-    max_np: int = 1
-    following: int = -1
-    usable: int | None = None
-    workers: tuple[tuple[int, str, str], ...] = ()
-    size: int = 0
+    pid: Number = 0
+    started: Seconds = 0.0
+    min_np: Number = 1
+    max_np: Number = 1
+    following: Annotated[int, Field(ge=-1, lt=2**53)] = -1
+    usable: Number | None = None
+    workers: tuple[tuple[Serial, HostName, DeviceName], ...] = ()
+    size: Number = 0
     is_driven: bool = False
-    exit_code: int | None = None
+    exit_code: Number | None = None
     message: str = ""
 
     @property
@@ -82,61 +92,36 @@ class Course:
     """
 
     life: Life | None = None
-    step: int | None = None
-    total_steps: int | None = None
-    loss: float | None = None
+    step: Serial | None = None
+    total_steps: Annotated[int, Field(ge=0, lt=2**62)] | None = None
+    loss: Annotated[float, Field(gt=-1e300, lt=1e300)] | None = None
     paces: tuple[Pace, ...] = ()
-    pauses: tuple[float, ...] = ()
-    resizes: int = 0
-    restarts: int = 0
-    reported: tuple[float, int, int] | None = None
+    pauses: Annotated[tuple[Seconds, ...], Field(max_length=PAUSES)] = ()
+    resizes: Number = 0
+    restarts: Number = 0
+    reported: tuple[Seconds, Serial, Number] | None = None
+
+    def after(self, events: Iterable[Mapping[str, Any]], most: int = MOST) -> "tuple[Course, int]":
+        """The course after more events, each of which takes constant time.
+
+        Events that are unknown, or not as expected, change nothing.
+
+        Args:
+            events: in the order in which they happened.
+            most: workers that the job can have at most. No world has more, and no more than twice as many
+                processes are there at a time, which is when all are being replaced.
+
+        Returns:
+            The course, and how many events were refused because of `most`.
+        """
+        fold = _Fold(self, most)
+        for event in events:
+            fold.observe(event)
+        return fold.course(), fold.refused
 
     def observe(self, event: Mapping[str, Any]) -> "Course":
-        """The course after one more event; one that is unknown, or not as expected, changes nothing."""
-        if not all(_is_below(event.get(name, 0), most) for name, most in BELOW.items()):
-            return self
-        match event:
-            case {
-                "event": "begun",
-                "pid": int(pid),
-                "started": float(at),
-                "min_np": int(low),
-                "max_np": int(high),
-            }:
-                return replace(self, life=Life(pid, at, low, high), reported=None)
-            case {"event": "restarting"}:
-                return replace(self, restarts=self.restarts + 1, reported=None)
-            case {"event": "progress", "step": int(step), "size": int(size), "time": float() | int() as time}:
-                return self._progress(float(time), step, size, event.get("values"))
-            case {"event": "resumed", "pause": float() | int() as pause}:
-                return replace(self, pauses=(*self.pauses, float(pause))[-PAUSES:])
-            case {"event": "world", "size": int(size)} if self.life is not None:
-                is_resize = self.life.size not in (0, size)
-                life = replace(self.life, size=size)
-                return replace(self, life=life, resizes=self.resizes + is_resize, reported=None)
-        if self.life is None:
-            return self
-        return replace(self, life=_live(self.life, event))
-
-    def _progress(self, time: float, step: int, size: int, values: object) -> "Course":
-        values = values if isinstance(values, Mapping) else {}
-        after = replace(
-            self,
-            step=step,
-            total_steps=_number(values.get("total_steps"), self.total_steps),
-            loss=_real(values.get("loss"), self.loss),
-            reported=(time, step, size),
-        )
-        if self.reported is None or self.reported[2] != size:
-            return after
-        steps, seconds = step - self.reported[1], time - self.reported[0]
-        if steps <= 0 or seconds <= 0:
-            return after
-        known = next((pace for pace in self.paces if pace.size == size), Pace(size, 0.0, 0.0))
-        kept = min(1.0, MEMORY_STEPS / (known.steps + steps))
-        pace = Pace(size, known.steps * kept + steps, known.seconds * kept + seconds)
-        others = [other for other in self.paces if other.size != size]
-        return replace(after, paces=tuple(sorted([*others, pace], key=lambda pace: pace.size)))
+        """The course after one more event."""
+        return self.after([event])[0]
 
     def as_json(self) -> dict[str, Any]:
         """What `from_json` makes the same course of."""
@@ -152,25 +137,102 @@ class Course:
         return TypeAdapter(cls).validate_python(written)
 
 
-def _live(life: Life, event: Mapping[str, Any]) -> Life:
-    match event:
-        case {"event": "launched"}:  # whatever ran before has been ended
-            return replace(life, workers=(), size=0)
-        case {"event": "started", "worker": int(worker), "host": str(host), "device": str(device)} if (
-            re.fullmatch(HOST, host) and re.fullmatch(DEVICE, device)
-        ):
-            return replace(life, workers=(*life.workers, (worker, host, device)))
-        case {"event": "released", "worker": int(worker)}:
-            return replace(life, workers=tuple(one for one in life.workers if one[0] != worker))
-        case {"event": "following", "generation": int(generation)}:
-            return replace(life, following=max(life.following, generation))
-        case {"event": "usable", "max_workers": int(most)} if most:
-            return replace(life, usable=most)
-        case {"event": "driver"}:
-            return replace(life, is_driven=True)
-        case {"event": "ended", "exit_code": int(exit_code)}:
-            return replace(life, exit_code=exit_code, message=str(event.get("message", "")), workers=())
-    return life
+class _Fold:
+    """A course while events are added to it: what there may be many of can be changed in place."""
+
+    def __init__(self, course: Course, most: int) -> None:
+        self.refused = 0
+        self._most = most
+        self._course = course
+        self._life = course.life
+        self._paces = {pace.size: pace for pace in course.paces[:most]}
+        self._workers = _by_number(course.life)
+
+    def course(self) -> Course:
+        paces = tuple(sorted(self._paces.values(), key=lambda pace: pace.size))
+        life = self._life
+        if life is not None:
+            life = replace(life, workers=tuple((number, *at) for number, at in self._workers.items()))
+        return replace(self._course, life=life, paces=paces)
+
+    def observe(self, event: Mapping[str, Any]) -> None:
+        if not all(_is_below(event.get(name, 0), most) for name, most in BELOW.items()):
+            return
+        match event:
+            case {
+                "event": "begun",
+                "pid": int(pid),
+                "started": float(at),
+                "min_np": int(low),
+                "max_np": int(high),
+            }:
+                self._life = Life(pid, at, low, high)
+                self._workers.clear()
+                self._change(reported=None)
+            case {"event": "restarting"}:
+                self._change(restarts=self._course.restarts + 1, reported=None)
+            case {"event": "progress" | "world", "size": int(size)} if size > self._most:
+                self.refused += 1
+            case {"event": "progress", "step": int(step), "size": int(size), "time": float() | int() as time}:
+                self._progress(float(time), step, size, event.get("values"))
+            case {"event": "resumed", "pause": float() | int() as pause}:
+                self._change(pauses=(*self._course.pauses, float(pause))[-PAUSES:])
+            case {"event": "world", "size": int(size)} if self._life is not None:
+                is_resize = self._life.size not in (0, size)
+                self._life = replace(self._life, size=size)
+                self._change(resizes=self._course.resizes + is_resize, reported=None)
+            case _ if self._life is not None:
+                self._life = self._live(self._life, event)
+
+    def _change(self, **fields: Any) -> None:
+        self._course = replace(self._course, **fields)
+
+    def _progress(self, time: float, step: int, size: int, values: object) -> None:
+        values = values if isinstance(values, Mapping) else {}
+        before = self._course.reported
+        self._change(
+            step=step,
+            total_steps=_number(values.get("total_steps"), self._course.total_steps),
+            loss=_real(values.get("loss"), self._course.loss),
+            reported=(time, step, size),
+        )
+        if before is None or before[2] != size:
+            return
+        steps, seconds = step - before[1], time - before[0]
+        if steps <= 0 or seconds <= 0:
+            return
+        known = self._paces.get(size, Pace(size, 0.0, 0.0))
+        kept = min(1.0, MEMORY_STEPS / (known.steps + steps))
+        self._paces[size] = Pace(size, known.steps * kept + steps, known.seconds * kept + seconds)
+
+    def _live(self, life: Life, event: Mapping[str, Any]) -> Life:
+        match event:
+            case {"event": "launched"}:  # whatever ran before has been ended
+                self._workers.clear()
+                return replace(life, size=0)
+            case {"event": "started", "worker": int(worker), "host": str(host), "device": str(device)} if (
+                re.fullmatch(HOST, host) and re.fullmatch(DEVICE, device)
+            ):
+                if worker in self._workers or len(self._workers) < 2 * self._most:
+                    self._workers[worker] = (host, device)
+                else:
+                    self.refused += 1
+            case {"event": "released", "worker": int(worker)}:
+                self._workers.pop(worker, None)
+            case {"event": "following", "generation": int(generation)}:
+                return replace(life, following=max(life.following, generation))
+            case {"event": "usable", "max_workers": int(most)} if most:
+                return replace(life, usable=most)
+            case {"event": "driver"}:
+                return replace(life, is_driven=True)
+            case {"event": "ended", "exit_code": int(exit_code)}:
+                self._workers.clear()
+                return replace(life, exit_code=exit_code, message=str(event.get("message", "")))
+        return life
+
+
+def _by_number(life: Life | None) -> dict[int, Device]:
+    return {number: (host, device) for number, host, device in life.workers} if life is not None else {}
 
 
 def _is_below(value: object, most: float) -> bool:

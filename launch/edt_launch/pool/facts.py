@@ -38,6 +38,7 @@ class JobFacts:
 
     Attributes:
         is_hidden: whether these could not be looked at; it is left alone then, and keeps what it uses.
+        is_behind: whether not all of its events have been read yet; how it ended is not known then.
     """
 
     record: JobRecord
@@ -45,6 +46,7 @@ class JobFacts:
     course: Course = field(default_factory=Course)
     launcher: Launcher = field(default_factory=Launcher)
     is_hidden: bool = False
+    is_behind: bool = False
 
     @property
     def life(self) -> Life | None:

@@ -144,6 +144,8 @@ def _gone(now: float, lived: Lived) -> Lived:
     record, launcher = job.record, job.launcher
     if launcher.has_leftovers:
         return lived.do(Sweep(record.id))
+    if job.is_behind:
+        return lived
     if launcher.identity is None:
         if launcher.exit_code is None:  # nobody knows that it was started at all
             return _back(now, lived, "its launcher was not started")

@@ -26,7 +26,7 @@ from edt_launch.service import plain_files
 from edt_launch.service.bus import Bus, Topic
 from edt_launch.service.database import terms
 from edt_launch.service.database.engine import AWAY
-from edt_launch.service.database.records import JobRecord
+from edt_launch.service.database.records import HostRecord, JobRecord
 from edt_launch.service.database.store import Store
 from edt_launch.service.home import Home, JobDir
 from edt_launch.service.states import ENDED, HAS_LAUNCHER
@@ -156,7 +156,9 @@ class Pool:
         self._launchers = launchers or Launchers(horovodrun=settings.horovodrun)
         self._performer = Performer(self._home, store, self._launchers, between)
         self._jobs: dict[str, JobFacts] = {}
+        self._hosts: tuple[HostRecord, ...] = ()
         self._journals: dict[str, Journal] = {}
+        self._read_files: set[str] = set()
         self._read_at: float | None = None
         self._told_at = self._kept_at = 0.0
         self._last: Asked | None = None
@@ -168,6 +170,7 @@ class Pool:
     def forget(self) -> None:
         """Something went wrong in the middle: rows and files alone say how far it got."""
         self._jobs.clear()
+        self._read_files.clear()
         self._read_at = None
 
     def read_again(self) -> None:
@@ -180,7 +183,7 @@ class Pool:
             self._read_rows(now)
         has_happened = False
         for id_, job in self._jobs.items():
-            if job.record.state in HAS_LAUNCHER or job.is_hidden:
+            if job.record.state in HAS_LAUNCHER or job.is_hidden or job.is_behind:
                 self._jobs[id_] = seen = self._seen(job)
                 has_happened |= _news(job) != _news(seen)
         if not 0 <= now - self._told_at < TELL:
@@ -190,6 +193,7 @@ class Pool:
 
     def _read_rows(self, now: float) -> None:
         records = self._store.jobs.live()
+        self._hosts = tuple(self._store.hosts.all())
         known = self._jobs
         self._jobs = {
             record.id: replace(known[record.id], record=record)
@@ -197,21 +201,22 @@ class Pool:
             else self._first_seen(record)
             for record in records
         }
-        self._hosts = tuple(self._store.hosts.all())
         self._shares = tuple(self._store.shares.all())
         if self._last is None:
             self._memory = load(self._store.memory.get(terms.MEMORY, {}))
         for id_ in self._journals.keys() - self._jobs.keys():
             self._journals.pop(id_).keep()
+        self._read_files &= self._jobs.keys()
         self._read_at = now
 
     def _first_seen(self, record: JobRecord) -> JobFacts:
-        return self._seen(JobFacts(record, _holding(record, self._home.job(record.id))))
+        return self._seen(JobFacts(record, _stored(record)))
 
     def _seen(self, job: JobFacts) -> JobFacts:
         """The job with what its processes and events say now; as it was, if that cannot be found out."""
         what = f"{job.record.id} is left as it is"
         try:
+            job = self._with_file(job)
             seen = self._looked_at(job)
         except Exception as error:  # noqa: BLE001 - whatever a job has written must not stop the others; it is logged
             self._troubles.tell(what, error, has_trace=not isinstance(error, OSError))
@@ -220,17 +225,26 @@ class Pool:
         self._troubles.over(what)
         return seen
 
+    def _with_file(self, job: JobFacts) -> JobFacts:
+        """The job with what its allocation file says, read once: nobody else writes it."""
+        record = job.record
+        if record.id not in self._read_files:
+            job = replace(job, holding=_holding(record, self._home.job(record.id)))
+            self._read_files.add(record.id)
+        return job
+
     def _looked_at(self, job: JobFacts) -> JobFacts:
         id_ = job.record.id
         paths = self._home.job(id_)
         if id_ not in self._journals:
             self._journals[id_] = Journal(paths.output.events, paths.output.run / "course.json")
         journal = self._journals[id_]
+        journal.most = _most_workers(job, self._hosts)
         is_alive = self._launchers.is_alive(id_, paths)
-        journal.read_on()
+        journal.read_on(is_final=not is_alive)
         course = journal.course
         launcher = self._launchers.look(id_, paths, is_alive, job.holding, course.life)
-        return replace(job, course=course, launcher=launcher, is_hidden=False)
+        return replace(job, course=course, launcher=launcher, is_hidden=False, is_behind=journal.is_behind)
 
     def _tell(self) -> None:
         """Write down how far the jobs are."""
@@ -315,13 +329,25 @@ class Pool:
         )
 
 
-def _news(job: JobFacts) -> tuple[Launcher, Life | None, bool]:
+def _news(job: JobFacts) -> tuple[Launcher, Life | None, bool, bool]:
     """What of a job is a reason to act at once, when it changes."""
-    return job.launcher, job.life, job.is_hidden
+    return job.launcher, job.life, job.is_hidden, job.is_behind
+
+
+def _most_workers(job: JobFacts, hosts: Sequence[HostRecord]) -> int:
+    """How many workers the job can have at most: as declared, and as there are devices."""
+    declared: int = max((job.record.max, *(job.record.bounds or ())))
+    devices = sum(len(host.devices) for host in hosts)
+    return max(1, min(declared, max(devices, job.holding.size)))
 
 
 def _id(action: Launch | Prepare) -> str:
     return action.record.id if isinstance(action, Launch) else action.job
+
+
+def _stored(record: JobRecord) -> Holding:
+    """What the job's row says of its allocation file."""
+    return Holding(record.generation, terms.held(record.held), terms.held(record.leaving))
 
 
 def _holding(record: JobRecord, paths: JobDir) -> Holding:
@@ -338,5 +364,5 @@ def _holding(record: JobRecord, paths: JobDir) -> Holding:
         if is_passing(error):
             raise
         log.warning("%s: the allocation file cannot be read, the database is believed: %s", record.id, error)
-        return Holding(record.generation, terms.held(record.held), terms.held(record.leaving))
+        return _stored(record)
     return replace(found, generation=max(found.generation, record.generation))

@@ -71,11 +71,11 @@ def ensure_administrator(store: Store, home: Home, now: float) -> str:
     store.shares.add_missing(ShareRecord(name))
     known = _read(home.token)
     bearer = None if known is None else tokens.bearer(store.accounts, known, now)
-    if known is not None and bearer is not None and bearer.is_admin:
+    if known is not None and bearer is not None and bearer[0].is_admin:
         return known
     for old in store.accounts.tokens(name):
         if old.name == LOCAL_TOKEN:
-            store.accounts.revoke(old.id, name, now)
+            store.accounts.revoke(old.id, name, now, only=True)  # it is lost, and no secret of others'
     token, _ = tokens.issue(store.accounts, name, LOCAL_TOKEN, now)
     write_secret(home.token, token + "\n")
     return token

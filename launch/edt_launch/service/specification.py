@@ -1,7 +1,7 @@
 """What a user says of a job: its fields, their bounds and defaults."""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Self
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
@@ -12,7 +12,10 @@ from edt_launch.wmla.frameworks import Framework
 MOST_WORKERS = 2**20
 MOST_PRIORITY = 1000
 MOST_TEXT = 2**17
-"""Characters of all words of a command, and of all variables: what a process can be given."""
+"""Characters of a word or of a variable."""
+MOST_START = 3 * 2**15
+"""Bytes of a command and of the variables beside it. Linux takes 128 KiB in one word or variable; a launcher
+may put all of them into one word, and PATH and others are added."""
 
 Count = Annotated[int, Field(ge=1, le=MOST_WORKERS)]
 Priority = Annotated[int, Field(ge=-MOST_PRIORITY, le=MOST_PRIORITY)]
@@ -76,10 +79,7 @@ class JobSpec(BaseModel):
         check_sizes(self.min, self.most, self.allowed)
         if self.directory.startswith("/") or ".." in self.directory.split("/"):
             raise ValueError("directory: give a folder inside the code, without '..'")
-        if sum(map(len, self.command)) > MOST_TEXT:
-            raise ValueError(f"command: more than {MOST_TEXT} characters in all")
-        if sum(len(name) + len(value) for name, value in self.environment.items()) > MOST_TEXT:
-            raise ValueError(f"environment: more than {MOST_TEXT} characters in all")
+        check_start(self.command, self.environment)
         if not self.command[0]:
             raise ValueError("command: the first word is empty")
         check_framework(self.framework, self.command, self.min, self.most)
@@ -114,6 +114,28 @@ class JobChange(BaseModel):
     max: Count | None = None
     priority: Priority | None = None
     weight: Weight | None = None
+
+
+def check_start(command: Sequence[str], environment: Mapping[str, str]) -> None:
+    """See whether processes can be started with a command and variables of that size.
+
+    Raises:
+        ValueError: they cannot; it names the largest word or variable.
+    """
+    sizes = {f"environment: {name}": _size(f"{name}={value}") for name, value in environment.items()}
+    words = {f"command: word {number}": _size(word) for number, word in enumerate(command, start=1)}
+    total = sum(sizes.values()) + sum(words.values())
+    if total > MOST_START:
+        largest, size = max((sizes | words).items(), key=lambda entry: entry[1])
+        raise ValueError(
+            f"{largest} has {size:,} bytes; command and environment have {total:,} bytes in all, and may have"
+            f" {MOST_START:,}: put it into a file of the submitted code"
+        )
+
+
+def _size(text: str) -> int:
+    """Bytes that it takes when a process is started, with the null byte behind it."""
+    return len(text.encode(errors="surrogatepass")) + 1
 
 
 def check_framework(framework: Framework | None, command: Sequence[str], least: int, most: int) -> None:

@@ -2,16 +2,20 @@
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
 from anyio.to_thread import run_sync
 
+from edt_launch.lines import LineSplitter
 from edt_launch.service.plain_files import NoFileError, open_file
 
 BLOCK = 2**16
 """Bytes that are read at a time."""
+
+REACH = 2**26
+"""Bytes before the end of a file in which something is looked for; what is further away is not found."""
 
 PAUSE = 0.25
 """Seconds between two looks at a file."""
@@ -20,11 +24,12 @@ IsOver = Callable[[], Awaitable[bool]]
 
 
 def start_of_last_lines(file: BinaryIO, lines: int) -> int:
-    """Where the last `lines` lines begin; a last line without an end counts."""
+    """Where the last `lines` lines begin, `REACH` bytes before the end at most; one without an end counts."""
     end = file.seek(0, os.SEEK_END)
+    first = max(0, end - REACH)
     at, missing = end, lines
-    while at > 0 and missing >= 0:
-        size = min(BLOCK, at)
+    while at > first and missing >= 0:
+        size = min(BLOCK, at - first)
         at -= size
         file.seek(at)
         block = file.read(size)
@@ -38,7 +43,21 @@ def start_of_last_lines(file: BinaryIO, lines: int) -> int:
         for _ in range(missing):
             position = block.rindex(b"\n", 0, position)
         return at + position + 1 if missing else end
-    return 0
+    return first
+
+
+def recent_lines(path: Path) -> Iterator[bytes]:
+    """The whole lines in the last `REACH` bytes of a file, without those that are too long.
+
+    Raises:
+        OSError: it cannot be opened.
+    """
+    with open_file(path, buffering=0) as file:
+        start = max(0, os.fstat(file.fileno()).st_size - REACH)
+        file.seek(start)
+        lines = LineSplitter(start, is_within=start > 0)
+        while block := file.read(BLOCK):
+            yield from lines.feed(block)
 
 
 async def read(

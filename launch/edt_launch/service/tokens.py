@@ -8,6 +8,7 @@ import secrets
 
 from edt_launch.service.database.accounts import Accounts
 from edt_launch.service.database.records import TokenRecord, UserRecord
+from edt_launch.service.errors import UnauthorizedError
 
 PREFIX = "edt_"
 """Tells scanners for leaked secrets what it is."""
@@ -30,6 +31,7 @@ def issue(
     now: float,
     expires: float | None = None,
     is_session: bool = False,
+    parent: TokenRecord | None = None,
 ) -> tuple[str, TokenRecord]:
     """Give a user a token.
 
@@ -40,18 +42,31 @@ def issue(
         now: unix time.
         expires: unix time from which it opens nothing; None for never.
         is_session: whether it was given for a password, and ends with it.
+        parent: the token that it is made with; the new one ends no later, and is revoked with it.
 
     Returns:
         The token, to be told once, and what is kept of it.
+
+    Raises:
+        UnauthorizedError: `parent` has just been revoked.
     """
     token = new_token()
+    ends = [end for end in (expires, None if parent is None else parent.expires) if end is not None]
     record = TokenRecord(
-        secrets.token_hex(4), hash_of(token), user, name, now, expires, is_session=is_session
+        id=secrets.token_hex(4),
+        hash=hash_of(token),
+        user=user,
+        name=name,
+        created=now,
+        expires=min(ends, default=None),
+        is_session=is_session,
+        parent=None if parent is None else parent.id,
     )
-    accounts.add_token(record)
+    if not accounts.add_token(record):
+        raise UnauthorizedError("the token that this one is made with was revoked", "use another one")
     return token, record
 
 
-def bearer(accounts: Accounts, token: str, now: float) -> UserRecord | None:
-    """Whose token it is; None if it opens nothing (any more)."""
+def bearer(accounts: Accounts, token: str, now: float) -> tuple[UserRecord, TokenRecord] | None:
+    """Whose token it is, and what is kept of it; None if it opens nothing (any more)."""
     return accounts.bearer(hash_of(token), now)

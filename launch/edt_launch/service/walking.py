@@ -2,7 +2,23 @@
 
 import os
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
+
+SORTED = 10_000
+"""Entries of a folder that are sorted at a time: of a larger one, parts come one after the other."""
+
+MOST_NAMES = 10_000
+"""Entries of a folder that are listed at most."""
+
+
+def names(folder: Path, most: int | None = None) -> list[str]:
+    """What is in a folder, by name: `most` entries, or `MOST_NAMES`; of what is no folder, nothing."""
+    try:
+        with os.scandir(folder) as entries:
+            return sorted(entry.name for entry in islice(entries, MOST_NAMES if most is None else most))
+    except OSError:
+        return []
 
 
 def walk(folder: Path) -> Iterator[Path]:
@@ -14,10 +30,22 @@ def walk(folder: Path) -> Iterator[Path]:
     pending = [] if folder.is_symlink() else [folder]
     while pending:
         try:
-            with os.scandir(pending.pop()) as entries:
-                found = sorted(entries, key=lambda entry: entry.name)
-            folders = [Path(entry.path) for entry in found if entry.is_dir(follow_symlinks=False)]
+            entries = os.scandir(pending.pop())
         except OSError:
             continue
-        yield from (Path(entry.path) for entry in found)
+        folders: list[Path] = []
+        with entries:
+            for path, is_folder in _sorted(entries):
+                if is_folder:
+                    folders.append(path)
+                yield path
         pending += reversed(folders)
+
+
+def _sorted(entries: Iterator[os.DirEntry[str]]) -> Iterator[tuple[Path, bool]]:
+    """Each entry, and whether it is a folder."""
+    try:
+        while part := sorted(islice(entries, SORTED), key=lambda entry: entry.name):
+            yield from [(Path(entry.path), entry.is_dir(follow_symlinks=False)) for entry in part]
+    except OSError:
+        return

@@ -224,8 +224,21 @@ def test_only_the_token_goes_to_standard_output(edt: Edt, service: FakeService) 
     assert service.asked[-1].json["name"] == "laptop"
     assert edt("tokens", "add", "--lasts", "soon").code == 2
     assert edt("tokens", "revoke", "t1").code == 0
+    assert service.asked[-1].query == {}
+    assert edt("tokens", "revoke", "t1", "--only").code == 0
+    assert service.asked[-1].query == {"only": "1"}
     assert edt("users", "remove", "bob").code == 0
     assert service.asked[-1].path == "/users/bob"
+
+
+def test_a_token_that_ends_with_another_one_says_when(
+    edt: Edt, service: FakeService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "ends" not in edt("tokens", "add").err
+    monkeypatch.setattr(service, "add_token", lambda asked: {"token": "edt-new", "expires": 1.7e9})
+    assert "ends with the token that it was made with" in edt("tokens", "add").err
+    monkeypatch.setattr(service, "add_user", lambda asked: {"token": "edt-new", "expires": 1.7e9})
+    assert "ends with yours" in edt("users", "add", "bob").err
 
 
 def test_a_password_comes_from_standard_input_or_a_terminal(
@@ -235,6 +248,10 @@ def test_a_password_comes_from_standard_input_or_a_terminal(
     assert edt("users", "password", "bob", "--password-stdin").code == 0
     assert (service.asked[-1].method, service.asked[-1].path) == ("PUT", "/users/bob/password")
     assert service.asked[-1].json == {"password": "correct horse"}
+    monkeypatch.setattr("sys.stdin", io.StringIO("correct horse\n"))
+    told = edt("users", "password", "bob", "--password-stdin", "--revoke-tokens")
+    assert service.asked[-1].json == {"password": "correct horse", "revoke_tokens": True}
+    assert "tokens" in told.err
     refused = edt("users", "password", "bob")
     assert refused.code != 0
     assert "--password-stdin" in refused.err

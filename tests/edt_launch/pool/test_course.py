@@ -129,3 +129,29 @@ def test_a_course_can_be_written_down() -> None:
     course = course.observe({"event": "resumed", "pause": 0.5})
     assert Course.from_json(json.loads(json.dumps(course.as_json()))) == course
     assert Course.from_json(json.loads(json.dumps(Course().as_json()))) == Course()
+
+
+def test_what_no_job_of_its_size_can_have_changes_nothing() -> None:
+    course = after(BEGUN, *(started(number, str(number)) for number in range(4)))
+    assert course.after([world(3), progress(1, 1, 3)], most=2) == (course, 2)
+    assert course.after([started(5, "e")], most=2) == (course, 1)  # old and new workers of two
+    assert course.after([started(5, "e")], most=3)[0] != course
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"step": 2**53},
+        {"loss": float("inf")},
+        {"resizes": 2**31},
+        {"pauses": [1.0] * 11},
+        {"paces": [{"size": 2**31, "steps": 1.0, "seconds": 1.0}]},
+        {"life": {"pid": 2**31}},
+        {"life": {"exit_code": -1}},
+        {"life": {"workers": [[1, "h\nother:4", "a"]]}},
+        {"life": {"workers": [[1, "h", "a b"]]}},
+    ],
+)
+def test_a_course_that_no_events_can_lead_to_is_refused(change: dict[str, object]) -> None:
+    with pytest.raises(ValueError, match="validation error"):
+        Course.from_json(json.loads(json.dumps(Course().as_json() | change)))

@@ -107,6 +107,13 @@ def test_what_was_left_or_lost_goes_back_to_the_queue(
     assert [action.change.after for action in lived.actions if isinstance(action, Remember)] == [0]
 
 
+def test_how_it_ended_is_not_known_before_all_of_its_events_are_read() -> None:
+    one = replace(job(State.RUNNING), is_behind=True)
+    assert live(200.0, one).actions == ()
+    swept = replace(one, launcher=Launcher(identity=ME, has_leftovers=True))
+    assert [type(action) for action in live(200.0, swept).actions] == [Sweep]
+
+
 @pytest.mark.parametrize(
     "before, exit_code, after",
     [

@@ -1,6 +1,7 @@
 """The loop over a real database, files and processes, killed between any two changes that it makes."""
 
 import contextlib
+import errno
 import json
 import os
 import signal
@@ -17,8 +18,9 @@ from sqlalchemy.engine import URL
 from sqlalchemy.exc import OperationalError
 
 from edt_launch.allocator.model import Options
-from edt_launch.pool import holding, loop
+from edt_launch.pool import holding, journal, loop
 from edt_launch.pool.launchers import Launchers
+from edt_launch.service import plain_files
 from edt_launch.service.bus import Bus, Topic
 from edt_launch.service.database.engine import Database
 from edt_launch.service.database.records import HostRecord, JobRecord
@@ -259,6 +261,52 @@ def test_a_job_that_cannot_be_looked_at_holds_up_no_other(
     kept.rename(events)
     (service.paths(FIRST).root / "finish").touch()
     service.until(lambda: service.is_running((SECOND, 4)))
+
+
+def test_an_allocation_file_that_cannot_be_read_at_the_start_holds_up_no_other(
+    service: Service, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    service.submit(FIRST, "ann")
+    service.until(lambda: service.is_running((FIRST, 4)))
+    service.submit(SECOND, "bob")
+    service.kill_at, service.error = service.points + 2, Killed()
+    service.step()  # the file gives it two devices less; its row does not say so yet
+    file = service.paths(FIRST).allocation
+    assert (service.job(FIRST).size, holding.read(file.read_text()).size) == (4, 2)
+    read, third = plain_files.read, "jcccccccc"
+
+    def failing(path: Path, most: int = plain_files.MOST) -> bytes:
+        if path == file:
+            raise OSError(errno.EIO, "Input/output error")
+        return read(path, most)
+
+    monkeypatch.setattr(plain_files, "read", failing)
+    service.start()
+    service.store.hosts.put([HostRecord("localhost", ("0", "1", "2", "3", "4"))])
+    service.submit(third, "eve", high=1)
+    service.until(lambda: service.is_running((third, 1)))
+    assert (service.job(FIRST).size, holding.read(file.read_text()).size) == (4, 2)
+    assert sum(FIRST in message for message in caplog.messages) == 1
+    monkeypatch.setattr(plain_files, "read", read)
+    service.until(lambda: service.is_running((FIRST, 2), (SECOND, 2), (third, 1)))
+
+
+def test_a_job_whose_events_are_many_is_read_bit_by_bit(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(journal, "LOOK", 100)
+    scenario(service)
+    check(service)
+
+
+def test_how_a_job_ended_is_read_however_much_it_has_written(service: Service) -> None:
+    service.submit(FIRST, "ann")
+    service.until(lambda: service.is_running((FIRST, 4)))
+    with service.paths(FIRST).output.events.open("a") as file:
+        file.write("x" * (3 * journal.LOOK) + "\n")
+    (service.paths(FIRST).root / "finish").touch()
+    service.until(lambda: service.job(FIRST).has_ended)
+    assert service.job(FIRST).state is State.SUCCEEDED
 
 
 def test_a_job_that_has_spoilt_its_lock_can_be_stopped(service: Service) -> None:

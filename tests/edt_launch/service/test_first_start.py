@@ -37,8 +37,9 @@ def test_the_token_is_kept_from_start_to_start(tmp_path: Path, store: Store) -> 
     token = ensure_administrator(store, home, 1.0)
     assert home.token.read_text() == token + "\n"
     assert stat.S_IMODE(home.token.stat().st_mode) == 0o600
-    user = tokens.bearer(store.accounts, token, 2.0)
-    assert user is not None
+    found = tokens.bearer(store.accounts, token, 2.0)
+    assert found is not None
+    user = found[0]
     assert user.is_admin
     assert user.name == this_user()
     assert ensure_administrator(store, home, 3.0) == token
@@ -47,11 +48,15 @@ def test_the_token_is_kept_from_start_to_start(tmp_path: Path, store: Store) -> 
 def test_a_lost_token_is_replaced_and_opens_nothing(tmp_path: Path, store: Store) -> None:
     home = Home(tmp_path)
     lost = ensure_administrator(store, home, 1.0)
+    found = tokens.bearer(store.accounts, lost, 1.0)
+    assert found is not None
+    made, _ = tokens.issue(store.accounts, this_user(), "laptop", 1.0, parent=found[1])
     home.token.write_text("nonsense\n")
     new = ensure_administrator(store, home, 2.0)
     assert new != lost
     assert tokens.bearer(store.accounts, lost, 3.0) is None
     assert tokens.bearer(store.accounts, new, 3.0) is not None
+    assert tokens.bearer(store.accounts, made, 3.0) is not None
 
 
 def test_whatever_is_in_the_trash_the_service_starts(tmp_path: Path) -> None:

@@ -1,7 +1,9 @@
+import subprocess
+
 import pytest
 from pydantic import ValidationError
 
-from edt_launch.service.specification import JobChange, JobSpec
+from edt_launch.service.specification import MOST_START, JobChange, JobSpec
 from edt_launch.wmla.frameworks import Framework
 
 GOOD: dict[str, object] = {"command": ["python", "train.py"]}
@@ -34,7 +36,10 @@ def test_defaults() -> None:
         {"environment": {"A=B": ""}},
         {"environment": {"": ""}},
         {"environment": {"A": "\0"}},
-        {"environment": {"A": "x" * 100_000, "B": "x" * 100_000}},
+        {"environment": {"A": "x" * 60_000, "B": "x" * 60_000}},
+        {"command": ["x" * 60_000], "environment": {"A": "x" * 60_000}},
+        {"environment": {"A": "x" * 131_072}},
+        {"environment": {"A": "ä" * 60_000}},
         {"name": "two\nlines"},
         {"checkpoint_interval": -1},
         {"max_restarts": -1},
@@ -50,6 +55,22 @@ def test_defaults() -> None:
 def test_what_makes_no_sense_is_refused(wrong: dict[str, object]) -> None:
     with pytest.raises(ValidationError):
         JobSpec.model_validate({**GOOD, **wrong})
+
+
+@pytest.mark.parametrize("character", ["x", "ä", "\N{GRINNING FACE}"])
+def test_what_is_accepted_can_be_given_to_a_process(character: str) -> None:
+    most = (MOST_START - len("trueAB==") - 4) // len(character.encode())
+    given = {"A": "x", "B": character * (most - 1)}
+    spec = JobSpec.model_validate({"command": ["true"], "environment": given})
+    text = " ".join(f"{name}={value}" for name, value in spec.environment.items())
+    subprocess.run(["/bin/sh", "-c", f"{text} true"], env=dict(spec.environment), check=True)
+
+
+def test_the_largest_variable_is_named() -> None:
+    with pytest.raises(ValidationError) as refused:
+        JobSpec.model_validate({**GOOD, "environment": {"SMALL": "x", "LARGE": "ä" * 65_536}})
+    text = str(refused.value)
+    assert all(part in text for part in ("LARGE", "131,079 bytes", f"{MOST_START:,}"))
 
 
 def test_wmla_programs_are_scripts_and_only_elastic_ones_are_resized() -> None:

@@ -1,13 +1,15 @@
 import asyncio
 import io
+import os
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from edt_launch.lines import LONGEST
 from edt_launch.service import tailing
-from edt_launch.service.tailing import read, start_of_last_lines
+from edt_launch.service.tailing import REACH, read, recent_lines, start_of_last_lines
 from no_files import KINDS, put
 
 
@@ -24,6 +26,26 @@ def test_the_last_lines_are_found_whatever_the_blocks(
         tailing.BLOCK = before
     kept = text.splitlines(keepends=True)
     assert text[start:] == b"".join(kept[len(kept) - min(count, len(kept)) :])
+
+
+def test_the_last_lines_are_looked_for_near_the_end_alone(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    path.write_bytes(b"first\n")
+    os.truncate(path, 2**40)
+    with path.open("rb", buffering=0) as file:
+        assert start_of_last_lines(file, 1) == 2**40 - REACH
+
+
+def test_recent_lines_are_those_near_the_end(tmp_path: Path) -> None:
+    path = tmp_path / "events"
+    with pytest.raises(FileNotFoundError):
+        next(recent_lines(path))
+    path.write_bytes(b"first\nsecond\nhalf")
+    assert list(recent_lines(path)) == [b"first", b"second"]
+    os.truncate(path, 2**40)
+    with path.open("ab") as file:
+        file.write(b"\n" + b"x" * (LONGEST + 1) + b"\nlast\n")
+    assert list(recent_lines(path)) == [b"last"]
 
 
 async def collect(path: Path) -> bytes:

@@ -1,6 +1,12 @@
+import contextlib
+import threading
+
+import pytest
+
 from edt_launch.service import tokens
 from edt_launch.service.database.records import UserRecord
 from edt_launch.service.database.store import Store
+from edt_launch.service.errors import UnauthorizedError
 
 
 def test_a_token_says_who_one_is_and_is_not_kept(store: Store) -> None:
@@ -10,10 +16,38 @@ def test_a_token_says_who_one_is_and_is_not_kept(store: Store) -> None:
     assert len(token) > 40
     assert token not in repr(store.accounts.tokens())
     assert store.accounts.tokens() == [record]
-    assert tokens.bearer(store.accounts, token, 9.0) == UserRecord("ann")
+    assert tokens.bearer(store.accounts, token, 9.0) == (UserRecord("ann"), record)
     assert tokens.bearer(store.accounts, token, 11.0) is None
     assert tokens.bearer(store.accounts, token + "x", 9.0) is None
     assert tokens.bearer(store.accounts, "\udcff\0", 9.0) is None
+
+
+def test_a_token_that_was_just_revoked_makes_none(store: Store) -> None:
+    store.accounts.add_user(UserRecord("ann"))
+    _, parent = tokens.issue(store.accounts, "ann", "laptop", 5.0)
+    store.accounts.revoke(parent.id, "ann", 6.0)
+    with pytest.raises(UnauthorizedError, match="revoked"):
+        tokens.issue(store.accounts, "ann", "more", 7.0, parent=parent)
+
+
+def test_whoever_makes_a_token_while_another_is_revoked_is_too_late(store: Store) -> None:
+    store.accounts.add_user(UserRecord("ann"))
+    _, root = tokens.issue(store.accounts, "ann", "root", 1.0)
+    made = [tokens.issue(store.accounts, "ann", "made", 1.0, parent=root)]
+    go = threading.Barrier(2)
+
+    def make() -> None:
+        go.wait()
+        with contextlib.suppress(UnauthorizedError):
+            while True:
+                made.append(tokens.issue(store.accounts, "ann", "made", 2.0, parent=made[-1][1]))
+
+    thread = threading.Thread(target=make)
+    thread.start()
+    go.wait()
+    store.accounts.revoke(root.id, "ann", 3.0)
+    thread.join()
+    assert [tokens.bearer(store.accounts, token, 4.0) for token, _ in made] == [None] * len(made)
 
 
 def test_tokens_differ() -> None:

@@ -34,7 +34,9 @@ def listing(as_json: AsJson = False) -> None:
 @app.command()
 def add(
     name: Annotated[str, typer.Option(help="What it is for.")] = "edt",
-    lasts: Annotated[str | None, typer.Option(help="Such as 12h or 30d, else for ever.")] = None,
+    lasts: Annotated[
+        str | None, typer.Option(help="Such as 12h or 30d, else as long as the token that asks.")
+    ] = None,
     user: Annotated[str | None, typer.Option(help="For somebody else; for administrators.")] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -49,13 +51,19 @@ def add(
         print_json(answer)
         return
     print(answer.get("token"))
+    if answer.get("expires") != content.get("expires"):
+        note(f"it ends with the token that it was made with: {moment(answer.get('expires'), 0.0)}")
     note("use it in EDT_TOKEN or ~/.config/edt/config.toml; it is not shown again")
 
 
 @app.command()
-def revoke(token: Annotated[str, typer.Argument(metavar="ID")], as_json: AsJson = False) -> None:
-    """Let a token open nothing any more."""
-    connect().remove_token(token)
+def revoke(
+    token: Annotated[str, typer.Argument(metavar="ID")],
+    only: Annotated[bool, typer.Option("--only", help="Leave the tokens that were made with it.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Let a token open nothing any more, nor the tokens that were made with it."""
+    connect().remove_token(token, only=only)
     if as_json:
         print_json({"revoked": token})
     else:

@@ -43,6 +43,8 @@ def add(
     if token:
         print(token)
         note(f"{name} may use the service with this token, in EDT_TOKEN or ~/.config/edt/config.toml")
+        if answer.get("expires") is not None:
+            note(f"it ends with yours: {moment(answer['expires'], 0.0)}")
     else:
         note(f"{name} may use the service; a token: edt tokens add --user {name}")
 
@@ -63,14 +65,18 @@ def password(
     from_stdin: Annotated[
         bool, typer.Option("--password-stdin", help="Read it from standard input instead of asking.")
     ] = False,
+    revoke_tokens: Annotated[
+        bool, typer.Option("--revoke-tokens", help="Revoke all other tokens of the user, too.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Set a password for WMLA's interfaces: one's own, or for administrators anybody's."""
-    connect().set_password(name, _read() if from_stdin else _asked(name))
+    connect().set_password(name, _read() if from_stdin else _asked(name), revoke_tokens=revoke_tokens)
     if as_json:
         print_json({"changed": name})
     else:
-        note(f"{name} may log on with it; sessions that were begun with another one are over")
+        over = "sessions that were begun with another one"
+        note(f"{name} may log on with it; {f'{over}, and tokens,' if revoke_tokens else over} are over")
 
 
 def _read() -> str:

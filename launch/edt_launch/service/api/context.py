@@ -10,7 +10,7 @@ from fastapi import Depends, Request
 from edt_launch.service.archive import Limits
 from edt_launch.service.bus import Bus, Topic
 from edt_launch.service.database.jobs import NoSuchJobError
-from edt_launch.service.database.records import JobRecord, UserRecord
+from edt_launch.service.database.records import JobRecord, TokenRecord, UserRecord
 from edt_launch.service.database.store import Store
 from edt_launch.service.errors import ForbiddenError, NotFoundError
 from edt_launch.service.first_start import this_user
@@ -18,8 +18,8 @@ from edt_launch.service.home import Home
 from edt_launch.service.settings import Settings
 from edt_launch.service.submission import Submitter
 
-USER = "edt_user"
-"""Where in a request's scope the gate has put who asks."""
+USER, TOKEN = "edt_user", "edt_token"
+"""Where in a request's scope the gate has put who asks, and the token that proves it."""
 
 
 @dataclass(frozen=True)
@@ -104,6 +104,10 @@ async def _user(request: Request) -> UserRecord:
     return cast("UserRecord", request.scope[USER])
 
 
+async def _token(request: Request) -> TokenRecord:
+    return cast("TokenRecord", request.scope[TOKEN])
+
+
 async def _admin(request: Request) -> UserRecord:
     user = await _user(request)
     if not user.is_admin:
@@ -116,6 +120,9 @@ Here = Annotated[Context, Depends(_context)]
 
 User = Annotated[UserRecord, Depends(_user)]
 """Who asks."""
+
+Shown = Annotated[TokenRecord, Depends(_token)]
+"""The token that proves who asks, below `/api/v1`."""
 
 Admin = Annotated[UserRecord, Depends(_admin)]
 """Who asks; others than administrators are refused."""

@@ -9,7 +9,7 @@ from starlette.types import Scope
 
 from edt_launch.service import tokens
 from edt_launch.service.api import problems
-from edt_launch.service.api.context import USER, Context
+from edt_launch.service.api.context import TOKEN, USER, Context
 from edt_launch.service.database.engine import AWAY
 from edt_launch.service.errors import ServiceError, UnauthorizedError
 
@@ -74,16 +74,16 @@ class BearerDoor:
             )
         context = self._context
         try:
-            user = await run_in_threadpool(
+            found = await run_in_threadpool(
                 tokens.bearer, context.store.accounts, token.strip(), context.clock()
             )
         except AWAY as error:
             raise problems.no_database(error) from None
-        if user is None:
+        if found is None:
             raise UnauthorizedError(
                 "the token is unknown, expired or revoked", "ask for another one: `edt tokens add`"
             )
-        scope[USER] = user
+        scope[USER], scope[TOKEN] = found
 
     def refusal(self, error: ServiceError) -> Response:
         """A problem."""

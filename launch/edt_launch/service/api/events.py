@@ -1,21 +1,21 @@
 """`/api/v1/jobs/{id}/events` and `metrics`: a job's course, from its file of events."""
 
 import json
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Query, Request
 from fastapi.responses import StreamingResponse
 
+from edt_launch.lines import LineSplitter, event_of
 from edt_launch.service import tailing
 from edt_launch.service.api import schemas, sse
 from edt_launch.service.api.context import Here, User
 from edt_launch.service.api.following import until_it_ends
-from edt_launch.service.plain_files import NoFileError, open_file
+from edt_launch.service.plain_files import NoFileError
 from edt_launch.service.series import Series
 from edt_launch.service.tailing import IsOver
-from edt_launch.training.events import EventStream
 
 router = APIRouter(tags=["jobs"])
 
@@ -46,36 +46,28 @@ def events(
 
 @router.get("/jobs/{job_id}/metrics", response_model=schemas.Metrics)
 def metrics(here: Here, user: User, job_id: str) -> Any:
-    """Step, loss, throughput and size over time."""
+    """Step, loss, throughput and size over time, from the last 64 MiB of the job's events."""
     job = here.job_of(job_id, user)
     series = Series()
-    for event in _events(here.home.job(job.id).output.events):
-        series.observe(event)
-    return series.columns()
-
-
-def _events(path: Path) -> Iterator[dict[str, Any]]:
-    stream = EventStream()
     try:
-        with open_file(path) as file:
-            while block := file.read(tailing.BLOCK):
-                yield from (dict(event) for event in stream.feed(block) if not isinstance(event, str))
+        for line in tailing.recent_lines(here.home.job(job.id).output.events):
+            if (event := event_of(line)) is not None:
+                series.observe(event)
     except (FileNotFoundError, NoFileError):
-        return
+        pass
+    return series.columns()
 
 
 async def _lines(path: Path, start: int, is_over: IsOver | None) -> AsyncIterator[tuple[int, str] | None]:
     """Each whole event, and the offset of what follows it; None in pauses."""
-    at, rest = start, b""
+    lines = LineSplitter(start)
     async for block in tailing.read(path, lambda _: start, is_over):
         if not block:
             yield None
-        *lines, rest = (rest + block).split(b"\n")
-        for line in lines:
-            at += len(line) + 1
+        for line in lines.feed(block):
             text = _clean(line)
             if text is not None:
-                yield at, text
+                yield lines.offset, text
 
 
 async def _as_list(path: Path, start: int) -> AsyncIterator[bytes]:
@@ -102,6 +94,6 @@ def _clean(line: bytes) -> str | None:
     """The line if it is an event; Python's NaN, which is no JSON, becomes null."""
     try:
         event = json.loads(line, parse_constant=lambda _: None)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     return json.dumps(event) if isinstance(event, dict) else None

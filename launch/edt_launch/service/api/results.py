@@ -1,6 +1,9 @@
 """`/api/v1/jobs/{id}/results` and `checkpoints`: what a job has made, as streams."""
 
+import heapq
+import os
 import re
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +19,10 @@ from edt_launch.training.checkpoints import NAME
 router = APIRouter(tags=["jobs"])
 
 GZIP = "application/gzip"
+MOST_CHECKPOINTS = 1000
+"""Checkpoints that are listed: the newest."""
+MOST_SUMMED = 10_000
+"""Files of a checkpoint whose sizes are added up."""
 ARCHIVE: dict[int | str, dict[str, Any]] = {200: {"description": "A tar.gz", "content": {GZIP: {}}}}
 
 
@@ -29,17 +36,16 @@ def results(here: Here, user: User, job_id: str) -> StreamingResponse:
 
 @router.get("/jobs/{job_id}/checkpoints", response_model=schemas.Checkpoints)
 def checkpoints(here: Here, user: User, job_id: str) -> Any:
-    """A job's checkpoints, oldest first. Whether one is whole is found out when it is loaded."""
+    """A job's newest 1,000 checkpoints, oldest first. Whether one is whole is found out when it is loaded."""
     job = here.job_of(job_id, user)
     folder = here.home.job(job.id).output.checkpoint
     try:
-        found = sorted(
-            (path for path in folder.iterdir() if NAME.fullmatch(path.name)),
-            key=lambda path: _step(path.name),
-        )
-    except FileNotFoundError:
+        with os.scandir(folder) as entries:
+            names = (entry.name for entry in entries if NAME.fullmatch(entry.name))
+            found = heapq.nlargest(MOST_CHECKPOINTS, names, key=_step)
+    except OSError:  # it is not there yet, or the job has spoilt it
         found = []
-    shown = [_checkpoint(path, job.id) for path in found]
+    shown = [_checkpoint(folder / name, job.id) for name in reversed(found)]
     return {"checkpoints": [one for one in shown if one is not None]}
 
 
@@ -67,9 +73,10 @@ def _step(name: str) -> int:
 def _checkpoint(path: Path, job_id: str) -> dict[str, Any] | None:
     """What is known of a checkpoint; None if it has just been deleted."""
     try:
-        size = sum(file.lstat().st_size for file in path.iterdir())
+        with os.scandir(path) as entries:
+            size = sum(entry.stat(follow_symlinks=False).st_size for entry in islice(entries, MOST_SUMMED))
         time = path.stat().st_mtime
-    except (FileNotFoundError, NotADirectoryError):
+    except OSError:
         return None
     url = f"/api/v1/jobs/{job_id}/checkpoints/{path.name}"
     return {"name": path.name, "step": _step(path.name), "size": size, "time": time, "url": url}

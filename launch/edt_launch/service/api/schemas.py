@@ -251,6 +251,7 @@ class UserWithToken(UserAccount):
     """A new user, and a first token; only this answer contains it."""
 
     token: str
+    expires: float | None = Field(description="When the token ends; null: never.")
 
 
 class Users(BaseModel):
@@ -267,6 +268,9 @@ class NewPassword(BaseModel):
     password: Annotated[
         str, StringConstraints(pattern=f"^{TEXT}$", min_length=passwords.LEAST, max_length=passwords.MOST)
     ]
+    revoke_tokens: bool = Field(
+        default=False, description="Revoke the user's tokens, too, but for the one that asks."
+    )
 
 
 class NewToken(BaseModel):
@@ -276,7 +280,8 @@ class NewToken(BaseModel):
 
     name: Annotated[Name, Field(max_length=64, description="What it is for.")] = ""
     expires: Annotated[float, Field(ge=0, le=1e12)] | None = Field(
-        default=None, description="When it opens nothing any more; null: never."
+        default=None,
+        description="When it opens nothing any more; null, or later than the token that asks: as that one.",
     )
     user: UserName | None = Field(default=None, description="Whose; for administrators. Your own by default.")
 
@@ -289,6 +294,7 @@ class Token(BaseModel):
     user: str
     created: float
     expires: float | None
+    parent: str | None = Field(description="The token that it was made with, and is revoked with.")
 
 
 class TokenWithSecret(Token):

@@ -6,7 +6,7 @@ from fastapi import APIRouter, Path, Query, Response
 
 from edt_launch.service import tokens as issuing
 from edt_launch.service.api import schemas, views
-from edt_launch.service.api.context import Here, User
+from edt_launch.service.api.context import Here, Shown, User
 from edt_launch.service.errors import ForbiddenError, NotFoundError
 from edt_launch.service.names import USER
 
@@ -29,19 +29,26 @@ def tokens(
 
 
 @router.post("/tokens", status_code=201, response_model=schemas.TokenWithSecret)
-def add(here: Here, user: User, new: schemas.NewToken) -> Any:
-    """A new token; it is told only now."""
+def add(here: Here, user: User, shown: Shown, new: schemas.NewToken) -> Any:
+    """A new token; it is told only now. It ends with the token that it is made with, if not before."""
     whose = new.user or user.name
     if whose != user.name and not user.is_admin:
         raise ForbiddenError(f"only administrators make tokens for {whose}", "make one for yourself")
     if here.store.accounts.user(whose) is None:
         raise NotFoundError(f"there is no user {whose!r}", "POST /api/v1/users adds one: `edt users add`")
-    token, record = issuing.issue(here.store.accounts, whose, new.name, here.clock(), new.expires)
+    now = here.clock()
+    token, record = issuing.issue(here.store.accounts, whose, new.name, now, new.expires, parent=shown)
     return {**views.token(record), "token": token}
 
 
 @router.delete("/tokens/{token_id}", status_code=204, response_class=Response)
-def revoke(here: Here, user: User, token_id: Annotated[str, Path(pattern="^[0-9a-f]{1,16}$")]) -> None:
-    """Let a token open nothing any more."""
-    if not here.store.accounts.revoke(token_id, None if user.is_admin else user.name, here.clock()):
+def revoke(
+    here: Here,
+    user: User,
+    token_id: Annotated[str, Path(pattern="^[0-9a-f]{1,16}$")],
+    only: Annotated[bool, Query(description="Leave the tokens that were made with it.")] = False,
+) -> None:
+    """Let a token open nothing any more, nor the tokens that were made with it."""
+    whose = None if user.is_admin else user.name
+    if not here.store.accounts.revoke(token_id, whose, here.clock(), only=only):
         raise NotFoundError(f"there is no token {token_id!r}", "GET /api/v1/tokens lists them")

@@ -6,7 +6,7 @@ from fastapi import APIRouter, Path, Response
 
 from edt_launch.service import passwords, tokens
 from edt_launch.service.api import schemas, views
-from edt_launch.service.api.context import Admin, Here, User
+from edt_launch.service.api.context import Admin, Here, Shown, User
 from edt_launch.service.database.records import ShareRecord, UserRecord
 from edt_launch.service.errors import ConflictError, ForbiddenError, InvalidError, NotFoundError
 from edt_launch.service.names import USER as USER_NAME
@@ -22,34 +22,50 @@ def users(here: Here, user: Admin) -> Any:
 
 
 @router.post("/users", status_code=201, response_model=schemas.UserWithToken)
-def add(here: Here, user: Admin, new: schemas.NewUser) -> Any:
-    """Let somebody use the service; the answer has a token for them, which is told only now."""
+def add(here: Here, user: Admin, shown: Shown, new: schemas.NewUser) -> Any:
+    """Let somebody use the service; the answer has a token for them, which is told only now.
+
+    The token ends with the one that it is made with.
+    """
     now = here.clock()
     record = UserRecord(new.name, new.is_admin, now)
     if not here.store.accounts.add_user(record):
         raise ConflictError(f"there is a user {new.name!r} already", "choose another name")
     here.store.shares.add_missing(ShareRecord(new.name, usage_at=now))
-    token, _ = tokens.issue(here.store.accounts, new.name, "first", now)
+    token, kept = tokens.issue(here.store.accounts, new.name, "first", now, parent=shown)
     here.changed()
-    return {**views.user(record), "token": token}
+    return {**views.user(record), "token": token, "expires": kept.expires}
 
 
 @router.put("/users/{name}/password", status_code=204, response_class=Response)
 def set_password(
     here: Here,
     user: User,
+    shown: Shown,
     name: Annotated[str, Path(pattern=f"^{USER_NAME}$")],
     new: schemas.NewPassword,
 ) -> None:
     """Give a user a password for WMLA's interfaces; one's own, or for administrators anybody's.
 
-    The sessions that were begun with the old one are over.
+    The sessions that were begun with the old one are over. With `revoke_tokens` all of the user's other
+    tokens are revoked, too.
     """
     if name != user.name and not user.is_admin:
         raise ForbiddenError(f"only administrators set the password of {name}", "set your own")
+    if shown.expires is not None:
+        raise ForbiddenError(
+            "your token ends, and a password set with it would not", "use a token that does not end"
+        )
     if new.password.startswith(tokens.PREFIX):
         raise InvalidError(f"password: it begins with {tokens.PREFIX}, as tokens do", "choose another one")
-    if not here.store.accounts.set_password(name, passwords.hash_of(new.password), here.clock()):
+    is_known = here.store.accounts.set_password(
+        name,
+        passwords.hash_of(new.password),
+        here.clock(),
+        tokens_too=new.revoke_tokens,
+        spared=shown.id,
+    )
+    if not is_known:
         raise NotFoundError(f"there is no user {name!r}", "GET /api/v1/users lists them")
 
 

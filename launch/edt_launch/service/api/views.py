@@ -200,4 +200,5 @@ def token(record: TokenRecord) -> Json:
         "user": record.user,
         "created": record.created,
         "expires": record.expires,
+        "parent": record.parent,
     }

@@ -1,6 +1,6 @@
 """Users and their tokens."""
 
-from sqlalchemy import delete, insert, or_, select, update
+from sqlalchemy import ColumnElement, Connection, delete, insert, or_, select, update
 
 from edt_launch.service.database.engine import Database
 from edt_launch.service.database.records import TokenRecord, UserRecord
@@ -36,20 +36,36 @@ class Accounts:
             ).scalar()
         return found
 
-    def set_password(self, name: str, password_hash: str, now: float) -> bool:
-        """Store the hash of a user's password and end his sessions; False if there is no such user."""
-        ours = (tokens.c.user == name, tokens.c.is_session, tokens.c.revoked.is_(None))
+    def set_password(
+        self,
+        name: str,
+        password_hash: str,
+        now: float,
+        *,
+        tokens_too: bool = False,
+        spared: str | None = None,
+    ) -> bool:
+        """Store the hash of a user's password and end their sessions; False if there is no such user.
+
+        Args:
+            name: of the user.
+            password_hash: of their password.
+            now: unix time.
+            tokens_too: whether their other tokens are revoked, too.
+            spared: id of a token that is not revoked, unless it is a session's.
+        """
         with self._database.writing() as connection:
-            connection.execute(update(tokens).where(*ours).values(revoked=now))
+            _revoke(connection, now, tokens.c.user == name, tokens.c.is_session)
+            if tokens_too:
+                _revoke(connection, now, tokens.c.user == name, spared=spared)
             change = update(users).where(users.c.name == name).values(password=password_hash)
             return bool(connection.execute(change).rowcount)
 
     def end_session(self, user: str, token_hash: str, now: float) -> None:
         """Revoke the token with this hash, if it is that of a session of the user's."""
         ours = (tokens.c.user == user, tokens.c.hash == token_hash, tokens.c.is_session)
-        session = (*ours, tokens.c.revoked.is_(None))
         with self._database.writing() as connection:
-            connection.execute(update(tokens).where(*session).values(revoked=now))
+            _revoke(connection, now, *ours)
 
     def forget_sessions(self, user: str, now: float) -> None:
         """Delete a user's sessions that are over."""
@@ -71,11 +87,16 @@ class Accounts:
         with self._database.writing() as connection:
             return bool(connection.execute(delete(users).where(users.c.name == name)).rowcount)
 
-    def add_token(self, token: TokenRecord) -> None:
-        """Store a token's hash."""
+    def add_token(self, token: TokenRecord) -> bool:
+        """Store a token's hash; False if the token that it was made with is not valid any more."""
         values = {column.name: getattr(token, column.name) for column in tokens.columns}
+        parent = select(tokens.c.id).where(tokens.c.id == token.parent, *_valid(token.created))
         with self._database.writing() as connection:
+            # The lock makes a revocation of the parent wait, which then finds the child.
+            if token.parent is not None and connection.execute(parent.with_for_update()).first() is None:
+                return False
             connection.execute(insert(tokens).values(values))
+            return True
 
     def tokens(self, user: str | None = None) -> list[TokenRecord]:
         """The tokens of a user, or of all, that have not been revoked; oldest first."""
@@ -85,22 +106,49 @@ class Accounts:
         with self._database.reading() as connection:
             return [TokenRecord(**row._mapping) for row in connection.execute(query)]
 
-    def revoke(self, token: str, user: str | None, now: float) -> bool:
-        """Revoke a token by its id; False if there is none such, or it is not `user`'s (None: anybody's)."""
+    def revoke(self, token: str, user: str | None, now: float, *, only: bool = False) -> bool:
+        """Revoke a token, and what was made with it; False if there is no such token.
+
+        Args:
+            token: its id.
+            user: whose it has to be; None for anybody's.
+            now: unix time.
+            only: whether what was made with it stays.
+        """
         query = update(tokens).where(tokens.c.id == token, tokens.c.revoked.is_(None))
         if user is not None:
             query = query.where(tokens.c.user == user)
         with self._database.writing() as connection:
-            return bool(connection.execute(query.values(revoked=now)).rowcount)
+            is_revoked = bool(connection.execute(query.values(revoked=now)).rowcount)
+            if is_revoked and not only:
+                _revoke(connection, now, tokens.c.id == token)
+            return is_revoked
 
-    def bearer(self, token_hash: str, now: float) -> UserRecord | None:
-        """Whose token has this hash; None if there is none, or it is not valid any more."""
-        query = (
-            select(*_USER)
-            .join(tokens, tokens.c.user == users.c.name)
-            .where(tokens.c.hash == token_hash, tokens.c.revoked.is_(None))
-            .where(or_(tokens.c.expires.is_(None), tokens.c.expires > now))
-        )
+    def bearer(self, token_hash: str, now: float) -> tuple[UserRecord, TokenRecord] | None:
+        """The token with this hash and whose it is; None if there is none, or it is not valid any more."""
+        query = select(tokens).where(tokens.c.hash == token_hash, *_valid(now))
         with self._database.reading() as connection:
-            row = connection.execute(query).one_or_none()
-        return None if row is None else UserRecord(**row._mapping)
+            found = connection.execute(query).one_or_none()
+            if found is None:
+                return None
+            token = TokenRecord(**found._mapping)
+            row = connection.execute(select(*_USER).where(users.c.name == token.user)).one_or_none()
+        return None if row is None else (UserRecord(**row._mapping), token)
+
+
+def _valid(now: float) -> tuple[ColumnElement[bool], ...]:
+    return tokens.c.revoked.is_(None), or_(tokens.c.expires.is_(None), tokens.c.expires > now)
+
+
+def _revoke(
+    connection: Connection, now: float, *which: ColumnElement[bool], spared: str | None = None
+) -> None:
+    """Revoke tokens, and what was made with them, by whomever."""
+    tree = select(tokens.c.id).where(*which).cte(recursive=True)
+    tree = tree.union(select(tokens.c.id).join(tree, tokens.c.parent == tree.c.id))
+    change = update(tokens).where(tokens.c.id.in_(select(tree.c.id)), tokens.c.revoked.is_(None))
+    if spared is not None:
+        change = change.where(tokens.c.id != spared)
+    # PostgreSQL may have waited for somebody who was just making another one: then there is more to revoke.
+    while connection.execute(change.values(revoked=now)).rowcount > 0:
+        pass

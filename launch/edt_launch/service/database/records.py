@@ -34,6 +34,7 @@ class TokenRecord:
 
     Attributes:
         is_session: whether logging on with a password gave it.
+        parent: id of the token that it was made with; None if a password, or the service itself, gave it.
     """
 
     id: str
@@ -44,6 +45,7 @@ class TokenRecord:
     expires: float | None = None
     revoked: float | None = None
     is_session: bool = False
+    parent: str | None = None
 
 
 @dataclass(frozen=True)

@@ -52,6 +52,8 @@ tokens = Table(
     Column("expires", Float),
     Column("revoked", Float),
     Column("is_session", Boolean, nullable=False),
+    # No foreign key: sessions that are over are deleted, and what was made with them is over, too.
+    Column("parent", String(16), index=True),
 )
 
 shares = Table(

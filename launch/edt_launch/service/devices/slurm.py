@@ -4,13 +4,9 @@ import re
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
+from hostlist import BadHostlist, expand_hostlist
+
 from edt_launch.service.devices.sources import DevicesError, HostDevices, Surroundings, slots
-
-_GROUP = re.compile(r"[^\[\],](?:\[[^\[\]]*\]|[^\[\],])*")
-_LIST = re.compile(rf"{_GROUP.pattern}(?:,{_GROUP.pattern})*")
-
-MOST = 2**16
-"""Names that a list may have in one part."""
 
 
 @dataclass(frozen=True)
@@ -56,31 +52,17 @@ def hosts_of(text: str) -> tuple[str, ...]:
     Raises:
         DevicesError: it is none.
     """
-    if not _LIST.fullmatch(text):
-        raise DevicesError(f"SLURM_JOB_NODELIST: {text!r}: expected names such as node[01-03]")
-    return tuple(name for group in _GROUP.findall(text) for name in _expanded(text, group))
-
-
-def _expanded(text: str, group: str) -> list[str]:
-    """The names in one part of the list, the last numbers counting fastest."""
-    names = [""]
-    for plain, ranges in re.findall(r"([^\[\]]+)|\[([^\]]*)\]", group):
-        numbers = [plain] if plain else _numbers(text, ranges)
-        if len(names) * len(numbers) > MOST:
-            raise DevicesError(f"SLURM_JOB_NODELIST: {text!r}: more than {MOST:,} names")
-        names = [name + number for name in names for number in numbers]
-    return names
-
-
-def _numbers(text: str, ranges: str) -> list[str]:
-    found = []
-    for part in ranges.split(","):
-        first, dash, last = part.partition("-")
-        last = last if dash else first
-        if not (first.isdecimal() and last.isdecimal()) or not 0 <= int(last) - int(first) < MOST:
-            raise DevicesError(f"SLURM_JOB_NODELIST: {text!r}: expected ranges such as 01-03")
-        found += [str(number).zfill(len(first)) for number in range(int(first), int(last) + 1)]
-    return found
+    try:
+        names = expand_hostlist(text, allow_duplicates=True)
+    except BadHostlist as error:
+        raise DevicesError(
+            f"SLURM_JOB_NODELIST: {text!r}: {error}; expected names such as node[01-03]"
+        ) from None
+    if "" in text.split(","):
+        raise DevicesError(
+            f"SLURM_JOB_NODELIST: {text!r}: a name is empty; expected names such as node[01-03]"
+        )
+    return tuple(names)
 
 
 def counts_of(text: str, nodes: int) -> tuple[int, ...]:

@@ -5,8 +5,10 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
+from edt_launch.lines import event_of
 from edt_launch.service import plain_files
-from edt_launch.training.events import EventStream
+from edt_launch.service.tailing import recent_lines
+from edt_launch.service.walking import names
 from edt_launch.wmla.answers.views import Execution
 from edt_launch.wmla.frameworks import Framework
 from edt_launch.wmla.identity import number_of
@@ -51,12 +53,8 @@ def executors(execution: Execution) -> list[str]:
     """The ids of the executors and workers that the job has had, in order."""
     if execution.job.framework is None:
         return [executor_id(execution.job.id, number + 1) for number in range(execution.job.size)]
-    try:
-        names = [path.name for path in execution.result.processes.iterdir()]
-    except OSError:  # it is not there yet, or the job has spoilt it
-        return []
-    numbered = sorted((number, name) for name in names if (number := number_of(name)) is not None)
-    return [name for _, name in numbered]
+    found = ((number_of(name), name) for name in names(execution.result.processes))
+    return [name for _, name in sorted((number, name) for number, name in found if number is not None)]
 
 
 def released(execution: Execution) -> frozenset[int]:
@@ -64,20 +62,17 @@ def released(execution: Execution) -> frozenset[int]:
     here: set[int] = set()
     gone: set[int] = set()
     try:
-        with plain_files.open_file(execution.result.events) as file:
-            for line in file:
-                if not line.startswith(COMING_AND_GOING):
-                    continue
-                match next(EventStream().feed(line), ""):
-                    case {"event": "launched"}:  # whatever ran before has been ended
-                        gone |= here
-                        here.clear()
-                    case {"event": "started", "worker": int(worker)}:
-                        here.add(worker + 1)
-                        gone.discard(worker + 1)
-                    case {"event": "released", "worker": int(worker)}:
-                        here.discard(worker + 1)
-                        gone.add(worker + 1)
+        for line in recent_lines(execution.result.events):
+            match event_of(line) if line.startswith(COMING_AND_GOING) else None:
+                case {"event": "launched"}:  # whatever ran before has been ended
+                    gone |= here
+                    here.clear()
+                case {"event": "started", "worker": int(worker)}:
+                    here.add(worker + 1)
+                    gone.discard(worker + 1)
+                case {"event": "released", "worker": int(worker)}:
+                    here.discard(worker + 1)
+                    gone.add(worker + 1)
     except OSError:  # it is not there yet, or the job has spoilt it
         return frozenset()
     return frozenset(gone)

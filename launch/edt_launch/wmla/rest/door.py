@@ -99,8 +99,9 @@ class WmlaDoor:
         return plain.of(error)
 
     async def _owner(self, proof: Token) -> UserRecord | None:
-        context = self._context
-        return await run_in_threadpool(tokens.bearer, context.store.accounts, proof.token, context.clock())
+        accounts, now = self._context.store.accounts, self._context.clock()
+        found = await run_in_threadpool(tokens.bearer, accounts, proof.token, now)
+        return None if found is None else found[0]
 
     async def _named(self, proof: Password) -> UserRecord | None:
         if proof.password.startswith(tokens.PREFIX):

@@ -2,6 +2,7 @@
 
 import secrets
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -11,6 +12,7 @@ from fastapi.responses import StreamingResponse
 from starlette.types import Send
 
 from edt_launch.service.api.context import Here
+from edt_launch.service.errors import ConflictError
 from edt_launch.service.walking import walk
 from edt_launch.wmla.answers import files, zipping
 from edt_launch.wmla.answers.views import Execution
@@ -23,6 +25,9 @@ log = structlog.get_logger()
 router = APIRouter()
 
 LogType = Annotated[Literal["outlog", "errlog", "outerrlog"], Query(alias="logType")]
+
+MOST_FILES = 100_000
+"""Files and folders of a result: where each file is in the zip is remembered until its end."""
 
 METRICS = "val_dict_list.json"
 """What programs write beside `model/`."""
@@ -51,7 +56,13 @@ def show_log(request: Request, found: Found, style: Manner, kind: LogType = "out
 @router.get("/execs/{name}/result")
 def result(here: Here, found: Found) -> StreamingResponse:
     """A zip of `model/` and of the metrics; what is there by now while the job runs."""
-    packed = zipping.members(_files(found))
+    paths = list(islice(_files(found), MOST_FILES + 1))
+    if len(paths) > MOST_FILES:
+        raise ConflictError(
+            f"the result has more than {MOST_FILES:,} files and folders",
+            f"fetch it with: edt results {found.job.id}",
+        )
+    packed = zipping.members(paths)
     size = zipping.size_of(packed)
     number = f"{int(here.clock() * 1e6)}-{secrets.randbelow(10**9)}"
     name = f"dlpd-model-{number}{found.names.id}-result.zip"

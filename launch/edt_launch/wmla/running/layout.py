@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from edt_launch.run_dir import RunDir
+from edt_launch.service.walking import names
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,7 @@ class ResultDir(RunDir):
 
     def log_dirs(self, process: str) -> list[Path]:
         """Every LOG_DIR that the process of that id has had, on whatever host, in order."""
-        return sorted(self.log.glob(f"{process}.*"))
+        return [self.log / name for name in names(self.log) if name.startswith(f"{process}.")]
 
     def checkpoints(self, training: int) -> Path:
         """The folder of the checkpoints of the script's `training`-th call of train(), from 1."""

@@ -2,10 +2,12 @@
 
 import random
 import socket
+import sys
 from collections.abc import MutableMapping, Sequence
 from pathlib import Path
 from platform import node
 
+from edt_launch.appender import Complain
 from edt_launch.hosts.network import HostChecker, resolve
 from edt_launch.membership.protocol import Slot, Worker
 from edt_launch.wmla.frameworks import Framework
@@ -23,23 +25,32 @@ class Workers:
         framework: how it is run.
         job: the variables of the job.
         address: of this machine, where the workers reach it.
+        complain: told when a worker's folders cannot be made.
     """
 
-    def __init__(self, framework: Framework, job: MutableMapping[str, str], address: str) -> None:
+    def __init__(
+        self, framework: Framework, job: MutableMapping[str, str], address: str, complain: Complain
+    ) -> None:
         self._framework = framework
         self._exec_id = job["DLI_EXECID"]
         self._result = ResultDir(Path(job["RESULT_DIR"]))
         self._address = address
+        self._complain = complain
         self._hosts = HostChecker()
         self._meeting: tuple[str, int] | None = None
         for name in environment.OF_A_PROCESS:  # Horovod puts them behind what a worker is given
             job.pop(name, None)
 
     @classmethod
-    def of(cls, job: MutableMapping[str, str], address: str) -> "Workers | None":
+    def of(
+        cls,
+        job: MutableMapping[str, str],
+        address: str,
+        complain: Complain = lambda message: print(message, file=sys.stderr),
+    ) -> "Workers | None":
         """Those of this horovodrun; None if the program is none for WMLA. What is ours is taken out."""
         framework = job.pop(environment.FRAMEWORK_VARIABLE, None)
-        return None if framework is None else cls(Framework(framework), job, address)
+        return None if framework is None else cls(Framework(framework), job, address, complain)
 
     @property
     def is_gang(self) -> bool:
@@ -55,17 +66,19 @@ class Workers:
         return self._result.printed(executor_id(self._exec_id, worker + 1), stream)
 
     def variables(self, worker: Worker, slots: Sequence[Slot]) -> dict[str, str]:
-        """What a worker gets besides; its folders are made.
+        """What a worker gets besides; its folders are made. One that goes without has to see for itself.
 
         Args:
             worker: one that is to be started.
             slots: of all.
-
-        Raises:
-            OSError: a folder cannot be made.
         """
         host = worker.slot.host if self._hosts.is_remote(worker.slot.host) else node()
-        self._result.make(executor_id(self._exec_id, worker.id + 1), host)
+        try:
+            self._result.make(executor_id(self._exec_id, worker.id + 1), host)
+        except OSError as error:
+            self._complain(
+                f"executor {worker.id + 1} starts without its folders: {error.filename}: {error.strerror}"
+            )
         found = environment.of_worker(self._exec_id, self._result, worker.id, host)
         if self._framework is not Framework.GANG:
             return found

@@ -117,13 +117,66 @@ def test_revoked_and_expired_tokens_open_nothing(world: World) -> None:
     assert world.ann.get("/").status_code == 401
 
 
+def test_what_a_token_makes_ends_no_later_than_it_does(world: World) -> None:
+    end = world.clock.now + 10
+    made = world.ann.post("/tokens", json={"expires": end}).json()
+    ending = world.client(made["token"])
+    asked = ({}, {"expires": end + 5}, {"expires": end - 5})
+    children = [ending.post("/tokens", json=one).json() for one in asked]
+    assert [child["expires"] for child in children] == [end, end, end - 5]
+    assert {child["parent"] for child in children} == {made["id"]}
+    assert ending.put("/users/ann/password", json={"password": "correct horse"}).status_code == 403
+
+
+def test_what_an_administrators_token_makes_for_others_ends_with_it(world: World) -> None:
+    end = world.clock.now + 10
+    ending = world.client(world.admin.post("/tokens", json={"expires": end}).json()["token"])
+    assert ending.post("/tokens", json={"user": "ann"}).json()["expires"] == end
+    carl = ending.post("/users", json={"name": "carl"}).json()
+    assert carl["expires"] == end
+    assert world.admin.post("/users", json={"name": "dora"}).json()["expires"] is None
+    assert ending.put("/users/carl/password", json={"password": "correct horse"}).status_code == 403
+    world.clock.now = end
+    assert world.client(carl["token"]).get("/").status_code == 401
+
+
+def test_what_a_token_has_made_is_revoked_with_it(world: World) -> None:
+    first = world.ann.post("/tokens", json={}).json()
+    second = world.client(first["token"]).post("/tokens", json={}).json()
+    third = world.client(second["token"])
+    assert third.get("/").status_code == 200
+    assert world.ann.delete(f"/tokens/{first['id']}").status_code == 204
+    assert third.get("/").status_code == 401
+    assert [one["name"] for one in world.ann.get("/tokens").json()["tokens"]] == ["test"]
+
+
+def test_a_token_can_be_revoked_alone(world: World) -> None:
+    first = world.ann.post("/tokens", json={}).json()
+    second = world.client(first["token"]).post("/tokens", json={}).json()
+    assert world.ann.delete(f"/tokens/{first['id']}?only=1").status_code == 204
+    assert world.client(first["token"]).get("/").status_code == 401
+    assert world.client(second["token"]).get("/").status_code == 200
+
+
+def test_another_password_can_end_the_tokens_but_the_one_that_asks(world: World) -> None:
+    asking = world.client(world.ann.post("/tokens", json={}).json()["token"])
+    made = world.client(asking.post("/tokens", json={}).json()["token"])
+    new = {"password": "correct horse"}
+    assert asking.put("/users/ann/password", json=new).status_code == 204
+    assert [one.get("/").status_code for one in (world.ann, asking, made)] == [200, 200, 200]
+    assert asking.put("/users/ann/password", json={**new, "revoke_tokens": True}).status_code == 204
+    assert [one.get("/").status_code for one in (world.ann, asking, made)] == [401, 200, 401]
+    assert world.admin.put("/users/ann/password", json={**new, "revoke_tokens": True}).status_code == 204
+    assert [one.get("/").status_code for one in (world.admin, asking)] == [200, 401]
+
+
 def test_tokens_for_others_are_made_by_administrators(world: World) -> None:
     assert world.bob.post("/tokens", json={"user": "ann"}).status_code == 403
     assert world.bob.get("/tokens?user=ann").status_code == 403
     made = world.admin.post("/tokens", json={"user": "ann"}).json()
-    user = tokens.bearer(world.store.accounts, made["token"], world.clock.now)
-    assert user is not None
-    assert user.name == "ann"
+    found = tokens.bearer(world.store.accounts, made["token"], world.clock.now)
+    assert found is not None
+    assert found[0].name == "ann"
     assert world.admin.post("/tokens", json={"user": "nobody"}).status_code == 404
 
 

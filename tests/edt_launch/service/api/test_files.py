@@ -8,7 +8,10 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
+from edt_launch.lines import LONGEST
+from edt_launch.service.api import results
 from edt_launch.service.states import State
+from no_files import KINDS, put
 from world import World
 
 EVENTS: list[dict[str, Any]] = [
@@ -80,6 +83,38 @@ def test_events_go_on_after_the_last_one_seen(world: World, job: str) -> None:
     assert world.ann.get(f"/jobs/{job}/events", headers=sse(**rest)).text.count("data:") == 1
     assert world.ann.get(f"/jobs/{job}/events?after={ids[0]}").json()[0] == EVENTS[1]
     assert world.ann.get(f"/jobs/{job}/events?after=999999").json() == []
+
+
+def test_what_is_too_long_or_too_deep_is_no_event(world: World, job: str) -> None:
+    events = world.files(job).output.events
+    with events.open("ab") as file:
+        file.write(b"\n" + b"[" * 50_000 + b"\n" + b"[1," * 2**20 + b"\n")
+        file.write(b'{"event": "world", "size": "' + b"x" * LONGEST + b'"}\n{"event": "end"}\n')
+    found = world.ann.get(f"/jobs/{job}/events").json()
+    assert [one["event"] for one in found] == ["world", "progress", "progress", "end"]
+    lines = world.ann.get(f"/jobs/{job}/events", headers=sse()).text.splitlines()
+    assert f"id: {events.stat().st_size}" in lines
+    assert world.ann.get(f"/jobs/{job}/metrics").json()["step"] == [10, 20]
+
+
+def test_the_newest_of_many_checkpoints_are_listed(
+    world: World, job: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(results, "MOST_CHECKPOINTS", 1)
+    monkeypatch.setattr(results, "MOST_SUMMED", 1)
+    folder = world.files(job).output.checkpoint / "step-00000010"
+    for name in ("a", "b"):
+        (folder / name).write_bytes(b"s" * 10)
+    (found,) = world.ann.get(f"/jobs/{job}/checkpoints").json()["checkpoints"]
+    assert (found["name"], found["size"]) == ("step-00000010", 10)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_whatever_is_in_place_of_the_checkpoints(world: World, job: str, kind: str) -> None:
+    folder = world.files(job).output.checkpoint
+    folder.rename(folder.with_name("elsewhere"))
+    put(kind, folder)
+    assert world.ann.get(f"/jobs/{job}/checkpoints").json() == {"checkpoints": []}
 
 
 def test_metrics_are_columns(world: World, job: str) -> None:

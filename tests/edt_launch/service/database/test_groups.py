@@ -24,7 +24,9 @@ def test_a_token_opens_until_it_expires_or_is_revoked(store: Store) -> None:
     store.accounts.add_user(UserRecord("ann"))
     store.accounts.add_token(TokenRecord("1", "h1", "ann", "laptop", 0.0, expires=10.0))
     store.accounts.add_token(TokenRecord("2", "h2", "ann", "", 1.0))
-    assert store.accounts.bearer("h1", 9.0) == UserRecord("ann")
+    found = store.accounts.bearer("h1", 9.0)
+    assert found is not None
+    assert (found[0], found[1].id) == (UserRecord("ann"), "1")
     assert store.accounts.bearer("h1", 10.0) is None
     assert store.accounts.bearer("h3", 1.0) is None
     assert not store.accounts.revoke("2", "bob", 5.0)

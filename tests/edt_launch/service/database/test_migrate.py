@@ -25,7 +25,9 @@ def test_sessions_of_earlier_versions_are_known(database_url: str) -> None:
     made = [("a", "session", 28800.0), ("b", "session", None), ("c", "mine", 28800.0), ("d", "session", 60.0)]
     now = 1_795_325_115.481153
     with database.writing() as connection:
-        connection.execute(text("ALTER TABLE tokens DROP COLUMN is_session"))
+        connection.execute(text("DROP INDEX ix_tokens_parent"))
+        for column in ("is_session", "parent"):
+            connection.execute(text(f"ALTER TABLE tokens DROP COLUMN {column}"))
         connection.execute(text("UPDATE alembic_version SET version_num = '0005'"))
         connection.execute(text("INSERT INTO users VALUES ('ann', false, 1.0, NULL)"))
         for name, called, lasts in made:

@@ -1,7 +1,9 @@
 import json
+import os
 
 import pytest
 
+from edt_launch.service import walking
 from edt_launch.service.database.records import ExecRecord, JobRecord
 from edt_launch.service.home import JobDir
 from edt_launch.wmla.answers import files
@@ -49,6 +51,25 @@ def test_executors_are_those_that_have_printed(world: World) -> None:
     assert files.executors(found) == names
     found.result.processes.rename(found.result.run / "gone")
     assert files.executors(found) == []
+
+
+def test_who_is_gone_is_read_from_the_end_of_many_events(world: World) -> None:
+    found = execution(world, Framework.ELASTIC)
+    found.result.events.write_text("x")
+    os.truncate(found.result.events, 2**40)
+    with found.result.events.open("a") as file:
+        for event in ({"event": "started", "worker": 0}, {"event": "released", "worker": 0}):
+            file.write("\n" + json.dumps(event))
+        file.write("\n")
+    assert files.released(found) == {1}
+
+
+def test_so_many_executors_are_told_at_most(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = execution(world, Framework.ELASTIC)
+    monkeypatch.setattr(walking, "MOST_NAMES", 2)
+    for number in range(1, 4):
+        (found.result.processes / executor_id("wmla-7", number)).mkdir()
+    assert len(files.executors(found)) == 2
 
 
 def test_a_job_that_another_client_has_submitted_names_itself(world: World) -> None:

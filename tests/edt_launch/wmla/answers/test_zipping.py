@@ -1,5 +1,6 @@
 import io
 import os
+import stat
 import zipfile
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -10,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from edt_launch.wmla.answers import zipping
-from edt_launch.wmla.answers.zipping import ChangedError, Member
+from edt_launch.wmla.answers.zipping import ChangedError
 from no_files import put
 
 LARGE = 3 * zipping.BLOCK
@@ -86,13 +87,33 @@ def test_only_regular_files_are_packed(tmp_path: Path) -> None:
     assert zipping.members([("gone", tmp_path / "gone")]) == []
 
 
-def test_sizes_beyond_four_gigabytes_are_written_in_full() -> None:
-    large = Member(b"large", Path("/nowhere"), 5 * 2**30, 0.0)
-    assert zipping.size_of([large]) > 5 * 2**30
-    entry = zipping._entry(large, 6 * 2**30, 0)
-    assert (5 * 2**30).to_bytes(8, "little") * 2 + (6 * 2**30).to_bytes(8, "little") in entry
+@pytest.mark.parametrize("size", [0, 99, 100, 101, 250])
+@pytest.mark.parametrize("count", [0, 1, 2, 3, 4])
+def test_the_size_is_known_beyond_the_limits_of_plain_zips(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int, count: int
+) -> None:
+    monkeypatch.setattr(zipfile, "ZIP64_LIMIT", 100)
+    monkeypatch.setattr(zipfile, "ZIP_FILECOUNT_LIMIT", 3)
+    path = tmp_path / "content"
+    path.write_bytes(b"x" * size)
+    packed = zipping.members((str(number), path) for number in range(count))
+    content = b"".join(zipping.pack(packed))
+    assert len(content) == zipping.size_of(packed)
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        assert archive.testzip() is None
+        assert [info.file_size for info in archive.infolist()] == [size] * count
+
+
+def test_what_is_known_of_a_file_is_kept(tmp_path: Path) -> None:
+    path = tmp_path / "name"
+    path.touch(0o600)
+    os.utime(path, (1e9, 1e9))
+    content = b"".join(zipping.pack(zipping.members([("name", path)])))
+    (info,) = zipfile.ZipFile(io.BytesIO(content)).infolist()
+    assert info.date_time == (2001, 9, 9, 1, 46, 40)
+    assert stat.S_IMODE(info.external_attr >> 16) == 0o644
 
 
 def test_times_before_1980_and_after_2107_are_possible() -> None:
-    assert zipping._date(-1e12) == (0, 33)
-    assert zipping._date(1e12)[1] >> 9 == 127
+    assert zipping._date(-1e12) == (1980, 1, 1, 0, 0, 0)
+    assert zipping._date(1e12)[0] == 2107

@@ -80,6 +80,22 @@ def test_sessions_that_are_over_are_forgotten(asking: Asking) -> None:
     assert [one.name for one in asking.world.store.accounts.tokens("ann")] == ["test", "session"]
 
 
+def test_what_a_session_makes_ends_with_it(asking: Asking) -> None:
+    world = asking.world
+    end = world.clock.now + LASTS
+    session = asking.client(AUTH).get("/logon", auth=("ann", PASSWORD)).json()["accessToken"]
+    made = [world.client(session).post("/tokens", json={}).json() for _ in range(2)]
+    assert [one["expires"] for one in made] == [end, end]
+    headers = {"X-Auth-Token": session}
+    assert asking.client(AUTH, headers=headers).post("/logoff").status_code == 204
+    assert world.client(made[0]["token"]).get("/").status_code == 401
+    session = asking.client(AUTH).get("/logon", auth=("ann", PASSWORD)).json()["accessToken"]
+    child = world.client(session).post("/tokens", json={}).json()["token"]
+    assert world.ann.put("/users/ann/password", json={"password": "another one"}).status_code == 204
+    assert world.client(child).get("/").status_code == 401
+    assert world.ann.get("/").status_code == 200
+
+
 def test_another_password_ends_the_sessions(asking: Asking) -> None:
     token = asking.client(AUTH).get("/logon", auth=("ann", PASSWORD)).json()["accessToken"]
     asking.world.store.accounts.set_password("ann", passwords.hash_of("another one"), 0.0)

@@ -9,7 +9,7 @@ from asking import Asking, submitted
 from deep import deepen
 from edt_launch.service.deleting import delete_folder
 from edt_launch.wmla.answers import zipping
-from edt_launch.wmla.rest import texts
+from edt_launch.wmla.rest import results, texts
 from no_files import KINDS, put
 from played import ELOG, Player
 
@@ -75,6 +75,19 @@ def test_a_deep_result_is_packed(asking: Asking, player: Player) -> None:
     delete_folder(train)
     with zipfile.ZipFile(io.BytesIO(answer.content)) as archive:
         assert "model/train/" + "dir/" * 950 + "file" in archive.namelist()
+
+
+def test_a_result_of_too_many_files_is_refused(
+    asking: Asking, player: Player, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(results, "MOST_FILES", 2)
+    exec_id = submitted(asking.modern())["id"]
+    player.start(exec_id)
+    for number in range(3):
+        (player.result(exec_id).train / str(number)).touch()
+    answer = asking.modern().get(f"/execs/{exec_id}/result")
+    assert answer.status_code == 409
+    assert "edt results" in answer.text
 
 
 @pytest.mark.parametrize("kind", KINDS)
