@@ -71,6 +71,20 @@ def test_a_worker_killed_on_another_host_costs_a_step(
     plain.check(EPOCHS, undisturbed, repeated=1)
 
 
+@pytest.mark.full
+@pytest.mark.timeout(240)
+def test_a_host_is_used_again_after_a_cooldown(plain: HorovodrunJob, undisturbed: dict[str, Any]) -> None:
+    plain.allocate(2, 1)
+    plain.start(3, "--epochs", EPOCHS, "--delay", 0.05, options=("--blacklist-cooldown-range", 4, 8))
+    plain.until_size(3)
+    (victim,) = plain.workers("127.0.0.1")
+    victim.kill()
+    plain.until_size(2)
+    plain.until_size(3)
+    assert plain.end() == 0, plain.printed
+    plain.check(EPOCHS, undisturbed, repeated=1)
+
+
 @pytest.mark.timeout(120)
 def test_a_worker_killed_on_the_last_host_ends_the_job(plain: HorovodrunJob) -> None:
     """As docs/horovodrun.md says, with Horovod's message."""

@@ -47,6 +47,8 @@ def test_a_horovod_script_that_was_not_ported_is_told_how(job: ElasticJob) -> No
     job.start(UNPORTED, options=("-H", "localhost:2"))
     assert job.end() == 1
     assert "`@edt_hvd.elastic` in place of `@hvd.elastic.run`" in job.stderr
+    assert "`edt-launch --horovodrun`" in job.stderr
+    assert "ValueError" not in job.stderr, "Horovod's own words about the world that it does not find"
 
 
 @pytest.mark.full

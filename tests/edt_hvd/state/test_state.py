@@ -13,6 +13,7 @@ import edt_hvd
 from edt_hvd.reduction import reducer
 from edt_hvd.state.boundary import BOUNDARY_BYTES
 from edt_hvd.state.snapshot import SNAPSHOT_SHARE
+from edt_hvd.world.assigned_world import AssignedWorld
 from states import assert_same, change_values, make_state, picture, train_step
 
 pytestmark = pytest.mark.usefixtures("alone")
@@ -209,3 +210,12 @@ def test_parameters_changed_since_the_commit_go_back_too() -> None:
         model.weight.add_(1.0)
     state.restore()
     assert torch.equal(model.weight, before)
+
+
+def test_another_loop_than_ours_is_refused_where_the_world_changes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Horovod's own loop would leave what belongs to the old world as it is."""
+    environ = {"EDT_COORDINATOR": "127.0.0.1:1", "EDT_TOKEN": "t", "EDT_WORKER": "0", "EDT_MAX_NP": "64"}
+    state = make_state()
+    monkeypatch.setattr("edt_hvd.state.state.world.current", lambda: AssignedWorld(environ))
+    with pytest.raises(RuntimeError, match=r"decorate the function with @edt_hvd\.elastic"):
+        state.sync()
