@@ -51,7 +51,7 @@ def test_every_job_gets_its_turn(seed, count, size):
         pool = waited(pool, TICK)
 
 
-@fewer(1 / 4)
+@fewer(1 / 2)
 @given(pools("history", never=["drain"]))
 def test_no_job_goes_back_and_forth_without_an_event(pool):
     pool = settled(pool)
