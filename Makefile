@@ -41,8 +41,8 @@ lint: setup ## ruff, mypy --strict, import-linter
 test: lint ## lint, all unit and property tests, one end-to-end case for each promise
 	$(IN_VENV) pytest -n 2 -m "not full" --hypothesis-profile=quick $(ARGS)
 
-test-all: lint ## lint, and every test, properties on ten times as many examples
-	$(IN_VENV) pytest -n 2 --hypothesis-profile=full $(ARGS)
+test-all: lint ## lint, and every test, properties on up to ten times as many examples
+	$(IN_VENV) pytest -n 2 --hypothesis-profile=full --timeout=1200 $(ARGS)
 
 test-affected: setup ## of what only test-all runs: the tests that cover the last change
 	@files=$$($(IN_VENV) python tools/affected_tests.py) && \

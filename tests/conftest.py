@@ -17,7 +17,19 @@ BESIDE_OTHERS = (
     "tests/system/test_control.py",
 )
 """Tests of jobs in which no clock counts."""
-LONG = ("tests/edt_launch/driver/test_attach.py",)
+LONG = (
+    "tests/edt_launch/driver/test_attach.py",
+    "tests/edt_hvd/reduction/test_error_bound.py",
+    "tests/edt_hvd/reduction/test_optimizer.py",
+    "tests/edt_launch/service/test_running.py",
+    "tests/edt_launch/pool/test_loop.py",
+    "tests/edt_hvd/wmla/test_driving.py",
+    "tests/edt_launch/allocator/test_decide.py",
+    "tests/edt_launch/demo/test_plot.py",
+    "tests/edt_hvd/wmla/test_fabric_model.py",
+    "tests/edt_hvd/wmla/test_script.py",
+    "tests/edt_hvd/reduction/test_fixed_point.py",
+)
 """Other files that take long, the longest first."""
 JOBS_APART, LAST = -1, len(LONG) + 1
 IGNORED_BY_PYTHON = {signal.SIGPIPE, signal.SIGXFSZ}

@@ -105,6 +105,7 @@ def test_the_last_of_many_changes_is_always_reached(
     assert job.survivors() == []
 
 
+@pytest.mark.full
 @pytest.mark.timeout(240)
 def test_a_storm_of_changes_is_coalesced(job: ElasticJob, undisturbed: dict[str, Any]) -> None:
     """Some sixty changes, several a second at times: training gets on, and the last one is reached."""

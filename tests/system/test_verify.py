@@ -13,7 +13,6 @@ import pytest
 from edt_launch.training import processes
 from harness import POLL, PROGRAMS
 from started import started
-from tiers import full
 
 VERIFIED = PROGRAMS / "verified.py"
 VERIFY = (sys.executable, "-m", "edt_launch.cli", "verify")
@@ -65,12 +64,13 @@ def test_a_script_keeps_its_bits_with_every_number_of_workers_and_when_resized(f
     assert list(folder.glob("edt-verify-*")) == []
 
 
+@pytest.mark.full
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize(
     "flaw, cause, words",
     [
         ("augmentation", "unseeded randomness in the samples", "the samples differ in micro-batch"),
-        full("operator", "non-deterministic operator", "flawed::noisy made other outputs of the same inputs"),
+        ("operator", "non-deterministic operator", "flawed::noisy made other outputs of the same inputs"),
     ],
 )
 def test_a_script_that_does_not_repeat_itself_is_told_why(folder, flaw, cause, words):

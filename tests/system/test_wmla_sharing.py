@@ -72,6 +72,7 @@ class Bob:
         return requests.get(address, headers=self.headers | {"Accept": "text/plain"}, timeout=60).text
 
 
+@pytest.mark.full
 @pytest.mark.timeout(300)
 def test_two_users_share_four_slots(service: Service, tmp_path: Path) -> None:
     alone = {

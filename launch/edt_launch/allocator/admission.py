@@ -1,16 +1,18 @@
 """Which jobs run, when not all of their minimums fit.
 
 Of one tier first those that an owner's guarantee has room for; then running jobs within their protected time;
-then everybody by virtual time, running jobs somewhat preferred. What does not fit is skipped, until the first
-that waits has done so for too long: then it goes before all that are not protected, and nothing new starts
-where it lacks devices until it runs (a reservation, as in EASY backfilling; Lifka, 1995). With a time quantum
-that nobody loses, and an order in which whoever runs falls back, every job gets its turn.
+then everybody by virtual time, running jobs somewhat preferred; last those that were suspended a short time
+ago: else they would come back at once in place of the next one, and that one likewise. What does not fit is
+skipped, until the first that waits has done so for too long: then it goes before all that are not protected,
+and nothing new starts where it lacks devices until it runs (a reservation, as in EASY backfilling; Lifka,
+1995). With a time quantum that nobody loses, and an order in which whoever runs falls back, every job gets
+its turn.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from math import inf
 
-from edt_launch.allocator.model import Policy, Preemption
+from edt_launch.allocator.model import Job, Policy, Preemption
 from edt_launch.allocator.room import Room
 from edt_launch.allocator.shares import hold_back
 from edt_launch.allocator.usage import virtual_times
@@ -120,7 +122,7 @@ def _rank(
             return 1, -inf if job.started is None else job.started, job.submitted, job.id
         if index in first:
             return 2, first.index(index)
-        return 3, *places[index]
+        return 4 if is_resting(work, job) else 3, *places[index]
 
     return rank
 
@@ -161,6 +163,12 @@ def is_protected(work: Work, index: int) -> bool:
     """Whether a job keeps its minimum because it has started a short time ago."""
     job = work.jobs[index]
     return work.runs[index] and (job.started is None or work.now - job.started < job.protected)
+
+
+def is_resting(work: Work, job: Job) -> bool:
+    """Whether a job was suspended so short a time ago that none is suspended for it."""
+    since = work.cluster.memory.suspended.get(job.id)
+    return since is not None and work.now - since < job.protected
 
 
 def _pin(work: Work) -> None:

@@ -11,7 +11,7 @@ Each step is described in its module: `admission`, `shares`, `rounding`, `stabil
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from edt_launch.allocator.admission import admit, is_protected, release_unused, set_aside
+from edt_launch.allocator.admission import admit, is_protected, is_resting, release_unused, set_aside
 from edt_launch.allocator.model import Cluster, HostDevices, Job, Memory, Plan, Reason
 from edt_launch.allocator.placement import place
 from edt_launch.allocator.reasons import Reasons
@@ -59,6 +59,7 @@ def decide(now: float, cluster: Cluster, jobs: Sequence[Job]) -> tuple[Plan, Map
             for job, due, size in zip(jobs, work.target, settled.sizes, strict=True)
             if due != size
         },
+        suspended=suspended(work, settled.sizes),
     )
     targets = {job.id: size for job, size in zip(jobs, settled.sizes, strict=True)}
     if len(targets) < len(jobs):
@@ -84,6 +85,16 @@ def pending(
         job.id: size
         for job, held, size in zip(work.jobs, work.held, sizes, strict=True)
         if size != held and sum([len(part.devices) for part in assignments[job.id]]) != size
+    }
+
+
+def suspended(work: Work, sizes: Sequence[int]) -> dict[str, float]:
+    """When jobs were suspended that are to stay so for a while, by their ids."""
+    known = {job.id: work.cluster.memory.suspended[job.id] for job in work.jobs if is_resting(work, job)}
+    return {
+        job.id: known.get(job.id, work.now)
+        for job, held, size in zip(work.jobs, work.held, sizes, strict=True)
+        if size == 0 and (held > 0 or job.id in known)
     }
 
 
@@ -179,4 +190,6 @@ def _again_at(work: Work, settled: Settled) -> float | None:
             for index in waiting
             if (since := work.jobs[index].waiting_since) is not None
         ]
+        known = work.cluster.memory.suspended
+        times += [known[job.id] + job.protected for job in work.jobs if job.id in known]
     return min((time for time in times if time > work.now), default=None)

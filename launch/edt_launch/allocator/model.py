@@ -100,7 +100,8 @@ class Job:
         allowed: the numbers of workers that it can run with, ascending; None for every one from min to max.
         resize_cost: seconds of its time that a resize costs.
         speedup: points (workers, speed) relative to one worker, ascending; empty for linear.
-        protected: seconds for which it keeps its minimum once it has started.
+        protected: seconds for which it keeps its minimum once it has started, and for which no other job is
+            suspended for it once it was suspended itself.
         held: what its allocation file says now, the host of the coordinator first; empty unless it runs.
         leaving: devices whose workers have been told to leave and are not known to be gone.
         started: since when it has run without a break; None unless it runs.
@@ -184,6 +185,7 @@ class Memory:
         pending: sizes that jobs are to have as soon as devices have been handed over, by their ids.
         behind_since: since when a job has been behind its share, by its id.
         due: whole numbers by fairness of jobs that are to keep another size for now, by their ids.
+        suspended: when jobs were suspended for others, by their ids, less than `Job.protected` ago.
     """
 
     imbalanced_since: Mapping[str, float] = field(default_factory=dict)
@@ -195,6 +197,7 @@ class Memory:
     pending: Mapping[str, int] = field(default_factory=dict)
     behind_since: Mapping[str, float] = field(default_factory=dict)
     due: Mapping[str, int] = field(default_factory=dict)
+    suspended: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -51,7 +51,7 @@ def test_every_job_gets_its_turn(seed, count, size):
         pool = waited(pool, TICK)
 
 
-@fewer(1 / 4)
+@fewer(1 / 2)
 @given(pools("history", never=["drain"]))
 def test_no_job_goes_back_and_forth_without_an_event(pool):
     pool = settled(pool)
@@ -65,6 +65,20 @@ def test_no_job_goes_back_and_forth_without_an_event(pool):
     for sizes in changed.values():
         running = [size for size in sizes if size]
         assert len(set(running)) == len(running)
+
+
+def test_a_suspended_job_does_not_come_back_at_once_in_place_of_another():
+    """Else what it leaves goes to and fro: an elastic job gets a GPU of it, and has to give it back."""
+    cluster = Cluster((Host("h", tuple("012345")),))
+    elastic, *others = Job("a", "", 1, 4, 0.0), Job("b", "", 2, 2, 0.0), Job("c", "", 3, 3, 0.0)
+    pool = waited(settled(Pool(cluster, (elastic, *others))), 1000)
+    newcomer = Job("d", "", 2, 2, pool.now, waiting_since=pool.now)
+    pool = settled(replace(pool, jobs=(*pool.jobs, newcomer)))
+    sizes = []
+    for _ in range(24):
+        pool = settled(waited(pool, 15.0))
+        sizes.append(tuple(job.size for job in pool.jobs))
+    assert sizes == [(2, 2, 0, 2)] * 20 + [(1, 0, 3, 2)] * 4
 
 
 def test_one_gpu_more_hardly_ever_shrinks_anyone():
