@@ -35,6 +35,9 @@ REMOTE_GRACE = 30.0
 CLOCK_ERROR = 1.0
 """Seconds by which two looks at the start of one process may differ: it is derived from the clock."""
 
+IDENTITY = 4096
+"""Bytes that say who a launcher is; they are read at every look."""
+
 SAID = 2000
 """Characters of a launcher's last words that are kept."""
 
@@ -209,9 +212,9 @@ def _locked(path: Path) -> Iterator[IO[bytes] | None]:
 
 def _identity(path: Path) -> tuple[int, float] | None:
     try:
-        launcher = json.loads(plain_files.read(path))
+        launcher = json.loads(plain_files.read(path, IDENTITY))
         return int(launcher["pid"]), float(launcher["started"])
-    except (FileNotFoundError, NoFileError, ValueError, KeyError, TypeError, OverflowError):
+    except (FileNotFoundError, NoFileError, ValueError, KeyError, TypeError, OverflowError, RecursionError):
         return None
 
 

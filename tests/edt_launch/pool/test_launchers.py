@@ -144,6 +144,16 @@ def test_who_has_not_written_down_who_it_is_cannot_be_told(paths: JobDir, text: 
     assert not Launchers().tell(paths, signal.SIGTERM)
 
 
+@pytest.mark.parametrize("rest", ['"x"' * 2**16, "[" * 2**19, "[]," * 2**18])
+def test_who_a_launcher_is_takes_no_time_to_read(paths: JobDir, rest: str) -> None:
+    paths.launcher.write_text(f'{{"pid": {os.getpid()}, "started": 0, "x": [{rest}')
+    before = time.process_time()
+    for _ in range(100):
+        found = Launchers().look("jaaaaaaaa", paths, True, Holding(), None)
+        assert found.identity is None
+    assert time.process_time() - before < 0.5
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_is_no_file_is_neither_waited_for_nor_believed(paths: JobDir, kind: str) -> None:
     put(kind, paths.launcher)

@@ -93,8 +93,9 @@ class _Written:
         self._pieces.append(bytes(data))
         return len(data)
 
-    def flush(self) -> None:
-        pass
+    def flush(self) -> None: ...
+
+    def close(self) -> None: ...
 
     def taken(self) -> bytes:
         data = b"".join(self._pieces)
