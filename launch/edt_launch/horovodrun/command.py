@@ -41,7 +41,7 @@ def command(
     Args:
         program: what each worker runs.
         file: the allocation file.
-        first: its content when the job starts.
+        first: its content when the job starts; whether it binds devices counts.
         limits: bounds on the number of workers.
         interface: network interface over which the workers talk.
         remote: ssh's options.
@@ -50,7 +50,8 @@ def command(
         commands: the commands that it is made of.
     """
     discovery = shlex.join([commands.discover, "--note", str(note), str(file)])
-    options = ["-np", str(first.slots), "--min-np", str(limits.min_np), "--max-np", str(limits.max_np)]
+    low, high = str(limits.min_np), str(limits.max_np)
+    options = ["-np", low, "--min-np", low, "--max-np", high]  # it waits for -np slots, and then takes all
     options += ["--host-discovery-script", discovery, "--network-interface", interface]
     options += ["--elastic-timeout", str(math.ceil(start_timeout))]
     if remote.port is not None:

@@ -19,7 +19,7 @@ def words(*hosts: HostSlots, remote: Remote = Remote()) -> list[str]:  # noqa: B
 
 def test_it_is_what_one_writes_by_hand():
     assert words(HostSlots("h1", 2), HostSlots("h2", 1)) == [
-        *("horovodrun", "-np", "3", "--min-np", "1", "--max-np", "4"),
+        *("horovodrun", "-np", "1", "--min-np", "1", "--max-np", "4"),
         *("--host-discovery-script", "edt-discover --note '/a folder/discovered' '/a folder/allocation'"),
         *("--network-interface", "lo", "--elastic-timeout", "100"),
         *PROGRAM,
