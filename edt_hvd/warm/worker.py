@@ -11,7 +11,7 @@ import signal
 import sys
 import types
 from collections.abc import Collection
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -34,7 +34,8 @@ class Request:
         directory: working directory.
         environment: all environment variables.
         umask: of new files.
-        ignored: numbers of the signals that it ignores from the start, as a program does under nohup.
+        ignored: numbers of the signals that it ignores from the start, as a program does under nohup; None:
+            those that the server ignores.
     """
 
     script: str | None
@@ -44,7 +45,7 @@ class Request:
     directory: str
     environment: dict[str, str]
     umask: int
-    ignored: list[int] = field(default_factory=list)
+    ignored: list[int] | None = None
 
     @classmethod
     def from_message(cls, message: dict[str, Any]) -> "Request":
@@ -70,7 +71,8 @@ def become(request: Request, standard: list[int], lifeline: int) -> None:
             open as long as the worker lives.
     """
     os.setsid()
-    _ignore(request.ignored)
+    if request.ignored is not None:
+        _ignore(request.ignored)
     _hang_on(lifeline)
     for number, descriptor in enumerate(standard):
         os.dup2(descriptor, number)

@@ -16,6 +16,9 @@ import pytest
 
 from started import started
 
+PATIENCE = 240
+"""Seconds that a busy machine may need to import what a warm server does."""
+
 ATTACH = [sys.executable, "-P", "-m", "edt_launch.driver.attach", "--"]
 
 
@@ -54,7 +57,7 @@ class Host:
 
     def run(self, *words, **more):
         with self.started(*words, **more) as process:
-            out, err = process.communicate(timeout=60)
+            out, err = process.communicate(timeout=PATIENCE)
         return process.returncode, out, err
 
     def told(self):
@@ -404,7 +407,7 @@ def test_nothing_is_forked_from_a_process_that_has_more_than_imports(fresh, inst
     installed("unfit", text)
     script = fresh.script("import os, sys, unfit; print(os.getppid()); sys.exit(4)")
     with fresh.started(script) as attach:
-        out, err = attach.communicate(timeout=60)
+        out, err = attach.communicate(timeout=PATIENCE)
     assert (attach.returncode, int(out), err) == (4, os.getpid(), "")
     assert reason in fresh.told()["refused"]
 
