@@ -21,7 +21,7 @@ CHUNK = 2**16
 """Bytes read at once."""
 
 LOOK = 2**18
-"""Bytes read in one look: about 20 ms of the loop."""
+"""Bytes read in one look: they hold up the loop for less than a tenth of a second."""
 
 BEHIND = 2**26
 """Bytes that are still to be read at most; of a file that has grown by more, what comes before is skipped."""
@@ -73,6 +73,7 @@ class Journal:
         try:
             status = self._events.stat()
         except FileNotFoundError:
+            self.is_behind = False
             return False
         if self._file_number not in (None, status.st_ino) or status.st_size < self._lines.offset:
             self.course, self._kept_at, self._goal = Course(), 0, None  # another file

@@ -167,6 +167,16 @@ def test_the_end_of_a_launcher_is_read_to_where_the_file_ended_with_it(events: P
     assert not one.is_behind
 
 
+def test_nothing_is_left_to_read_of_a_file_that_is_gone(events: Path, tmp_path: Path) -> None:
+    append(events, progress(1) * (2 * journal.LOOK // len(progress(1))))
+    one = Journal(events, tmp_path / "kept")
+    one.read_on(is_final=True)
+    assert one.is_behind
+    events.unlink()
+    one.read_on(is_final=True)
+    assert not one.is_behind
+
+
 def test_impossible_sizes_are_refused_and_take_no_time(events: Path, tmp_path: Path) -> None:
     lines = [
         json.dumps({"event": "progress", "time": at, "step": at, "size": at // 2}) + "\n"
