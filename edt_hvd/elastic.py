@@ -11,6 +11,7 @@ from horovod.common.elastic import State
 from horovod.common.exceptions import HorovodInternalError, HostsUpdatedInterrupt
 from horovod.runner.elastic.worker import HostUpdateResult
 
+from edt_hvd.errors import StateError
 from edt_hvd.reduction import reducer
 from edt_hvd.reporting import ResizeReport
 from edt_hvd.state.state import TorchState
@@ -39,6 +40,7 @@ def elastic(function: ElasticFunction[P, R]) -> ElasticFunction[P, R]:
     horovodrun the world never changes and the function is called once.
 
     Raises:
+        StateError: no worker is left that has the state of the training, and there is no checkpoint.
         HorovodInternalError: workers were lost and no new world could be formed; or a collective failed again
             and again at the same commit although no worker was lost, as one does that the workers call with
             different shapes.
@@ -124,6 +126,11 @@ def _sync(here: ElasticWorld, state: State, report: ResizeReport) -> None:
     else:
         with stages.waiting_for_others():
             state.sync()
+    if here.has_lost_state and not getattr(state, "progress", 0):
+        raise StateError(
+            "all workers that had the training's state left before this one got it; start the job again; "
+            "with a folder for checkpoints in EDT_CHECKPOINT_DIR it can go on where it was"
+        )
     here.synced()
     report.mark("transfer", time.monotonic())
     if isinstance(state, TorchState):

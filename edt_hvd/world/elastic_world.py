@@ -33,6 +33,7 @@ class ElasticWorld(ABC):
         entered: whether an elastic function has been called.
         assigned_at: when this worker was assigned to the present world, by the monotonic clock.
         save_state: called when this worker leaves as the last that has the state.
+        has_lost_state: whether training has begun, and no worker of the present world has its state.
     """
 
     def __init__(self) -> None:
@@ -42,6 +43,7 @@ class ElasticWorld(ABC):
         self.entered = False
         self.assigned_at = 0.0
         self.save_state: Callable[[], None] = lambda: None
+        self.has_lost_state = False
         self._lock = threading.Lock()
         self._connections = connections.NONE
         self._forming: tuple[int, connections.Connections] | None = None

@@ -14,26 +14,40 @@ driver looks at the hosts once a second and tells rank 0 that they have changed.
   slot were assigned again before the driver has noticed its end, the driver would take that end for the new
   worker's; so a world lasts for at least `LEAST_SECONDS`.
 - A worker that cannot enter a world, because another one starts too slowly or has died, is ended by an
-  exception. Here it asks for another assignment.
+  exception. Here members wait for one another before they enter, and ask for another assignment if one fails.
+- A host counts as one that has the state as soon as it is assigned, although its workers may never have
+  joined. If all that had the state leave before, these end with an error, or go on from a checkpoint.
 """
 
-import http.client
+import math
 import threading
 import time
 from collections.abc import Callable, Iterable, MutableMapping
+from typing import NoReturn
 
 import horovod.torch as hvd
 import torch
 from horovod.common.elastic import notification_manager
 from horovod.common.exceptions import HorovodInternalError
 
-from edt_hvd.errors import CoordinatorLostError
 from edt_hvd.world.control import Assignment
 from edt_hvd.world.elastic_world import ATTEMPTS, ElasticWorld
+from edt_hvd.world.horovod_driver import HorovodDriver
 from edt_hvd.world.report_file import ReportFile
 
 LEAST_SECONDS = 2.0
 """A world is not left for a change of the hosts before it is that old."""
+
+PATIENCE = 120.0
+"""Seconds for which members of a world wait for others to start; ``EDT_JOIN_TIMEOUT`` in the environment."""
+
+POLL = 0.05
+"""Seconds between two looks whether another member is there."""
+
+HERE, GONE = "here", "gone"
+"""What a member of an assignment says of itself: it is about to enter the world, or has given up."""
+
+_SCOPE = "edt.members"
 
 _PLACE = ("rank", "size", "local_rank", "local_size", "cross_rank", "cross_size")
 """What an assignment consists of, in the driver's order."""
@@ -53,7 +67,15 @@ class HorovodWorld(ElasticWorld):
             self.launcher = ReportFile(environ["EDT_REPORTS"])
         self._environ = environ
         del environ["HOROVOD_ELASTIC"]
-        self._driver = f"{environ['HOROVOD_GLOO_RENDEZVOUS_ADDR']}:{environ['HOROVOD_GLOO_RENDEZVOUS_PORT']}"
+        address, port = (environ[f"HOROVOD_GLOO_RENDEZVOUS_{name}"] for name in ("ADDR", "PORT"))
+        self._driver = HorovodDriver(f"{address}:{port}")
+        self._patience = _seconds(environ.get("EDT_JOIN_TIMEOUT", str(PATIENCE)))
+        self._holds = False
+        """Whether this worker has the state of the training."""
+        self._others_trained = False
+        """Whether a worker that has given up waiting for this one had the state."""
+        self._has_failed = False
+        """Whether the last world could not be formed."""
         self._changes = 0
         """How often the driver has said that the hosts have changed."""
         self._included = 0
@@ -105,12 +127,18 @@ class HorovodWorld(ElasticWorld):
         return not is_over and super().stop_wanted
 
     def start(self) -> None:
-        """Listen for changes of the hosts, and form the world that this worker was started for."""
+        """Listen for changes of the hosts, and form the world that this worker was started for.
+
+        Raises:
+            RuntimeError: the script has formed it already, while the others wait for this worker here.
+        """
+        if hvd.is_initialized():
+            raise RuntimeError(
+                "hvd.init() came before `import edt_hvd`; import edt_hvd at the top of the script"
+            )
         notification_manager.init()
         notification_manager.register_listener(self)
-        if hvd.is_initialized():  # by the script
-            self.generation = 1
-        elif not self._form(self._assignment(self._environ[f"HOROVOD_{name.upper()}"] for name in _PLACE)):
+        if not self._form(self._assignment(self._environ[f"HOROVOD_{name.upper()}"] for name in _PLACE)):
             self.rejoin(progress=0)
 
     def on_stop(self, callback: Callable[[int], None]) -> None:
@@ -123,6 +151,10 @@ class HorovodWorld(ElasticWorld):
             self._changes += 1
         for callback in self._callbacks:
             callback(self.wanted_generation)
+
+    def synced(self) -> None:
+        """This worker has the state of the present world."""
+        self._holds = True
 
     def enter(self) -> None:
         """Form the world again if no change has been listened for until now. A collective."""
@@ -155,10 +187,41 @@ class HorovodWorld(ElasticWorld):
         if self.launcher is not None and hvd.rank() == 0:
             self.launcher.send("world", generation=self.generation, size=hvd.size())
 
+    # Forming a world.
+
     def _form(self, assignment: Assignment) -> bool:
-        formed = super()._form(assignment)
+        """Enter the assigned world, when all of its members are there; False when one does not make it."""
+        formed = self._meet(assignment) and super()._form(assignment)
         self._formed_at = time.monotonic()
+        self._has_failed = not formed
+        if not formed:
+            self._tell(assignment, GONE)
         return formed
+
+    def _meet(self, assignment: Assignment) -> bool:
+        """Wait for all members of an assignment; False when one has given up, or does not come in time.
+
+        Gloo would wait for 30 seconds only, which is less than some scripts take to start.
+        """
+        self._tell(assignment, HERE)
+        deadline = time.monotonic() + self._patience
+        somebody_holds = self._holds
+        for rank in range(assignment.size):
+            while (said := self._driver.get(_SCOPE, str(rank))) is None:
+                if time.monotonic() > deadline:
+                    return False
+                time.sleep(POLL)
+            what, _, holds = said.partition(" ")
+            if what == GONE:
+                self._others_trained = self._others_trained or bool(holds)
+                return False
+            somebody_holds = somebody_holds or bool(holds)
+        self.has_lost_state = self._others_trained and not somebody_holds
+        return True
+
+    def _tell(self, assignment: Assignment, what: str) -> None:
+        """Tell the others of an assignment whether this worker is there, and whether it has the state."""
+        self._driver.put(_SCOPE, str(assignment.rank), f"{what} state" if self._holds else what)
 
     def _wait_for_assignment(self, progress: int) -> Assignment | None:
         """Ask the driver, which answers when it has heard of all workers.
@@ -167,18 +230,25 @@ class HorovodWorld(ElasticWorld):
             CoordinatorLostError: there is no answer.
         """
         self._included, self._has_asked = self._changes, True
-        connection = http.client.HTTPConnection(self._driver)
-        path = f"/rank_and_size/{self._environ['HOROVOD_HOSTNAME']}:{self.slot}"
-        try:
-            connection.request("GET", path)
-            answer = connection.getresponse().read().decode()
-        except (OSError, http.client.HTTPException) as error:
-            raise CoordinatorLostError(self._driver, str(error) or type(error).__name__) from error
-        finally:
-            connection.close()
+        answer = self._driver.next_assignment(self._environ["HOROVOD_HOSTNAME"], self.slot)
         assignment = self._assignment(answer.split(","))
         return assignment if assignment.rank >= 0 else None
 
     def _assignment(self, place: Iterable[str]) -> Assignment:
-        port = int(self._driver.rpartition(":")[2])
-        return Assignment(self.generation + 1, **dict(zip(_PLACE, map(int, place), strict=True)), port=port)
+        numbers = dict(zip(_PLACE, map(int, place), strict=True))
+        return Assignment(self.generation + 1, **numbers, port=self._driver.port)
+
+    def _leave(self) -> NoReturn:
+        if self._has_failed and self._holds:  # who comes next may not have the state
+            self.save_state()
+        super()._leave()
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = -1.0
+    if not 0 <= seconds < math.inf:
+        raise ValueError(f"EDT_JOIN_TIMEOUT={text!r}: expected a number of seconds, 0 or more")
+    return seconds

@@ -182,12 +182,12 @@ def device() -> torch.device:
 def adopt_horovod() -> None:
     """Let a script's own ``hvd.init()`` join the launcher's world instead of forming Horovod's.
 
-    Scripts written for Horovod call it before anything else; under edt-launch it has to wait at the
-    door like `rank` and `size` do. What a script imports only when it makes its first optimizer is imported
-    before that, so that the others need not wait for it. Nothing changes when another program started the
-    process.
+    Scripts written for Horovod call it before anything else. Under edt-launch it has to wait for an
+    assignment like `rank` and `size` do, and under an elastic horovodrun for the other members of the world.
+    What a script imports only when it makes its first optimizer is imported before that, so that the others
+    need not wait for it. Nothing changes when another program started the process.
     """
-    if "EDT_COORDINATOR" not in os.environ:
+    if "EDT_COORDINATOR" not in os.environ and os.environ.get("HOROVOD_ELASTIC") != "1":
         return
 
     def joining_init(*_: Any, **__: Any) -> None:

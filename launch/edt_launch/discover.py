@@ -11,27 +11,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from edt_launch.errors import AllocationError
-from edt_launch.hosts.allocation import Allocation, parse, write_atomically
+from edt_launch.hosts.allocation import Allocation, parse, read, write_atomically
 
 UNUSABLE = 1
-"""Exit code: the file is missing or makes no sense."""
-
-MOST_BYTES = 2**24
-"""A larger file is none that an allocator has written."""
-
-
-def discover(path: Path) -> Allocation:
-    """Read an allocation file.
-
-    Raises:
-        AllocationError: it makes no sense.
-        OSError: it cannot be read.
-    """
-    with path.open("rb") as file:
-        text = file.read(MOST_BYTES + 1)
-    if len(text) > MOST_BYTES:
-        raise AllocationError(None, f"more than {MOST_BYTES} bytes", "one line for each host")
-    return parse(text.decode(errors="replace"))
+"""Exit code: the file is missing or makes no sense, or nobody reads what is printed."""
 
 
 def lines(allocation: Allocation) -> str:
@@ -43,12 +26,12 @@ def device_variables(allocation: Allocation, environ: Mapping[str, str]) -> Mapp
     """What a worker that horovodrun has started has to know of its devices; empty where none are bound.
 
     All devices of its host are visible, in the order of the slots, so that the local rank chooses its own.
-    Devices that the host is given later come behind them.
+    Devices that the host is given later come behind them. A host that has lost its devices shows none.
     """
     here, slot = environ.get("HOROVOD_HOSTNAME"), environ.get("HOROVOD_LOCAL_RANK", "")
     devices = next((host.devices for host in allocation.hosts if host.host == here), None)
     if devices is None:
-        return {}
+        return {"CUDA_VISIBLE_DEVICES": ""} if any(host.devices for host in allocation.hosts) else {}
     own = {"EDT_DEVICE": devices[int(slot)]} if slot.isdecimal() and int(slot) < len(devices) else {}
     return {"CUDA_VISIBLE_DEVICES": ",".join(devices), **own}
 
@@ -76,15 +59,19 @@ def main(words: Sequence[str] | None = None) -> int:
     )
     options = parser.parse_args(words)
     try:
-        allocation = discover(options.file)
+        allocation = parse(read(options.file))
     except OSError as error:
         return _fail(f"{options.file}: {error.strerror}; name the file that the allocator writes")
     except AllocationError as error:
         return _fail(f"{options.file}: {error}")
     if options.exec:
         return _exec(options.exec, device_variables(allocation, os.environ))
-    sys.stdout.write(lines(allocation))
-    sys.stdout.flush()
+    try:
+        sys.stdout.write(lines(allocation))
+        sys.stdout.flush()
+    except OSError as error:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python flushes once more at its end
+        return _fail(f"standard output: {error.strerror}")
     if options.note is not None:
         try:
             write_atomically(options.note, f"{allocation.generation}\n")

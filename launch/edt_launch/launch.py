@@ -15,7 +15,7 @@ import typer
 from edt_launch import job
 from edt_launch.errors import AllocationError, EdtLaunchError, ExitCode, UsageError
 from edt_launch.hosts import devices, sources
-from edt_launch.hosts.allocation import Allocation, HostSlots, parse
+from edt_launch.hosts.allocation import Allocation, HostSlots, parse, read
 from edt_launch.hosts.follower import Limits
 from edt_launch.run_dir import RunDir
 from edt_launch.training.child import Remote
@@ -26,6 +26,10 @@ from edt_launch.wmla.running import command
 from edt_launch.wmla.running.command import Options
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
+
+
+RESTARTS = 3
+"""How often a job whose workers were all lost is started again, unless the command line says so."""
 
 
 class ViewKind(StrEnum):
@@ -71,8 +75,9 @@ def launch(
         bool, typer.Option(help="Fork workers from a process that has imported what they need.")
     ] = True,
     max_restarts: Annotated[
-        int, typer.Option(min=0, help="How often a job whose workers were all lost is started again.")
-    ] = 3,
+        int | None,
+        typer.Option(min=0, help="How often a job whose workers were all lost is started again, else 3."),
+    ] = None,
     checkpoint_interval: Annotated[
         float | None, typer.Option(min=0, max=1e9, help="Seconds between two checkpoints at least, else 10.")
     ] = None,
@@ -133,7 +138,8 @@ def launch(
     try:
         if horovodrun:
             _check_horovodrun(
-                {"--wmla": wmla, "--hang-timeout": hang_timeout is not None}
+                {"--wmla": wmla, "--max-restarts": max_restarts is not None}
+                | {"--hang-timeout": hang_timeout is not None}
                 | {"--ready-timeout": ready_timeout is not None, "--no-warm-start": not warm_start}
             )
         options = Options(wmla, command.framework(framework), data_dir, result_dir, output_dir)
@@ -151,7 +157,7 @@ def launch(
             interface=network_interface,
             remote=Remote(ssh_port, ssh_identity_file),
             start_timeout=start_timeout,
-            max_restarts=max_restarts,
+            max_restarts=RESTARTS if max_restarts is None else max_restarts,
             checkpoint_interval=checkpoint_interval,
             keep_checkpoints=keep_checkpoints,
             hang_timeout=hang_timeout,
@@ -184,9 +190,7 @@ def _check_horovodrun(others: Mapping[str, bool]) -> None:
     """Refuse options that mean nothing to Horovod's own driver, by whether they are given."""
     given = [option for option, is_given in others.items() if is_given]
     if given:
-        raise UsageError(
-            f"{' and '.join(given)} with --horovodrun: Horovod's driver has nothing like it; leave it out"
-        )
+        raise UsageError(f"leave out {names} with --horovodrun: Horovod's driver has nothing like it")
 
 
 def _program(words: list[str], how: Wmla | None) -> list[str]:
@@ -240,7 +244,7 @@ def _limits(
 def _slots_in(allocation: Path | None) -> int:
     """Slots in an allocation file at the moment; 0 while it says nothing."""
     try:
-        return parse(allocation.read_text(errors="replace")).slots if allocation else 0
+        return parse(read(allocation)).slots if allocation else 0
     except (OSError, AllocationError):
         return 0
 

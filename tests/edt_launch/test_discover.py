@@ -78,7 +78,7 @@ def test_a_note_that_cannot_be_written_loses_no_host(file: Path, capsys: pytest.
 
 
 @pytest.mark.parametrize(
-    "host, devices", [("node1", "0,3 its 3"), ("node3", "all its none"), ("node9", "all its none")]
+    "host, devices", [("node1", "0,3 its 3"), ("node3", "its none"), ("node9", "its none")]
 )
 def test_a_worker_finds_the_devices_of_its_host(host: str, devices: str, file: Path) -> None:
     shown = subprocess.run(
@@ -108,3 +108,21 @@ def test_nothing_slow_is_imported() -> None:
         "import sys, edt_launch.discover; print({'typer', 'psutil', 'rich', 'horovod'} & {*sys.modules})"
     )
     assert subprocess.check_output([sys.executable, "-c", program], text=True) == "set()\n"
+
+
+def test_where_no_devices_are_bound_all_are_visible() -> None:
+    allocation = parse("# edt allocation v1 generation=1\nh:1\n")
+    assert discover.device_variables(allocation, {"HOROVOD_HOSTNAME": "h"}) == {}
+
+
+def test_a_pipe_is_not_waited_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    assert discover.main([str(tmp_path / "pipe")]) == 1
+    assert "pipe: it is no regular file" in capsys.readouterr().err
+
+
+def test_output_that_cannot_be_written_is_an_error(file: Path) -> None:
+    with open("/dev/full", "w") as full:
+        words = [BIN / "edt-discover", file]
+        done = subprocess.run(words, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert (done.returncode, done.stderr) == (1, "edt-discover: standard output: No space left on device\n")

@@ -185,13 +185,19 @@ def test_nothing_of_it_outlives_edt_launch(number: signal.Signals, code: int, jo
 
 
 @pytest.mark.timeout(60)
-@pytest.mark.parametrize("option", [("--wmla",), ("--hang-timeout", "5"), ("--no-warm-start",)])
+@pytest.mark.parametrize(
+    "option",
+    [
+        *[("--wmla",), ("--hang-timeout", "5"), ("--ready-timeout", "5")],
+        *[("--no-warm-start",), ("--max-restarts", "1")],
+    ],
+)
 def test_options_that_horovods_driver_does_not_know_are_refused(
     option: tuple[str, ...], job: ElasticJob
 ) -> None:
     job.start(TRACED, job.results, options=("--horovodrun", *option))
     assert job.end() == 2
-    assert f"{option[0]} with --horovodrun: Horovod's driver has nothing like it" in job.stderr
+    assert f"leave out {option[0]} with --horovodrun: Horovod's driver has nothing like it" in job.stderr
 
 
 @pytest.mark.timeout(180)

@@ -11,8 +11,10 @@ blank lines are allowed. The text ends with a newline: one that does not is only
 limited to characters that mean nothing to a shell, because they end up in command lines.
 """
 
+import errno
 import os
 import re
+import stat
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,6 +25,9 @@ HOST = r"[A-Za-z0-9_][A-Za-z0-9_.-]*"
 
 DEVICE = r"[A-Za-z0-9_.:/-]+"
 """The name of a device: an index, or what the driver calls it (GPU-5f3a..., MIG-...)."""
+
+MAX_BYTES = 2**24
+"""A larger file is none that an allocator has written."""
 
 MAX_SLOTS = 2**20
 """Slots that one host may have; more is a slip of the pen."""
@@ -59,6 +64,22 @@ class Allocation:
     def slots(self) -> int:
         """Slots on all hosts."""
         return sum(host.slots for host in self.hosts)
+
+
+def read(path: Path) -> str:
+    """The text of an allocation file; pipes and devices are not waited for, and no more is read than may be.
+
+    Raises:
+        AllocationError: it is too large.
+        OSError: it cannot be read, or is no file.
+    """
+    with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise OSError(errno.EINVAL, "it is no regular file")
+        text = file.read(MAX_BYTES + 1)
+    if len(text) > MAX_BYTES:
+        raise AllocationError(None, f"more than {MAX_BYTES} bytes", "one line for each host")
+    return text.decode(errors="replace")
 
 
 def parse(text: str) -> Allocation:

@@ -1,14 +1,12 @@
 """Following an allocation file that something else rewrites: only a good, newer text is taken over."""
 
-import errno
 import os
-import stat
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from edt_launch.errors import AllocationError
-from edt_launch.hosts.allocation import Allocation, parse
+from edt_launch.hosts.allocation import Allocation, parse, read
 
 CheckHost = Callable[[str], str | None]
 """What is wrong with a host, in words; None if it can be used."""
@@ -121,6 +119,8 @@ class Follower:
             text = _read(self._path)
         except OSError as error:
             return self._judge(Rejected(f"the allocation file {self._path} cannot be read: {error.strerror}"))
+        except AllocationError as error:
+            return self._judge(Rejected(str(error)))
         if text == self._text and not is_first and not self.rejection:
             return None
         self._text = text
@@ -168,8 +168,6 @@ def _changed(path: Path) -> float | None:
 
 def _read(path: Path) -> str | None:
     try:
-        if stat.S_ISFIFO(path.stat().st_mode):
-            raise OSError(errno.EINVAL, "it is a pipe, whose content is gone once it is read")
-        return path.read_bytes().decode(errors="replace")
+        return read(path)
     except FileNotFoundError:
         return None

@@ -179,11 +179,12 @@ def environment(inherited: Mapping[str, str], record: JobRecord, paths: JobDir) 
 def _options(record: JobRecord, paths: JobDir, horovodrun: bool) -> list[str]:
     options = ["--min-np", str(record.min), "--max-np", str(record.max)]
     options += ["--allocation", str(paths.allocation), "--output-dir", str(paths.root), "--view", "plain"]
-    if record.max_restarts is not None:
+    horovodrun = horovodrun and record.framework is None
+    if record.max_restarts is not None and not horovodrun:
         options += ["--max-restarts", str(record.max_restarts)]
     if record.checkpoint_interval is not None:
         options += ["--checkpoint-interval", str(record.checkpoint_interval)]
-    if horovodrun and record.framework is None:
+    if horovodrun:
         options += ["--horovodrun"]
     if record.framework is not None:
         options += ["--wmla", "--framework", record.framework]

@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, HTTPServer
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
@@ -12,23 +12,32 @@ from edt_hvd.world.control import Assignment
 from edt_hvd.world.horovod_world import LEAST_SECONDS, HorovodWorld
 
 
-class Driver(HTTPServer):
-    """Answers every question for an assignment alike, as the HTTP server of Horovod's driver does."""
+class Driver(ThreadingHTTPServer):
+    """The HTTP server of Horovod's driver, which answers every question for an assignment alike."""
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
         self.answer = "0,1,0,1,0,1"
         self.asked: list[str] = []
+        self.kept: dict[str, str] = {}
 
 
 class _Handler(BaseHTTPRequestHandler):
     server: Driver
 
     def do_GET(self) -> None:
-        self.server.asked.append(self.path)
+        is_question = self.path.startswith("/rank_and_size/")
+        if is_question:
+            self.server.asked.append(self.path)
+        answer = self.server.answer if is_question else self.server.kept.get(self.path)
+        self.send_response(404 if answer is None else 200)
+        self.end_headers()
+        self.wfile.write((answer or "").encode())
+
+    def do_PUT(self) -> None:
+        self.server.kept[self.path] = self.rfile.read(int(self.headers["Content-Length"])).decode()
         self.send_response(200)
         self.end_headers()
-        self.wfile.write(self.server.answer.encode())
 
     def log_message(self, *_: object) -> None:
         pass
@@ -130,3 +139,83 @@ def test_the_largest_number_of_workers_is_what_edt_launch_says() -> None:
 def test_a_largest_number_that_makes_no_sense_is_named(value: str) -> None:
     with pytest.raises(ValueError, match=f"EDT_MAX_NP='{value}': expected the job's largest number"):
         _ = HorovodWorld(environ(1, EDT_MAX_NP=value)).max_size
+
+
+TWO = Assignment(1, 0, 2, 0, 1, 0, 2, port=1)
+"""What rank 0 of two has been assigned."""
+
+
+@pytest.fixture
+def initialized(monkeypatch: pytest.MonkeyPatch) -> list[Assignment]:
+    """The assignments with which Horovod was initialized."""
+    found: list[Assignment] = []
+    monkeypatch.setattr("edt_hvd.world.elastic_world._initialize", lambda each: found.append(each) or True)
+    return found
+
+
+def test_members_wait_for_one_another(driver: Driver, initialized: list[Assignment]) -> None:
+    here = HorovodWorld(environ(driver.server_port))
+    forming = threading.Thread(target=here._form, args=(TWO,))
+    forming.start()
+    while driver.kept.get("/edt.members/0") != "here":
+        pass
+    assert initialized == []
+    driver.kept["/edt.members/1"] = "here state"
+    forming.join()
+    assert initialized == [TWO]
+    assert not here.has_lost_state
+
+
+def test_a_member_that_does_not_come_is_given_up(driver: Driver, initialized: list[Assignment]) -> None:
+    here = HorovodWorld(environ(driver.server_port, EDT_JOIN_TIMEOUT="0"))
+    here.synced()
+    assert not here._form(TWO)
+    assert initialized == []
+    assert driver.kept["/edt.members/0"] == "gone state"
+
+
+def test_who_has_given_up_is_not_waited_for(driver: Driver, initialized: list[Assignment]) -> None:
+    driver.kept["/edt.members/1"] = "gone state"
+    here = HorovodWorld(environ(driver.server_port))
+    assert not here._form(TWO)
+    assert initialized == []
+
+
+@pytest.mark.parametrize("others, lost", [("here", True), ("here state", False)])
+def test_a_state_that_nobody_has_any_more_is_lost(
+    others: str, lost: bool, driver: Driver, initialized: list[Assignment]
+) -> None:
+    driver.kept["/edt.members/1"] = "gone state"
+    here = HorovodWorld(environ(driver.server_port))
+    assert not here._form(TWO)
+    driver.kept["/edt.members/1"] = others
+    assert here._form(TWO)
+    assert here.has_lost_state == lost
+
+
+def test_before_training_nothing_is_lost(driver: Driver, initialized: list[Assignment]) -> None:
+    driver.kept["/edt.members/1"] = "gone"
+    here = HorovodWorld(environ(driver.server_port))
+    assert not here._form(TWO)
+    driver.kept["/edt.members/1"] = "here"
+    assert here._form(TWO)
+    assert not here.has_lost_state
+
+
+def test_the_state_is_saved_by_who_leaves_where_nobody_has_joined(
+    driver: Driver, initialized: list[Assignment]
+) -> None:
+    here = HorovodWorld(environ(driver.server_port, EDT_JOIN_TIMEOUT="0"))
+    here.synced()
+    saved: list[bool] = []
+    here.save_state = lambda: saved.append(True)
+    here._form(TWO)
+    with pytest.raises(SystemExit):
+        here._leave()
+    assert saved == [True]
+
+
+@pytest.mark.parametrize("value", ["", "-1", "nan", "inf", "soon"])
+def test_a_time_out_that_makes_no_sense_is_named(value: str) -> None:
+    with pytest.raises(ValueError, match=f"EDT_JOIN_TIMEOUT='{value}': expected a number of seconds"):
+        HorovodWorld(environ(1, EDT_JOIN_TIMEOUT=value))

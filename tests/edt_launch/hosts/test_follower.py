@@ -139,4 +139,4 @@ def test_a_pipe_is_not_waited_for(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     verdict = Follower(tmp_path / "pipe", LIMITS, any_host).poll(0.0)
     assert isinstance(verdict, Rejected)
-    assert "it is a pipe" in verdict.reason
+    assert "it is no regular file" in verdict.reason

@@ -1,0 +1,67 @@
+"""Talking to Horovod's elastic driver, through the HTTP server that Horovod's workers meet at.
+
+Its protocol is that of ``horovod/runner/elastic/rendezvous.py`` and ``horovod/runner/http/http_server.py`` of
+0.28.1: a store of keys, which the driver empties whenever it makes new assignments, and one scope whose keys
+it answers itself.
+"""
+
+import http.client
+
+from edt_hvd.errors import CoordinatorLostError
+
+
+class HorovodDriver:
+    """The driver of the job.
+
+    Args:
+        address: ``host:port`` of its HTTP server.
+    """
+
+    def __init__(self, address: str) -> None:
+        self.address = address
+
+    @property
+    def port(self) -> int:
+        """The port of its HTTP server, where Gloo meets, too."""
+        return int(self.address.rpartition(":")[2])
+
+    def next_assignment(self, host: str, slot: int) -> str:
+        """Ask for the next assignment: six numbers, the rank -1 for none.
+
+        The answer comes when all members of the present world have asked, or have ended.
+
+        Raises:
+            CoordinatorLostError: there is no answer.
+        """
+        answer = self._request("GET", f"/rank_and_size/{host}:{slot}")
+        if answer is None:
+            raise CoordinatorLostError(self.address, "it knows of no assignments")
+        return answer
+
+    def get(self, scope: str, key: str) -> str | None:
+        """The value of a key; None if nobody has put one.
+
+        Raises:
+            CoordinatorLostError: there is no answer.
+        """
+        return self._request("GET", f"/{scope}/{key}")
+
+    def put(self, scope: str, key: str, value: str) -> None:
+        """Put a value for all workers to see, until there are new assignments.
+
+        Raises:
+            CoordinatorLostError: there is no answer.
+        """
+        self._request("PUT", f"/{scope}/{key}", value)
+
+    def _request(self, method: str, path: str, body: str | None = None) -> str | None:
+        connection = http.client.HTTPConnection(self.address)
+        try:
+            connection.request(method, path, body)
+            response = connection.getresponse()
+            text = response.read().decode()
+        except (OSError, http.client.HTTPException) as error:
+            raise CoordinatorLostError(self.address, str(error) or type(error).__name__) from error
+        finally:
+            connection.close()
+        return text if response.status == http.client.OK else None
