@@ -190,6 +190,7 @@ def _check_horovodrun(others: Mapping[str, bool]) -> None:
     """Refuse options that mean nothing to Horovod's own driver, by whether they are given."""
     given = [option for option, is_given in others.items() if is_given]
     if given:
+        names = " and ".join(given)
         raise UsageError(f"leave out {names} with --horovodrun: Horovod's driver has nothing like it")
 
 

@@ -29,6 +29,7 @@ def command(
     program: Sequence[str],
     file: Path,
     first: Allocation,
+    changes: bool,
     limits: Limits,
     interface: str,
     remote: Remote,
@@ -41,7 +42,8 @@ def command(
     Args:
         program: what each worker runs.
         file: the allocation file.
-        first: its content when the job starts; whether it binds devices counts.
+        first: its content when the job starts.
+        changes: whether it may change, and bind devices later.
         limits: bounds on the number of workers.
         interface: network interface over which the workers talk.
         remote: ssh's options.
@@ -59,6 +61,6 @@ def command(
     if remote.identity_file is not None:
         # Horovod puts it into a shell command as it is.
         options += ["--ssh-identity-file", shlex.quote(str(remote.identity_file.absolute()))]
-    if any(host.devices for host in first.hosts):
+    if changes or any(host.devices for host in first.hosts):
         program = [commands.discover, str(file), "--exec", *program]
     return [commands.horovodrun, *options, *program]

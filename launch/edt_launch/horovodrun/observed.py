@@ -70,8 +70,9 @@ class Observed:
             number, slot = workers.pop(pid)
             changes.append(("released", self._about(number, slot)))
         for pid in sorted(found.workers.keys() - self.workers.keys()):
-            workers[pid] = (count, found.workers[pid])
-            changes.append(("started", {**self._about(count, found.workers[pid]), "rank": count}))
+            process = found.workers[pid]
+            workers[pid] = (count, process.slot)
+            changes.append(("started", {**self._about(count, process.slot), "rank": process.rank}))
             count += 1
         after = replace(self, workers=workers, started=count)._note(noted, found.starting)
         if after.following > self.following:

@@ -10,6 +10,9 @@ from edt_launch.run_dir import RunDir
 MAX_LINE = 2**16
 """Bytes after which a line without an end is broken, in the logs."""
 
+_FAILED = re.compile(rb"Process (\d{1,9}) exit with status code (\d{1,3})\.")
+"""What Horovod says of a process that has failed. The number is the rank that it was started with."""
+
 _PREFIX = re.compile(rb"\[(\d{1,9})\]<(?:stdout|stderr)>:")
 
 
@@ -26,6 +29,8 @@ class Output:
         self._paths = paths
         self._streams = dict(streams)
         self._complain = complain
+        self.first_failure: str | None = None
+        """Which worker has failed first, and how; None while none has."""
         self._rest: dict[str, bytes] = {}
         self._logs: dict[str | None, Appender] = {}
 
@@ -61,6 +66,11 @@ class Output:
     def _keep(self, line: bytes) -> None:
         prefix = _PREFIX.match(line)
         rank = prefix[1].decode() if prefix else None
+        if rank is None and self.first_failure is None and (failed := _FAILED.fullmatch(line.rstrip())):
+            worker, code = failed[1].decode(), failed[2].decode()
+            self.first_failure = (
+                f"rank {worker} at its start, exit code {code}, {self._paths.rank_log(worker)}"
+            )
         if rank not in self._logs:
             path = self._paths.horovodrun_log if rank is None else self._paths.rank_log(rank)
             self._logs[rank] = Appender(path, self._complain)

@@ -67,6 +67,7 @@ class Horovodrun:
         self._allocation = plan.allocation
         self._ending = Ending()
         self._observed = Observed()
+        self._looked_at = self._workers_at = time.monotonic()
         self._name = uuid.uuid4().hex
         streams = {"stdout": sys.stdout.buffer, "stderr": sys.stderr.buffer}
         self._output = Output(plan.paths, streams, view.message)
@@ -111,6 +112,7 @@ class Horovodrun:
             plan.program,
             plan.paths.allocation,
             first,
+            plan.follow is not None,
             plan.limits,
             interface,
             plan.remote,
@@ -164,7 +166,10 @@ class Horovodrun:
         now = time.monotonic()
         self._listen(now)
         self._follow(now)
-        self._look(process.pid)
+        if now >= self._looked_at + TICK:
+            self._looked_at = now
+            self._look(process.pid)
+            self._end_leftovers(now, process.pid)
         # Horovod's driver has no way to have workers leave: a job that is to pause is ended.
         self._ending, step = self._ending.decide(now, has_workers=False)
         match step:
@@ -205,6 +210,13 @@ class Horovodrun:
         for event in self._reported.new():
             self._log.write(event)
 
+    def _end_leftovers(self, now: float, pid: int) -> None:
+        """Kill what workers have left running, once all are gone: horovodrun waits for whoever may print."""
+        if self._observed.workers or not self._observed.started:
+            self._workers_at = now
+        elif now >= self._workers_at + LEFTOVER_GRACE:
+            processes.kill(processes.marked(self._name) - processes.tree(pid))
+
     def _note(self, kind: str, **content: object) -> None:
         self._log.write(events.new(kind, **content))
 
@@ -214,14 +226,15 @@ class Horovodrun:
         """How the job ended, given horovodrun's exit code; None if it was never started."""
         if self._ending.exit_code is not None:
             return Outcome(self._ending.exit_code, f"edt-launch: ended by {signal_name(self._ending.first)}")
-        if self._ending.is_pausing:
-            return Outcome(ExitCode.LEFT, f"edt-launch: all workers have been ended; {self._how_to_go_on()}")
         if exit_code == 0:
             return Outcome(ExitCode.SUCCESS)
+        if self._ending.is_pausing:
+            return Outcome(ExitCode.LEFT, f"edt-launch: all workers have been ended; {self._how_to_go_on()}")
         has_begun = self._observed.started > 0
         code = ExitCode.JOB_FAILED if has_begun else ExitCode.NOT_STARTED
         what = "the job failed" if has_begun else "the job could not start"
-        how = f"horovodrun ended with exit code {exit_code}"
+        first = self._output.first_failure
+        how = f"horovodrun ended with exit code {exit_code}" if first is None else f"first failure: {first}"
         return Outcome(code, f"edt-launch: {what}: {how}\nlog: {self._plan.paths.log}")
 
     def _how_to_go_on(self) -> str:

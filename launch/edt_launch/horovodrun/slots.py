@@ -15,7 +15,8 @@ from edt_launch.training import processes
 
 _HOST = "HOROVOD_HOSTNAME"
 _SLOT = "HOROVOD_LOCAL_RANK"
-_IN_COMMAND = re.compile(rf"\b({_HOST}|{_SLOT})=([^\s'\"]+)")
+_RANK = "HOROVOD_RANK"
+_IN_COMMAND = re.compile(rf"\b({_HOST}|{_SLOT}|{_RANK})=([^\s'\"]+)")
 
 
 @dataclass(frozen=True)
@@ -27,20 +28,28 @@ class Slot:
 
 
 @dataclass(frozen=True)
+class Process:
+    """What a process was started for: the slot, and the worker's first rank."""
+
+    slot: Slot
+    rank: int
+
+
+@dataclass(frozen=True)
 class Found:
     """The processes below a horovodrun.
 
     Attributes:
-        workers: the slots of the workers, by the number of the process that ends with the worker.
+        workers: those that run for a worker, and end with it, by their numbers.
         starting: processes that have not started anything yet.
     """
 
-    workers: Mapping[int, Slot] = field(default_factory=dict)
+    workers: Mapping[int, Process] = field(default_factory=dict)
     starting: frozenset[int] = frozenset()
 
 
-def of_process(words: Iterable[str], environment: Mapping[str, str]) -> Slot | None:
-    """The slot that a process was started for; None if it is no worker's.
+def of_process(words: Iterable[str], environment: Mapping[str, str]) -> Process | None:
+    """What a process was started for; None if it is no worker's.
 
     Args:
         words: its command line.
@@ -49,23 +58,23 @@ def of_process(words: Iterable[str], environment: Mapping[str, str]) -> Slot | N
     named = dict(_IN_COMMAND.findall(" ".join(words)))
     found = named if _HOST in named else environment
     try:
-        return Slot(found[_HOST], int(found[_SLOT]))
+        return Process(Slot(found[_HOST], int(found[_SLOT])), int(found[_RANK]))
     except (KeyError, ValueError):
         return None
 
 
 def find(pid: int) -> Found:
     """Look at the processes below a horovodrun."""
-    workers: dict[int, Slot] = {}
+    workers: dict[int, Process] = {}
     starting: set[int] = set()
     for between in _children(pid):
         below = _children(between.pid)
         if not below and processes.is_alive(between) and not processes.is_tracker(between):
             starting.add(between.pid)
         for process in below:
-            slot = of_process(processes.command_line(process), processes.environment(process))
-            if slot is not None and processes.is_alive(process):
-                workers[process.pid] = slot
+            worker = of_process(processes.command_line(process), processes.environment(process))
+            if worker is not None and processes.is_alive(process):
+                workers[process.pid] = worker
     return Found(workers, frozenset(starting))
 
 

@@ -12,9 +12,9 @@ FILE, NOTE = Path("/a folder/allocation"), Path("/a folder/discovered")
 PROGRAM = ["python", "train.py"]
 
 
-def words(*hosts: HostSlots, remote: Remote = Remote()) -> list[str]:  # noqa: B008 - it is frozen
+def words(*hosts: HostSlots, remote: Remote = Remote(), changes: bool = False) -> list[str]:  # noqa: B008 - it is frozen
     first = Allocation(1, hosts)
-    return command(PROGRAM, FILE, first, Limits(1, 4), "lo", remote, 99.5, NOTE, COMMANDS)
+    return command(PROGRAM, FILE, first, changes, Limits(1, 4), "lo", remote, 99.5, NOTE, COMMANDS)
 
 
 def test_it_is_what_one_writes_by_hand():
@@ -28,7 +28,9 @@ def test_it_is_what_one_writes_by_hand():
 
 def test_workers_with_devices_are_shown_those_of_their_host():
     start = words(HostSlots("h1", 2, ("0", "3"))).index("100") + 1
-    assert words(HostSlots("h1", 2, ("0", "3")))[start:] == ["edt-discover", str(FILE), "--exec", *PROGRAM]
+    shown = ["edt-discover", str(FILE), "--exec", *PROGRAM]
+    assert words(HostSlots("h1", 2, ("0", "3")))[start:] == shown
+    assert words(HostSlots("h1", 2), changes=True)[start:] == shown, "devices may be named later"
 
 
 def test_how_to_reach_hosts_is_passed_on():

@@ -1,10 +1,10 @@
 """What becomes of workers and allocations, as seen from outside."""
 
 from edt_launch.horovodrun.observed import Noted, Observed
-from edt_launch.horovodrun.slots import Found, Slot
+from edt_launch.horovodrun.slots import Found, Process, Slot
 from edt_launch.hosts.allocation import Allocation, HostSlots
 
-A0, A1 = Slot("a", 0), Slot("a", 1)
+A0, A1 = Process(Slot("a", 0), 4), Process(Slot("a", 1), 5)
 
 
 def allocated(generation: int, *devices: str) -> Allocation:
@@ -14,9 +14,9 @@ def allocated(generation: int, *devices: str) -> Allocation:
 def test_workers_start_and_are_released():
     seen = Observed().allocate(allocated(1, "d0", "d1"))
     seen, changes = seen.look(Found({10: A0, 11: A1}), None)
-    assert [(kind, about["worker"], about["device"]) for kind, about in changes] == [
-        ("started", 0, "d0"),
-        ("started", 1, "d1"),
+    assert [(kind, about["worker"], about["device"], about["rank"]) for kind, about in changes] == [
+        ("started", 0, "d0", 4),
+        ("started", 1, "d1", 5),
     ]
     seen, changes = seen.look(Found({10: A0}), None)
     assert changes == [("released", {"worker": 1, "host": "a", "slot": 1, "device": "d1"})]

@@ -55,3 +55,12 @@ def test_nobody_has_to_read_on(paths):
     output.take("stdout", b"[0]<stdout>:b\n")
     output.close()
     assert paths.rank_log("0").read_text() == "a\nb\n"
+
+
+def test_the_first_failure_is_remembered(paths):
+    output = Output(paths, {}, print)
+    output.take("stdout", b"[0]<stdout>:Process 9 exit with status code 9.\n")
+    assert output.first_failure is None
+    output.take("stdout", b"Process 1 exit with status code 3.\nProcess 0 exit with status code 143.\n")
+    output.close()
+    assert output.first_failure == f"rank 1 at its start, exit code 3, {paths.rank_log('1')}"

@@ -6,23 +6,33 @@ import time
 
 import pytest
 
-from edt_launch.horovodrun.slots import Slot, find, of_process
+from edt_launch.horovodrun.slots import Process, Slot, find, of_process
 
 LOCAL = [
     "/bin/sh",
     "-c",
     "HOROVOD_HOSTNAME=localhost HOROVOD_RANK=3 HOROVOD_LOCAL_RANK=1 PATH=/x python a.py",
 ]
-REMOTE = ["ssh", "-o", "x", "node2", "cd /w ; HOROVOD_HOSTNAME=node2 HOROVOD_LOCAL_RANK=0 python a.py"]
+REMOTE = [
+    "ssh",
+    "-o",
+    "x",
+    "node2",
+    "cd /w ; HOROVOD_HOSTNAME=node2 HOROVOD_RANK=2 HOROVOD_LOCAL_RANK=0 python a.py",
+]
 
 
 @pytest.mark.parametrize(
     "words, environment, slot",
     [
-        (LOCAL, {}, Slot("localhost", 1)),
-        (REMOTE, {}, Slot("node2", 0)),
-        (["python", "a.py"], {"HOROVOD_HOSTNAME": "h", "HOROVOD_LOCAL_RANK": "2"}, Slot("h", 2)),
-        (REMOTE, {"HOROVOD_HOSTNAME": "h", "HOROVOD_LOCAL_RANK": "2"}, Slot("node2", 0)),
+        (LOCAL, {}, Process(Slot("localhost", 1), 3)),
+        (REMOTE, {}, Process(Slot("node2", 0), 2)),
+        (
+            ["python", "a.py"],
+            {"HOROVOD_HOSTNAME": "h", "HOROVOD_LOCAL_RANK": "2", "HOROVOD_RANK": "7"},
+            Process(Slot("h", 2), 7),
+        ),
+        (REMOTE, {"HOROVOD_HOSTNAME": "h", "HOROVOD_LOCAL_RANK": "2"}, Process(Slot("node2", 0), 2)),
         (["edt-discover", "file"], {}, None),
         (["python", "a.py"], {"HOROVOD_HOSTNAME": "h", "HOROVOD_LOCAL_RANK": "x"}, None),
     ],
@@ -33,7 +43,7 @@ def test_a_process_says_its_slot(words, environment, slot):
 
 PARENT = """
 import subprocess, sys, time
-slot = "HOROVOD_HOSTNAME=h HOROVOD_LOCAL_RANK=1"
+slot = "HOROVOD_HOSTNAME=h HOROVOD_RANK=3 HOROVOD_LOCAL_RANK=1"
 between = f"import subprocess; input(); subprocess.run('env {slot} sleep 60'.split())"
 worker = subprocess.Popen([sys.executable, "-c", between], stdin=subprocess.PIPE)
 other = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
@@ -61,7 +71,7 @@ def test_workers_are_found_below_a_process():
         parent.stdin.flush()
         while not (found := find(parent.pid)).workers:
             time.sleep(0.01)
-        assert list(found.workers.values()) == [Slot("h", 1)]
+        assert list(found.workers.values()) == [Process(Slot("h", 1), 3)]
         assert found.starting == {other}
         subprocess.run(["kill", "-9", *map(str, found.workers)], check=True)
         parent.stdin.write("\n")
