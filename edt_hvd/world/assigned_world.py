@@ -45,7 +45,7 @@ class AssignedWorld(ElasticWorld):
         return self.launcher.wanted_generation
 
     def on_stop(self, callback: Callable[[int], None]) -> None:
-        """As in `ElasticWorld`."""
+        """Call `callback(generation)`, in another thread, whenever the launcher announces a newer one."""
         self.launcher.on_stop(callback)
 
     def start(self) -> None:
@@ -60,7 +60,7 @@ class AssignedWorld(ElasticWorld):
         self.launcher.send("synced")
 
     def finish(self) -> None:
-        """As in `ElasticWorld`; the launcher is told."""
+        """End this worker's part in the training, and tell the launcher."""
         notices.stop_listening()
         super().finish()
         self.launcher.send("done")

@@ -8,9 +8,9 @@ driver looks at the hosts once a second and tells rank 0 that they have changed.
 - A change that comes before rank 0 listens is dropped. So workers listen before they form their first world,
   and when all of them have just been started, they form it a second time: the driver then takes the hosts as
   they are by now.
-- Changes are told apart by the whole second in which they were noticed, and one that comes while a world is
-  being formed is forgotten. Here they are counted, until the driver is asked for an assignment.
-- Whoever is not assigned any more is ended by an exception in C++. Here it leaves with exit code 0. If its
+- Two changes within a second count as one, and one that comes while a world is being formed is forgotten. Here
+  changes are counted until the driver is asked for an assignment.
+- A worker that is not assigned any more dies of an exception in C++. Here it leaves with exit code 0. If its
   slot were assigned again before the driver has noticed its end, the driver would take that end for the new
   worker's; so a world lasts for at least `LEAST_SECONDS`.
 - A worker that cannot enter a world, because another one starts too slowly or has died, is ended by an
@@ -102,7 +102,7 @@ class HorovodWorld(ElasticWorld):
 
     @property
     def knows_max_size(self) -> bool:
-        """Whether somebody has told it."""
+        """Whether ``EDT_MAX_NP`` is set."""
         return "EDT_MAX_NP" in self._environ
 
     @property

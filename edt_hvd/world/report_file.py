@@ -7,7 +7,7 @@ import warnings
 from typing import Any
 
 MOST_BYTES = 2**16
-"""A line that is longer would be left out by who reads it."""
+"""Longer lines are not written: edt-launch would not read them."""
 
 
 class ReportFile:

@@ -1,6 +1,7 @@
 """A job under plain horovodrun, whose allocation file the test rewrites."""
 
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -43,14 +44,25 @@ class HorovodrunJob:
         beside.write_text(f"# edt allocation v1 generation={self.generation}\n{''.join(lines)}")
         beside.rename(self.allocation)
 
-    def start(self, at_start: int, *arguments: object, options: tuple[object, ...] = ()) -> "HorovodrunJob":
+    def start(
+        self,
+        at_start: int,
+        *arguments: object,
+        options: tuple[object, ...] = (),
+        program: tuple[object, ...] = (TRACED,),
+    ) -> "HorovodrunJob":
         words = [BIN / "horovodrun", "-np", at_start, "--min-np", 1, "--max-np", MAX_NP]
-        words += ["--network-interface", "lo", "--host-discovery-script", f"edt-discover '{self.allocation}'"]
+        words += [
+            "--network-interface",
+            "lo",
+            "--host-discovery-script",
+            f"edt-discover {shlex.quote(str(self.allocation))}",
+        ]
         words += options
         environment = os.environ | {"PATH": f"{BIN}:{os.environ['PATH']}", "EDT_LOGS": str(self.output)}
         with self.output.open("wb") as output:
             self.process = subprocess.Popen(
-                [*map(str, words), sys.executable, TRACED, self.results, *map(str, arguments)],
+                [*map(str, words), sys.executable, *map(str, (*program, self.results, *arguments))],
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,

@@ -28,7 +28,7 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 
 @pytest.fixture
 def plain(tmp_path: Path) -> Iterator[HorovodrunJob]:
-    job = HorovodrunJob(tmp_path / "a job's folder".replace("'", ""))
+    job = HorovodrunJob(tmp_path / "a job's folder")
     yield job
     job.kill()
 
@@ -69,6 +69,40 @@ def test_a_worker_killed_on_another_host_costs_a_step(
     plain.until_size(2)
     assert plain.end() == 0, plain.printed
     plain.check(EPOCHS, undisturbed, repeated=1)
+
+
+@pytest.mark.full
+@pytest.mark.timeout(300)
+def test_a_newcomer_gets_the_state_however_late_it_is(
+    plain: HorovodrunJob, undisturbed: dict[str, Any]
+) -> None:
+    """It takes longer than Gloo waits, and who has the state is to leave before it has come."""
+    late = (PROGRAMS / "late.py", "127.0.0.1", 40, TRACED)
+    plain.allocate(1)
+    plain.start(1, "--epochs", EPOCHS, "--delay", 0.05, program=late)
+    plain.until_size(1)
+    plain.allocate(1, 1)
+    plain.until(lambda: plain.workers("127.0.0.1"))
+    plain.allocate(0, 1)
+    assert plain.end() == 0, plain.printed
+    plain.check(EPOCHS, undisturbed)
+    assert {row["size"] for row in plain.trace()} >= {1, 2}
+
+
+@pytest.mark.full
+@pytest.mark.timeout(300)
+def test_a_state_that_is_lost_ends_the_job(plain: HorovodrunJob, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EDT_JOIN_TIMEOUT", "5")
+    plain.allocate(1)
+    late = (PROGRAMS / "late.py", "127.0.0.1", 20, TRACED)
+    plain.start(1, "--epochs", EPOCHS, "--delay", 0.05, program=late)
+    plain.until_size(1)
+    plain.allocate(1, 1)
+    plain.until(lambda: plain.workers("127.0.0.1"))
+    plain.allocate(0, 1)
+    assert plain.process is not None
+    assert plain.process.wait() == 1
+    assert "all workers that had the training's state left before this one got it" in plain.printed
 
 
 @pytest.mark.full
@@ -144,6 +178,7 @@ def test_any_schedule(seed: int, plain: HorovodrunJob, undisturbed: dict[str, An
         plain.until_size(2)
     assert plain.end() == 0, plain.printed
     plain.check(EPOCHS, undisturbed, repeated=1 if seed % 4 == 0 else 0)
+    assert len({row["size"] for row in plain.trace()}) > 1
 
 
 # edt-launch --horovodrun
@@ -182,6 +217,25 @@ def test_nothing_of_it_outlives_edt_launch(number: signal.Signals, code: int, jo
     assert job.process.wait() == code
     left = processes.wait_until_gone(job.family, 20)
     assert left == set()
+
+
+LEAVES_A_CHILD = """
+import subprocess
+import edt_hvd
+edt_hvd.init()
+subprocess.Popen(["sh", "-c", "while :; do echo still there; sleep 1; done"], start_new_session=True)
+"""
+
+
+@pytest.mark.timeout(120)
+def test_what_workers_leave_running_keeps_no_job_from_ending(job: ElasticJob) -> None:
+    script = job.folder / "leaves.py"
+    script.write_text(LEAVES_A_CHILD)
+    job.start(script, options=("--horovodrun", "-H", "localhost:1"))
+    job.until(lambda: "still there" in job.stdout)
+    job.remember()
+    assert job.end() == 0, job.stderr
+    assert job.survivors() == []
 
 
 @pytest.mark.timeout(60)

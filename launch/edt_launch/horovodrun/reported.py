@@ -1,4 +1,4 @@
-"""Events that the workers themselves write down, since Horovod's driver has no ear for them."""
+"""Events that the workers write into a file themselves: Horovod's driver does not take any."""
 
 import json
 from collections.abc import Iterator
