@@ -8,8 +8,8 @@ driver looks at the hosts once a second and tells rank 0 that they have changed.
 - A change that comes before rank 0 listens is dropped. So workers listen before they form their first world,
   and when all of them have just been started, they form it a second time: the driver then takes the hosts as
   they are by now.
-- Two changes within a second count as one, and one that comes while a world is being formed is forgotten. Here
-  changes are counted until the driver is asked for an assignment.
+- Two changes within a second count as one, and one that comes while a world is being formed is forgotten.
+  Here changes are counted until the driver is asked for an assignment.
 - A worker that is not assigned any more dies of an exception in C++. Here it leaves with exit code 0. If its
   slot were assigned again before the driver has noticed its end, the driver would take that end for the new
   worker's; so a world lasts for at least `LEAST_SECONDS`.
