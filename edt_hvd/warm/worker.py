@@ -21,7 +21,7 @@ _F_SETSIG = getattr(fcntl, "F_SETSIG", 10)  # Linux's number; Python's module ha
 
 @dataclass(frozen=True)
 class Request:
-    """The worker that somebody wants; see `edt_launch.driver.attach`.
+    """The worker that somebody wants; see `edt_launch.agent.attach`.
 
     Attributes:
         script: path of the script; None for a module.

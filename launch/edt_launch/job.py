@@ -12,13 +12,13 @@ import psutil
 from edt_launch.errors import EdtLaunchError, ExitCode
 from edt_launch.hosts.allocation import write_atomically
 from edt_launch.hosts.network import HostChecker
-from edt_launch.training import events
-from edt_launch.training.allocations import Allocations
-from edt_launch.training.child import HOROVODRUN
-from edt_launch.training.desk import Desk
-from edt_launch.training.elastic import Elastic
-from edt_launch.training.ending import CODES, PAUSE_SIGNAL
-from edt_launch.training.plan import Outcome, Plan
+from edt_launch.launcher import events
+from edt_launch.launcher.allocations import Allocations
+from edt_launch.launcher.child import HOROVODRUN
+from edt_launch.launcher.desk import Desk
+from edt_launch.launcher.elastic import Elastic
+from edt_launch.launcher.ending import CODES, PAUSE_SIGNAL
+from edt_launch.launcher.plan import Outcome, Plan
 from edt_launch.view.view import View
 from edt_launch.wmla.running.driven import Driven
 from edt_launch.wmla.running.preparing import prepare

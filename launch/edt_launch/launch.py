@@ -16,9 +16,9 @@ from edt_launch.errors import AllocationError, EdtLaunchError, ExitCode, UsageEr
 from edt_launch.hosts import devices, sources
 from edt_launch.hosts.allocation import Allocation, HostSlots, parse
 from edt_launch.hosts.follower import Limits
+from edt_launch.launcher.child import Remote
+from edt_launch.launcher.plan import Outcome, Plan, Wmla
 from edt_launch.run_dir import RunDir
-from edt_launch.training.child import Remote
-from edt_launch.training.plan import Outcome, Plan, Wmla
 from edt_launch.view.view import make_view
 from edt_launch.wmla.frameworks import Framework
 from edt_launch.wmla.running import command

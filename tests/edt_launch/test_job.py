@@ -15,12 +15,12 @@ from edt_launch.errors import ExitCode, StartError, StartTimeoutError, UsageErro
 from edt_launch.hosts.allocation import Allocation, HostSlots, parse, render, write_atomically
 from edt_launch.hosts.follower import Limits
 from edt_launch.hosts.network import HostChecker
+from edt_launch.launcher import ending, events, supervise
+from edt_launch.launcher.allocations import Allocations
+from edt_launch.launcher.desk import Desk
+from edt_launch.launcher.elastic import Elastic
+from edt_launch.launcher.plan import Outcome, Plan, Wmla
 from edt_launch.run_dir import RunDir
-from edt_launch.training import ending, events, supervise
-from edt_launch.training.allocations import Allocations
-from edt_launch.training.desk import Desk
-from edt_launch.training.elastic import Elastic
-from edt_launch.training.plan import Outcome, Plan, Wmla
 from edt_launch.wmla.frameworks import Framework
 from recorder import Recorder
 
@@ -331,7 +331,7 @@ from pathlib import Path
 from edt_launch import job
 from edt_launch.hosts.allocation import Allocation, HostSlots
 from edt_launch.hosts.follower import Limits
-from edt_launch.training.plan import Plan
+from edt_launch.launcher.plan import Plan
 from edt_launch.run_dir import RunDir
 from edt_launch.view.view import PlainView
 two = Allocation(1, (HostSlots("localhost", 2),))

@@ -14,7 +14,7 @@ from edt_launch.hosts import devices
 from edt_launch.hosts.allocation import Allocation, HostSlots
 from edt_launch.hosts.devices import Machine
 from edt_launch.hosts.follower import Limits
-from edt_launch.training.plan import Outcome
+from edt_launch.launcher.plan import Outcome
 
 
 @pytest.fixture(autouse=True)

@@ -11,7 +11,7 @@ import pytest
 
 from edt_hvd.errors import CoordinatorLostError
 from edt_hvd.world.control import Assignment, Launcher
-from edt_launch.driver.control import WARM_SERVER, ControlServer
+from edt_launch.launcher.control import WARM_SERVER, ControlServer
 
 TOKEN = "5ec2e7"
 PLACE = {

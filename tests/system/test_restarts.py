@@ -49,7 +49,9 @@ def victims_of(job: ElasticJob, name: str) -> list[psutil.Process]:
         return [job.worker(rank) for rank in range(2)]
     assert job.process is not None
     return [
-        p for p in psutil.Process(job.process.pid).children() if "edt_launch.driver.horovodrun" in p.cmdline()
+        p
+        for p in psutil.Process(job.process.pid).children()
+        if "edt_launch.launcher.horovodrun" in p.cmdline()
     ]
 
 

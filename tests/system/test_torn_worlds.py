@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from edt_launch.driver.rendezvous import Rendezvous
+from edt_launch.launcher.rendezvous import Rendezvous
 from harness import PROGRAMS
 
 SETTINGS = {

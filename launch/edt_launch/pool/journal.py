@@ -5,10 +5,10 @@ import json
 from pathlib import Path
 
 from edt_launch.hosts.allocation import write_atomically
+from edt_launch.launcher.events import EventStream
 from edt_launch.pool.course import Course
 from edt_launch.service import plain_files
 from edt_launch.service.plain_files import NoFileError, open_file
-from edt_launch.training.events import EventStream
 
 CHUNK = 2**20
 """Bytes read at once."""

@@ -19,6 +19,7 @@ from typing import IO
 
 import psutil
 
+from edt_launch.agent import processes
 from edt_launch.hosts.network import HostChecker
 from edt_launch.pool.course import Life
 from edt_launch.pool.facts import Launcher
@@ -27,7 +28,6 @@ from edt_launch.service import plain_files
 from edt_launch.service.database.records import JobRecord
 from edt_launch.service.home import JobDir
 from edt_launch.service.plain_files import NoFileError, open_file
-from edt_launch.training import processes
 
 REMOTE_GRACE = 30.0
 """Seconds after a launcher was killed in which its workers on other hosts end themselves."""

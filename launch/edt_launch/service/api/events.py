@@ -8,6 +8,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Header, Query, Request
 from fastapi.responses import StreamingResponse
 
+from edt_launch.launcher.events import EventStream
 from edt_launch.service import tailing
 from edt_launch.service.api import schemas, sse
 from edt_launch.service.api.context import Here, User
@@ -15,7 +16,6 @@ from edt_launch.service.api.following import until_it_ends
 from edt_launch.service.plain_files import NoFileError, open_file
 from edt_launch.service.series import Series
 from edt_launch.service.tailing import IsOver
-from edt_launch.training.events import EventStream
 
 router = APIRouter(tags=["jobs"])
 

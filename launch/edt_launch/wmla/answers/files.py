@@ -5,8 +5,8 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
+from edt_launch.launcher.events import EventStream
 from edt_launch.service import plain_files
-from edt_launch.training.events import EventStream
 from edt_launch.wmla.answers.views import Execution
 from edt_launch.wmla.frameworks import Framework
 from edt_launch.wmla.identity import number_of

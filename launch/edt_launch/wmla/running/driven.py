@@ -6,18 +6,18 @@ from collections.abc import Sequence
 from dataclasses import replace
 from platform import node
 
+from edt_launch.agent.processes import number
 from edt_launch.errors import EdtLaunchError, ExitCode
 from edt_launch.hosts.follower import Limits
 from edt_launch.hosts.network import HostChecker
-from edt_launch.training import events
-from edt_launch.training.allocations import Allocations
-from edt_launch.training.child import environment
-from edt_launch.training.desk import Desk
-from edt_launch.training.elastic import Elastic
-from edt_launch.training.ending import PAUSE_SIGNAL, Ending, Step, signal_name
-from edt_launch.training.plan import Outcome
-from edt_launch.training.processes import number
-from edt_launch.training.supervise import TICK, LeftBehind
+from edt_launch.launcher import events
+from edt_launch.launcher.allocations import Allocations
+from edt_launch.launcher.child import environment
+from edt_launch.launcher.desk import Desk
+from edt_launch.launcher.elastic import Elastic
+from edt_launch.launcher.ending import PAUSE_SIGNAL, Ending, Step, signal_name
+from edt_launch.launcher.plan import Outcome
+from edt_launch.launcher.supervise import TICK, LeftBehind
 from edt_launch.view.output import DRIVER, Line
 from edt_launch.wmla.running.driver import Driver, how
 from edt_launch.wmla.running.environment import FRAMEWORK_VARIABLE, OF_A_PROCESS, of_driver

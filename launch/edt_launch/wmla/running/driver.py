@@ -14,13 +14,13 @@ from typing import Self
 
 import psutil
 
+from edt_launch.agent import processes
+from edt_launch.agent.lifeline import hang_on
 from edt_launch.appender import Appender, Complain
 from edt_launch.errors import StartError
-from edt_launch.training import processes
-from edt_launch.training.child import JOB_VARIABLE
-from edt_launch.training.lifeline import hang_on
-from edt_launch.training.reports import signal_name
-from edt_launch.training.supervise import CHUNK, LEFTOVER_GRACE, LeftBehind
+from edt_launch.launcher.child import JOB_VARIABLE
+from edt_launch.launcher.reports import signal_name
+from edt_launch.launcher.supervise import CHUNK, LEFTOVER_GRACE, LeftBehind
 from edt_launch.view.output import DRIVER, Demultiplexer, Line
 from edt_launch.wmla.running import messages
 from edt_launch.wmla.running.environment import LAUNCHER_VARIABLE

@@ -12,8 +12,8 @@ from edt_launch import job
 from edt_launch.errors import ExitCode, StartError, UsageError
 from edt_launch.hosts.allocation import Allocation, HostSlots, parse, render, write_atomically
 from edt_launch.hosts.follower import Limits
-from edt_launch.training import ending
-from edt_launch.training.plan import Outcome, Plan, Wmla
+from edt_launch.launcher import ending
+from edt_launch.launcher.plan import Outcome, Plan, Wmla
 from edt_launch.wmla.frameworks import Framework
 from edt_launch.wmla.running.layout import ResultDir
 from recorder import Recorder
