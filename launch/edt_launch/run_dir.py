@@ -30,9 +30,9 @@ class RunDir:
         return self.log / f"rank.{label}.log"
 
     @property
-    def horovodrun_log(self) -> Path:
-        """What horovodrun and our driver in it say themselves."""
-        return self.log / "horovodrun.log"
+    def own_log(self) -> Path:
+        """What `edt-launch` itself decides, and what agents and ssh say."""
+        return self.log / "edt-launch.log"
 
     @property
     def checkpoint(self) -> Path:

@@ -69,10 +69,3 @@ def _is_same(command: str, python: str, which: Callable[[str], str | None]) -> b
         and os.path.dirname(os.path.abspath(found)) == os.path.dirname(python)
         and os.path.realpath(found) == os.path.realpath(python)
     )
-
-
-def attached(program: Sequence[str]) -> list[str]:
-    """The command that has a warm server run a program; the program itself where none can."""
-    if sys.platform != "linux" or parse(program) is None:
-        return list(program)
-    return [sys.executable, "-P", "-m", "edt_launch.agent.attach", "--", *program]

@@ -5,7 +5,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 
 import psutil
 
-from edt_launch.launcher.child import JOB_VARIABLE
+JOB_VARIABLE = "EDT_JOB"
+"""Marks every process of a job, so that one that left its parents is found, too."""
 
 REAP_TIMEOUT = 5.0
 """Seconds to wait until killed processes are gone."""
@@ -52,27 +53,33 @@ def kill(processes: Iterable[psutil.Process]) -> None:
     """Kill them all and wait until they are gone.
 
     Python's resource trackers remove what the others have left in shared memory and then end by themselves;
-    one that does not is killed. Those that stand for workers come after these: with a stand-in the kernel
-    kills whatever is left of its worker, the tracker included.
+    one that does not is killed. Agents come after the others: with an agent the kernel kills whatever
+    is left of its workers, the trackers included.
     """
     alive = [process for process in processes if process.is_running()]
-    trackers = [process for process in alive if _is_tracker(process)]
-    standing = [process for process in alive if "edt_launch.agent.attach" in _words(process)]
-    _kill_now([process for process in alive if process not in {*trackers, *standing}])
-    _kill_now(standing)
-    _kill_now(wait_until_gone(trackers, REAP_TIMEOUT))
+    trackers = [process for process in alive if is_tracker(process)]
+    agents = [process for process in alive if "edt_launch.agent" in _words(process)]
+    _kill_all([process for process in alive if process not in {*trackers, *agents}])
+    wait_until_gone(trackers, REAP_TIMEOUT)
+    _kill_all([*agents, *trackers])
 
 
-def _kill_now(processes: Collection[psutil.Process]) -> None:
+def _kill_all(processes: Collection[psutil.Process]) -> None:
     for process in processes:
-        try:
-            process.kill()
-        except (psutil.NoSuchProcess, psutil.AccessDenied):
-            continue
+        kill_now(process)
     wait_until_gone(processes, REAP_TIMEOUT)
 
 
-def _is_tracker(process: psutil.Process) -> bool:
+def kill_now(process: psutil.Process) -> None:
+    """Kill a process, if it is there and we may; does not wait for its end."""
+    try:
+        process.kill()
+    except (psutil.NoSuchProcess, psutil.AccessDenied):
+        return
+
+
+def is_tracker(process: psutil.Process) -> bool:
+    """Whether it is a resource tracker of Python's."""
     return any("multiprocessing.resource_tracker import main" in word for word in _words(process))
 
 
@@ -99,7 +106,7 @@ def kill_job(pid: int | None, job: str, seen: Iterable[psutil.Process]) -> int:
     """Kill what is left of a job; returns how many processes that were.
 
     Args:
-        pid: horovodrun's process; None if it is gone.
+        pid: its first process; None if it is gone.
         job: the job's mark.
         seen: processes that are known to have belonged to it.
     """

@@ -1,1 +1,1 @@
-"""`edt-launch`: the driver, its connections to agents and workers, logs, view and restarts, in one process."""
+"""`edt-launch`: driver, connections to agents and workers, logs, view and restarts, in one process."""

@@ -1,13 +1,12 @@
 """What a job has: followed, judged, cut to what it can use, and put in force."""
 
-import os
-import shlex
 from dataclasses import asdict, replace
 
 from edt_launch.errors import UsageError
 from edt_launch.hosts import sources
 from edt_launch.hosts.allocation import Allocation, render, write_atomically
-from edt_launch.hosts.follower import Accepted, Follower, Rejected
+from edt_launch.hosts.discovery import ScriptFollower
+from edt_launch.hosts.follower import Accepted, Follower, Rejected, Source
 from edt_launch.hosts.network import HostChecker
 from edt_launch.launcher import events
 from edt_launch.launcher.desk import Desk
@@ -15,7 +14,7 @@ from edt_launch.launcher.plan import Plan
 
 
 class Allocations:
-    """The allocation in force, of which horovodrun reads a copy.
+    """The allocation in force, of which others may read a copy.
 
     Args:
         plan: says where it comes from.
@@ -27,7 +26,7 @@ class Allocations:
         self._plan = plan
         self._desk = desk
         self._checker = checker
-        self._follower = Follower(plan.follow, plan.limits, checker) if plan.follow else None
+        self._follower = _source(plan, checker)
         self._latest = None if plan.allocation is None else Accepted(plan.allocation)
         self._most = plan.limits.max_np
         self._failed_to_apply: int | None = None
@@ -36,8 +35,13 @@ class Allocations:
 
     @property
     def rejection(self) -> str:
-        """Why the file's present text changes nothing; empty if it is in force."""
+        """Why what the file or the script says changes nothing; empty if it is in force."""
         return self._follower.rejection if self._follower is not None else ""
+
+    def close(self) -> None:
+        """Follow nothing any more."""
+        if self._follower is not None:
+            self._follower.close()
 
     def cap(self, most: int) -> None:
         """From the next `follow` on the job has at most so many slots: it can use no more."""
@@ -52,7 +56,7 @@ class Allocations:
             now: seconds of a monotonic clock.
 
         Raises:
-            UsageError: a host of the first one cannot be used, or not from this directory.
+            UsageError: a host of the first one cannot be used.
             OSError: the first one cannot be written.
         """
         match self._follower.poll(now) if self._follower is not None else None:
@@ -77,13 +81,6 @@ class Allocations:
         problem = next((problem for problem in problems if problem is not None), None)
         if problem is not None:
             raise UsageError(problem)
-        here = str(self._plan.directory or os.getcwd())
-        is_remote = any(self._checker.is_remote(host.host) for host in allocation.hosts)
-        if here != shlex.quote(here) and is_remote:
-            raise UsageError(
-                f"working directory {here!r}: Horovod cannot enter it on other hosts, because a shell would "
-                "take some of its characters for its own; start the job in a directory with a plain name"
-            )
 
     def _try_to_apply(self, allocation: Allocation, changed: float | None) -> None:
         try:
@@ -110,3 +107,10 @@ class Allocations:
                 changed=changed,
             )
         )
+
+
+def _source(plan: Plan, checker: HostChecker) -> Source | None:
+    """Where allocations come from; None if there is a single one."""
+    if plan.discovery is not None:
+        return ScriptFollower(plan.discovery, plan.limits, checker)
+    return Follower(plan.follow, plan.limits, checker) if plan.follow is not None else None

@@ -14,9 +14,6 @@ from typing import Any
 
 log = logging.getLogger(__name__)
 
-WARM_SERVER = -1
-"""Stands for any host's warm server where a message's worker is named. It is told nothing."""
-
 Receive = Callable[[int, dict[str, Any]], None]
 
 MAX_LINE = 2**20
@@ -26,15 +23,12 @@ MAX_LINE = 2**20
 class ControlServer:
     """Accepts workers, hands their messages to `receive(worker, message)`, and sends to them.
 
-    `receive`, and `closed(worker)` at a connection's end, are called from the connections' threads.
+    `receive` is called from the connections' threads.
     """
 
-    def __init__(
-        self, address: str, token: str, receive: Receive, closed: Callable[[int], None] = lambda worker: None
-    ) -> None:
+    def __init__(self, address: str, token: str, receive: Receive) -> None:
         self._token = token
         self._receive = receive
-        self._closed = closed
         self._connections: dict[int, socket.socket] = {}
         self._lock = threading.Lock()
         self._server = _Server((address, 0), self._handler())
@@ -88,11 +82,9 @@ class ControlServer:
             self._forget(worker, connection)
 
     def _greet(self, connection: socket.socket, message: dict[str, Any]) -> int:
-        kind = message["type"]
-        if kind not in ("hello", "warm") or not hmac.compare_digest(str(message.pop("token")), self._token):
+        token = str(message.pop("token"))
+        if message["type"] != "hello" or not hmac.compare_digest(token, self._token):
             raise ValueError("the first message is no hello of this job")
-        if kind == "warm":
-            return WARM_SERVER
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         worker = int(message["worker"])
         with self._lock:
@@ -101,10 +93,8 @@ class ControlServer:
 
     def _forget(self, worker: int | None, connection: socket.socket) -> None:
         with self._lock:
-            if worker is None or self._connections.get(worker) is not connection:
-                return
-            del self._connections[worker]
-        self._closed(worker)
+            if worker is not None and self._connections.get(worker) is connection:
+                del self._connections[worker]
 
 
 class _Server(socketserver.ThreadingTCPServer):

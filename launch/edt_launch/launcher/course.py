@@ -1,4 +1,4 @@
-"""What has become of one run of horovodrun so far: a pure fold over its events."""
+"""What has become of one run of the workers so far: a pure fold over its events."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -9,7 +9,7 @@ from edt_launch.launcher.failures import Failures
 
 @dataclass(frozen=True)
 class Course:
-    """One run of horovodrun.
+    """One run of the workers.
 
     Attributes:
         next_worker: serial number that no worker of the job has had.
@@ -21,8 +21,6 @@ class Course:
         has_checkpointed: whether a checkpoint was written.
         has_returned: whether the training function had returned where they are written.
         has_left: whether the last workers that had the state were told to leave.
-        is_aborted: whether horovodrun was told to end the job.
-        being_ended: workers that were told to end at once.
     """
 
     next_worker: int = 0
@@ -34,8 +32,6 @@ class Course:
     has_checkpointed: bool = False
     has_returned: bool = False
     has_left: bool = False
-    is_aborted: bool = False
-    being_ended: frozenset[int] = frozenset()
 
     def observe(self, event: Mapping[str, Any]) -> "Course":
         """The run after one more event."""
@@ -49,11 +45,8 @@ class Course:
                 return replace(after, has_trained=True)
             case {"event": "failed"}:
                 return replace(after, is_fatal=event.get("retry_after") is None)
-            case {"event": "ending", "worker": int(worker)}:
-                return replace(after, being_ended=self.being_ended | {worker})
             case {"event": "finished"}:
-                has_left, is_aborted = bool(event.get("left")), bool(event.get("aborted"))
-                return replace(after, has_left=has_left, is_aborted=is_aborted)
+                return replace(after, has_left=bool(event.get("left")))
             case {"event": "checkpointed"}:
                 return replace(after, has_checkpointed=True, has_returned=bool(event.get("last")))
         return after

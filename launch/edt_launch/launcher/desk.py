@@ -30,7 +30,7 @@ class Desk:
         self.ranks = Ranks()
         self.status = Status()
         self.course = Course()
-        """Of the present run of horovodrun, or of the last."""
+        """Of the present run of the workers, or of the last."""
         self.is_quiet = False
         """Whether events are no news to the user, who has told the job to end."""
 
@@ -42,7 +42,7 @@ class Desk:
         )
 
     def begin_run(self) -> None:
-        """Another horovodrun begins: what the last one has said explains nothing about it."""
+        """The workers are started again: what was said before explains nothing about that."""
         self.course = Course(next_worker=self.course.next_worker)
         self.logs.begin()
 
@@ -61,14 +61,12 @@ class Desk:
         """Somebody has printed a line."""
         label = None if line.worker is None else self.ranks.label(line.worker)
         self.logs.write(line, label)
-        if line.worker in self.course.being_ended:
-            return  # what a shell says of the end that we have ordered is no news
         if is_for_the_log(line) and not self._is_verbose:
             return
         if label is not None:
             self._view.line(line, label)
         elif self._is_verbose:
-            self._view.line(line, "horovodrun")
+            self._view.line(line, "edt-launch")
 
     def message(self, text: str) -> None:
         """Tell the user something."""

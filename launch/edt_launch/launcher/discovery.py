@@ -1,7 +1,7 @@
-"""The host-discovery script, through which horovodrun sees the allocation.
+"""A host-discovery script that shows the accepted allocation, for whoever has use for it.
 
-A few lines of POSIX shell, because horovodrun runs it about once a second, and no other program, because the
-job's PATH may lead to none. It serves plain ``horovodrun --host-discovery-script`` as well.
+A few lines of POSIX shell and no other program, because plain ``horovodrun --host-discovery-script`` runs it
+about once a second, and its PATH may lead to none.
 """
 
 import shlex

@@ -1,39 +1,35 @@
-"""The shell around `membership`: sockets, processes and clocks in, actions out.
+"""The shell around `membership`: sockets, processes and clocks in, actions out."""
 
-`Driver` has the methods that Horovod's launcher calls on its own ElasticDriver, and takes its place
-in a horovodrun that edt-launch has started.
-"""
-
+import heapq
 import logging
-import os
 import queue
 import secrets
-import signal
-import sys
-import threading
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
-from typing import Any
+from dataclasses import asdict, dataclass
+from itertools import count
+from typing import TYPE_CHECKING, Any
 
 import psutil
-from horovod.runner.common.util.hosts import SlotInfo
-from horovod.runner.elastic.discovery import DiscoveredHosts
-from horovod.runner.elastic.driver import Results
 
 from edt_launch.agent import processes
-from edt_launch.errors import StartError, StartTimeoutError
-from edt_launch.launcher import following, watchdog
+from edt_launch.agent.protocol import Exited as ProcessEnded
+from edt_launch.agent.protocol import Hello, Started, Warm
+from edt_launch.errors import StartError
+from edt_launch.launcher import agents, watchdog
+from edt_launch.launcher.agents import Agents
 from edt_launch.launcher.control import ControlServer
-from edt_launch.launcher.following import WATCH_INTERVAL
-from edt_launch.launcher.rendezvous import Rendezvous
-from edt_launch.launcher.reports import Reports, place_of
-from edt_launch.launcher.shown import Complaints, discover
+from edt_launch.launcher.reports import Reports, Sink, place_of
+from edt_launch.launcher.ssh import FAILED as SSH_FAILED
 from edt_launch.membership import protocol
+from edt_launch.membership.intake import KILLED
 from edt_launch.membership.members import Limits, Membership
 from edt_launch.membership.protocol import Worker
 from edt_launch.membership.step import step
 from edt_launch.wmla.running.workers import Workers
+
+if TYPE_CHECKING:
+    from edt_launch.launcher.rendezvous import Rendezvous
 
 log = logging.getLogger(__name__)
 
@@ -43,11 +39,8 @@ TICK = 0.25
 END_GRACE = 5.0
 """Seconds that a worker which was asked to end has before it is killed."""
 
-STAND_IN_GRACE = 10.0
-"""Seconds after a worker's end in which what stands for it among Horovod's processes has to end, too."""
-
-FAILURES = 200
-"""Looks in a row, some ten seconds, at which host discovery may fail before a job has started."""
+KILL_GRACE = 10.0
+"""Seconds in which an agent has to say that a worker is gone which it was told to kill."""
 
 PASSED_ON = (
     *("progress", "resumed"),
@@ -58,126 +51,123 @@ PASSED_ON = (
 PAUSED = "the job was told to pause"
 """Why workers leave that SIGUSR1 makes leave."""
 
-CreateWorker = Callable[[Any, list[threading.Event]], tuple[int, float]]
+Tell = Callable[[int, str], None]
+"""Puts a line among what a worker prints to standard error."""
 
 
-@dataclass
-class WorkerSlotInfo(SlotInfo):  # type: ignore[misc]
-    """Horovod's description of a slot, with the variables that our workers need besides.
+@dataclass(frozen=True)
+class Settings:
+    """What a driver goes by.
 
-    `rank` is the worker's serial number: it prefixes the output, and the real rank is assigned later.
+    Attributes:
+        limits: the job's bounds.
+        address: of this machine, where workers reach it.
+        interface: the network interface that has it.
+        first_worker: serial number of the first worker.
+        hang_timeout: see `watchdog.Watch`.
+        visible_devices: CUDA_VISIBLE_DEVICES of workers without a device of their own; None for none.
+        wmla: the processes of a WMLA program; None for any other.
     """
 
-    variables: dict[str, str] = field(default_factory=dict)
+    limits: Limits
+    address: str
+    interface: str
+    first_worker: int = 0
+    hang_timeout: float | None = None
+    visible_devices: str | None = None
+    wmla: Workers | None = None
+
+
+@dataclass(frozen=True)
+class _Heard:
+    """Something has happened on a host."""
+
+    host: str
+    happening: agents.Happening
 
 
 class Driver:
-    """Carries out what `membership` decides. Used by Horovod's launcher in place of its ElasticDriver."""
+    """Carries out what `membership` decides.
 
-    def __init__(
-        self,
-        address: str,
-        discovery: Any,
-        min_num_proc: int,
-        max_num_proc: int,
-        timeout: float | None,
-        visible_devices: str | None,
-        wmla: Workers | None = None,
-    ) -> None:
-        self._script = discovery._discovery_script
-        self._timeout = timeout or 600.0
-        # A simple queue, because a signal handler puts into it while the same thread gets from it.
-        self._events: queue.SimpleQueue[protocol.Event | watchdog.Beat] = queue.SimpleQueue()
-        self._wmla = wmla
-        is_gang = wmla is not None and wmla.is_gang
-        least, most = 1 if is_gang else min_num_proc, max_num_proc or sys.maxsize
-        limits = Limits(least, most, _setting("EDT_READY_TIMEOUT"), self._timeout, is_gang)
-        # Taken out, so that no worker inherits the variable.
-        self._state = Membership(limits, next_id=int(os.environ.pop("EDT_FIRST_WORKER", "0")))
+    Args:
+        settings: what it goes by.
+        agents: start and kill workers.
+        sink: takes events.
+        tell: puts lines among what workers print.
+    """
+
+    def __init__(self, settings: Settings, agents: Agents, sink: Sink, tell: Tell) -> None:
+        self._settings = settings
+        self._agents = agents
+        self._reports = Reports(sink)
+        self._tell = tell
+        # A simple queue: many threads put into it.
+        self._events: queue.SimpleQueue[protocol.Event | watchdog.Beat | _Heard] = queue.SimpleQueue()
+        self._state = Membership(settings.limits, next_id=settings.first_worker)
         self._token = secrets.token_hex(16)
-        self._server = ControlServer(address, self._token, self._receive, self._hear_end)
-        self._watch = watchdog.Watch(_setting("EDT_HANG_TIMEOUT"))
-        self._address = address
+        self._server = ControlServer(settings.address, self._token, self._receive)
+        self._watch = watchdog.Watch(settings.hang_timeout)
         self._rendezvous: list[Rendezvous] = []
+        self._hosts: dict[int, str] = {}
+        """Where the workers run whose end has not been reported."""
         self._pids: dict[int, int] = {}
-        self._end_events: dict[int, threading.Event] = {}
+        self._given_up: dict[int, Worker] = {}
+        """Workers whose processes may be there still."""
         self._to_end: set[int] = set()
-        self._complain = Complaints()
-        self._visible_devices = visible_devices
-        self._create_worker: CreateWorker | None = None
-        self._reports = Reports.from_environment()
+        self._due: list[tuple[float, int, Callable[[], None]]] = []
+        self._numbers = count()
 
-    # What Horovod's launcher calls, in this order.
+    def put(self, event: protocol.Event) -> None:
+        """Something has happened; may be called from any thread."""
+        self._events.put(event)
 
-    def wait_for_available_slots(self, min_num_proc: int, min_hosts: int = 1) -> DiscoveredHosts:
-        """Wait until the discovery script shows enough slots.
+    def hear(self, host: str, happening: agents.Happening) -> None:
+        """Something has happened on a host; may be called from any thread."""
+        if isinstance(happening, Hello | Warm | Started | ProcessEnded | agents.Lost):
+            self._events.put(_Heard(host, happening))
 
-        Raises:
-            StartTimeoutError: it did not within the job's start timeout.
-            StartError: it failed at `FAILURES` looks in a row.
-        """
-        deadline = time.monotonic() + self._timeout
-        failures = 0
-        while True:
-            told: list[str] = []
-            slots = discover(self._script, told.append).slots
-            failures = failures + 1 if told else 0
-            for text in told:
-                self._complain(text)
-            if failures == FAILURES:
-                raise StartError(told[-1])
-            hosts = list(dict.fromkeys(slot.host for slot in slots))
-            if len(slots) >= min_num_proc and len(hosts) >= min_hosts:
-                return DiscoveredHosts({h: sum(s.host == h for s in slots) for h in hosts}, hosts)
-            if time.monotonic() > deadline:
-                raise StartTimeoutError(len(slots), min_num_proc, self._timeout)
-            time.sleep(WATCH_INTERVAL)
+    def run(self) -> None:
+        """Run the job; returns when its last worker has gone."""
+        # What takes time to import is there before workers are, and does not hold up their start.
+        import edt_launch.launcher.rendezvous  # noqa: F401
 
-    def start(self, num_proc: int, create_worker: CreateWorker) -> None:
-        """Begin to follow the discovery script; `create_worker` runs one worker to its end."""
-        self._create_worker = create_worker
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, lambda received, _: self._on_signal(received))
-        signal.signal(signal.SIGUSR1, lambda received, _: self._events.put(protocol.Pause(PAUSED)))
-        threading.Thread(target=self._end_with_parent, name="edt-parent", daemon=True).start()
-        threading.Thread(target=self._follow_discovery, name="edt-discovery", daemon=True).start()
-
-    def get_results(self) -> Results:
-        """Run the job; returns when its last process has gone.
-
-        Whatever goes wrong in here, no worker is left to itself.
-        """
         try:
-            self._run_job()
-        except BaseException:
-            for ended in list(self._end_events.values()):
-                ended.set()
-            raise
-        return Results(None, {})
+            while not self._state.finished:
+                self._turn()
+        finally:
+            self._server.close()
+            for rendezvous in self._rendezvous:
+                rendezvous.close()
 
-    @property
-    def succeeded(self) -> bool:
-        """Whether the job has ended well."""
-        return self._state.finished and self._state.outcome is not None and self._state.outcome.succeeded
-
-    def _run_job(self) -> None:
-        while not self._state.finished:
-            try:
-                event: protocol.Event | watchdog.Beat = self._events.get(timeout=TICK)
-            except queue.Empty:
-                event = protocol.Tick()
-            now = time.monotonic()
-            self._watch = watchdog.tick(now, self._watch, self._state.workers)
-            if isinstance(event, watchdog.Beat):
+    def _turn(self) -> None:
+        now = time.monotonic()
+        timeout = min(TICK, max(0.0, self._due[0][0] - now)) if self._due else TICK
+        try:
+            event: protocol.Event | watchdog.Beat | _Heard = self._events.get(timeout=timeout)
+        except queue.Empty:
+            event = protocol.Tick()
+        now = time.monotonic()
+        while self._due and self._due[0][0] <= now:
+            heapq.heappop(self._due)[2]()
+        self._watch = watchdog.tick(now, self._watch, self._state.workers)
+        match event:
+            case watchdog.Beat():
                 self._watch = watchdog.observe(now, self._watch, event)
-            else:
+            case _Heard(host, happening):
+                self._take_report(now, host, happening)
+            case _:
                 self._take(now, event)
-            for worker, reason in watchdog.overdue(now, self._watch, self._state.workers.values()):
-                self._take(now, protocol.Hung(worker, reason))
+        for worker, reason in watchdog.overdue(now, self._watch, self._state.workers.values()):
+            self._take(now, protocol.Hung(worker, reason))
 
     def _take(self, now: float, event: protocol.Event) -> None:
-        if isinstance(event, protocol.Exited) and event.worker in self._state.workers:
-            self._reports.send("released", **place_of(self._state.workers[event.worker]))
+        match event:
+            case protocol.Exited():
+                self._report_end(event)
+            case protocol.Desired(slots) if slots != self._state.desired:
+                self._reports.send("desired", slots=len(slots))
+        if isinstance(event, protocol.Desired) and self._settings.wmla is not None:
+            event = protocol.Desired(self._settings.wmla.slots(event.slots), event.generation)
         self._state, actions = step(now, self._state, event)
         for action in actions:
             self._carry_out(action)
@@ -186,37 +176,60 @@ class Driver:
         if isinstance(event, protocol.Desired) and event.generation is not None:
             self._reports.send("following", generation=event.generation)
 
-    def stop(self, error_message: str | None = None) -> None:
-        """Close every server."""
-        self._server.close()
-        for rendezvous in self._rendezvous:
-            rendezvous.close()
+    # What the agents say.
 
-    # What happens.
+    def _take_report(self, now: float, host: str, happening: agents.Happening) -> None:
+        match happening:
+            case Hello():  # it has killed what an agent before it has left
+                gone = [key for key, worker in self._given_up.items() if worker.slot.host == host]
+                for worker in gone:
+                    self._reports.send("released", **place_of(self._given_up.pop(worker)))
+            case Warm():
+                self._reports.send("warm_server", host=host, **asdict(happening))
+            case Started(worker, pid):
+                self._pids[worker] = pid
+            case ProcessEnded(worker, exit_code):
+                self._end(now, worker, exit_code)
+            case agents.Lost():
+                self._lose(now, host, happening)
 
-    def _on_signal(self, number: int) -> None:
-        self._abort(f"horovodrun has got {signal.Signals(number).name}")
+    def _end(self, now: float, worker: int, exit_code: int, is_gone: bool = True) -> None:
+        """A worker has ended, or is given up; one that was given up before may be known to be gone now."""
+        if self._hosts.pop(worker, None) is not None:
+            self._take(now, protocol.Exited(worker, exit_code, is_gone))
+        elif is_gone and worker in self._given_up:
+            self._reports.send("released", **place_of(self._given_up.pop(worker)))
 
-    def _abort(self, reason: str) -> None:
-        self._events.put(protocol.Abort(reason))
+    def _report_end(self, exited: protocol.Exited) -> None:
+        worker = self._state.workers.get(exited.worker)
+        if worker is None:
+            return
+        if not exited.is_gone:
+            self._given_up[worker.id] = worker
+        self._reports.send("released" if exited.is_gone else "lost", **place_of(worker))
 
-    def _end_with_parent(self) -> None:
-        """The parent holds the other end of standard input and never writes: end of file is its death."""
-        while os.read(sys.stdin.fileno(), 1):
-            pass
-        with open(os.devnull, "w") as nowhere:  # nobody reads on, and whoever writes must not fail on that
-            for stream in (sys.stdout, sys.stderr):
-                os.dup2(nowhere.fileno(), stream.fileno())
-        self._abort("edt-launch is gone")
+    def _lose(self, now: float, host: str, lost: agents.Lost) -> None:
+        """The agent of a host is gone, or the way to it. Here its workers are gone with it.
 
-    def _follow_discovery(self) -> None:
-        before: tuple[protocol.Slot, ...] = ()
-        for shown in following.changes(self._script, self._complain):
-            if shown.slots != before:
-                self._reports.send("desired", slots=len(shown.slots))
-            before = shown.slots
-            slots = shown.slots if self._wmla is None else self._wmla.slots(shown.slots)
-            self._events.put(protocol.Desired(slots, shown.generation))
+        Raises:
+            StartError: it is this host's, and has never run.
+        """
+        if self._agents.is_here(host) and not lost.was_heard:
+            said = "\n".join(f"  | {text}" for text in lost.explanation)
+            raise StartError(f"the agent of this machine does not start:\n{said}")
+        workers = [worker for worker, at in self._hosts.items() if at == host]
+        is_gone = not lost.was_heard or self._agents.is_here(host)
+        exit_code = KILLED if self._agents.is_here(host) else SSH_FAILED
+        if self._agents.is_here(host):
+            for worker in workers:
+                processes.kill(self._processes_of(worker))
+        for worker in workers:
+            if worker not in self._to_end:
+                for text in lost.explanation:
+                    self._tell(worker, text)
+            self._end(now, worker, exit_code, is_gone)
+
+    # What the workers say.
 
     def _receive(self, worker: int, message: dict[str, Any]) -> None:
         kind = message.pop("type")
@@ -239,12 +252,6 @@ class Driver:
             self._reports.send(kind, **message)
         elif kind == "standby":
             self._reports.send("standby", worker=worker, **message)
-        elif kind == "warm":
-            self._reports.send("warm_server", **message)
-
-    def _hear_end(self, worker: int) -> None:
-        """A worker's connection has ended, and so will the worker. Horovod tells, if nothing is stopped."""
-        _later(STAND_IN_GRACE, lambda: self._end_stand_in(worker))
 
     # What to do.
 
@@ -269,9 +276,23 @@ class Driver:
                 self._reports.tell(action)
 
     def _start(self, worker: Worker) -> None:
-        slot = worker.slot
         self._reports.started(worker)
+        self._hosts[worker.id] = worker.slot.host
+        try:
+            self._agents.start(worker.slot.host, worker.id, self._variables(worker))
+        except (OSError, StartError) as error:  # a folder of its own cannot be made, say
+            self._tell(worker.id, f"edt-launch: this worker cannot be started: {error}")
+            self._events.put(_Heard(worker.slot.host, ProcessEnded(worker.id, 1)))
+
+    def _variables(self, worker: Worker) -> dict[str, str]:
+        """What a worker has of its own.
+
+        Raises:
+            OSError: a folder for it cannot be made.
+        """
+        settings, slot = self._settings, worker.slot
         variables = {
+            **_horovods_variables(worker, settings.address, settings.interface),
             "EDT_COORDINATOR": self._server.address,
             "EDT_TOKEN": self._token,
             "EDT_WORKER": str(worker.id),
@@ -282,66 +303,57 @@ class Driver:
         }
         if slot.device is not None:
             variables |= {"EDT_DEVICE": slot.device, "CUDA_VISIBLE_DEVICES": slot.device}
-        elif self._visible_devices is not None:
-            variables["CUDA_VISIBLE_DEVICES"] = self._visible_devices
-        if self._wmla is not None:
-            variables |= self._wmla.variables(worker, self._state.desired)
-        info = WorkerSlotInfo(slot.host, worker.id, slot.index, 0, 1, 1, 1, variables)
-        ended = self._end_events[worker.id] = threading.Event()
-        threading.Thread(
-            target=self._run, args=(info, ended), name=f"edt-worker-{worker.id}", daemon=True
-        ).start()
+        elif settings.visible_devices is not None:
+            variables["CUDA_VISIBLE_DEVICES"] = settings.visible_devices
+        if settings.wmla is not None:
+            variables |= settings.wmla.variables(worker, self._state.desired)
+        return variables
 
     def _most_on(self, host: str) -> int:
         """How many workers may have to share the host."""
         hosts = [slot.host for slot in self._state.desired]
         return self._state.limits.max_size if set(hosts) == {host} else max(1, hosts.count(host))
 
-    def _run(self, info: WorkerSlotInfo, ended: threading.Event) -> None:
-        assert self._create_worker is not None
-        exit_code = 1
-        try:
-            exit_code, _ = self._create_worker(info, [ended])
-        finally:
-            del self._end_events[info.rank]
-            self._events.put(protocol.Exited(info.rank, exit_code))
-
     def _terminate(self, worker: int, at_once: bool) -> None:
         """Ask a connected worker to end itself, which is quick, and make sure of it after a grace."""
         self._reports.send("ending", worker=worker)
         self._to_end.add(worker)
         is_told = self._server.send(worker, "end")
-        if at_once:
-            _later(0, lambda: processes.kill(self._tree_of(worker)))
-        grace = END_GRACE if is_told and not at_once else 0.0
-        ended = self._end_events.get(worker)
-        if ended is None:
-            return  # its exit is on the way
-        _later(grace, ended.set)
-        # Horovod misses a process that its shell starts at this very moment.
-        _later(grace + END_GRACE, lambda: processes.kill(self._processes_of(worker)))
+        if is_told and not at_once:
+            self._later(END_GRACE, lambda: self._kill(worker))
+        else:
+            self._kill(worker)
 
-    def _end_stand_in(self, worker: int) -> None:
-        ended = self._end_events.get(worker)
-        if ended is None or self._tree_of(worker):  # a worker that is there is the watchdog's business
+    def _kill(self, worker: int) -> None:
+        if worker in self._hosts:
+            self._agents.kill(self._hosts[worker], worker)
+            self._later(KILL_GRACE, lambda: self._give_up(worker))
+
+    def _give_up(self, worker: int) -> None:
+        """The agent does not say that a worker is gone that it was to kill: it may be stopped."""
+        if worker not in self._hosts:
             return
-        log.info("worker %d has gone, but not what stands for it: killed", worker)
-        processes.kill(self._processes_of(worker))
-        ended.set()
-
-    def _tree_of(self, worker: int) -> set[psutil.Process]:
-        """A worker's process and its children, if it runs on this machine."""
-        ours = {"EDT_TOKEN": self._token}
-        found = processes.tree(self._pids[worker]) if worker in self._pids else set()
-        return found if any(ours.items() <= processes.environment(p).items() for p in found) else set()
+        is_here = self._agents.is_here(self._hosts[worker])
+        left = self._processes_of(worker) if is_here else set()
+        processes.kill(left)
+        is_gone = is_here and not any(processes.is_alive(process) for process in left)
+        log.info("the agent does not say that worker %d is gone", worker)
+        self._end(time.monotonic(), worker, KILLED, is_gone)
 
     def _processes_of(self, worker: int) -> set[psutil.Process]:
-        """What is left of a worker on this machine."""
-        if worker not in self._end_events:
-            return set()
-        return processes.having({"EDT_TOKEN": self._token, "EDT_WORKER": str(worker)})
+        """What there is of a worker on this machine."""
+        ours = {processes.JOB_VARIABLE: self._agents.job}
+        known = processes.tree(self._pids[worker]) if worker in self._pids else set()
+        is_ours = any(ours.items() <= processes.environment(process).items() for process in known)
+        marked = processes.having({"EDT_TOKEN": self._token, "EDT_WORKER": str(worker)})
+        return (known if is_ours else set()) | marked
+
+    def _later(self, seconds: float, call: Callable[[], None]) -> None:
+        heapq.heappush(self._due, (time.monotonic() + seconds, next(self._numbers), call))
 
     def _assign(self, action: protocol.Assign) -> None:
+        from edt_launch.launcher.rendezvous import Rendezvous
+
         # Where Horovod looks its place up, besides the variables that the worker sets.
         places = {
             f"rank_and_size/{at.host}:{at.local_rank}": ",".join(
@@ -349,7 +361,7 @@ class Driver:
             ).encode()
             for at in action.places
         }
-        rendezvous = Rendezvous(self._address, places)
+        rendezvous = Rendezvous(self._settings.address, places)
         self._reports.send(
             "world",
             generation=action.generation,
@@ -373,13 +385,11 @@ class Driver:
             self._server.send(worker, "cut", generation=generation)
 
 
-def _setting(name: str) -> float | None:
-    """Seconds that edt-launch was told; None if it is to be learned."""
-    setting = os.environ.get(name)
-    return float(setting) if setting else None
+def _horovods_variables(worker: Worker, address: str, interface: str) -> dict[str, str]:
+    """What Horovod itself wants to find; the real rank and port come with an assignment."""
+    from horovod.runner.common.util.hosts import SlotInfo
+    from horovod.runner.gloo_run import create_run_env_vars, create_slot_env_vars
 
-
-def _later(seconds: float, call: Callable[[], None]) -> None:
-    timer = threading.Timer(seconds, call)
-    timer.daemon = True
-    timer.start()
+    slot = SlotInfo(worker.slot.host, worker.id, worker.slot.index, 0, 1, 1, 1)
+    found = {**create_slot_env_vars(slot), **create_run_env_vars(address, [interface], 0, elastic=True)}
+    return {name: str(value) for name, value in found.items()}

@@ -1,25 +1,32 @@
-"""One training from its first worker to its last: horovodrun, and the loop around all the decisions."""
+"""One training from its first worker to its last: the loop around all the decisions."""
 
+import math
 import os
-import signal
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import asdict
 
-from edt_launch.agent.forkable import attached
 from edt_launch.agent.processes import number
+from edt_launch.agent.protocol import Setup
 from edt_launch.errors import ExitCode, StartTimeoutError
+from edt_launch.hosts.allocation import Allocation
 from edt_launch.hosts.network import HostChecker
 from edt_launch.launcher import checkpoints, discovery, events, restarts
 from edt_launch.launcher.allocations import Allocations
-from edt_launch.launcher.child import command, environment
 from edt_launch.launcher.desk import Desk
+from edt_launch.launcher.driver import Settings
 from edt_launch.launcher.ending import Ending, Step, signal_name
+from edt_launch.launcher.environment import environment
 from edt_launch.launcher.failures import NOT_ELASTIC, describe, looks_like_plain_horovod
 from edt_launch.launcher.plan import Outcome, Plan
-from edt_launch.launcher.supervise import TICK, LeftBehind, Supervised, Told
+from edt_launch.launcher.run import TICK, LeftBehind, Run, Told
+from edt_launch.membership import members
 from edt_launch.view.output import KEPT_LINES, Line
 from edt_launch.watching import watching
+from edt_launch.wmla.running.workers import Workers
+
+DEFAULT_TIMEOUT = 600.0
+"""Seconds for which survivors wait for others where the user has no time to wait for the first ones."""
 
 Attend = Callable[[], bool]
 """Called at every tick; whether somebody still needs what the job does."""
@@ -53,22 +60,26 @@ class Elastic:
         self._signals = signals
         self._attend = attend
         self._restarts = 0
+        self._following: Allocation | None = None
+        """What the run under way knows of."""
         self._has_left = False
+        self._has_run = False
         self.ending = Ending()
         """How far the end is that somebody has asked for."""
 
-    def run(self, horovodrun: Sequence[str]) -> Outcome:
+    def run(self) -> Outcome:
         """Run the job.
 
         Raises:
             UsageError: a host or the interface is wrong.
-            StartError: there were not enough slots in time, or horovodrun cannot be executed.
+            StartError: there were not enough slots in time, or an agent cannot be executed.
         """
-        if not self._has_slots():
-            return self._conclude(None)
-        discovery.write(self._plan.paths.discovery_script, self._plan.paths.allocation)
-        self._tell_where_it_goes_on()
-        return self._conclude(self._run_to_the_end(horovodrun))
+        if self._has_slots():
+            discovery.write(self._plan.paths.discovery_script, self._plan.paths.allocation)
+            self._tell_where_it_goes_on()
+            self._run_to_the_end()
+            self._has_run = True
+        return self._conclude()
 
     def _has_slots(self) -> bool:
         """Wait for the first allocation; whether it has come before the job is to end."""
@@ -95,15 +106,15 @@ class Elastic:
                 f"{self._plan.output_option}"
             )
 
-    def _run_to_the_end(self, horovodrun: Sequence[str]) -> int:
-        """Run horovodrun, again where that helps; returns its last exit code, negative for a signal."""
+    def _run_to_the_end(self) -> None:
+        """Run the workers, again where that helps."""
         while True:
-            exit_code = self._run_once(horovodrun)
+            self._run_once()
             self._listen(time.monotonic())
-            verdict = restarts.decide(self._end(exit_code), self._restarts, self._plan.max_restarts)
+            verdict = restarts.decide(self._end(), self._restarts, self._plan.max_restarts)
             self._has_left = isinstance(verdict, restarts.Leave)
             if not isinstance(verdict, restarts.Restart):
-                return exit_code
+                return
             self._restarts += 1
             count = {"restart": self._restarts, "of": self._plan.max_restarts}
             has_checkpoint = checkpoints.newest(self._plan.checkpoints) is not None
@@ -112,7 +123,7 @@ class Elastic:
             )
             if self._is_told_to_end_within(verdict.delay):
                 self._has_left = self.ending.is_pausing
-                return exit_code
+                return
 
     def _is_told_to_end_within(self, seconds: float) -> bool:
         """Wait so long, or until the allocation changes; whether the job is to end."""
@@ -125,21 +136,22 @@ class Elastic:
             time.sleep(TICK)
         return False
 
-    def _run_once(self, horovodrun: Sequence[str]) -> int:
+    def _run_once(self) -> None:
         plan, desk = self._plan, self._desk
-        interface = self._interface()
-        program = attached(plan.program) if plan.warm_start else plan.program
-        words = command(
-            program, plan.limits, interface, plan.paths, plan.start_timeout, plan.remote, horovodrun
-        )
+        assert self._allocations.current is not None
+        interface = self._interface(self._allocations.current)
         self.ending = Ending()
         desk.begin_run()
         with (
             watching(plan.follow) as watch,
-            Supervised(words, self._environment(), plan.directory, desk.ranks, watch) as child,
+            Run(*self._how(interface), plan.paths.log, self._hosts, plan.remote, watch) as run,
         ):
-            desk.note(events.new("launched", command=list(plan.program), pid=child.pid, interface=interface))
-            for happening in child.happenings():
+            desk.note(
+                events.new("launched", command=list(plan.program), pid=os.getpid(), interface=interface)
+            )
+            self._following = self._allocations.current
+            run.start(self._following)
+            for happening in run.happenings():
                 match happening:
                     case Told(event):
                         desk.note(event)
@@ -148,35 +160,47 @@ class Elastic:
                     case Line():
                         desk.show(happening)
                     case LeftBehind(count):
-                        desk.message(f"killed {number(count)} that horovodrun had left behind")
+                        desk.message(f"killed {number(count)} that the workers had left behind")
                     case _:
-                        self._tick(child)
-            return child.exit_code
+                        self._tick(run)
 
-    def _environment(self) -> dict[str, str]:
+    def _how(self, interface: str) -> tuple[Setup, Settings]:
+        """What the workers have in common, and what the driver goes by."""
         plan = self._plan
-        ours = environment(
-            os.environ,
-            plan.paths,
-            self._desk.course.next_worker,
-            plan.checkpoint_interval,
-            plan.keep_checkpoints,
-            plan.hang_timeout,
-            plan.ready_timeout,
-            plan.checkpoints,
+        shared = environment(
+            os.environ, plan.paths, plan.checkpoint_interval, plan.keep_checkpoints, plan.checkpoints
         )
-        return {**ours, **plan.variables}
+        variables = {**shared, **plan.variables}
+        # What each worker has a value of its own for must not be among those of all.
+        visible_devices = variables.pop("CUDA_VISIBLE_DEVICES", None)
+        address = self._hosts.address_on(interface)
+        wmla = Workers.of(variables, address)
+        is_gang = wmla is not None and wmla.is_gang
+        limits = members.Limits(
+            1 if is_gang else plan.limits.min_np,
+            plan.limits.max_np,
+            plan.ready_timeout,
+            math.ceil(plan.start_timeout) or DEFAULT_TIMEOUT,
+            is_gang,
+        )
+        directory = str(plan.directory or os.getcwd())
+        setup = Setup(tuple(plan.program), variables, directory, plan.warm_start)
+        first = self._desk.course.next_worker
+        settings = Settings(limits, address, interface, first, plan.hang_timeout, visible_devices, wmla)
+        return setup, settings
 
-    def _interface(self) -> str:
-        assert self._allocations.current is not None
-        named = (host.host for host in self._allocations.current.hosts if host.slots)
+    def _interface(self, allocation: Allocation) -> str:
+        named = (host.host for host in allocation.hosts if host.slots)
         return self._hosts.choose(self._plan.interface, named)
 
-    def _tick(self, child: Supervised) -> None:
+    def _tick(self, run: Run) -> None:
         now = time.monotonic()
         self._listen(now)
         self._allocations.follow(now)
-        self._act(child, now)
+        if self._allocations.current is not None and self._allocations.current != self._following:
+            self._following = self._allocations.current
+            run.follow(self._following)
+        self._act(run, now)
         self._desk.refresh()
 
     # The end.
@@ -192,39 +216,35 @@ class Elastic:
             self.ending = self.ending.signalled(now, self._signals.pop(0))
         self._desk.is_quiet = self.ending.is_wanted
 
-    def _act(self, child: Supervised, now: float) -> None:
+    def _act(self, run: Run, now: float) -> None:
         self.ending, step = self.ending.decide(now, has_workers=self._desk.course.has_started)
         match step:
             case Step.TERMINATE:
                 self._desk.message("ending all workers; Ctrl-C kills them at once")
-                child.terminate()
+                run.terminate()
             case Step.PAUSE:
                 self._desk.message(
                     "all workers are to leave, their state is saved; SIGTERM ends them at once"
                 )
-                child.pause()
+                run.pause()
             case Step.KILL:
-                self._desk.message(f"{number(child.kill())} had to be killed")
+                self._desk.message(f"{number(run.kill())} had to be killed")
 
-    def _end(self, exit_code: int) -> restarts.End:
+    def _end(self) -> restarts.End:
         """How the last run has ended."""
         course, status = self._desk.course, self._desk.status
         first = course.failures.first(self._desk.logs.last_lines) if course.is_fatal else None
         return restarts.End(
-            succeeded=self._has_succeeded(exit_code),
+            succeeded=status.exit_code == 0,
             is_wanted=self.ending.is_wanted,
             is_pausing=self.ending.is_pausing,
             has_trained=course.has_trained,
             has_checkpointed=course.has_checkpointed,
             has_returned=course.has_returned,
-            is_over=status.exit_code is not None,
             ended_by=first,
             is_lost=first is not None and restarts.is_loss(first, self._hosts.is_remote(first.host)),
-            how=_how_it_ended(exit_code),
             has_left=course.has_left,
-            is_aborted=course.is_aborted,
             reason=status.reason,
-            exit_code=exit_code,
         )
 
     def _how_to_go_on(self) -> str:
@@ -232,28 +252,20 @@ class Elastic:
             return "there is no checkpoint: started again, the job begins anew"
         return f"start it again with {self._plan.output_option} {self._plan.paths.root} to go on"
 
-    def _has_succeeded(self, exit_code: int | None) -> bool:
-        ended = self._desk.status.exit_code
-        return ended == 0 or (exit_code == 0 and ended is None)
-
-    def _conclude(self, exit_code: int | None) -> Outcome:
-        """How the job ended, given horovodrun's exit code (None if it was never started)."""
+    def _conclude(self) -> Outcome:
+        """How the job ended."""
         if self.ending.exit_code is not None:
             return Outcome(self.ending.exit_code, f"edt-launch: ended by {signal_name(self.ending.first)}")
-        if self._has_left or (exit_code is None and self.ending.is_pausing):
+        if self._has_left or (not self._has_run and self.ending.is_pausing):
             return Outcome(ExitCode.LEFT, f"edt-launch: all workers have left; {self._how_to_go_on()}")
-        if self._has_succeeded(exit_code):
+        logs, course, status = self._desk.logs, self._desk.course, self._desk.status
+        if status.exit_code == 0:
             return Outcome(ExitCode.SUCCESS)
-        how = _how_it_ended(exit_code)
-        log = self._plan.paths.horovodrun_log
-        logs, course = self._desk.logs, self._desk.course
-        has_begun = course.has_started or self._restarts > 0
-        if not has_begun or exit_code == ExitCode.NOT_STARTED:
-            said = "\n".join(f"  | {line}" for line in logs.last_lines(None))
-            return Outcome(
-                ExitCode.NOT_STARTED, f"edt-launch: the job could not start: {how}\n{said}\nlog: {log}"
-            )
-        head = f"edt-launch: the job failed{_after(self._restarts)}: {self._desk.status.reason or how}"
+        log = self._plan.paths.own_log
+        if not course.has_started and not self._restarts:
+            reason = status.reason or "it was not wanted any more"
+            return Outcome(ExitCode.NOT_STARTED, f"edt-launch: the job could not start: {reason}\nlog: {log}")
+        head = f"edt-launch: the job failed{_after(self._restarts)}: {status.reason}"
         first = course.failures.first(logs.last_lines)
         if first is None:
             return Outcome(ExitCode.JOB_FAILED, f"{head}\nlog: {log}")
@@ -268,9 +280,3 @@ class Elastic:
 
 def _after(restarts: int) -> str:
     return f" after {restarts} {'restart' if restarts == 1 else 'restarts'}" if restarts else ""
-
-
-def _how_it_ended(exit_code: int | None) -> str:
-    if exit_code is not None and exit_code < 0:
-        return f"horovodrun was killed by {signal.Signals(-exit_code).name}"
-    return f"horovodrun ended with exit code {exit_code}"

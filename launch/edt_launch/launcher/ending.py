@@ -7,7 +7,7 @@ from enum import Enum
 from edt_launch.errors import ExitCode
 
 GRACE = 10.0
-"""Seconds that horovodrun has to end its workers before everything is killed."""
+"""Seconds that the driver has to end its workers before everything is killed."""
 
 PAUSE_SIGNAL = signal.SIGUSR1
 """The signal that makes all workers leave, their state saved."""
@@ -25,9 +25,9 @@ class Step(Enum):
 
     WAIT = "wait"
     TERMINATE = "terminate"
-    """Tell horovodrun to end the job."""
+    """Tell the driver to end the job."""
     PAUSE = "pause"
-    """Tell horovodrun to have the state saved and all workers leave."""
+    """Tell the driver to have the state saved and all workers leave."""
     KILL = "kill"
     """Kill every process of the job."""
 
@@ -39,9 +39,9 @@ class Ending:
     Attributes:
         first: the signal that has asked for the end, if one has.
         since: when the end began, by a signal or because the job is finished; None while it runs.
-        is_told: whether horovodrun has been told.
+        is_told: whether the driver has been told.
         is_pausing: whether a signal has asked for all workers to leave.
-        is_pause_told: whether horovodrun has been told of that.
+        is_pause_told: whether the driver has been told of that.
         is_unwanted: whether nobody needs what the job does any more.
         is_urgent: whether the user does not want to wait.
         is_killed: whether everything has been killed.
@@ -70,7 +70,7 @@ class Ending:
         return replace(self, is_unwanted=True, since=since)
 
     def finished(self, now: float) -> "Ending":
-        """Horovodrun says that the job has ended; it should be gone soon, too."""
+        """The driver says that the job has ended; what is left should be gone soon, too."""
         return self if self.since is not None else replace(self, since=now)
 
     def decide(self, now: float, grace: float = GRACE, *, has_workers: bool = True) -> tuple["Ending", Step]:

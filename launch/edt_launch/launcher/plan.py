@@ -6,8 +6,9 @@ from pathlib import Path
 
 from edt_launch.errors import ExitCode
 from edt_launch.hosts.allocation import Allocation
+from edt_launch.hosts.discovery import Script
 from edt_launch.hosts.follower import Limits
-from edt_launch.launcher.child import Remote
+from edt_launch.launcher.ssh import Remote
 from edt_launch.run_dir import RunDir
 from edt_launch.wmla.frameworks import Framework
 
@@ -35,8 +36,9 @@ class Plan:
         program: command that each worker runs.
         limits: bounds on the number of workers.
         paths: the job's output directory.
-        allocation: hosts that never change; None to follow a file.
-        follow: allocation file to follow; None for hosts that never change.
+        allocation: hosts that never change; None to follow a file or a script.
+        follow: allocation file to follow; None for none.
+        discovery: host-discovery script to follow; None for none.
         interface: network interface over which the workers talk; None to choose one.
         remote: how other hosts are reached.
         start_timeout: seconds to wait for enough slots.
@@ -45,7 +47,7 @@ class Plan:
         keep_checkpoints: how many are kept; None for the default.
         hang_timeout: seconds after which a worker that does not get on is killed; 0: never, None: learned.
         ready_timeout: the same for a worker that does not come to the elastic function.
-        verbose: show what horovodrun itself says.
+        verbose: show what edt-launch itself says, too.
         variables: environment variables that the job gets besides our own.
         warm_start: fork workers from a process that has imported what they need, where that can be.
         directory: where its processes start; None for the present one.
@@ -58,6 +60,7 @@ class Plan:
     paths: RunDir
     allocation: Allocation | None = None
     follow: Path | None = None
+    discovery: Script | None = None
     interface: str | None = None
     remote: Remote = field(default_factory=Remote)
     start_timeout: float = 600.0

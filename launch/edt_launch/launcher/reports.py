@@ -1,14 +1,11 @@
-"""What the driver tells edt-launch: events, one JSON object a line."""
+"""What the driver does, as events."""
 
-import json
-import os
 import signal
-import threading
-import time
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import asdict
 from typing import Any
 
+from edt_launch.launcher.events import Event, new
 from edt_launch.membership.protocol import (
     Action,
     Failed,
@@ -21,35 +18,23 @@ from edt_launch.membership.protocol import (
     Worker,
 )
 
+Sink = Callable[[Event], None]
+"""Takes events."""
+
 
 class Reports:
-    """The stream of events to edt-launch; without one, events go nowhere.
+    """Makes events of what the driver does.
 
     Args:
-        descriptor: of the pipe; None if there is nobody to tell.
+        sink: takes them.
     """
 
-    def __init__(self, descriptor: int | None) -> None:
-        self._stream = os.fdopen(descriptor, "w", buffering=1) if descriptor is not None else None
-        self._lock = threading.Lock()
-
-    @classmethod
-    def from_environment(cls) -> "Reports":
-        """The stream that edt-launch has opened for this process, if it has."""
-        # Taken out, so that no worker inherits the variable.
-        descriptor = os.environ.pop("EDT_EVENTS_FD", None)
-        return cls(int(descriptor) if descriptor else None)
+    def __init__(self, sink: Sink) -> None:
+        self._sink = sink
 
     def send(self, event: str, **content: Any) -> None:
         """Send an event."""
-        if self._stream is None:
-            return
-        line = json.dumps({"event": event, "time": time.time(), **content})
-        with self._lock:
-            try:
-                self._stream.write(line + "\n")
-            except BrokenPipeError:
-                self._stream = None  # the parent is gone; standard input tells the rest
+        self._sink(new(event, **content))
 
     def started(self, worker: Worker) -> None:
         """Send the event of a worker that is being started; one for each of its devices."""

@@ -3,9 +3,7 @@
 from dataclasses import dataclass
 
 from edt_launch.launcher.failures import Failure
-
-SSH_FAILED = 255
-"""Exit code of an ssh that could not reach its host, or has lost it."""
+from edt_launch.launcher.ssh import FAILED as SSH_FAILED
 
 NOTICE_DELAY = 60.0
 """Seconds for which slots are left alone that their workers were told to give up."""
@@ -13,7 +11,7 @@ NOTICE_DELAY = 60.0
 
 @dataclass(frozen=True)
 class End:
-    """How a run of horovodrun has ended.
+    """How a run of the workers has ended.
 
     Attributes:
         succeeded: whether the training function has returned everywhere.
@@ -22,14 +20,10 @@ class End:
         has_trained: whether there was a world in this run.
         has_checkpointed: whether a checkpoint was written in this run.
         has_returned: whether the training function had returned on the coordinator.
-        is_over: whether horovodrun had told the end before it ended.
         ended_by: the first of the failures that ended the job; None if none did, too few workers, say.
         is_lost: whether that failure was the loss of a worker or its host, not an error of the script.
         has_left: whether the last workers that had the state were told to leave.
-        is_aborted: whether horovodrun was told to end the job, alone unless `is_wanted`.
-        how: how horovodrun itself ended, in words.
         reason: why the job ended, in words; may be empty.
-        exit_code: of horovodrun, negative for a signal.
     """
 
     succeeded: bool = False
@@ -38,14 +32,10 @@ class End:
     has_trained: bool = False
     has_checkpointed: bool = False
     has_returned: bool = False
-    is_over: bool = False
     ended_by: Failure | None = None
     is_lost: bool = False
     has_left: bool = False
-    is_aborted: bool = False
-    how: str = ""
     reason: str = ""
-    exit_code: int = 0
 
 
 @dataclass(frozen=True)
@@ -79,7 +69,7 @@ def is_loss(failure: Failure, is_remote: bool) -> bool:
 def decide(end: End, restarts: int, most: int) -> Restart | GiveUp | Leave:
     """Whether to start the job again.
 
-    A loss, of all workers that had the state or of horovodrun, is made good by a restart. An error of the
+    The loss of all workers that had the state is made good by a restart. An error of the
     script would come again, unless the job has got on since it started, so that it may be a rare one. A job
     that is to pause is left, whatever else it has lost on the way, unless it would fail again.
 
@@ -93,8 +83,8 @@ def decide(end: End, restarts: int, most: int) -> Restart | GiveUp | Leave:
     if end.is_wanted:
         return GiveUp("it was told to end")
     if end.is_pausing and (_reason(end) is not None or end.ended_by is None):
-        return Leave(end.reason or end.how)
-    if not end.has_trained and not (restarts and (end.is_lost or end.is_aborted or not end.is_over)):
+        return Leave(end.reason)
+    if not end.has_trained and not (restarts and end.is_lost):
         return GiveUp("it had not begun to train")
     reason = _reason(end)
     if reason is None:
@@ -106,9 +96,7 @@ def decide(end: End, restarts: int, most: int) -> Restart | GiveUp | Leave:
 
 def _reason(end: End) -> str | None:
     """Why a restart is worth trying; None if it is not."""
-    if not end.is_over:
-        return end.how
-    if end.has_left or end.is_aborted:
+    if end.has_left:
         return end.reason
     if end.ended_by is None:
         return None

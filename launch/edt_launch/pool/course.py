@@ -44,6 +44,7 @@ class Life:
         following: generation of the newest allocation that it starts workers by; -1 before the first.
         usable: workers that the program can use at most, as it has said; None while it has not.
         workers: those whose processes may be there: serial number, host, device.
+        lost: those of them that nobody can say anything about, by their serial numbers.
         size: workers in the present world; 0 before the first.
         is_driven: whether the script has begun in a driver, which has workers started when it wants them.
         exit_code, message: how it ended; None and empty while it has not said so.
@@ -56,6 +57,7 @@ class Life:
     following: int = -1
     usable: int | None = None
     workers: tuple[tuple[int, str, str], ...] = ()
+    lost: tuple[int, ...] = ()
     size: int = 0
     is_driven: bool = False
     exit_code: int | None = None
@@ -154,14 +156,14 @@ class Course:
 
 def _live(life: Life, event: Mapping[str, Any]) -> Life:
     match event:
-        case {"event": "launched"}:  # whatever ran before has been ended
-            return replace(life, workers=(), size=0)
+        case {"event": "launched"}:  # whatever ran before has been ended, as far as it could be reached
+            return replace(life, workers=tuple(one for one in life.workers if one[0] in life.lost), size=0)
         case {"event": "started", "worker": int(worker), "host": str(host), "device": str(device)} if (
             re.fullmatch(HOST, host) and re.fullmatch(DEVICE, device)
         ):
             return replace(life, workers=(*life.workers, (worker, host, device)))
-        case {"event": "released", "worker": int(worker)}:
-            return replace(life, workers=tuple(one for one in life.workers if one[0] != worker))
+        case {"event": "released" | "lost", "worker": int(worker)}:
+            return _without(life, worker, is_gone=event["event"] == "released")
         case {"event": "following", "generation": int(generation)}:
             return replace(life, following=max(life.following, generation))
         case {"event": "usable", "max_workers": int(most)} if most:
@@ -169,8 +171,18 @@ def _live(life: Life, event: Mapping[str, Any]) -> Life:
         case {"event": "driver"}:
             return replace(life, is_driven=True)
         case {"event": "ended", "exit_code": int(exit_code)}:
-            return replace(life, exit_code=exit_code, message=str(event.get("message", "")), workers=())
+            return replace(
+                life, exit_code=exit_code, message=str(event.get("message", "")), workers=(), lost=()
+            )
     return life
+
+
+def _without(life: Life, worker: int, is_gone: bool) -> Life:
+    """After the end of a worker, or of everything that is known of it."""
+    if not is_gone:
+        return replace(life, lost=(*life.lost, worker))
+    workers = tuple(one for one in life.workers if one[0] != worker)
+    return replace(life, workers=workers, lost=tuple(one for one in life.lost if one != worker))
 
 
 def _is_below(value: object, most: float) -> bool:

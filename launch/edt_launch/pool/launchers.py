@@ -153,7 +153,7 @@ class Launchers:
 def environment(inherited: Mapping[str, str], record: JobRecord, paths: JobDir) -> dict[str, str]:
     """The environment of a job: ours without our settings and secrets, the user's, and where things are.
 
-    The user's PATH comes before ours: what edt-launch and horovodrun run themselves must be found, too.
+    The user's PATH comes before ours: what edt-launch runs itself must be found, too.
     """
     passed = {name: value for name, value in inherited.items() if not name.startswith(OURS)}
     folders = [

@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from edt_launch.agent.forkable import Program, attached, parse
+from edt_launch.agent.forkable import Program, parse
 
 PYTHON = "/env/bin/python"
 
@@ -56,9 +56,3 @@ def test_another_name_of_the_interpreter(tmp_path):
     python = str(tmp_path / "python3")
     assert parse([str(tmp_path / "python"), "x.py"], python) is not None
     assert parse([str(tmp_path / "python-config"), "x.py"], python) is None
-
-
-def test_what_cannot_be_forked_runs_as_it_is():
-    assert attached(["sh", "-c", "true"]) == ["sh", "-c", "true"]
-    words = [sys.executable, "train.py", "--", "x"]
-    assert attached(words)[-5:] == ["--", *words]

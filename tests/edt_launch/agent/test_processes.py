@@ -10,8 +10,7 @@ import psutil
 import pytest
 
 from edt_launch.agent import processes
-from edt_launch.agent.processes import kill, kill_job, marked, tree
-from edt_launch.launcher.child import JOB_VARIABLE
+from edt_launch.agent.processes import JOB_VARIABLE, kill, kill_job, marked, tree
 
 # Starts a child in its own session that ignores SIGTERM, says its id, and waits or ends.
 PARENT = """

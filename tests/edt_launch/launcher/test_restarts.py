@@ -18,12 +18,9 @@ from edt_launch.launcher.restarts import (
 
 KILLED = Failure(1, "h", 0, 137, "SIGKILL")
 RAISED = Failure(1, "h", 0, 1, None)
-LOST = End(has_trained=True, is_over=True, ended_by=KILLED, is_lost=True, reason="rank 0 failed", exit_code=1)
+LOST = End(has_trained=True, ended_by=KILLED, is_lost=True, reason="rank 0 failed")
+LEFT = End(has_trained=True, has_left=True, reason="rank 0 left")
 FAILED = replace(LOST, ended_by=RAISED, is_lost=False)
-ABORTED = End(
-    has_trained=True, is_over=True, is_aborted=True, reason="horovodrun has got SIGTERM", exit_code=1
-)
-MURDERED = End(has_trained=True, how="horovodrun was killed by SIGKILL", exit_code=-9)
 
 
 @pytest.mark.parametrize(
@@ -32,9 +29,6 @@ MURDERED = End(has_trained=True, how="horovodrun was killed by SIGKILL", exit_co
         (LOST, "rank 0 failed"),
         (replace(LOST, has_returned=True, has_checkpointed=True), "rank 0 failed"),
         (replace(FAILED, has_checkpointed=True), "rank 0 failed"),
-        (MURDERED, "horovodrun was killed by SIGKILL"),
-        (replace(MURDERED, exit_code=1, how="horovodrun ended"), "horovodrun ended"),
-        (ABORTED, "horovodrun has got SIGTERM"),
     ],
 )
 def test_what_is_restarted(end, reason):
@@ -42,18 +36,14 @@ def test_what_is_restarted(end, reason):
 
 
 def test_slots_that_were_given_up_are_left_alone_for_a_while():
-    left = End(has_trained=True, is_over=True, has_left=True, reason="rank 0 left", exit_code=1)
-    assert decide(left, 0, 1) == Restart("rank 0 left", NOTICE_DELAY)
-
-
-LEFT = End(has_trained=True, is_over=True, has_left=True, reason="rank 0 left", exit_code=1)
+    assert decide(LEFT, 0, 1) == Restart("rank 0 left", NOTICE_DELAY)
 
 
 @pytest.mark.parametrize(
-    "end", [LEFT, LOST, MURDERED, replace(LEFT, has_trained=False), replace(MURDERED, has_trained=False)]
+    "end", [LEFT, LOST, replace(LEFT, has_trained=False), replace(LOST, has_trained=False)]
 )
 def test_a_job_that_is_to_pause_is_left(end):
-    assert decide(replace(end, is_pausing=True), 3, 3) == Leave(end.reason or end.how)
+    assert decide(replace(end, is_pausing=True), 3, 3) == Leave(end.reason)
 
 
 @pytest.mark.parametrize("end", [FAILED, replace(LOST, succeeded=True), replace(LOST, is_wanted=True)])
@@ -65,12 +55,8 @@ def test_a_job_that_is_to_pause_may_end_before(end):
     "end, words",
     [
         (replace(LOST, succeeded=True), "succeeded"),
-        (replace(MURDERED, succeeded=True), "succeeded"),
         (replace(LOST, is_wanted=True), "told to end"),
-        (replace(MURDERED, is_wanted=True), "told to end"),
-        (replace(ABORTED, is_wanted=True), "told to end"),
         (replace(LOST, has_trained=False), "not begun"),
-        (replace(MURDERED, has_trained=False), "not begun"),
         (replace(LOST, ended_by=None, is_lost=False), "no worker was lost"),
         (FAILED, "would fail the same way"),
         (replace(FAILED, has_checkpointed=True, has_returned=True), "after training"),
@@ -82,9 +68,8 @@ def test_what_is_not(end, words):
     assert words in verdict.reason
 
 
-@pytest.mark.parametrize("end", [LOST, MURDERED, ABORTED])
-def test_a_loss_before_training_counts_once_the_job_has_trained(end):
-    end = replace(end, has_trained=False)
+def test_a_loss_before_training_counts_once_the_job_has_trained():
+    end = replace(LOST, has_trained=False)
     assert isinstance(decide(end, 0, 3), GiveUp)
     assert isinstance(decide(end, 1, 3), Restart)
 
