@@ -8,5 +8,5 @@
 `worker`        how a fork becomes a worker, and runs the program
 ==============  ==========================================================
 
-`edt_launch.driver.attach` starts it, and describes the conversation.
+`edt_launch.agent.warm` starts it, and describes the conversation.
 """

@@ -20,19 +20,19 @@ class End:
     reason: str
 
 
-def decide(now: float, workers: int, idle_since: float, launcher_gone: bool) -> Stay | End:
+def decide(now: float, workers: int, idle_since: float, agent_gone: bool) -> Stay | End:
     """Whether a server is still needed.
 
     Args:
         now: seconds of a monotonic clock.
         workers: how many workers it has.
         idle_since: when it had its last one, or began.
-        launcher_gone: whether the job's launcher has ended. Its workers end by themselves then.
+        agent_gone: whether the agent has ended. Its workers end by themselves then.
     """
     if workers:
         return Stay(None)
-    if launcher_gone:
-        return End("the launcher has gone")
+    if agent_gone:
+        return End("the agent has gone")
     if now - idle_since >= IDLE_LIMIT:
         return End(f"no worker for {IDLE_LIMIT:g} s")
     return Stay(idle_since + IDLE_LIMIT - now)

@@ -21,43 +21,33 @@ from edt_hvd.warm.worker import Request
 from edt_hvd.world.standby import private_memory
 from edt_hvd.world.world import refuse_horovod
 
-LISTENER = 3
-"""Descriptor of the listening socket that the server is started with."""
-
-CONNECT_TIMEOUT = 30.0
-"""Seconds to wait for the launcher to accept the connection."""
-
 ALWAYS = (Import("torch._dynamo"), Import("horovod.torch"), Import("edt_hvd"))
 """What elastic training needs: the first optimizer imports `torch._dynamo`."""
 
 
-def main(started: float) -> None:
+def main(started: float, options: int) -> None:
     """Serve, and in a forked worker run the program.
 
     Args:
         started: when this process began, in seconds of `time.monotonic`.
+        options: how many words of the program's command are the interpreter and its options.
     """
-    listener = socket.socket(fileno=LISTENER)
+    channel = _take_channel()
     setproctitle.setproctitle(f"edt warm server: {' '.join(sys.argv[1:])}")
-    launcher = _connect()
-
-    def prepare(request: Request) -> str | None:
-        names, refusal = _prepare(request)
-        _tell(launcher, time.monotonic() - started, names, refusal)
-        return refusal
-
-    request, lifeline = Server(listener, launcher, prepare).serve()
+    names, refusal = _prepare(Request.from_command(sys.argv[1:], options))
+    _tell(channel, time.monotonic() - started, names, refusal)
+    if refusal is not None:
+        os._exit(0)
+    request, lifeline = Server(channel).serve()
     worker.run(request, lifeline)
 
 
-def _connect() -> socket.socket | None:
-    """Connect to the job's launcher; None if the job has none."""
-    if "EDT_COORDINATOR" not in os.environ:
-        return None
-    host, _, port = os.environ["EDT_COORDINATOR"].rpartition(":")
-    connection = socket.create_connection((host, int(port)), timeout=CONNECT_TIMEOUT)
-    connection.settimeout(None)
-    return connection
+def _take_channel() -> socket.socket:
+    """The channel to the agent, which this process has for its standard input."""
+    channel = socket.socket(fileno=os.dup(0))
+    with open(os.devnull, "rb") as nothing:
+        os.dup2(nothing.fileno(), 0)
+    return channel
 
 
 def _prepare(request: Request) -> tuple[list[str], str | None]:
@@ -130,19 +120,8 @@ def obstacle() -> str | None:
     return f"an import has started {left} threads that do not end for a fork" if left else None
 
 
-def _tell(launcher: socket.socket | None, seconds: float, names: list[str], refusal: str | None) -> None:
-    """Tell the launcher what this server has done: the message `warm` of `edt_hvd.world.control`."""
-    if launcher is None:
-        return
-    message = {
-        "type": "warm",
-        "token": os.environ["EDT_TOKEN"],
-        "host": os.environ["HOROVOD_HOSTNAME"],
-        "pid": os.getpid(),
-        "seconds": seconds,
-        "imports": names,
-        "private": private_memory(),
-        "refused": refusal,
-    }
+def _tell(channel: socket.socket, seconds: float, names: list[str], refusal: str | None) -> None:
+    """Tell the agent what this server has done."""
+    told = {"seconds": seconds, "imports": names, "private": private_memory(), "refused": refusal}
     with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # the server notices its end
-        launcher.sendall((json.dumps(message) + "\n").encode())
+        channel.sendall((json.dumps(told) + "\n").encode())

@@ -46,17 +46,11 @@ class Server:
     """Serves requests for workers.
 
     Attributes:
-        listener: where requests arrive.
-        launcher: a connection to the job's launcher, which ends with it; None if there is no launcher.
-        prepare: called with the first request before it is granted; says why nothing can be forked, or None.
+        channel: brings a connection for each worker, and ends with the agent.
     """
 
-    listener: socket.socket
-    launcher: socket.socket | None
-    prepare: Callable[[Request], str | None]
-    _refusal: str | None = None
-    _is_prepared: bool = False
-    _launcher_gone: bool = False
+    channel: socket.socket
+    _agent_gone: bool = False
     _workers: dict[int, socket.socket] = field(default_factory=dict)
     _idle_since: float = 0.0
 
@@ -71,8 +65,7 @@ class Server:
             wakeup, woken = socket.socketpair()
             woken.setblocking(False)
             wakeup.setblocking(False)
-            self.listener.setblocking(False)
-            for readable in (self.listener, wakeup, *([self.launcher] if self.launcher else [])):
+            for readable in (self.channel, wakeup):
                 selector.register(readable, selectors.EVENT_READ)
             signal.set_wakeup_fd(woken.fileno(), warn_on_full_buffer=False)
             signal.signal(signal.SIGCHLD, lambda *_: None)
@@ -88,7 +81,7 @@ class Server:
 
     def _next_order(self, selector: selectors.BaseSelector, wakeup: socket.socket) -> Order | None:
         """Wait for something to happen; the order, if it was one."""
-        decision = life.decide(time.monotonic(), len(self._workers), self._idle_since, self._launcher_gone)
+        decision = life.decide(time.monotonic(), len(self._workers), self._idle_since, self._agent_gone)
         if isinstance(decision, life.End):
             _end(decision.reason)
         ready = {key.fileobj for key, _ in selector.select(decision.seconds)}
@@ -96,39 +89,29 @@ class Server:
             with contextlib.suppress(BlockingIOError):
                 wakeup.recv(4096)
         self._reap()
-        if self.launcher in ready:
-            self._hear(selector)
-        return self._accept() if self.listener in ready else None
+        return self._accept(selector) if self.channel in ready else None
 
-    def _hear(self, selector: selectors.BaseSelector) -> None:
-        """The launcher never says anything: this is its end, and no worker has to be forked any more."""
-        assert self.launcher is not None
-        for connection in (self.launcher, self.listener):
-            selector.unregister(connection)
-            connection.close()
-        self.launcher, self._launcher_gone = None, True
-
-    def _accept(self) -> Order | None:
+    def _accept(self, selector: selectors.BaseSelector) -> Order | None:
+        """What the agent wants next; when it is gone, nothing any more."""
         try:
-            client, _ = self.listener.accept()
-        except OSError:  # whoever it was has gone, or the launcher has
+            _, descriptors, _, _ = socket.recv_fds(self.channel, 1, 1, socket.MSG_CMSG_CLOEXEC)
+        except ConnectionResetError:
+            descriptors = []
+        if not descriptors:
+            selector.unregister(self.channel)
+            self.channel.close()
+            self._agent_gone = True
             return None
+        client = socket.socket(fileno=descriptors[0])
         order = self._order(client)
         if order is None:
             client.close()
         return order
 
     def _order(self, client: socket.socket) -> Order | None:
-        """What a client wants, and gives, if it is to have it."""
+        """A worker that the agent wants, with what it gives to it."""
         request = _receive(client, _request)
         if request is None:
-            return None
-        if not self._is_prepared:
-            self._is_prepared = True
-            self._refusal = self.prepare(request)
-            self._idle_since = time.monotonic()
-        if self._refusal is not None:
-            _send(client, refused=self._refusal)
             return None
         _send(client, ready=True)
         descriptors = _receive(client, _descriptors)
@@ -148,8 +131,7 @@ class Server:
 
     def _let_go(self, *others: socket.socket) -> None:
         """In a worker: close what is the server's."""
-        mine = [self.listener, *([self.launcher] if self.launcher else []), *self._workers.values(), *others]
-        for connection in mine:
+        for connection in (self.channel, *self._workers.values(), *others):
             connection.close()
 
     def _reap(self) -> None:
@@ -163,10 +145,7 @@ class Server:
 
 
 def _receive(client: socket.socket, read: Callable[[socket.socket], _T]) -> _T | None:
-    """What `read` reads from a client; None if it is another user's, or does not send that in time."""
-    credentials = client.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
-    if struct.unpack("3i", credentials)[1] != os.getuid():
-        return None
+    """What `read` reads from a client; None if it does not send that in time."""
     client.settimeout(REQUEST_TIMEOUT)
     try:
         return read(client)

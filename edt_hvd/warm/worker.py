@@ -24,7 +24,7 @@ _F_SETSIG = getattr(fcntl, "F_SETSIG", 10)  # Linux's number; Python's module ha
 
 @dataclass(frozen=True)
 class Request:
-    """The worker that somebody wants; see `edt_launch.driver.attach`.
+    """The worker that somebody wants; see `edt_launch.agent.warm`.
 
     Attributes:
         script: path of the script; None for a module.
@@ -53,6 +53,13 @@ class Request:
         names = {field.name for field in fields(cls)}
         return cls(**{name: value for name, value in message.items() if name in names})
 
+    @classmethod
+    def from_command(cls, command: list[str], options: int) -> "Request":
+        """What this process would be if it was started by the command, of which so many words are options."""
+        first, *rest = command[options:]
+        script, module = (None, rest.pop(0)) if first == "-m" else (first, None)
+        return cls(script, module, rest, command, os.getcwd(), dict(os.environ), 0)
+
     @property
     def folder(self) -> str:
         """The first entry of `sys.path` of the program."""
@@ -67,8 +74,8 @@ def become(request: Request, standard: list[int], lifeline: int) -> None:
     Args:
         request: the worker that is wanted.
         standard: descriptors of standard input, output and error.
-        lifeline: descriptor of a socket; its other end is held by whoever stands for this worker. It stays
-            open as long as the worker lives.
+        lifeline: descriptor of a socket; its other end is held by the agent. It stays open as long as the
+            worker lives.
     """
     os.setsid()
     if request.ignored is not None:

@@ -17,9 +17,6 @@ To the launcher::
                                         ended, `again`: after one could not be written
     checkpoint_failed  reason           one could not be written; once for each reason until one could
 
-    warm      token host pid seconds imports private refused    instead of hello, from a host's warm
-                                        server, which says nothing else
-
 From the launcher::
 
     stop      generation                a newer membership is ready: stop after the step all workers agree on

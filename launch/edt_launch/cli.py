@@ -50,6 +50,7 @@ COMMANDS: Commands = {
         "Say whether a script's bits depend on its number of workers.",
     ),
     "doctor": ("edt_launch.doctor:doctor", "Check this machine, the environment and the service."),
+    "agent": ("edt_launch.agent.main:main", ""),
 }
 """Of each command: where it is, as module:attribute, and what `edt --help` says of it."""
 

@@ -7,6 +7,7 @@
     │   ├── HostsError          -H or --hostfile makes no sense
     │   └── TraceError          a workload trace makes no sense
     ├── AllocationError         an allocation file makes no sense
+    ├── DiscoveryError          a host-discovery script has not worked
     ├── StartError              the job could not start
     │   └── StartTimeoutError   the slots it needs did not come in time
     └── RunError                a run of the script that `edt verify` compares did not work out
@@ -30,7 +31,7 @@ class ExitCode(IntEnum):
     USAGE = 2
     """An option or the script's path is wrong."""
     NOT_STARTED = 3
-    """Too few slots within `--start-timeout`, or horovodrun could not start."""
+    """Too few slots within `--start-timeout`, or an agent could not start."""
     INTERNAL = 4
     """A mistake in edt-launch itself."""
     LEFT = 5
@@ -100,6 +101,21 @@ class AllocationError(EdtLaunchError):
         where = "allocation" if line is None else f"allocation, line {line}"
         super().__init__(f"{where}: {_shorten(value)!r}: expected {expected}")
         self.line, self.value, self.expected = line, value, expected
+
+
+class DiscoveryError(EdtLaunchError):
+    """A host-discovery script has failed, or has printed what makes no sense.
+
+    Args:
+        value: what it has said.
+        expected: what it should have.
+    """
+
+    exit_code = ExitCode.USAGE
+
+    def __init__(self, value: str, expected: str) -> None:
+        super().__init__(f"has said {_shorten(value)!r}: expected {expected}")
+        self.value, self.expected = value, expected
 
 
 class StartError(EdtLaunchError):

@@ -4,7 +4,7 @@ import contextlib
 import json
 import os
 import signal
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import asdict
 
 import psutil
@@ -13,13 +13,12 @@ from edt_launch.errors import EdtLaunchError, ExitCode
 from edt_launch.horovodrun.run import Horovodrun
 from edt_launch.hosts.allocation import write_atomically
 from edt_launch.hosts.network import HostChecker
-from edt_launch.training import events
-from edt_launch.training.allocations import Allocations
-from edt_launch.training.child import HOROVODRUN
-from edt_launch.training.desk import Desk
-from edt_launch.training.elastic import Elastic
-from edt_launch.training.ending import CODES, PAUSE_SIGNAL
-from edt_launch.training.plan import Outcome, Plan
+from edt_launch.launcher import events
+from edt_launch.launcher.allocations import Allocations
+from edt_launch.launcher.desk import Desk
+from edt_launch.launcher.elastic import Elastic
+from edt_launch.launcher.ending import CODES, PAUSE_SIGNAL
+from edt_launch.launcher.plan import Outcome, Plan
 from edt_launch.view.view import View
 from edt_launch.wmla.running.driven import Driven
 from edt_launch.wmla.running.preparing import prepare
@@ -38,18 +37,17 @@ def received_signals() -> Iterator[list[int]]:
             signal.signal(number, handler)
 
 
-def run(plan: Plan, view: View, signals: list[int], horovodrun: Sequence[str] = HOROVODRUN) -> Outcome:
+def run(plan: Plan, view: View, signals: list[int]) -> Outcome:
     """Run a job to its end. No process of it is left on this machine, whatever happens.
 
     Args:
         plan: what to run.
         view: shows it.
         signals: grows by the signals that this process receives; see `received_signals`.
-        horovodrun: command that is horovodrun with our driver, or behaves like it.
 
     Raises:
         UsageError: a host, the interface or the output directory is wrong.
-        StartError: there were not enough slots in time, or horovodrun cannot be executed.
+        StartError: there were not enough slots in time, or an agent cannot be executed.
     """
     with plan.paths.opened(plan.output_option):
         log = events.EventLog(plan.paths.events, view.message)
@@ -58,7 +56,7 @@ def run(plan: Plan, view: View, signals: list[int], horovodrun: Sequence[str] = 
         try:
             write_atomically(plan.paths.launcher, json.dumps(me) + "\n")
             log.write(events.new("begun", **me))
-            outcome = _run(plan, view, signals, log, horovodrun)
+            outcome = _run(plan, view, signals, log)
         except EdtLaunchError as error:
             outcome = Outcome(error.exit_code, str(error))
             raise
@@ -68,18 +66,16 @@ def run(plan: Plan, view: View, signals: list[int], horovodrun: Sequence[str] = 
     return outcome
 
 
-def _run(
-    plan: Plan, view: View, signals: list[int], log: events.EventLog, horovodrun: Sequence[str]
-) -> Outcome:
+def _run(plan: Plan, view: View, signals: list[int], log: events.EventLog) -> Outcome:
     if plan.horovodrun:
         return Horovodrun(plan, view, log, signals).run()
     desk, checker = Desk(plan, view, log), HostChecker()
-    try:
+    with contextlib.ExitStack() as stack:
+        stack.callback(desk.close)
         prepared = None if plan.wmla is None else prepare(plan, plan.wmla, os.environ)
         plan = plan if prepared is None else prepared.plan
         allocations = Allocations(plan, desk, checker)
+        stack.callback(allocations.close)
         if prepared is not None and prepared.place.framework.is_elastic:
-            return Driven(prepared, desk, allocations, checker, signals).run(horovodrun)
-        return Elastic(plan, desk, allocations, checker, signals).run(horovodrun)
-    finally:
-        desk.close()
+            return Driven(prepared, desk, allocations, checker, signals).run()
+        return Elastic(plan, desk, allocations, checker, signals).run()

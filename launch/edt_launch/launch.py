@@ -16,10 +16,11 @@ from edt_launch import job
 from edt_launch.errors import AllocationError, EdtLaunchError, ExitCode, UsageError
 from edt_launch.hosts import devices, sources
 from edt_launch.hosts.allocation import Allocation, HostSlots, parse, read
+from edt_launch.hosts.discovery import Script
 from edt_launch.hosts.follower import Limits
+from edt_launch.launcher.plan import Outcome, Plan, Wmla
+from edt_launch.launcher.ssh import Remote
 from edt_launch.run_dir import RunDir
-from edt_launch.training.child import Remote
-from edt_launch.training.plan import Outcome, Plan, Wmla
 from edt_launch.view.view import make_view
 from edt_launch.wmla.frameworks import Framework
 from edt_launch.wmla.running import command
@@ -58,6 +59,13 @@ def launch(
     ] = None,
     allocation: Annotated[
         Path | None, typer.Option(help="Follow this allocation file, now and whenever it changes.")
+    ] = None,
+    host_discovery_script: Annotated[
+        Path | None,
+        typer.Option(help="Run this script now and then: it prints 'host:slots' or 'host' a line."),
+    ] = None,
+    slots_per_host: Annotated[
+        int | None, typer.Option(min=1, help="Of hosts for which the script prints no number of slots.")
     ] = None,
     output_dir: Annotated[
         Path | None,
@@ -126,7 +134,7 @@ def launch(
     ] = False,
     view: Annotated[ViewKind, typer.Option(help="Live on a terminal, or plain lines.")] = ViewKind.AUTO,
     verbose: Annotated[
-        bool, typer.Option("--verbose", help="Show what horovodrun itself says, too.")
+        bool, typer.Option("--verbose", help="Show what edt-launch itself decides, too.")
     ] = False,
 ) -> None:
     """Run SCRIPT.PY on a number of workers that may change while it runs.
@@ -144,7 +152,8 @@ def launch(
             )
         options = Options(wmla, command.framework(framework), data_dir, result_dir, output_dir)
         program, how = command.read(program, options)
-        chosen = _choose_hosts(host_list, hostfile, allocation)
+        discovery = _discovery(host_discovery_script, slots_per_host, max_np)
+        chosen = _choose_hosts(host_list, hostfile, allocation, host_discovery_script)
         limits = _limits(min_np, max_np, chosen, allocation)
         if how is not None and not how.framework.is_elastic:
             limits = Limits(limits.max_np, limits.max_np)
@@ -152,8 +161,9 @@ def launch(
             program=_program(program, how),
             limits=limits,
             paths=RunDir(Path(os.path.abspath(result_dir or output_dir or _new_folder(program)))),
-            allocation=None if allocation else _fixed(chosen, limits),
+            allocation=None if allocation or discovery else _fixed(chosen, limits),
             follow=allocation.absolute() if allocation else None,
+            discovery=discovery,
             interface=network_interface,
             remote=Remote(ssh_port, ssh_identity_file),
             start_timeout=start_timeout,
@@ -214,16 +224,34 @@ def _new_folder(words: list[str]) -> Path:
 
 
 def _choose_hosts(
-    host_list: str | None, hostfile: Path | None, allocation: Path | None
+    host_list: str | None, hostfile: Path | None, allocation: Path | None, script: Path | None
 ) -> tuple[HostSlots, ...] | None:
     """The hosts that the command line names; None if it names none."""
-    given = {"-H": host_list, "--hostfile": hostfile, "--allocation": allocation}
+    given = {
+        "-H": host_list,
+        "--hostfile": hostfile,
+        "--allocation": allocation,
+        "--host-discovery-script": script,
+    }
     named = [option for option, value in given.items() if value is not None]
     if len(named) > 1:
         raise UsageError(f"{' and '.join(named)} exclude one another: give one of them")
     if host_list is not None:
         return sources.parse_hosts(host_list)
     return sources.read_hostfile(hostfile) if hostfile is not None else None
+
+
+def _discovery(script: Path | None, slots_per_host: int | None, max_np: int | None) -> Script | None:
+    """The host-discovery script; None without one."""
+    if script is None:
+        if slots_per_host is not None:
+            raise UsageError("--slots-per-host is for --host-discovery-script: give that, too")
+        return None
+    if max_np is None:
+        raise UsageError("--host-discovery-script: give --max-np, too, as more hosts may come at any time")
+    if not script.is_file() or not os.access(script, os.X_OK):
+        raise UsageError(f"--host-discovery-script {script} is no program: name one, and chmod +x it")
+    return Script(script.absolute(), slots_per_host)
 
 
 def _limits(

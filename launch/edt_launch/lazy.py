@@ -8,7 +8,10 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 Commands = Mapping[str, tuple[str, str]]
-"""Of each command: where it is, as module:attribute (a function, or a typer), and a line on what it does."""
+"""Of each command: where it is, as module:attribute (a function, or a typer), and a line on what it does.
+
+Commands that are not for users have an empty line, and are not listed.
+"""
 
 
 class LazyCommands(Mapping[str, Any]):
@@ -70,11 +73,11 @@ def lazy_group(
             self.commands = cast("MutableMapping[str, Any]", found)  # it is only read
 
         def list_commands(self, ctx: Any) -> list[str]:
-            return list(commands)
+            return [name for name, (_, summary) in commands.items() if summary]
 
         def format_commands(self, ctx: Any, formatter: Any) -> None:
             with formatter.section("Commands"):
-                formatter.write_dl([(name, summary) for name, (_, summary) in commands.items()])
+                formatter.write_dl([(name, commands[name][1]) for name in self.list_commands(ctx)])
 
         def get_params(self, ctx: Any) -> Any:
             return quickened(super().get_params(ctx))

@@ -30,8 +30,13 @@ class RunDir:
         return self.log / f"rank.{label}.log"
 
     @property
+    def own_log(self) -> Path:
+        """What `edt-launch` itself decides, and what agents and ssh say."""
+        return self.log / "edt-launch.log"
+
+    @property
     def horovodrun_log(self) -> Path:
-        """What horovodrun and our driver in it say themselves."""
+        """What Horovod's own horovodrun says itself, where that runs the job."""
         return self.log / "horovodrun.log"
 
     @property

@@ -4,7 +4,7 @@ import pytest
 
 from edt_launch import cli, job
 from edt_launch.errors import ExitCode
-from edt_launch.training.plan import Outcome, Plan
+from edt_launch.launcher.plan import Outcome, Plan
 from ended import Edt, Ended
 
 

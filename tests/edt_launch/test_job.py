@@ -1,4 +1,4 @@
-"""One job from its first allocation to its last process, over a stand-in for horovodrun."""
+"""One job from its first allocation to its last process, with agents, and workers that know no torch."""
 
 import contextlib
 import json
@@ -16,17 +16,17 @@ from edt_launch.errors import ExitCode, StartError, StartTimeoutError, UsageErro
 from edt_launch.hosts.allocation import Allocation, HostSlots, parse, render, write_atomically
 from edt_launch.hosts.follower import Limits
 from edt_launch.hosts.network import HostChecker
+from edt_launch.launcher import agents, driver, ending, events, ssh
+from edt_launch.launcher.allocations import Allocations
+from edt_launch.launcher.desk import Desk
+from edt_launch.launcher.elastic import Elastic
+from edt_launch.launcher.plan import Outcome, Plan, Wmla
 from edt_launch.run_dir import RunDir
-from edt_launch.training import ending, events, supervise
-from edt_launch.training.allocations import Allocations
-from edt_launch.training.desk import Desk
-from edt_launch.training.elastic import Elastic
-from edt_launch.training.plan import Outcome, Plan, Wmla
 from edt_launch.wmla.frameworks import Framework
 from recorder import Recorder
 from started import started
 
-FAKE = (sys.executable, str(Path(__file__).with_name("fake_horovodrun.py")))
+FAKE = (sys.executable, "-S", str(Path(__file__).with_name("fake_worker.py")))
 TWO = Allocation(1, (HostSlots("localhost", 2),))
 
 
@@ -42,8 +42,9 @@ def run(paths):
     def run(name, reaction=lambda text, signals: None, **changes):
         signals = []
         view = Recorder(lambda text: reaction(text, signals))
-        plan = {"program": [name], "limits": Limits(1, 4), "paths": paths, "allocation": TWO, **changes}
-        return job.run(Plan(**plan), view, signals, horovodrun=FAKE), view
+        program = [*FAKE, name]
+        plan = {"program": program, "limits": Limits(1, 4), "paths": paths, "allocation": TWO, **changes}
+        return job.run(Plan(**plan), view, signals), view
 
     return run
 
@@ -60,16 +61,14 @@ def test_success(run, paths, monkeypatch):
     monkeypatch.setenv("HOROVOD_RANK", "7")
     outcome, view = run("success", variables={"MINE": "own"})
     assert outcome == Outcome(ExitCode.SUCCESS)
-    assert sorted(view.lines) == [("0", "stderr", "oh"), ("1", "stdout", "hello")]
+    said = [("0", "stdout", '[null, "own"]'), ("0", "stdout", "hello"), ("1", "stderr", "oh")]
+    assert sorted(view.lines) == said
     assert view.status.step == 10
-    assert paths.rank_log("0").read_text() == "oh\n"
-    assert "about itself\n" in paths.horovodrun_log.read_text()
+    assert paths.rank_log("1").read_text() == "oh\n"
+    assert "Assign(generation=1" in paths.own_log.read_text()
     assert parse(paths.allocation.read_text()) == TWO
-    options, rank, slots, mine = json.loads(paths.horovodrun_log.read_text().splitlines()[-1])
-    assert options[:2] == ["--host-discovery-script", str(paths.discovery_script)]
-    assert (rank, slots, mine) == (None, 2, "own")
     names = [event["event"] for event in events_in(paths)]
-    assert names[:3] == ["begun", "allocation_accepted", "launched"]
+    assert names[:4] == ["begun", "allocation_accepted", "launched", "desired"]
     assert names[-2:] == ["finished", "ended"]
 
 
@@ -78,21 +77,21 @@ def test_the_first_failure_is_the_last_thing_said(run, paths):
     assert outcome.exit_code == ExitCode.JOB_FAILED
     lines = outcome.message.splitlines()
     assert lines[:2] == [
-        "edt-launch: the job failed after 1 restart: rank 1 failed",
-        "first failure: rank 1 on localhost, killed by SIGSEGV",
+        "edt-launch: the job failed after 1 restart: rank 0 on localhost failed, the last that had the state",
+        "first failure: rank 0 on localhost, killed by SIGSEGV",
     ]
     assert lines[2:-1] == [f"  | line {number}" for number in range(10, 30)]
-    assert lines[-1] == f"log: {paths.rank_log('1')}"
+    assert lines[-1] == f"log: {paths.rank_log('0')}"
 
 
 @pytest.mark.parametrize("wmla", [None, Wmla(Framework.GANG, Path())])
 def test_a_script_for_plain_horovod_is_told_so_and_no_program_for_wmla(paths, wmla):
-    plan = Plan(["strange"], Limits(1, 4), paths, allocation=TWO, wmla=wmla)
+    plan = Plan([*FAKE, "strange"], Limits(1, 4), paths, allocation=TWO, wmla=wmla)
     checker = HostChecker()
     with paths.opened("--output-dir"):
         log = events.EventLog(paths.events, print)
         desk = Desk(plan, Recorder(), log)
-        outcome = Elastic(plan, desk, Allocations(plan, desk, checker), checker, []).run(FAKE)
+        outcome = Elastic(plan, desk, Allocations(plan, desk, checker), checker, []).run()
         desk.close()
         log.close()
     assert ("a script for plain Horovod" in outcome.message) == (wmla is None)
@@ -113,8 +112,8 @@ def test_follows_the_file_and_reports_what_it_does_not_follow_once(run, paths, t
                 write_atomically(allocation, four)
 
     view = Vandal(lambda text: allocation.write_text(four[:-5]))
-    plan = Plan(["resize"], Limits(1, 4), paths, follow=allocation)
-    assert job.run(plan, view, [], horovodrun=FAKE).exit_code == ExitCode.SUCCESS
+    plan = Plan([*FAKE, "resize"], Limits(1, 4), paths, follow=allocation)
+    assert job.run(plan, view, []).exit_code == ExitCode.SUCCESS
     rejections = [event["reason"] for event in events_in(paths) if event["event"] == "allocation_rejected"]
     assert len(rejections) == 1
     assert "half written" in rejections[0]
@@ -136,22 +135,22 @@ def test_looks_at_the_file_even_without_time_to_wait(run, tmp_path):
 
 
 def test_ends_while_it_waits_for_a_first_allocation(paths, tmp_path):
-    plan = Plan(["success"], Limits(1, 4), paths, follow=tmp_path / "missing")
-    outcome = job.run(plan, Recorder(), [signal.SIGTERM], horovodrun=FAKE)
+    plan = Plan([*FAKE, "success"], Limits(1, 4), paths, follow=tmp_path / "missing")
+    outcome = job.run(plan, Recorder(), [signal.SIGTERM])
     assert outcome == Outcome(ExitCode.TERMINATED, "edt-launch: ended by SIGTERM")
 
 
-def test_says_why_horovodrun_did_not_start(run, paths):
-    outcome, _ = run("no_start")
-    assert outcome.exit_code == ExitCode.NOT_STARTED
-    assert "No module named 'horovod'" in outcome.message
-    assert str(paths.horovodrun_log) in outcome.message
-
-
-def test_a_horovodrun_that_is_not_there(paths):
-    plan = Plan(["success"], Limits(1, 4), paths, TWO)
-    with pytest.raises(StartError, match="cannot run /no/such/program"):
-        job.run(plan, Recorder(), [], horovodrun=["/no/such/program"])
+@pytest.mark.parametrize(
+    "words, reason",
+    [
+        (("/no/such/program",), "cannot run /no/such/program"),
+        ((sys.executable, "-c", "import no_such_module"), "No module named 'no_such_module'"),
+    ],
+)
+def test_an_agent_that_does_not_start(run, monkeypatch, words, reason):
+    monkeypatch.setattr(ssh, "AGENT", words)
+    with pytest.raises(StartError, match=reason):
+        run("success")
 
 
 def test_an_unknown_host_is_a_usage_error(run):
@@ -159,50 +158,29 @@ def test_an_unknown_host_is_a_usage_error(run):
         run("success", allocation=Allocation(1, (HostSlots("no-such-host.invalid", 1),)))
 
 
-class Elsewhere:
-    """Finds every host, on another machine."""
+def test_a_job_whose_agent_is_killed_is_started_again_as_often_as_it_may(run, paths):
+    def react(text, signals):
+        for process in psutil.Process().children():
+            process.kill()
 
-    def __call__(self, host):
-        return None
-
-    def choose(self, named, hosts):
-        return "eth9"
-
-    def is_remote(self, host):
-        return True
-
-
-def test_a_directory_that_other_hosts_cannot_enter_is_a_usage_error(run, tmp_path, monkeypatch):
-    folder = tmp_path / "a b"
-    folder.mkdir()
-    monkeypatch.chdir(folder)
-    monkeypatch.setattr(job, "HostChecker", Elsewhere)
-    with pytest.raises(UsageError, match="a directory with a plain name"):
-        run("success")
-
-
-def test_a_killed_horovodrun_is_started_again_as_often_as_it_may(run, paths):
-    outcome, view = run("murdered", max_restarts=2)
+    outcome, view = run("waiting", react, max_restarts=1)
     assert outcome.exit_code == ExitCode.JOB_FAILED
-    assert "after 2 restarts: horovodrun was killed by SIGKILL" in outcome.message
-    told = "restarting the job, 1 of 2 times: horovodrun was killed by SIGKILL"
-    assert any(message.startswith(told) for message in view.messages)
+    assert outcome.message.startswith("edt-launch: the job failed after 1 restart")
+    assert "the agent of this host was killed by signal 9" in outcome.message
+    assert any(message.startswith("restarting the job, 1 of 1 times") for message in view.messages)
     workers = [event["worker"] for event in events_in(paths) if event["event"] == "started"]
-    assert workers == [0, 1, 2, 3, 4, 5]
+    released = [event["worker"] for event in events_in(paths) if event["event"] == "released"]
+    assert workers == sorted(released) == [0, 1, 2, 3]
     assert view.status.resizes == ()
 
 
-def test_a_horovodrun_that_is_killed_while_it_starts_workers_again_is_started_once_more(run):
-    outcome, view = run("unlucky")
-    assert outcome == job.Outcome(ExitCode.SUCCESS)
-    assert len([message for message in view.messages if message.startswith("restarting")]) == 2
-    outcome, _ = run("unlucky", max_restarts=1)
-    assert outcome.exit_code == ExitCode.JOB_FAILED
-    assert "after 1 restart: horovodrun was killed by SIGKILL" in outcome.message
-
-
 def test_a_job_that_is_to_end_is_not_started_again(run):
-    outcome, view = run("murdered", lambda text, signals: signals.append(signal.SIGTERM), max_restarts=2)
+    def react(text, signals):
+        signals.append(signal.SIGTERM)
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(int(text.split()[1]), signal.SIGKILL)
+
+    outcome, view = run("waiting", react, max_restarts=2)
     assert outcome.exit_code == ExitCode.TERMINATED
     assert not any("restarting" in message for message in view.messages)
 
@@ -219,10 +197,10 @@ def test_a_job_succeeds_after_a_restart(run, paths):
 
 def test_what_horovod_says_of_lost_peers_is_logged_and_shown_on_demand(run, paths):
     _, view = run("bereft")
-    assert view.lines == [("1", "stderr", "ours")]
-    assert "Connection closed by peer" in paths.rank_log("1").read_text()
+    assert view.lines == [("0", "stderr", "ours")]
+    assert "Connection closed by peer" in paths.rank_log("0").read_text()
     _, view = run("bereft", verbose=True)
-    assert len(view.lines) == 2
+    assert len([text for label, _, text in view.lines if label == "0"]) == 2
 
 
 def test_says_where_it_looks_for_checkpoints(run, paths):
@@ -234,19 +212,27 @@ def test_says_where_it_looks_for_checkpoints(run, paths):
     assert not any("going on from step" in message for message in view.messages)
 
 
-def test_nonsense_from_horovodrun_is_logged_and_does_no_harm(run, paths):
-    outcome, view = run("nonsense")
+def test_what_is_no_text_is_shown_all_the_same(run):
+    outcome, view = run("noise")
     assert outcome.exit_code == ExitCode.SUCCESS
-    assert "not an event: this is no event" in paths.horovodrun_log.read_text()
-    assert view.lines == [("1", "stdout", "\N{REPLACEMENT CHARACTER}")]
+    assert view.lines == [("0", "stdout", "\N{REPLACEMENT CHARACTER}")]
 
 
-def test_horovodruns_own_lines_are_shown_on_demand(run):
+def test_what_edt_launch_itself_decides_is_shown_on_demand(run):
     _, view = run("success", verbose=True)
-    assert ("horovodrun", "stderr", "about itself") in view.lines
+    assert any(label == "edt-launch" and "Start(worker=" in text for label, _, text in view.lines)
 
 
-@pytest.mark.parametrize("name, numbers", [("obedient", [signal.SIGTERM]), ("stubborn", [signal.SIGINT] * 2)])
+@pytest.mark.parametrize("where", [(agents.Agents, "start"), (agents.Agents, "_take")])
+def test_a_mistake_of_ours_is_no_hang(run, monkeypatch, where):
+    monkeypatch.setattr(driver, "END_GRACE", 0.1)
+    monkeypatch.setattr(driver, "KILL_GRACE", 0.1)
+    monkeypatch.setattr(*where, lambda *_: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        run("success")
+
+
+@pytest.mark.parametrize("name, numbers", [("waiting", [signal.SIGTERM]), ("stubborn", [signal.SIGINT] * 2)])
 def test_a_signal_ends_the_whole_tree(run, name, numbers):
     pids = []
 
@@ -256,8 +242,8 @@ def test_a_signal_ends_the_whole_tree(run, name, numbers):
 
     outcome, view = run(name, react)
     assert outcome.exit_code == 128 + numbers[0]
-    assert any("killed" in message for message in view.messages[1:]) == (name == "stubborn")
-    assert len(pids) == 2
+    assert any("had to be killed" in message for message in view.messages[1:]) == (name == "stubborn")
+    assert pids
     assert all(map(gone, pids))
 
 
@@ -274,7 +260,7 @@ def test_who_does_not_end_within_the_grace_is_killed(run, monkeypatch):
     assert all(map(gone, pids))
 
 
-@pytest.mark.parametrize("name", ["leaving", "slow_to_start"])
+@pytest.mark.parametrize("name", ["waiting", "slow_to_start"])
 def test_workers_leave_on_sigusr1_and_the_job_can_go_on(run, paths, name):
     (paths.checkpoint / "step-00000007").mkdir(parents=True)
     outcome, _ = run(name, lambda text, signals: signals.append(signal.SIGUSR1))
@@ -285,16 +271,18 @@ def test_workers_leave_on_sigusr1_and_the_job_can_go_on(run, paths, name):
 
 
 def test_a_job_that_waits_for_its_allocation_can_be_told_to_pause(paths, tmp_path):
-    plan = Plan(["success"], Limits(1, 4), paths, follow=tmp_path / "missing")
-    outcome = job.run(plan, Recorder(), [signal.SIGUSR1], horovodrun=FAKE)
+    plan = Plan([*FAKE, "success"], Limits(1, 4), paths, follow=tmp_path / "missing")
+    outcome = job.run(plan, Recorder(), [signal.SIGUSR1])
     assert outcome == Outcome(
         ExitCode.LEFT,
         "edt-launch: all workers have left; there is no checkpoint: started again, the job begins anew",
     )
 
 
-def test_who_runs_the_job_and_how_it_ended_is_written_down(run, paths):
-    run("no_start")
+def test_who_runs_the_job_and_how_it_ended_is_written_down(run, paths, monkeypatch):
+    monkeypatch.setattr(ssh, "AGENT", (sys.executable, "-c", "import no_such_module"))
+    with pytest.raises(StartError):
+        run("success")
     launcher = json.loads(paths.launcher.read_text())
     assert launcher["pid"] == os.getpid()
     assert launcher["started"] == psutil.Process().create_time()
@@ -302,11 +290,10 @@ def test_who_runs_the_job_and_how_it_ended_is_written_down(run, paths):
     assert begun["event"] == "begun"
     assert {name: begun[name] for name in launcher} == launcher == {**launcher, "min_np": 1, "max_np": 4}
     assert (ended["event"], ended["exit_code"]) == ("ended", ExitCode.NOT_STARTED)
-    assert "No module named 'horovod'" in ended["message"]
+    assert "No module named 'no_such_module'" in ended["message"]
 
 
-def test_what_is_left_behind_is_killed(run, monkeypatch):
-    monkeypatch.setattr(supervise, "LEFTOVER_GRACE", 0.1)
+def test_what_is_left_behind_is_killed(run):
     pids = []
     outcome, view = run("litter", lambda text, signals: pids.append(int(text.split()[1])))
     assert outcome.exit_code == ExitCode.SUCCESS
@@ -333,35 +320,35 @@ from pathlib import Path
 from edt_launch import job
 from edt_launch.hosts.allocation import Allocation, HostSlots
 from edt_launch.hosts.follower import Limits
-from edt_launch.training.plan import Plan
+from edt_launch.launcher.plan import Plan
 from edt_launch.run_dir import RunDir
 from edt_launch.view.view import PlainView
-two = Allocation(1, (HostSlots("localhost", 2),))
-plan = Plan([sys.argv[1]], Limits(1, 4), RunDir(Path(sys.argv[2])), two)
+one = Allocation(1, (HostSlots("localhost", 1),))
+plan = Plan(sys.argv[2:], Limits(1, 4), RunDir(Path(sys.argv[1])), one)
 with job.received_signals() as signals:
-    sys.exit(job.run(plan, PlainView(sys.stdout, sys.stderr), signals, sys.argv[3:]).exit_code)
+    sys.exit(job.run(plan, PlainView(sys.stdout, sys.stderr), signals).exit_code)
 """
 
 
 @contextlib.contextmanager
 def ready(name, paths):
     """A launcher that is killed at the end, and the processes of its job."""
-    words = [sys.executable, "-c", PROGRAM, name, str(paths.root), *FAKE]
+    words = [sys.executable, "-c", PROGRAM, str(paths.root), *FAKE, name]
     with started(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as launcher:
         yield launcher, [int(word) for word in launcher.stdout.readline().split("ready ")[1].split()]
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_real_signals(paths, number):
-    with ready("obedient", paths) as (launcher, pids):
+    with ready("waiting", paths) as (launcher, pids):
         launcher.send_signal(number)
         assert launcher.wait() == 128 + number
     assert all(map(gone, pids))
 
 
-def test_horovodrun_notices_when_the_launcher_is_killed(paths):
-    with ready("orphaned", paths) as (launcher, pids):
+def test_nothing_outlives_a_killed_launcher(paths):
+    with ready("waiting", paths) as (launcher, pids):
+        family = psutil.Process(launcher.pid).children(recursive=True)
         launcher.kill()
-    horovodrun = psutil.Process(pids[0]) if psutil.pid_exists(pids[0]) else None
-    if horovodrun is not None:
-        assert psutil.wait_procs([horovodrun], timeout=60)[1] == []
+    assert pids[0] in {process.pid for process in family}
+    assert psutil.wait_procs(family, timeout=60)[1] == []

@@ -13,8 +13,9 @@ from edt_launch.errors import ExitCode
 from edt_launch.hosts import devices
 from edt_launch.hosts.allocation import Allocation, HostSlots
 from edt_launch.hosts.devices import Machine
+from edt_launch.hosts.discovery import Script
 from edt_launch.hosts.follower import Limits
-from edt_launch.training.plan import Outcome
+from edt_launch.launcher.plan import Outcome
 
 
 @pytest.fixture(autouse=True)
@@ -158,3 +159,40 @@ def test_help_imports_neither_torch_nor_horovod():
         "import sys, edt_launch.launch; print([m for m in ('torch', 'horovod', 'numpy') if m in sys.modules])"
     )
     assert subprocess.check_output([sys.executable, "-c", program], text=True, env=os.environ) == "[]\n"
+
+
+def discovery_script(folder, mode=0o755):
+    path = folder / "discover hosts.sh"
+    path.write_text("#!/bin/sh\necho localhost:2\n")
+    path.chmod(mode)
+    return path
+
+
+def test_a_host_discovery_script(planned, folder):
+    path = discovery_script(folder)
+    words = ("--host-discovery-script", path.name, "--slots-per-host", "2", "--max-np", "4")
+    assert invoke(*words, "a script.py").exit_code == 0
+    (plan,) = planned
+    assert plan.discovery == Script(path, 2)
+    assert (plan.allocation, plan.follow, plan.limits) == (None, None, Limits(1, 4))
+
+
+@pytest.mark.parametrize(
+    "words, reason",
+    [
+        (("--slots-per-host", "2"), "--slots-per-host is for --host-discovery-script"),
+        (("--host-discovery-script", "discover hosts.sh"), "give --max-np, too"),
+        (("--host-discovery-script", "missing", "--max-np", "2"), "missing is no program"),
+        (("--host-discovery-script", "a script.py", "--max-np", "2"), "chmod +x"),
+        (
+            ("--host-discovery-script", "discover hosts.sh", "--max-np", "2", "-H", "h"),
+            "-H and --host-discovery-script exclude one another",
+        ),
+    ],
+)
+def test_a_host_discovery_script_that_makes_no_sense(planned, folder, words, reason):
+    discovery_script(folder)
+    result = invoke(*words, "a script.py")
+    assert result.exit_code == ExitCode.USAGE
+    assert reason in result.output
+    assert planned == []

@@ -15,7 +15,7 @@ def test_spells_every_path(tmp_path):
         for path in (
             paths.events,
             paths.rank_log("3"),
-            paths.horovodrun_log,
+            paths.own_log,
             paths.allocation,
             paths.discovery_script,
             paths.discovered,
@@ -27,7 +27,7 @@ def test_spells_every_path(tmp_path):
         *(
             "events.jsonl",
             "log/rank.3.log",
-            "log/horovodrun.log",
+            "log/edt-launch.log",
             "run/allocation",
             "run/discover_hosts.sh",
             "run/discovered",

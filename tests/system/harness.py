@@ -1,4 +1,4 @@
-"""Real jobs: edt-launch, horovodrun, workers, sockets. Nothing here is simulated."""
+"""Real jobs: edt-launch, agents, workers, sockets. Nothing here is simulated."""
 
 import contextlib
 import json
@@ -101,6 +101,12 @@ class ElasticJob:
         serial = next(w for w, r in self.events("world")[-1]["ranks"].items() if r == rank)
         ready = [event for event in self.events("ready") if event["worker"] == int(serial)]
         return psutil.Process(ready[-1]["pid"])
+
+    def agent(self) -> psutil.Process:
+        """The agent of this machine."""
+        assert self.process is not None
+        (agent,) = psutil.Process(self.process.pid).children()
+        return agent
 
     def size(self) -> int | None:
         worlds = self.events("world")

@@ -14,7 +14,7 @@ from typing import Any
 import psutil
 import torch
 
-from edt_launch.training import processes
+from edt_launch.agent import processes
 from harness import POLL, TRACED, ElasticJob
 from programs.traced import SAMPLES
 

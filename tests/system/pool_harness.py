@@ -10,6 +10,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from edt_launch.agent import processes
 from edt_launch.allocator.model import Options
 from edt_launch.pool import loop
 from edt_launch.service.bus import Bus, Topic
@@ -17,7 +18,6 @@ from edt_launch.service.database.records import HostRecord, JobRecord
 from edt_launch.service.database.store import Store
 from edt_launch.service.settings import load
 from edt_launch.service.states import ENDED, State, Wanted
-from edt_launch.training import processes
 from harness import PROGRAMS, ElasticJob
 
 POOLED = PROGRAMS / "pooled.py"

@@ -11,7 +11,7 @@ import pytest
 
 from edt_hvd.errors import CoordinatorLostError
 from edt_hvd.world.control import Assignment, Launcher
-from edt_launch.driver.control import WARM_SERVER, ControlServer
+from edt_launch.launcher.control import ControlServer
 
 TOKEN = "5ec2e7"
 PLACE = {
@@ -131,15 +131,6 @@ def test_strangers_are_hung_up_on(wire: Wire, first_line: bytes) -> None:
     assert wire.received.empty()
     wire.worker.send("done")
     assert wire.next() == {"type": "done"}
-
-
-def test_a_warm_server_is_heard_and_is_no_worker(wire: Wire) -> None:
-    host, _, port = wire.server.address.rpartition(":")
-    message = {"type": "warm", "token": TOKEN, "pid": 12}
-    with socket.create_connection((host, int(port)), timeout=30) as server:
-        server.sendall(json.dumps(message).encode() + b"\n")
-        assert wire.received.get(timeout=30) == (WARM_SERVER, {"type": "warm", "pid": 12})
-        assert not wire.server.send(WARM_SERVER, "end")
 
 
 def test_sending_to_a_worker_that_is_gone_says_so(wire: Wire) -> None:

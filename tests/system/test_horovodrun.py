@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
+from edt_launch.agent import processes
 from edt_launch.service.states import State, Wanted
-from edt_launch.training import processes
 from harness import PROGRAMS, TRACED, ElasticJob
 from horovodrun_job import MAX_NP, HorovodrunJob, train_alone
 from pool_harness import Pool

@@ -1,7 +1,6 @@
-"""What kills all workers, horovodrun or edt-launch costs no more than the steps since the last checkpoint."""
+"""What kills all workers, their agent or edt-launch costs only the steps since the last checkpoint."""
 
 import os
-import signal
 import subprocess
 import sys
 from collections import Counter
@@ -48,16 +47,13 @@ def until_checkpointed(job: ElasticJob, count: int) -> None:
 def victims_of(job: ElasticJob, name: str) -> list[psutil.Process]:
     if name == "workers":
         return [job.worker(rank) for rank in range(2)]
-    assert job.process is not None
-    return [
-        p for p in psutil.Process(job.process.pid).children() if "edt_launch.driver.horovodrun" in p.cmdline()
-    ]
+    return [job.agent()]
 
 
-def kill(victims: list[psutil.Process], number: signal.Signals = signal.SIGKILL) -> None:
+def kill(victims: list[psutil.Process]) -> None:
     assert victims
     for victim in victims:
-        victim.send_signal(number)
+        victim.kill()
 
 
 def check(job: ElasticJob, undisturbed: dict[str, Any]) -> None:
@@ -75,17 +71,14 @@ def samples_by_step(files: set[Path]) -> dict[tuple[int, int], Counter[int]]:
 
 
 @pytest.mark.timeout(120)
-@pytest.mark.parametrize(
-    "victim, number",
-    [("workers", signal.SIGKILL), full("horovodrun", signal.SIGKILL), full("horovodrun", signal.SIGTERM)],
-)
+@pytest.mark.parametrize("victim", ["workers", full("agent")])
 def test_what_loses_all_workers_restarts_the_job(
-    job: ElasticJob, undisturbed: dict[str, Any], victim: str, number: signal.Signals
+    job: ElasticJob, undisturbed: dict[str, Any], victim: str
 ) -> None:
     job.allocate(2)
     begin(job)
     until_checkpointed(job, 2)
-    kill(victims_of(job, victim), number)
+    kill(victims_of(job, victim))
     job.until(lambda: job.events("restored"))
     check(job, undisturbed)
     (restarting,) = job.events("restarting")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from edt_launch.training import processes
+from edt_launch.agent import processes
 from harness import POLL, PROGRAMS
 from started import started
 

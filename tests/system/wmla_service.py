@@ -14,7 +14,7 @@ from typing import Any
 
 import requests
 
-from edt_launch.training import processes
+from edt_launch.agent import processes
 from wmla_harness import PACE
 from wmla_programs import Program
 

@@ -165,7 +165,7 @@ def _end_jobs(running: Trial) -> None:
 
 def _end(process: "subprocess.Popen[bytes]", folder: Path) -> None:
     """End the service, and whatever else works on its folder."""
-    from edt_launch.training import processes
+    from edt_launch.agent import processes
 
     if process.poll() is None:
         process.send_signal(signal.SIGTERM)

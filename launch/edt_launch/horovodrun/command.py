@@ -9,7 +9,7 @@ from pathlib import Path
 
 from edt_launch.hosts.allocation import Allocation
 from edt_launch.hosts.follower import Limits
-from edt_launch.training.child import Remote
+from edt_launch.launcher.ssh import Remote
 
 
 @dataclass(frozen=True)

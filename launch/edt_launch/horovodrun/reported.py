@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
-from edt_launch.training.events import Event
+from edt_launch.launcher.events import Event
 
 KINDS = frozenset(
     {"world", "progress", "resumed", "restored", "checkpoint_skipped", "checkpointed", "checkpoint_failed"}

@@ -12,6 +12,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from edt_launch.agent import processes
+from edt_launch.agent.lifeline import hang_on
+from edt_launch.agent.processes import JOB_VARIABLE
 from edt_launch.errors import ExitCode, StartError, StartTimeoutError
 from edt_launch.horovodrun import slots
 from edt_launch.horovodrun.command import Commands, command
@@ -21,11 +24,10 @@ from edt_launch.horovodrun.reported import Reported
 from edt_launch.hosts.allocation import Allocation, render, write_atomically
 from edt_launch.hosts.follower import Accepted, Follower, Rejected
 from edt_launch.hosts.network import HostChecker
-from edt_launch.training import checkpoints, events, processes
-from edt_launch.training.child import JOB_VARIABLE, environment
-from edt_launch.training.ending import Ending, Step, signal_name
-from edt_launch.training.lifeline import hang_on
-from edt_launch.training.plan import Outcome, Plan
+from edt_launch.launcher import checkpoints, events
+from edt_launch.launcher.ending import Ending, Step, signal_name
+from edt_launch.launcher.environment import environment
+from edt_launch.launcher.plan import Outcome, Plan
 from edt_launch.view.view import View
 
 TICK = 0.2
@@ -148,7 +150,7 @@ class Horovodrun:
         plan.paths.worker_events.unlink(missing_ok=True)
         return {
             **environment(
-                os.environ,
+                {name: value for name, value in os.environ.items() if name.isidentifier()},  # a shell's
                 plan.paths,
                 checkpoint_interval=plan.checkpoint_interval,
                 keep_checkpoints=plan.keep_checkpoints,

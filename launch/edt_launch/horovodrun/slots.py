@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 import psutil
 
-from edt_launch.training import processes
+from edt_launch.agent import processes
 
 _HOST = "HOROVOD_HOSTNAME"
 _SLOT = "HOROVOD_LOCAL_RANK"

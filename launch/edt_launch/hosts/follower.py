@@ -85,31 +85,56 @@ def accept(previous: Allocation | None, text: str, limits: Limits, check_host: C
     return Accepted(allocation) if problem is None else Rejected(problem)
 
 
-class Follower:
-    """Looks at a file whenever it is asked, and reports each distinct rejection once."""
+class Source:
+    """Where a job's allocations come from; asked now and then, it reports each distinct rejection once."""
+
+    def __init__(self) -> None:
+        self._told: set[str] = set()
+        self.allocation: Allocation | None = None
+        """The one in force; None before the first."""
+        self.rejection = ""
+        """Why what there is changes nothing; empty if it is in force."""
+
+    def poll(self, now: float) -> Accepted | Rejected | None:
+        """What has not been told yet, or None.
+
+        Args:
+            now: seconds of a monotonic clock.
+        """
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """Nobody asks any more."""
+
+    def _judge(self, verdict: Verdict) -> Accepted | Rejected | None:
+        match verdict:
+            case Rejected(reason):
+                self.rejection = reason
+                if reason in self._told:
+                    return None
+                self._told.add(reason)
+                return verdict
+            case Accepted():
+                self.allocation = verdict.allocation
+        self.rejection = ""
+        self._told.clear()
+        return verdict if isinstance(verdict, Accepted) else None
+
+
+class Follower(Source):
+    """Looks at a file whenever it is asked."""
 
     def __init__(self, path: Path, limits: Limits, check_host: CheckHost) -> None:
+        super().__init__()
         self._path = path
         self._limits = limits
         self._check_host = check_host
         self._looked: object = None
         self._read_at = float("-inf")
         self._text: str | None = None
-        self._told: set[str] = set()
-        self.allocation: Allocation | None = None
-        """The one in force; None before the first."""
-        self.rejection = ""
-        """Why the present text changes nothing; empty if it is in force."""
 
     def poll(self, now: float) -> Accepted | Rejected | None:
-        """Look at the file.
-
-        Args:
-            now: seconds of a monotonic clock.
-
-        Returns:
-            What has not been told yet, or None.
-        """
+        """Look at the file; what has not been told yet, or None."""
         look = _metadata(self._path)
         if look == self._looked and now - self._read_at < REREAD_INTERVAL:
             return None
@@ -133,20 +158,6 @@ class Follower:
         if isinstance(verdict, Accepted):
             verdict = replace(verdict, changed=_changed(self._path))
         return self._judge(verdict)
-
-    def _judge(self, verdict: Verdict) -> Accepted | Rejected | None:
-        match verdict:
-            case Rejected(reason):
-                self.rejection = reason
-                if reason in self._told:
-                    return None
-                self._told.add(reason)
-                return verdict
-            case Accepted():
-                self.allocation = verdict.allocation
-        self.rejection = ""
-        self._told.clear()
-        return verdict if isinstance(verdict, Accepted) else None
 
 
 def _metadata(path: Path) -> tuple[object, ...]:

@@ -161,6 +161,10 @@ class HostChecker:
         address = self.address(host)
         return address is not None and not is_local(address, self._known)
 
+    def address_on(self, interface: str) -> str:
+        """This machine's address on one of its interfaces."""
+        return self._known[interface][0]
+
     def choose(self, named: str | None, hosts: Iterable[str]) -> str:
         """Choose the interface, see `choose_interface`."""
         self.interface = choose_interface(named, hosts, self._known, self.address)

@@ -61,7 +61,7 @@ class Worker:
 
 @dataclass(frozen=True)
 class Desired:
-    """The host-discovery script shows these slots, of the allocation of `generation`; None if unknown."""
+    """The job has these slots, of the allocation of `generation`; None if unknown."""
 
     slots: tuple[Slot, ...]
     generation: int | None = None
@@ -107,10 +107,17 @@ class Hung:
 
 @dataclass(frozen=True)
 class Exited:
-    """A worker's process has ended."""
+    """A worker's process has ended, or has to be given up because nobody can say what has become of it.
+
+    Attributes:
+        worker: the worker.
+        exit_code: how it ended; of one that is given up, that of a worker that was killed.
+        is_gone: whether its process is known to be gone.
+    """
 
     worker: int
     exit_code: int
+    is_gone: bool = True
 
 
 @dataclass(frozen=True)

@@ -54,6 +54,7 @@ class Life:
         following: generation of the newest allocation that it starts workers by; -1 before the first.
         usable: workers that the program can use at most, as it has said; None while it has not.
         workers: those whose processes may be there: serial number, host, device.
+        lost: those of them that nobody can say anything about, by their serial numbers.
         size: workers in the present world; 0 before the first.
         is_driven: whether the script has begun in a driver, which has workers started when it wants them.
         exit_code, message: how it ended; None and empty while it has not said so.
@@ -66,6 +67,7 @@ class Life:
     following: Annotated[int, Field(ge=-1, lt=2**53)] = -1
     usable: Number | None = None
     workers: tuple[tuple[Serial, HostName, DeviceName], ...] = ()
+    lost: tuple[Serial, ...] = ()
     size: Number = 0
     is_driven: bool = False
     exit_code: Number | None = None
@@ -207,8 +209,8 @@ class _Fold:
 
     def _live(self, life: Life, event: Mapping[str, Any]) -> Life:
         match event:
-            case {"event": "launched"}:  # whatever ran before has been ended
-                self._workers.clear()
+            case {"event": "launched"}:  # whatever ran before has been ended, as far as it could be reached
+                self._workers = {number: at for number, at in self._workers.items() if number in life.lost}
                 return replace(life, size=0)
             case {"event": "started", "worker": int(worker), "host": str(host), "device": str(device)} if (
                 re.fullmatch(HOST, host) and re.fullmatch(DEVICE, device)
@@ -217,8 +219,11 @@ class _Fold:
                     self._workers[worker] = (host, device)
                 else:
                     self.refused += 1
+            case {"event": "lost", "worker": int(worker)} if worker in self._workers:
+                return replace(life, lost=(*(one for one in life.lost if one != worker), worker))
             case {"event": "released", "worker": int(worker)}:
                 self._workers.pop(worker, None)
+                return replace(life, lost=tuple(one for one in life.lost if one != worker))
             case {"event": "following", "generation": int(generation)}:
                 return replace(life, following=max(life.following, generation))
             case {"event": "usable", "max_workers": int(most)} if most:
@@ -227,7 +232,7 @@ class _Fold:
                 return replace(life, is_driven=True)
             case {"event": "ended", "exit_code": int(exit_code)}:
                 self._workers.clear()
-                return replace(life, exit_code=exit_code, message=str(event.get("message", "")))
+                return replace(life, exit_code=exit_code, message=str(event.get("message", "")), lost=())
         return life
 
 

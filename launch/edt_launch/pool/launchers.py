@@ -19,6 +19,7 @@ from typing import IO
 
 import psutil
 
+from edt_launch.agent import processes
 from edt_launch.hosts.network import HostChecker
 from edt_launch.pool.course import Life
 from edt_launch.pool.facts import Launcher
@@ -27,7 +28,6 @@ from edt_launch.service import plain_files
 from edt_launch.service.database.records import JobRecord
 from edt_launch.service.home import JobDir
 from edt_launch.service.plain_files import NoFileError, open_file
-from edt_launch.training import processes
 
 REMOTE_GRACE = 30.0
 """Seconds after a launcher was killed in which its workers on other hosts end themselves."""
@@ -158,7 +158,7 @@ class Launchers:
 def environment(inherited: Mapping[str, str], record: JobRecord, paths: JobDir) -> dict[str, str]:
     """The environment of a job: ours without our settings and secrets, the user's, and where things are.
 
-    The user's PATH comes before ours: what edt-launch and horovodrun run themselves must be found, too.
+    The user's PATH comes before ours: what edt-launch runs itself must be found, too.
     """
     passed = {name: value for name, value in inherited.items() if not name.startswith(OURS)}
     folders = [

@@ -11,8 +11,8 @@ from edt_launch import job
 from edt_launch.errors import ExitCode, RunError
 from edt_launch.hosts import sources
 from edt_launch.hosts.follower import Limits
+from edt_launch.launcher.plan import Plan
 from edt_launch.run_dir import RunDir
-from edt_launch.training.plan import Plan
 from edt_launch.verify.records import Run, read
 from edt_launch.verify.schedules import Schedule
 from edt_launch.view.output import Line

@@ -1,14 +1,12 @@
-"""The workers' output: from horovodrun's two streams back to lines that know whose they are.
+"""The workers' output: lines that know whose they are, and the files that they go to.
 
-Horovod prefixes each line with ``[<serial>]<stdout>:`` or ``[<serial>]<stderr>:`` and ends it with what the
-worker ended it with: a newline, a carriage return (progress bars), or nothing (its last words). What has no
-prefix is horovodrun's own.
+A line ends with a newline, a carriage return (progress bars), or nothing (last words).
 """
 
 import codecs
 import re
 from collections import deque
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,7 +28,6 @@ KEPT_LINES = 100
 DRIVER = -1
 """Stands where a worker's serial number does, for the process that runs a script for all workers."""
 
-_PREFIX = re.compile(r"\[(\d{1,9})\]<(stdout|stderr)>:")
 _END = re.compile(r"([\r\n])")
 _LOST_A_PEER = re.compile(
     r"\[[^\]]*operations\.cc:\d+\] \[\d+\]: Horovod "
@@ -44,7 +41,7 @@ class Line:
     """A line of output, without its end.
 
     Attributes:
-        worker: serial number of the worker, or `DRIVER`; None for horovodrun itself.
+        worker: serial number of the worker, or `DRIVER`; None for edt-launch itself.
         stream: "stdout" or "stderr".
         text: the line.
     """
@@ -59,26 +56,24 @@ def is_for_the_log(line: Line) -> bool:
     return line.worker is not None and _LOST_A_PEER.match(line.text) is not None
 
 
-class Demultiplexer:
-    """Takes one stream of horovodrun apart, or of a worker's own.
+class LineReader:
+    """Lines of one stream of one process, from whatever pieces of it have been read.
 
     Args:
-        stream: "stdout" or "stderr", for what has no prefix.
-        known: serial numbers of the workers there have been, for finding a prefix behind a line without end.
-        worker: whose all of it is, without prefixes; None for horovodrun's stream.
+        stream: "stdout" or "stderr".
+        worker: whose it is.
     """
 
-    def __init__(self, stream: str, known: Container[int] = (), worker: int | None = None) -> None:
+    def __init__(self, stream: str, worker: int) -> None:
         self._stream = stream
-        self._known = known
         self._worker = worker
         self._decode = codecs.getincrementaldecoder("utf-8")("replace").decode
         self._rest = ""
-        self._origin: tuple[int | None, str] | None = None
-        """Whose the broken line is of which `_rest` is the continuation."""
-        self._held: dict[tuple[int | None, str], str] = {}
-        self._shown_at: dict[tuple[int | None, str], float] = {}
-        self._overwriting: set[tuple[int | None, str]] = set()
+        self._is_continued = False
+        """Whether `_rest` continues a line that was broken."""
+        self._held: str | None = None
+        self._shown_at = float("-inf")
+        self._is_overwriting = False
 
     def feed(self, now: float, data: bytes) -> Iterator[Line]:
         """The lines that `data` completes.
@@ -96,11 +91,8 @@ class Demultiplexer:
             yield from self._complete(now, whole, overwritten=end == "\r")
         self._rest += rest
         if len(self._rest) > MAX_LINE:
-            text, self._rest = self._rest, ""
-            parts = self._split(text)
-            for origin, part in parts:
-                yield from _broken(origin, part)
-            self._origin = parts[-1][0]
+            text, self._rest, self._is_continued = self._rest, "", True
+            yield from self._broken(text)
 
     def close(self) -> Iterator[Line]:
         """The lines that nothing completes any more."""
@@ -108,58 +100,39 @@ class Demultiplexer:
         if self._rest:
             text, self._rest = self._rest, ""
             yield from self._complete(float("inf"), text, overwritten=False)
-        for origin, text in self._held.items():
-            yield Line(*origin, text)
-        self._held.clear()
+        if self._held is not None:
+            yield self._line(self._held)
+            self._held = None
+
+    def _line(self, text: str) -> Line:
+        return Line(self._worker, self._stream, text)
+
+    def _broken(self, text: str) -> Iterator[Line]:
+        """The line, in pieces if it is very long."""
+        for at in range(0, len(text) or 1, MAX_LINE):
+            yield self._line(text[at : at + MAX_LINE])
 
     def _complete(self, now: float, text: str, overwritten: bool) -> Iterator[Line]:
-        is_continued = self._origin is not None
-        *whole, (origin, last) = self._split(text)
-        self._origin = None
-        for other, part in whole:
-            yield from _broken(other, part)
+        is_continued, self._is_continued = self._is_continued, False
         if overwritten:
-            yield from self._overwrite(now, origin, last)
+            yield from self._overwrite(now, text)
             return
-        held = self._held.pop(origin, None)
-        was_overwriting = origin in self._overwriting
-        self._overwriting.discard(origin)
-        if last or not (was_overwriting or is_continued):
-            yield from _broken(origin, last)
+        held, self._held = self._held, None
+        was_overwriting, self._is_overwriting = self._is_overwriting, False
+        if text or not (was_overwriting or is_continued):
+            yield from self._broken(text)
         elif held is not None:  # "text\r\n", or a bar that ends with a newline alone
-            yield Line(*origin, held)
+            yield self._line(held)
 
-    def _overwrite(self, now: float, origin: tuple[int | None, str], text: str) -> Iterator[Line]:
+    def _overwrite(self, now: float, text: str) -> Iterator[Line]:
         if not text:  # a bar begins with a carriage return
             return
-        self._overwriting.add(origin)
-        if now - self._shown_at.get(origin, float("-inf")) >= OVERWRITE_INTERVAL:
-            self._shown_at[origin] = now
-            self._held.pop(origin, None)
-            yield Line(*origin, text)
+        self._is_overwriting = True
+        if now - self._shown_at >= OVERWRITE_INTERVAL:
+            self._shown_at, self._held = now, None
+            yield self._line(text)
         else:
-            self._held[origin] = text
-
-    def _split(self, text: str) -> list[tuple[tuple[int | None, str], str]]:
-        """Whose it is; more than one part where a worker's last words have no end."""
-        if self._worker is not None:
-            return [((self._worker, self._stream), text)]
-        origin, at = self._origin or (None, self._stream), 0
-        parts: list[tuple[tuple[int | None, str], str]] = []
-        for prefix in _PREFIX.finditer(text):
-            serial = int(prefix[1])
-            if prefix.start() == 0 and self._origin is None:
-                origin, at = (serial, prefix[2]), prefix.end()
-            elif prefix.start() > at and serial in self._known:
-                parts.append((origin, text[at : prefix.start()]))
-                origin, at = (serial, prefix[2]), prefix.end()
-        return [*parts, (origin, text[at:])]
-
-
-def _broken(origin: tuple[int | None, str], text: str) -> Iterator[Line]:
-    """The line, in pieces if it is very long."""
-    for at in range(0, len(text) or 1, MAX_LINE):
-        yield Line(*origin, text[at : at + MAX_LINE])
+            self._held = text
 
 
 class Ranks:
@@ -207,17 +180,17 @@ class Logs:
         self._complain = complain
         self._files: dict[str, Appender] = {}
         self._last: dict[int, deque[str]] = {}
-        self._horovodrun: deque[str] = deque(maxlen=KEPT_LINES)
+        self._own: deque[str] = deque(maxlen=KEPT_LINES)
 
     def begin(self) -> None:
-        """Another horovodrun begins: what the last one has said explains nothing about it."""
-        self._horovodrun.clear()
+        """The workers are started again: what was said before explains nothing about that."""
+        self._own.clear()
 
     def write(self, line: Line, label: str | None) -> None:
-        """Log a line of the worker called `label`; None for horovodrun."""
+        """Log a line of the worker called `label`; None for edt-launch itself."""
         if line.worker is None or label is None:
-            path = self._paths.horovodrun_log
-            self._horovodrun.append(line.text)
+            path = self._paths.own_log
+            self._own.append(line.text)
         else:
             path = self._paths.rank_log(label)
             self._last.setdefault(line.worker, deque(maxlen=KEPT_LINES)).append(line.text)
@@ -227,8 +200,8 @@ class Logs:
         file.write(line.text + "\n")
 
     def last_lines(self, worker: int | None, count: int = LAST_LINES) -> tuple[str, ...]:
-        """The last lines of a worker, or of horovodrun (None), oldest first; `KEPT_LINES` at the most."""
-        kept = tuple(self._horovodrun if worker is None else self._last.get(worker, ()))
+        """The last lines of a worker, or of edt-launch (None), oldest first; `KEPT_LINES` at the most."""
+        kept = tuple(self._own if worker is None else self._last.get(worker, ()))
         return kept[-count:]
 
     def flush(self) -> None:

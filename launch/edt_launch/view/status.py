@@ -108,7 +108,7 @@ class Status:
         match event:
             case {"event": "started", "worker": int(worker)}:
                 return replace(self, starting=self.starting | {worker})
-            case {"event": "ready" | "left" | "failed" | "released", "worker": int(worker)}:
+            case {"event": "ready" | "left" | "failed" | "released" | "lost", "worker": int(worker)}:
                 return replace(self, starting=self.starting - {worker})
             case {"event": "world", "generation": int(generation), "size": int(size)}:
                 return self._world(generation, size, event.get("reason", ""))

@@ -39,7 +39,11 @@ def test_nothing_slow_is_imported(service: FakeService, words: tuple[str, ...]) 
     assert len(commands) == (0 if words == ("--help",) else 1)
 
 
-@pytest.mark.parametrize("name", [name for name in cli.COMMANDS if name not in ("serve", "simulate")])
+LISTED = [name for name, (_, summary) in cli.COMMANDS.items() if summary]
+"""The others are not for users."""
+
+
+@pytest.mark.parametrize("name", [name for name in LISTED if name not in ("serve", "simulate")])
 def test_the_table_names_what_is_there(name: str) -> None:
     module, attribute = cli.COMMANDS[name][0].split(":")
     target = getattr(importlib.import_module(module), attribute)
@@ -50,11 +54,11 @@ def test_the_table_names_what_is_there(name: str) -> None:
 def test_help_lists_every_command(edt: Edt) -> None:
     ended = edt("--help")
     assert ended.code == 0
-    assert all(f"\n  {name} " in ended.out for name in cli.COMMANDS)
+    assert all(f"\n  {name} " in ended.out for name in LISTED)
     assert all(len(line) <= 80 for line in ended.out.splitlines())
 
 
-@pytest.mark.parametrize("name", [name for name in cli.COMMANDS if name not in ("serve", "simulate")])
+@pytest.mark.parametrize("name", [name for name in LISTED if name not in ("serve", "simulate")])
 def test_every_command_has_help(edt: Edt, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     ended = edt(name, "--help")
@@ -68,6 +72,11 @@ def test_a_typing_error_is_a_usage_error_with_a_suggestion(edt: Edt) -> None:
     assert (ended.code, ended.out) == (2, "")
     assert "Did you mean 'submit'" in ended.err
     assert "see 'edt --help'" in ended.err
+
+
+def test_the_agent_is_a_command_that_help_does_not_list(edt: Edt) -> None:
+    assert "agent" in cli.COMMANDS
+    assert "\n  agent " not in edt("--help").out
 
 
 def test_no_command_at_all_is_the_help(edt: Edt) -> None:

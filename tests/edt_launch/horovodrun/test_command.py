@@ -5,7 +5,7 @@ from pathlib import Path
 from edt_launch.horovodrun.command import Commands, command
 from edt_launch.hosts.allocation import Allocation, HostSlots
 from edt_launch.hosts.follower import Limits
-from edt_launch.training.child import Remote
+from edt_launch.launcher.ssh import Remote
 
 COMMANDS = Commands("horovodrun", "edt-discover")
 FILE, NOTE = Path("/a folder/allocation"), Path("/a folder/discovered")

@@ -1,5 +1,6 @@
 """Following an allocation file: what is taken over, and how often the rest is reported."""
 
+import errno
 import os
 
 import pytest
@@ -140,3 +141,24 @@ def test_a_pipe_is_not_waited_for(tmp_path):
     verdict = Follower(tmp_path / "pipe", LIMITS, any_host).poll(0.0)
     assert isinstance(verdict, Rejected)
     assert "it is no regular file" in verdict.reason
+
+
+@pytest.mark.parametrize("number", [errno.ESTALE, errno.EACCES, errno.ENOTDIR, errno.EIO])
+def test_no_error_of_a_file_system_ends_the_following(follower, path, monkeypatch, number):
+    path.write_text(text(1))
+    assert isinstance(follower.poll(0.0), Accepted)
+
+    def fail(*_, **__):
+        raise OSError(number, os.strerror(number))
+
+    with monkeypatch.context() as broken:
+        for function in ("stat", "open"):
+            broken.setattr(os, function, fail)
+        verdicts = [follower.poll(now) for now in (2.0, 4.0, 6.0)]
+    assert isinstance(verdicts[0], Rejected)
+    assert os.strerror(number) in verdicts[0].reason
+    assert verdicts[1:] == [None, None]
+    assert follower.poll(8.0) is None  # as it was
+    assert follower.rejection == ""
+    path.write_text(text(2, 3))
+    assert isinstance(follower.poll(10.0), Accepted)

@@ -34,6 +34,17 @@ def test_who_uses_which_device() -> None:
     assert course.life.devices == {("h", "b")}
 
 
+def test_a_lost_worker_keeps_its_device_until_it_is_known_to_be_gone() -> None:
+    lost = (started(0, "a"), started(1, "b"), {"event": "lost", "worker": 0}, {"event": "launched"})
+    course = after(BEGUN, *lost)
+    assert course.life is not None
+    assert course.life.devices == {("h", "a")}
+    assert Course.from_json(json.loads(json.dumps(course.as_json()))) == course
+    course = after(BEGUN, *lost, {"event": "released", "worker": 0})
+    assert course.life is not None
+    assert (course.life.devices, course.life.lost) == (frozenset(), ())
+
+
 def test_which_generation_is_followed_only_grows() -> None:
     course = after(BEGUN, *({"event": "following", "generation": number} for number in (3, 5, 4)))
     assert course.life is not None

@@ -1,4 +1,4 @@
-"""From horovodrun's streams back to lines that know whose they are."""
+"""Lines of what processes print, and the files that they go to."""
 
 import pytest
 from hypothesis import given
@@ -10,112 +10,75 @@ from edt_launch.view.output import (
     KEPT_LINES,
     LAST_LINES,
     MAX_LINE,
-    Demultiplexer,
     Line,
+    LineReader,
     Logs,
     Ranks,
     is_for_the_log,
 )
 
 
-def take_apart(data, *, stream="stdout", known=(0, 1, 2), size=None, now=0.0):
-    demultiplexer = Demultiplexer(stream, known)
+def lines(data, *, size=None, now=0.0):
+    reader = LineReader("stdout", 1)
     size = size or len(data) or 1
     pieces = [data[at : at + size] for at in range(0, len(data), size)]
-    lines = [line for piece in pieces for line in demultiplexer.feed(now, piece)]
-    return [*lines, *demultiplexer.close()]
+    found = [line for piece in pieces for line in reader.feed(now, piece)]
+    found += reader.close()
+    assert {(line.worker, line.stream) for line in found} <= {(1, "stdout")}
+    return [line.text for line in found]
 
 
 @pytest.mark.parametrize("size", [1, 3, 7, None])
-def test_lines_know_their_worker_and_stream(size):
-    data = "[0]<stdout>:one\n[12]<stderr>:zwölf\nhorovodrun's own\n[1]<stdout>:\n".encode()
-    assert take_apart(data, size=size) == [
-        Line(0, "stdout", "one"),
-        Line(12, "stderr", "zwölf"),
-        Line(None, "stdout", "horovodrun's own"),
-        Line(1, "stdout", ""),
-    ]
+def test_lines_are_whole(size):
+    assert lines("one\nzwölf\n\nlast words".encode(), size=size) == ["one", "zwölf", "", "last words"]
 
 
-@given(
-    st.lists(st.tuples(st.integers(0, 2), st.text(st.characters(codec="utf-8", exclude_characters="\r\n[")))),
-    st.data(),
-)
+@given(st.lists(st.text(st.characters(codec="utf-8", exclude_characters="\r\n"))), st.data())
 def test_nothing_is_lost_wherever_a_read_ends(written, data):
-    stream = "".join(f"[{worker}]<stdout>:{text}\n" for worker, text in written).encode()
+    stream = "".join(f"{text}\n" for text in written).encode()
     size = data.draw(st.integers(1, len(stream) + 1))
-    assert take_apart(stream, size=size) == [Line(worker, "stdout", text) for worker, text in written]
-
-
-def test_last_words_without_an_end_stay_with_their_worker():
-    data = b"[0]<stdout>:last words[1]<stdout>:next\n[2]<stdout>:very last"
-    assert take_apart(data) == [
-        Line(0, "stdout", "last words"),
-        Line(1, "stdout", "next"),
-        Line(2, "stdout", "very last"),
-    ]
-
-
-def test_what_only_looks_like_a_prefix_is_text():
-    data = b"[0]<stdout>:see [7]<stdout>: there\n[0]<stdout>:[1]<stdout>:nested\n[x]<stdout>:no\n"
-    assert take_apart(data) == [
-        Line(0, "stdout", "see [7]<stdout>: there"),
-        Line(0, "stdout", "[1]<stdout>:nested"),
-        Line(None, "stdout", "[x]<stdout>:no"),
-    ]
+    assert lines(stream, size=size) == written
 
 
 def test_bytes_that_are_no_text_are_replaced():
-    assert take_apart(b"[0]<stdout>:a\xffb\n\xc3") == [
-        Line(0, "stdout", "a\N{REPLACEMENT CHARACTER}b"),
-        Line(None, "stdout", "\N{REPLACEMENT CHARACTER}"),
-    ]
+    assert lines(b"a\xffb\n\xc3") == ["a\N{REPLACEMENT CHARACTER}b", "\N{REPLACEMENT CHARACTER}"]
 
 
 @pytest.mark.parametrize("size", [1000, None])
-def test_a_very_long_line_is_broken_and_stays_with_its_worker(size):
-    lines = take_apart(b"[1]<stderr>:" + b"x" * (3 * MAX_LINE) + b"\n[0]<stdout>:next\n", size=size)
-    assert {(line.worker, line.stream) for line in lines[:-1]} == {(1, "stderr")}
-    assert sum(len(line.text) for line in lines[:-1]) == 3 * MAX_LINE
-    assert max(len(line.text) for line in lines) <= MAX_LINE
-    assert lines[-1] == Line(0, "stdout", "next")
+def test_a_very_long_line_is_broken(size):
+    found = lines(b"x" * (3 * MAX_LINE) + b"\nnext\n", size=size)
+    assert sum(map(len, found[:-1])) == 3 * MAX_LINE
+    assert max(map(len, found)) <= MAX_LINE
+    assert found[-1] == "next"
 
 
 def test_a_line_is_not_kept_until_it_ends():
-    demultiplexer = Demultiplexer("stdout")
-    assert list(demultiplexer.feed(0.0, b"[1]<stderr>:" + b"x" * MAX_LINE))
-    assert list(demultiplexer.feed(0.0, b"yz\n")) == [Line(1, "stderr", "yz")]
+    reader = LineReader("stderr", 1)
+    assert list(reader.feed(0.0, b"x" * (MAX_LINE + 1)))
+    assert list(reader.feed(0.0, b"yz\n")) == [Line(1, "stderr", "yz")]
 
 
 def test_of_a_progress_bar_one_state_a_second_and_the_last_are_shown():
-    demultiplexer = Demultiplexer("stdout")
+    reader = LineReader("stderr", 0)
     shown = []
     for tenth in range(25):
-        shown += demultiplexer.feed(tenth / 10, b"[0]<stderr>:\r[0]<stderr>: %d%%" % tenth)
-        shown += demultiplexer.feed(tenth / 10, b"\r")
+        shown += reader.feed(tenth / 10, b"\r %d%%" % tenth)
+        shown += reader.feed(tenth / 10, b"\r")
     assert [line.text for line in shown] == [" 0%", " 10%", " 20%"]
-    assert list(demultiplexer.feed(2.5, b"[0]<stderr>: 100%\n")) == [Line(0, "stderr", " 100%")]
-    assert list(demultiplexer.close()) == []
+    assert list(reader.feed(2.5, b" 100%\n")) == [Line(0, "stderr", " 100%")]
+    assert list(reader.close()) == []
 
 
 def test_a_progress_bar_that_just_stops_shows_its_last_state():
-    assert take_apart(b"[0]<stderr>:1%\r[0]<stderr>:2%\r") == [
-        Line(0, "stderr", "1%"),
-        Line(0, "stderr", "2%"),
-    ]
-    data = b"[0]<stderr>:1%\r[0]<stderr>:2%\r[0]<stderr>:\n"
-    assert take_apart(data) == [Line(0, "stderr", "1%"), Line(0, "stderr", "2%")]
+    assert lines(b"1%\r2%\r") == ["1%", "2%"]
+    assert lines(b"1%\r2%\r\n") == ["1%", "2%"]
 
 
 def test_lines_that_end_as_on_windows_are_whole():
-    data = b"[0]<stdout>:a\r[0]<stdout>:\n[0]<stdout>:b\r[0]<stdout>:\n[0]<stdout>:\n"
-    assert [line.text for line in take_apart(data)] == ["a", "b", ""]
+    assert lines(b"a\r\nb\r\n\n") == ["a", "b", ""]
 
 
-def test_a_stream_of_one_worker_has_no_prefixes():
-    demultiplexer = Demultiplexer("stderr", worker=DRIVER)
-    lines = [*demultiplexer.feed(0.0, b"[0]<stdout>:mine\nlast"), *demultiplexer.close()]
-    assert lines == [Line(DRIVER, "stderr", "[0]<stdout>:mine"), Line(DRIVER, "stderr", "last")]
+def test_the_driver_of_a_script_has_a_name():
     ranks = Ranks()
     ranks.observe({"event": "world", "ranks": {"0": 0}})
     assert ranks.label(DRIVER) == "driver"
@@ -170,7 +133,7 @@ def test_logs_go_by_rank_and_remember_the_last_lines(tmp_path):
         logs.flush()
         assert paths.rank_log("0").read_text() == "".join(f"line {number}\n" for number in range(30))
         assert paths.rank_log("1").read_text() == "as another rank ?\n"
-        assert paths.horovodrun_log.read_text() == "own\n"
+        assert paths.own_log.read_text() == "own\n"
         assert len(logs.last_lines(5)) == LAST_LINES
         assert logs.last_lines(5)[-2] == "line 29"
         assert len(logs.last_lines(5, KEPT_LINES)) == 31

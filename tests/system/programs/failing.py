@@ -25,6 +25,7 @@ if how == "import":
 if how == "stuck":
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     lock = multiprocessing.get_context("spawn").Lock()
+    (out / f"lock.{os.getpid()}").write_text(lock._semlock.name)
 
 if how == "thread":
     threading.Thread(target=threading.Event().wait).start()

@@ -10,11 +10,11 @@ from typing import Any
 from fastapi import APIRouter
 from fastapi.responses import StreamingResponse
 
+from edt_launch.launcher.checkpoints import NAME
 from edt_launch.service.api import schemas
 from edt_launch.service.api.context import Here, User
 from edt_launch.service.errors import NotFoundError
 from edt_launch.service.packing import pack
-from edt_launch.training.checkpoints import NAME
 
 router = APIRouter(tags=["jobs"])
 

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from edt_launch.errors import UsageError
+from edt_launch.launcher.plan import Wmla
 from edt_launch.run_dir import RunDir
-from edt_launch.training.plan import Wmla
 from edt_launch.wmla.frameworks import Framework
 
 

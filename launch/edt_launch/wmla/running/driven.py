@@ -2,22 +2,21 @@
 
 import os
 import time
-from collections.abc import Sequence
 from dataclasses import replace
 from platform import node
 
+from edt_launch.agent.processes import number
 from edt_launch.errors import EdtLaunchError, ExitCode
 from edt_launch.hosts.follower import Limits
 from edt_launch.hosts.network import HostChecker
-from edt_launch.training import events
-from edt_launch.training.allocations import Allocations
-from edt_launch.training.child import environment
-from edt_launch.training.desk import Desk
-from edt_launch.training.elastic import Elastic
-from edt_launch.training.ending import PAUSE_SIGNAL, Ending, Step, signal_name
-from edt_launch.training.plan import Outcome
-from edt_launch.training.processes import number
-from edt_launch.training.supervise import TICK, LeftBehind
+from edt_launch.launcher import events
+from edt_launch.launcher.allocations import Allocations
+from edt_launch.launcher.desk import Desk
+from edt_launch.launcher.elastic import Elastic
+from edt_launch.launcher.ending import PAUSE_SIGNAL, Ending, Step, signal_name
+from edt_launch.launcher.environment import environment
+from edt_launch.launcher.plan import Outcome
+from edt_launch.launcher.run import TICK, LeftBehind
 from edt_launch.view.output import DRIVER, Line
 from edt_launch.wmla.running.driver import Driver, how
 from edt_launch.wmla.running.environment import FRAMEWORK_VARIABLE, OF_A_PROCESS, of_driver
@@ -65,7 +64,7 @@ class Driven:
         self._last = Outcome(ExitCode.SUCCESS)
         """Of the last training."""
 
-    def run(self, horovodrun: Sequence[str]) -> Outcome:
+    def run(self) -> Outcome:
         """Run the job.
 
         Raises:
@@ -74,7 +73,7 @@ class Driven:
         """
         with self._start() as driver:
             while (request := self._next(driver)) is not None:
-                self._last = self._train(driver, request, horovodrun)
+                self._last = self._train(driver, request)
                 if not self._is_to_end:
                     driver.answer(self._last.exit_code, self._last.message.removeprefix(PREFIX))
             exit_code = driver.exit_code
@@ -116,7 +115,7 @@ class Driven:
         return self._ending.is_wanted or self._ending.is_pausing
 
     def _follow(self, now: float) -> None:
-        """Follow the allocation while there is no horovodrun that would tell that it is followed."""
+        """Follow the allocation while there is no driver that would tell that it is followed."""
         self._allocations.follow(now)
         current = self._allocations.current
         if current is not None and current.generation > self._followed:
@@ -150,7 +149,7 @@ class Driven:
 
     # Training.
 
-    def _train(self, driver: Driver, request: Train, horovodrun: Sequence[str]) -> Outcome:
+    def _train(self, driver: Driver, request: Train) -> Outcome:
         most = min(request.max_workers, self._plan.limits.max_np)
         plan = replace(
             self._plan,
@@ -165,7 +164,7 @@ class Driven:
             plan, self._desk, self._allocations, self._hosts, self._signals, lambda: self._attend(driver)
         )
         try:
-            outcome = elastic.run(horovodrun)
+            outcome = elastic.run()
         except EdtLaunchError as error:
             outcome = Outcome(error.exit_code, f"{PREFIX}{error}")
         self._training = None

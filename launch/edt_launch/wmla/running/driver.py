@@ -14,14 +14,16 @@ from typing import Self
 
 import psutil
 
+from edt_launch.agent import processes
+from edt_launch.agent.lifeline import hang_on
+from edt_launch.agent.processes import JOB_VARIABLE
+from edt_launch.agent.warm import CHUNK
+from edt_launch.agent.workers import LEFTOVER_GRACE
 from edt_launch.appender import Appender, Complain
 from edt_launch.errors import StartError
-from edt_launch.training import processes
-from edt_launch.training.child import JOB_VARIABLE
-from edt_launch.training.lifeline import hang_on
-from edt_launch.training.reports import signal_name
-from edt_launch.training.supervise import CHUNK, LEFTOVER_GRACE, LeftBehind
-from edt_launch.view.output import DRIVER, Demultiplexer, Line
+from edt_launch.launcher.reports import signal_name
+from edt_launch.launcher.run import LeftBehind
+from edt_launch.view.output import DRIVER, Line, LineReader
 from edt_launch.wmla.running import messages
 from edt_launch.wmla.running.environment import LAUNCHER_VARIABLE
 
@@ -60,7 +62,7 @@ class Driver:
         self._socket, theirs = map(self._open.enter_context, socket.socketpair())
         _lifeline, their_lifeline = map(self._open.enter_context, socket.socketpair())
         self._copies = tuple(Appender(path, complain) for path in printed)
-        self._lines = tuple(Demultiplexer(stream, worker=DRIVER) for stream in ("stdout", "stderr"))
+        self._lines = tuple(LineReader(stream, DRIVER) for stream in ("stdout", "stderr"))
         self._selector = self._open.enter_context(selectors.DefaultSelector())
         self._is_swept = False
         with theirs, their_lifeline:

@@ -16,8 +16,8 @@ from typing import Any
 
 from edt_launch.errors import StartError, UsageError
 from edt_launch.hosts.allocation import write_atomically
+from edt_launch.launcher.plan import Plan, Wmla
 from edt_launch.run_dir import RunDir
-from edt_launch.training.plan import Plan, Wmla
 from edt_launch.wmla.frameworks import Framework
 from edt_launch.wmla.running.environment import FRAMEWORK_VARIABLE, Identity, Place, of_job
 from edt_launch.wmla.running.layout import ResultDir

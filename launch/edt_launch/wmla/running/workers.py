@@ -1,4 +1,4 @@
-"""What horovodrun's driver does otherwise for a WMLA program: its processes' variables, places and files."""
+"""What the driver does otherwise for a WMLA program: its processes' variables, places and files."""
 
 import random
 import socket
@@ -38,7 +38,7 @@ class Workers:
         self._complain = complain
         self._hosts = HostChecker()
         self._meeting: tuple[str, int] | None = None
-        for name in environment.OF_A_PROCESS:  # Horovod puts them behind what a worker is given
+        for name in environment.OF_A_PROCESS:
             job.pop(name, None)
 
     @classmethod
@@ -48,7 +48,7 @@ class Workers:
         address: str,
         complain: Complain = lambda message: print(message, file=sys.stderr),
     ) -> "Workers | None":
-        """Those of this horovodrun; None if the program is none for WMLA. What is ours is taken out."""
+        """Those of the job with these variables; None if it is none for WMLA. What is ours is taken out."""
         framework = job.pop(environment.FRAMEWORK_VARIABLE, None)
         return None if framework is None else cls(Framework(framework), job, address, complain)
 

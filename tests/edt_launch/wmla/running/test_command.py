@@ -11,7 +11,7 @@ from edt_launch.errors import ExitCode
 from edt_launch.hosts import devices
 from edt_launch.hosts.devices import Machine
 from edt_launch.hosts.follower import Limits
-from edt_launch.training.plan import Wmla
+from edt_launch.launcher.plan import Wmla
 from edt_launch.wmla.frameworks import Framework
 
 RUNNER = [sys.executable, "-m", "edt_hvd.wmla.script"]

@@ -1,4 +1,4 @@
-"""A script that runs once and has workers started, over a stand-in for horovodrun."""
+"""A script that runs once and has workers started, which know no torch."""
 
 import json
 import signal
@@ -12,15 +12,16 @@ from edt_launch import job
 from edt_launch.errors import ExitCode, StartError, UsageError
 from edt_launch.hosts.allocation import Allocation, HostSlots, parse, render, write_atomically
 from edt_launch.hosts.follower import Limits
-from edt_launch.training import ending
-from edt_launch.training.plan import Outcome, Plan, Wmla
+from edt_launch.launcher import ending
+from edt_launch.launcher.plan import Outcome, Plan, Wmla
 from edt_launch.wmla.frameworks import Framework
 from edt_launch.wmla.running.layout import ResultDir
 from recorder import Recorder
 
 TESTS = Path(__file__).parents[3]
-FAKE = (sys.executable, str(TESTS / "edt_launch" / "fake_horovodrun.py"))
+FAKE = (sys.executable, "-S", str(TESTS / "edt_launch" / "fake_worker.py"))
 MODEL = TESTS / "system" / "programs" / "wmla model"
+TWO = Allocation(1, (HostSlots("localhost", 2),))
 FOUR = Allocation(1, (HostSlots("localhost", 4),))
 
 
@@ -38,14 +39,14 @@ def run(result):
         view = Recorder(lambda text: reaction(text, signals))
         wmla = Wmla(Framework.ELASTIC, MODEL)
         words = [sys.executable, "main.py", json.dumps(acts)]
-        plan = {"limits": Limits(1, 4), "paths": result, "allocation": FOUR, "wmla": wmla, **changes}
-        return job.run(Plan(words, **plan), view, signals, horovodrun=FAKE), view
+        plan = {"limits": Limits(1, 4), "paths": result, "allocation": TWO, "wmla": wmla, **changes}
+        return job.run(Plan(words, **plan), view, signals), view
 
     return run
 
 
 def train(name, number=1, most=16):
-    return {"train": {"number": number, "program": [name], "max_workers": most}}
+    return {"train": {"number": number, "program": [*FAKE, name], "max_workers": most}}
 
 
 def events(result, *kinds):
@@ -66,7 +67,7 @@ def test_the_script_runs_once_and_its_training_on_workers(run, result):
     assert outcome == Outcome(ExitCode.SUCCESS)
     told = ["before", 'ended {"exit_code": 0, "message": ""}', "after"]
     assert said(view) == told
-    assert said(view, "1") == ["hello"]
+    assert said(view, "0")[-1] == "hello"
     assert result.rank_log("driver").read_text().splitlines() == told
     (driver,) = events(result, "driver")
     assert result.printed(driver["id"], "stdout").read_text().splitlines() == told
@@ -88,14 +89,14 @@ def test_workers_of_later_trainings_have_other_numbers_and_checkpoints(run, resu
     _, view = run(*acts)
     first, second = (json.loads(text) for text in said(view, "0"))
     work = str(result.code / "wmla model")
-    common = {"EDT_FRAMEWORK": "edtPyTorch", "EDT_WMLA_LAUNCHER": None, "RESULT_DIR": str(result.root)}
+    common = {"EDT_FRAMEWORK": None, "EDT_WMLA_LAUNCHER": None, "RESULT_DIR": str(result.root)}
     assert first == [
         work,
-        common | {"EDT_FIRST_WORKER": "0", "EDT_CHECKPOINT_DIR": str(result.checkpoint)},
+        common | {"EDT_WORKER": "0", "EDT_CHECKPOINT_DIR": str(result.checkpoint)},
     ]
     assert second == [
         work,
-        common | {"EDT_FIRST_WORKER": "1", "EDT_CHECKPOINT_DIR": str(result.checkpoint / "training-2")},
+        common | {"EDT_WORKER": "2", "EDT_CHECKPOINT_DIR": str(result.checkpoint / "training-2")},
     ]
 
 
@@ -133,11 +134,11 @@ def test_a_failed_training_is_the_first_failure_and_the_driver_is_told(run, resu
     outcome, view = run(train("failure"), {"answer": "check"}, max_restarts=0)
     assert outcome.exit_code == ExitCode.JOB_FAILED
     lines = outcome.message.splitlines()
-    assert lines[1] == "first failure: rank 1 on localhost, killed by SIGSEGV"
+    assert lines[1] == "first failure: rank 0 on localhost, killed by SIGSEGV"
     assert lines[-1] == f"the driver then ended with exit code 1: {result.rank_log('driver')}"
     told = json.loads(said(view)[0].removeprefix("ended "))
     assert told["exit_code"] == 1
-    assert told["message"].startswith("the job failed: rank 1 failed\nfirst failure: rank 1 on localhost")
+    assert told["message"].startswith("the job failed: rank 0 on localhost failed")
 
 
 def test_a_script_may_go_on_after_a_failed_training(run):
@@ -162,7 +163,7 @@ def test_an_unknown_host_is_a_usage_error(run):
 def test_a_driver_that_cannot_be_run_is_a_start_error(result):
     plan = Plan(["/no/such/python"], Limits(1, 4), result, FOUR, wmla=Wmla(Framework.ELASTIC, MODEL))
     with pytest.raises(StartError, match="cannot run /no/such/python"):
-        job.run(plan, Recorder(), [], horovodrun=FAKE)
+        job.run(plan, Recorder(), [])
 
 
 @pytest.mark.parametrize("code", [0, 3])
@@ -175,11 +176,11 @@ def test_workers_end_when_the_driver_does(run, result, tmp_path, code):
             pids.extend(map(int, text.split()[1:]))
             ready.touch()
 
-    outcome, view = run(train("obedient"), {"wait_for": str(ready)}, {"exit": code}, reaction=react)
+    outcome, view = run(train("waiting"), {"wait_for": str(ready)}, {"exit": code}, reaction=react)
     assert outcome.exit_code == ExitCode.JOB_FAILED
     head = f"its driver ended with exit code {code} in the middle of training"
     assert outcome.message.startswith(f"edt-launch: the job failed: {head}")
-    assert len(pids) == 2
+    assert pids
     assert all(map(gone, pids))
     assert any("in the middle of training" in message for message in view.messages)
 
@@ -207,7 +208,7 @@ FOREVER = {"wait_for": "/no/such/file"}
 READY = {"print": "ready"}
 PHASES = {
     "before training": [READY, FOREVER],
-    "in training": [train("obedient"), FOREVER],
+    "in training": [train("waiting"), FOREVER],
     "after training": [train("success"), {"answer": "check"}, READY, FOREVER],
 }
 
@@ -238,7 +239,7 @@ def test_a_pause_outside_of_training_ends_the_driver(run, phase):
 
 def test_a_pause_in_training_has_the_workers_leave_and_then_ends_the_driver(run, result):
     outcome, view = run(
-        train("leaving"),
+        train("waiting"),
         {"answer": "check"},
         FOREVER,
         reaction=lambda _, signals: signals.append(signal.SIGUSR1),
@@ -274,7 +275,7 @@ def test_a_driver_that_ends_well_when_it_is_told_to_pause_has_succeeded(run, tmp
 
 
 def test_a_training_has_no_more_slots_than_it_can_use(run, result):
-    outcome, view = run(train("shrunk", most=2), {"answer": "check"})
+    outcome, view = run(train("shrunk", most=2), {"answer": "check"}, allocation=FOUR)
     assert outcome == Outcome(ExitCode.SUCCESS)
     assert [event["max_workers"] for event in events(result, "usable")] == [2]
     assert parse(result.allocation.read_text()) == Allocation(1, (HostSlots("localhost", 2),))
@@ -293,6 +294,7 @@ def test_a_limit_counts_while_it_trains_and_the_next_training_has_its_own(run, r
         *(train("shrunk"), {"wait_for": str(ready)}, limit, {"answer": "check"}),
         *(limit, train("success", 2), {"answer": "check"}),
         reaction=react,
+        allocation=FOUR,
     )
     assert outcome == Outcome(ExitCode.SUCCESS)
     assert [event["max_workers"] for event in events(result, "usable")] == [2, 4]
@@ -301,10 +303,7 @@ def test_a_limit_counts_while_it_trains_and_the_next_training_has_its_own(run, r
 def test_a_training_that_can_use_fewer_workers_than_the_job_needs_has_those(run, result):
     outcome, _ = run(train("success", most=1), {"answer": "check"}, limits=Limits(2, 4))
     assert outcome == Outcome(ExitCode.SUCCESS)
-    options = next(
-        json.loads(line) for line in result.horovodrun_log.read_text().splitlines() if line.startswith("[[")
-    )[0]
-    assert options[options.index("--min-np") + 1] == options[options.index("--max-np") + 1] == "1"
+    assert [event["size"] for event in events(result, "world")] == [1]
 
 
 def test_the_allocation_is_followed_while_there_are_no_workers(run, result, tmp_path):
@@ -322,7 +321,7 @@ def test_the_allocation_is_followed_while_there_are_no_workers(run, result, tmp_
 
     words = [sys.executable, "main.py", json.dumps([{"wait_for": str(done)}])]
     plan = Plan(words, Limits(1, 4), result, follow=allocation, wmla=Wmla(Framework.ELASTIC, MODEL))
-    assert job.run(plan, Watcher(), [], horovodrun=FAKE) == Outcome(ExitCode.SUCCESS)
+    assert job.run(plan, Watcher(), []) == Outcome(ExitCode.SUCCESS)
 
 
 def test_a_job_that_goes_on_keeps_its_names(run, result):

@@ -9,7 +9,7 @@ import pytest
 from edt_launch.errors import StartError, UsageError
 from edt_launch.hosts.allocation import Allocation, HostSlots
 from edt_launch.hosts.follower import Limits
-from edt_launch.training.plan import Plan, Wmla
+from edt_launch.launcher.plan import Plan, Wmla
 from edt_launch.wmla.frameworks import Framework
 from edt_launch.wmla.running.layout import ResultDir
 from edt_launch.wmla.running.preparing import Prepared, prepare

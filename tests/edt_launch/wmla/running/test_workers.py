@@ -1,4 +1,4 @@
-"""What horovodrun's driver does otherwise for a WMLA program."""
+"""What the driver does otherwise for a WMLA program."""
 
 from pathlib import Path
 from platform import node

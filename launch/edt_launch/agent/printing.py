@@ -1,0 +1,88 @@
+"""Passing on what workers print, as fast as the launcher deals with it."""
+
+import contextlib
+import os
+import selectors
+from collections.abc import Callable
+
+from edt_launch.agent.protocol import WINDOW, Output
+from edt_launch.agent.warm import CHUNK
+from edt_launch.agent.workers import OutputEnded
+
+
+class Printing:
+    """Reads the workers' output and sends it.
+
+    Args:
+        selector: calls what is registered with it for reading.
+        send: sends to the launcher.
+        ended: told when nothing more comes from a worker.
+    """
+
+    def __init__(
+        self,
+        selector: selectors.BaseSelector,
+        send: Callable[[Output], None],
+        ended: Callable[[OutputEnded], None],
+    ) -> None:
+        self._selector = selector
+        self._send = send
+        self._ended = ended
+        self._pipes: dict[int, tuple[int, str]] = {}
+        """Whose each pipe is, and which of its streams."""
+        self._untaken = 0
+        """Bytes that the launcher has not dealt with yet."""
+
+    def begin(self, worker: int, pipes: dict[str, int]) -> None:
+        """Read these pipes of a worker from now on; they are closed at its end."""
+        self._pipes |= {pipe: (worker, stream) for stream, pipe in pipes.items()}
+        self._watch()
+
+    def taken(self, size: int) -> None:
+        """The launcher has dealt with so many bytes."""
+        self._untaken -= size
+        self._watch()
+
+    def end(self, worker: int) -> None:
+        """Send what there is of a worker, and read no more: somebody else may have its pipes open."""
+        for pipe, (whose, stream) in list(self._pipes.items()):
+            if whose == worker:
+                with contextlib.suppress(BlockingIOError):
+                    if data := os.read(pipe, CHUNK):
+                        self._untaken += len(data)
+                        self._send(Output(worker, stream, data))
+                self._close(pipe)
+
+    def _watch(self) -> None:
+        """Wait for output as long as the launcher keeps up with it."""
+        has_room = self._untaken < WINDOW
+        for pipe in self._pipes:
+            is_read = pipe in self._selector.get_map()
+            if has_room and not is_read:
+                self._selector.register(pipe, selectors.EVENT_READ, lambda pipe=pipe: self._pass_on(pipe))
+            elif is_read and not has_room:
+                self._selector.unregister(pipe)
+
+    def _pass_on(self, pipe: int) -> None:
+        if pipe not in self._pipes or pipe not in self._selector.get_map():  # closed or full in the same turn
+            return
+        worker, stream = self._pipes[pipe]
+        try:
+            data = os.read(pipe, CHUNK)
+        except BlockingIOError:
+            return
+        if data:
+            self._untaken += len(data)
+            self._send(Output(worker, stream, data))
+            if self._untaken >= WINDOW:
+                self._watch()
+            return
+        self._close(pipe)
+        if all(whose != worker for whose, _ in self._pipes.values()):
+            self._ended(OutputEnded(worker))
+
+    def _close(self, pipe: int) -> None:
+        del self._pipes[pipe]
+        if pipe in self._selector.get_map():
+            self._selector.unregister(pipe)
+        os.close(pipe)

@@ -1,0 +1,155 @@
+"""Finding and ending every process of a job, wherever it has got to on this machine."""
+
+import time
+from collections.abc import Collection, Iterable, Iterator, Mapping
+
+import psutil
+
+JOB_VARIABLE = "EDT_JOB"
+"""Marks every process of a job, so that one that left its parents is found, too."""
+
+REAP_TIMEOUT = 5.0
+"""Seconds to wait until killed processes are gone."""
+
+KILL_TIMEOUT = 20.0
+"""Seconds after which no more is looked for, though some that were killed have started others each time."""
+
+LOOK_INTERVAL = 0.02
+"""Seconds between two looks whether they are."""
+
+
+def tree(pid: int) -> set[psutil.Process]:
+    """A process and all its descendants; empty if it is gone."""
+    try:
+        root = psutil.Process(pid)
+        return {root, *root.children(recursive=True)}
+    except psutil.NoSuchProcess:
+        return set()
+
+
+def marked(job: str) -> set[psutil.Process]:
+    """All processes that have the job's mark in their environment, also those that left their parents."""
+    return having({JOB_VARIABLE: job})
+
+
+def having(variables: Mapping[str, str]) -> set[psutil.Process]:
+    """All processes whose environment has these variables."""
+    wanted = variables.items()
+    return {process for process in _every() if wanted <= environment(process).items()}
+
+
+def mentioning(text: str) -> set[psutil.Process]:
+    """All processes that have a text in their command line."""
+    return {process for process in _every() if any(text in word for word in command_line(process))}
+
+
+def _every() -> Iterator[psutil.Process]:
+    """All processes, looked up now: psutil remembers one by its number, which may be another's since."""
+    psutil.process_iter.cache_clear()
+    return psutil.process_iter()
+
+
+def kill(processes: Iterable[psutil.Process]) -> None:
+    """Kill them all and wait until they are gone.
+
+    Python's resource trackers remove what the others have left in shared memory and then end by themselves;
+    one that does not is killed. Agents come after the others: with an agent the kernel kills whatever
+    is left of its workers, the trackers included.
+    """
+    alive = [process for process in processes if process.is_running()]
+    trackers = [process for process in alive if is_tracker(process)]
+    agents = [process for process in alive if "edt_launch.agent" in command_line(process)]
+    _kill_all([process for process in alive if process not in {*trackers, *agents}])
+    wait_until_gone(trackers, REAP_TIMEOUT)
+    _kill_all([*agents, *trackers])
+
+
+def _kill_all(processes: Collection[psutil.Process]) -> None:
+    for process in processes:
+        kill_now(process)
+    wait_until_gone(processes, REAP_TIMEOUT)
+
+
+def kill_now(process: psutil.Process) -> None:
+    """Kill a process, if it is there and we may; does not wait for its end."""
+    try:
+        process.kill()
+    except (psutil.NoSuchProcess, psutil.AccessDenied):
+        return
+
+
+def is_tracker(process: psutil.Process) -> bool:
+    """Whether it is a resource tracker of Python's."""
+    return any("multiprocessing.resource_tracker import main" in word for word in command_line(process))
+
+
+def command_line(process: psutil.Process) -> list[str]:
+    """What it was started by; empty if that cannot be read."""
+    try:
+        return process.cmdline()
+    except (psutil.Error, OSError):
+        return []
+
+
+def wait_until_gone(processes: Iterable[psutil.Process], timeout: float) -> set[psutil.Process]:
+    """Those that still run after at most `timeout` seconds.
+
+    One that has ended and waits for its parent counts as gone: in a container there may be nobody to reap it.
+    """
+    deadline = time.monotonic() + timeout
+    while (alive := {p for p in processes if is_alive(p)}) and time.monotonic() < deadline:
+        time.sleep(LOOK_INTERVAL)
+    return alive
+
+
+def kill_job(pid: int | None, job: str, seen: Iterable[psutil.Process]) -> int:
+    """Kill what is left of a job; returns how many processes that were.
+
+    Args:
+        pid: its first process; None if it is gone.
+        job: the job's mark.
+        seen: processes that are known to have belonged to it.
+    """
+    count = 0
+    known = set(seen)
+    deadline = time.monotonic() + KILL_TIMEOUT
+    # Twice or more, for what was being started while the first were killed.
+    while left := {p for p in known | (tree(pid) if pid else set()) | marked(job) if is_alive(p)}:
+        count += len(left)
+        kill(left)
+        known = set()
+        if all(is_alive(process) for process in left) or time.monotonic() > deadline:
+            break  # they cannot be killed: another user's, waiting for a device, or quicker than this
+    return count
+
+
+def sweep(job: str, seen: Iterable[psutil.Process], grace: float) -> int:
+    """End what a job has left behind whose first process is gone; returns how many had to be killed.
+
+    Args:
+        job: the job's mark.
+        seen: processes that are known to have belonged to it.
+        grace: seconds that they have to follow it into its end.
+    """
+    return kill_job(None, job, wait_until_gone({*seen} | marked(job), grace))
+
+
+def is_alive(process: psutil.Process) -> bool:
+    """Whether it runs; one that has ended and waits for its parent does not."""
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+def environment(process: psutil.Process) -> dict[str, str]:
+    """What the process was started with; empty if that cannot be read."""
+    try:
+        return process.environ()
+    except (psutil.Error, OSError):
+        return {}
+
+
+def number(count: int) -> str:
+    """So many, in words for users."""
+    return f"{count} {'process' if count == 1 else 'processes'}"

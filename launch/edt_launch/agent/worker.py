@@ -1,0 +1,82 @@
+"""One worker as an agent has it: its pipes, its lifeline, and what it was asked to run."""
+
+import os
+import socket
+import subprocess
+from collections.abc import Mapping, Sequence
+
+from edt_launch.agent.lifeline import hang_on
+from edt_launch.agent.warm import Request
+
+STREAMS = ("stdout", "stderr")
+
+
+class Worker:
+    """The open ends of a worker.
+
+    Args:
+        environment: its variables.
+    """
+
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        self.environment = environment
+        self.request: Request | None = None
+        self.attempts = 0
+        """Warm servers that have been asked for it."""
+        self.lifeline: socket.socket | None
+        self.lifeline, self._its_lifeline = socket.socketpair()
+        pipes = [os.pipe() for _ in STREAMS]
+        self.reading = {stream: pipe[0] for stream, pipe in zip(STREAMS, pipes, strict=True)}
+        """The ends of its output, by stream."""
+        self._writing = [pipe[1] for pipe in pipes]
+        self.said = b""
+        """On its lifeline."""
+        for descriptor in self.reading.values():
+            os.set_blocking(descriptor, False)
+
+    def execute(self, command: Sequence[str], directory: str | None) -> subprocess.Popen[bytes]:
+        """Run a command in a session of its own, to which the kernel puts an end when this process ends.
+
+        Raises:
+            OSError: it cannot be run.
+        """
+        lifeline = self._its_lifeline.fileno()
+        return subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=self._writing[0],
+            stderr=self._writing[1],
+            env=dict(self.environment),
+            cwd=directory,
+            pass_fds=[lifeline],
+            start_new_session=True,
+            preexec_fn=lambda: hang_on(lifeline),  # noqa: PLW1509 - this process has one thread
+        )
+
+    def note(self, text: str) -> None:
+        """Put a line among what it prints to standard error."""
+        os.write(self._writing[1], f"edt-launch: {text}\n".encode())
+
+    def give(self) -> None:
+        """Hand over its ends to the warm server that forks it."""
+        assert self.request is not None
+        with open(os.devnull, "rb") as nothing:
+            self.request.give([nothing.fileno(), *self._writing, self._its_lifeline.fileno()])
+
+    def release(self) -> None:
+        """Let it begin, if it waits for that."""
+        assert self.lifeline is not None
+        try:
+            self.lifeline.send(b"!")
+        except OSError:  # it was killed
+            return
+
+    def close_its_ends(self) -> None:
+        """Leave its ends to it alone."""
+        self._its_lifeline.close()
+        while self._writing:
+            os.close(self._writing.pop())
+
+    def exit_code_said(self) -> int | None:
+        """What it has said on its lifeline of how it ends; None if nothing."""
+        return int(self.said.split()[-1]) if self.said.strip() else None

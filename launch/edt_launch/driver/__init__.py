@@ -1,1 +1,0 @@
-"""What runs in horovodrun's place: the workers' rendezvous, their control connection, and their processes."""

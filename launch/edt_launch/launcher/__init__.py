@@ -1,0 +1,1 @@
+"""`edt-launch`: driver, connections to agents and workers, logs, view and restarts, in one process."""

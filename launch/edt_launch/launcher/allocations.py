@@ -1,0 +1,116 @@
+"""What a job has: followed, judged, cut to what it can use, and put in force."""
+
+from dataclasses import asdict, replace
+
+from edt_launch.errors import UsageError
+from edt_launch.hosts import sources
+from edt_launch.hosts.allocation import Allocation, render, write_atomically
+from edt_launch.hosts.discovery import ScriptFollower
+from edt_launch.hosts.follower import Accepted, Follower, Rejected, Source
+from edt_launch.hosts.network import HostChecker
+from edt_launch.launcher import events
+from edt_launch.launcher.desk import Desk
+from edt_launch.launcher.plan import Plan
+
+
+class Allocations:
+    """The allocation in force, of which others may read a copy.
+
+    Args:
+        plan: says where it comes from.
+        desk: is told of changes.
+        checker: looks at hosts.
+    """
+
+    def __init__(self, plan: Plan, desk: Desk, checker: HostChecker) -> None:
+        self._plan = plan
+        self._desk = desk
+        self._checker = checker
+        self._follower = _source(plan, checker)
+        self._latest = None if plan.allocation is None else Accepted(plan.allocation)
+        self._most = plan.limits.max_np
+        self._failed_to_apply: int | None = None
+        self.current: Allocation | None = None
+        """The one in force; None before the first."""
+
+    @property
+    def rejection(self) -> str:
+        """Why what the file or the script says changes nothing; empty if it is in force."""
+        return self._follower.rejection if self._follower is not None else ""
+
+    def close(self) -> None:
+        """Follow nothing any more."""
+        if self._follower is not None:
+            self._follower.close()
+
+    def cap(self, most: int) -> None:
+        """From the next `follow` on the job has at most so many slots: it can use no more."""
+        if most != self._most:
+            self._most = most
+            self._desk.note(events.new("usable", max_workers=most))
+
+    def follow(self, now: float) -> None:
+        """Look at the file, and put in force what is new.
+
+        Args:
+            now: seconds of a monotonic clock.
+
+        Raises:
+            UsageError: a host of the first one cannot be used.
+            OSError: the first one cannot be written.
+        """
+        match self._follower.poll(now) if self._follower is not None else None:
+            case Accepted() as accepted:
+                self._latest = accepted
+            case Rejected(reason):
+                self._desk.note(events.new("allocation_rejected", reason=reason))
+        if self._latest is None:
+            return
+        slots = sources.cap(self._latest.allocation.hosts, self._most)
+        allocation = replace(self._latest.allocation, hosts=slots)
+        if allocation == self.current:
+            return
+        if self.current is None:
+            self._check(allocation)
+            self._apply(allocation, None)
+        else:
+            self._try_to_apply(allocation, self._latest.changed)
+
+    def _check(self, allocation: Allocation) -> None:
+        problems = (self._checker(host.host) for host in allocation.hosts if host.slots)
+        problem = next((problem for problem in problems if problem is not None), None)
+        if problem is not None:
+            raise UsageError(problem)
+
+    def _try_to_apply(self, allocation: Allocation, changed: float | None) -> None:
+        try:
+            self._apply(allocation, changed)
+        except OSError as error:  # a full disk, say: the job goes on, and this is tried again
+            if error.errno != self._failed_to_apply:
+                path = self._plan.paths.allocation
+                reason = f"{path} cannot be written: {error.strerror}; it is tried again"
+                self._desk.note(events.new("allocation_rejected", reason=reason))
+            self._failed_to_apply = error.errno
+        else:
+            self._failed_to_apply = None
+
+    def _apply(self, allocation: Allocation, changed: float | None) -> None:
+        write_atomically(self._plan.paths.allocation, render(allocation))
+        is_first, self.current = self.current is None, allocation
+        self._desk.note(
+            events.new(
+                "allocation_accepted",
+                generation=allocation.generation,
+                slots=allocation.slots,
+                hosts=[asdict(host) for host in allocation.hosts],
+                first=is_first,
+                changed=changed,
+            )
+        )
+
+
+def _source(plan: Plan, checker: HostChecker) -> Source | None:
+    """Where allocations come from; None if there is a single one."""
+    if plan.discovery is not None:
+        return ScriptFollower(plan.discovery, plan.limits, checker)
+    return Follower(plan.follow, plan.limits, checker) if plan.follow is not None else None

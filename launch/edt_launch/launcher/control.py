@@ -1,0 +1,102 @@
+"""The launcher's side of the conversation with the workers: JSON objects, one a line, over TCP.
+
+`edt_hvd.world.control` lists the messages. A connection counts only after a `hello` with the job's token.
+"""
+
+import hmac
+import json
+import logging
+import socket
+import socketserver
+import threading
+from collections.abc import Callable
+from typing import Any
+
+log = logging.getLogger(__name__)
+
+Receive = Callable[[int, dict[str, Any]], None]
+
+MAX_LINE = 2**20
+"""Bytes that one message may have."""
+
+
+class ControlServer:
+    """Accepts workers, hands their messages to `receive(worker, message)`, and sends to them.
+
+    `receive` is called from the connections' threads.
+    """
+
+    def __init__(self, address: str, token: str, receive: Receive) -> None:
+        self._token = token
+        self._receive = receive
+        self._connections: dict[int, socket.socket] = {}
+        self._lock = threading.Lock()
+        self._server = _Server((address, 0), self._handler())
+        threading.Thread(target=self._server.serve_forever, name="edt-control", daemon=True).start()
+
+    @property
+    def address(self) -> str:
+        """`ip:port` that workers connect to."""
+        ip, port = self._server.server_address[:2]
+        return f"{ip!s}:{port}"
+
+    def send(self, worker: int, message_type: str, **content: Any) -> bool:
+        """Send to a worker; False when it is not connected (any more)."""
+        line = (json.dumps({"type": message_type, **content}) + "\n").encode()
+        with self._lock:
+            connection = self._connections.get(worker)
+            if connection is None:
+                return False
+            try:
+                connection.sendall(line)
+            except OSError as error:  # its exit is noticed elsewhere
+                log.info("worker %d cannot be told to %s: %s", worker, message_type, error)
+                return False
+        return True
+
+    def close(self) -> None:
+        """Accept no more connections."""
+        self._server.shutdown()
+        self._server.server_close()
+
+    def _handler(self) -> type[socketserver.StreamRequestHandler]:
+        server = self
+
+        class Handler(socketserver.StreamRequestHandler):
+            def handle(self) -> None:
+                server._converse(self.connection, self.rfile)
+
+        return Handler
+
+    def _converse(self, connection: socket.socket, lines: Any) -> None:
+        worker: int | None = None
+        try:
+            while line := lines.readline(MAX_LINE):
+                message = json.loads(line)
+                if worker is None:
+                    worker = self._greet(connection, message)
+                self._receive(worker, message)
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            log.info("connection of worker %s ended: %r", worker, error)
+        finally:
+            self._forget(worker, connection)
+
+    def _greet(self, connection: socket.socket, message: dict[str, Any]) -> int:
+        token = str(message.pop("token"))
+        if message["type"] != "hello" or not hmac.compare_digest(token, self._token):
+            raise ValueError("the first message is no hello of this job")
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        worker = int(message["worker"])
+        with self._lock:
+            self._connections[worker] = connection
+        return worker
+
+    def _forget(self, worker: int | None, connection: socket.socket) -> None:
+        with self._lock:
+            if worker is not None and self._connections.get(worker) is connection:
+                del self._connections[worker]
+
+
+class _Server(socketserver.ThreadingTCPServer):
+    allow_reuse_address = True
+    daemon_threads = True

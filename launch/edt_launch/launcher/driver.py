@@ -1,0 +1,395 @@
+"""The shell around `membership`: sockets, processes and clocks in, actions out."""
+
+import heapq
+import logging
+import queue
+import secrets
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from itertools import count
+from typing import TYPE_CHECKING, Any
+
+import psutil
+
+from edt_launch.agent import processes
+from edt_launch.agent.protocol import Exited as ProcessEnded
+from edt_launch.agent.protocol import Hello, Started, Warm
+from edt_launch.errors import StartError
+from edt_launch.launcher import agents, watchdog
+from edt_launch.launcher.agents import Agents
+from edt_launch.launcher.control import ControlServer
+from edt_launch.launcher.reports import Reports, Sink, place_of
+from edt_launch.launcher.ssh import FAILED as SSH_FAILED
+from edt_launch.membership import protocol
+from edt_launch.membership.intake import KILLED
+from edt_launch.membership.members import Limits, Membership
+from edt_launch.membership.protocol import Worker
+from edt_launch.membership.step import step
+from edt_launch.wmla.running.workers import Workers
+
+if TYPE_CHECKING:
+    from edt_launch.launcher.rendezvous import Rendezvous
+
+log = logging.getLogger(__name__)
+
+TICK = 0.25
+"""Seconds between two looks at the clock when nothing else happens."""
+
+END_GRACE = 5.0
+"""Seconds that a worker which was asked to end has before it is killed."""
+
+KILL_GRACE = 10.0
+"""Seconds in which an agent has to say that a worker is gone which it was told to kill."""
+
+PASSED_ON = (
+    *("progress", "resumed"),
+    *("restored", "checkpoint_skipped", "checkpointed", "checkpoint_failed"),
+)
+"""Messages of workers that become events as they are."""
+
+PAUSED = "the job was told to pause"
+"""Why workers leave that SIGUSR1 makes leave."""
+
+Tell = Callable[[int, str], None]
+"""Puts a line among what a worker prints to standard error."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a driver goes by.
+
+    Attributes:
+        limits: the job's bounds.
+        address: of this machine, where workers reach it.
+        interface: the network interface that has it.
+        first_worker: serial number of the first worker.
+        hang_timeout: see `watchdog.Watch`.
+        visible_devices: CUDA_VISIBLE_DEVICES of workers without a device of their own; None for none.
+        wmla: the processes of a WMLA program; None for any other.
+    """
+
+    limits: Limits
+    address: str
+    interface: str
+    first_worker: int = 0
+    hang_timeout: float | None = None
+    visible_devices: str | None = None
+    wmla: Workers | None = None
+
+
+@dataclass(frozen=True)
+class _Heard:
+    """Something has happened on a host."""
+
+    host: str
+    happening: agents.Happening
+
+
+class Driver:
+    """Carries out what `membership` decides.
+
+    Args:
+        settings: what it goes by.
+        agents: start and kill workers.
+        sink: takes events.
+        tell: puts lines among what workers print.
+    """
+
+    def __init__(self, settings: Settings, agents: Agents, sink: Sink, tell: Tell) -> None:
+        self._settings = settings
+        self._agents = agents
+        self._reports = Reports(sink)
+        self._tell = tell
+        # A simple queue: many threads put into it.
+        self._events: queue.SimpleQueue[protocol.Event | watchdog.Beat | _Heard] = queue.SimpleQueue()
+        self._state = Membership(settings.limits, next_id=settings.first_worker)
+        self._token = secrets.token_hex(16)
+        self._server = ControlServer(settings.address, self._token, self._receive)
+        self._watch = watchdog.Watch(settings.hang_timeout)
+        self._rendezvous: list[Rendezvous] = []
+        self._hosts: dict[int, str] = {}
+        """Where the workers run whose end has not been reported."""
+        self._pids: dict[int, int] = {}
+        self._given_up: dict[int, Worker] = {}
+        """Workers whose processes may be there still."""
+        self._to_end: set[int] = set()
+        self._due: list[tuple[float, int, Callable[[], None]]] = []
+        self._numbers = count()
+
+    def put(self, event: protocol.Event) -> None:
+        """Something has happened; may be called from any thread."""
+        self._events.put(event)
+
+    def hear(self, host: str, happening: agents.Happening) -> None:
+        """Something has happened on a host; may be called from any thread."""
+        if isinstance(happening, Hello | Warm | Started | ProcessEnded | agents.Lost):
+            self._events.put(_Heard(host, happening))
+
+    def run(self) -> None:
+        """Run the job; returns when its last worker has gone."""
+        # What takes time to import is there before workers are, and does not hold up their start.
+        import edt_launch.launcher.rendezvous  # noqa: F401
+
+        try:
+            while not self._state.finished:
+                self._turn()
+        finally:
+            self._server.close()
+            for rendezvous in self._rendezvous:
+                rendezvous.close()
+
+    def _turn(self) -> None:
+        now = time.monotonic()
+        timeout = min(TICK, max(0.0, self._due[0][0] - now)) if self._due else TICK
+        try:
+            event: protocol.Event | watchdog.Beat | _Heard = self._events.get(timeout=timeout)
+        except queue.Empty:
+            event = protocol.Tick()
+        now = time.monotonic()
+        while self._due and self._due[0][0] <= now:
+            heapq.heappop(self._due)[2]()
+        self._watch = watchdog.tick(now, self._watch, self._state.workers)
+        match event:
+            case watchdog.Beat():
+                self._watch = watchdog.observe(now, self._watch, event)
+            case _Heard(host, happening):
+                self._take_report(now, host, happening)
+            case _:
+                self._take(now, event)
+        for worker, reason in watchdog.overdue(now, self._watch, self._state.workers.values()):
+            self._take(now, protocol.Hung(worker, reason))
+
+    def _take(self, now: float, event: protocol.Event) -> None:
+        match event:
+            case protocol.Exited():
+                self._report_end(event)
+            case protocol.Desired(slots) if slots != self._state.desired:
+                self._reports.send("desired", slots=len(slots))
+        if isinstance(event, protocol.Desired) and self._settings.wmla is not None:
+            event = protocol.Desired(self._settings.wmla.slots(event.slots), event.generation)
+        self._state, actions = step(now, self._state, event)
+        for action in actions:
+            self._carry_out(action)
+        if self._state.limits.is_gang and any(isinstance(action, protocol.Start) for action in actions):
+            self._reports.gang(self._state.workers.values())
+        if isinstance(event, protocol.Desired) and event.generation is not None:
+            self._reports.send("following", generation=event.generation)
+
+    # What the agents say.
+
+    def _take_report(self, now: float, host: str, happening: agents.Happening) -> None:
+        match happening:
+            case Hello():  # it has killed what an agent before it has left
+                gone = [key for key, worker in self._given_up.items() if worker.slot.host == host]
+                for worker in gone:
+                    self._reports.send("released", **place_of(self._given_up.pop(worker)))
+            case Warm():
+                self._reports.send("warm_server", host=host, **asdict(happening))
+            case Started(worker, pid):
+                self._pids[worker] = pid
+            case ProcessEnded(worker, exit_code):
+                self._end(now, worker, exit_code)
+            case agents.Lost():
+                self._lose(now, host, happening)
+
+    def _end(self, now: float, worker: int, exit_code: int, is_gone: bool = True) -> None:
+        """A worker has ended, or is given up; one that was given up before may be known to be gone now."""
+        if self._hosts.pop(worker, None) is not None:
+            self._take(now, protocol.Exited(worker, exit_code, is_gone))
+        elif is_gone and worker in self._given_up:
+            self._reports.send("released", **place_of(self._given_up.pop(worker)))
+
+    def _report_end(self, exited: protocol.Exited) -> None:
+        worker = self._state.workers.get(exited.worker)
+        if worker is None:
+            return
+        if not exited.is_gone:
+            self._given_up[worker.id] = worker
+        self._reports.send("released" if exited.is_gone else "lost", **place_of(worker))
+
+    def _lose(self, now: float, host: str, lost: agents.Lost) -> None:
+        """The agent of a host is gone, or the way to it. Here its workers are gone with it.
+
+        Raises:
+            StartError: it is this host's, and has never run.
+        """
+        if self._agents.is_here(host) and not lost.was_heard:
+            said = "\n".join(f"  | {text}" for text in lost.explanation)
+            raise StartError(f"the agent of this machine does not start:\n{said}")
+        workers = [worker for worker, at in self._hosts.items() if at == host]
+        is_gone = not lost.was_heard or self._agents.is_here(host)
+        exit_code = KILLED if self._agents.is_here(host) else SSH_FAILED
+        if self._agents.is_here(host):
+            for worker in workers:
+                processes.kill(self._processes_of(worker))
+        for worker in workers:
+            if worker not in self._to_end:
+                for text in lost.explanation:
+                    self._tell(worker, text)
+            self._end(now, worker, exit_code, is_gone)
+
+    # What the workers say.
+
+    def _receive(self, worker: int, message: dict[str, Any]) -> None:
+        kind = message.pop("type")
+        if kind == "hello":
+            self._pids[worker] = int(message["pid"])
+            if worker in self._to_end:
+                self._server.send(worker, "end")  # it was not there yet when it was told
+        elif kind == "door":
+            self._reports.send("ready", worker=worker, pid=self._pids[worker])
+            self._events.put(protocol.AtDoor(worker, int(message["progress"])))
+        elif kind == "synced":
+            self._events.put(protocol.Synced(worker))
+        elif kind == "done":
+            self._events.put(protocol.Done(worker))
+        elif kind == "leaving":
+            self._events.put(protocol.Leaving(worker, str(message["reason"])))
+        elif kind == "beat":
+            self._events.put(watchdog.Beat.from_message(worker, message))
+        elif kind in PASSED_ON:
+            self._reports.send(kind, **message)
+        elif kind == "standby":
+            self._reports.send("standby", worker=worker, **message)
+
+    # What to do.
+
+    def _carry_out(self, action: protocol.Action) -> None:
+        log.info("%s", action)
+        match action:
+            case protocol.Start(worker):
+                self._start(worker)
+            case protocol.Stop(workers, generation):
+                self._reports.send("stopping", generation=generation)
+                for worker_id in workers:
+                    self._server.send(worker_id, "stop", generation=generation)
+            case protocol.Assign():
+                self._assign(action)
+            case protocol.Dismiss(worker_id, saves):
+                self._server.send(worker_id, "leave", saves=saves)
+            case protocol.Terminate(worker_id, at_once):
+                self._terminate(worker_id, at_once)
+            case protocol.Cut(workers, generation):
+                self._cut(workers, generation)
+            case _:
+                self._reports.tell(action)
+
+    def _start(self, worker: Worker) -> None:
+        self._reports.started(worker)
+        self._hosts[worker.id] = worker.slot.host
+        try:
+            self._agents.start(worker.slot.host, worker.id, self._variables(worker))
+        except (OSError, StartError) as error:  # a folder of its own cannot be made, say
+            self._tell(worker.id, f"edt-launch: this worker cannot be started: {error}")
+            self._events.put(_Heard(worker.slot.host, ProcessEnded(worker.id, 1)))
+
+    def _variables(self, worker: Worker) -> dict[str, str]:
+        """What a worker has of its own.
+
+        Raises:
+            OSError: a folder for it cannot be made.
+        """
+        settings, slot = self._settings, worker.slot
+        variables = {
+            **_horovods_variables(worker, settings.address, settings.interface),
+            "EDT_COORDINATOR": self._server.address,
+            "EDT_TOKEN": self._token,
+            "EDT_WORKER": str(worker.id),
+            "EDT_SLOT": str(slot.index),
+            "EDT_MIN_NP": str(self._state.limits.min_size),
+            "EDT_MAX_NP": str(self._state.limits.max_size),
+            "EDT_LOCAL_NP": str(self._most_on(slot.host)),
+        }
+        if slot.device is not None:
+            variables |= {"EDT_DEVICE": slot.device, "CUDA_VISIBLE_DEVICES": slot.device}
+        elif settings.visible_devices is not None:
+            variables["CUDA_VISIBLE_DEVICES"] = settings.visible_devices
+        if settings.wmla is not None:
+            variables |= settings.wmla.variables(worker, self._state.desired)
+        return variables
+
+    def _most_on(self, host: str) -> int:
+        """How many workers may have to share the host."""
+        hosts = [slot.host for slot in self._state.desired]
+        return self._state.limits.max_size if set(hosts) == {host} else max(1, hosts.count(host))
+
+    def _terminate(self, worker: int, at_once: bool) -> None:
+        """Ask a connected worker to end itself, which is quick, and make sure of it after a grace."""
+        self._reports.send("ending", worker=worker)
+        self._to_end.add(worker)
+        is_told = self._server.send(worker, "end")
+        if is_told and not at_once:
+            self._later(END_GRACE, lambda: self._kill(worker))
+        else:
+            self._kill(worker)
+
+    def _kill(self, worker: int) -> None:
+        if worker in self._hosts:
+            self._agents.kill(self._hosts[worker], worker)
+            self._later(KILL_GRACE, lambda: self._give_up(worker))
+
+    def _give_up(self, worker: int) -> None:
+        """The agent does not say that a worker is gone that it was to kill: it may be stopped."""
+        if worker not in self._hosts:
+            return
+        is_here = self._agents.is_here(self._hosts[worker])
+        left = self._processes_of(worker) if is_here else set()
+        processes.kill(left)
+        is_gone = is_here and not any(processes.is_alive(process) for process in left)
+        log.info("the agent does not say that worker %d is gone", worker)
+        self._end(time.monotonic(), worker, KILLED, is_gone)
+
+    def _processes_of(self, worker: int) -> set[psutil.Process]:
+        """What there is of a worker on this machine."""
+        ours = {processes.JOB_VARIABLE: self._agents.job}
+        known = processes.tree(self._pids[worker]) if worker in self._pids else set()
+        is_ours = any(ours.items() <= processes.environment(process).items() for process in known)
+        marked = processes.having({"EDT_TOKEN": self._token, "EDT_WORKER": str(worker)})
+        return (known if is_ours else set()) | marked
+
+    def _later(self, seconds: float, call: Callable[[], None]) -> None:
+        heapq.heappush(self._due, (time.monotonic() + seconds, next(self._numbers), call))
+
+    def _assign(self, action: protocol.Assign) -> None:
+        from edt_launch.launcher.rendezvous import Rendezvous
+
+        # Where Horovod looks its place up, besides the variables that the worker sets.
+        places = {
+            f"rank_and_size/{at.host}:{at.local_rank}": ",".join(
+                map(str, (at.rank, at.size, at.local_rank, at.local_size, at.cross_rank, at.cross_size))
+            ).encode()
+            for at in action.places
+        }
+        rendezvous = Rendezvous(self._settings.address, places)
+        self._reports.send(
+            "world",
+            generation=action.generation,
+            size=len(action.places),
+            previous_size=action.previous_size,
+            ranks={str(at.worker): at.rank for at in action.places},
+            reason=action.reason,
+        )
+        for at in action.places:
+            content = asdict(at) | {"generation": action.generation, "port": rendezvous.port}
+            self._server.send(content.pop("worker"), "assign", **content)
+        self._rendezvous.append(rendezvous)
+        while len(self._rendezvous) > 2:  # a late member of the last generation may still be asking
+            self._rendezvous.pop(0).close()
+
+    def _cut(self, workers: tuple[int, ...], generation: int) -> None:
+        """Let nobody wait for a member that is lost, neither here nor in a collective."""
+        if self._rendezvous:
+            self._rendezvous[-1].void()
+        for worker in workers:
+            self._server.send(worker, "cut", generation=generation)
+
+
+def _horovods_variables(worker: Worker, address: str, interface: str) -> dict[str, str]:
+    """What Horovod itself wants to find; the real rank and port come with an assignment."""
+    from horovod.runner.common.util.hosts import SlotInfo
+    from horovod.runner.gloo_run import create_run_env_vars, create_slot_env_vars
+
+    slot = SlotInfo(worker.slot.host, worker.id, worker.slot.index, 0, 1, 1, 1)
+    found = {**create_slot_env_vars(slot), **create_run_env_vars(address, [interface], 0, elastic=True)}
+    return {name: str(value) for name, value in found.items()}

@@ -1,0 +1,270 @@
+"""One run of a job's workers, from the first to the last process: what happens in it, and how it is ended."""
+
+import logging
+import os
+import queue
+import selectors
+import threading
+import time
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from edt_launch.agent import processes
+from edt_launch.agent.processes import JOB_VARIABLE
+from edt_launch.agent.protocol import Exited as ProcessEnded
+from edt_launch.agent.protocol import Output, Setup, Swept
+from edt_launch.appender import Appender
+from edt_launch.hosts.allocation import Allocation
+from edt_launch.hosts.network import HostChecker
+from edt_launch.launcher import agents, events
+from edt_launch.launcher.agents import Agents
+from edt_launch.launcher.driver import PAUSED, Driver, Settings
+from edt_launch.launcher.ssh import Remote
+from edt_launch.membership import protocol
+from edt_launch.membership.protocol import Slot
+from edt_launch.view.output import Line, LineReader
+from edt_launch.watching import Watch
+
+TICK = 0.05
+"""Seconds between two looks at everything else."""
+
+LOG_FORMAT = "%(asctime)s %(name)s: %(message)s"
+
+
+@dataclass(frozen=True)
+class Told:
+    """The driver has reported an event."""
+
+    event: events.Event
+
+
+@dataclass(frozen=True)
+class Tick:
+    """Time has passed."""
+
+
+@dataclass(frozen=True)
+class LeftBehind:
+    """The workers have gone, and so many processes that they had left behind were killed."""
+
+    count: int
+
+
+Happening = Told | Line | Tick | LeftBehind
+
+
+@dataclass(frozen=True)
+class _Heard:
+    """Something has happened on a host."""
+
+    host: str
+    happening: agents.Happening
+
+
+@dataclass(frozen=True)
+class _Stopped:
+    """The driver has ended; by a mistake of ours, if there is an error."""
+
+    error: BaseException | None
+
+
+class Run:
+    """A driver and its agents. Leaving its context leaves no process of theirs on this machine.
+
+    Args:
+        setup: what the workers have in common; the mark of their processes is added.
+        settings: what the driver goes by.
+        logs: the folder of the logs.
+        hosts: tells which are other machines.
+        remote: how those are reached.
+        watch: when it wakes, a `Tick` comes at once.
+    """
+
+    def __init__(
+        self,
+        setup: Setup,
+        settings: Settings,
+        logs: Path,
+        hosts: HostChecker,
+        remote: Remote,
+        watch: Watch | None = None,
+    ) -> None:
+        self._job = uuid.uuid4().hex
+        self._settings = settings
+        self._watch = watch
+        self._happened: queue.SimpleQueue[_Heard | Told | Line | _Stopped] = queue.SimpleQueue()
+        self._wakeup, self._woken = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        self._readers: dict[tuple[int, str], LineReader] = {}
+        self._copies: dict[tuple[int, str], Appender] = {}
+        self._swept = 0
+        setup = replace(setup, environment={**setup.environment, JOB_VARIABLE: self._job})
+        self._agents = Agents(setup, logs, hosts.is_remote, remote, self._hear)
+        self._driver = Driver(settings, self._agents, lambda event: self._put(Told(event)), self._tell)
+        self._thread = threading.Thread(target=self._drive, name="edt-driver", daemon=True)
+        self._handler = _LogHandler(self)
+        self._logger = logging.getLogger("edt_launch")
+        self._logger.addHandler(self._handler)
+        self._level = self._logger.level
+        self._logger.setLevel(logging.INFO)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            self._driver.put(protocol.Abort("edt-launch ends"))
+            self._agents.close()
+            if kind is not None or self._thread.is_alive():
+                self.kill()
+            if self._thread.ident is not None:
+                self._thread.join()
+            self._agents.join()
+        finally:
+            self._logger.removeHandler(self._handler)
+            self._logger.setLevel(self._level)
+            for copy in self._copies.values():
+                copy.close()
+            os.close(self._wakeup)
+            os.close(self._woken)
+
+    def start(self, allocation: Allocation) -> None:
+        """Start the agents of all hosts, and then the first workers.
+
+        Raises:
+            StartError: an agent cannot be executed.
+        """
+        for host in allocation.hosts:
+            if host.slots:
+                self._agents.open(host.host)
+        self.follow(allocation)
+        self._thread.start()
+
+    def follow(self, allocation: Allocation) -> None:
+        """Have workers in these slots."""
+        slots = tuple(
+            Slot(host.host, index, None if host.devices is None else host.devices[index])
+            for host in allocation.hosts
+            for index in range(host.slots)
+        )
+        self._driver.put(protocol.Desired(slots, allocation.generation))
+
+    def terminate(self) -> None:
+        """End the job."""
+        self._driver.put(protocol.Abort("edt-launch was told to end"))
+
+    def pause(self) -> None:
+        """Have the state saved and all workers leave."""
+        self._driver.put(protocol.Pause(PAUSED))
+
+    def kill(self) -> int:
+        """Kill all processes; returns how many."""
+        seen = {process for pid in self._agents.pids for process in processes.tree(pid)}
+        count = processes.kill_job(None, self._job, seen)
+        self._agents.abandon()
+        return count
+
+    def happenings(self) -> Iterator[Happening]:
+        """Everything that happens until all processes have ended, a `Tick` now and then."""
+        with selectors.DefaultSelector() as selector:
+            selector.register(self._wakeup, selectors.EVENT_READ)
+            if self._watch is not None:
+                selector.register(self._watch, selectors.EVENT_READ)
+            is_over = False
+            while not is_over:
+                ready = {key.fileobj for key, _ in selector.select(TICK)}
+                if self._wakeup in ready:
+                    os.read(self._wakeup, 2**16)
+                while not self._happened.empty():
+                    match self._happened.get():
+                        case _Heard(_, agents.AllEnded(error)):
+                            is_over = True
+                            if error is not None:
+                                raise error
+                        case happening:
+                            yield from self._take(happening)
+                yield Tick()
+        for reader in self._readers.values():
+            yield from reader.close()
+        self._readers.clear()
+        self._swept += processes.sweep(self._job, (), 0.0)
+        if self._swept:
+            yield LeftBehind(self._swept)
+
+    # From the other threads.
+
+    def _drive(self) -> None:
+        error: BaseException | None = None
+        try:
+            self._driver.run()
+        except BaseException as caught:  # noqa: BLE001 - it is raised again where the job is run
+            error = caught
+        self._put(_Stopped(error))
+
+    def _hear(self, host: str, happening: agents.Happening) -> None:
+        self._put(_Heard(host, happening))
+        self._driver.hear(host, happening)
+
+    def _tell(self, worker: int, text: str) -> None:
+        self._put(Line(worker, "stderr", text))
+
+    def _put(self, happening: _Heard | Told | Line | _Stopped) -> None:
+        self._happened.put(happening)
+        try:
+            os.write(self._woken, b"!")
+        except OSError:  # it is full, or everything is over
+            return
+
+    # In the thread that runs the job.
+
+    def _take(self, happening: _Heard | Told | Line | _Stopped) -> Iterator[Happening]:
+        match happening:
+            case _Stopped(error):
+                if error is not None:
+                    raise error
+                self._agents.close()
+            case _Heard(host, Output(worker, stream, data)):
+                yield from self._print(worker, stream, data)
+                self._agents.taken(host, len(data))
+            case _Heard(_, ProcessEnded(worker)):
+                for stream in ("stdout", "stderr"):
+                    reader = self._readers.pop((worker, stream), None)
+                    yield from reader.close() if reader is not None else ()
+            case _Heard(host, agents.Said(text)):
+                yield Line(None, "stderr", f"{host}: {text}" if host else text)
+            case _Heard(_, Swept(count)):
+                self._swept += count
+            case Told() | Line():
+                yield happening
+
+    def _print(self, worker: int, stream: str, data: bytes) -> Iterator[Line]:
+        key = worker, stream
+        if self._settings.wmla is not None:
+            copy = self._copies.get(key)
+            if copy is None:
+                path = self._settings.wmla.printed(worker, stream)
+                copy = self._copies[key] = Appender(path, lambda text: self._put(Line(None, "stderr", text)))
+            copy.write_bytes(data)
+            copy.flush()
+        reader = self._readers.get(key)
+        if reader is None:
+            reader = self._readers[key] = LineReader(stream, worker)
+        yield from reader.feed(time.monotonic(), data)
+
+
+class _LogHandler(logging.Handler):
+    """Puts what is logged among what edt-launch says itself."""
+
+    def __init__(self, run: Run) -> None:
+        super().__init__(logging.INFO)
+        self.setFormatter(logging.Formatter(LOG_FORMAT))
+        self._run = run
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Take in a record."""
+        self._run._put(Line(None, "stderr", self.format(record)))

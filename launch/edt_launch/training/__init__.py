@@ -1,1 +1,0 @@
-"""One training from its first worker to its last: horovodrun supervised, and the decisions around it."""

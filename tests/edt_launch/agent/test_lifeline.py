@@ -1,0 +1,38 @@
+"""A child that ends with its parent."""
+
+import socket
+import sys
+
+import pytest
+
+from edt_launch.agent.lifeline import hang_on
+from started import started
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the kernel does it")
+
+SLEEPS = [sys.executable, "-c", "import time; time.sleep(600)"]
+
+
+def start(descriptor):
+    return started(
+        SLEEPS,
+        pass_fds=[descriptor],
+        start_new_session=True,
+        preexec_fn=lambda: hang_on(descriptor),
+    )
+
+
+def test_it_is_killed_when_the_other_end_closes():
+    ours, theirs = socket.socketpair()
+    with ours, theirs, start(theirs.fileno()) as child:
+        theirs.close()
+        assert child.poll() is None
+        ours.close()
+        assert child.wait() == -9
+
+
+def test_or_was_closed_before():
+    ours, theirs = socket.socketpair()
+    ours.close()
+    with theirs, start(theirs.fileno()) as child:
+        assert child.wait() != 0

@@ -1,0 +1,149 @@
+"""Every process of a job is found and ended."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import psutil
+import pytest
+
+from edt_launch.agent import processes
+from edt_launch.agent.processes import JOB_VARIABLE, kill, kill_job, marked, tree
+from started import started
+
+# Starts a child in its own session that ignores SIGTERM, says its id, and waits or ends.
+PARENT = """
+import subprocess, sys, time
+stubborn = "import signal, time; signal.signal(15, signal.SIG_IGN); print(1, flush=True); time.sleep(600)"
+child = subprocess.Popen([sys.executable, "-c", stubborn], stdout=subprocess.PIPE, start_new_session=True)
+child.stdout.readline()
+print(child.pid, flush=True)
+if sys.argv[1] == "stays":
+    time.sleep(600)
+"""
+
+# Makes a semaphore that only the resource tracker removes, says its name, and waits.
+HOLDER = """
+import multiprocessing, time
+lock = multiprocessing.get_context("spawn").Lock()
+print(lock._semlock.name, flush=True)
+time.sleep(600)
+"""
+
+
+@pytest.fixture
+def start():
+    started = []
+
+    def start(how, **environment):
+        parent = subprocess.Popen(
+            [sys.executable, "-c", PARENT, how], stdout=subprocess.PIPE, env=os.environ | environment
+        )
+        with parent.stdout:
+            pids = {parent.pid, int(parent.stdout.readline())}
+        started.append((parent, pids))
+        return parent, pids
+
+    yield start
+    for parent, pids in started:
+        parent.kill()
+        parent.wait()
+        for pid in pids:
+            if psutil.pid_exists(pid):
+                psutil.Process(pid).kill()
+
+
+def ids(found):
+    return {process.pid for process in found}
+
+
+def gone(pid):
+    return not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+
+
+def test_descendants_in_sessions_of_their_own_are_found(start):
+    parent, pids = start("stays")
+    assert ids(tree(parent.pid)) == pids
+    kill_job(parent.pid, "no such job", ())
+    assert all(map(gone, pids))
+
+
+def test_those_that_left_their_parents_are_found_by_their_mark(start):
+    parent, pids = start("ends", **{JOB_VARIABLE: "this very job"})
+    parent.wait()
+    (child,) = pids - {parent.pid}
+    assert ids(marked("this very job")) == {child}
+    assert marked("another job") == set()
+    assert kill_job(None, "this very job", ()) == 1
+    assert gone(child)
+
+
+def test_those_seen_before_are_ended_without_mark_and_parents(start):
+    parent, pids = start("stays")
+    seen = tree(parent.pid)
+    parent.kill()
+    parent.wait()
+    assert kill_job(None, "no such job", seen) == 1
+    assert all(map(gone, pids))
+
+
+def test_of_a_process_that_is_gone_there_is_no_tree(start):
+    parent, _ = start("ends")
+    parent.wait()
+    assert tree(parent.pid) == set()
+    assert kill_job(parent.pid, "no such job", ()) == 0
+
+
+@pytest.fixture
+def holder():
+    with started([sys.executable, "-c", HOLDER], stdout=subprocess.PIPE, text=True) as process:
+        yield process, Path("/dev/shm", "sem." + process.stdout.readline().strip().lstrip("/"))
+
+
+def test_shared_memory_is_cleaned_up_behind_the_killed(holder):
+    process, semaphore = holder
+    family = tree(process.pid)
+    assert len(family) == 2
+    assert semaphore.exists()
+    kill_job(process.pid, "no such job", ())
+    assert not semaphore.exists()
+    assert all(gone(member.pid) for member in family)
+
+
+def test_a_tracker_that_does_not_end_is_killed(holder, monkeypatch):
+    process, _ = holder
+    monkeypatch.setattr(processes, "REAP_TIMEOUT", 0.1)
+    (tracker,) = tree(process.pid) - {psutil.Process(process.pid)}
+    kill([tracker])  # the one that it works for is still there
+    assert gone(tracker.pid)
+
+
+def test_what_starts_others_quicker_than_they_are_killed_is_left(monkeypatch):
+    started = []
+
+    def marked(job):
+        started.append(subprocess.Popen(["sleep", "600"]))
+        return {psutil.Process(started[-1].pid)}
+
+    monkeypatch.setattr(processes, "marked", marked)
+    monkeypatch.setattr(processes, "KILL_TIMEOUT", 0.0)
+    assert kill_job(None, "a job", ()) == 1
+    assert [process.wait() for process in started] == [-signal.SIGKILL]
+
+
+def test_a_process_whose_number_was_another_one_s_is_found_and_ended(start):
+    _, pids = start("stays", **{JOB_VARIABLE: "reused number"})
+    for seen in psutil.process_iter():
+        if seen.pid in pids:
+            seen._ident = (seen.pid, 0.0)  # as psutil remembers one that had this number and has ended
+    assert kill_job(None, "reused number", ()) == 2
+    assert all(map(gone, pids))
+
+
+def test_those_that_work_in_a_folder_are_found_by_their_words(tmp_path):
+    command = [sys.executable, "-c", "import time; time.sleep(600)", str(tmp_path / "inner")]
+    with started(command) as waiting:
+        assert ids(processes.mentioning(str(tmp_path))) == {waiting.pid}
+        assert processes.mentioning(str(tmp_path / "outer")) == set()

@@ -1,0 +1,131 @@
+"""The messages between launcher and agent, as lines."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from edt_launch.agent import protocol
+from edt_launch.agent.protocol import (
+    Exited,
+    Hello,
+    Kill,
+    Output,
+    ProtocolError,
+    Reader,
+    Setup,
+    Start,
+    Started,
+    Swept,
+    Taken,
+    Warm,
+    write,
+)
+
+# What os.environ may have: bytes that are no UTF-8 are lone surrogates.
+texts = st.text(st.characters(codec="utf-8")) | st.binary().map(
+    lambda b: b.decode("utf-8", "surrogateescape")
+)
+environments = st.dictionaries(texts, texts, max_size=3)
+workers = st.integers(0, 2**31)
+orders = st.one_of(
+    st.builds(
+        Setup,
+        st.lists(texts, max_size=3).map(tuple),
+        environments,
+        texts,
+        st.booleans(),
+        st.none() | texts,
+        st.booleans(),
+        st.booleans(),
+    ),
+    st.builds(Start, workers, environments),
+    st.builds(Kill, workers),
+    st.builds(Taken, st.integers(0)),
+)
+reports = st.one_of(
+    st.builds(Hello, st.integers(0), st.integers(1)),
+    st.builds(
+        Warm,
+        st.integers(1),
+        st.floats(0, 1e9),
+        st.lists(texts, max_size=3).map(tuple),
+        st.none() | st.integers(0),
+        st.none() | texts,
+    ),
+    st.builds(Started, workers, st.integers(1)),
+    st.builds(Output, workers, st.sampled_from(["stdout", "stderr"]), st.binary()),
+    st.builds(Exited, workers, st.integers(-64, 255)),
+    st.builds(Swept, st.integers(0)),
+)
+
+
+def fed(reader, data, size):
+    pieces = [data[at : at + size] for at in range(0, len(data), size)]
+    return [message for piece in pieces for message in reader.feed(piece)]
+
+
+@given(st.lists(orders, max_size=4), st.integers(1, 100))
+def test_orders_arrive_as_they_were_sent_wherever_a_read_ends(sent, size):
+    assert fed(Reader.of_orders(), b"".join(map(write, sent)), size) == sent
+
+
+@given(st.lists(reports, max_size=4), st.integers(1, 100))
+def test_reports_arrive_as_they_were_sent_wherever_a_read_ends(sent, size):
+    assert fed(Reader.of_reports(), b"".join(map(write, sent)), size) == sent
+
+
+@given(orders | reports)
+def test_a_message_is_one_line_of_ascii(message):
+    line = write(message)
+    assert line.isascii()
+    assert line.count(b"\n") == 1
+    assert line.endswith(b"\n")
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "",
+        "nonsense",
+        "[]",
+        "{}",
+        '{"kind": "dance"}',
+        '{"kind": "exited", "worker": 1, "exit_code": 0}',  # a report is no order
+        '{"kind": "kill"}',
+        '{"kind": "kill", "worker": "1"}',
+        '{"kind": "kill", "worker": true}',
+        '{"kind": "kill", "worker": 1.5}',
+        '{"kind": "kill", "worker": 1, "more": 2}',
+        '{"kind": "start", "worker": 1, "environment": {"A": 1}}',
+        '{"kind": "start", "worker": 1, "environment": []}',
+        "[" * 100_000,
+    ],
+)
+def test_what_is_no_order_is_an_error(content):
+    with pytest.raises(ProtocolError):
+        list(Reader.of_orders().feed(content.encode() + b"\n"))
+
+
+@given(st.binary())
+def test_no_bytes_do_worse_than_that(data):
+    try:
+        list(Reader.of_reports().feed(data + b"\n"))
+    except ProtocolError:
+        return
+
+
+def test_a_line_without_end_is_given_up(monkeypatch):
+    monkeypatch.setattr(protocol, "MAX_LINE", 1000)
+    reader = Reader.of_orders()
+    assert not list(reader.feed(b"x" * 1000))
+    with pytest.raises(ProtocolError, match="longer than 1000 bytes"):
+        list(reader.feed(b"x"))
+
+
+def test_numbers_may_be_whole_where_they_need_not_be():
+    line = json.dumps(
+        {"kind": "warm", "pid": 1, "seconds": 2, "imports": [], "private": None, "refused": None}
+    )
+    assert list(Reader.of_reports().feed(line.encode() + b"\n")) == [Warm(1, 2.0, ())]

@@ -1,0 +1,149 @@
+"""The launcher's end of agents, over real processes that behave and others that do not."""
+
+import os
+import queue
+import signal
+import sys
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from edt_launch.agent.protocol import Exited, Hello, Output, Setup, Started, Swept
+from edt_launch.errors import StartError
+from edt_launch.launcher import ssh
+from edt_launch.launcher.agents import Agents, AllEnded, Lost, Said
+from edt_launch.launcher.ssh import Remote
+
+PROGRAM = """
+import os, time
+os.write(1, f"{os.environ['EDT_WORKER']} {os.environ['HOROVOD_HOSTNAME']}\\n".encode())
+time.sleep(60)
+"""
+
+
+class Hearing:
+    """Agents, and what is heard of them. Hosts whose name begins with "far" are elsewhere."""
+
+    def __init__(self, folder: Path) -> None:
+        self.heard: queue.Queue[tuple[str, Any]] = queue.Queue()
+        environment = {**os.environ, "EDT_JOB": uuid.uuid4().hex}
+        setup = Setup((sys.executable, "-c", PROGRAM), environment, str(folder), forks=False)
+        self.agents = Agents(
+            setup,
+            folder,
+            lambda host: host.startswith("far"),
+            Remote(),
+            lambda host, happening: self.heard.put((host, happening)),
+        )
+
+    def until(self, kind: Any) -> tuple[str, Any]:
+        """The next of that kind."""
+        while True:
+            host, happening = self.heard.get(timeout=60)
+            if isinstance(happening, kind):
+                return host, happening
+
+    def close(self) -> None:
+        self.agents.close()
+        self.agents.abandon()
+        self.agents.join()
+
+
+@pytest.fixture
+def hearing(tmp_path: Path) -> Iterator[Hearing]:
+    one = Hearing(tmp_path)
+    yield one
+    one.close()
+
+
+@pytest.fixture
+def fake_ssh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+    """Puts a program in the place of ssh."""
+
+    def fake(body: str) -> None:
+        path = tmp_path / "bin" / "ssh"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(f"#!/bin/sh\n{body}\n")
+        path.chmod(0o755)
+        monkeypatch.setenv("PATH", str(path.parent), prepend=":")
+
+    return fake
+
+
+def test_a_host_has_one_agent_for_all_of_its_workers(hearing: Hearing) -> None:
+    for worker in (3, 4):
+        hearing.agents.start("here", worker, {"EDT_WORKER": str(worker)})
+    assert isinstance(hearing.until(Hello)[1], Hello)
+    said = {hearing.until(Started | Output)[1] for _ in range(4)}
+    assert {each.worker for each in said if isinstance(each, Started)} == {3, 4}
+    assert {each.data for each in said if isinstance(each, Output)} == {b"3 here\n", b"4 here\n"}
+    assert len(hearing.agents.pids) == 1
+    hearing.agents.kill("here", 3)
+    assert hearing.until(Exited)[1] == Exited(3, -signal.SIGKILL)
+    hearing.agents.close()
+    assert hearing.until(Exited)[1] == Exited(4, -signal.SIGKILL)
+    assert hearing.until(Swept) == ("here", Swept(0))
+    assert hearing.until(AllEnded) == ("", AllEnded())
+
+
+def test_an_agent_that_is_killed_is_lost_and_the_next_worker_starts_another(hearing: Hearing) -> None:
+    hearing.agents.start("here", 0, {"EDT_WORKER": "0"})
+    pid = hearing.until(Started)[1].pid
+    (agent,) = hearing.agents.pids
+    os.kill(agent, signal.SIGKILL)
+    host, lost = hearing.until(Lost)
+    assert (host, lost.exit_code, lost.was_heard) == ("here", -signal.SIGKILL, True)
+    assert lost.explanation == ("edt-launch: the agent of this host was killed by signal 9",)
+    hearing.agents.start("here", 1, {"EDT_WORKER": "1"})
+    assert hearing.until(Hello)[0] == "here"
+    assert not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE  # swept
+    assert hearing.until(Started)[1].worker == 1
+
+
+def test_nothing_is_started_over_an_ssh_that_fails(hearing: Hearing, fake_ssh: Callable[[str], None]) -> None:
+    fake_ssh("echo 'WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED!' >&2; exit 255")
+    hearing.agents.start("far", 0, {"EDT_WORKER": "0"})
+    assert "IDENTIFICATION" in hearing.until(Said)[1].text
+    _, lost = hearing.until(Lost)
+    assert (lost.exit_code, lost.was_heard) == (255, False)
+    assert "ssh-keygen -R far" in lost.explanation[-1]
+
+
+def test_workers_elsewhere_over_ssh(hearing: Hearing, fake_ssh: Callable[[str], None]) -> None:
+    fake_ssh('for last; do :; done; exec sh -c "$last"')
+    hearing.agents.start("far", 0, {"EDT_WORKER": "0"})
+    host, output = hearing.until(Output)
+    assert (host, output.data) == ("far", b"0 far\n")
+    hearing.agents.close()
+    assert hearing.until(Swept)[0] == "far"
+    assert hearing.until(AllEnded)
+
+
+@pytest.mark.parametrize(
+    "said, reason",
+    [
+        ("echo nonsense", "the agent has sent no message"),
+        ('read -r x; echo \'{"kind": "hello", "version": 99, "pid": 1}\'; exec sleep 60', "install the same"),
+    ],
+)
+def test_who_speaks_another_language_is_no_agent(
+    hearing: Hearing, fake_ssh: Callable[[str], None], said: str, reason: str
+) -> None:
+    fake_ssh(said)
+    hearing.agents.open("far")
+    _, lost = hearing.until(Lost)
+    assert not lost.was_heard
+    assert any(reason in line for line in lost.explanation)
+
+
+def test_an_agent_that_cannot_be_executed(hearing: Hearing, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ssh, "AGENT", ("/no/such/program",))
+    with pytest.raises(StartError, match="cannot run /no/such/program: No such file"):
+        hearing.agents.open("here")
+    hearing.agents.close()
+    with pytest.raises(StartError, match="the job is ending"):
+        hearing.agents.open("here")

@@ -1,0 +1,91 @@
+"""What a job has; the rest is in test_job."""
+
+import json
+
+import pytest
+
+from edt_launch.hosts.allocation import Allocation, HostSlots, parse, render, write_atomically
+from edt_launch.hosts.follower import Limits
+from edt_launch.hosts.network import HostChecker
+from edt_launch.launcher.allocations import Allocations
+from edt_launch.launcher.desk import Desk
+from edt_launch.launcher.events import EventLog
+from edt_launch.launcher.plan import Plan
+from edt_launch.run_dir import RunDir
+
+
+class Silent:
+    """A view that shows nothing."""
+
+    def message(self, text):
+        pass
+
+
+def allocation(generation, *slots):
+    return Allocation(generation, tuple(HostSlots(f"127.0.0.{i}", n) for i, n in enumerate(slots, start=1)))
+
+
+@pytest.fixture
+def paths(tmp_path):
+    paths = RunDir(tmp_path)
+    paths.run.mkdir()
+    return paths
+
+
+@pytest.fixture
+def make(paths):
+    def make(**changes):
+        plan = Plan(["x"], Limits(1, 8), paths, **changes)
+        log = EventLog(paths.events, print)
+        return Allocations(plan, Desk(plan, Silent(), log), HostChecker())
+
+    return make
+
+
+def events(paths):
+    return [json.loads(line) for line in paths.events.read_text().splitlines()]
+
+
+def in_force(paths):
+    return parse(paths.allocation.read_text())
+
+
+def test_a_cap_keeps_the_first_slots_of_the_file(make, paths):
+    found = make(allocation=allocation(1, 2, 3))
+    found.cap(3)
+    found.follow(0.0)
+    assert found.current == in_force(paths) == allocation(1, 2, 1)
+    found.cap(2)
+    found.follow(1.0)
+    assert in_force(paths) == allocation(1, 2)
+    found.cap(8)
+    found.follow(2.0)
+    assert in_force(paths) == allocation(1, 2, 3)
+    kinds = [event["event"] for event in events(paths)]
+    assert kinds == ["usable", "allocation_accepted"] * 3
+
+
+def test_a_cap_that_changes_nothing_is_not_told(make, paths):
+    found = make(allocation=allocation(1, 2))
+    found.cap(8)
+    found.follow(0.0)
+    found.follow(1.0)
+    assert [event["event"] for event in events(paths)] == ["allocation_accepted"]
+
+
+def test_a_cap_counts_for_what_the_file_says_later(make, paths, tmp_path):
+    file = tmp_path / "theirs"
+    found = make(follow=file)
+    found.follow(0.0)
+    assert found.current is None
+    assert "missing" in found.rejection
+    write_atomically(file, render(allocation(1, 1)))
+    found.cap(2)
+    found.follow(1.0)
+    assert found.current == allocation(1, 1)
+    write_atomically(file, render(allocation(2, 4)))
+    found.follow(2.0)
+    assert in_force(paths) == allocation(2, 2)
+    write_atomically(file, render(allocation(3, 6)))
+    found.follow(3.0)
+    assert in_force(paths) == allocation(3, 2)  # the generation is told as followed

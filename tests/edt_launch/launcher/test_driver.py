@@ -1,0 +1,233 @@
+"""The driver's sockets, what it makes of messages of workers and agents, and what it says of lost workers."""
+
+import queue
+from collections.abc import Iterator
+from typing import Any
+from urllib.request import urlopen
+
+import pytest
+
+from edt_hvd.world.control import Launcher
+from edt_launch.agent.protocol import Exited as ProcessEnded
+from edt_launch.agent.protocol import Hello, Started, Warm
+from edt_launch.errors import StartError
+from edt_launch.launcher import driver as driver_module
+from edt_launch.launcher.agents import Lost
+from edt_launch.launcher.driver import Driver, Settings, _Heard
+from edt_launch.launcher.rendezvous import Rendezvous
+from edt_launch.launcher.watchdog import Beat, Times
+from edt_launch.membership.members import Limits
+from edt_launch.membership.protocol import AtDoor, Desired, Hung, Leaving, Slot
+
+
+class FakeAgents:
+    """Agents that keep what they are told. Hosts whose name begins with "far" are elsewhere."""
+
+    job = "no such job"
+
+    def __init__(self) -> None:
+        self.started: dict[int, tuple[str, dict[str, str]]] = {}
+        self.killed: list[tuple[str, int]] = []
+        self.refuses = False
+
+    def is_here(self, host: str) -> bool:
+        return not host.startswith("far")
+
+    def start(self, host: str, worker: int, environment: dict[str, str]) -> None:
+        if self.refuses:
+            raise StartError("no agent")
+        self.started[worker] = host, environment
+
+    def kill(self, host: str, worker: int) -> None:
+        self.killed.append((host, worker))
+
+
+class Running:
+    """A driver whose turns the test takes, with what it says."""
+
+    def __init__(self, hosts: tuple[str, ...] = ("here", "here"), **settings: Any) -> None:
+        self.agents = FakeAgents()
+        self.events: list[dict[str, Any]] = []
+        self.told: list[tuple[int, str]] = []
+        limits = Limits(1, 2, ready_timeout=40.0)
+        self.driver = Driver(
+            Settings(limits, "127.0.0.1", "lo", **settings),
+            self.agents,  # type: ignore[arg-type]
+            lambda event: self.events.append(dict(event)),
+            lambda worker, text: self.told.append((worker, text)),
+        )
+        self.desire(hosts)
+
+    def desire(self, hosts: tuple[str, ...]) -> None:
+        slots = tuple(Slot(host, index) for index, host in enumerate(hosts))
+        self.driver.put(Desired(slots, 1))
+        self.turn()
+
+    def turn(self) -> None:
+        """Take in one event."""
+        self.driver._turn()
+
+    def hear(self, host: str, happening: Any) -> None:
+        self.driver.hear(host, happening)
+        self.turn()
+
+    def of(self, *kinds: str) -> list[tuple[str, int]]:
+        return [(event["event"], event["worker"]) for event in self.events if event["event"] in kinds]
+
+    def connect(self, number: int) -> Launcher:
+        worker = Launcher(self.driver._server.address, self.driver._token, number)
+        worker._end_orphan = lambda: None  # type: ignore[method-assign]  # this process is the test
+        worker.connect()
+        return worker
+
+
+@pytest.fixture
+def running() -> Iterator[Running]:
+    one = Running(hang_timeout=2.5)
+    yield one
+    one.driver._server.close()
+
+
+@pytest.fixture
+def far() -> Iterator[Running]:
+    one = Running(("here", "far"))
+    yield one
+    one.driver._server.close()
+
+
+@pytest.fixture
+def worker(running: Running) -> Iterator[Launcher]:
+    one = running.connect(1)
+    yield one
+    one.close()
+
+
+def test_workers_are_started_with_what_horovod_and_we_look_for(running: Running) -> None:
+    assert [host for host, _ in running.agents.started.values()] == ["here", "here"]
+    _, second = running.agents.started[1]
+    expected = {
+        "EDT_WORKER": "1",
+        "EDT_SLOT": "1",
+        "EDT_COORDINATOR": running.driver._server.address,
+        "HOROVOD_ELASTIC": "1",
+        "HOROVOD_HOSTNAME": "here",
+        "HOROVOD_GLOO_IFACE": "lo",
+        "HOROVOD_GLOO_RENDEZVOUS_ADDR": "127.0.0.1",
+        "NCCL_SOCKET_IFNAME": "lo",
+    }
+    assert {name: second[name] for name in expected} == expected
+    assert [event["event"] for event in running.events] == ["desired", "started", "started", "following"]
+
+
+def test_a_worker_that_was_to_end_before_it_connected_is_told_when_it_does(
+    running: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    exits: queue.Queue[int] = queue.Queue()
+    monkeypatch.setattr("edt_hvd.world.control.os._exit", exits.put)
+    running.driver._terminate(1, at_once=False)
+    assert running.agents.killed == [("here", 1)]
+    worker = running.connect(1)
+    assert exits.get(timeout=30) == 143
+    worker.close()
+
+
+def test_what_workers_say_becomes_events(running: Running, worker: Launcher) -> None:
+    worker.send("beat", step=3, stage="loading", seconds=0.5, idle=0.25, stages={"loading": (4, 1.5)})
+    worker.send("leaving", reason="spot")
+    worker.send("door", progress=9)
+    assert [running.driver._events.get(timeout=30) for _ in range(3)] == [
+        Beat(1, 3, "loading", 0.5, {"loading": Times(4, 1.5)}, 0.25),
+        Leaving(1, "spot"),
+        AtDoor(1, 9),
+    ]
+    assert running.driver._watch.timeout == 2.5
+
+
+def test_what_a_warm_server_says_becomes_an_event(running: Running) -> None:
+    running.hear("here", Warm(7, 2.5, ("torch",), None, None))
+    assert running.events[-1].pop("time") > 0
+    assert running.events[-1] == {
+        "event": "warm_server",
+        "host": "here",
+        "pid": 7,
+        "seconds": 2.5,
+        "imports": ("torch",),
+        "private": None,
+        "refused": None,
+    }
+
+
+def test_a_broken_world_is_told_to_its_members_and_its_rendezvous_is_void(
+    running: Running, worker: Launcher
+) -> None:
+    broken: queue.Queue[int] = queue.Queue()
+    worker.on_cut(broken.put)
+    worker.send("done")
+    running.driver._events.get(timeout=30)
+    rendezvous = Rendezvous("127.0.0.1", {"global/1": b"there"})
+    running.driver._rendezvous.append(rendezvous)
+    url = f"http://127.0.0.1:{rendezvous.port}/global/1"
+    with urlopen(url) as answer:
+        assert answer.read() == b"there"
+    running.driver._cut((1, 8), 3)
+    assert broken.get(timeout=30) == 3
+    with urlopen(url) as answer:
+        assert answer.read() == b"-1"
+    rendezvous.close()
+
+
+def test_a_worker_is_released_when_its_agent_says_that_it_has_ended(running: Running) -> None:
+    running.hear("here", ProcessEnded(1, 137))
+    assert running.of("released", "lost", "failed") == [("released", 1), ("failed", 1)]
+    running.hear("here", ProcessEnded(1, 137))
+    assert len(running.of("released")) == 1
+
+
+def test_behind_a_cut_link_workers_are_lost_until_a_new_agent_has_swept_their_host(far: Running) -> None:
+    far.hear("far", Started(1, 4711))
+    far.hear("far", Lost(255, ("ssh: gone",)))
+    assert far.of("released", "lost", "failed") == [("lost", 1), ("failed", 1)]
+    (failed,) = [event for event in far.events if event["event"] == "failed"]
+    assert failed["exit_code"] == 255
+    assert far.told == [(1, "ssh: gone")]
+    far.hear("here", Hello(1, 5))
+    assert far.of("released") == []
+    far.hear("far", Hello(1, 6))
+    assert far.of("released") == [("released", 1)]
+
+
+def test_a_host_that_was_never_heard_of_has_nothing_to_lose(far: Running) -> None:
+    far.hear("far", Lost(255, ("ssh: no route",), was_heard=False))
+    assert far.of("released", "lost", "failed") == [("released", 1), ("failed", 1)]
+
+
+def test_an_agent_of_this_machine_that_does_not_start_ends_the_run(running: Running) -> None:
+    running.driver.hear("here", Lost(1, ("No module named x",), was_heard=False))
+    with pytest.raises(StartError, match="No module named x"):
+        running.turn()
+
+
+@pytest.mark.parametrize("host, said", [("far", "lost"), ("here", "released")])
+def test_an_agent_that_does_not_answer_is_not_waited_for(
+    monkeypatch: pytest.MonkeyPatch, host: str, said: str
+) -> None:
+    monkeypatch.setattr(driver_module, "KILL_GRACE", 0.0)
+    one = Running(("here", host))
+    one.driver.put(Hung(1, "is silent"))
+    one.turn()
+    assert one.agents.killed == [(host, 1)]
+    assert one.of("lost", "released") == []
+    one.turn()
+    assert one.of("lost", "released") == [(said, 1)]
+    one.hear(host, ProcessEnded(1, -9))  # it was only slow
+    assert one.of("released") == [("released", 1)]
+    one.driver._server.close()
+
+
+def test_a_worker_that_cannot_be_started_has_failed(running: Running) -> None:
+    running.hear("here", ProcessEnded(0, 0))
+    running.agents.refuses = True
+    running.driver._start(running.driver._state.workers[1])
+    assert running.told == [(1, "edt-launch: this worker cannot be started: no agent")]
+    event = running.driver._events.get(timeout=30)
+    assert event == _Heard("here", ProcessEnded(1, 1))

@@ -1,0 +1,79 @@
+"""Which failure ended a job."""
+
+from functools import reduce
+from pathlib import Path
+
+import pytest
+
+from edt_launch.launcher.failures import Failures, describe
+
+
+def failed(worker, exit_code=1, signal=None):
+    content = {"worker": worker, "host": f"node{worker}", "slot": 0, "rank": worker, "exit_code": exit_code}
+    return {"event": "failed", "time": 0, **content, "signal": signal}
+
+
+WORLD = {"event": "world", "generation": 2, "size": 1}
+PROGRESS = {"event": "progress", "step": 7, "size": 1}
+
+
+def first(*events, **said):
+    failures = reduce(Failures.observe, events, Failures())
+    found = failures.first(lambda worker: (said.get(f"w{worker}", ""),))
+    return None if found is None else found.worker
+
+
+@pytest.mark.parametrize(
+    "events, worker",
+    [
+        ((), None),
+        ((WORLD, PROGRESS), None),
+        ((failed(1), failed(0)), 1),
+        ((failed(0, 143, "SIGTERM"), failed(1)), 1),
+        ((failed(0, 130, "SIGINT"), failed(1, 143, "SIGTERM"), failed(2, 137, "SIGKILL")), 2),
+        ((failed(0, 143, "SIGTERM"),), 0),
+        ((failed(0), WORLD, PROGRESS, failed(1)), 1),
+        ((failed(0), WORLD, failed(1)), 0),
+        ((failed(0), PROGRESS, failed(1)), 0),
+        ((failed(0), WORLD, PROGRESS), 0),
+    ],
+)
+def test_the_first_that_the_job_has_not_survived_and_that_was_nobody_elses_doing(events, worker):
+    assert first(*events) == worker
+
+
+def test_who_lost_a_peer_was_not_the_first_to_fail():
+    lost = "horovod.common.exceptions.HorovodInternalError: Connection closed by peer"
+    assert first(failed(0), failed(1), w0=lost, w1="ValueError: boom") == 1
+    assert first(failed(0), failed(1), w0=lost, w1=lost) == 0
+
+
+def test_a_worker_that_hung_is_named_with_the_reason():
+    hung = failed(2, 137, "SIGKILL") | {"reason": "rank 2 on node2 is silent"}
+    assert Failures().observe(hung).open[0].how == "rank 2 on node2 is silent"
+
+
+def test_the_message_names_host_rank_end_lines_and_log():
+    failures = Failures().observe(failed(2, 139, "SIGSEGV")).observe(failed(1, 3))
+    text = describe(failures.open[0], ["one", "", "two"], Path("/out/log/rank.2.log"))
+    assert text.splitlines() == [
+        "first failure: rank 2 on node2, killed by SIGSEGV",
+        "  | one",
+        "  | ",
+        "  | two",
+        "log: /out/log/rank.2.log",
+    ]
+    assert "exit code 3" in describe(failures.open[1], [], Path("log"))
+    assert "printed nothing" in describe(failures.open[1], [], Path("log"))
+
+
+def test_an_error_of_edt_hvd_is_the_last_word():
+    failure = Failures().observe(failed(1, 1)).open[0]
+    lines = ["  File x", "edt_hvd.errors.StateError: checkpoint c does not fit: a. Do b", "and more"]
+    assert describe(failure, lines, Path("log")).splitlines()[1:] == [
+        "  |   File x",
+        "  | and more",
+        "log: log",
+        "checkpoint c does not fit: a. Do b",
+    ]
+    assert describe(failure, ["ValueError: x"], Path("log")).endswith("log: log")

@@ -1,0 +1,28 @@
+"""Hosts from a script that was written for Horovod."""
+
+import pytest
+
+from harness import TRACED, ElasticJob
+
+
+@pytest.mark.timeout(170)
+def test_a_job_follows_a_script_and_nothing_that_it_prints_wrongly(job: ElasticJob) -> None:
+    shown = job.folder / "shown"
+    script = job.folder / "discover.sh"
+    script.write_text(f"#!/bin/sh\ncat '{str(shown).replace(chr(39), chr(39) + chr(92) + chr(39) * 2)}'\n")
+    script.chmod(0o755)
+    shown.write_text("localhost\n")
+    options = ("--host-discovery-script", str(script), "--slots-per-host", "1")
+    job.start(TRACED, job.results, "--epochs", 40, "--delay", 0.3, options=options)
+    job.until_steps(2)
+    shown.write_text("Traceback (most recent call last):\n")
+    job.until(lambda: job.events("allocation_rejected"))
+    job.until_steps(job.steps() + 5)
+    assert job.size() == 1
+    shown.write_text("localhost:2\n")
+    job.until_size(2)
+    assert job.end() == 0
+    (rejected,) = job.events("allocation_rejected")
+    assert "'Traceback (most recent call last):'" in rejected["reason"]
+    assert [event["size"] for event in job.events("world")] == [1, 2]
+    assert job.survivors() == []
