@@ -19,7 +19,7 @@ from edt_hvd.warm.imports import Found, Import
 from edt_hvd.warm.server import Server
 from edt_hvd.warm.worker import Request
 from edt_hvd.world.standby import private_memory
-from edt_hvd.world.world import refuse_horovod
+from edt_hvd.world.world import adopt_horovod, refuse_horovod
 
 ALWAYS = (Import("torch._dynamo"), Import("horovod.torch"), Import("edt_hvd"))
 """What elastic training needs: the first optimizer imports `torch._dynamo`."""
@@ -57,7 +57,9 @@ def _prepare(request: Request) -> tuple[list[str], str | None]:
         reason = "the program sets environment variables before it imports"
         return [], f"{reason} ({found.sets_environment})"
     imported = import_all([*ALWAYS, *found.installed])
-    if not found.mentions_us:  # importing it ahead must change nothing for the program
+    if found.mentions_us:  # edt-launch assigns worlds to the workers, this process knows of none
+        adopt_horovod(is_assigned=True)
+    else:  # importing it ahead must change nothing for the program
         refuse_horovod()
     sys.stdout.flush()  # what imports have printed is not every worker's to print
     sys.stderr.flush()

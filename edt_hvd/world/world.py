@@ -179,15 +179,21 @@ def device() -> torch.device:
     return torch.device("cuda", world.slot % torch.cuda.device_count())
 
 
-def adopt_horovod() -> None:
+def adopt_horovod(is_assigned: bool | None = None) -> None:
     """Let a script's own ``hvd.init()`` join the launcher's world instead of forming Horovod's.
 
     Scripts written for Horovod call it before anything else. Under edt-launch it has to wait for an
     assignment like `rank` and `size` do, and under an elastic horovodrun for the other members of the world.
     What a script imports only when it makes its first optimizer is imported before that, so that the others
     need not wait for it. Nothing changes when another program started the process.
+
+    Args:
+        is_assigned: whether worlds are assigned to this process, or to those that are forked from it; by
+            default, what its own environment says.
     """
-    if "EDT_COORDINATOR" not in os.environ and os.environ.get("HOROVOD_ELASTIC") != "1":
+    if is_assigned is None:
+        is_assigned = "EDT_COORDINATOR" in os.environ or os.environ.get("HOROVOD_ELASTIC") == "1"
+    if not is_assigned:
         return
 
     def joining_init(*_: Any, **__: Any) -> None:

@@ -237,8 +237,9 @@ def test_a_signal_ends_the_whole_tree(run, name, numbers):
     pids = []
 
     def react(text, signals):
-        pids.extend(map(int, text.split()[1:]))
-        signals.extend(numbers)
+        if text.startswith("ready"):
+            pids.extend(map(int, text.split()[1:]))
+            signals.extend(numbers)
 
     outcome, view = run(name, react)
     assert outcome.exit_code == 128 + numbers[0]

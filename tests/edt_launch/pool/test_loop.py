@@ -228,7 +228,7 @@ def test_jobs_go_on_while_the_database_comes_and_goes(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(loop, "TROUBLE", 0.0)
-    monkeypatch.setattr(loop, "Launchers", lambda: service.launchers[0])
+    monkeypatch.setattr(loop, "Launchers", lambda **_: service.launchers[0])
     bus, stop, database = Bus(), threading.Event(), Flaky(service.settings.database_url)
     settings = service.settings.model_copy(update={"interval": 0.1})
     options = Options(imbalance_time=0.0)
