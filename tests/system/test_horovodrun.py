@@ -164,7 +164,8 @@ def test_any_schedule(seed: int, plain: HorovodrunJob, undisturbed: dict[str, An
     first, *rest = schedule(seed)
     plain.allocate(*first)
     plain.start(sum(first), "--epochs", EPOCHS, "--delay", 0.05)
-    if numbers.random() < 0.7:
+    trains_first = numbers.random() < 0.7
+    if trains_first:
         plain.until_size(sum(first))
     else:  # changes come while the workers start
         plain.until(lambda: len(plain.workers("localhost")) == first[0])
@@ -178,7 +179,7 @@ def test_any_schedule(seed: int, plain: HorovodrunJob, undisturbed: dict[str, An
         plain.until_size(2)
     assert plain.end() == 0, plain.printed
     plain.check(EPOCHS, undisturbed, repeated=1 if seed % 4 == 0 else 0)
-    assert len({row["size"] for row in plain.trace()}) > 1
+    assert len({row["size"] for row in plain.trace()}) > 1 or not trains_first
 
 
 # edt-launch --horovodrun
