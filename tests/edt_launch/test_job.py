@@ -24,7 +24,7 @@ from edt_launch.launcher.plan import Outcome, Plan, Wmla
 from edt_launch.run_dir import RunDir
 from edt_launch.wmla.frameworks import Framework
 from recorder import Recorder
-from started import started
+from started import gone, started
 
 FAKE = (sys.executable, "-S", str(Path(__file__).with_name("fake_worker.py")))
 TWO = Allocation(1, (HostSlots("localhost", 2),))
@@ -51,10 +51,6 @@ def run(paths):
 
 def events_in(paths):
     return [json.loads(line) for line in paths.events.read_text().splitlines()]
-
-
-def gone(pid):
-    return not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
 
 
 def test_success(run, paths, monkeypatch):

@@ -5,6 +5,8 @@ import subprocess
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import psutil
+
 
 @contextlib.contextmanager
 def started(command: Sequence[str], **options: Any) -> Iterator["subprocess.Popen[Any]"]:
@@ -17,3 +19,11 @@ def started(command: Sequence[str], **options: Any) -> Iterator["subprocess.Pope
             yield process
         finally:
             process.kill()
+
+
+def gone(pid: int) -> bool:
+    """Whether a process has ended, its parent's wait for it aside."""
+    try:
+        return bool(psutil.Process(pid).status() == psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return True

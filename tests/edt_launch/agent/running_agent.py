@@ -11,8 +11,6 @@ import threading
 import time
 import uuid
 
-import psutil
-
 from edt_launch.agent.protocol import (
     Exited,
     Hello,
@@ -141,10 +139,6 @@ def script(folder, text, name="train.py"):
     path = folder / name
     path.write_text(textwrap.dedent(text))
     return str(path)
-
-
-def gone(pid):
-    return not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
 
 
 def until(condition):

@@ -10,7 +10,8 @@ import psutil
 import pytest
 
 from edt_launch.agent.protocol import WINDOW, Taken
-from running_agent import COMMAND, RunningAgent, gone, script, until
+from running_agent import COMMAND, RunningAgent, script, until
+from started import gone
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="workers are forked on Linux alone")
 

@@ -1,5 +1,6 @@
 """Every process of a job is found and ended."""
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -11,7 +12,7 @@ import pytest
 
 from edt_launch.agent import processes
 from edt_launch.agent.processes import JOB_VARIABLE, kill, kill_job, marked, tree
-from started import started
+from started import gone, started
 
 # Starts a child in its own session that ignores SIGTERM, says its id, and waits or ends.
 PARENT = """
@@ -51,16 +52,12 @@ def start():
         parent.kill()
         parent.wait()
         for pid in pids:
-            if psutil.pid_exists(pid):
+            with contextlib.suppress(psutil.NoSuchProcess):
                 psutil.Process(pid).kill()
 
 
 def ids(found):
     return {process.pid for process in found}
-
-
-def gone(pid):
-    return not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
 
 
 def test_descendants_in_sessions_of_their_own_are_found(start):

@@ -8,14 +8,13 @@ import textwrap
 import time
 from pathlib import Path
 
-import psutil
 import pytest
 import typer
 
 from edt_launch.demo import command as demo
 from edt_launch.demo.scenario import Progress
 from edt_launch.hosts.allocation import parse
-from started import started
+from started import gone, started
 
 # Waits at every quarter for the size to change, for as long as a slow machine may need.
 LAUNCHER = """
@@ -110,7 +109,7 @@ def test_signals_reach_the_job_once_and_end_the_demo_with_it(tmp_path, number):
         os.killpg(shell.pid, number)  # as a terminal does: to everybody in the group
         assert shell.wait(timeout=60) == 128 + number
     assert (tmp_path / "got").read_text() == f"[{int(number)}]"
-    assert not psutil.pid_exists(int(ready.read_text()))
+    assert gone(int(ready.read_text()))
 
 
 def test_a_missing_script_is_a_usage_error(tmp_path):

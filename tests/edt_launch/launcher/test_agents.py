@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 
 from edt_launch.agent.protocol import Exited, Hello, Output, Setup, Started, Swept
@@ -17,6 +16,7 @@ from edt_launch.errors import StartError
 from edt_launch.launcher import ssh
 from edt_launch.launcher.agents import Agents, AllEnded, Lost, Said
 from edt_launch.launcher.ssh import Remote
+from started import gone
 
 PROGRAM = """
 import os, time
@@ -100,7 +100,7 @@ def test_an_agent_that_is_killed_is_lost_and_the_next_worker_starts_another(hear
     assert lost.explanation == ("edt-launch: the agent of this host was killed by signal 9",)
     hearing.agents.start("here", 1, {"EDT_WORKER": "1"})
     assert hearing.until(Hello)[0] == "here"
-    assert not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE  # swept
+    assert gone(pid)  # swept
     assert hearing.until(Started)[1].worker == 1
 
 

@@ -5,7 +5,6 @@ import signal
 import sys
 from pathlib import Path
 
-import psutil
 import pytest
 
 from edt_launch import job
@@ -17,6 +16,7 @@ from edt_launch.launcher.plan import Outcome, Plan, Wmla
 from edt_launch.wmla.frameworks import Framework
 from edt_launch.wmla.running.layout import ResultDir
 from recorder import Recorder
+from started import gone
 
 TESTS = Path(__file__).parents[3]
 FAKE = (sys.executable, "-S", str(TESTS / "edt_launch" / "fake_worker.py"))
@@ -52,10 +52,6 @@ def train(name, number=1, most=16):
 def events(result, *kinds):
     found = [json.loads(line) for line in result.events.read_text().splitlines()]
     return [event for event in found if not kinds or event["event"] in kinds]
-
-
-def gone(pid):
-    return not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
 
 
 def said(view, label="driver"):

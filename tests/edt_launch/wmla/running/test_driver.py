@@ -10,7 +10,7 @@ import pytest
 from edt_launch.view.output import DRIVER, Line
 from edt_launch.wmla.running.driver import Driver, how
 from edt_launch.wmla.running.messages import Limit
-from started import started
+from started import gone, started
 
 ASKS = """
 import os, sys
@@ -54,7 +54,7 @@ def test_an_answer_to_one_that_has_gone_does_no_harm(tmp_path):
 def test_nothing_outlives_its_context(tmp_path):
     with driver(tmp_path, "import time; time.sleep(600)") as one:
         pid = one.pid
-    assert not psutil.pid_exists(pid)
+    assert gone(pid)
 
 
 LAUNCHER = """
