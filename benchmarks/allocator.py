@@ -20,12 +20,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import mean
 
-from edt_launch.simulator.baselines import Fifo, Tiresias
-from edt_launch.simulator.due import Due
-from edt_launch.simulator.fair import FairShare
-from edt_launch.simulator.figures import TOLERANCE, Figures, contention_rho, judge
-from edt_launch.simulator.replay import ROUNDS, Timing, machines, replay
-from edt_launch.simulator.trace import read
+from edt_launch.tools.simulate.baselines import Fifo, Tiresias
+from edt_launch.tools.simulate.due import Due
+from edt_launch.tools.simulate.fair import FairShare
+from edt_launch.tools.simulate.figures import TOLERANCE, Figures, contention_rho, judge
+from edt_launch.tools.simulate.replay import ROUNDS, Timing, machines, replay
+from edt_launch.tools.simulate.trace import read
 
 TRACES = Path(__file__).parent / "traces"
 LOADS = {

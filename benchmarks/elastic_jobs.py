@@ -118,7 +118,7 @@ class EdtJob:
         folder = self._place.folder
         self._process = self._place.spawn(
             "job",
-            *(sys.executable, "-m", "edt_launch.launch", "--min-np", 1, "--max-np", 4),
+            *(sys.executable, "-m", "edt_launch.launcher.command", "--min-np", 1, "--max-np", 4),
             *("--network-interface", "lo", "--allocation", folder / "allocation"),
             *("--output-dir", folder / "out", *self._options),
             *(self._script, *self._place.script_options),

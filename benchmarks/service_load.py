@@ -42,7 +42,7 @@ loop = types.ModuleType("measured_loop")
 loop.run = run
 sys.modules["measured_loop"] = loop
 running.LOOP = "measured_loop"
-from edt_launch.cli import main
+from edt_launch.cli.main import main
 sys.argv = ["edt", "serve", *sys.argv[1:]]
 main()
 """

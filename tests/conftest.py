@@ -19,10 +19,9 @@ BESIDE_OTHERS = (
 """Tests of jobs in which no clock counts."""
 LONG = (
     "tests/edt_hvd/wmla/test_driving.py",
-    "tests/edt_launch/driver/test_attach.py",
     "tests/edt_hvd/reduction/test_error_bound.py",
     "tests/edt_hvd/wmla/test_script.py",
-    "tests/edt_launch/pool/test_loop.py",
+    "tests/edt_launch/jobs/test_loop.py",
     "tests/edt_launch/service/api/test_access.py",
     "tests/edt_hvd/wmla/test_fabric_model.py",
     "tests/edt_hvd/wmla/handing/test_modules.py",
@@ -31,7 +30,7 @@ LONG = (
     "tests/edt_launch/service/api/test_description.py",
     "tests/edt_launch/allocator/test_decide.py",
     "tests/edt_hvd/wmla/handing/test_installed.py",
-    "tests/edt_launch/demo/test_plot.py",
+    "tests/edt_launch/tools/demo/test_plot.py",
 )
 """Other files that take long, the longest first."""
 JOBS_APART, LAST = -1, len(LONG) + 1

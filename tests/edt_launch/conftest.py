@@ -2,8 +2,9 @@ import sys
 
 import pytest
 
-from edt_launch import cli, job
-from edt_launch.errors import ExitCode
+from edt_launch.cli import main
+from edt_launch.core.errors import ExitCode
+from edt_launch.launcher import job
 from edt_launch.launcher.plan import Outcome, Plan
 from ended import Edt, Ended
 
@@ -15,7 +16,7 @@ def edt(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> 
     def run(*words: str) -> Ended:
         monkeypatch.setattr(sys, "argv", ["edt", *words])
         with pytest.raises(SystemExit) as ended:
-            cli.main()
+            main.main()
         written = capsys.readouterr()
         code = ended.value.code
         assert isinstance(code, int)

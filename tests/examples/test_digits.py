@@ -8,7 +8,7 @@ import pytest
 LAUNCHERS = {
     "mpirun": ("mpirun", "--oversubscribe", "-np", "3"),
     "horovodrun": ("horovodrun", "-np", "2"),
-    "edt-launch": (sys.executable, "-m", "edt_launch.launch", "--min-np", "2", "--max-np", "2"),
+    "edt-launch": (sys.executable, "-m", "edt_launch.launcher.command", "--min-np", "2", "--max-np", "2"),
 }
 
 

@@ -21,7 +21,7 @@ def test_three_lines_differ():
 
 
 HOROVODRUN = ("horovodrun", "--gloo", "-np", "2")
-EDT_LAUNCH = (sys.executable, "-m", "edt_launch.launch", "--min-np", "2", "--max-np", "2")
+EDT_LAUNCH = (sys.executable, "-m", "edt_launch.launcher.command", "--min-np", "2", "--max-np", "2")
 
 
 @pytest.mark.parametrize(

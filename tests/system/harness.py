@@ -43,7 +43,7 @@ class ElasticJob:
         beside.rename(self.allocation)
 
     def start(self, script: Path, *args: object, options: tuple[str, ...] = ()) -> "ElasticJob":
-        command = [sys.executable, "-m", "edt_launch.launch", *self.sizes, *options]
+        command = [sys.executable, "-m", "edt_launch.launcher.command", *self.sizes, *options]
         if self.allocation.exists():
             command += ["--allocation", str(self.allocation)]
         command += ["--output-dir", str(self.out), str(script), *map(str, args)]

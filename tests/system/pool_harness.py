@@ -12,7 +12,7 @@ from typing import Any
 
 from edt_launch.agent import processes
 from edt_launch.allocator.model import Options
-from edt_launch.pool import loop
+from edt_launch.jobs import loop
 from edt_launch.service.bus import Bus, Topic
 from edt_launch.service.database.records import HostRecord, JobRecord
 from edt_launch.service.database.store import Store

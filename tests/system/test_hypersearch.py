@@ -14,7 +14,7 @@ import serving
 
 PROGRAM = """
 import sys
-from edt_launch.cli import main
+from edt_launch.cli.main import main
 sys.argv = ["edt", "serve", *sys.argv[1:]]
 main()
 """

@@ -5,7 +5,7 @@ from collections import Counter
 
 import pytest
 
-from edt_launch.errors import ExitCode
+from edt_launch.core.errors import ExitCode
 from harness import TRACED, ElasticJob
 from programs.traced import SAMPLES
 

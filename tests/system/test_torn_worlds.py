@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from edt_launch.launcher.rendezvous import Rendezvous
+from edt_launch.worlds.gloo_store import Rendezvous
 from harness import PROGRAMS
 
 SETTINGS = {

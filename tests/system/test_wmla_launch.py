@@ -11,8 +11,8 @@ from typing import Any
 import psutil
 import pytest
 
-from edt_launch.errors import ExitCode
-from edt_launch.wmla.running.layout import ResultDir
+from edt_launch.adapters.wmla.running.layout import ResultDir
+from edt_launch.core.errors import ExitCode
 from elsewhere import ELSEWHERE, reach
 from harness import PROGRAMS, TRACED, ElasticJob
 from programs.traced import SAMPLES

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from edt_launch.adapters.wmla.frameworks import Framework
+from edt_launch.adapters.wmla.running.layout import ResultDir
 from edt_launch.service.states import State, Wanted
-from edt_launch.wmla.frameworks import Framework
-from edt_launch.wmla.running.layout import ResultDir
 from harness import PROGRAMS
 from pool_harness import Pool
 

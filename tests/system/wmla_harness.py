@@ -43,7 +43,7 @@ class WmlaJob(ElasticJob):
     def run(
         self, script: Path, *arguments: str, environment: dict[str, str], options: tuple[str, ...] = ()
     ) -> None:
-        command = [sys.executable, "-m", "edt_launch.launch", *self.sizes, *options, "--wmla"]
+        command = [sys.executable, "-m", "edt_launch.launcher.command", *self.sizes, *options, "--wmla"]
         if self.allocation.exists():
             command += ["--allocation", str(self.allocation)]
         command += ["--data-dir", str(self.data), "--result-dir", str(self.results), str(script)]

@@ -7,7 +7,7 @@ import sys
 
 from edt_launch.agent.agent import Agent
 from edt_launch.agent.subreaper import adopt_orphans
-from edt_launch.errors import ExitCode
+from edt_launch.core.errors import ExitCode
 
 IGNORED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 """Signals that reach every process of a host at once; the agent ends with its launcher."""

@@ -14,18 +14,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from edt_launch.agent.processes import JOB_VARIABLE
-from edt_launch.agent.protocol import (
-    VERSION,
-    Hello,
-    Kill,
-    Order,
-    ProtocolError,
-    Report,
-    Setup,
-    Start,
-    Taken,
-)
-from edt_launch.errors import StartError
+from edt_launch.agent.protocol import VERSION, Hello, Kill, Order, ProtocolError, Report, Setup, Start, Taken
+from edt_launch.core.errors import StartError
 from edt_launch.launcher import ssh
 from edt_launch.launcher.link import CHUNK, Link
 

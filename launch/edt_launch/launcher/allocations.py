@@ -2,14 +2,15 @@
 
 from dataclasses import asdict, replace
 
-from edt_launch.errors import UsageError
-from edt_launch.hosts import sources
-from edt_launch.hosts.allocation import Allocation, render, write_atomically
-from edt_launch.hosts.discovery import ScriptFollower
-from edt_launch.hosts.follower import Accepted, Follower, Rejected, Source
-from edt_launch.hosts.network import HostChecker
-from edt_launch.launcher import events
-from edt_launch.launcher.desk import Desk
+from edt_launch.cluster import static_hosts
+from edt_launch.cluster.allocation import Allocation, render
+from edt_launch.cluster.discovery_script import ScriptFollower
+from edt_launch.cluster.follower import Accepted, Follower, Rejected, Source
+from edt_launch.cluster.network import HostChecker
+from edt_launch.core import events
+from edt_launch.core.atomic import write_atomically
+from edt_launch.core.errors import UsageError
+from edt_launch.launcher.job_monitor import Desk
 from edt_launch.launcher.plan import Plan
 
 
@@ -66,7 +67,7 @@ class Allocations:
                 self._desk.note(events.new("allocation_rejected", reason=reason))
         if self._latest is None:
             return
-        slots = sources.cap(self._latest.allocation.hosts, self._most)
+        slots = static_hosts.cap(self._latest.allocation.hosts, self._most)
         allocation = replace(self._latest.allocation, hosts=slots)
         if allocation == self.current:
             return

@@ -7,7 +7,7 @@ about once a second, and its PATH may lead to none.
 import shlex
 from pathlib import Path
 
-from edt_launch.hosts.allocation import write_atomically
+from edt_launch.core.atomic import write_atomically
 
 _SCRIPT = """\
 #!/bin/sh

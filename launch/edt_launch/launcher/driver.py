@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import psutil
 
+from edt_launch.adapters.wmla.running.workers import Workers
 from edt_launch.agent import processes
 from edt_launch.agent.protocol import Exited as ProcessEnded
 from edt_launch.agent.protocol import Hello, Started, Warm
-from edt_launch.errors import StartError
+from edt_launch.core.errors import StartError
 from edt_launch.launcher import agents, watchdog
 from edt_launch.launcher.agents import Agents
 from edt_launch.launcher.control import ControlServer
@@ -26,10 +27,9 @@ from edt_launch.membership.intake import KILLED
 from edt_launch.membership.members import Limits, Membership
 from edt_launch.membership.protocol import Worker
 from edt_launch.membership.step import step
-from edt_launch.wmla.running.workers import Workers
 
 if TYPE_CHECKING:
-    from edt_launch.launcher.rendezvous import Rendezvous
+    from edt_launch.worlds.gloo_store import Rendezvous
 
 log = logging.getLogger(__name__)
 
@@ -129,7 +129,7 @@ class Driver:
     def run(self) -> None:
         """Run the job; returns when its last worker has gone."""
         # What takes time to import is there before workers are, and does not hold up their start.
-        import edt_launch.launcher.rendezvous  # noqa: F401
+        import edt_launch.worlds.gloo_store  # noqa: F401
 
         try:
             while not self._state.finished:
@@ -352,7 +352,7 @@ class Driver:
         heapq.heappush(self._due, (time.monotonic() + seconds, next(self._numbers), call))
 
     def _assign(self, action: protocol.Assign) -> None:
-        from edt_launch.launcher.rendezvous import Rendezvous
+        from edt_launch.worlds.gloo_store import Rendezvous
 
         # Where Horovod looks its place up, besides the variables that the worker sets.
         places = {

@@ -6,24 +6,25 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict
 
+from edt_launch.adapters.wmla.running.workers import Workers
 from edt_launch.agent.processes import number
 from edt_launch.agent.protocol import Setup
-from edt_launch.errors import ExitCode, StartTimeoutError
-from edt_launch.hosts.allocation import Allocation
-from edt_launch.hosts.network import HostChecker
-from edt_launch.launcher import checkpoints, discovery, events, restarts
+from edt_launch.cluster.allocation import Allocation
+from edt_launch.cluster.network import HostChecker
+from edt_launch.core import events
+from edt_launch.core.errors import ExitCode, StartTimeoutError
+from edt_launch.core.file_watch import watching
+from edt_launch.launcher import checkpoints, discovery, restarts
 from edt_launch.launcher.allocations import Allocations
-from edt_launch.launcher.desk import Desk
 from edt_launch.launcher.driver import Settings
-from edt_launch.launcher.ending import Ending, Step, signal_name
 from edt_launch.launcher.environment import environment
 from edt_launch.launcher.failures import NOT_ELASTIC, describe, looks_like_plain_horovod
+from edt_launch.launcher.job_monitor import Desk
 from edt_launch.launcher.plan import Outcome, Plan
 from edt_launch.launcher.run import TICK, LeftBehind, Run, Told
+from edt_launch.launcher.termination import Ending, Step, signal_name
+from edt_launch.launcher.view.output import KEPT_LINES, Line
 from edt_launch.membership import members
-from edt_launch.view.output import KEPT_LINES, Line
-from edt_launch.watching import watching
-from edt_launch.wmla.running.workers import Workers
 
 DEFAULT_TIMEOUT = 600.0
 """Seconds for which survivors wait for others where the user has no time to wait for the first ones."""

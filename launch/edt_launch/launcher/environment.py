@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from edt_launch.run_dir import RunDir
+from edt_launch.core.run_dir import RunDir
 
 # What another job's launcher tells its workers, or another launcher altogether.
 _STALE = re.compile(

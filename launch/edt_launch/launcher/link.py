@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 
 from edt_launch.agent.protocol import Order, Reader, Setup, write
-from edt_launch.errors import StartError
+from edt_launch.core.errors import StartError
 
 CHUNK = 2**16
 

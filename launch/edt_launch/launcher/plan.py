@@ -4,13 +4,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from edt_launch.errors import ExitCode
-from edt_launch.hosts.allocation import Allocation
-from edt_launch.hosts.discovery import Script
-from edt_launch.hosts.follower import Limits
+from edt_launch.adapters.wmla.frameworks import Framework
+from edt_launch.cluster.allocation import Allocation
+from edt_launch.cluster.discovery_script import Script
+from edt_launch.cluster.follower import Limits
+from edt_launch.core.errors import ExitCode
+from edt_launch.core.run_dir import RunDir
 from edt_launch.launcher.ssh import Remote
-from edt_launch.run_dir import RunDir
-from edt_launch.wmla.frameworks import Framework
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection
 from dataclasses import asdict
 from typing import Any
 
-from edt_launch.launcher.events import Event, new
+from edt_launch.core.events import Event, new
 from edt_launch.membership.protocol import (
     Action,
     Failed,

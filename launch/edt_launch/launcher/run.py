@@ -17,17 +17,18 @@ from edt_launch.agent import processes
 from edt_launch.agent.processes import JOB_VARIABLE
 from edt_launch.agent.protocol import Exited as ProcessEnded
 from edt_launch.agent.protocol import Output, Setup, Swept
-from edt_launch.appender import Appender
-from edt_launch.hosts.allocation import Allocation
-from edt_launch.hosts.network import HostChecker
-from edt_launch.launcher import agents, events
+from edt_launch.cluster.allocation import Allocation
+from edt_launch.cluster.network import HostChecker
+from edt_launch.core import events
+from edt_launch.core.appender import Appender
+from edt_launch.core.file_watch import Watch
+from edt_launch.launcher import agents
 from edt_launch.launcher.agents import Agents
 from edt_launch.launcher.driver import PAUSED, Driver, Settings
 from edt_launch.launcher.ssh import Remote
+from edt_launch.launcher.view.output import Line, LineReader
 from edt_launch.membership import protocol
 from edt_launch.membership.protocol import Slot
-from edt_launch.view.output import Line, LineReader
-from edt_launch.watching import Watch
 
 TICK = 0.05
 """Seconds between two looks at everything else."""

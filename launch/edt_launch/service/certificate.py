@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives.serialization import (
 )
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from edt_launch.hosts.allocation import write_atomically
+from edt_launch.core.atomic import write_atomically
 from edt_launch.service.first_start import write_secret
 
 LASTS = timedelta(days=730)

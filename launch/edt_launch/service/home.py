@@ -5,7 +5,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from edt_launch.run_dir import RunDir
+from edt_launch.core.run_dir import RunDir
 
 JOB_ID = r"j[a-z2-7]{8}"
 """Ids of jobs: they become folders, so nothing else ever may."""

@@ -5,10 +5,10 @@ from dataclasses import replace
 
 import structlog
 
+from edt_launch.cluster.sources import DevicesError, HostDevices, Source
 from edt_launch.service.bus import Bus, Topic
 from edt_launch.service.database.records import HostRecord
 from edt_launch.service.database.store import Store
-from edt_launch.service.devices.sources import DevicesError, HostDevices, Source
 
 log = structlog.get_logger()
 

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 
 from sqlalchemy.exc import SQLAlchemyError
 
-from edt_launch.service.belonging import ForeignError
+from edt_launch.cluster.sources import DevicesError
 from edt_launch.service.database.engine import AWAY
 from edt_launch.service.database.migrate import NewerDatabaseError
 from edt_launch.service.database.sole_user import InUseError
-from edt_launch.service.devices.sources import DevicesError
+from edt_launch.service.database_binding import ForeignError
 from edt_launch.service.first_start import SharedFolderError, make_home
 from edt_launch.service.home import Home
 from edt_launch.service.locking import lock

@@ -17,16 +17,18 @@ from types import FrameType
 import structlog
 import uvicorn
 
-from edt_launch.hosts.allocation import write_atomically
+from edt_launch.adapters.wmla.hypersearch.controller import Controller
+from edt_launch.adapters.wmla.submission.settling import settle
+from edt_launch.cluster.sources import Surroundings, choose
+from edt_launch.core.atomic import write_atomically
 from edt_launch.service.api.app import create_app
 from edt_launch.service.api.context import Context
-from edt_launch.service.belonging import bind
 from edt_launch.service.bus import Bus
 from edt_launch.service.certificate import ensure_certificate, names_of_this_machine
 from edt_launch.service.database.engine import Database
 from edt_launch.service.database.sole_user import SoleUser
 from edt_launch.service.database.store import Store
-from edt_launch.service.devices.sources import Surroundings, choose
+from edt_launch.service.database_binding import bind
 from edt_launch.service.first_start import ensure_administrator
 from edt_launch.service.inventory import INTERVAL, Inventory
 from edt_launch.service.logs import set_up_logs
@@ -34,12 +36,10 @@ from edt_launch.service.opening import StartError, alone, explained, listening_s
 from edt_launch.service.repeating import repeat
 from edt_launch.service.settings import Settings
 from edt_launch.service.submission import remove_strays
-from edt_launch.wmla.hypersearch.controller import Controller
-from edt_launch.wmla.submission.settling import settle
 
 log = structlog.get_logger()
 
-LOOP = "edt_launch.pool.loop"
+LOOP = "edt_launch.jobs.loop"
 """The module of the loop, whose `run(settings, store, bus, stop)` runs the jobs."""
 
 FILES = 65536

@@ -6,8 +6,8 @@ from typing import Annotated, Self
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
+from edt_launch.adapters.wmla.frameworks import Framework
 from edt_launch.service.names import MOST_NAME, PLAIN, TEXT, VARIABLE
-from edt_launch.wmla.frameworks import Framework
 
 MOST_WORKERS = 2**20
 MOST_PRIORITY = 1000

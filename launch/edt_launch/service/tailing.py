@@ -8,7 +8,7 @@ from typing import BinaryIO
 
 from anyio.to_thread import run_sync
 
-from edt_launch.lines import LineSplitter
+from edt_launch.core.lines import LineSplitter
 from edt_launch.service.plain_files import NoFileError, open_file
 
 BLOCK = 2**16

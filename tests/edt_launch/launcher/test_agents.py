@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from edt_launch.agent.protocol import Exited, Hello, Output, Setup, Started, Swept
-from edt_launch.errors import StartError
+from edt_launch.core.errors import StartError
 from edt_launch.launcher import ssh
 from edt_launch.launcher.agents import Agents, AllEnded, Lost, Said
 from edt_launch.launcher.ssh import Remote

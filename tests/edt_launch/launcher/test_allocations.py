@@ -4,14 +4,15 @@ import json
 
 import pytest
 
-from edt_launch.hosts.allocation import Allocation, HostSlots, parse, render, write_atomically
-from edt_launch.hosts.follower import Limits
-from edt_launch.hosts.network import HostChecker
+from edt_launch.cluster.allocation import Allocation, HostSlots, parse, render
+from edt_launch.cluster.follower import Limits
+from edt_launch.cluster.network import HostChecker
+from edt_launch.core.atomic import write_atomically
+from edt_launch.core.events import EventLog
+from edt_launch.core.run_dir import RunDir
 from edt_launch.launcher.allocations import Allocations
-from edt_launch.launcher.desk import Desk
-from edt_launch.launcher.events import EventLog
+from edt_launch.launcher.job_monitor import Desk
 from edt_launch.launcher.plan import Plan
-from edt_launch.run_dir import RunDir
 
 
 class Silent:

@@ -10,14 +10,14 @@ import pytest
 from edt_hvd.world.control import Launcher
 from edt_launch.agent.protocol import Exited as ProcessEnded
 from edt_launch.agent.protocol import Hello, Started, Warm
-from edt_launch.errors import StartError
+from edt_launch.core.errors import StartError
 from edt_launch.launcher import driver as driver_module
 from edt_launch.launcher.agents import Lost
 from edt_launch.launcher.driver import Driver, Settings, _Heard
-from edt_launch.launcher.rendezvous import Rendezvous
 from edt_launch.launcher.watchdog import Beat, Times
 from edt_launch.membership.members import Limits
 from edt_launch.membership.protocol import AtDoor, Desired, Hung, Leaving, Slot
+from edt_launch.worlds.gloo_store import Rendezvous
 
 
 class FakeAgents:

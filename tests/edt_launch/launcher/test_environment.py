@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from edt_launch.core.run_dir import RunDir
 from edt_launch.launcher.environment import environment
-from edt_launch.run_dir import RunDir
 
 PATHS = RunDir(Path("/out put"))
 

@@ -20,7 +20,7 @@ loop = types.ModuleType("idle_loop")
 loop.run = lambda settings, store, bus, stop: stop.wait()
 sys.modules["idle_loop"] = loop
 running.LOOP = "idle_loop"
-from edt_launch.cli import main
+from edt_launch.cli.main import main
 sys.argv = ["edt", "serve", *sys.argv[1:]]
 main()
 """

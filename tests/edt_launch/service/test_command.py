@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from edt_launch.cli import app
+from edt_launch.cli.main import app
 from edt_launch.service import command
 from edt_launch.service.settings import Settings
 

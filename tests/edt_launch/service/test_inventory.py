@@ -1,10 +1,10 @@
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
+from edt_launch.cluster.sources import DevicesError, HostDevices
 from edt_launch.service.bus import Bus, Topic
 from edt_launch.service.database.records import HostRecord
 from edt_launch.service.database.store import Store
-from edt_launch.service.devices.sources import DevicesError, HostDevices
 from edt_launch.service.inventory import Inventory, changes
 
 A, B = HostDevices("a", ("0", "1")), HostDevices("b", ("0",))

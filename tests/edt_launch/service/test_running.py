@@ -162,4 +162,4 @@ def test_many_files_may_be_open() -> None:
 
 
 def test_the_loop_is_the_pools() -> None:
-    assert LOOP == "edt_launch.pool.loop"
+    assert LOOP == "edt_launch.jobs.loop"

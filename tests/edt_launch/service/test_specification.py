@@ -3,8 +3,8 @@ import subprocess
 import pytest
 from pydantic import ValidationError
 
+from edt_launch.adapters.wmla.frameworks import Framework
 from edt_launch.service.specification import MOST_START, JobChange, JobSpec
-from edt_launch.wmla.frameworks import Framework
 
 GOOD: dict[str, object] = {"command": ["python", "train.py"]}
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edt_launch.lines import LONGEST
+from edt_launch.core.lines import LONGEST
 from edt_launch.service import tailing
 from edt_launch.service.tailing import REACH, read, recent_lines, start_of_last_lines
 from no_files import KINDS, put

@@ -7,8 +7,11 @@ from fastapi.security import HTTPBearer
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from edt_launch import __version__
+from edt_launch.adapters.wmla.rest.app import create_app as create_wmla_app
+from edt_launch.adapters.wmla.rest.bases import is_below
 from edt_launch.service.api import (
     cluster,
+    desired_state,
     events,
     history,
     jobs,
@@ -21,18 +24,15 @@ from edt_launch.service.api import (
     tokens,
     users,
     why,
-    wishes,
 )
+from edt_launch.service.api.authenticator import BearerDoor
 from edt_launch.service.api.context import Context
-from edt_launch.service.api.door import BearerDoor
 from edt_launch.service.api.entrance import Entrance
-from edt_launch.service.api.gate import Gate, histogram
-from edt_launch.service.api.pictures import Pictures
-from edt_launch.wmla.rest.app import create_app as create_wmla_app
-from edt_launch.wmla.rest.bases import is_below
+from edt_launch.service.api.job_list_cache import Pictures
+from edt_launch.service.api.middleware import Gate, histogram
 
 ROUTERS: tuple[Any, ...] = (
-    *(system, jobs, wishes, why, logs, events, results),
+    *(system, jobs, desired_state, why, logs, events, results),
     *(stream, cluster, shares, history, users, tokens),
 )
 

@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Path
 
-from edt_launch.hosts.allocation import HOST
+from edt_launch.cluster.allocation import HOST
 from edt_launch.service.api import schemas, views
 from edt_launch.service.api.context import Admin, Context, Here, User
 from edt_launch.service.bus import Topic

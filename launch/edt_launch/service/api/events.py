@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Header, Query, Request
 from fastapi.responses import StreamingResponse
 
-from edt_launch.lines import LineSplitter, event_of
+from edt_launch.core.lines import LineSplitter, event_of
 from edt_launch.service import tailing
 from edt_launch.service.api import schemas, sse
 from edt_launch.service.api.context import Here, User

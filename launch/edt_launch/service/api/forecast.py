@@ -6,7 +6,7 @@ from edt_launch.allocator.decide import decide
 from edt_launch.allocator.memory import load
 from edt_launch.allocator.model import Cluster
 from edt_launch.service.api import views
-from edt_launch.service.database import terms
+from edt_launch.service.database import mapping
 from edt_launch.service.database.records import JobRecord
 from edt_launch.service.database.store import Store
 from edt_launch.service.settings import Settings
@@ -25,12 +25,12 @@ def forecast(store: Store, settings: Settings, submission: Submission, now: floa
     present = [job for job in store.jobs.live() if job.state in _WANTS and job.wanted is Wanted.RUN]
     records = {job.id: job for job in [*present, new]}
     cluster = Cluster(
-        tuple(map(terms.host, store.hosts.all())),
-        tuple(terms.owners(store.shares.all(), {job.owner for job in records.values()})),
-        terms.options(settings),
-        load(store.memory.get(terms.MEMORY, {})),
+        tuple(map(mapping.host, store.hosts.all())),
+        tuple(mapping.owners(store.shares.all(), {job.owner for job in records.values()})),
+        mapping.options(settings),
+        load(store.memory.get(mapping.MEMORY, {})),
     )
-    jobs = {job_id: terms.job(record, settings.protected) for job_id, record in records.items()}
+    jobs = {job_id: mapping.job(record, settings.protected) for job_id, record in records.items()}
     without, _ = decide(now, cluster, [job for job_id, job in jobs.items() if job_id != NEW])
     with_it, reasons = decide(now, cluster, list(jobs.values()))
     changes = [

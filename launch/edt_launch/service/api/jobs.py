@@ -11,7 +11,7 @@ from edt_launch.service.api import schemas, views
 from edt_launch.service.api.afterwards import carry_out
 from edt_launch.service.api.context import Here, User
 from edt_launch.service.api.forecast import forecast
-from edt_launch.service.api.pictures import Picture
+from edt_launch.service.api.job_list_cache import Picture
 from edt_launch.service.database.records import UserRecord
 from edt_launch.service.errors import ConflictError, InvalidError
 from edt_launch.service.names import USER

@@ -11,7 +11,7 @@ from starlette.concurrency import run_in_threadpool
 
 from edt_launch.service.api import sse
 from edt_launch.service.api.context import Context, Here, User
-from edt_launch.service.api.pictures import STALE, Picture, Pictures
+from edt_launch.service.api.job_list_cache import STALE, Picture, Pictures
 from edt_launch.service.bus import Topic
 from edt_launch.service.database.engine import AWAY
 from edt_launch.service.database.records import UserRecord

@@ -7,13 +7,13 @@ from typing import Any
 from sqlalchemy import Connection, Row, and_, delete, exists, func, insert, or_, select, update
 from sqlalchemy.exc import IntegrityError
 
+from edt_launch.adapters.wmla.frameworks import Framework
 from edt_launch.service.database.engine import Database
 from edt_launch.service.database.records import FACTS, WISHES, JobRecord, Page, TransitionRecord
 from edt_launch.service.database.search_records import TRIAL_ENDS
 from edt_launch.service.database.tables import jobs, transitions, trials
 from edt_launch.service.database.values import read_held, write_held
 from edt_launch.service.states import ENDED, LIVE, IllegalTransitionError, State, Wanted, check
-from edt_launch.wmla.frameworks import Framework
 
 LAST = 10
 """States that the message about an illegal transition tells."""

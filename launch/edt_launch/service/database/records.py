@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import Any
 
+from edt_launch.adapters.wmla.frameworks import Framework
 from edt_launch.service.states import ENDED, HAS_LAUNCHER, State, Wanted
-from edt_launch.wmla.frameworks import Framework
 
 Devices = tuple[str, ...]
 Held = tuple[tuple[str, Devices], ...]

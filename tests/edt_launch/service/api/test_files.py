@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from edt_launch.lines import LONGEST
+from edt_launch.core.lines import LONGEST
 from edt_launch.service.api import results
 from edt_launch.service.states import State
 from no_files import KINDS, put

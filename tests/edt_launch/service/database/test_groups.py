@@ -1,8 +1,4 @@
-from edt_launch.service.database.records import (
-    AllocationRecord,
-    TokenRecord,
-    UserRecord,
-)
+from edt_launch.service.database.records import AllocationRecord, TokenRecord, UserRecord
 from edt_launch.service.database.store import Store
 
 

@@ -3,11 +3,11 @@ from dataclasses import replace
 
 import pytest
 
+from edt_launch.adapters.wmla.frameworks import Framework
 from edt_launch.service.database.jobs import NoSuchJobError
 from edt_launch.service.database.records import JobRecord
 from edt_launch.service.database.store import Store
 from edt_launch.service.states import ENDED, LIVE, IllegalTransitionError, State, Wanted
-from edt_launch.wmla.frameworks import Framework
 
 
 def job(number: int = 0, **fields: object) -> JobRecord:

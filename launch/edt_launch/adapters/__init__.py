@@ -1,0 +1,1 @@
+"""Interfaces of other systems, translated to those of EDT."""

@@ -1,0 +1,108 @@
+"""Jobs as applications: as Conductor tells them, as the scheduler of 2.x does, and as its engine does."""
+
+from datetime import UTC, datetime
+
+from edt_launch.adapters.wmla import identity
+from edt_launch.adapters.wmla.answers import files
+from edt_launch.adapters.wmla.answers.states import APPLICATION, FINISHED, state_of
+from edt_launch.adapters.wmla.answers.views import Execution, Json
+from edt_launch.adapters.wmla.frameworks import Framework
+from edt_launch.adapters.wmla.submission import sizes
+from edt_launch.adapters.wmla.submission.catalogue import app_name
+from edt_launch.cluster.nvidia import Load
+from edt_launch.service.database.records import JobRecord
+
+
+def classic(execution: Execution, load: Load, now: float, url: str) -> Json:
+    """An application in the manner of 1.2.x.
+
+    Args:
+        execution: the job.
+        load: of its GPUs.
+        now: unix time.
+        url: of the service.
+    """
+    job, names, state = execution.job, execution.names, state_of(execution.job)
+    return {
+        "sparkinstancegroupid": identity.group_id(execution.group),
+        "sparkinstancegroupname": execution.group,
+        "applicationid": names.app,
+        "applicationname": job.name or app_name(job.framework),
+        "type": "BATCH",
+        "state": state,
+        "username": job.owner,
+        "masterUrl": url,
+        "submittedtime": moment(job.submitted),
+        "endtime": moment(job.ended),
+        "apprunduration": minutes(job, now),
+        "slots": job.size,
+        "demandslots": job.max,
+        "gpuslots": job.size,
+        "gpumemused": {"total": load.memory},
+        "gpudevutil": {"total": load.utilization},
+        "hosts": [host for host, _ in job.held],
+        "driver": {"id": names.driver, "state": state},
+        "executors": [{"id": name} for name in files.executors(execution)],
+    }
+
+
+def modern(execution: Execution) -> Json:
+    """An application in the manner of 2.x: its driver is task 0, its executors tasks 1 to n.
+
+    An executor that a job which goes on has given back has finished.
+    """
+    job, names, state = execution.job, execution.names, state_of(execution.job)
+    gone = frozenset() if job.has_ended else files.released(execution)
+    driver = [{"id": files.driver(execution), "task": 0, "state": state}]
+    return {
+        "id": names.id,
+        "applicationid": names.id,
+        "name": job.name or app_name(job.framework),
+        "submit_user": job.owner,
+        "state": state,
+        "task0": driver if job.framework is Framework.ELASTIC else [],
+        "task12n": [
+            {"id": name, "task": number, "state": FINISHED if number in gone else state}
+            for name in files.executors(execution)
+            for number in [identity.number_of(name)]
+        ],
+    }
+
+
+def engine(execution: Execution) -> Json:
+    """An application as the scheduler's engine tells it: with its resources; times are unix seconds."""
+    job = execution.job
+    return {
+        "id": execution.names.id,
+        "name": job.name or app_name(job.framework),
+        "consumer": job.owner,
+        "submit_user": job.owner,
+        "tag": "",
+        "priority": sizes.asked_priority(job.priority),
+        "type": "ELASTIC" if job.framework is Framework.ELASTIC else "PARALLEL",
+        "state": APPLICATION[state_of(job)],
+        "task12n_num": job.size,
+        "task0_resreq": "ngpus=0,mem=0,ncpus=1",
+        "task12n_resreq": "ngpus=1,mem=0,ncpus=1",
+        "used_gpu": job.size,
+        "used_mem": 0,
+        "used_cpu": job.size,
+        "submit_time": int(job.submitted),
+        "start_time": int(job.started or 0),
+        "end_time": int(job.ended or 0),
+        "is_packing": False,
+        "pack_id": "",
+        "kernels": "",
+    }
+
+
+def minutes(job: JobRecord, now: float) -> float:
+    """For how long a job has run, from its first start on."""
+    if job.started is None:
+        return 0.0
+    return round(max(0.0, (job.ended or now) - job.started) / 60, 4)
+
+
+def moment(time: float | None) -> str | None:
+    """A time as text."""
+    return None if time is None else datetime.fromtimestamp(int(time), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -1,0 +1,96 @@
+"""Which files of a job answer what WMLA's clients ask for."""
+
+import json
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from edt_launch.adapters.wmla.answers.views import Execution
+from edt_launch.adapters.wmla.frameworks import Framework
+from edt_launch.adapters.wmla.identity import number_of
+from edt_launch.adapters.wmla.running.layout import executor_id
+from edt_launch.core.lines import event_of
+from edt_launch.service import plain_files
+from edt_launch.service.tailing import recent_lines
+from edt_launch.service.walking import names
+
+COMING_AND_GOING = tuple(f'{{"event": "{name}"'.encode() for name in ("launched", "started", "released"))
+"""How lines begin that tell of it: most of a long file are others, which need not be understood."""
+
+STDOUT, STDERR, LAUNCHER = "stdout", "stderr", "launcherlog"
+
+
+def training_log(execution: Execution) -> Sequence[Path]:
+    """What `/log` consists of: of an elastic job what its logger wrote, alone; of others what they print.
+
+    Clients take the former apart by commas: a line of anything else would break them.
+    """
+    if execution.job.framework is Framework.ELASTIC:
+        return [folder / STDOUT for folder in execution.result.log_dirs(driver(execution))]
+    return [main_output(execution, STDOUT)]
+
+
+def main_output(execution: Execution, stream: str) -> Path:
+    """What the process prints that stands for the job: the driver, or its first process."""
+    job, result = execution.job, execution.result
+    match job.framework:
+        case None:
+            return execution.files.launcher_log if stream == STDOUT else result.log / stream
+        case Framework.ELASTIC:
+            return result.printed(driver(execution), stream)
+        case Framework.SINGLE | Framework.GANG:
+            return executor_output(execution, 1, stream)
+
+
+def executor_output(execution: Execution, number: int, stream: str) -> Path:
+    """What an executor or worker prints, counted from 1."""
+    if execution.job.framework is None:
+        return execution.result.rank_log(str(number - 1) if stream == STDOUT else stream)
+    return execution.result.printed(executor_id(_exec_id(execution), number), stream)
+
+
+def executors(execution: Execution) -> list[str]:
+    """The ids of the executors and workers that the job has had, in order."""
+    if execution.job.framework is None:
+        return [executor_id(execution.job.id, number + 1) for number in range(execution.job.size)]
+    found = ((number_of(name), name) for name in names(execution.result.processes))
+    return [name for _, name in sorted((number, name) for number, name in found if number is not None)]
+
+
+def released(execution: Execution) -> frozenset[int]:
+    """Which of a job's executors are gone while it goes on, counted from 1."""
+    here: set[int] = set()
+    gone: set[int] = set()
+    try:
+        for line in recent_lines(execution.result.events):
+            match event_of(line) if line.startswith(COMING_AND_GOING) else None:
+                case {"event": "launched"}:  # whatever ran before has been ended
+                    gone |= here
+                    here.clear()
+                case {"event": "started", "worker": int(worker)}:
+                    here.add(worker + 1)
+                    gone.discard(worker + 1)
+                case {"event": "released", "worker": int(worker)}:
+                    here.discard(worker + 1)
+                    gone.add(worker + 1)
+    except OSError:  # it is not there yet, or the job has spoilt it
+        return frozenset()
+    return frozenset(gone)
+
+
+def driver(execution: Execution) -> str:
+    """The id of the driver: the one that was given to the job, or the one that it has given itself."""
+    return execution.names.driver if execution.names.number else _own(execution, "driver")
+
+
+def _exec_id(execution: Execution) -> str:
+    return execution.names.id if execution.names.number else _own(execution, "exec_id")
+
+
+def _own(execution: Execution, name: str) -> str:
+    """One of the names that a job has written down."""
+    try:
+        found = str(json.loads(plain_files.read(execution.result.identity))[name])
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return execution.job.id
+    return found if re.fullmatch(r"[\w@-][\w.@-]*", found) else execution.job.id

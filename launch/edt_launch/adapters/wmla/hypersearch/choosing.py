@@ -1,0 +1,92 @@
+"""Which configuration to try next: optuna's samplers, asked anew each time.
+
+A choice follows from the search's seed, the trial's number and the trials before it alone, so that a service
+that was restarted chooses what it would have chosen.
+"""
+
+import random
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+from edt_launch.adapters.wmla.hypersearch.algorithm import AlgoDef, Algorithm
+from edt_launch.adapters.wmla.hypersearch.space import Axis, Point
+
+if TYPE_CHECKING:
+    from optuna.distributions import BaseDistribution
+    from optuna.samplers import BaseSampler
+
+MODELS = frozenset({Algorithm.TPE, Algorithm.BAYESIAN})
+"""Those that learn from the trials before."""
+
+
+class Tried(Protocol):
+    """What is known of a trial; `records.TrialRecord` is one."""
+
+    @property
+    def point(self) -> Point: ...  # noqa: D102
+    @property
+    def metric(self) -> float | None: ...  # noqa: D102
+    @property
+    def has_ended(self) -> bool: ...  # noqa: D102
+
+
+class Chooser:
+    """Chooses points of a space.
+
+    Args:
+        algo: how.
+        space: the space.
+        seed: of all that is random.
+        tried: the trials so far; those that are chosen are added.
+    """
+
+    def __init__(self, algo: AlgoDef, space: Sequence[Axis], seed: int, tried: Iterable[Tried]) -> None:
+        import optuna  # takes a while, and few services search
+
+        optuna.logging.set_verbosity(optuna.logging.WARNING)
+        self._algo = algo
+        self._seed = seed
+        self._distributions = {axis.name: _distribution(axis) for axis in space}
+        pruner = optuna.pruners.NopPruner()
+        self._study = optuna.create_study(direction=algo.objective.value, pruner=pruner)
+        if algo.algorithm in MODELS:
+            self._study.add_trials([self._known(trial) for trial in tried])
+
+    def choose(self, number: int) -> Point:
+        """The point for a trial."""
+        seed = random.Random(f"{self._seed} {number}").getrandbits(32)
+        self._study.sampler = self._sampler(seed)
+        return self._study.ask(self._distributions).params
+
+    def _sampler(self, seed: int) -> "BaseSampler":
+        from optuna.samplers import RandomSampler, TPESampler
+
+        if self._algo.algorithm not in MODELS:
+            return RandomSampler(seed=seed)
+        return TPESampler(
+            seed=seed,
+            n_startup_trials=self._algo.warm_up,
+            n_ei_candidates=self._algo.candidates,
+            multivariate=self._algo.algorithm is Algorithm.BAYESIAN,
+            constant_liar=True,  # trials that run at the same time try different things
+        )
+
+    def _known(self, trial: Tried) -> Any:
+        from optuna.trial import TrialState, create_trial
+
+        state = TrialState.FAIL if trial.has_ended else TrialState.RUNNING
+        return create_trial(
+            state=state if trial.metric is None else TrialState.COMPLETE,
+            value=trial.metric,
+            params=dict(trial.point),
+            distributions=self._distributions,
+        )
+
+
+def _distribution(axis: Axis) -> "BaseDistribution":
+    from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
+
+    count = axis.count
+    if count is None:
+        return FloatDistribution(float(axis.low), float(axis.high))
+    return CategoricalDistribution(range(count)) if axis.choices else IntDistribution(0, count - 1)

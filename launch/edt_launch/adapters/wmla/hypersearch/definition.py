@@ -1,0 +1,91 @@
+"""What a search is, as WMLA's clients say it: fields, their bounds and defaults.
+
+The names on the wire are WMLA's, its spelling mistakes included. Numbers may be given as strings; fields that
+are not known here are left alone.
+"""
+
+import json
+from typing import Annotated, Any, Self
+
+from pydantic import Field, StringConstraints, ValidationError, model_validator
+
+from edt_launch.adapters.wmla.hypersearch.algorithm import AlgoDef, Algorithm
+from edt_launch.adapters.wmla.hypersearch.fields import MOST_TRIALS, Fields
+from edt_launch.adapters.wmla.hypersearch.hyperparameters import (
+    MOST_PARAMETERS,
+    DataType,
+    Experiment,
+    HyperParam,
+    Kind,
+)
+from edt_launch.service.errors import InvalidError
+from edt_launch.service.names import PLAIN, TEXT, USER
+from edt_launch.service.specification import MOST_TEXT
+
+
+class ModelSpec(Fields):
+    """What a trial runs: the same as for `/execs`."""
+
+    args: Annotated[str, StringConstraints(pattern=f"^{TEXT}$", min_length=1, max_length=MOST_TEXT)]
+    sig_name: Annotated[str, StringConstraints(pattern=f"^{PLAIN}$", max_length=256)] = ""
+
+
+class Definition(Fields):
+    """A search."""
+
+    hpo_name: Annotated[str, StringConstraints(pattern=rf"^{USER}$")] | None = None
+    model_spec: ModelSpec
+    algo_def: AlgoDef
+    hyper_params: Annotated[tuple[HyperParam, ...], Field(max_length=MOST_PARAMETERS)] = ()
+    experiments: Annotated[tuple[Experiment, ...], Field(max_length=MOST_TRIALS)] = ()
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> Self:
+        algorithm = self.algo_def.algorithm
+        if algorithm is Algorithm.EXPERIMENTS:
+            if not self.experiments or self.hyper_params:
+                raise ValueError(f"{algorithm} needs experiments, and no hyperParams")
+            return self
+        if not self.hyper_params or self.experiments:
+            raise ValueError(f"{algorithm} needs hyperParams, and no experiments")
+        names = [param.name for param in self.hyper_params]
+        if twice := sorted({name for name in names if names.count(name) > 1}):
+            raise ValueError(f"hyperParams: {twice[0]!r} is there twice")
+        if algorithm is Algorithm.HYPERBAND and self.algo_def.resource[0] in names:
+            raise ValueError(f"hyperParams: {self.algo_def.resource[0]!r} is Hyperband's resource already")
+        if algorithm is Algorithm.GRID:
+            for at, param in enumerate(self.hyper_params):
+                if param.kind is Kind.RANGE and param.data_type is DataType.DOUBLE and param.step is None:
+                    raise ValueError(f"hyperParams[{at}].step is missing: Grid cannot try all of a range")
+        return self
+
+    @property
+    def dumped(self) -> dict[str, Any]:
+        """As JSON says it, in WMLA's names."""
+        return self.model_dump(mode="json", by_alias=True, exclude_none=True)
+
+
+def parse(text: str | bytes) -> Definition:
+    """Read a search's definition from the request's `data`.
+
+    Raises:
+        InvalidError: it makes no sense; the message names each field, its value and what it may be.
+    """
+    try:
+        given = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise InvalidError(f"data is no JSON: {error}", "send it as json.dumps writes it") from None
+    if not isinstance(given, dict):
+        raise InvalidError("data is no JSON object", "send {'modelSpec': ..., 'algoDef': ..., ...}")
+    try:
+        return Definition.model_validate(given)
+    except ValidationError as error:
+        raise InvalidError("; ".join(map(_told, error.errors()[:5]))) from None
+
+
+def _told(error: Any) -> str:
+    where = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in error["loc"]).lstrip(".")
+    own = str(error["msg"]).removeprefix("Value error, ").replace("Input should be", "expected")
+    value = error.get("input")
+    is_told = error["type"] in ("value_error", "missing") or not isinstance(value, str | float | int)
+    return ": ".join(part for part in (where, "" if is_told else f"{value!r:.80}", own) if part)

@@ -1,0 +1,70 @@
+"""The metric of a trial: what its program has written to `val_dict_list.json`.
+
+The file is the trial's own; whatever is in it, or in its place, costs that trial its metric and nothing else.
+"""
+
+import json
+import math
+from dataclasses import dataclass
+from pathlib import Path
+
+from edt_launch.adapters.wmla.hypersearch.algorithm import Objective
+from edt_launch.service import plain_files
+
+FILE = "val_dict_list.json"
+MOST = 16 * 2**20
+"""Bytes of the file that are read."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a trial's program has left: a metric, or the reason why there is none."""
+
+    metric: float | None = None
+    reason: str = ""
+
+
+def read(folder: Path, name: str, objective: Objective) -> Outcome:
+    """Find a trial's metric: the best value of it in the file.
+
+    Args:
+        folder: the trial's result folder.
+        name: the metric's.
+        objective: what is best.
+    """
+    try:
+        content = plain_files.read(folder / FILE, MOST + 1)
+    except FileNotFoundError:
+        return Outcome(reason=f"the program has not written {FILE} into $RESULT_DIR")
+    except OSError as error:
+        return Outcome(reason=f"{FILE} cannot be read: {error.strerror}")
+    return find(content, name, objective)
+
+
+def find(content: bytes, name: str, objective: Objective) -> Outcome:
+    """Find the metric in the file's content."""
+    if len(content) > MOST:
+        return Outcome(reason=f"{FILE} has more than {MOST:,} bytes")
+    try:
+        entries = json.loads(content)
+    except (ValueError, RecursionError) as error:
+        return Outcome(reason=f"{FILE} is no JSON: {error}")
+    if not isinstance(entries, list):
+        return Outcome(reason=f"{FILE} is no list of objects like {{'steps': 1, {name!r}: 0.5}}")
+    found = [entry[name] for entry in entries if isinstance(entry, dict) and name in entry]
+    numbers = [number for number in map(_number, found) if number is not None]
+    if not numbers:
+        kind = "is no finite number there" if found else "is not in it"
+        return Outcome(reason=f"{FILE}: the metric {name!r} {kind}")
+    return Outcome(min(numbers, key=lambda number: objective.sign * number))
+
+
+def _number(given: object) -> float | None:
+    """A finite number, which may be a text, as in definitions; None for anything else."""
+    if isinstance(given, bool) or not isinstance(given, int | float | str):
+        return None
+    try:
+        number = float(given)
+    except (OverflowError, ValueError):
+        return None
+    return number if math.isfinite(number) else None

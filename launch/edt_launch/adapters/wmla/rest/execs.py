@@ -1,0 +1,167 @@
+"""`/execs`: submit, list, show, stop, delete."""
+
+from dataclasses import replace
+from typing import Annotated, Any
+
+from fastapi import APIRouter, BackgroundTasks, File, Form, Query, Request, Response, UploadFile
+
+from edt_launch.adapters.wmla.answers import states
+from edt_launch.adapters.wmla.frameworks import Framework
+from edt_launch.adapters.wmla.rest import lookup
+from edt_launch.adapters.wmla.rest.authenticator import Style
+from edt_launch.adapters.wmla.rest.lookup import Found, Manner
+from edt_launch.adapters.wmla.rest.plain import NotOfferedError
+from edt_launch.adapters.wmla.submission import catalogue
+from edt_launch.adapters.wmla.submission.parts import Part, beside, model_of
+from edt_launch.adapters.wmla.submission.request import ExecRequest
+from edt_launch.adapters.wmla.submission.submitting import group_name, submit
+from edt_launch.service.api.afterwards import carry_out
+from edt_launch.service.api.context import Context, Here, User
+from edt_launch.service.database.records import UserRecord
+from edt_launch.service.errors import ConflictError, InvalidError
+from edt_launch.service.states import ENDED
+from edt_launch.service.submission import remove_files
+
+router = APIRouter()
+
+MOST = 1000
+"""Execs of one answer."""
+
+Json = dict[str, Any]
+
+
+@router.post("/execs")
+def submit_exec(
+    request: Request,
+    here: Here,
+    user: User,
+    style: Manner,
+    args: str = "",
+    group: Annotated[str | None, Query(alias="sigName")] = None,
+    data: Annotated[str, Form()] = "",
+    file: Annotated[list[UploadFile], File()] = [],  # noqa: B006 - FastAPI copies it
+) -> Json:
+    """Queue a job."""
+    asked = ExecRequest(args, None if group is None else group_name(group), data)
+    parts = [Part(each.filename or "", each.file) for each in file]
+    model = model_of(parts, asked.main)
+    asked = replace(asked, file_name="" if model is None else model.name)
+    names = submit(here, user, asked, None if model is None else model.file, beside(parts, model))
+    assert names.job is not None
+    style = style if group is None else Style.CLASSIC
+    return lookup.shown(request, lookup.find(here, user, names.id), style)
+
+
+@router.get("/frameworks")
+@router.get("/frameworks/all")
+@router.get("/execs/frameworks")
+def frameworks(here: Here, style: Manner) -> list[Json]:
+    """What programs can be submitted for."""
+    if style is Style.CLASSIC:
+        return [catalogue.classic(framework) for framework in Framework]
+    pool = sum(len(host.devices) for host in here.store.hosts.all() if host.is_up)
+    return [catalogue.modern(framework, pool) for framework in Framework]
+
+
+@router.get("/execs")
+def list_execs(
+    request: Request,
+    here: Here,
+    user: User,
+    style: Manner,
+    limit: Annotated[int, Query(ge=1, le=MOST)] = MOST,
+    state: Annotated[str | None, Query(max_length=256)] = None,
+    sort_by: Annotated[str, Query(max_length=64)] = "id:desc",
+) -> list[Json]:
+    """A user's execs, or everybody's for administrators; the newest first."""
+    field, _, order = sort_by.partition(":")
+    if order not in ("", "asc", "desc"):
+        raise InvalidError(f"sort_by: {sort_by!r}: expected a field and asc or desc, such as id:desc")
+    is_down = order == "desc"
+    by_age = field in ("id", "createTime", "submissionId", "appId")
+    page = here.store.jobs.page(
+        states=None if state is None else _states(state),
+        owner=None if user.is_admin else user.name,
+        limit=limit if by_age and not _may_differ(state) else None,
+        newest=by_age and is_down,
+    )
+    found = [lookup.shown(request, one, style) for one in lookup.with_names(here, page.jobs)]
+    if state is not None:
+        found = [one for one in found if one["state"] in state.upper().split(",")]
+    if not by_age:
+        if found and field not in found[0]:
+            raise InvalidError(f"sort_by: {field!r} is no field of an exec")
+        found.sort(key=lambda one: one[field], reverse=is_down)
+    return found[:limit]
+
+
+def _states(text: str) -> frozenset[Any]:
+    names = text.upper().split(",")
+    if unknown := [name for name in names if name not in (*states.KNOWN, *states.NEVER)]:
+        raise InvalidError(f"state: {unknown[0]!r:.40} is none", f"use some of {', '.join(states.KNOWN)}")
+    return frozenset().union(*map(states.behind, names))
+
+
+def _may_differ(state: str | None) -> bool:
+    """Whether not each job in the states that are looked for is told in the state that is asked for."""
+    return state is not None and (states.SUBMITTED in state.upper() or states.PENDING in state.upper())
+
+
+@router.get("/execs/{name}")
+def show(request: Request, found: Found, style: Manner) -> Json:
+    """An exec."""
+    return lookup.shown(request, found, style)
+
+
+@router.post("/execs/{name}/stop", status_code=204, response_class=Response)
+def stop(here: Here, found: Found) -> None:
+    """End an exec for good; one that has ended stays as it is."""
+    lookup.stop(here, found)
+
+
+@router.post("/execs/{name}/deploy")
+def deploy(found: Found) -> None:
+    """Models are not served here.
+
+    Raises:
+        NotOfferedError: always.
+    """
+    raise NotOfferedError(
+        "models cannot be deployed here", f"fetch it instead: GET /execs/{found.names.id}/result"
+    )
+
+
+@router.delete("/execs/{name}", status_code=204, response_class=Response)
+def delete(here: Here, found: Found, afterwards: BackgroundTasks) -> None:
+    """Forget an exec that has ended, and delete its files."""
+    if not found.job.has_ended:
+        raise ConflictError(
+            f"{found.names.id} is {states.state_of(found.job)}",
+            "stop it first, and delete it when it has ended",
+        )
+    if not _delete(here, found.job.id, afterwards):
+        raise ConflictError(
+            f"{found.names.id} is a trial whose search has yet to read its result",
+            "try again soon",
+        )
+
+
+@router.delete("/execs", status_code=204, response_class=Response)
+def delete_all(here: Here, user: User, afterwards: BackgroundTasks) -> None:
+    """Forget a user's execs that have ended; the others stay, and trials whose result has yet to be read."""
+    for job in _ended(here, user):
+        _delete(here, job, afterwards)
+
+
+def _ended(here: Context, user: UserRecord) -> list[str]:
+    """Even an administrator deletes his own alone in one go."""
+    return [job.id for job in here.store.jobs.page(states=ENDED, owner=user.name, limit=None).jobs]
+
+
+def _delete(here: Context, job: str, afterwards: BackgroundTasks) -> bool:
+    """Whether nothing keeps it."""
+    if not here.store.jobs.delete(job):
+        return False
+    carry_out([remove_files(here.home, job)], afterwards)
+    here.changed()
+    return True

@@ -1,0 +1,81 @@
+"""What every request below WMLA's bases needs: the job that it names, and in whose manner to answer."""
+
+from collections.abc import Sequence
+from typing import Annotated, Any, cast
+
+from fastapi import Depends, Request
+
+from edt_launch.adapters.wmla.answers import views
+from edt_launch.adapters.wmla.answers.views import Execution
+from edt_launch.adapters.wmla.rest.authenticator import STYLE, Style
+from edt_launch.service.api.context import Context, Here, User, may
+from edt_launch.service.database.jobs import NoSuchJobError
+from edt_launch.service.database.records import JobRecord, UserRecord
+from edt_launch.service.errors import ForbiddenError, InvalidError
+from edt_launch.service.first_start import this_user
+from edt_launch.service.states import Wanted
+
+
+async def _style(request: Request) -> Style:
+    return cast("Style", request.scope[STYLE])
+
+
+Manner = Annotated[Style, Depends(_style)]
+"""In whose manner to answer."""
+
+
+def find(here: Context, user: UserRecord, name: str) -> Execution:
+    """The job that is called so: by the id of its exec, driver or application, or by its own.
+
+    Raises:
+        InvalidError: there is none.
+        ForbiddenError: it is somebody else's.
+    """
+    names = here.store.execs.find(name[:256]) if "\0" not in name else None
+    try:
+        job = here.store.jobs.get(name[:16] if names is None or names.job is None else names.job)
+        files = here.home.job(job.id)
+    except (NoSuchJobError, ValueError):
+        raise _not_found(name) from None
+    if not may(user, job):
+        raise ForbiddenError(f"{name[:80]} is an execution of {job.owner}")
+    return Execution(job, names or views.unnamed(job), files)
+
+
+def _not_found(name: str) -> InvalidError:
+    return InvalidError(f"Execution ID {name[:80]!r} not found")
+
+
+def stop(here: Context, execution: Execution) -> None:
+    """End an execution for good; one that has ended stays as it is.
+
+    Raises:
+        InvalidError: it has just been deleted.
+    """
+    try:
+        here.store.jobs.wish(execution.job.id, Wanted.STOP)
+    except NoSuchJobError:
+        raise _not_found(execution.names.id) from None
+    here.changed()
+
+
+async def _found(here: Here, user: User, name: str) -> Execution:
+    from starlette.concurrency import run_in_threadpool
+
+    return await run_in_threadpool(find, here, user, name)
+
+
+Found = Annotated[Execution, Depends(_found)]
+"""The job that `name` in the path calls so."""
+
+
+def with_names(here: Context, jobs: Sequence[JobRecord]) -> list[Execution]:
+    """Jobs and their names."""
+    names = here.store.execs.of([job.id for job in jobs])
+    return [Execution(job, names.get(job.id) or views.unnamed(job), here.home.job(job.id)) for job in jobs]
+
+
+def shown(request: Request, execution: Execution, style: Style) -> dict[str, Any]:
+    """An exec in the manner of a request."""
+    view = views.modern if style is Style.MODERN else views.classic
+    return view(execution, str(request.base_url).rstrip("/"), this_user())

@@ -1,0 +1,82 @@
+"""`/execs/{name}/log` and `/result`: what a job has told, and what it has made."""
+
+import secrets
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+from typing import Annotated, Literal
+
+import structlog
+from fastapi import APIRouter, Query, Request
+from fastapi.responses import StreamingResponse
+from starlette.types import Send
+
+from edt_launch.adapters.wmla.answers import files, zipping
+from edt_launch.adapters.wmla.answers.views import Execution
+from edt_launch.adapters.wmla.rest import texts
+from edt_launch.adapters.wmla.rest.authenticator import Style
+from edt_launch.adapters.wmla.rest.lookup import Found, Manner
+from edt_launch.service.api.context import Here
+from edt_launch.service.errors import ConflictError
+from edt_launch.service.walking import walk
+
+log = structlog.get_logger()
+
+router = APIRouter()
+
+LogType = Annotated[Literal["outlog", "errlog", "outerrlog"], Query(alias="logType")]
+
+MOST_FILES = 100_000
+"""Files and folders of a result: where each file is in the zip is remembered until its end."""
+
+METRICS = "val_dict_list.json"
+"""What programs write beside `model/`."""
+
+
+class _Archive(StreamingResponse):
+    """A zip; if it cannot be finished the connection breaks, so that nobody takes it for a whole one."""
+
+    async def stream_response(self, send: Send) -> None:
+        try:
+            await super().stream_response(send)
+        except zipping.ChangedError as error:  # the server closes the connection of what has no end
+            log.warning("a result is not sent to its end", reason=str(error))
+
+
+@router.get("/execs/{name}/log")
+def show_log(request: Request, found: Found, style: Manner, kind: LogType = "outlog") -> StreamingResponse:
+    """A job's log: a JSON string in the manner of 1.2.x, else plain text."""
+    output, errors = files.training_log(found), [files.main_output(found, files.STDERR)]
+    paths = {"outlog": output, "errlog": errors, "outerrlog": [*output, *errors]}[kind]
+    accepted = request.headers.get("accept", "")
+    wants_text = "text/plain" in accepted or (style is Style.MODERN and "application/json" not in accepted)
+    return texts.as_text(paths) if wants_text else texts.as_json(paths)
+
+
+@router.get("/execs/{name}/result")
+def result(here: Here, found: Found) -> StreamingResponse:
+    """A zip of `model/` and of the metrics; what is there by now while the job runs."""
+    paths = list(islice(_files(found), MOST_FILES + 1))
+    if len(paths) > MOST_FILES:
+        raise ConflictError(
+            f"the result has more than {MOST_FILES:,} files and folders",
+            f"fetch it with: edt results {found.job.id}",
+        )
+    packed = zipping.members(paths)
+    size = zipping.size_of(packed)
+    number = f"{int(here.clock() * 1e6)}-{secrets.randbelow(10**9)}"
+    name = f"dlpd-model-{number}{found.names.id}-result.zip"
+    headers = {
+        # Clients take this apart by `;` and `=`: no spaces, and the size last.
+        "Content-Disposition": f"attachment;filename={name};size={size}",
+        "Content-Length": str(size),
+    }
+    return _Archive(zipping.pack(packed), media_type="application/octet-stream", headers=headers)
+
+
+def _files(found: Execution) -> Iterator[tuple[str, Path]]:
+    """The files of a job's result and their names in it; links are left out."""
+    root = found.result.root
+    for path in walk(found.result.model):
+        yield path.relative_to(root).as_posix(), path
+    yield METRICS, root / METRICS

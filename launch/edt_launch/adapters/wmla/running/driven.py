@@ -1,0 +1,222 @@
+"""A WMLA job whose script runs once, in a driver, and trains on as many workers as there are."""
+
+import os
+import time
+from dataclasses import replace
+from platform import node
+
+from edt_launch.adapters.wmla.running.driver import Driver, how
+from edt_launch.adapters.wmla.running.environment import FRAMEWORK_VARIABLE, OF_A_PROCESS, of_driver
+from edt_launch.adapters.wmla.running.messages import Limit, Nonsense, Train
+from edt_launch.adapters.wmla.running.preparing import Prepared
+from edt_launch.agent.processes import number
+from edt_launch.cluster.follower import Limits
+from edt_launch.cluster.network import HostChecker
+from edt_launch.core import events
+from edt_launch.core.errors import EdtLaunchError, ExitCode
+from edt_launch.launcher.allocations import Allocations
+from edt_launch.launcher.elastic import Elastic
+from edt_launch.launcher.environment import environment
+from edt_launch.launcher.job_monitor import Desk
+from edt_launch.launcher.plan import Outcome
+from edt_launch.launcher.run import TICK, LeftBehind
+from edt_launch.launcher.termination import PAUSE_SIGNAL, Ending, Step, signal_name
+from edt_launch.launcher.view.output import DRIVER, Line
+
+PREFIX = "edt-launch: "
+
+
+class Driven:
+    """Runs the driver, and what it asks for, until it has ended.
+
+    Args:
+        prepared: what to run.
+        desk: takes in what happens.
+        allocations: where to train.
+        checker: looks at hosts.
+        signals: grows by the signals that this process receives.
+    """
+
+    def __init__(
+        self,
+        prepared: Prepared,
+        desk: Desk,
+        allocations: Allocations,
+        checker: HostChecker,
+        signals: list[int],
+    ) -> None:
+        self._prepared = prepared
+        self._plan = prepared.plan
+        self._desk = desk
+        self._allocations = allocations
+        self._hosts = checker
+        self._signals = signals
+        self._ending = Ending()
+        self._wanted: Train | None = None
+        self._training: Limits | None = None
+        """Of the training under way."""
+        self._most = 0
+        """Workers that the driver has said it can use."""
+        self._nonsense = ""
+        self._is_torn = False
+        """Whether the driver has ended in the middle of training."""
+        self._followed = -1
+        self._last = Outcome(ExitCode.SUCCESS)
+        """Of the last training."""
+
+    def run(self) -> Outcome:
+        """Run the job.
+
+        Raises:
+            UsageError: a host is wrong.
+            StartError: the driver cannot be executed.
+        """
+        with self._start() as driver:
+            while (request := self._next(driver)) is not None:
+                self._last = self._train(driver, request)
+                if not self._is_to_end:
+                    driver.answer(self._last.exit_code, self._last.message.removeprefix(PREFIX))
+            exit_code = driver.exit_code
+        assert exit_code is not None
+        return self._conclude(exit_code)
+
+    def _start(self) -> Driver:
+        plan, result, identity = self._plan, self._prepared.place.result, self._prepared.identity
+        result.make(identity.driver, node())
+        own = of_driver(result, identity, node(), plan.limits.max_np)
+        inherited = environment(os.environ, plan.paths)
+        variables = {name: value for name, value in inherited.items() if name not in OF_A_PROCESS}
+        variables |= {name: value for name, value in plan.variables.items() if name != FRAMEWORK_VARIABLE}
+        printed = (result.printed(identity.driver, "stdout"), result.printed(identity.driver, "stderr"))
+        driver = Driver(
+            plan.program, {**variables, **own}, self._prepared.place.work, printed, self._desk.message
+        )
+        self._desk.note(events.new("driver", pid=driver.pid, id=identity.driver))
+        return driver
+
+    def _next(self, driver: Driver) -> Train | None:
+        """Wait until the driver wants something trained; None when it has ended."""
+        while driver.exit_code is None:
+            now = time.monotonic()
+            while self._signals:
+                self._ending = self._ending.signalled(now, self._signals.pop(0))
+            self._desk.is_quiet = self._ending.is_wanted
+            self._follow(now)
+            self._act(driver, now)
+            if self._wanted is not None and not self._is_to_end:
+                request, self._wanted = self._wanted, None
+                return request
+            self._hear(driver, TICK)
+            self._desk.refresh()
+        return None
+
+    @property
+    def _is_to_end(self) -> bool:
+        return self._ending.is_wanted or self._ending.is_pausing
+
+    def _follow(self, now: float) -> None:
+        """Follow the allocation while there is no driver that would tell that it is followed."""
+        self._allocations.follow(now)
+        current = self._allocations.current
+        if current is not None and current.generation > self._followed:
+            self._followed = current.generation
+            self._desk.note(events.new("following", generation=self._followed))
+
+    def _act(self, driver: Driver, now: float) -> None:
+        self._ending, step = self._ending.decide(now, has_workers=False)
+        match step:
+            case Step.TERMINATE:
+                self._desk.message("ending the driver; Ctrl-C kills it at once")
+                driver.terminate()
+            case Step.KILL:
+                self._desk.message(f"{number(driver.kill())} had to be killed")
+
+    def _hear(self, driver: Driver, timeout: float) -> None:
+        for happening in driver.happenings(timeout):
+            match happening:
+                case Line():
+                    self._desk.show(happening)
+                case Train() if self._training is None and self._wanted is None:
+                    self._wanted, self._most = happening, happening.max_workers
+                case Limit(most):
+                    self._most = most
+                    self._cap()
+                case LeftBehind(count):
+                    self._desk.message(f"killed {number(count)} that the driver had left behind")
+                case Train() | Nonsense():
+                    self._nonsense = self._nonsense or str(happening)
+                    driver.kill()
+
+    # Training.
+
+    def _train(self, driver: Driver, request: Train) -> Outcome:
+        most = min(request.max_workers, self._plan.limits.max_np)
+        plan = replace(
+            self._plan,
+            program=request.program,
+            limits=Limits(min(self._plan.limits.min_np, most), most),
+            checkpoint_dir=self._prepared.place.result.checkpoints(request.number),
+        )
+        self._training = plan.limits
+        self._cap()
+        self._desk.begin_training()
+        elastic = Elastic(
+            plan, self._desk, self._allocations, self._hosts, self._signals, lambda: self._attend(driver)
+        )
+        try:
+            outcome = elastic.run()
+        except EdtLaunchError as error:
+            outcome = Outcome(error.exit_code, f"{PREFIX}{error}")
+        self._training = None
+        now = time.monotonic()
+        if elastic.ending.is_pausing:
+            self._ending = self._ending.signalled(now, PAUSE_SIGNAL)
+        if elastic.ending.first is not None:
+            self._ending = self._ending.signalled(now, elastic.ending.first)
+        return outcome
+
+    def _cap(self) -> None:
+        """Have the training follow what the driver has said last; before and after it, do nothing."""
+        if self._training is not None:
+            self._allocations.cap(max(self._training.min_np, min(self._most, self._training.max_np)))
+
+    def _attend(self, driver: Driver) -> bool:
+        """Look after the driver while it trains; whether it is still there."""
+        self._hear(driver, 0)
+        if driver.exit_code is not None and not self._is_torn:
+            self._is_torn = True
+            self._desk.message(f"the driver {how(driver.exit_code)} in the middle of training")
+        return not self._is_torn
+
+    # The end.
+
+    def _conclude(self, exit_code: int) -> Outcome:
+        """How the job ended, given the driver's exit code."""
+        if self._ending.exit_code is not None:
+            return Outcome(self._ending.exit_code, f"{PREFIX}ended by {signal_name(self._ending.first)}")
+        if exit_code == 0 and not self._is_torn:
+            return Outcome(ExitCode.SUCCESS)
+        if self._ending.is_pausing:
+            return self._left()
+        if self._last.exit_code != ExitCode.SUCCESS and not self._is_torn:
+            log = self._plan.paths.rank_log(self._desk.ranks.label(DRIVER))
+            return Outcome(
+                ExitCode.JOB_FAILED, f"{self._last.message}\nthe driver then {how(exit_code)}: {log}"
+            )
+        return self._failed(f"its driver {how(exit_code)}{' in the middle of training' * self._is_torn}")
+
+    def _left(self) -> Outcome:
+        if self._last.exit_code == ExitCode.LEFT:
+            return self._last
+        root = self._plan.paths.root
+        return Outcome(
+            ExitCode.LEFT,
+            f"{PREFIX}the driver was ended outside of training; start it again with --result-dir {root}",
+        )
+
+    def _failed(self, reason: str) -> Outcome:
+        if self._nonsense:
+            reason = f"its driver said {self._nonsense[:200]!r}; edt_hvd alone may write to its socket"
+        said = "".join(f"  | {line}\n" for line in self._desk.logs.last_lines(DRIVER))
+        log = self._plan.paths.rank_log(self._desk.ranks.label(DRIVER))
+        return Outcome(ExitCode.JOB_FAILED, f"{PREFIX}the job failed: {reason}\n{said}log: {log}")

@@ -1,0 +1,178 @@
+"""The driver: the process that runs a program's script, once, whatever becomes of the workers."""
+
+import contextlib
+import os
+import selectors
+import socket
+import subprocess
+import time
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import psutil
+
+from edt_launch.adapters.wmla.running import messages
+from edt_launch.adapters.wmla.running.environment import LAUNCHER_VARIABLE
+from edt_launch.agent import processes
+from edt_launch.agent.lifeline import hang_on
+from edt_launch.agent.processes import JOB_VARIABLE
+from edt_launch.agent.warm import CHUNK
+from edt_launch.agent.workers import LEFTOVER_GRACE
+from edt_launch.core.appender import Appender, Complain
+from edt_launch.core.errors import StartError
+from edt_launch.launcher.reports import signal_name
+from edt_launch.launcher.run import LeftBehind
+from edt_launch.launcher.view.output import DRIVER, Line, LineReader
+
+SEND_TIMEOUT = 10.0
+"""Seconds that a driver has to make room for an answer."""
+
+Happening = Line | messages.Request | LeftBehind
+
+
+class Driver:
+    """Runs a script in a process group of its own. Leaving its context leaves no process of it.
+
+    Args:
+        words: the command.
+        variables: its environment, but for its socket and the mark of its processes.
+        directory: where it starts.
+        printed: the files to which its standard output and error are appended, byte by byte.
+        complain: told when they cannot be written.
+
+    Raises:
+        StartError: it cannot be executed.
+    """
+
+    def __init__(
+        self,
+        words: Sequence[str],
+        variables: Mapping[str, str],
+        directory: Path,
+        printed: tuple[Path, Path],
+        complain: Complain,
+    ) -> None:
+        self._name = uuid.uuid4().hex
+        self._seen: set[psutil.Process] = set()
+        self._requests = messages.Requests()
+        self._open = contextlib.ExitStack()
+        self._socket, theirs = map(self._open.enter_context, socket.socketpair())
+        _lifeline, their_lifeline = map(self._open.enter_context, socket.socketpair())
+        self._copies = tuple(Appender(path, complain) for path in printed)
+        self._lines = tuple(LineReader(stream, DRIVER) for stream in ("stdout", "stderr"))
+        self._selector = self._open.enter_context(selectors.DefaultSelector())
+        self._is_swept = False
+        with theirs, their_lifeline:
+            self._process = self._start(words, variables, directory, theirs.fileno(), their_lifeline.fileno())
+        assert self._process.stdout is not None
+        assert self._process.stderr is not None
+        for index, pipe in enumerate((self._process.stdout.fileno(), self._process.stderr.fileno())):
+            os.set_blocking(pipe, False)
+            self._selector.register(pipe, selectors.EVENT_READ, index)
+        self._selector.register(self._socket, selectors.EVENT_READ)
+
+    def _start(
+        self, words: Sequence[str], variables: Mapping[str, str], directory: Path, fd: int, lifeline: int
+    ) -> subprocess.Popen[bytes]:
+        try:
+            return subprocess.Popen(
+                words,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                env={**variables, LAUNCHER_VARIABLE: str(fd), JOB_VARIABLE: self._name},
+                cwd=directory,
+                pass_fds=[fd, lifeline],
+                start_new_session=True,
+                preexec_fn=lambda: hang_on(lifeline),  # noqa: PLW1509 - this process has one thread
+                bufsize=0,
+            )
+        except OSError as error:
+            self._open.close()
+            raise StartError(f"cannot run {words[0]}: {error.strerror}") from None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            if not self._is_swept:
+                self.kill()
+        finally:
+            for copy in self._copies:
+                copy.close()
+            self._open.close()
+            self._process.__exit__(kind, error, trace)
+
+    @property
+    def pid(self) -> int:
+        """Its process."""
+        return self._process.pid
+
+    @property
+    def exit_code(self) -> int | None:
+        """Its exit code, negative for a signal; None while it, or what it has printed, is still there."""
+        return self._process.returncode if self._is_swept else None
+
+    def answer(self, exit_code: int, message: str) -> None:
+        """Tell it how its training has ended."""
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError, TimeoutError):  # then it is ending
+            self._socket.settimeout(SEND_TIMEOUT)
+            self._socket.sendall(messages.ended(exit_code, message))
+
+    def terminate(self) -> None:
+        """Tell it to end."""
+        self._seen |= processes.tree(self.pid)
+        self._process.terminate()
+
+    def kill(self) -> int:
+        """Kill it and all of its children; returns how many processes."""
+        return processes.kill_job(self.pid, self._name, self._seen)
+
+    def happenings(self, timeout: float) -> Iterator[Happening]:
+        """What has happened since the last look; waits so many seconds for something to happen."""
+        if self._is_swept:
+            return
+        yield from self._read(timeout)
+        if self._process.poll() is None:
+            return
+        count = processes.sweep(self._name, self._seen, LEFTOVER_GRACE)
+        while self._selector.get_map() and self._selector.select(0):
+            yield from self._read(0)
+        for lines in self._lines:
+            yield from lines.close()
+        self._is_swept = True
+        if count:
+            yield LeftBehind(count)
+
+    def _read(self, timeout: float) -> Iterator[Happening]:
+        if not self._selector.get_map():
+            time.sleep(timeout)
+            return
+        for key, _ in self._selector.select(timeout):
+            try:
+                data = os.read(key.fd, CHUNK)
+            except BlockingIOError:
+                continue
+            except ConnectionResetError:
+                data = b""
+            if not data:
+                self._selector.unregister(key.fileobj)
+            elif key.data is None:
+                yield from self._requests.feed(data)
+            else:
+                self._copies[key.data].write_bytes(data)
+                self._copies[key.data].flush()
+                yield from self._lines[key.data].feed(time.monotonic(), data)
+
+
+def how(exit_code: int) -> str:
+    """How a driver ended, in words."""
+    if exit_code < 0:
+        return f"was killed by {signal_name(exit_code) or f'signal {-exit_code}'}"
+    return f"ended with exit code {exit_code}"

@@ -1,0 +1,224 @@
+"""What the processes of a WMLA job find in their environment: pure functions from where things are.
+
+Horovod puts a job's environment behind the variables of a single worker. So what differs from process to
+process is never among those of the job.
+"""
+
+import os
+import uuid
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from edt_launch.adapters.wmla.frameworks import Framework
+from edt_launch.adapters.wmla.running.layout import ResultDir, driver_id, executor_id
+
+FRAMEWORK_VARIABLE = "EDT_FRAMEWORK"
+"""Tells our own inner parts how the program is run; no process of the job gets it."""
+
+LAUNCHER_VARIABLE = "EDT_WMLA_LAUNCHER"
+"""The descriptor of the driver's socket; for the driver alone."""
+
+DRIVER_VARIABLE, USER_VARIABLE = "EDT_WMLA_DRIVER", "EDT_WMLA_SUBMIT_USER"
+"""By which whoever starts a job says what its driver is called, and who has submitted it."""
+
+MODULES = ("dli_utils", "fabric.zip")
+"""Folders in FABRIC_HOME/libs of modules that every program may import."""
+
+OF_A_PROCESS = (
+    *("LOG_DIR", "SPARK_LOG_STDOUTSTDERR_DIR", "TASK_ID", "DLI_TASK_ID", "IS_TASK0"),
+    *("MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE", "RANK", "LOCAL_WORLD_SIZE", "LOCAL_RANK", "NODE_RANK"),
+    *("WMLA_NWORKER", "WMLA_WORKER_NDEVICE"),
+)
+"""Variables that each process has its own value of, or none."""
+
+
+@dataclass(frozen=True)
+class Identity:
+    """The names of a job.
+
+    Attributes:
+        exec_id: DLI_EXECID.
+        app_id: APP_ID.
+        driver: id of its driver.
+        user: who has submitted it.
+    """
+
+    exec_id: str
+    app_id: str
+    driver: str
+    user: str
+
+    @classmethod
+    def new(cls, user: str, stamp: str, unique: uuid.UUID) -> "Identity":
+        """The names of a job that `user` starts at `stamp`, as YYYYMMDDhhmmss."""
+        exec_id = f"{user}-{stamp}-{unique.int % 10**9}"
+        return cls(exec_id, exec_id, driver_id(stamp, unique), user)
+
+    def known_as(self, inherited: Mapping[str, str], kept: Mapping[str, Any]) -> "Identity":
+        """These names, but for those that the job is given or has had before.
+
+        Args:
+            inherited: the environment of whoever starts it.
+            kept: what `as_json` gave when it was started first; empty if it was not, or if that is lost.
+        """
+        exec_id = inherited.get("DLI_EXECID") or inherited.get("EDT_JOB_ID")
+        given = {
+            "exec_id": exec_id,
+            "app_id": inherited.get("APP_ID") or exec_id,
+            "driver": inherited.get(DRIVER_VARIABLE),
+            "user": inherited.get(USER_VARIABLE),
+        }
+        known = {name: value or kept.get(name) for name, value in given.items()}
+        return replace(self, **{name: value for name, value in known.items() if isinstance(value, str)})
+
+    def as_json(self) -> dict[str, str]:
+        """What `known_as` takes as `kept`."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a WMLA job runs.
+
+    Attributes:
+        framework: how its program is run.
+        result: its output directory.
+        work: the folder of its program, where its processes start.
+        data: DATA_DIR.
+        fabric_home: FABRIC_HOME.
+    """
+
+    framework: Framework
+    result: ResultDir
+    work: Path
+    data: Path
+    fabric_home: Path
+
+
+def of_job(
+    inherited: Mapping[str, str], place: Place, identity: Identity, uid: int, gid: int
+) -> dict[str, str]:
+    """What all processes of a job get besides; names that the user may have given already keep his values.
+
+    Args:
+        inherited: the environment of whoever starts it.
+        place: where it runs.
+        identity: its names.
+        uid, gid: numbers of the user and group that it runs as.
+    """
+    result, data = str(place.result.root), str(place.data)
+    trial = {"JOB_STATE_DIR": result} if "SUBID" in inherited else {}
+    presets = {
+        "DLI_CS_DATASTORE_META": "type=fs",
+        "DLI_DATA_FS": data,
+        "DLI_LOGGER_LEVEL": "info",
+        "DLI_RESULT_FS": str(place.result.root.parent),
+        "DLI_SHARED_FS": str(place.result.root.parent),
+        "RESUME_WEIGHT_PATH": "",
+    }
+    return {
+        **{name: inherited.get(name, value) for name, value in presets.items()},
+        **trial,
+        "APP_ID": identity.app_id,
+        "CHECKPOINT_DIR": str(place.result.checkpoint),
+        "DATA_DIR": data,
+        "DATA_PATH": data,
+        "DLI_EXECID": identity.exec_id,
+        "DLI_IS_ELASTIC": "true" if place.framework.is_elastic else "false",
+        "DLI_RUN_AS_GROUPID": str(gid),
+        "DLI_RUN_AS_USERID": str(uid),
+        "DLI_RUN_AS_USERNAME": identity.user,
+        "DLI_SUBMIT_USERNAME": identity.user,
+        "DLI_WORK_DIR": str(place.work),
+        "DL_NFS_PATH": str(place.result.root.parent),
+        "EMETRICS_STREAMING": "false",  # metrics are written to files; nothing takes in a stream of them
+        "EXEC_TYPE": "elastic" if place.framework.is_elastic else "train",
+        "FABRIC_HOME": str(place.fabric_home),
+        "FRAME_WORK": str(place.framework),
+        "IS_K8S": "false",
+        "JOB_ID": identity.exec_id,
+        "MODEL_FILE_LOCATION": str(place.work),
+        "MODEL_PATH": str(place.work),
+        "PS_PATH": str(place.work),
+        "PYTHONPATH": _python_path(inherited, place),
+        "RESULT_DIR": result,
+        "SAVED_MODEL_DIR": str(place.result.model),
+        "WMLA_TOP": str(place.fabric_home.parent),
+    }
+
+
+def _python_path(inherited: Mapping[str, str], place: Place) -> str:
+    """The platform's own, the user's, and last the submitted code."""
+    ours = [str(place.fabric_home / "libs" / name) for name in MODULES]
+    theirs = [
+        entry for entry in inherited.get("PYTHONPATH", "").split(os.pathsep) if entry not in ("", *ours)
+    ]
+    code = str(place.work)
+    return os.pathsep.join([*ours, *(entry for entry in theirs if entry != code), code])
+
+
+def of_driver(result: ResultDir, identity: Identity, host: str, max_np: int) -> dict[str, str]:
+    """What the driver gets besides: it has no device, but knows how many workers there may be."""
+    return {
+        **_of_process(result.log_dir(identity.driver, host), "0"),
+        "CUDA_VISIBLE_DEVICES": "",
+        "EDT_WMLA_MAX_WORKERS": str(max_np),
+        "PYTHONUNBUFFERED": "1",
+    }
+
+
+def of_worker(exec_id: str, result: ResultDir, worker: int, host: str) -> dict[str, str]:
+    """What a worker gets besides.
+
+    Args:
+        exec_id: DLI_EXECID of the job.
+        result: its output directory.
+        worker: its serial number, from 0.
+        host: where it runs.
+    """
+    log_dir = result.log_dir(executor_id(exec_id, worker + 1), host)
+    return _of_process(log_dir, str(worker + 1))
+
+
+def _of_process(log_dir: Path, task: str) -> dict[str, str]:
+    return {
+        "DLI_TASK_ID": task,
+        "IS_TASK0": "true" if task == "0" else "false",
+        "LOG_DIR": str(log_dir),
+        "SPARK_LOG_STDOUTSTDERR_DIR": str(log_dir),
+        "TASK_ID": task,
+    }
+
+
+@dataclass(frozen=True)
+class Member:
+    """A process of a gang: its rank of `size`, on its host of `local_size`, and the number of that."""
+
+    rank: int
+    size: int
+    local_rank: int
+    local_size: int
+    node: int
+    devices: int = 1
+
+
+def of_member(member: Member, address: str, port: int) -> dict[str, str]:
+    """What a process of a gang gets besides: what `torch.distributed` looks for.
+
+    Args:
+        member: its place.
+        address, port: where the process of rank 0 listens.
+    """
+    return {
+        "LOCAL_RANK": str(member.local_rank),
+        "LOCAL_WORLD_SIZE": str(member.local_size),
+        "MASTER_ADDR": address,
+        "MASTER_PORT": str(port),
+        "NODE_RANK": str(member.node),
+        "RANK": str(member.rank),
+        "WMLA_NWORKER": str(member.size),
+        "WMLA_WORKER_NDEVICE": str(member.devices),
+        "WORLD_SIZE": str(member.size),
+    }

@@ -1,0 +1,169 @@
+"""What a WMLA job finds when it starts: its code, its folders, its names, its variables."""
+
+import contextlib
+import getpass
+import importlib.util
+import json
+import os
+import shutil
+import stat
+import time
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from edt_launch.adapters.wmla.frameworks import Framework
+from edt_launch.adapters.wmla.running.environment import FRAMEWORK_VARIABLE, Identity, Place, of_job
+from edt_launch.adapters.wmla.running.layout import ResultDir
+from edt_launch.core.atomic import write_atomically
+from edt_launch.core.errors import StartError, UsageError
+from edt_launch.core.run_dir import RunDir
+from edt_launch.launcher.plan import Plan, Wmla
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A WMLA job that can be started.
+
+    Attributes:
+        plan: what to run, and with which variables.
+        place: where.
+        identity: its names.
+    """
+
+    plan: Plan
+    place: Place
+    identity: Identity
+
+
+def prepare(plan: Plan, wmla: Wmla, inherited: Mapping[str, str]) -> Prepared:
+    """Make a job's folders and copy its code, unless its script is in the copy already.
+
+    Args:
+        plan: what to run; its output directory is ours alone.
+        wmla: how.
+        inherited: the environment.
+
+    Raises:
+        UsageError: the code cannot be copied.
+        StartError: a folder cannot be made, or the library that programs import is not installed.
+    """
+    result = ResultDir(plan.paths.root)
+    data = wmla.data_dir or Path(inherited.get("DATA_DIR") or result.default_data).absolute()
+    try:
+        for folder in (*result.folders, *([data] if data == result.default_data else [])):
+            folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StartError(f"{error.filename}: {error.strerror}; the job's folders cannot be made") from None
+    place = Place(wmla.framework, result, _copied(wmla.code, result), data, _fabric_home())
+    identity = _identity(result, inherited)
+    ours = of_job(inherited, place, identity, os.getuid(), os.getgid())
+    return Prepared(
+        plan=replace(
+            plan,
+            directory=place.work,
+            variables={**plan.variables, **ours, FRAMEWORK_VARIABLE: str(wmla.framework)},
+            warm_start=plan.warm_start and wmla.framework is Framework.ELASTIC,
+            max_restarts=plan.max_restarts if wmla.framework is Framework.ELASTIC else 0,
+        ),
+        place=place,
+        identity=identity,
+    )
+
+
+def _copied(code: Path, result: ResultDir) -> Path:
+    """The folder to run in: a copy of `code`, made anew, unless that is in the job's copy already.
+
+    Raises:
+        UsageError: the folder cannot be read, or has no name.
+    """
+    code = code.resolve()
+    inside = result.code.resolve()
+    if code.is_relative_to(inside):
+        return code
+    if not code.name:
+        raise UsageError(f"{code} is no folder of a program: put the script into one of its own")
+    copy, beside = inside / code.name, inside / f".{code.name}.part"
+    root = str(result.root.resolve())
+    try:
+        _remove(beside)
+        shutil.copytree(code, beside, symlinks=True, ignore=lambda at, names: _left_out(root, at, names))
+        _settle(beside, code)
+        _remove(copy)
+        beside.rename(copy)
+    except (OSError, shutil.Error) as error:
+        with contextlib.suppress(OSError):
+            _remove(beside)
+        reason = error.args[0][0][2] if isinstance(error, shutil.Error) else error.strerror or error
+        raise UsageError(f"{code} cannot be copied to {copy}: {reason}") from None
+    return copy
+
+
+def _left_out(root: str, folder: str, names: list[str]) -> list[str]:
+    """What is not copied: jobs' results inside the code, and what is neither file nor folder nor link."""
+    paths = {name: os.path.join(folder, name) for name in names}
+    return [name for name, path in paths.items() if not _is_ordinary(path) or _is_of_a_job(path, root)]
+
+
+def _is_of_a_job(path: str, root: str) -> bool:
+    return path == root or RunDir(Path(path)).launcher.is_file()
+
+
+def _remove(folder: Path) -> None:
+    """Remove a folder, if it is there, though parts of it may be read-only."""
+    if folder.exists():
+        _make_writable(folder)
+        shutil.rmtree(folder)
+
+
+def _make_writable(folder: Path) -> None:
+    for at, _, _ in os.walk(folder):
+        os.chmod(at, os.stat(at).st_mode | stat.S_IRWXU)
+
+
+def _settle(copy: Path, code: Path) -> None:
+    """Let programs write into the copy of `code`, and its relative links find what is outside of it."""
+    _make_writable(copy)
+    for at, folders, files in os.walk(copy):
+        inside = os.path.relpath(at, copy)
+        for name in (*folders, *files):
+            path = Path(at, name)
+            if path.is_symlink() and _leads_out(inside, os.readlink(path)):
+                path.unlink()
+                path.symlink_to(os.path.realpath(code / inside / name))
+
+
+def _leads_out(inside: str, target: str) -> bool:
+    """Whether a relative link leads out of the code; `inside` is its folder, relative to the code."""
+    return os.path.normpath(os.path.join(inside, target)).split(os.sep)[0] == os.pardir
+
+
+def _is_ordinary(path: str) -> bool:
+    return os.path.islink(path) or os.path.isfile(path) or os.path.isdir(path)
+
+
+def _fabric_home() -> Path:
+    """FABRIC_HOME, a folder of the training library, which is found without being imported."""
+    spec = importlib.util.find_spec("edt_hvd")
+    if spec is None or spec.origin is None:
+        raise StartError(
+            "edt_hvd is not installed beside edt_launch: install both, they are one distribution"
+        )
+    return Path(spec.origin).parent / "wmla" / "fabric_home"
+
+
+def _identity(result: ResultDir, inherited: Mapping[str, str]) -> Identity:
+    new = Identity.new(getpass.getuser(), time.strftime("%Y%m%d%H%M%S"), uuid.uuid4())
+    identity = new.known_as(inherited, _kept(result))
+    write_atomically(result.identity, json.dumps(identity.as_json()) + "\n")
+    return identity
+
+
+def _kept(result: ResultDir) -> Mapping[str, Any]:
+    try:
+        kept = json.loads(result.identity.read_text())
+    except (FileNotFoundError, ValueError):
+        return {}
+    return kept if isinstance(kept, dict) else {}

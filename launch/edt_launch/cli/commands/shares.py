@@ -1,0 +1,76 @@
+"""``edt shares``."""
+
+import sys
+from typing import Annotated
+
+import typer
+
+from edt_launch.cli import model
+from edt_launch.cli.errors import MistakenError
+from edt_launch.cli.screen import has_colours, show, width
+from edt_launch.cli.session import AsJson, connect, print_json
+from edt_launch.cli.tables import shares_table
+
+NO_LIMIT = "none"
+ROOT = "-"
+"""Stands for the node above all others, whose name is empty."""
+
+
+def shares(
+    name: Annotated[
+        str | None,
+        typer.Argument(metavar="[OWNER]", help="The department or user to change or add; - for all."),
+    ] = None,
+    weight: Annotated[float | None, typer.Option(help="Of its share, relative to its siblings.")] = None,
+    guarantee: Annotated[float | None, typer.Option(help="Devices that it owns.")] = None,
+    limit: Annotated[str | None, typer.Option(help="Devices that it may have at most, or none.")] = None,
+    lends: Annotated[
+        bool | None, typer.Option("--lends/--keeps", help="Whether others may use what it owns meanwhile.")
+    ] = None,
+    parent: Annotated[str | None, typer.Option(help="The department that it belongs to; - is none.")] = None,
+    policy: Annotated[str | None, typer.Option(help="Inside it: fair, fifo or priority.")] = None,
+    half_life: Annotated[float | None, typer.Option(help="Seconds after which use counts half.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show who shares the devices, and how; with OWNER and options, change it (for administrators)."""
+    options = {
+        "weight": weight, "guarantee": guarantee, "limit": limit, "lends": lends, "parent": parent,
+        "policy": policy, "half_life": half_life,
+    }  # fmt: skip
+    changes: dict[str, object] = {option: value for option, value in options.items() if value is not None}
+    if changes and name is None:
+        raise MistakenError(
+            f"--{next(iter(changes)).replace('_', '-')} of whom?", "edt shares OWNER --weight 3"
+        )
+    if limit is not None:
+        changes["limit"] = _devices(limit)
+    if parent == ROOT:
+        changes["parent"] = ""
+    service = connect()
+    if name is not None and changes:
+        answer = service.set_share(name, changes)
+        if as_json:
+            print_json(answer)
+            return
+        name = None  # all of them, since a share is relative to others
+    nodes = model.many(service.shares(), "shares")
+    if name is not None:
+        nodes = [node for node in nodes if node.get("name") == ("" if name == ROOT else name)]
+        if not nodes or not name:
+            raise MistakenError(f"there is no owner {name!r}", "see 'edt shares', or give --weight to add it")
+    if as_json:
+        print_json({"shares": nodes})
+        return
+    show(shares_table([*map(model.share, nodes)], width(), has_colours(sys.stdout)))
+
+
+def _devices(text: str) -> float | None:
+    if text == NO_LIMIT:
+        return None
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value < float("inf"):
+        raise MistakenError(f"--limit {text}: expected a number of devices, or {NO_LIMIT}")
+    return value

@@ -1,0 +1,257 @@
+"""``edt submit``."""
+
+import json
+import os
+import re
+import secrets
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from edt_launch.cli import model, packing
+from edt_launch.cli.errors import ExitCode, MistakenError, UnreachableError
+from edt_launch.cli.job_output import output
+from edt_launch.cli.model import Job
+from edt_launch.cli.packing import Code
+from edt_launch.cli.screen import (
+    Cell,
+    Column,
+    duration,
+    has_colours,
+    note,
+    plural,
+    show,
+    table,
+    visible,
+    width,
+)
+from edt_launch.cli.service import Json, Service
+from edt_launch.cli.session import AsJson, connect, print_json
+from edt_launch.cli.submission_body import Submission, tell
+from edt_launch.cli.tables import noted
+
+PAUSES = (0.5, 2.0, 5.0)
+"""Seconds before another attempt to submit, after a connection broke."""
+
+
+def submit(
+    command: Annotated[
+        list[str], typer.Argument(metavar="COMMAND...", help="Such as: python train.py --lr 0.1")
+    ],
+    least: Annotated[int, typer.Option("--min", min=1, help="Workers that it needs at least.")] = 1,
+    most: Annotated[
+        int | None,
+        typer.Option("--max", min=1, help="Workers that it can use at most, else --min."),
+    ] = None,
+    name: Annotated[str | None, typer.Option(help="Else the script's name.")] = None,
+    priority: Annotated[int | None, typer.Option(help="Its tier; higher ones are served first.")] = None,
+    weight: Annotated[float | None, typer.Option(help="Of its share, relative to your other jobs.")] = None,
+    allowed: Annotated[
+        str | None, typer.Option(metavar="N,N,...", help="The only numbers of workers that it can run with.")
+    ] = None,
+    variables: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--env", metavar="NAME[=VALUE]", help="A variable for its workers; without a value: yours."
+        ),
+    ] = None,
+    code: Annotated[Path | None, typer.Option(help="The folder to copy, else this one.")] = None,
+    path: Annotated[
+        str | None, typer.Option(help="A folder on the service's machine to copy instead.")
+    ] = None,
+    directory: Annotated[str | None, typer.Option(help="The folder inside the code to run in.")] = None,
+    checkpoint_interval: Annotated[float | None, typer.Option(help="Seconds between checkpoints.")] = None,
+    max_restarts: Annotated[int | None, typer.Option(min=0, help="After all workers were lost.")] = None,
+    framework: Annotated[
+        str | None,
+        typer.Option(help="Of a WMLA program: edtPyTorch, PyTorch or distPyTorch. COMMAND is its script."),
+    ] = None,
+    data_dir: Annotated[str | None, typer.Option(help="DATA_DIR of a WMLA program.")] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show who would grow and shrink.")] = False,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Show its output until it ends.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Queue a job that runs COMMAND in a copy of this folder; prints its id.
+
+    What .edtignore names (in the syntax of .gitignore) is not copied. Later edits do not change a queued job.
+    With --follow the exit code says whether the job succeeded.
+    """
+    spec = {
+        "name": name or name_of(command), "command": command, "path": path, "directory": directory,
+        "min": least, "max": most, "allowed": numbers(allowed), "priority": priority, "weight": weight,
+        "environment": environment(variables or (), os.environ),
+        "checkpoint_interval": checkpoint_interval, "max_restarts": max_restarts,
+        "framework": framework, "data_dir": data_dir,
+    }  # fmt: skip
+    if most is not None and most < least:
+        raise MistakenError(f"--max {most} is less than --min {least}", "give a --max of at least --min")
+    if path is not None and code is not None:
+        raise MistakenError("--path and --code both say where the code is", "give one of them")
+    spec = {key: value for key, value in spec.items() if value is not None}
+    service = connect()
+    service.about()  # before anything is packed: is it there, and may we?
+    if dry_run:
+        _rehearse(service, spec, as_json)
+        return
+    files = None if path is not None else collect(code)
+    if files is not None and framework is not None:
+        check_script(files, Path(directory or "", command[0]))
+    if files is not None and not as_json:
+        tell(files)
+    job = _submitted(service, Submission(spec, files))
+    if follow:
+        raise typer.Exit(_follow(service, job, as_json))
+    if as_json:
+        print_json(job)
+        return
+    print(job["id"])
+    note(f"{job.get('state', 'queued')}; see: edt why {job['id']}, edt logs -f {job['id']}, edt top")
+
+
+def collect(code: Path | None) -> Code:
+    """The files of a folder, by default of the present one, unless that cannot be meant.
+
+    Raises:
+        MistakenError: it is the home folder or the root, or cannot be read.
+    """
+    if code is not None:
+        return packing.collect(code.absolute())
+    here = Path.cwd()
+    if here in (Path.home(), Path("/")):
+        raise MistakenError(
+            f"{here} is not a folder of code", "change to the folder of your script, or name one with --code"
+        )
+    return packing.collect(here)
+
+
+def check_script(code: Code, script: Path) -> None:
+    """See whether the script of a WMLA program, a path inside the code, is sent with it.
+
+    Raises:
+        MistakenError: it is not.
+    """
+    found = os.path.relpath((code.folder / script).resolve(), code.folder.resolve())
+    sent = [entry.path for entry in code.entries]
+    is_file = (code.folder / script).is_file()
+    if script.is_absolute() or (is_file and found in sent):
+        return
+    if is_file:
+        raise MistakenError(
+            f"{script} is in {code.folder}, but is not sent", f"take it out of {packing.IGNORE_FILE}"
+        )
+    beside = [path for path in sent if path.endswith(".py") and "/" not in path]
+    hint = f"give one of {', '.join(beside[:5])}" if beside else "name the folder of the program with --code"
+    raise MistakenError(f"{script} is not a file in {code.folder}", hint)
+
+
+def name_of(command: Sequence[str]) -> str:
+    """A name for a job that runs `command`: its script's, or the program's."""
+    word = next((word for word in command if word.endswith(".py")), command[0])
+    return re.sub(r"[^\w.-]+", "-", Path(word).name.removesuffix(".py")).strip("-.")[:40] or "job"
+
+
+def numbers(text: str | None) -> list[int] | None:
+    """Numbers of workers from such as 1,2,4.
+
+    Raises:
+        MistakenError: they make no sense.
+    """
+    if text is None:
+        return None
+    parts = [part.strip() for part in text.split(",")]
+    if not all(part.isascii() and part.isdecimal() and int(part) > 0 for part in parts):
+        raise MistakenError(f"--allowed {text}: expected numbers of workers such as 1,2,4")
+    return sorted(set(map(int, parts)))
+
+
+def environment(variables: Sequence[str], mine: Mapping[str, str]) -> dict[str, str] | None:
+    """The job's variables, by name; None if there are none.
+
+    Raises:
+        MistakenError: one has no name, or has no value and is not in the environment either.
+    """
+    found: dict[str, str] = {}
+    for text in variables:
+        name, equals, value = text.partition("=")
+        if not name.isidentifier():
+            raise MistakenError(f"--env {text}: expected NAME=VALUE, or the NAME of one of your variables")
+        if not equals and name not in mine:
+            raise MistakenError(f"--env {name}: there is no such variable here", f"give --env {name}=VALUE")
+        found[name] = value if equals else mine[name]
+    return found or None
+
+
+def changes_table(answer: Json, limit: int, colours: bool) -> list[str]:
+    """What a job would change, from the service's rehearsal."""
+    heads = (
+        Column("JOB"), Column("NAME", least=6), Column("OWNER", least=5), Column("NOW", right=True),
+        Column("THEN", right=True),
+    )  # fmt: skip
+    changes = model.many(answer, "changes")
+    rows = []
+    for change in changes:
+        before, after = int(change.get("from") or 0), int(change.get("to") or 0)
+        style = "green" if after > before else "red" if after < before else ""
+        rows.append(
+            (
+                visible(change.get("job") or "(new)"),
+                visible(change.get("name") or "-"),
+                visible(change.get("owner") or "-"),
+                str(before),
+                Cell(str(after), style),
+            )
+        )
+    if not rows:
+        return ["nothing would change now: the job would wait"]
+    notes = [visible(change.get("reason") or "") for change in changes]
+    return noted(table(heads, rows, limit, colours), notes, limit, colours)
+
+
+def _rehearse(service: Service, spec: Json, as_json: bool) -> None:
+    answer = service.submit(Submission(spec, None), dry_run=True)
+    if as_json:
+        print_json(answer)
+        return
+    show(changes_table(answer, width(), has_colours(sys.stdout)))
+    note("nothing has been submitted")
+
+
+def _submitted(service: Service, body: Submission, pause: Callable[[float], None] = time.sleep) -> Json:
+    """Submit once, in as many attempts as it takes; the key lets the service know them for one."""
+    key = secrets.token_hex(16)
+    for seconds in PAUSES:
+        try:
+            return service.submit(body, key=key)
+        except UnreachableError as error:
+            note(f"edt: {error.text}; trying again")
+            pause(seconds)
+    return service.submit(body, key=key)
+
+
+def _follow(service: Service, data: Json, as_json: bool) -> int:
+    from edt_launch.cli.commands.logs import as_object, painted
+
+    job_id = str(data["id"])
+    note(f"{job_id}; Ctrl-C ends this view, not the job: edt stop {job_id}")
+    colours = has_colours(sys.stdout)
+    for line in output(service, job_id, follow=True, told=lambda text: note(f"edt: {text}")):
+        print(as_object(line, None) if as_json else painted(line, colours), flush=True)
+    final = service.job(job_id)
+    if as_json:
+        print(json.dumps(final))
+    job = model.job(final)
+    note(conclusion(job))
+    return ExitCode.SUCCESS if job.state == "succeeded" else ExitCode.FAILED
+
+
+def conclusion(job: Job) -> str:
+    """How a job ended, in a line, and what its launcher said if it failed."""
+    lasted = job.ended - job.started if job.ended is not None and job.started is not None else None
+    after = f" after {duration(lasted)}" if lasted is not None else ""
+    resized = f", {plural(job.resizes, 'resize')}" if job.resizes is not None else ""
+    text = f"{job.id} {job.state}{after}{resized}"
+    return "\n".join([text, *map(visible, (job.failure or "").splitlines())])

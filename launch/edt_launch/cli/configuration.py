@@ -1,0 +1,162 @@
+"""Where the service is, and the token to use there.
+
+The first of these that names an address wins:
+
+1. `EDT_URL` in the environment;
+2. `url` in the configuration file, `~/.config/edt/config.toml` (or under `XDG_CONFIG_HOME`);
+3. a service on this machine: `server.json` in `EDT_HOME`, by default `~/.edt`.
+
+The token is `EDT_TOKEN`, or else what stands beside the address. An address from the environment gets a token
+from a file only if that file names the same address, so no service is ever shown another one's token.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from edt_launch.cli.errors import MistakenError, UnreachableError
+
+TOKEN = "token"
+"""The file in a service's folder with its administrator's token; it stays when the service ends."""
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """An address of a service.
+
+    Attributes:
+        url: such as `http://127.0.0.1:8766`, without a slash at its end.
+        token: what proves who asks; None if none was found.
+        source: where the address comes from, for messages.
+        token_source: where the token comes from, if it was found.
+        certificate: file of a certificate to trust besides, the one that the service has made itself.
+    """
+
+    url: str
+    token: str | None
+    source: str
+    token_source: str = ""
+    certificate: str | None = None
+
+
+def home(environment: Mapping[str, str]) -> Path:
+    """The folder of a service on this machine."""
+    return Path(environment.get("EDT_HOME") or "~/.edt").expanduser()
+
+
+def config_file(environment: Mapping[str, str]) -> Path:
+    """The user's configuration file, there or not."""
+    base = environment.get("XDG_CONFIG_HOME") or "~/.config"
+    return Path(base).expanduser() / "edt" / "config.toml"
+
+
+def find(environment: Mapping[str, str]) -> Configuration | None:
+    """The service that is named first, None if none is.
+
+    Raises:
+        MistakenError: an address or a file makes no sense.
+    """
+    known = [found for found in (_from_file(environment), _from_home(environment)) if found is not None]
+    if url := environment.get("EDT_URL"):
+        address = checked(url, "EDT_URL")
+        beside = next((found for found in known if found.url == address), Configuration(address, None, ""))
+        known.insert(0, replace(beside, source="EDT_URL"))
+    if not known:
+        return None
+    if token := environment.get("EDT_TOKEN"):
+        return replace(known[0], token=token, token_source="EDT_TOKEN")
+    return known[0]
+
+
+def load(environment: Mapping[str, str]) -> Configuration:
+    """The service that is named first.
+
+    Raises:
+        MistakenError: none is named, or not properly.
+        UnreachableError: none is named, and the one on this machine does not run.
+    """
+    found = find(environment)
+    folder = home(environment)
+    if found is None and (folder / TOKEN).exists():
+        raise UnreachableError(
+            f"the service of {folder} does not run", "start it with 'edt serve', or set EDT_URL and EDT_TOKEN"
+        )
+    if found is None:
+        raise MistakenError(
+            f"no service is known: EDT_URL is not set, {config_file(environment)} names none, and none "
+            f"has been started in {folder}",
+            "start one with 'edt serve', try 'edt up --demo', or set EDT_URL and EDT_TOKEN",
+        )
+    return found
+
+
+def checked(url: str, source: str) -> str:
+    """The address without what is superfluous.
+
+    Raises:
+        MistakenError: it is no http or https address.
+    """
+    from urllib.parse import urlsplit
+
+    expected = "expected an address such as http://127.0.0.1:8766"
+    try:
+        parts = urlsplit(url.strip())
+        parts.port  # noqa: B018 - it is parsed when it is asked for
+    except ValueError as error:
+        raise MistakenError(f"{source}: {url!r}: {error}", expected) from None
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
+        raise MistakenError(f"{source}: {url!r} is no address of a service", expected)
+    if parts.username is not None:
+        raise MistakenError(f"{source}: a password in an address is not used", "set EDT_TOKEN instead")
+    return url.strip().rstrip("/").removesuffix("/api/v1")
+
+
+def _from_file(environment: Mapping[str, str]) -> Configuration | None:
+    path = config_file(environment)
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return None
+    except (OSError, UnicodeDecodeError) as error:
+        raise MistakenError(f"{path} cannot be read: {_reason(error)}", "mend or remove it") from None
+    import tomllib
+
+    try:
+        table = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise MistakenError(
+            f"{path}: {error}", 'expected lines such as url = "http://127.0.0.1:8766"'
+        ) from None
+    if unknown := sorted(set(table) - {"url", "token"}):
+        raise MistakenError(f"{path}: nothing is called {unknown[0]!r}", "expected url and token")
+    for name, value in table.items():
+        if not isinstance(value, str):
+            raise MistakenError(f"{path}: {name} = {value!r} is no text", "put it in quotation marks")
+    if "url" not in table:
+        return None
+    return Configuration(checked(table["url"], str(path)), table.get("token"), str(path), str(path))
+
+
+def _from_home(environment: Mapping[str, str]) -> Configuration | None:
+    folder = home(environment)
+    path = folder / "server.json"
+    try:
+        told = json.loads(path.read_text(encoding="utf-8"))
+        url, certificate = told["url"], told.get("certificate")
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise MistakenError(
+            f"{path} cannot be read: {_reason(error)}", "start the service again: edt serve"
+        ) from None
+    try:
+        token = (folder / TOKEN).read_text(encoding="utf-8").strip() or None
+    except OSError:  # another user's service: its token is not for us
+        token = None
+    address = checked(str(url), str(path))
+    return Configuration(address, token, str(path), str(folder / TOKEN), certificate)
+
+
+def _reason(error: Exception) -> str:
+    return (error.strerror if isinstance(error, OSError) else None) or f"{type(error).__name__}: {error}"

@@ -1,0 +1,85 @@
+"""How a command of `edt` ends when it could not do what it was asked for: one message, one exit code."""
+
+import errno
+import json
+import os
+import sys
+
+import typer
+from typer.exceptions import TyperException
+
+from edt_launch.cli.errors import ClientError, ExitCode, error_data
+from edt_launch.cli.screen import has_colours, paint, width
+
+UNWRITABLE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EPIPE})
+"""What keeps standard output from taking more."""
+
+
+def report(error: TyperException, as_json: bool) -> int:
+    """Say what is wrong with the words of the command line."""
+    context = getattr(error, "ctx", None)
+    text = error.format_message().strip()
+    if context is not None and text.startswith(
+        context.get_usage()
+    ):  # no arguments at all: the help is the message
+        print(text)
+        return ExitCode.USAGE
+    text = text.rstrip(".").replace("Input should be", "expected")  # as pydantic says it
+    command = context.command_path if context is not None else "edt"
+    return _tell(text, f"see '{command} --help'", ExitCode.USAGE, as_json, None)
+
+
+def ended_by(error: Exception, as_json: bool) -> int:
+    """Say what went wrong; what we did not foresee is written to a file with all details."""
+    if isinstance(error, ClientError):
+        return _tell(error.text, error.next_step, error.exit_code, as_json, error.status)
+    if isinstance(error, typer.Abort):
+        return ExitCode.INTERRUPTED
+    if isinstance(error, OSError) and error.filename is None and error.errno in UNWRITABLE:
+        return _unwritable(error)
+    import tempfile
+    import traceback
+
+    with tempfile.NamedTemporaryFile("w", prefix="edt-", suffix=".txt", delete=False) as file:
+        traceback.print_exception(error, file=file)
+    return _tell(
+        f"a mistake in edt: {type(error).__name__}: {error}",
+        f"please report it with {file.name}",
+        ExitCode.INTERNAL,
+        as_json,
+        None,
+    )
+
+
+def _tell(text: str, next_step: str, code: ExitCode, as_json: bool, status: int | None) -> int:
+    if as_json:
+        try:
+            print(json.dumps(error_data(text, code, next_step, status)), flush=True)
+        except OSError as error:
+            return _unwritable(error)
+        return code
+    message = f"edt: {text}" + (f"; {next_step}" if next_step else "")
+    lines = [part for line in message.splitlines() for part in _wrapped(line)]
+    head = lines[0].replace("edt:", paint("edt:", "red", has_colours(sys.stderr)), 1)
+    print("\n".join([head, *lines[1:]]), file=sys.stderr)
+    return code
+
+
+def _unwritable(error: OSError) -> int:
+    """Standard output takes no more: say so where somebody may read it, unless the reader has enough."""
+    sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - else what waits to be written fails at exit again
+    if error.errno == errno.EPIPE:
+        return ExitCode.FAILED
+    return _tell(f"standard output cannot be written: {error.strerror}", "", ExitCode.FAILED, False, None)
+
+
+def _wrapped(line: str) -> list[str]:
+    """The line in pieces that fit; what is in quotation marks may be a command to copy, and stays whole."""
+    import re
+    import textwrap
+
+    kept = re.sub(r"'[^']{1,60}'", lambda quoted: quoted[0].replace(" ", "\0"), line)
+    parts = textwrap.wrap(
+        kept, width(), subsequent_indent="     ", break_long_words=False, break_on_hyphens=False
+    )
+    return [part.replace("\0", " ") for part in parts] or [line]

@@ -1,0 +1,123 @@
+"""The command `edt`. A command's module is imported when it runs: `edt --help` must answer at once."""
+
+import io
+import sys
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+import typer
+from typer.exceptions import TyperException
+
+from edt_launch.cli.lazy import Commands, lazy_group
+
+COMMANDS: Commands = {
+    "submit": (
+        "edt_launch.cli.commands.submit:submit",
+        "Queue a job that runs COMMAND in a copy of this folder.",
+    ),
+    "ps": ("edt_launch.cli.commands.ps:ps", "List jobs."),
+    "top": ("edt_launch.cli.commands.top:top", "Watch devices, owners and jobs."),
+    "show": ("edt_launch.cli.commands.show:show", "Show everything about a job."),
+    "why": ("edt_launch.cli.commands.why:why", "Explain why a job has its size, or waits."),
+    "logs": ("edt_launch.cli.commands.logs:logs", "Print what a job's workers print."),
+    "results": ("edt_launch.cli.commands.results:results", "Fetch what a job has made, and its logs."),
+    "checkpoints": (
+        "edt_launch.cli.commands.checkpoints:checkpoints",
+        "List a job's checkpoints, or fetch one.",
+    ),
+    "stop": ("edt_launch.cli.commands.lifecycle:stop", "End jobs for good."),
+    "pause": (
+        "edt_launch.cli.commands.lifecycle:pause",
+        "Have jobs save their state and give up their devices.",
+    ),
+    "resume": ("edt_launch.cli.commands.lifecycle:resume", "Let paused jobs go on."),
+    "set": (
+        "edt_launch.cli.commands.change:change",
+        "Change a job's size limits, priority, weight or name.",
+    ),
+    "hosts": ("edt_launch.cli.commands.hosts:hosts", "List machines, and who has their devices."),
+    "drain": ("edt_launch.cli.commands.drain:drain", "Move all workers off a host, and keep it free."),
+    "shares": ("edt_launch.cli.commands.shares:shares", "Show the owners' tree, or change a node of it."),
+    "users": ("edt_launch.cli.commands.users:app", "List users; add and remove them."),
+    "tokens": ("edt_launch.cli.commands.tokens:app", "List your tokens; make and revoke them."),
+    "serve": ("edt_launch.service.command:serve", "Run the job service on this machine."),
+    "up": ("edt_launch.cli.commands.up:up", "Try everything: a service, two users, two jobs."),
+    "discover": (
+        "edt_launch.tools.discover:command",
+        "Print an allocation file as a host-discovery script does.",
+    ),
+    "simulate": (
+        "edt_launch.tools.simulate.command:simulate",
+        "Replay a trace of jobs through the allocator.",
+    ),
+    "demo": ("edt_launch.tools.demo.command:demo", "Train a script while the number of its workers changes."),
+    "verify": (
+        "edt_launch.tools.verify.command:verify",
+        "Say whether a script's bits depend on its number of workers.",
+    ),
+    "doctor": ("edt_launch.tools.doctor:doctor", "Check this machine, the environment and the service."),
+    "agent": ("edt_launch.agent.main:main", ""),
+}
+"""Of each command: where it is, as module:attribute, and what `edt --help` says of it."""
+
+#: Everything after a script's or command's name is its own.
+SCRIPT_COMMAND = {"allow_extra_args": True, "ignore_unknown_options": True, "allow_interspersed_args": False}
+SETTINGS: Mapping[str, Mapping[str, Any]] = {
+    "submit": {"allow_interspersed_args": False},
+    "demo": SCRIPT_COMMAND,
+    "verify": SCRIPT_COMMAND,
+}
+"""How the arguments of some commands are read."""
+
+
+app = typer.Typer(
+    cls=lazy_group(COMMANDS, SETTINGS, "pip install 'edt-hvd[service]'"),
+    name="edt",
+    help="Elastic distributed training: jobs that grow and shrink in flight, in a pool shared fairly.",
+    epilog="The service is named by EDT_URL and EDT_TOKEN, ~/.config/edt/config.toml, or EDT_HOME (~/.edt).",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from edt_launch import __version__
+
+        print(f"edt {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _edt(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit."),
+    ] = False,
+) -> None:
+    pass
+
+
+def main() -> None:
+    """Run the command line; every way that it can end is one of the documented exit codes."""
+    words = sys.argv[1:]
+    as_json = "--json" in (words[: words.index("--")] if "--" in words else words)
+    try:
+        if isinstance(sys.stdout, io.TextIOWrapper):
+            sys.stdout.reconfigure(errors="replace")  # a terminal without a character shows another one
+        code = app(standalone_mode=False)
+        sys.stdout.flush()
+    except TyperException as error:
+        from edt_launch.cli.exits import report
+
+        code = report(error, as_json)
+    except Exception as error:  # noqa: BLE001 - the last line of defence: nobody is to see a traceback
+        from edt_launch.cli.exits import ended_by
+
+        code = ended_by(error, as_json)
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+if __name__ == "__main__":
+    main()

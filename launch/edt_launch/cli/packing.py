@@ -1,0 +1,185 @@
+"""Which files of a folder belong to a job's code, and their archive.
+
+`.edtignore` at the top of the folder says what stays out, in the syntax of `.gitignore`; what nobody wants is
+out by default, and a line such as `!runs/` takes it back in.
+"""
+
+import gzip
+import os
+import stat
+import tarfile
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, cast
+
+from edt_launch.cli.errors import MistakenError
+from edt_launch.cli.transport import Writer
+
+IGNORE_FILE = ".edtignore"
+DEFAULTS = (
+    ".git/", ".hg/", ".svn/", ".venv/", "venv/", "__pycache__/", "*.py[co]", ".ipynb_checkpoints/",
+    ".mypy_cache/", ".pytest_cache/", ".ruff_cache/", ".hypothesis/", ".tox/", ".nox/", "node_modules/",
+    "*.egg-info/", ".DS_Store", ".idea/", ".vscode/", "runs/", "wandb/", "mlruns/", "lightning_logs/",
+)  # fmt: skip
+"""What stays out by default."""
+MANY = 20000
+"""Files that are too many to be code."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A file, folder or link: its path in the archive, and its size in bytes."""
+
+    path: str
+    size: int
+
+
+@dataclass(frozen=True)
+class Code:
+    """What is to be sent.
+
+    Attributes:
+        folder: where the code is.
+        entries: what belongs to it, folders before their content.
+        left_out: links to elsewhere, and what is neither file nor folder.
+    """
+
+    folder: Path
+    entries: tuple[Entry, ...]
+    left_out: tuple[str, ...] = ()
+
+    @property
+    def size(self) -> int:
+        """Bytes of all files."""
+        return sum(entry.size for entry in self.entries)
+
+    @property
+    def largest(self) -> list[tuple[str, int]]:
+        """The three largest things at the top of the folder, and their sizes."""
+        sizes: dict[str, int] = {}
+        for entry in self.entries:
+            top, slash, _ = entry.path.partition("/")
+            if entry.size:
+                sizes[top + slash] = sizes.get(top + slash, 0) + entry.size
+        return sorted(sizes.items(), key=lambda item: -item[1])[:3]
+
+
+def collect(folder: Path) -> Code:
+    """Find what belongs to the code in `folder`.
+
+    Raises:
+        MistakenError: it cannot be read, has far too many files, or its ignore file makes no sense.
+    """
+    if not folder.is_dir():
+        raise MistakenError(f"{folder} is not a folder", "name the folder of the code with --code")
+    is_ignored = _ignored(folder)
+    entries: list[Entry] = []
+    left_out: list[str] = []
+    for path, status in _walk(folder, "", is_ignored):
+        if stat.S_ISLNK(status.st_mode) and not _stays_inside(folder, path):
+            left_out.append(f"{path} -> {os.readlink(folder / path)}")
+        elif stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode) or stat.S_ISLNK(status.st_mode):
+            entries.append(Entry(path, status.st_size if stat.S_ISREG(status.st_mode) else 0))
+        else:
+            left_out.append(f"{path} (neither file nor folder)")
+        if len(entries) > MANY:
+            raise MistakenError(
+                f"{folder} has more than {MANY} files; the last one was {path}",
+                f"change to the folder of the code, or name in {IGNORE_FILE} what is to stay out",
+            )
+    return Code(folder, tuple(entries), tuple(left_out))
+
+
+def write(code: Code, file: Writer, on_file: Callable[[Entry], None] = lambda entry: None) -> None:
+    """Write the archive, a gzipped tar, piece by piece; the same files make the same bytes.
+
+    Raises:
+        MistakenError: a file cannot be read, or changes meanwhile.
+    """
+    with (
+        gzip.GzipFile(
+            filename="", mode="wb", fileobj=cast("IO[bytes]", file), compresslevel=1, mtime=0
+        ) as packed,
+        tarfile.open(fileobj=packed, mode="w|", format=tarfile.PAX_FORMAT) as archive,
+    ):
+        for entry in code.entries:
+            on_file(entry)
+            _add(archive, code.folder, entry)
+
+
+def _add(archive: tarfile.TarFile, folder: Path, entry: Entry) -> None:
+    path = folder / entry.path
+    try:
+        info = archive.gettarinfo(path, entry.path)
+        info.uid = info.gid = 0
+        info.uname = info.gname = ""
+        if info.islnk():  # the second name of a file that is in the archive: sent again, as a file
+            info.type, info.linkname, info.size = tarfile.REGTYPE, "", path.stat().st_size
+        if info.isreg():
+            with path.open("rb") as content:
+                _add_file(archive, info, content)
+        else:
+            archive.addfile(info)
+    except (FileNotFoundError, PermissionError, IsADirectoryError) as error:
+        raise MistakenError(f"{path}: {error.strerror}", f"mend it, or name it in {IGNORE_FILE}") from None
+
+
+def _add_file(archive: tarfile.TarFile, info: tarfile.TarInfo, content: IO[bytes]) -> None:
+    info.size = os.fstat(content.fileno()).st_size
+    try:
+        archive.addfile(info, content)
+    except OSError as error:
+        if error.errno is not None:
+            raise
+        raise MistakenError(
+            f"{info.name} became shorter while it was read", f"submit again, or name it in {IGNORE_FILE}"
+        ) from None
+
+
+def _walk(
+    folder: Path, below: str, is_ignored: Callable[[str], bool]
+) -> Iterator[tuple[str, os.stat_result]]:
+    try:
+        with os.scandir(folder / below) as found:
+            children = sorted(found, key=lambda child: child.name)
+    except OSError as error:
+        where = folder / below
+        raise MistakenError(f"{where}: {error.strerror}", f"mend it, or name it in {IGNORE_FILE}") from None
+    for child in children:
+        path = f"{below}{child.name}"
+        is_folder = child.is_dir(follow_symlinks=False)
+        if is_ignored(f"{path}/" if is_folder else path):
+            continue
+        try:
+            path.encode()
+        except UnicodeEncodeError:
+            raise MistakenError(f"{folder / below} has a file whose name is no UTF-8", "rename it") from None
+        yield path, child.stat(follow_symlinks=False)
+        if is_folder:
+            yield from _walk(folder, f"{path}/", is_ignored)
+
+
+def _stays_inside(folder: Path, path: str) -> bool:
+    target = os.readlink(folder / path)
+    if os.path.isabs(target):
+        return False
+    place = os.path.normpath(os.path.join(os.path.dirname(path), target))  # nothing is resolved
+    return place != ".." and not place.startswith("../")
+
+
+def _ignored(folder: Path) -> Callable[[str], bool]:
+    from pathspec import GitIgnoreSpec
+
+    file = folder / IGNORE_FILE
+    try:
+        lines: Sequence[str] = file.read_text(encoding="utf-8").splitlines()
+    except FileNotFoundError:
+        lines = ()
+    except (OSError, UnicodeDecodeError) as error:
+        raise MistakenError(f"{file} cannot be read: {error}") from None
+    try:
+        spec = GitIgnoreSpec.from_lines([*DEFAULTS, *lines])
+    except ValueError as error:
+        raise MistakenError(f"{file}: {error}", "its syntax is that of .gitignore") from None
+    return spec.match_file

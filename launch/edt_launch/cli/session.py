@@ -1,0 +1,82 @@
+"""What the commands have in common: the service, options, completion, and JSON on standard output."""
+
+import json
+import os
+from typing import Annotated, Any
+
+import typer
+
+from edt_launch.cli import model
+from edt_launch.cli.configuration import load
+from edt_launch.cli.errors import ClientError
+from edt_launch.cli.service import Service
+from edt_launch.cli.transport import Http
+
+COMPLETION_TIMEOUT = 1.0
+"""Seconds that a shell may wait for the ids of jobs."""
+
+
+def connect(timeout: float = 30.0) -> Service:
+    """The service that the environment and the files name; nothing is asked yet.
+
+    Raises:
+        MistakenError: none is named, or not properly.
+    """
+    return Service(Http(load(os.environ), timeout))
+
+
+def print_json(data: Any) -> None:
+    """Print an answer as JSON."""
+    print(json.dumps(data, indent=2))
+
+
+def complete_job(incomplete: str) -> list[tuple[str, str]]:
+    """Ids of jobs that begin so, for the shell; none when the service cannot be asked."""
+    return _completed(incomplete, frozenset())
+
+
+def complete_live_job(incomplete: str) -> list[tuple[str, str]]:
+    """Ids of jobs that have not ended."""
+    return _completed(incomplete, model.ENDED)
+
+
+def complete_host(incomplete: str) -> list[tuple[str, str]]:
+    """Names of hosts that begin so."""
+    try:
+        hosts = connect(COMPLETION_TIMEOUT).hosts()
+    except ClientError:
+        return []
+    return [(host.name, host.state) for host in hosts if host.name.startswith(incomplete)]
+
+
+def _completed(incomplete: str, without: frozenset[str]) -> list[tuple[str, str]]:
+    try:
+        jobs = [model.job(data) for data in connect(COMPLETION_TIMEOUT).jobs()]
+    except ClientError:
+        return []
+    return [
+        (job.id, f"{job.name} ({job.owner}, {job.state})")
+        for job in jobs
+        if job.id.startswith(incomplete) and job.state not in without
+    ]
+
+
+def _also_above(context: typer.Context, as_json: bool) -> bool:
+    """Let `edt users --json list` mean what `edt users list --json` does: commands inherit `obj`."""
+    context.obj = as_json or bool(context.obj)
+    return bool(context.obj)
+
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, errors too.", callback=_also_above)]
+JobName = Annotated[
+    str,
+    typer.Argument(
+        metavar="JOB", help="Its id, the beginning of it, or its name.", autocompletion=complete_job
+    ),
+]
+LiveJobs = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="JOB...", help="Ids, their beginnings, or names.", autocompletion=complete_live_job
+    ),
+]

@@ -1,0 +1,267 @@
+"""Jobs, machines and shares as tables and lines: pure functions of what the service said."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from edt_launch.cli.model import Host, Job, Share
+from edt_launch.cli.screen import (
+    STATE_STYLES,
+    Cell,
+    Column,
+    bar,
+    cut,
+    duration,
+    moment,
+    number,
+    paint,
+    plural,
+    table,
+    visible,
+)
+
+JOB_COLUMNS = (
+    Column("ID"),
+    Column("NAME", least=8),
+    Column("OWNER", least=5, optional=True),
+    Column("STATE"),
+    Column("SIZE", right=True),
+    Column("OF", right=True, optional=True),
+    Column("PROGRESS", optional=True),
+    Column("LEFT", right=True, optional=True),
+    Column("SINCE", right=True, optional=True),
+)
+BAR = 10
+"""Columns of a bar in a table."""
+WIDE = 100
+"""Columns from which on there is room for bars."""
+
+
+def jobs_table(jobs: Sequence[Job], now: float, limit: int, colours: bool) -> list[str]:
+    """The jobs, one a line, and below it what is worth knowing of those that failed or wait."""
+    if not jobs:
+        return ["no jobs; queue one with: edt submit --min 1 --max 4 -- python train.py"]
+    rows = [
+        (
+            job.id,
+            visible(job.name) or "-",
+            visible(job.owner),
+            Cell(job.state, STATE_STYLES.get(job.state, "")),
+            size_of(job),
+            range_of(job),
+            progress_of(job, BAR if limit >= WIDE else 0),
+            duration(job.eta) if job.state == "running" else "-",
+            duration(now - since(job)),
+        )
+        for job in jobs
+    ]
+    return noted(table(JOB_COLUMNS, rows, limit, colours), map(note_of, jobs), limit, colours)
+
+
+def noted(lines: Sequence[str], notes: Iterable[str], limit: int, colours: bool) -> list[str]:
+    """A table with a line below each row that has a note."""
+    found = [lines[0]]
+    for line, note in zip(lines[1:], notes, strict=True):
+        found.append(line)
+        if note:
+            found.append("  " + paint(cut(f"↳ {note}", limit - 2), "dim", colours))
+    return found
+
+
+def size_of(job: Job) -> str:
+    """Its workers, and how many they are going to be where that is something else."""
+    if job.has_ended:
+        return "-"
+    return f"{job.size}" if job.target is None or job.target == job.size else f"{job.size}→{job.target}"
+
+
+def range_of(job: Job) -> str:
+    """What it may have, such as 1-4."""
+    if job.min is None or job.max is None:
+        return "-"
+    return f"{job.min}" if job.min == job.max else f"{job.min}-{job.max}"
+
+
+def progress_of(job: Job, length: int) -> str:
+    """A bar of that length and a percentage, or the number of steps."""
+    if job.progress is not None:
+        return f"{bar(job.progress, length)} {job.progress:4.0%}".strip()
+    return f"step {job.step}" if job.step is not None else "-"
+
+
+def since(job: Job) -> float:
+    """When its present part of life began."""
+    if job.has_ended and job.ended is not None:
+        return job.ended
+    return (job.started if job.size else None) or job.submitted or 0.0
+
+
+def note_of(job: Job) -> str:
+    """What a user may want to know of it: why it failed, or waits."""
+    if job.state == "failed":
+        return visible(job.failure or ("" if job.exit_code is None else f"exit code {job.exit_code}"))
+    if job.state == "queued":
+        return visible(job.reason or "")
+    return ""
+
+
+def job_lines(job: Job, now: float, limit: int, colours: bool) -> list[str]:
+    """Everything about a job."""
+    named = f"{job.id}  {visible(job.name)}".rstrip()
+    state = paint(job.state, STATE_STYLES.get(job.state, ""), colours)
+    facts: list[tuple[str, str]] = [
+        ("job", f"{named}  of {visible(job.owner)}"),
+        ("state", f"{state} since {moment(since(job), now)} ({duration(now - since(job))})"),
+    ]
+    if job.reason:
+        facts.append(("", visible(job.reason)))
+    if job.failure or (job.exit_code or 0) != 0:
+        code = "" if job.exit_code is None else f"exit code {job.exit_code}"
+        facts.append(("failure", ": ".join(filter(None, (code, visible(job.failure or ""))))))
+    facts += [("size", _sizes(job))]
+    facts += [
+        ("" if i else "devices", f"{one.host}: {', '.join(one.devices)}") for i, one in enumerate(job.hosts)
+    ]
+    facts += _progress_facts(job, limit)
+    if job.priority is not None:
+        facts.append(("priority", f"{job.priority}, weight {number(job.weight)}"))
+    if job.command is not None:
+        facts.append(("command", visible(_joined(job.command))))
+    if job.directory not in (None, "", "."):
+        facts.append(("in", visible(str(job.directory))))
+    times = [("submitted", job.submitted), ("started", job.started), ("ended", job.ended)]
+    facts.append(("times", ", ".join(f"{name} {moment(at, now)}" for name, at in times if at is not None)))
+    if job.resizes is not None or job.restarts is not None:
+        facts.append(
+            ("changes", f"{plural(job.resizes or 0, 'resize')}, {plural(job.restarts or 0, 'restart')}")
+        )
+    return [line for name, text in facts for line in _fact(name, text, limit, colours)]
+
+
+def _sizes(job: Job) -> str:
+    parts = [plural(job.size, "worker")]
+    if job.min is not None and job.max is not None:
+        parts[0] += f" of {job.min} to {job.max}"
+    if job.allowed:
+        parts.append(f"allowed {', '.join(map(str, job.allowed))}")
+    if job.target is not None and job.target != job.size and not job.has_ended:
+        parts.append(f"on the way to {job.target}")
+    if job.share is not None and not job.has_ended:
+        parts.append(f"fair share {number(job.share)}")
+    return ", ".join(parts)
+
+
+def _progress_facts(job: Job, limit: int) -> list[tuple[str, str]]:
+    if job.step is None:
+        return []
+    length = max(10, min(40, limit - 50))
+    drawn = f"{bar(job.progress, length)} {job.progress:.0%}, " if job.progress is not None else ""
+    steps = f"step {job.step}" + (f" of {job.total_steps}" if job.total_steps else "")
+    values = []
+    if job.loss is not None:
+        values.append(f"loss {number(job.loss)}")
+    if job.throughput is not None:
+        values.append(f"{number(job.throughput)} steps a second")
+    if job.eta is not None and not job.has_ended:
+        values.append(f"{duration(job.eta)} left")
+    facts = [("progress", drawn + steps)]
+    return [*facts, ("", ", ".join(values))] if values else facts
+
+
+def _joined(command: Sequence[str]) -> str:
+    from shlex import join
+
+    return join(command)
+
+
+def _fact(name: str, text: str, limit: int, colours: bool) -> list[str]:
+    import textwrap
+
+    room = max(limit - 11, 20)
+    lines = [text] if "\x1b" in text else textwrap.wrap(text, room, break_on_hyphens=False) or [""]
+    head = paint(f"{name:9}", "bold", colours)
+    return [f"{head}  {lines[0]}".rstrip(), *(f"{'':11}{line}" for line in lines[1:])]
+
+
+HOST_COLUMNS = (
+    Column("HOST", least=8),
+    Column("STATE"),
+    Column("USED", right=True, optional=True),
+    Column("DEVICE"),
+    Column("JOB"),
+    Column("OWNER", least=5, optional=True),
+    Column("NAME", least=5, optional=True),
+)
+
+
+def hosts_table(hosts: Sequence[Host], jobs: Mapping[str, Job], limit: int, colours: bool) -> list[str]:
+    """The machines, a line for each device."""
+    if not hosts:
+        return ["no hosts"]
+    rows: list[list[Cell | str]] = []
+    for host in hosts:
+        style = {"up": "green", "down": "red", "draining": "yellow"}.get(host.state, "")
+        head: list[Cell | str] = [
+            visible(host.name), Cell(host.state, style), f"{host.used} of {len(host.devices)}",
+        ]  # fmt: skip
+        for i, device in enumerate(host.devices):
+            job = jobs.get(device.job or "")
+            rows.append(
+                [
+                    *(head if i == 0 else ["", "", ""]),
+                    visible(device.name),
+                    device.job or Cell("free", "dim"),
+                    visible(job.owner) if job else "",
+                    visible(job.name) if job else "",
+                ]
+            )
+        if not host.devices:
+            rows.append([*head, "", "", "", ""])
+    return table(HOST_COLUMNS, rows, limit, colours)
+
+
+SHARE_COLUMNS = (
+    Column("OWNER", least=12),
+    Column("WEIGHT", right=True),
+    Column("HAS", right=True),
+    Column("OWNS", right=True),
+    Column("LIMIT", right=True),
+    Column("LENDS", optional=True),
+    Column("INSIDE", least=4, optional=True),
+    Column("HALF-LIFE", right=True, optional=True),
+)
+
+
+def shares_table(shares: Sequence[Share], limit: int, colours: bool) -> list[str]:
+    """The owners' tree, indented."""
+    rows = [
+        (
+            "  " * depth + (visible(share.name) or "everybody"),
+            number(share.weight),
+            "-" if share.size is None else str(share.size),
+            number(share.guarantee) if share.guarantee else "-",
+            number(share.limit),
+            ("yes" if share.lends else "no") if share.guarantee else "-",
+            share.policy,
+            duration(share.half_life),
+        )
+        for share, depth in in_order(shares)
+    ]
+    return table(SHARE_COLUMNS, rows, limit, colours)
+
+
+def in_order(shares: Sequence[Share]) -> list[tuple[Share, int]]:
+    """The nodes, each before those below it, with their depth; those whose parent is not there come first."""
+    names = {share.name for share in shares}
+    below: dict[str | None, list[Share]] = {}
+    for share in sorted(shares, key=lambda share: share.name):
+        is_top = share.parent is None or share.parent not in names or share.name == ""
+        below.setdefault(None if is_top else share.parent, []).append(share)
+    found: list[tuple[Share, int]] = []
+
+    def visit(share: Share, depth: int) -> None:
+        found.append((share, depth))
+        for one in below.get(share.name, []):
+            visit(one, depth + 1)
+
+    for top in below.get(None, []):
+        visit(top, 0)
+    return found

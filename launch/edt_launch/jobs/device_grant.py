@@ -1,0 +1,104 @@
+"""Which devices a job holds: its allocation file, and what its workers are known to have left.
+
+The file says what the job may use, and, in comments that only this module reads, what earlier generations
+of it gave the job and may still be in use::
+
+    # edt allocation v1 generation=17
+    # leaving node2:1 devices=5
+    node1:2 devices=0,3
+
+A device has been left when the launcher is known to start workers by this generation or a later one, and no
+worker of the job is there any more. So file and events alone say, after any crash, which devices are free.
+"""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from edt_launch.allocator.model import HostDevices
+from edt_launch.cluster.allocation import Allocation, HostSlots, parse, render
+from edt_launch.jobs.progress import Device, Life
+
+Held = tuple[HostDevices, ...]
+
+_LEAVING = re.compile(r"# leaving (?P<host>[^\s:]+):\d+ devices=(?P<devices>\S+)")
+
+
+@dataclass(frozen=True)
+class Holding:
+    """The content of a job's allocation file.
+
+    Attributes:
+        generation: of the file; 0 if there has been none.
+        held: what it gives the job, the coordinator's host first.
+        leaving: what earlier generations gave the job, and was not known to be left when it was written.
+    """
+
+    generation: int = 0
+    held: Held = ()
+    leaving: Held = ()
+
+    def next(self, held: Held, leaving: Held) -> "Holding":
+        """The next generation of the file."""
+        return Holding(self.generation + 1, held, leaving)
+
+    @property
+    def size(self) -> int:
+        """Workers that it gives the job."""
+        return size_of(self.held)
+
+
+def read(text: str) -> Holding:
+    """The content of a file.
+
+    Raises:
+        AllocationError: it makes no sense.
+    """
+    allocation = parse(text)
+    held = tuple(HostDevices(host.host, host.devices or ()) for host in allocation.hosts if host.slots)
+    marks = (_LEAVING.fullmatch(line) for line in text.splitlines())
+    leaving = (HostDevices(mark["host"], tuple(mark["devices"].split(","))) for mark in marks if mark)
+    return Holding(allocation.generation, held, tuple(leaving))
+
+
+def write(holding: Holding) -> str:
+    """The text of a file; `read` gives the holding back.
+
+    Raises:
+        AllocationError: it could not be read back: it gives nothing, or names have odd characters.
+    """
+    hosts = tuple(HostSlots(host.host, len(host.devices), host.devices) for host in holding.held)
+    first, rest = render(Allocation(holding.generation, hosts)).split("\n", 1)
+    left = [f"# leaving {at.host}:{len(at.devices)} devices={','.join(at.devices)}" for at in holding.leaving]
+    return "\n".join([first, *left, rest])
+
+
+def devices_of(held: Iterable[HostDevices]) -> frozenset[Device]:
+    """The same as single devices."""
+    return frozenset((host.host, device) for host in held for device in host.devices)
+
+
+def as_held(devices: Iterable[Device]) -> Held:
+    """Single devices by their hosts, in a fixed order."""
+    by_host: dict[str, list[str]] = {}
+    for host, device in sorted(devices):
+        by_host.setdefault(host, []).append(device)
+    return tuple(HostDevices(host, tuple(names)) for host, names in by_host.items())
+
+
+def size_of(held: Iterable[HostDevices]) -> int:
+    """How many devices these are."""
+    return sum(len(host.devices) for host in held)
+
+
+def leaving(holding: Holding, life: Life | None) -> Held:
+    """Devices that a live launcher's workers may still use though the file does not give them any more."""
+    used = life.devices if life is not None else frozenset()
+    if life is None or life.following < holding.generation:
+        used = used | devices_of(holding.leaving)
+    return as_held(used - devices_of(holding.held))
+
+
+def in_use(holding: Holding, life: Life | None) -> Held:
+    """All devices that a live launcher's workers may use."""
+    return as_held(devices_of(holding.held) | devices_of(leaving(holding, life)))

@@ -1,0 +1,147 @@
+"""Follows a job's `events.jsonl` from where it was left, also by a process that is gone.
+
+The job can write into that file, and into the one that keeps how far it was read. So a look at it takes
+bounded time and memory, whatever is there.
+"""
+
+import contextlib
+import json
+import logging
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from edt_launch.core.atomic import write_atomically
+from edt_launch.core.lines import LONGEST, LineSplitter, event_of
+from edt_launch.jobs.progress import MOST, Course
+from edt_launch.service import plain_files
+from edt_launch.service.plain_files import NoFileError, open_file
+
+CHUNK = 2**16
+"""Bytes read at once."""
+
+LOOK = 2**18
+"""Bytes read in one look: they hold up the loop for less than a tenth of a second."""
+
+BEHIND = 2**26
+"""Bytes that are still to be read at most; of a file that has grown by more, what comes before is skipped."""
+
+KEEP_AFTER = 2**18
+"""Bytes after which what has been read is kept, so that nobody has to read them again."""
+
+log = logging.getLogger(__name__)
+
+
+class Journal:
+    """The course of one job, as far as its events have been read.
+
+    Args:
+        events: the file of events; it may be missing.
+        kept: the file in which the course is kept, with how far it goes.
+        most: workers that the job can have at most.
+
+    Attributes:
+        course: of the job.
+        is_behind: whether there was more to read than one look may.
+        most: as given; what events say of more is refused.
+
+    Raises:
+        OSError: what there is cannot be read.
+    """
+
+    def __init__(self, events: Path, kept: Path, most: int = MOST) -> None:
+        self.most = most
+        self.is_behind = False
+        self._events = events
+        self._kept = kept
+        self._kept_at, self.course = _taken_up(kept)
+        self._lines = LineSplitter(self._kept_at)
+        self._file_number: int | None = None
+        self._goal: int | None = None
+        self._reported: set[str] = set()
+
+    def read_on(self, is_final: bool = False) -> bool:
+        """Take in what has been written since, `LOOK` bytes at most; whether that has changed the course.
+
+        Args:
+            is_final: whether its launcher is gone: what is appended from now on does not count, so that the
+                end is reached even if somebody goes on writing.
+
+        Raises:
+            OSError: it cannot be read.
+        """
+        try:
+            status = self._events.stat()
+        except FileNotFoundError:
+            self.is_behind = False
+            return False
+        if self._file_number not in (None, status.st_ino) or status.st_size < self._lines.offset:
+            self.course, self._kept_at, self._goal = Course(), 0, None  # another file
+            self._lines = LineSplitter()
+        elif status.st_size < self._at:  # a launcher has cut off half a line
+            self._lines = LineSplitter(self._lines.offset)
+        self._file_number = status.st_ino
+        self._goal = (self._goal or status.st_size) if is_final else None
+        end = status.st_size if self._goal is None else min(self._goal, status.st_size)
+        if end - self._at > BEHIND:
+            self._skip(end)
+        if self._at < end:
+            return self._read(end)
+        self.is_behind = False
+        return False
+
+    def keep(self) -> None:
+        """Write down the course. Without it the next process reads more; that is all."""
+        if self._lines.offset == self._kept_at:
+            return
+        text = json.dumps({"offset": self._lines.offset, "course": self.course.as_json()})
+        with contextlib.suppress(OSError):  # a full disk, say: the events are still there
+            write_atomically(self._kept, text + "\n")
+            self._kept_at = self._lines.offset
+
+    @property
+    def _at(self) -> int:
+        return self._lines.offset + self._lines.pending
+
+    def _read(self, end: int) -> bool:
+        before = self.course
+        self.course, refused = self.course.after(self._next(), self.most)
+        self.is_behind = self._at < end
+        if refused:
+            self._report("workers", f"events with more workers than it can have, {self.most:,}, were ignored")
+        if self._lines.skipped:
+            self._report("line", f"a line of more than {LONGEST:,} bytes was skipped before byte {self._at}")
+        if self._lines.offset - self._kept_at >= KEEP_AFTER:
+            self.keep()
+        return self.course != before
+
+    def _next(self) -> Iterator[Mapping[str, Any]]:
+        """The events of the next `LOOK` bytes."""
+        left = LOOK
+        with open_file(self._events, buffering=0) as file:
+            file.seek(self._at)
+            while left and (data := file.read(min(CHUNK, left))):
+                left -= len(data)
+                for line in self._lines.feed(data):
+                    if (event := event_of(line)) is not None:
+                        yield event
+
+    def _skip(self, end: int) -> None:
+        start = end - BEHIND
+        self._report("bytes", f"{start - self._at:,} bytes were skipped: it grows faster than it is read")
+        self._lines = LineSplitter(start, is_within=True)
+
+    def _report(self, kind: str, what: str) -> None:
+        if kind not in self._reported:
+            self._reported.add(kind)
+            log.warning("%s: %s; this is logged once", self._events, what)
+
+
+def _taken_up(kept: Path) -> tuple[int, Course]:
+    """Where to go on from, and what was before; the beginning, if nothing sensible was kept."""
+    try:
+        written = json.loads(plain_files.read(kept))
+        offset, course = int(written["offset"]), Course.from_json(written["course"])
+    except (FileNotFoundError, NoFileError, ValueError, KeyError, TypeError, RecursionError, OverflowError):
+        return 0, Course()
+    return (offset, course) if offset >= 0 else (0, Course())

@@ -1,0 +1,260 @@
+"""The `edt-launch` processes of jobs: started so that they outlive us, found again, told, cleaned up after.
+
+Whoever starts a launcher holds a lock on a file of the job, and hands it on to the launcher. The kernel gives
+it up with the launcher's end, however that comes. So the lock is taken exactly as long as a launcher lives; a
+second one cannot be started, and nobody has to remember which is which.
+"""
+
+import contextlib
+import fcntl
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from signal import Signals
+from typing import IO
+
+import psutil
+
+from edt_launch.agent import processes
+from edt_launch.cluster.network import HostChecker
+from edt_launch.jobs.device_grant import Holding
+from edt_launch.jobs.observed import Launcher
+from edt_launch.jobs.progress import Life
+from edt_launch.service import plain_files
+from edt_launch.service.database.records import JobRecord
+from edt_launch.service.home import JobDir
+from edt_launch.service.plain_files import NoFileError, open_file
+
+REMOTE_GRACE = 30.0
+"""Seconds after a launcher was killed in which its workers on other hosts end themselves."""
+
+CLOCK_ERROR = 1.0
+"""Seconds by which two looks at the start of one process may differ: it is derived from the clock."""
+
+IDENTITY = 4096
+"""Bytes that say who a launcher is; they are read at every look."""
+
+SAID = 2000
+"""Characters of a launcher's last words that are kept."""
+
+OURS = ("EDT_", "PG")
+"""How variables begin that are not for jobs: our settings, and those of PostgreSQL's client."""
+
+COMMAND = (sys.executable, "-P", "-m", "edt_launch.launcher.command")
+"""How `edt-launch` is started; not from the folder of the user's code."""
+
+
+class Launchers:
+    """Starts, finds, tells and sweeps up after launchers.
+
+    Args:
+        command: the command that is `edt-launch`, or behaves like it.
+        horovodrun: whether it is to run jobs through Horovod's own driver, all but those for WMLA.
+    """
+
+    def __init__(self, command: Sequence[str] = COMMAND, *, horovodrun: bool = False) -> None:
+        self._command = command
+        self._horovodrun = horovodrun
+        self._children: dict[str, subprocess.Popen[bytes]] = {}
+        self._exit_codes: dict[str, int] = {}
+        self._gone_since: dict[str, float] = {}
+        self._hosts = HostChecker()
+
+    @property
+    def children(self) -> Sequence[subprocess.Popen[bytes]]:
+        """Launchers that this process has started and not yet seen end."""
+        return list(self._children.values())
+
+    def is_alive(self, job: str, paths: JobDir) -> bool:
+        """Whether a launcher of the job runs. When not, all that it has written is there to be read."""
+        child = self._children.get(job)
+        if child is not None and (code := child.poll()) is not None:
+            self._exit_codes[job] = code
+            del self._children[job]
+        # One that ends has given up the lock a moment before it can be waited for.
+        if job in self._children or not _is_free(paths):
+            self._gone_since.pop(job, None)
+            return True
+        self._gone_since.setdefault(job, time.monotonic())
+        return False
+
+    def look(self, job: str, paths: JobDir, is_alive: bool, holding: Holding, life: Life | None) -> Launcher:
+        """What is known of a job's launcher.
+
+        Args:
+            job: its id.
+            paths: its folder.
+            is_alive: whether it runs.
+            holding: what its allocation file says.
+            life: what its events say of their last launcher, read after it was seen whether it runs.
+        """
+        identity = _identity(paths.launcher)
+        if is_alive:
+            return Launcher(is_alive=True, identity=identity)
+        if identity is None:
+            return Launcher(exit_code=self._exit_codes.get(job), said=_last_words(paths.launcher_log))
+        is_over = life is not None and identity == (life.pid, life.started) and life.exit_code is not None
+        has_leftovers = not is_over and (self._is_far(job, holding) or bool(_leftovers(paths)))
+        return Launcher(identity=identity, exit_code=self._exit_codes.get(job), has_leftovers=has_leftovers)
+
+    def _is_far(self, job: str, holding: Holding) -> bool:
+        """Whether workers may still be ending themselves on other hosts."""
+        if time.monotonic() - self._gone_since[job] >= REMOTE_GRACE:
+            return False
+        return any(self._hosts.is_remote(host.host) for host in (*holding.held, *holding.leaving))
+
+    def start(self, record: JobRecord, paths: JobDir) -> bool:
+        """Start a launcher; False if one is alive.
+
+        Raises:
+            OSError: the folder of the job, or of the code, is not there or cannot be used.
+        """
+        code = Path(os.path.realpath(paths.code / record.directory))  # of links that go round, too
+        if not code.is_relative_to(os.path.realpath(paths.code)):
+            raise NotADirectoryError(f"{record.directory!r} is not inside the submitted code")
+        for folder in paths.folders:
+            folder.mkdir(parents=True, exist_ok=True)
+        with _locked(paths.launcher_lock) as lock:
+            if lock is None:
+                return False
+            with open_file(paths.launcher_log, "ab") as log:
+                self._children[record.id] = subprocess.Popen(
+                    [*self._command, *_options(record, paths, self._horovodrun), "--", *_program(record)],
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=subprocess.STDOUT,
+                    cwd=code,
+                    env=environment(os.environ, record, paths),
+                    pass_fds=[lock.fileno()],
+                    start_new_session=True,
+                )
+        return True
+
+    def prepare(self, job: str, paths: JobDir) -> None:
+        """Forget who the last launcher was, and how it ended; it is gone."""
+        paths.launcher.unlink(missing_ok=True)
+        self._exit_codes.pop(job, None)
+
+    def tell(self, paths: JobDir, signal: Signals) -> bool:
+        """Send a signal to a job's launcher; False if it has not written down who it is, or is gone."""
+        process = _process(paths)
+        if process is None:
+            return False
+        try:
+            process.send_signal(signal)
+        except psutil.Error:
+            return False
+        return True
+
+    def sweep(self, paths: JobDir) -> None:
+        """End every process of a job on this machine."""
+        processes.kill(_leftovers(paths))
+
+
+def environment(inherited: Mapping[str, str], record: JobRecord, paths: JobDir) -> dict[str, str]:
+    """The environment of a job: ours without our settings and secrets, the user's, and where things are.
+
+    The user's PATH comes before ours: what edt-launch runs itself must be found, too.
+    """
+    passed = {name: value for name, value in inherited.items() if not name.startswith(OURS)}
+    folders = [
+        record.environment.get("PATH"),
+        str(Path(sys.executable).parent),
+        passed.get("PATH", os.defpath),
+    ]
+    return {
+        **passed,
+        **record.environment,
+        "PATH": os.pathsep.join(filter(None, folders)),
+        "EDT_JOB_ID": record.id,
+        "EDT_JOB_NAME": record.name,
+        "EDT_MODEL_DIR": str(paths.train),
+    }
+
+
+def _options(record: JobRecord, paths: JobDir, horovodrun: bool) -> list[str]:
+    options = ["--min-np", str(record.min), "--max-np", str(record.max)]
+    options += ["--allocation", str(paths.allocation), "--output-dir", str(paths.root), "--view", "plain"]
+    horovodrun = horovodrun and record.framework is None
+    if record.max_restarts is not None and not horovodrun:
+        options += ["--max-restarts", str(record.max_restarts)]
+    if record.checkpoint_interval is not None:
+        options += ["--checkpoint-interval", str(record.checkpoint_interval)]
+    if horovodrun:
+        options += ["--horovodrun"]
+    if record.framework is not None:
+        options += ["--wmla", "--framework", record.framework]
+        options += ["--data-dir", record.data_dir] if record.data_dir is not None else []
+    return options
+
+
+def _program(record: JobRecord) -> list[str]:
+    if record.framework is None:
+        return list(record.command)
+    script, *arguments = record.command
+    return [script, "--", *arguments]
+
+
+@contextlib.contextmanager
+def _locked(path: Path) -> Iterator[IO[bytes] | None]:
+    """The lock, open; None if somebody has it. A child that has inherited it keeps it."""
+    with open_file(path, "ab") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            yield None
+        else:
+            yield file
+
+
+def _identity(path: Path) -> tuple[int, float] | None:
+    try:
+        launcher = json.loads(plain_files.read(path, IDENTITY))
+        return int(launcher["pid"]), float(launcher["started"])
+    except (FileNotFoundError, NoFileError, ValueError, KeyError, TypeError, OverflowError, RecursionError):
+        return None
+
+
+def _process(paths: JobDir) -> psutil.Process | None:
+    """The job's launcher, if it has written down who it is, and runs."""
+    identity = _identity(paths.launcher)
+    if identity is None:
+        return None
+    try:
+        process = psutil.Process(identity[0])
+        is_it = abs(process.create_time() - identity[1]) <= CLOCK_ERROR  # others may get its number
+    except (psutil.Error, ValueError):  # there is none, or never can be
+        return None
+    return process if is_it and processes.is_alive(process) else None
+
+
+def _is_free(paths: JobDir) -> bool:
+    try:
+        with open_file(paths.launcher_lock) as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except FileNotFoundError:
+        return True
+    except NoFileError:  # the job's own doing; then what its launcher has written down counts
+        return _process(paths) is None
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _leftovers(paths: JobDir) -> set[psutil.Process]:
+    """Processes of the job that are still there."""
+    found = processes.having({"EDT_LOGS": str(paths.output.log)})
+    return {process for process in found if processes.is_alive(process)}
+
+
+def _last_words(path: Path) -> str:
+    try:
+        with open_file(path) as file:
+            file.seek(-min(4 * SAID, file.seek(0, os.SEEK_END)), os.SEEK_END)
+            return file.read(4 * SAID).decode(errors="replace")[-SAID:].strip()
+    except (FileNotFoundError, NoFileError):
+        return ""

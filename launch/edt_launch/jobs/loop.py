@@ -1,0 +1,368 @@
+"""The loop: looks at what there is, decides, acts; and again whenever something has happened.
+
+It remembers nothing that is not in the database or the jobs' files, but what is quicker not to read again.
+"""
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Protocol
+
+from edt_launch.allocator.memory import dump, load
+from edt_launch.allocator.model import Memory, Options
+from edt_launch.core.errors import AllocationError
+from edt_launch.jobs import device_grant, lifecycle
+from edt_launch.jobs.change_logger import Troubles, is_passing
+from edt_launch.jobs.device_grant import Holding
+from edt_launch.jobs.journal import Journal
+from edt_launch.jobs.launchers import Launchers
+from edt_launch.jobs.observed import Action, Asked, Facts, JobFacts, Launch, Launcher, Prepare
+from edt_launch.jobs.progress import Life
+from edt_launch.jobs.reconcile import Performer
+from edt_launch.jobs.step import step
+from edt_launch.service import plain_files
+from edt_launch.service.bus import Bus, Topic
+from edt_launch.service.database import mapping
+from edt_launch.service.database.engine import AWAY
+from edt_launch.service.database.records import HostRecord, JobRecord
+from edt_launch.service.database.store import Store
+from edt_launch.service.home import Home, JobDir
+from edt_launch.service.states import ENDED, HAS_LAUNCHER
+
+log = logging.getLogger(__name__)
+
+LOOK = 0.1
+"""Seconds between two looks at what the jobs do."""
+
+TELL = 1.0
+"""Seconds between two times that progress is written down."""
+
+KEEP = 30.0
+"""Seconds between two times that remembered usage is written down."""
+
+TROUBLE = 5.0
+"""Seconds after which a database that cannot be reached is tried again."""
+
+
+class Settings(mapping.Constants, Protocol):
+    """The settings that the loop looks at; `service.settings.Settings` has them."""
+
+    @property
+    def paths(self) -> Home: ...  # noqa: D102
+    @property
+    def coalesce(self) -> float: ...  # noqa: D102
+    @property
+    def interval(self) -> float: ...  # noqa: D102
+    @property
+    def protected(self) -> float: ...  # noqa: D102
+    @property
+    def horovodrun(self) -> bool: ...  # noqa: D102
+
+
+def run(
+    settings: Settings, store: Store, bus: Bus, stop: threading.Event, options: Options | None = None
+) -> None:
+    """Run the jobs until `stop` is set. Jobs go on without it; the next one finds them.
+
+    Args:
+        settings: of the service.
+        store: its database.
+        bus: wakes it, and is told of what jobs do.
+        stop: ends it.
+        options: the allocator's constants; from the settings by default.
+    """
+    pool = Pool(settings, store, bus, options=options)
+    clock = Clock(settings.coalesce, settings.interval)
+    seen = bus.version(Topic.WISHES, Topic.HOSTS)
+    clock.wished(time.time())
+    troubles = Troubles()
+    while not stop.is_set():
+        version = bus.wait(Topic.WISHES, Topic.HOSTS, seen=seen, timeout=LOOK)
+        try:
+            now = time.time()
+            if version != seen:
+                seen = version
+                pool.read_again()
+                clock.wished(now)
+            has_happened = pool.look(now)
+            if has_happened or clock.is_due(now):
+                clock.decided(now, pool.act(now))
+            troubles.over("the pool")
+        except (*AWAY, OSError) as error:
+            troubles.tell("the pool", error)
+            pool.forget()
+            stop.wait(TROUBLE)
+    try:
+        pool.close()
+    except AWAY as error:
+        log.warning("usage is not written down, half a minute of it may be lost: %s", error)
+
+
+class Clock:
+    """When to decide again: wishes are gathered for a while, and time alone may be a reason, too.
+
+    Args:
+        coalesce: seconds for which wishes are gathered.
+        interval: seconds between two decisions at most.
+    """
+
+    def __init__(self, coalesce: float, interval: float) -> None:
+        self._coalesce = coalesce
+        self._interval = interval
+        self._at = float("inf")
+
+    def wished(self, now: float) -> None:
+        """Somebody wants something."""
+        self._at = min(self._at, now + self._coalesce)
+
+    def is_due(self, now: float) -> bool:
+        """Whether it is time. A clock that was set back must not make us wait for it."""
+        return now >= self._at or now < self._at - max(self._interval, self._coalesce)
+
+    def decided(self, now: float, again_at: float | None) -> None:
+        """It was done now, and is to be done again at `again_at`, if not before."""
+        self._at = now + self._interval if again_at is None else min(now + self._interval, max(again_at, now))
+
+
+class Pool:
+    """What the loop knows, read again where it may have changed.
+
+    Args:
+        settings: of the service.
+        store: its database.
+        bus: told of changes.
+        launchers: of its jobs.
+        between: see `perform.Performer`.
+        options: of the allocator; from the settings by default.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        store: Store,
+        bus: Bus,
+        launchers: Launchers | None = None,
+        between: Callable[[], None] = lambda: None,
+        options: Options | None = None,
+    ) -> None:
+        self._home = settings.paths
+        self._interval = settings.interval
+        self._options = options or mapping.options(settings)
+        self._protected = settings.protected
+        self._store = store
+        self._bus = bus
+        self._launchers = launchers or Launchers(horovodrun=settings.horovodrun)
+        self._performer = Performer(self._home, store, self._launchers, between)
+        self._jobs: dict[str, JobFacts] = {}
+        self._hosts: tuple[HostRecord, ...] = ()
+        self._journals: dict[str, Journal] = {}
+        self._read_files: set[str] = set()
+        self._read_at: float | None = None
+        self._told_at = self._kept_at = 0.0
+        self._last: Asked | None = None
+        self._memory = Memory()
+        self._troubles = Troubles()
+
+    # Looking.
+
+    def forget(self) -> None:
+        """Something went wrong in the middle: rows and files alone say how far it got."""
+        self._jobs.clear()
+        self._read_files.clear()
+        self._read_at = None
+
+    def read_again(self) -> None:
+        """The rows have changed."""
+        self._read_at = None
+
+    def look(self, now: float) -> bool:
+        """See what jobs, files and processes have done; whether that is a reason to act at once."""
+        if self._read_at is None or not 0 <= now - self._read_at < self._interval:
+            self._read_rows(now)
+        has_happened = False
+        for id_, job in self._jobs.items():
+            if job.record.state in HAS_LAUNCHER or job.is_hidden or job.is_behind:
+                self._jobs[id_] = seen = self._seen(job)
+                has_happened |= _news(job) != _news(seen)
+        if not 0 <= now - self._told_at < TELL:
+            self._told_at = now
+            self._tell()
+        return has_happened
+
+    def _read_rows(self, now: float) -> None:
+        records = self._store.jobs.live()
+        self._hosts = tuple(self._store.hosts.all())
+        known = self._jobs
+        self._jobs = {
+            record.id: replace(known[record.id], record=record)
+            if record.id in known
+            else self._first_seen(record)
+            for record in records
+        }
+        self._shares = tuple(self._store.shares.all())
+        if self._last is None:
+            self._memory = load(self._store.memory.get(mapping.MEMORY, {}))
+        for id_ in self._journals.keys() - self._jobs.keys():
+            self._journals.pop(id_).keep()
+        self._read_files &= self._jobs.keys()
+        self._read_at = now
+
+    def _first_seen(self, record: JobRecord) -> JobFacts:
+        return self._seen(JobFacts(record, _stored(record)))
+
+    def _seen(self, job: JobFacts) -> JobFacts:
+        """The job with what its processes and events say now; as it was, if that cannot be found out."""
+        what = f"{job.record.id} is left as it is"
+        try:
+            job = self._with_file(job)
+            seen = self._looked_at(job)
+        except Exception as error:  # noqa: BLE001 - whatever a job has written must not stop the others; it is logged
+            self._troubles.tell(what, error, has_trace=not isinstance(error, OSError))
+            is_alive = job.record.state in HAS_LAUNCHER
+            return replace(job, launcher=replace(job.launcher, is_alive=is_alive), is_hidden=True)
+        self._troubles.over(what)
+        return seen
+
+    def _with_file(self, job: JobFacts) -> JobFacts:
+        """The job with what its allocation file says, read once: nobody else writes it."""
+        record = job.record
+        if record.id not in self._read_files:
+            job = replace(job, holding=_holding(record, self._home.job(record.id)))
+            self._read_files.add(record.id)
+        return job
+
+    def _looked_at(self, job: JobFacts) -> JobFacts:
+        id_ = job.record.id
+        paths = self._home.job(id_)
+        if id_ not in self._journals:
+            self._journals[id_] = Journal(paths.output.events, paths.output.run / "course.json")
+        journal = self._journals[id_]
+        journal.most = _most_workers(job, self._hosts)
+        is_alive = self._launchers.is_alive(id_, paths)
+        journal.read_on(is_final=not is_alive)
+        course = journal.course
+        launcher = self._launchers.look(id_, paths, is_alive, job.holding, course.life)
+        return replace(job, course=course, launcher=launcher, is_hidden=False, is_behind=journal.is_behind)
+
+    def _tell(self) -> None:
+        """Write down how far the jobs are."""
+        notes = [note for job in self._jobs.values() for note in lifecycle.tell_progress(job)]
+        if notes:
+            self._perform(0.0, notes)
+
+    # Acting.
+
+    def act(self, now: float) -> float | None:
+        """Decide, and carry it out; when to do so again at the latest, None for no such time."""
+        facts = Facts(
+            tuple(self._jobs.values()),
+            self._hosts,
+            self._shares,
+            self._memory,
+            self._last,
+            self._options,
+            self._protected,
+        )
+        decided = step(now, facts)
+        self._perform(now, decided.actions)
+        self._last = decided.asked
+        self._remember(decided.asked.plan.memory)
+        if not 0 <= now - self._kept_at < KEEP:
+            self._kept_at = now
+            self._keep_usage()
+        return decided.again_at
+
+    def close(self) -> None:
+        """Write down what would otherwise have to be found out again."""
+        for journal in self._journals.values():
+            journal.keep()
+        self._keep_usage()
+
+    def _perform(self, now: float, actions: Sequence[Action]) -> None:
+        done = self._performer.perform(now, actions)
+        for id_, record in done.records.items():
+            self._replace(id_, record)
+        for id_, facts in done.notes.items():  # written last
+            if id_ in self._jobs:
+                self._replace(id_, replace(self._jobs[id_].record, **facts))
+        for id_, content in done.holdings.items():
+            if id_ in self._jobs:
+                self._jobs[id_] = replace(self._jobs[id_], holding=content)
+        for action in actions:
+            if isinstance(action, Launch | Prepare) and (job := _id(action)) in self._jobs:
+                self._jobs[job] = self._seen(self._jobs[job])
+        if actions:
+            self._bus.notify(Topic.JOBS)
+
+    def _replace(self, job: str, record: JobRecord | None) -> None:
+        if record is None or record.state in ENDED:
+            self._jobs.pop(job, None)
+            if job in self._journals:
+                self._journals.pop(job).keep()
+        else:
+            self._jobs[job] = replace(self._jobs[job], record=record)
+
+    def _remember(self, memory: Memory) -> None:
+        if memory != self._memory:
+            self._store.memory.set(mapping.MEMORY, dump(memory))
+            self._memory = memory
+
+    def _keep_usage(self) -> None:
+        """Write down remembered usage; what is lost by a crash is that of half a minute."""
+        if self._last is None:
+            return
+        owners = {owner.name: owner.usage for owner in self._last.cluster.owners}
+        self._store.shares.remember(
+            {name: (usage.service, usage.entitlement, usage.at) for name, usage in owners.items()}
+        )
+        self._store.jobs.record(
+            {
+                job.id: {
+                    "service": job.usage.service,
+                    "entitlement": job.usage.entitlement,
+                    "usage_at": job.usage.at,
+                }
+                for job in self._last.jobs
+            }
+        )
+
+
+def _news(job: JobFacts) -> tuple[Launcher, Life | None, bool, bool]:
+    """What of a job is a reason to act at once, when it changes."""
+    return job.launcher, job.life, job.is_hidden, job.is_behind
+
+
+def _most_workers(job: JobFacts, hosts: Sequence[HostRecord]) -> int:
+    """How many workers the job can have at most: as declared, and as there are devices."""
+    declared: int = max((job.record.max, *(job.record.bounds or ())))
+    devices = sum(len(host.devices) for host in hosts)
+    return max(1, min(declared, max(devices, job.holding.size)))
+
+
+def _id(action: Launch | Prepare) -> str:
+    return action.record.id if isinstance(action, Launch) else action.job
+
+
+def _stored(record: JobRecord) -> Holding:
+    """What the job's row says of its allocation file."""
+    return Holding(record.generation, mapping.held(record.held), mapping.held(record.leaving))
+
+
+def _holding(record: JobRecord, paths: JobDir) -> Holding:
+    """What the job's allocation file says; what its row says, if that makes no sense.
+
+    Raises:
+        OSError: the machine is in trouble; the file may be right.
+    """
+    try:
+        found = device_grant.read(plain_files.read(paths.allocation).decode(errors="replace"))
+    except FileNotFoundError:
+        return Holding(record.generation)
+    except (OSError, AllocationError) as error:
+        if is_passing(error):
+            raise
+        log.warning("%s: the allocation file cannot be read, the database is believed: %s", record.id, error)
+        return _stored(record)
+    return replace(found, generation=max(found.generation, record.generation))

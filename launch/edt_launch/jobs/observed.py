@@ -1,0 +1,170 @@
+"""What the loop decides from, and what it decides to do. Frozen; times are unix seconds."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from signal import Signals
+from typing import Any
+
+from edt_launch.allocator.model import Cluster, Job, Memory, Options, Plan
+from edt_launch.jobs.device_grant import Holding
+from edt_launch.jobs.progress import Course, Life
+from edt_launch.service.database.records import AllocationRecord, HostRecord, JobRecord, ShareRecord
+from edt_launch.service.states import State
+
+
+@dataclass(frozen=True)
+class Launcher:
+    """What is known of a job's `edt-launch`.
+
+    Attributes:
+        is_alive: whether one runs; nobody can start another one as long as it does.
+        identity: process number and start time, as the one started last has written them down; None
+            if it has not got so far.
+        exit_code: of the one started last, if it has ended and this process has started it.
+        has_leftovers: whether processes of the job are still there though no launcher is.
+        said: what it printed last, if it ended before it had begun.
+    """
+
+    is_alive: bool = False
+    identity: tuple[int, float] | None = None
+    exit_code: int | None = None
+    has_leftovers: bool = False
+    said: str = ""
+
+
+@dataclass(frozen=True)
+class JobFacts:
+    """A job: its row, its files, its process.
+
+    Attributes:
+        is_hidden: whether these could not be looked at; it is left alone then, and keeps what it uses.
+        is_behind: whether not all of its events have been read yet; how it ended is not known then.
+    """
+
+    record: JobRecord
+    holding: Holding = field(default_factory=Holding)
+    course: Course = field(default_factory=Course)
+    launcher: Launcher = field(default_factory=Launcher)
+    is_hidden: bool = False
+    is_behind: bool = False
+
+    @property
+    def life(self) -> Life | None:
+        """What its events say of the launcher started last; None if they do not speak of that one."""
+        life = self.course.life
+        return life if life is not None and self.launcher.identity == (life.pid, life.started) else None
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What the allocator was asked, with what jobs hold since then, and its answer."""
+
+    cluster: Cluster
+    jobs: tuple[Job, ...]
+    plan: Plan
+
+
+@dataclass(frozen=True)
+class Facts:
+    """Everything that a step looks at.
+
+    Attributes:
+        jobs: all that have not ended.
+        hosts: the machines.
+        shares: the owners' tree; owners of jobs that are not in it are added below the root.
+        memory: of the allocator's last plan.
+        last: what the last step has asked and got; None for the first.
+        options: the allocator's constants.
+        protected: seconds for which a started job keeps its minimum.
+    """
+
+    jobs: tuple[JobFacts, ...] = ()
+    hosts: tuple[HostRecord, ...] = ()
+    shares: tuple[ShareRecord, ...] = ()
+    memory: Memory = field(default_factory=Memory)
+    last: "Asked | None" = None
+    options: Options = field(default_factory=Options)
+    protected: float = 300.0
+
+
+# What to do, in the order given.
+
+
+@dataclass(frozen=True)
+class Prepare:
+    """Make sure that nothing is left that says who the last launcher was: a new one will be started."""
+
+    job: str
+
+
+@dataclass(frozen=True)
+class WriteFile:
+    """Replace the allocation file of a job."""
+
+    job: str
+    holding: Holding
+
+
+@dataclass(frozen=True)
+class Move:
+    """Bring a job to another state, with facts that become true by that."""
+
+    job: str
+    to: State
+    reason: str
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Note:
+    """Write facts of a job."""
+
+    job: str
+    facts: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Launch:
+    """Start the launcher of a job, unless one is alive."""
+
+    record: JobRecord
+
+
+@dataclass(frozen=True)
+class Tell:
+    """Send a signal to the launcher of a job."""
+
+    job: str
+    signal: Signals
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """End what is left of a job whose launcher is gone."""
+
+    job: str
+
+
+@dataclass(frozen=True)
+class Remember:
+    """Keep a change of an allocation."""
+
+    change: AllocationRecord
+
+
+Action = Prepare | WriteFile | Move | Note | Launch | Tell | Sweep | Remember
+
+
+@dataclass(frozen=True)
+class Decided:
+    """What a step has decided.
+
+    Attributes:
+        actions: what to do, in that order.
+        asked: of the allocator; `last` for the next step. Remembered usage is in it.
+        again_at: when to look again at the latest though nothing has happened; None: not for that.
+    """
+
+    actions: tuple[Action, ...]
+    asked: Asked
+    again_at: float | None = None

@@ -1,0 +1,132 @@
+"""Carries out what a step has decided: files, rows, processes."""
+
+import logging
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from edt_launch.core.atomic import write_atomically
+from edt_launch.jobs import device_grant
+from edt_launch.jobs.change_logger import Troubles, is_passing
+from edt_launch.jobs.device_grant import Holding
+from edt_launch.jobs.launchers import Launchers
+from edt_launch.jobs.observed import Action, Launch, Move, Note, Prepare, Remember, Sweep, Tell, WriteFile
+from edt_launch.service.database.jobs import NoSuchJobError
+from edt_launch.service.database.records import AllocationRecord, JobRecord
+from edt_launch.service.database.store import Store
+from edt_launch.service.home import Home
+from edt_launch.service.states import State
+
+log = logging.getLogger(__name__)
+
+
+@dataclass
+class Done:
+    """What has been done, by the jobs' ids.
+
+    Attributes:
+        records: rows that have been read again meanwhile; None for one that is not there any more.
+        notes: facts that have been written besides, after these.
+        changes: of allocations, which the history has now.
+        holdings: contents of allocation files that have been written.
+    """
+
+    records: dict[str, JobRecord | None] = field(default_factory=dict)
+    notes: dict[str, dict[str, Any]] = field(default_factory=dict)
+    changes: list[AllocationRecord] = field(default_factory=list)
+    holdings: dict[str, Holding] = field(default_factory=dict)
+
+
+class Performer:
+    """Does actions in their order. What cannot be done with a job today leaves it as it is.
+
+    Args:
+        home: the folder of the service.
+        store: its database.
+        launchers: of its jobs.
+        between: called before each single change of the world; tests stop it there.
+    """
+
+    def __init__(
+        self, home: Home, store: Store, launchers: Launchers, between: Callable[[], None] = lambda: None
+    ) -> None:
+        self._home = home
+        self._store = store
+        self._launchers = launchers
+        self._between = between
+        self._troubles = Troubles()
+
+    def perform(self, now: float, actions: Iterable[Action]) -> Done:
+        """Carry out actions; what cannot be done with one job is left, and tried again by the next step.
+
+        Raises:
+            sqlalchemy.exc.SQLAlchemyError: of the database. What had been done by then is known to files and
+                rows alone; facts that were to be written in the end are lost.
+        """
+        done = Done()
+        failed: set[str] = set()
+        for action in actions:
+            job = action.change.job if isinstance(action, Remember) else _job(action)
+            if job in failed:
+                continue
+            what = f"{job}: {type(action).__name__}"
+            try:
+                self._do(now, action, done)
+                self._troubles.over(what)
+            except OSError as error:
+                self._troubles.tell(what, error)
+                failed.add(job)
+            except NoSuchJobError:
+                failed.add(job)
+                done.records[job] = None
+        self._write_down(done)
+        return done
+
+    def _do(self, now: float, action: Action, done: Done) -> None:
+        match action:
+            case Note(job, facts):
+                done.notes[job] = {**done.notes.get(job, {}), **facts}
+                return
+            case Remember(change):
+                done.changes.append(change)
+                return
+        self._between()
+        match action:
+            case Prepare(job):
+                self._launchers.prepare(job, self._home.job(job))
+            case WriteFile(job, content):
+                write_atomically(self._home.job(job).allocation, device_grant.write(content))
+                done.holdings[job] = content
+            case Move(job, to, reason, facts):
+                facts = {**done.notes.pop(job, {}), **facts}
+                done.records[job] = self._store.jobs.move(job, to, reason, now, **facts)
+            case Launch(record):
+                self._launch(now, record, done)
+            case Tell(job, signal):
+                self._launchers.tell(self._home.job(job), signal)
+            case Sweep(job):
+                self._launchers.sweep(self._home.job(job))
+
+    def _launch(self, now: float, record: JobRecord, done: Done) -> None:
+        try:
+            self._launchers.start(record, self._home.job(record.id))
+        except (OSError, ValueError) as error:
+            if is_passing(error):
+                raise  # the job has not been started, and goes back to the queue
+            log.warning("%s cannot be started: %s", record.id, error)
+            facts = {"size": 0, "target": 0, "held": (), "running_since": None, "failure": str(error)}
+            reason = "it could not be started"
+            done.records[record.id] = self._store.jobs.move(record.id, State.FAILED, reason, now, **facts)
+
+    def _write_down(self, done: Done) -> None:
+        """The rest, in two transactions."""
+        if done.notes:
+            self._between()
+            self._store.jobs.record(done.notes)
+        if done.changes:
+            self._between()
+            self._store.history.add(done.changes)
+
+
+def _job(action: Prepare | WriteFile | Move | Note | Launch | Tell | Sweep) -> str:
+    return action.record.id if isinstance(action, Launch) else action.job

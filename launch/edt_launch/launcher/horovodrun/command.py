@@ -1,0 +1,66 @@
+"""The command line of horovodrun, as one would write it by hand."""
+
+import math
+import shlex
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from edt_launch.cluster.allocation import Allocation
+from edt_launch.cluster.follower import Limits
+from edt_launch.launcher.ssh import Remote
+
+
+@dataclass(frozen=True)
+class Commands:
+    """The commands that a job needs, whatever PATH it has.
+
+    Attributes:
+        horovodrun: Horovod's.
+        discover: `edt-discover`.
+    """
+
+    horovodrun: str = str(Path(sys.executable).with_name("horovodrun"))
+    discover: str = str(Path(sys.executable).with_name("edt-discover"))
+
+
+def command(
+    program: Sequence[str],
+    file: Path,
+    first: Allocation,
+    changes: bool,
+    limits: Limits,
+    interface: str,
+    remote: Remote,
+    start_timeout: float,
+    note: Path,
+    commands: Commands,
+) -> list[str]:
+    """The command line.
+
+    Args:
+        program: what each worker runs.
+        file: the allocation file.
+        first: its content when the job starts.
+        changes: whether it may change, and bind devices later.
+        limits: bounds on the number of workers.
+        interface: network interface over which the workers talk.
+        remote: ssh's options.
+        start_timeout: seconds to wait for enough slots.
+        note: where the discovery script writes down which generation horovodrun has seen.
+        commands: the commands that it is made of.
+    """
+    discovery = shlex.join([commands.discover, "--note", str(note), str(file)])
+    low, high = str(limits.min_np), str(limits.max_np)
+    options = ["-np", low, "--min-np", low, "--max-np", high]  # it waits for -np slots, and then takes all
+    options += ["--host-discovery-script", discovery, "--network-interface", interface]
+    options += ["--elastic-timeout", str(math.ceil(start_timeout))]
+    if remote.port is not None:
+        options += ["--ssh-port", str(remote.port)]
+    if remote.identity_file is not None:
+        # Horovod puts it into a shell command as it is.
+        options += ["--ssh-identity-file", shlex.quote(str(remote.identity_file.absolute()))]
+    if changes or any(host.devices for host in first.hosts):
+        program = [commands.discover, str(file), "--exec", *program]
+    return [commands.horovodrun, *options, *program]

@@ -1,0 +1,77 @@
+"""What horovodrun prints: passed on as it is, and kept in the job's logs."""
+
+import re
+from collections.abc import Mapping
+from typing import BinaryIO
+
+from edt_launch.core.appender import Appender, Complain
+from edt_launch.core.run_dir import RunDir
+
+MAX_LINE = 2**16
+"""Bytes after which a line without an end is broken, in the logs."""
+
+_FAILED = re.compile(rb"Process (\d{1,9}) exit with status code (\d{1,3})\.")
+"""What Horovod says of a process that has failed. The number is the rank that it was started with."""
+
+_PREFIX = re.compile(rb"\[(\d{1,9})\]<(?:stdout|stderr)>:")
+
+
+class Output:
+    """Passes two streams on, and appends their lines to the logs of ranks, and of horovodrun itself.
+
+    Args:
+        paths: the job's.
+        streams: where each stream goes.
+        complain: told when a log cannot be written.
+    """
+
+    def __init__(self, paths: RunDir, streams: Mapping[str, BinaryIO], complain: Complain) -> None:
+        self._paths = paths
+        self._streams = dict(streams)
+        self._complain = complain
+        self.first_failure: str | None = None
+        """Which worker has failed first, and how; None while none has."""
+        self._rest: dict[str, bytes] = {}
+        self._logs: dict[str | None, Appender] = {}
+
+    def take(self, stream: str, data: bytes) -> None:
+        """Take what was read of a stream; no data: it has ended."""
+        self._pass_on(stream, data)
+        *lines, rest = (self._rest.get(stream, b"") + data).split(b"\n")
+        if rest and (not data or len(rest) > MAX_LINE):
+            lines, rest = [*lines, rest], b""
+        self._rest[stream] = rest
+        for line in lines:
+            self._keep(line)
+        for log in self._logs.values():
+            log.flush()
+
+    def close(self) -> None:
+        """Nothing more comes."""
+        for stream in list(self._rest):
+            self.take(stream, b"")
+        for log in self._logs.values():
+            log.close()
+
+    def _pass_on(self, stream: str, data: bytes) -> None:
+        target = self._streams.get(stream)
+        if target is None:
+            return
+        try:
+            target.write(data)
+            target.flush()
+        except OSError:  # nobody reads on; the logs have it all
+            del self._streams[stream]
+
+    def _keep(self, line: bytes) -> None:
+        prefix = _PREFIX.match(line)
+        rank = prefix[1].decode() if prefix else None
+        if rank is None and self.first_failure is None and (failed := _FAILED.fullmatch(line.rstrip())):
+            worker, code = failed[1].decode(), failed[2].decode()
+            self.first_failure = (
+                f"rank {worker} at its start, exit code {code}, {self._paths.rank_log(worker)}"
+            )
+        if rank not in self._logs:
+            path = self._paths.horovodrun_log if rank is None else self._paths.rank_log(rank)
+            self._logs[rank] = Appender(path, self._complain)
+        self._logs[rank].write_bytes(line[prefix.end() if prefix else 0 :] + b"\n")

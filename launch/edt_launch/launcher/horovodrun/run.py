@@ -1,0 +1,306 @@
+"""A job under horovodrun, from its start to its last process."""
+
+import os
+import selectors
+import shlex
+import socket
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from edt_launch.agent import processes
+from edt_launch.agent.lifeline import hang_on
+from edt_launch.agent.processes import JOB_VARIABLE
+from edt_launch.cluster.allocation import Allocation, render
+from edt_launch.cluster.follower import Accepted, Follower, Rejected
+from edt_launch.cluster.network import HostChecker
+from edt_launch.core import events
+from edt_launch.core.atomic import write_atomically
+from edt_launch.core.errors import ExitCode, StartError, StartTimeoutError
+from edt_launch.launcher import checkpoints
+from edt_launch.launcher.environment import environment
+from edt_launch.launcher.horovodrun import slots
+from edt_launch.launcher.horovodrun.command import Commands, command
+from edt_launch.launcher.horovodrun.observed import Noted, Observed
+from edt_launch.launcher.horovodrun.output import Output
+from edt_launch.launcher.horovodrun.reported import Reported
+from edt_launch.launcher.plan import Outcome, Plan
+from edt_launch.launcher.termination import Ending, Step, signal_name
+from edt_launch.launcher.view.view import View
+
+TICK = 0.2
+"""Seconds between two looks at everything."""
+
+CHUNK = 2**16
+"""Bytes read at once."""
+
+LEFTOVER_GRACE = 2.0
+"""Seconds that processes have to follow horovodrun into its end before they are killed."""
+
+
+class Horovodrun:
+    """Runs a job through Horovod's own elastic driver.
+
+    Args:
+        plan: what to run.
+        view: shows messages.
+        log: keeps the events.
+        signals: grows by the signals that this process receives.
+        commands: what the command line is made of.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        view: View,
+        log: events.EventLog,
+        signals: list[int],
+        commands: Commands | None = None,
+    ) -> None:
+        self._plan = plan
+        self._view = view
+        self._log = log
+        self._signals = signals
+        self._commands = commands or Commands()
+        self._hosts = HostChecker()
+        self._follower = Follower(plan.follow, plan.limits, self._hosts) if plan.follow else None
+        self._allocation = plan.allocation
+        self._ending = Ending()
+        self._observed = Observed()
+        self._looked_at = self._workers_at = time.monotonic()
+        self._name = uuid.uuid4().hex
+        streams = {"stdout": sys.stdout.buffer, "stderr": sys.stderr.buffer}
+        self._output = Output(plan.paths, streams, view.message)
+        self._reported = Reported(plan.paths.worker_events)
+
+    def run(self) -> Outcome:
+        """Run the job.
+
+        Raises:
+            UsageError: the network interface is wrong.
+            StartError: there were not enough slots in time, or horovodrun cannot be executed.
+        """
+        first = self._wait_for_slots()
+        if first is None:
+            return self._conclude(None)
+        write_atomically(self._plan.paths.allocation, render(first))
+        self._observed = self._observed.allocate(first)
+        words = self._command(first)
+        if self._plan.verbose:
+            self._view.message(shlex.join(words))
+        return self._conclude(self._supervise(words))
+
+    def _wait_for_slots(self) -> Allocation | None:
+        """The first allocation; None if the job is to end before there is one."""
+        deadline = time.monotonic() + self._plan.start_timeout
+        while self._allocation is None:
+            now = time.monotonic()
+            self._listen(now)
+            if self._ending.is_wanted or self._ending.is_pausing:
+                return None
+            self._follow(now)
+            if now >= deadline:
+                rejection = self._follower.rejection if self._follower is not None else ""
+                raise StartTimeoutError(0, self._plan.limits.min_np, self._plan.start_timeout, rejection)
+            time.sleep(TICK)
+        return self._allocation
+
+    def _command(self, first: Allocation) -> list[str]:
+        plan = self._plan
+        interface = self._hosts.choose(plan.interface, (host.host for host in first.hosts if host.slots))
+        return command(
+            plan.program,
+            plan.paths.allocation,
+            first,
+            plan.follow is not None,
+            plan.limits,
+            interface,
+            plan.remote,
+            plan.start_timeout,
+            plan.paths.discovered,
+            self._commands,
+        )
+
+    # The process.
+
+    def _supervise(self, words: Sequence[str]) -> int:
+        """Run horovodrun to its end; returns its exit code, negative for a signal."""
+        with _started(words, self._environment(), self._plan.directory) as process:
+            self._note("launched", command=list(self._plan.program), pid=process.pid)
+            try:
+                for stream, data in _read(process):
+                    if stream:
+                        self._output.take(stream, data)
+                    self._tick(process)
+            finally:
+                family = processes.tree(process.pid)
+                if process.poll() is None:
+                    process.kill()
+                left = processes.sweep(self._name, family, LEFTOVER_GRACE)
+                self._output.close()
+            self._look(process.pid)
+            if left and not self._ending.is_wanted:
+                self._view.message(f"killed {processes.number(left)} that horovodrun had left behind")
+            return process.wait()
+
+    def _environment(self) -> dict[str, str]:
+        plan = self._plan
+        plan.paths.worker_events.unlink(missing_ok=True)
+        return {
+            **environment(
+                {name: value for name, value in os.environ.items() if name.isidentifier()},  # a shell's
+                plan.paths,
+                checkpoint_interval=plan.checkpoint_interval,
+                keep_checkpoints=plan.keep_checkpoints,
+                checkpoints=plan.checkpoints,
+            ),
+            **plan.variables,
+            "EDT_MAX_NP": str(plan.limits.max_np),
+            "EDT_REPORTS": str(plan.paths.worker_events),
+            JOB_VARIABLE: self._name,
+        }
+
+    # What happens.
+
+    def _tick(self, process: subprocess.Popen[bytes]) -> None:
+        now = time.monotonic()
+        self._listen(now)
+        self._follow(now)
+        if now >= self._looked_at + TICK:
+            self._looked_at = now
+            self._look(process.pid)
+            self._end_leftovers(now, process.pid)
+        # Horovod's driver has no way to have workers leave: a job that is to pause is ended.
+        self._ending, step = self._ending.decide(now, has_workers=False)
+        match step:
+            case Step.TERMINATE | Step.PAUSE:
+                self._view.message("ending all workers; Ctrl-C kills them at once")
+                process.terminate()
+            case Step.KILL:
+                count = processes.kill_job(process.pid, self._name, ())
+                self._view.message(f"{processes.number(count)} had to be killed")
+
+    def _listen(self, now: float) -> None:
+        while self._signals:
+            self._ending = self._ending.signalled(now, self._signals.pop(0))
+
+    def _follow(self, now: float) -> None:
+        """Look at the allocation file, and put in force what is new."""
+        match self._follower.poll(now) if self._follower is not None else None:
+            case Accepted(allocation, changed):
+                try:
+                    write_atomically(self._plan.paths.allocation, render(allocation))
+                except OSError as error:
+                    self._view.message(f"{self._plan.paths.allocation} cannot be written: {error.strerror}")
+                    return
+                self._allocation = allocation
+                self._observed = self._observed.allocate(allocation)
+                about = {"generation": allocation.generation, "slots": allocation.slots, "changed": changed}
+                self._note("allocation_accepted", **about)
+            case Rejected(reason):
+                self._note("allocation_rejected", reason=reason)
+                self._view.message(reason)
+
+    def _look(self, pid: int) -> None:
+        """Look at the processes, and at what the discovery script and the coordinator have written."""
+        noted = _read_note(self._plan.paths.discovered)
+        self._observed, changes = self._observed.look(slots.find(pid), noted)
+        for kind, content in changes:
+            self._note(kind, **content)
+        for event in self._reported.new():
+            self._log.write(event)
+
+    def _end_leftovers(self, now: float, pid: int) -> None:
+        """Kill what workers have left running, once all are gone: horovodrun waits for whoever may print."""
+        if self._observed.workers or not self._observed.started:
+            self._workers_at = now
+        elif now >= self._workers_at + LEFTOVER_GRACE:
+            processes.kill(processes.marked(self._name) - processes.tree(pid))
+
+    def _note(self, kind: str, **content: object) -> None:
+        self._log.write(events.new(kind, **content))
+
+    # The end.
+
+    def _conclude(self, exit_code: int | None) -> Outcome:
+        """How the job ended, given horovodrun's exit code; None if it was never started."""
+        if self._ending.exit_code is not None:
+            return Outcome(self._ending.exit_code, f"edt-launch: ended by {signal_name(self._ending.first)}")
+        if exit_code == 0:
+            return Outcome(ExitCode.SUCCESS)
+        if self._ending.is_pausing:
+            return Outcome(ExitCode.LEFT, f"edt-launch: all workers have been ended; {self._how_to_go_on()}")
+        has_begun = self._observed.started > 0
+        code = ExitCode.JOB_FAILED if has_begun else ExitCode.NOT_STARTED
+        what = "the job failed" if has_begun else "the job could not start"
+        first = self._output.first_failure
+        how = f"horovodrun ended with exit code {exit_code}" if first is None else f"first failure: {first}"
+        return Outcome(code, f"edt-launch: {what}: {how}\nlog: {self._plan.paths.log}")
+
+    def _how_to_go_on(self) -> str:
+        if checkpoints.newest(self._plan.checkpoints) is None:
+            return "there is no checkpoint: started again, the job begins anew"
+        return f"start it again with --output-dir {self._plan.paths.root} to go on"
+
+
+@contextmanager
+def _started(
+    words: Sequence[str], variables: dict[str, str], directory: Path | None
+) -> Iterator[subprocess.Popen[bytes]]:
+    """A process that the kernel kills when this one ends, however that comes.
+
+    Raises:
+        StartError: it cannot be executed.
+    """
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        try:
+            process = subprocess.Popen(
+                words,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                env=variables,
+                cwd=directory,
+                pass_fds=[theirs.fileno()],
+                start_new_session=True,
+                preexec_fn=lambda: hang_on(theirs.fileno()),  # noqa: PLW1509 - this process has one thread
+            )
+        except OSError as error:
+            raise StartError(f"cannot run {words[0]}: {error.strerror}") from None
+        theirs.close()
+        with process:
+            yield process
+
+
+def _read(process: subprocess.Popen[bytes]) -> Iterator[tuple[str, bytes]]:
+    """What the process prints, by stream, until it has ended; now and then nothing."""
+    assert process.stdout is not None
+    assert process.stderr is not None
+    with selectors.DefaultSelector() as selector:
+        selector.register(process.stdout, selectors.EVENT_READ, "stdout")
+        selector.register(process.stderr, selectors.EVENT_READ, "stderr")
+        while (is_running := process.poll() is None) or selector.get_map():
+            ready = selector.select(TICK if is_running else 0)
+            for key, _ in ready:
+                data = os.read(key.fd, CHUNK)
+                if not data:
+                    selector.unregister(key.fileobj)
+                yield key.data, data
+            if not ready:
+                if not is_running:
+                    return  # what is still open belongs to processes that it has left behind
+                yield "", b""
+
+
+def _read_note(path: Path) -> Noted | None:
+    """What the discovery script has written down; None before it has."""
+    try:
+        with path.open() as file:
+            return Noted(int(file.read(32)), os.stat(file.fileno()).st_mtime_ns)
+    except (OSError, ValueError):
+        return None

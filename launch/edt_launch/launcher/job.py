@@ -1,0 +1,81 @@
+"""One job from its first process to its last: what it leaves behind, and who is told how it ended."""
+
+import contextlib
+import json
+import os
+import signal
+from collections.abc import Iterator
+from dataclasses import asdict
+
+import psutil
+
+from edt_launch.adapters.wmla.running.driven import Driven
+from edt_launch.adapters.wmla.running.preparing import prepare
+from edt_launch.cluster.network import HostChecker
+from edt_launch.core import events
+from edt_launch.core.atomic import write_atomically
+from edt_launch.core.errors import EdtLaunchError, ExitCode
+from edt_launch.launcher.allocations import Allocations
+from edt_launch.launcher.elastic import Elastic
+from edt_launch.launcher.horovodrun.run import Horovodrun
+from edt_launch.launcher.job_monitor import Desk
+from edt_launch.launcher.plan import Outcome, Plan
+from edt_launch.launcher.termination import CODES, PAUSE_SIGNAL
+from edt_launch.launcher.view.view import View
+
+
+@contextlib.contextmanager
+def received_signals() -> Iterator[list[int]]:
+    """A list to which the signals that end or pause a job are appended as they come."""
+    received: list[int] = []
+    numbers = (*CODES, PAUSE_SIGNAL)
+    previous = {n: signal.signal(n, lambda number, _: received.append(number)) for n in numbers}
+    try:
+        yield received
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)
+
+
+def run(plan: Plan, view: View, signals: list[int]) -> Outcome:
+    """Run a job to its end. No process of it is left on this machine, whatever happens.
+
+    Args:
+        plan: what to run.
+        view: shows it.
+        signals: grows by the signals that this process receives; see `received_signals`.
+
+    Raises:
+        UsageError: a host, the interface or the output directory is wrong.
+        StartError: there were not enough slots in time, or an agent cannot be executed.
+    """
+    with plan.paths.opened(plan.output_option):
+        log = events.EventLog(plan.paths.events, view.message)
+        me = {"pid": os.getpid(), "started": psutil.Process().create_time(), **asdict(plan.limits)}
+        outcome = Outcome(ExitCode.INTERNAL)
+        try:
+            write_atomically(plan.paths.launcher, json.dumps(me) + "\n")
+            log.write(events.new("begun", **me))
+            outcome = _run(plan, view, signals, log)
+        except EdtLaunchError as error:
+            outcome = Outcome(error.exit_code, str(error))
+            raise
+        finally:
+            log.write(events.new("ended", exit_code=int(outcome.exit_code), message=outcome.message))
+            log.close()
+    return outcome
+
+
+def _run(plan: Plan, view: View, signals: list[int], log: events.EventLog) -> Outcome:
+    if plan.horovodrun:
+        return Horovodrun(plan, view, log, signals).run()
+    desk, checker = Desk(plan, view, log), HostChecker()
+    with contextlib.ExitStack() as stack:
+        stack.callback(desk.close)
+        prepared = None if plan.wmla is None else prepare(plan, plan.wmla, os.environ)
+        plan = plan if prepared is None else prepared.plan
+        allocations = Allocations(plan, desk, checker)
+        stack.callback(allocations.close)
+        if prepared is not None and prepared.place.framework.is_elastic:
+            return Driven(prepared, desk, allocations, checker, signals).run()
+        return Elastic(plan, desk, allocations, checker, signals).run()

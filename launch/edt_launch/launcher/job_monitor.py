@@ -1,0 +1,83 @@
+"""Where everything passes that happens to a job: it is kept, counted, and shown."""
+
+import time
+
+from edt_launch.core import events
+from edt_launch.launcher.plan import Plan
+from edt_launch.launcher.run_summary import Course
+from edt_launch.launcher.view.output import Line, Logs, Ranks, is_for_the_log
+from edt_launch.launcher.view.phases import Phases
+from edt_launch.launcher.view.status import Status
+from edt_launch.launcher.view.view import View
+from edt_launch.launcher.view.wording import describe
+
+
+class Desk:
+    """Takes in the events and lines of one `edt-launch`.
+
+    Args:
+        plan: what it runs.
+        view: shows it.
+        log: keeps the events.
+    """
+
+    def __init__(self, plan: Plan, view: View, log: events.EventLog) -> None:
+        self._is_verbose = plan.verbose
+        self._view = view
+        self._log = log
+        self._phases = Phases()
+        self.logs = Logs(plan.paths, view.message)
+        self.ranks = Ranks()
+        self.status = Status()
+        self.course = Course()
+        """Of the present run of the workers, or of the last."""
+        self.is_quiet = False
+        """Whether events are no news to the user, who has told the job to end."""
+
+    def begin_training(self) -> None:
+        """Another training begins, in the same view."""
+        before = self.status
+        self.status = Status(
+            resizes=before.resizes, standbys=before.standbys, warm_servers=before.warm_servers
+        )
+
+    def begin_run(self) -> None:
+        """The workers are started again: what was said before explains nothing about that."""
+        self.course = Course(next_worker=self.course.next_worker)
+        self.logs.begin()
+
+    def note(self, event: events.Event) -> None:
+        """An event has happened: keep it, take it in, and tell the user if it matters."""
+        self._phases, event = self._phases.observe(event)
+        self._log.write(event)
+        self.ranks.observe(event)
+        self.status = self.status.observe(event)
+        self.course = self.course.observe(event)
+        message = describe(event)
+        if message is not None and not self.is_quiet:
+            self._view.message(message)
+
+    def show(self, line: Line) -> None:
+        """Somebody has printed a line."""
+        label = None if line.worker is None else self.ranks.label(line.worker)
+        self.logs.write(line, label)
+        if is_for_the_log(line) and not self._is_verbose:
+            return
+        if label is not None:
+            self._view.line(line, label)
+        elif self._is_verbose:
+            self._view.line(line, "edt-launch")
+
+    def message(self, text: str) -> None:
+        """Tell the user something."""
+        self._view.message(text)
+
+    def refresh(self) -> None:
+        """Let readers of the logs and of the view see everything so far."""
+        self.logs.flush()
+        self._view.refresh(time.time(), self.status)
+
+    def close(self) -> None:
+        """Everything has happened."""
+        self._view.close(self.status)
+        self.logs.close()

@@ -1,0 +1,216 @@
+"""The workers' output: lines that know whose they are, and the files that they go to.
+
+A line ends with a newline, a carriage return (progress bars), or nothing (last words).
+"""
+
+import codecs
+import re
+from collections import deque
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from edt_launch.core.appender import Appender, Complain
+from edt_launch.core.run_dir import RunDir
+
+MAX_LINE = 2**16
+"""Characters after which a line without an end is broken."""
+
+OVERWRITE_INTERVAL = 1.0
+"""Seconds between two shown states of a line that overwrites itself."""
+
+LAST_LINES = 20
+"""Lines of a worker that a message about its failure shows."""
+
+KEPT_LINES = 100
+"""Lines of each worker that are kept to see why it failed: those of a traceback, however deep it is."""
+
+DRIVER = -1
+"""Stands where a worker's serial number does, for the process that runs a script for all workers."""
+
+_END = re.compile(r"([\r\n])")
+_LOST_A_PEER = re.compile(
+    r"\[[^\]]*operations\.cc:\d+\] \[\d+\]: Horovod "
+    r"(background loop uncaught exception: \[\S*gloo/"
+    r"|could not be initialized: \[(enforce fail at )?\S*gloo/transport/)"
+)
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line of output, without its end.
+
+    Attributes:
+        worker: serial number of the worker, or `DRIVER`; None for edt-launch itself.
+        stream: "stdout" or "stderr".
+        text: the line.
+    """
+
+    worker: int | None
+    stream: str
+    text: str
+
+
+def is_for_the_log(line: Line) -> bool:
+    """Whether it is what Horovod says when a worker has lost another one, which edt-launch tells in words."""
+    return line.worker is not None and _LOST_A_PEER.match(line.text) is not None
+
+
+class LineReader:
+    """Lines of one stream of one process, from whatever pieces of it have been read.
+
+    Args:
+        stream: "stdout" or "stderr".
+        worker: whose it is.
+    """
+
+    def __init__(self, stream: str, worker: int) -> None:
+        self._stream = stream
+        self._worker = worker
+        self._decode = codecs.getincrementaldecoder("utf-8")("replace").decode
+        self._rest = ""
+        self._is_continued = False
+        """Whether `_rest` continues a line that was broken."""
+        self._held: str | None = None
+        self._shown_at = float("-inf")
+        self._is_overwriting = False
+
+    def feed(self, now: float, data: bytes) -> Iterator[Line]:
+        """The lines that `data` completes.
+
+        Of a line that overwrites itself (ends with a carriage return), one state each `OVERWRITE_INTERVAL`
+        is given.
+
+        Args:
+            now: seconds of a monotonic clock.
+            data: what was read; it may end anywhere, also within a character.
+        """
+        *ended, rest = _END.split(self._decode(data))
+        for text, end in zip(ended[::2], ended[1::2], strict=True):
+            whole, self._rest = self._rest + text, ""
+            yield from self._complete(now, whole, overwritten=end == "\r")
+        self._rest += rest
+        if len(self._rest) > MAX_LINE:
+            text, self._rest, self._is_continued = self._rest, "", True
+            yield from self._broken(text)
+
+    def close(self) -> Iterator[Line]:
+        """The lines that nothing completes any more."""
+        self._rest += self._decode(b"", True)
+        if self._rest:
+            text, self._rest = self._rest, ""
+            yield from self._complete(float("inf"), text, overwritten=False)
+        if self._held is not None:
+            yield self._line(self._held)
+            self._held = None
+
+    def _line(self, text: str) -> Line:
+        return Line(self._worker, self._stream, text)
+
+    def _broken(self, text: str) -> Iterator[Line]:
+        """The line, in pieces if it is very long."""
+        for at in range(0, len(text) or 1, MAX_LINE):
+            yield self._line(text[at : at + MAX_LINE])
+
+    def _complete(self, now: float, text: str, overwritten: bool) -> Iterator[Line]:
+        is_continued, self._is_continued = self._is_continued, False
+        if overwritten:
+            yield from self._overwrite(now, text)
+            return
+        held, self._held = self._held, None
+        was_overwriting, self._is_overwriting = self._is_overwriting, False
+        if text or not (was_overwriting or is_continued):
+            yield from self._broken(text)
+        elif held is not None:  # "text\r\n", or a bar that ends with a newline alone
+            yield self._line(held)
+
+    def _overwrite(self, now: float, text: str) -> Iterator[Line]:
+        if not text:  # a bar begins with a carriage return
+            return
+        self._is_overwriting = True
+        if now - self._shown_at >= OVERWRITE_INTERVAL:
+            self._shown_at, self._held = now, None
+            yield self._line(text)
+        else:
+            self._held = text
+
+
+class Ranks:
+    """Which worker has which rank now, from the job's events."""
+
+    def __init__(self) -> None:
+        self._labels: dict[int, str] = {DRIVER: "driver"}
+        self._gone: set[int] = set()
+
+    def __contains__(self, worker: object) -> bool:
+        return worker in self._labels
+
+    def label(self, worker: int) -> str:
+        """Its rank, or 'w' and its serial number while it has none of its own."""
+        return self._labels.get(worker, f"w{worker}")
+
+    def observe(self, event: Mapping[str, Any]) -> None:
+        """Take in an event of the job; most are of no interest."""
+        match event:
+            case {"event": "started", "worker": int(worker), "rank": int(rank)}:
+                taken = {label for other, label in self._labels.items() if other not in self._gone}
+                self._labels[worker] = f"w{worker}" if str(rank) in taken else str(rank)
+            case {"event": "world", "ranks": dict(ranks)}:
+                placed = {int(worker): str(rank) for worker, rank in ranks.items()}
+                taken = set(placed.values())
+                for worker, label in self._labels.items():
+                    # The dead's last lines still come. Who leaves keeps its name unless it is taken.
+                    keeps = worker in self._gone or label not in taken
+                    placed.setdefault(worker, label if keeps else f"w{worker}")
+                self._labels = placed
+            case {"event": "left" | "failed", "worker": int(worker)}:
+                self._gone.add(worker)
+
+
+class Logs:
+    """The log files of a job, and the last lines of each worker.
+
+    Args:
+        paths: the job's.
+        complain: told of a file that cannot be written; lines are lost then.
+    """
+
+    def __init__(self, paths: RunDir, complain: Complain) -> None:
+        self._paths = paths
+        self._complain = complain
+        self._files: dict[str, Appender] = {}
+        self._last: dict[int, deque[str]] = {}
+        self._own: deque[str] = deque(maxlen=KEPT_LINES)
+
+    def begin(self) -> None:
+        """The workers are started again: what was said before explains nothing about that."""
+        self._own.clear()
+
+    def write(self, line: Line, label: str | None) -> None:
+        """Log a line of the worker called `label`; None for edt-launch itself."""
+        if line.worker is None or label is None:
+            path = self._paths.own_log
+            self._own.append(line.text)
+        else:
+            path = self._paths.rank_log(label)
+            self._last.setdefault(line.worker, deque(maxlen=KEPT_LINES)).append(line.text)
+        file = self._files.get(path.name)
+        if file is None:
+            file = self._files[path.name] = Appender(path, self._complain)
+        file.write(line.text + "\n")
+
+    def last_lines(self, worker: int | None, count: int = LAST_LINES) -> tuple[str, ...]:
+        """The last lines of a worker, or of edt-launch (None), oldest first; `KEPT_LINES` at the most."""
+        kept = tuple(self._own if worker is None else self._last.get(worker, ()))
+        return kept[-count:]
+
+    def flush(self) -> None:
+        """Let readers see everything written so far."""
+        for file in self._files.values():
+            file.flush()
+
+    def close(self) -> None:
+        """Close all files."""
+        for file in self._files.values():
+            file.close()
+        self._files.clear()

@@ -1,0 +1,156 @@
+"""What a job looks like at the moment: a pure fold over its events, for whoever shows it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from edt_launch.launcher.view.pace import Mark
+
+HISTORY = 500
+"""Reports of progress that are kept."""
+
+
+@dataclass(frozen=True)
+class Resize:
+    """A change of the number of workers.
+
+    Attributes:
+        generation: of the world after it.
+        step: optimizer steps done before; None if unknown.
+        before, after: numbers of workers.
+        pause: seconds in which nothing was trained; None while it lasts.
+        reason: why the world was formed anew.
+        phases: seconds of each of `edt_launch.launcher.view.phases.PHASES`, as far as they are known.
+    """
+
+    generation: int
+    step: int | None
+    before: int
+    after: int
+    pause: float | None = None
+    reason: str = ""
+    phases: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Standby:
+    """What a newcomer cost while it waited at the door.
+
+    Attributes:
+        waited: seconds.
+        processor: seconds of processor time.
+        private: bytes of memory that it shared with nobody; None if unknown.
+    """
+
+    waited: float
+    processor: float
+    private: int | None = None
+
+
+@dataclass(frozen=True)
+class WarmServer:
+    """The process of a host that workers are forked from.
+
+    Attributes:
+        seconds: how long it took to import everything.
+        private: bytes of its memory before it forked; None if unknown.
+    """
+
+    seconds: float
+    private: int | None = None
+
+
+@dataclass(frozen=True)
+class Status:
+    """A job at the moment.
+
+    Attributes:
+        size: number of workers; None before the first world.
+        generation: of the world in force, 0 before the first.
+        epoch: of the last report.
+        values: what the script has reported, latest values.
+        history: the latest reports of progress, oldest first.
+        resizes: all changes of size, oldest first.
+        starting: workers that are being started.
+        standbys: what those cost that have come in by a resize.
+        warm_servers: the latest of each host.
+        checkpoint: optimizer steps done when the last checkpoint was taken; None before the first.
+        exit_code: how the job ended, None while it runs.
+        reason: why it ended.
+    """
+
+    size: int | None = None
+    generation: int = 0
+    epoch: int | None = None
+    values: Mapping[str, Any] = field(default_factory=dict)
+    history: tuple[Mark, ...] = ()
+    resizes: tuple[Resize, ...] = ()
+    starting: frozenset[int] = frozenset()
+    standbys: tuple[Standby, ...] = ()
+    warm_servers: Mapping[str, WarmServer] = field(default_factory=dict)
+    checkpoint: int | None = None
+    exit_code: int | None = None
+    reason: str = ""
+
+    @property
+    def step(self) -> int | None:
+        """Optimizer steps done; None before the first report."""
+        return self.history[-1].step if self.history else None
+
+    @property
+    def total(self) -> int | None:
+        """Optimizer steps in all, if the script has reported `total_steps`."""
+        total = self.values.get("total_steps")
+        return int(total) if isinstance(total, int | float) and total > 0 else None
+
+    def observe(self, event: Mapping[str, Any]) -> "Status":
+        """The status after one more event; one that is unknown changes nothing."""
+        match event:
+            case {"event": "started", "worker": int(worker)}:
+                return replace(self, starting=self.starting | {worker})
+            case {"event": "ready" | "left" | "failed" | "released" | "lost", "worker": int(worker)}:
+                return replace(self, starting=self.starting - {worker})
+            case {"event": "world", "generation": int(generation), "size": int(size)}:
+                return self._world(generation, size, event.get("reason", ""))
+            case {"event": "resumed", "generation": int(generation), "pause": float() | int() as pause}:
+                return self._resumed(generation, float(pause), event.get("phases", {}))
+            case {"event": "progress", "step": int(step), "size": int(size), "time": float() | int() as time}:
+                mark = Mark(float(time), step, size, self.generation)
+                values = {**self.values, **event.get("values", {})}
+                history = (*self.history, mark)[-HISTORY:]
+                return replace(self, history=history, values=values, epoch=event.get("epoch"))
+            case {"event": "standby", "waited": float(waited), "processor": float(processor)} if self.resizes:
+                standby = Standby(waited, processor, event.get("private"))
+                return replace(self, standbys=(*self.standbys, standby))
+            case {"event": "warm_server", "host": str(host), "seconds": float(seconds), "refused": None}:
+                server = WarmServer(seconds, event.get("private"))
+                return replace(self, warm_servers={**self.warm_servers, host: server})
+            case {"event": "checkpointed" | "restored", "step": int(step)}:
+                return replace(self, checkpoint=step)
+            case {"event": "restarting"}:
+                return self._restarting()
+            case {"event": "finished", "exit_code": int(exit_code)}:
+                return replace(self, exit_code=exit_code, reason=event.get("reason", ""))
+        return self
+
+    def _world(self, generation: int, size: int, reason: str) -> "Status":
+        resizes = self.resizes
+        if self.size is not None:
+            resizes = (*resizes, Resize(generation, self.step, self.size, size, reason=reason))
+        return replace(self, generation=generation, size=size, resizes=resizes)
+
+    def _resumed(self, generation: int, pause: float, phases: Mapping[str, float]) -> "Status":
+        """After a restart generations are counted anew: the last one of that number is meant."""
+        numbers = [resize.generation for resize in self.resizes]
+        if generation not in numbers:
+            return self
+        at = len(numbers) - 1 - numbers[::-1].index(generation)
+        resumed = replace(self.resizes[at], pause=pause, phases=phases)
+        return replace(self, resizes=(*self.resizes[:at], resumed, *self.resizes[at + 1 :]))
+
+    def _restarting(self) -> "Status":
+        """A first world comes next; the pace is measured anew."""
+        last = tuple(replace(mark, generation=-1) for mark in self.history[-1:])
+        return replace(
+            self, size=None, generation=0, history=last, starting=frozenset(), exit_code=None, reason=""
+        )

@@ -1,0 +1,302 @@
+"""What a user sees of a job: a live view in a terminal, plain lines elsewhere."""
+
+import io
+from collections.abc import Sequence
+from statistics import fmean
+from typing import Protocol, TextIO
+
+from rich import box
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from edt_launch.launcher.view import pace
+from edt_launch.launcher.view.output import Line
+from edt_launch.launcher.view.phases import PHASES
+from edt_launch.launcher.view.status import Status
+from edt_launch.launcher.view.wording import workers
+
+REDRAW_INTERVAL = 0.125
+"""Seconds between two pictures of the live view."""
+
+PLAIN_INTERVAL = 30.0
+"""Seconds between two lines about the progress in the plain view."""
+
+NAME = "edt-launch"
+_HEADINGS = {"rendezvous": "rendez-\nvous", "first_step": "first\nstep"}
+MIN_BAR = 10
+"""Columns of the progress bar, at least."""
+
+
+class View(Protocol):
+    """Shows a job. None of its methods fails when nobody can see it any more."""
+
+    def line(self, line: Line, label: str) -> None:
+        """Show a line of the worker called `label`."""
+
+    def message(self, text: str) -> None:
+        """Show a message of the launcher."""
+
+    def refresh(self, now: float, status: Status) -> None:
+        """Show how the job stands at unix time `now`; may be called as often as one likes."""
+
+    def close(self, status: Status) -> None:
+        """Show the table of resizes, if there were any, and give the terminal back."""
+
+
+class PlainView:
+    """Lines without escape codes: the workers' to the stream they came from, ours to standard error."""
+
+    def __init__(self, out: TextIO, err: TextIO) -> None:
+        self._streams = {"stdout": Output(out), "stderr": Output(err)}
+        self._told_at: float | None = None
+        self._told_step: int | None = None
+
+    def line(self, line: Line, label: str) -> None:
+        """Show a line of a worker."""
+        self._streams[line.stream].write(f"[{label}] {line.text}\n")
+
+    def message(self, text: str) -> None:
+        """Show a message of the launcher."""
+        for line in text.splitlines():
+            self._streams["stderr"].write(f"{NAME}: {line}\n")
+
+    def refresh(self, now: float, status: Status) -> None:
+        """Show how the job stands, if it is time."""
+        if status.step is None or status.step == self._told_step:
+            return
+        if self._told_at is None:
+            self._told_at = now
+        if now - self._told_at >= PLAIN_INTERVAL:
+            self._told_at, self._told_step = now, status.step
+            self.message(summary(now, status))
+
+    def close(self, status: Status) -> None:
+        """Show the table of resizes."""
+        if status.resizes:
+            text = io.StringIO()
+            console = Console(file=text, width=80, color_system=None, force_terminal=False)
+            console.print(resizes_table(status))
+            for line in standby_lines(status):
+                console.print(line, soft_wrap=True)
+            self._streams["stderr"].write(
+                "".join(f"{line.rstrip()}\n" for line in text.getvalue().splitlines())
+            )
+
+
+class LiveView:
+    """A few lines at the bottom of a terminal, redrawn in place; everything else appears above them.
+
+    Args:
+        console: the terminal.
+        err: standard error, if it does not lead to the same terminal; the workers' errors go there.
+    """
+
+    def __init__(self, console: Console, err: TextIO | None = None) -> None:
+        self._console = console
+        self._err = Output(err) if err is not None else None
+        self._live = Live(
+            console=console, auto_refresh=False, redirect_stdout=False, redirect_stderr=False, transient=False
+        )
+        self._drawn_at = float("-inf")
+        self._is_visible = True
+
+    def line(self, line: Line, label: str) -> None:
+        """Show a line of a worker."""
+        if self._err is not None and line.stream == "stderr":
+            self._err.write(f"[{label}] {line.text}\n")
+            return
+        style = "yellow" if line.stream == "stderr" else "cyan"
+        self._print(Text.assemble((f"[{label}]", style), " ", Text.from_ansi(line.text)))
+
+    def message(self, text: str) -> None:
+        """Show a message of the launcher."""
+        for line in text.splitlines():
+            self._print(Text.assemble((f"{NAME}: ", "bold"), line))
+
+    def refresh(self, now: float, status: Status) -> None:
+        """Show how the job stands, if it is time."""
+        if not self._is_visible or now - self._drawn_at < REDRAW_INTERVAL:
+            return
+        self._drawn_at = now
+        try:
+            if not self._live.is_started:
+                self._live.start()
+            self._live.update(panel(now, status), refresh=True)
+        except OSError:
+            self._is_visible = False
+
+    def close(self, status: Status) -> None:
+        """Show the table of resizes."""
+        try:
+            if self._live.is_started:
+                last = status.history[-1].time if status.history else 0.0
+                self._live.update(panel(last, status), refresh=True)
+                self._live.stop()
+            if status.resizes:
+                self._console.print(resizes_table(status))
+                for line in standby_lines(status):
+                    self._console.print(line, style="dim")
+        except OSError:
+            self._is_visible = False
+
+    def _print(self, text: Text) -> None:
+        if not self._is_visible:
+            return
+        try:
+            self._console.print(text, soft_wrap=True)
+        except OSError:
+            self._is_visible = False
+
+
+class Terminal(Console):
+    """A console that falls silent when its reader goes away; rich's own ends the program."""
+
+    def on_broken_pipe(self) -> None:
+        """Show nothing from now on."""
+        self.quiet = True
+
+
+class Output:
+    """A text stream that may go away: a closed pipe or terminal ends the output, not the job."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self.stream = stream
+        self._is_open = True
+
+    def write(self, text: str) -> None:
+        """Write and flush, if there is still somebody to read it."""
+        if not self._is_open:
+            return
+        encoding = self.stream.encoding or "utf-8"
+        try:
+            self.stream.write(text.encode(encoding, "replace").decode(encoding))
+            self.stream.flush()
+        except (OSError, ValueError):
+            self._is_open = False
+
+
+def make_view(kind: str, out: TextIO, err: TextIO) -> View:
+    """The view for these streams.
+
+    Args:
+        kind: "live", "plain", or "auto" for live where `out` is a terminal that can redraw lines.
+        out: standard output.
+        err: standard error.
+    """
+    console = Terminal(file=out, highlight=False, force_terminal=True if kind == "live" else None)
+    if kind == "plain" or (kind == "auto" and (not console.is_terminal or console.is_dumb_terminal)):
+        return PlainView(out, err)
+    return LiveView(console, None if err.isatty() else err)
+
+
+def panel(now: float, status: Status) -> RenderableType:
+    """The live view: one line about the progress, one about everything else."""
+    if status.size is None:
+        waiting = len(status.starting)
+        text = (
+            f"starting {waiting} {'worker' if waiting == 1 else 'workers'} ..." if waiting else "waiting ..."
+        )
+        return Text(text, style="dim", no_wrap=True, overflow="ellipsis")
+    first = Table.grid(padding=(0, 1), expand=True)
+    first.add_column(no_wrap=True)
+    cells: list[RenderableType] = [Text(workers(status.size), style="bold")]
+    if status.total is not None and status.step is not None:
+        first.add_column(ratio=1, min_width=MIN_BAR)
+        done = status.total if status.exit_code == 0 else min(status.step, status.total)
+        cells.append(ProgressBar(total=status.total, completed=done))
+    first.add_column(no_wrap=True, justify="right", overflow="ellipsis")
+    cells.append(Text(", ".join(_progress(now, status))))
+    first.add_row(*cells)
+    second = Text(" | ".join(_details(status)), style="dim", no_wrap=True, overflow="ellipsis")
+    return Group(first, second)
+
+
+def summary(now: float, status: Status) -> str:
+    """How the job stands, as one line of text."""
+    return ", ".join([workers(status.size), *_progress(now, status)])
+
+
+def resizes_table(status: Status) -> Table:
+    """The resizes of a job, with the pause and the phases of each in seconds; 80 columns are enough."""
+    table = Table(title="Resizes, times in seconds", title_justify="left", title_style="bold")
+    table.box, table.padding, table.show_edge, table.pad_edge = box.SIMPLE_HEAD, (0, 0), False, False
+    for heading in ("step", "from", "to", "pause", *(_HEADINGS.get(phase, phase) for phase in PHASES)):
+        table.add_column(heading, justify="right", vertical="bottom", no_wrap=True)
+    table.add_column(" reason", vertical="bottom", min_width=12)
+    for resize in status.resizes:
+        step = "" if resize.step is None else str(resize.step)
+        pause = "-" if resize.pause is None else f"{resize.pause:.2f}"
+        phases = (f"{resize.phases[name]:.2f}" if name in resize.phases else "" for name in PHASES)
+        table.add_row(step, str(resize.before), str(resize.after), pause, *phases, Text(f" {resize.reason}"))
+    return table
+
+
+def standby_lines(status: Status) -> list[str]:
+    """What it cost that newcomers were ready, one or two lines; none if there were no newcomers."""
+    lines = []
+    count = len(status.standbys)
+    if count:
+        waited = fmean(standby.waited for standby in status.standbys)
+        processor = fmean(standby.processor for standby in status.standbys)
+        own = _memory([standby.private for standby in status.standbys])
+        who = "1 newcomer" if count == 1 else f"{count} newcomers, on average"
+        lines.append(f"standby: {who} {waited:.2g} s at the door, {processor:.2g} s of processor time{own}")
+        for host, server in status.warm_servers.items():
+            own = _memory([server.private])
+            lines.append(f"warm server on {host}: imported for {server.seconds:.1f} s{own}")
+    return lines
+
+
+def _memory(sizes: Sequence[int | None]) -> str:
+    known = [size for size in sizes if size is not None]
+    return f", {fmean(known) / 1e6:.0f} MB of own memory" if known else ""
+
+
+def duration(seconds: float) -> str:
+    """Seconds as h:mm:ss or m:ss."""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+def _progress(now: float, status: Status) -> list[str]:
+    parts: list[str] = []
+    if status.step is not None:
+        parts.append(f"step {status.step}" + (f"/{status.total}" if status.total is not None else ""))
+    rate = pace.rate(status.history)
+    if rate:
+        parts.append(f"{rate:.3g} steps/s")
+        batch = status.values.get("effective_batch_size")
+        if isinstance(batch, int | float):
+            parts.append(f"{rate * batch:.3g} samples/s")
+    left = pace.remaining(now, status.history, status.total)
+    if status.exit_code is not None:
+        interrupted = status.reason.startswith("SIG")
+        parts.append("finished" if status.exit_code == 0 else "ended" if interrupted else "failed")
+    elif left is not None:
+        parts.append(f"ETA {duration(left)}")
+    return parts
+
+
+def _details(status: Status) -> list[str]:
+    parts = [f"generation {status.generation}"]
+    if status.resizes:
+        last = status.resizes[-1]
+        pause = "under way" if last.pause is None else f"paused {last.pause:.2f} s"
+        parts.append(f"last resize {last.before} -> {last.after}, {pause}")
+    elif status.epoch is not None:
+        parts.append(f"epoch {status.epoch}")
+    if status.checkpoint is not None:
+        parts.append(f"checkpoint at step {status.checkpoint}")
+    if status.starting:
+        parts.append(f"{len(status.starting)} starting")
+    hidden = ("total_steps", "effective_batch_size")
+    parts += [f"{name} {_value(value)}" for name, value in status.values.items() if name not in hidden]
+    return parts
+
+
+def _value(value: object) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)

@@ -1,1 +1,0 @@
-"""Where the service's devices come from: `sources.choose` finds out."""

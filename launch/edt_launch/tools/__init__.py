@@ -1,0 +1,1 @@
+"""Commands beside the service: simulate, verify, doctor, demo, discover."""

@@ -1,0 +1,179 @@
+"""``edt demo``: one elastic job that grows and shrinks while its user watches.
+
+Runs `edt-launch` on a script and plays the part of whatever shares out the machines in real life: it rewrites
+the job's allocation file as the training comes along. Everything is read from the job's own event log.
+"""
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from edt_launch.cluster.devices import this_machine
+from edt_launch.cluster.static_hosts import allocate_here
+from edt_launch.core.run_dir import RunDir
+from edt_launch.tools.demo import plot
+from edt_launch.tools.demo.scenario import DEMO, Progress, Stage, advance, is_complete, observe
+
+LAUNCHER = (sys.executable, "-m", "edt_launch.launcher.command")
+SCRIPT_ARGUMENTS = ("--epochs", "30", "--delay", "0.25")
+FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+POLL_INTERVAL = 0.1
+"""Seconds between two looks at the event log."""
+
+
+def demo(
+    script: Annotated[Path, typer.Argument(metavar="SCRIPT", help="The training script.")],
+    arguments: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="ARGS", help=f"The script's arguments, else {' '.join(SCRIPT_ARGUMENTS)}."),
+    ] = None,
+    output_dir: Annotated[
+        Path | None, typer.Option(help="Where logs, events and plot go, else a new folder in runs.")
+    ] = None,
+) -> None:
+    """Train SCRIPT with 2 workers, then 4, then 1, then 3, without stopping it.
+
+    SCRIPT has to report total_steps; loss is for the plot, accuracy for the summary: see examples/digits.py.
+    """
+    if not script.is_file():
+        raise typer.BadParameter(f"{script} is not a file; try examples/digits.py", param_hint="SCRIPT")
+    folder = output_dir or Path("runs") / time.strftime(f"demo-%Y%m%d-%H%M%S-{os.getpid()}")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise typer.BadParameter(
+            f"{folder}: {error.strerror}; name a folder you may write", param_hint="--output-dir"
+        ) from None
+    exit_code, progress = run([str(script), *(arguments or SCRIPT_ARGUMENTS)], folder)
+    if exit_code == 0:
+        exit_code = conclude(script.name, folder, progress)
+    elif exit_code == 128 + signal.SIGINT and output_dir is None:
+        shutil.rmtree(folder, ignore_errors=True)
+    raise typer.Exit(exit_code)
+
+
+def run(
+    command: Sequence[str], folder: Path, plan: Sequence[Stage] = DEMO, launcher: Sequence[str] = LAUNCHER
+) -> tuple[int, Progress]:
+    """Run a job under `launcher` to its end, asking for the plan's sizes as they come due.
+
+    Args:
+        command: the script and its arguments.
+        folder: the job's output directory; the allocation file is made in it.
+        plan: the sizes to ask for. With fewer GPUs than the largest of them, the job runs on the CPU.
+        launcher: command that is `edt-launch` or behaves like it.
+
+    Returns:
+        The job's exit code and how far the plan came.
+    """
+    allocation, events = folder / "allocation", EventLog(RunDir(folder).events)
+    largest = max(stage.size for stage in plan)
+    gpus = this_machine().gpus
+    devices = gpus if len(gpus) >= largest else ()
+    allocate_here(allocation, 1, plan[0].size, devices)
+    options = ["--min-np=1", f"--max-np={largest}", f"--allocation={allocation}", f"--output-dir={folder}"]
+    progress = Progress()
+    environment = os.environ if devices else os.environ | {"CUDA_VISIBLE_DEVICES": ""}
+    with job([*launcher, *options, *command], environment) as child:
+        running = True
+        while running:
+            running = not _ended(child, POLL_INTERVAL)
+            for event in events.read():
+                progress = observe(progress, event)
+            following = advance(progress, plan)
+            if following is not progress and running:
+                allocate_here(allocation, following.stage + 1, plan[following.stage].size, devices)
+                progress = following
+    code = child.returncode
+    return (code if code >= 0 else 128 - code), progress
+
+
+def conclude(name: str, folder: Path, progress: Progress) -> int:
+    """Draw the plot and print what came out; returns the exit code."""
+    if progress.accuracy is not None:
+        print(f"test accuracy  {progress.accuracy:.3f}")
+    picture = folder / "plot.png"
+    points = plot.curve(plot.read_events(RunDir(folder).events))
+    try:
+        plot.draw(points, picture, title=f"{name}: one training, {len(DEMO)} sizes")
+        print(f"plot           {picture}")
+    except ImportError:
+        print("plot           none, because matplotlib is missing: pip install matplotlib")
+    except ValueError as error:
+        print(f"plot           none: {error}")
+    print(f"events, logs   {folder}")
+    if not is_complete(progress, DEMO):
+        print(
+            f"The training ended before it had run with {DEMO[-1].size} workers: it is too short for this "
+            "machine. Give the script more epochs or a longer --delay.",
+            file=sys.stderr,
+        )
+        return 1
+    return 0
+
+
+class EventLog:
+    """The event log of a running job, read as it grows."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._offset = 0
+
+    def read(self) -> Iterator[dict[str, Any]]:
+        """The events that have been completed since the last call."""
+        try:
+            with self._path.open("rb") as log:
+                log.seek(self._offset)
+                lines = log.read().splitlines(keepends=True)
+        except FileNotFoundError:
+            return
+        for line in lines:
+            if line.endswith(b"\n"):
+                self._offset += len(line)
+                yield json.loads(line)
+
+
+@contextlib.contextmanager
+def job(command: Sequence[str], environment: Mapping[str, str]) -> Iterator[subprocess.Popen[bytes]]:
+    """A child process in a process group of its own, that gets the signals which this process is sent.
+
+    In its own group a Ctrl-C reaches it once, from here. It has ended when the context is left.
+    """
+    child: subprocess.Popen[bytes] | None = None
+    received: list[int] = []
+
+    def forward(number: int, _: object) -> None:
+        received.append(number)
+        if child is not None and child.poll() is None:
+            child.send_signal(number)
+
+    previous = {number: signal.signal(number, forward) for number in FORWARDED}
+    child = subprocess.Popen(command, env=environment, process_group=0)
+    for number in received:  # sent while the child was being started
+        child.send_signal(number)
+    try:
+        yield child
+    except BaseException:
+        child.terminate()
+        raise
+    finally:
+        child.wait()
+        for number, handler in previous.items():
+            signal.signal(number, handler)
+
+
+def _ended(child: subprocess.Popen[bytes], timeout: float) -> bool:
+    """Whether `child` has ended, after waiting for it for at most `timeout` seconds."""
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        child.wait(timeout)
+    return child.returncode is not None

@@ -1,0 +1,447 @@
+"""``edt doctor``: what is on this machine, and what to do about what is not.
+
+A check is a function of a `Machine` that returns a `Finding`. Whatever may be missing or broken (torch,
+Horovod, MPI) is imported by a child process, which may fail or crash without harm.
+"""
+
+import json
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from typing import Annotated, Any, Literal, Protocol
+
+import psutil
+import typer
+
+Status = Literal["ok", "warn", "fail"]
+
+#: A child that takes longer than this many seconds to import something is stuck.
+PROBE_TIMEOUT = 120.0
+
+#: Seconds within which the job service must answer.
+SERVICE_TIMEOUT = 5.0
+
+SET_UP = "run 'make setup'"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What one check found; `fix` says what to do, where something is to be done."""
+
+    name: str
+    status: Status
+    finding: str
+    fix: str | None = None
+
+
+@dataclass(frozen=True)
+class Output:
+    """How a command ended: its exit code (negative: the signal) and what it wrote."""
+
+    code: int
+    stdout: str
+    stderr: str = ""
+
+    @property
+    def reason(self) -> str:
+        """Its last words, for a message."""
+        lines = (self.stderr.strip() or self.stdout.strip()).splitlines()
+        if self.code < 0:
+            return f"ended by signal {-self.code}"
+        return lines[-1].strip() if lines else f"exit code {self.code}"
+
+
+class Machine(Protocol):
+    """What the checks ask the machine."""
+
+    @property
+    def version(self) -> tuple[int, int, int]:
+        """The interpreter's version."""
+
+    @property
+    def executable(self) -> str:
+        """The interpreter's path."""
+
+    @property
+    def environment(self) -> Mapping[str, str]:
+        """The environment variables."""
+
+    def which(self, command: str) -> str | None:
+        """Return the path of a command, or None."""
+
+    def run(self, *command: str) -> Output:
+        """Run a command; one that cannot be started has exit code 127."""
+
+    def cores(self) -> int:
+        """Return how many processor cores this process may use."""
+
+    def interfaces(self) -> Mapping[str, str]:
+        """Return the IPv4 address of each network interface that is up."""
+
+    def service(self) -> str | None:
+        """Return what the job service says of itself, None if none is named; raises a ClientError."""
+
+
+class ThisMachine:
+    """The machine that this process runs on."""
+
+    version = sys.version_info[:3]
+    executable = sys.executable
+    environment: Mapping[str, str] = os.environ
+
+    def which(self, command: str) -> str | None:
+        """Return the path of a command: the environment's own before those on PATH."""
+        beside = os.path.join(os.path.dirname(sys.executable), command)
+        return beside if os.access(beside, os.X_OK) else shutil.which(command)
+
+    def run(self, *command: str) -> Output:
+        """Run a command in the C locale; one that cannot be started has exit code 127."""
+        try:
+            done = subprocess.run(
+                command,
+                capture_output=True,
+                text=True,
+                errors="replace",
+                stdin=subprocess.DEVNULL,
+                timeout=PROBE_TIMEOUT,
+                check=False,
+                env={**self.environment, "LC_ALL": "C"},
+            )
+        except OSError as error:
+            return Output(127, "", f"{command[0]}: {error.strerror}")
+        except subprocess.TimeoutExpired:
+            return Output(124, "", f"no answer within {PROBE_TIMEOUT:.0f} s")
+        return Output(done.returncode, done.stdout, done.stderr)
+
+    def cores(self) -> int:
+        """Return how many processor cores this process may use."""
+        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+    def interfaces(self) -> Mapping[str, str]:
+        """Return the IPv4 address of each network interface that is up."""
+        up = {name for name, state in psutil.net_if_stats().items() if state.isup}
+        return {
+            name: address.address
+            for name, addresses in psutil.net_if_addrs().items()
+            for address in addresses
+            if name in up and address.family is socket.AF_INET
+        }
+
+    def service(self) -> str | None:
+        """Ask the job service that the environment and the files name, if they do."""
+        from edt_launch.cli.configuration import find
+        from edt_launch.cli.service import Service
+        from edt_launch.cli.transport import Http
+
+        configuration = find(self.environment)
+        if configuration is None:
+            return None
+        about = Service(Http(configuration, SERVICE_TIMEOUT)).about()
+        return f"{about.get('version')} at {configuration.url}, where you are {about.get('user')}"
+
+
+def check_interpreter(machine: Machine) -> Finding:
+    """Python 3.11 or newer."""
+    version = ".".join(map(str, machine.version))
+    found = f"Python {version} at {machine.executable}"
+    if machine.version >= (3, 11, 0):
+        return Finding("interpreter", "ok", found)
+    fix = "make the environment with a newer Python: make PYTHON=python3.12 setup"
+    return Finding("interpreter", "fail", f"{found}, older than 3.11", fix)
+
+
+def check_compiler(machine: Machine) -> Finding:
+    """A C++ compiler; only building needs it."""
+    names = (machine.environment.get("CXX", ""), "c++", "g++", "clang++")
+    path = next((path for name in names if name and (path := machine.which(name))), None)
+    return _tool(machine, "c++", path, "apt install g++, or dnf install gcc-c++")
+
+
+def check_make(machine: Machine) -> Finding:
+    """Make; only building needs it."""
+    return _tool(machine, "make", machine.which("make"), "apt install make, or dnf install make")
+
+
+def check_cmake(machine: Machine) -> Finding:
+    """CMake 3.x: Horovod does not configure under CMake 4. Only building needs it."""
+    found = _tool(machine, "cmake", machine.which("cmake"), SET_UP)
+    version = re.search(r"\d+\.\d+[\d.]*", found.finding)
+    if found.status == "ok" and version and int(version[0].split(".")[0]) >= 4:
+        return Finding("cmake", "warn", f"{found.finding}: Horovod needs CMake 3.26 to 3.31 to build", SET_UP)
+    return found
+
+
+MPI_PROBE = "from mpi4py import MPI; print(MPI.Get_library_version().splitlines()[0].strip(chr(0)))"
+
+
+def check_mpi(machine: Machine) -> Finding:
+    """MPI, asked through mpi4py, and mpirun. Only jobs started by mpirun need it."""
+    library = machine.run(machine.executable, "-c", MPI_PROBE)
+    if library.code != 0:
+        return Finding("mpi", "warn", f"mpi4py finds no MPI: {library.reason}", SET_UP)
+    version = library.stdout.strip().split(", package")[0]
+    mpirun = machine.which("mpirun")
+    if mpirun is None:
+        return Finding("mpi", "warn", f"{version}, but no mpirun", SET_UP)
+    return Finding("mpi", "ok", f"{version}, {mpirun}")
+
+
+HOROVOD_PROBE = """
+import json
+import horovod, horovod.torch as hvd
+built = lambda names: [name for name in names if getattr(hvd, name + "_built")()]
+print(json.dumps({
+    "version": horovod.__version__,
+    "controllers": built(["gloo", "mpi"]),
+    "operations": built(["gloo", "mpi", "nccl", "cuda"]),
+}))
+"""
+
+
+def check_horovod(machine: Machine) -> Finding:
+    """Horovod for the installed torch, with Gloo, which elastic jobs need, and MPI, which mpirun needs."""
+    found, output = _probe(machine, HOROVOD_PROBE)
+    if found is None:
+        return Finding("horovod", "fail", f"cannot be imported: {output.reason}", SET_UP)
+    controllers: list[str] = found["controllers"]
+    operations: list[str] = found["operations"]
+    text = f"{found['version']}, controllers: {', '.join(controllers)}; operations: {', '.join(operations)}"
+    rebuild = "remove ~/.cache/edt/wheels and .venv, then run 'make setup'"
+    if "gloo" not in controllers:
+        return Finding("horovod", "fail", f"{text}: built without Gloo, which elastic jobs need", rebuild)
+    if "mpi" not in controllers:
+        return Finding("horovod", "warn", f"{text}: built without MPI, which mpirun needs", rebuild)
+    if _gpus(machine) and "nccl" not in operations:
+        return Finding("horovod", "warn", f"{text}: built without NCCL, so the GPUs are not used", rebuild)
+    return Finding("horovod", "ok", text)
+
+
+TORCH_PROBE = """
+import json, torch
+gpus = torch.cuda.device_count()
+print(json.dumps({"version": torch.__version__, "cuda": torch.version.cuda, "gpus": gpus}))
+"""
+
+
+def check_torch(machine: Machine) -> Finding:
+    """A torch that can be imported, and that uses the GPUs where there are some."""
+    found, output = _probe(machine, TORCH_PROBE)
+    if found is None:
+        return Finding("torch", "fail", f"cannot be imported: {output.reason}", SET_UP)
+    built = f"CUDA {found['cuda']}, {found['gpus']} GPUs" if found["cuda"] else "CPU"
+    text = f"{found['version']} ({built})"
+    if _gpus(machine) and not found["gpus"]:
+        fix = "install a CUDA build of torch for the interpreter, then run 'make clean setup'"
+        return Finding("torch", "warn", f"{text} does not use this machine's GPUs", fix)
+    return Finding("torch", "ok", text)
+
+
+TORCHVISION_PROBE = """
+import json
+try:
+    from edt_hvd import torchvision_cpu
+except ImportError:
+    adapted = False
+else:
+    adapted = torchvision_cpu.define_missing_operators()
+import torchvision
+print(json.dumps({"version": torchvision.__version__, "adapted": bool(adapted)}))
+"""
+
+
+def check_torchvision(machine: Machine) -> Finding:
+    """Torchvision, imported as a training script does; only some examples need it."""
+    found, output = _probe(machine, TORCHVISION_PROBE)
+    if found is None:
+        return Finding("torchvision", "warn", f"cannot be imported: {output.reason}", SET_UP)
+    note = " (a CUDA build beside a CPU torch: no compiled operators)" if found["adapted"] else ""
+    return Finding("torchvision", "ok", f"{found['version']}{note}")
+
+
+NATIVE_PROBE = """
+import json
+from edt_hvd.reduction import fixed_point
+print(json.dumps({"native": fixed_point.NATIVE}))
+"""
+
+
+def check_native(machine: Machine) -> Finding:
+    """The compiled kernels; without them their Python twins are used, which are slower."""
+    found, output = _probe(machine, NATIVE_PROBE)
+    if found is None:
+        return Finding("native", "fail", f"edt_hvd cannot be imported: {output.reason}", SET_UP)
+    if not found["native"]:
+        return Finding("native", "warn", "kernels are not built: the slower Python ones are used", SET_UP)
+    return Finding("native", "ok", "kernels are built")
+
+
+#: Variables with which a host computes other bits than one that does not have them.
+BIT_CHANGING = (
+    "ATEN_CPU_CAPABILITY",
+    "DNNL_MAX_CPU_ISA",
+    "MKL_CBWR",
+    "MKL_ENABLE_INSTRUCTIONS",
+    "NVIDIA_TF32_OVERRIDE",
+    "ONEDNN_MAX_CPU_ISA",
+    "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE",
+)
+
+#: The settings with which cuBLAS is deterministic, by its documentation.
+CUBLAS_WORKSPACES = (":4096:8", ":16:8")
+
+#: What OMP_NUM_THREADS may be: a number, or a list with one for each level of nested threads.
+POSITIVE_NUMBERS = r"\s*0*[1-9][0-9]*\s*(,\s*0*[1-9][0-9]*\s*)*"
+
+
+def check_determinism(machine: Machine) -> Finding:
+    """Whatever makes the same work give other bits; the results of exact reduction differ then."""
+    environment = machine.environment
+    troubles = [
+        (f"{name}={environment[name]} lets the number of threads change", f"unset {name}")
+        for name in ("OMP_DYNAMIC", "MKL_DYNAMIC")
+        if environment.get(name, "").lower() in ("1", "true", "yes")
+    ]
+    threads = environment.get("OMP_NUM_THREADS", "")
+    if threads.strip() and not re.fullmatch(POSITIVE_NUMBERS, threads):
+        fix = "unset it, or set it to a positive number, such as 1"
+        troubles.append((f"OMP_NUM_THREADS={threads} is no number of threads", fix))
+    workspace = environment.get("CUBLAS_WORKSPACE_CONFIG")
+    if workspace is not None and workspace not in CUBLAS_WORKSPACES:
+        fix = f"unset it, or set it to {CUBLAS_WORKSPACES[0]}"
+        troubles.append((f"CUBLAS_WORKSPACE_CONFIG={workspace} lets cuBLAS vary", fix))
+    models = sorted(set(_gpus(machine)))
+    if len(models) > 1:
+        fix = "give a job GPUs of one model"
+        troubles.append((f"GPUs of several models ({', '.join(models)}) compute different bits", fix))
+    if changing := [name for name in BIT_CHANGING if name in environment]:
+        fix = "set the same on every host of a job, or unset it"
+        troubles.append((f"{', '.join(changing)} changes the bits that this host computes", fix))
+    if not troubles:
+        return Finding("determinism", "ok", "nothing here breaks edt_hvd.init(deterministic=True)")
+    found, fixes = zip(*troubles, strict=True)
+    return Finding("determinism", "warn", "; ".join(found), "; ".join(fixes))
+
+
+def check_devices(machine: Machine) -> Finding:
+    """The GPUs that jobs here may use, or the processor cores."""
+    cores = machine.cores()
+    gpus = _gpus(machine)
+    if gpus:
+        names = sorted(set(gpus))
+        return Finding("devices", "ok", f"{len(gpus)} GPUs ({', '.join(names)}), {cores} cores")
+    return Finding("devices", "ok", f"no GPU, {cores} cores: workers run on the CPU")
+
+
+def check_network(machine: Machine) -> Finding:
+    """The interfaces that workers can talk over."""
+    interfaces = machine.interfaces()
+    local = [name for name, address in interfaces.items() if address.startswith("127.")]
+    other = [f"{name} {address}" for name, address in interfaces.items() if name not in local]
+    if not local:
+        fix = "bring the loopback interface up: ip link set lo up"
+        return Finding("network", "fail", "no loopback interface: workers cannot talk", fix)
+    if not other:
+        return Finding("network", "ok", f"{local[0]} only: jobs on this machine")
+    return Finding("network", "ok", f"{local[0]} for jobs on this machine; {', '.join(other)} for several")
+
+
+def check_service(machine: Machine) -> Finding:
+    """The job service that `edt` would ask. Only its commands need it."""
+    from edt_launch.cli.errors import ClientError
+
+    try:
+        found = machine.service()
+    except ClientError as error:
+        return Finding("service", "warn", error.text, error.next_step or None)
+    if found is None:
+        return Finding("service", "ok", "none is known here; 'edt serve' starts one")
+    return Finding("service", "ok", found)
+
+
+CHECKS: tuple[Callable[[Machine], Finding], ...] = (
+    check_interpreter,
+    check_compiler,
+    check_make,
+    check_cmake,
+    check_mpi,
+    check_horovod,
+    check_torch,
+    check_torchvision,
+    check_native,
+    check_determinism,
+    check_devices,
+    check_network,
+    check_service,
+)
+
+
+def examine(machine: Machine) -> list[Finding]:
+    """Run all checks, the slow ones beside each other, and return their findings in order."""
+    with ThreadPoolExecutor(max_workers=4) as pool:
+        return list(pool.map(lambda check: check(machine), CHECKS))
+
+
+def render(findings: Iterable[Finding]) -> str:
+    """One line each; the fix, where there is one, at its end."""
+    lines = []
+    for finding in findings:
+        fix = f" -> {finding.fix}" if finding.fix else ""
+        lines.append(f"{finding.status:4}  {finding.name:11}  {finding.finding}{fix}")
+    return "\n".join(lines)
+
+
+def doctor(
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of lines.")] = False,
+) -> None:
+    """Check this machine, the environment and the service. Exit code 1 when a check fails."""
+    raise typer.Exit(report(as_json=as_json))
+
+
+def report(*, as_json: bool, machine: Machine | None = None) -> int:
+    """Print the findings and return the exit code: 1 when a check failed, otherwise 0.
+
+    Args:
+        as_json: Print ``{"ok": bool, "checks": [{"name", "status", "finding", "fix"}]}`` instead of lines.
+        machine: The machine to examine, by default this one.
+    """
+    findings = examine(machine or ThisMachine())
+    failed = any(finding.status == "fail" for finding in findings)
+    if as_json:
+        print(json.dumps({"ok": not failed, "checks": [asdict(finding) for finding in findings]}, indent=2))
+    else:
+        print(render(findings))
+    return int(failed)
+
+
+def _tool(machine: Machine, name: str, path: str | None, fix: str) -> Finding:
+    if path is None:
+        return Finding(name, "warn", "not found; building needs it", fix)
+    version = machine.run(path, "--version")
+    if version.code != 0:
+        return Finding(name, "warn", f"{path} does not run: {version.reason}", fix)
+    return Finding(name, "ok", f"{version.stdout.splitlines()[0] if version.stdout else 'found'}, {path}")
+
+
+def _probe(machine: Machine, code: str) -> tuple[dict[str, Any] | None, Output]:
+    """Run `code` in a child interpreter; return the JSON object of its last line, None when it failed."""
+    output = machine.run(machine.executable, "-c", code)
+    lines = output.stdout.strip().splitlines()
+    if output.code != 0 or not lines:
+        return None, output
+    try:
+        found = json.loads(lines[-1])
+    except json.JSONDecodeError:
+        return None, output
+    return (found if isinstance(found, dict) else None), output
+
+
+def _gpus(machine: Machine) -> list[str]:
+    """Names of the GPUs that the driver lists."""
+    listing = machine.run("nvidia-smi", "-L")
+    return re.findall(r"^GPU \d+: (.*?) \(", listing.stdout, re.MULTILINE) if listing.code == 0 else []

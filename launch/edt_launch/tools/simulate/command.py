@@ -1,0 +1,270 @@
+"""``edt simulate``: what would have become of a trace of jobs here."""
+
+import dataclasses
+import json
+import os
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from enum import Enum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from edt_launch.allocator.model import Host
+from edt_launch.cli.errors import MistakenError, RefusedError
+from edt_launch.cli.screen import plural
+from edt_launch.core.errors import TraceError
+from edt_launch.tools.simulate import picture
+from edt_launch.tools.simulate.baselines import Fifo, StrictPriority, Tiresias
+from edt_launch.tools.simulate.due import Due
+from edt_launch.tools.simulate.fair import FairShare
+from edt_launch.tools.simulate.figures import Figures, judge
+from edt_launch.tools.simulate.replay import (
+    ROUNDS,
+    Live,
+    Outcome,
+    Policy,
+    StuckError,
+    Timing,
+    machines,
+    replay,
+)
+from edt_launch.tools.simulate.trace import LONGEST, Trace, read
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+CLASSES = 3
+"""Priority classes that users are dealt into where a trace has no priorities."""
+
+
+class Choice(Enum):
+    """Policies that can be replayed."""
+
+    EDT = "edt"
+    FIFO = "fifo"
+    PRIORITY = "priority"
+    TIRESIAS = "tiresias"
+
+
+def simulate(
+    trace: Annotated[
+        Path, typer.Argument(metavar="TRACE", help="A CSV file with a job a line.", show_default=False)
+    ],
+    gpus: Annotated[int, typer.Option(min=1, help="GPUs of the cluster.")] = 64,
+    gpus_per_host: Annotated[int, typer.Option(min=1, help="GPUs of a host.")] = 4,
+    policy: Annotated[
+        list[Choice] | None, typer.Option(help="A policy to replay under; may be repeated. Without it: all.")
+    ] = None,
+    resize_cost: Annotated[
+        float | None,
+        typer.Option(
+            min=0,
+            max=LONGEST,
+            help="Seconds without progress at a resize: 5, with --rounds 30.",
+        ),
+    ] = None,
+    start_cost: Annotated[
+        float | None,
+        typer.Option(min=0, max=LONGEST, help="The same at a start; else as at a resize."),
+    ] = None,
+    hand_over: Annotated[
+        float, typer.Option(min=0, max=LONGEST, help="Seconds until the devices of leaving workers are free.")
+    ] = 0.0,
+    decision_interval: Annotated[
+        float | None,
+        typer.Option(min=0.1, max=LONGEST, help="Seconds between decisions: 5, with --rounds 60."),
+    ] = None,
+    rounds: Annotated[
+        bool,
+        typer.Option("--rounds", help="Decide in rounds only, not at events: as published simulators do."),
+    ] = False,
+    adaptive: Annotated[
+        bool, typer.Option("--adaptive", help="Jobs choose their batch size anew when they are resized.")
+    ] = False,
+    flat: Annotated[
+        bool, typer.Option("--flat", help="Jobs share the cluster directly, not through their users.")
+    ] = False,
+    output: Annotated[
+        Path | None, typer.Option(help="The PNG of the allocation over time, else TRACE.png in this folder.")
+    ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object; draws only with --output.")
+    ] = False,
+) -> None:
+    """Replay TRACE through the allocator of the service, and through other policies, and print their figures.
+
+    Exit code 2 when the trace makes no sense, 1 when the cluster is too small for one of its jobs.
+    """
+    default = ROUNDS if rounds else Timing()
+    timing = Timing(
+        interval=default.interval if decision_interval is None else decision_interval,
+        coalesce=default.coalesce,
+        resize_cost=default.resize_cost if resize_cost is None else resize_cost,
+        start_cost=start_cost,
+        hand_over=hand_over,
+    )
+    choices = policy or list(Choice)
+    hosts = machines(gpus, gpus_per_host)
+    try:
+        jobs = read(trace, adaptive)
+    except TraceError as error:
+        raise MistakenError(str(error)) from None
+    _check_sizes(jobs, gpus, choices)
+    drawn = None if as_json and output is None else _writable(output or Path(f"{jobs.name}.png"))
+    policies, notes = choose(jobs, choices, hosts, timing.resize_cost, by_user=not flat)
+    try:
+        with _bars(len(jobs.jobs), shown=not as_json) as bar:
+            outcomes = [replay(jobs, hosts, each, timing, bar(each.name)) for each in policies]
+    except StuckError as error:
+        raise RefusedError(str(error), "give it more --gpus") from None
+    shares = Due(gpus, by_user=not flat)
+    figures = {outcome.policy: judge(outcome, shares) for outcome in outcomes}
+    drew = drawn is not None and _draw(outcomes[0], drawn, jobs.name)
+    if as_json:
+        print(json.dumps(_record(jobs, outcomes[0], notes, figures)))
+    else:
+        _show(jobs, outcomes[0], notes, figures)
+        if drew:
+            print(f"picture        {drawn}")
+
+
+def _check_sizes(trace: Trace, gpus: int, choices: Sequence[Choice]) -> None:
+    """See that each job fits the cluster, under the chosen policies, before hours are replayed."""
+    is_rigid = any(choice is not Choice.EDT for choice in choices)
+    for job in trace.jobs:
+        need = max(job.min, job.requested if is_rigid else 0)
+        if need > gpus:
+            what = f"needs {job.min}" if need == job.min else f"requested {job.requested}"
+            raise RefusedError(
+                f"job {job.id} {what} GPUs, and the cluster has {gpus}", f"give at least --gpus {need}"
+            )
+
+
+def _writable(path: Path) -> Path:
+    """The picture's path, in a folder that is there and can be written."""
+    if path.is_dir() or not os.access(path.parent, os.W_OK | os.X_OK):
+        what = "is a folder" if path.is_dir() else f"{path.parent} is no folder that can be written"
+        raise MistakenError(f"{path}: {what}", "name another file with --output")
+    return path
+
+
+def choose(
+    trace: Trace, choices: Sequence[Choice], hosts: tuple[Host, ...], resize_cost: float, by_user: bool = True
+) -> tuple[list[Policy], list[str]]:
+    """The chosen policies, and what is assumed or made up about the trace, for people."""
+    notes = list(trace.notes)
+    classes: dict[str, int] = {}
+    if not trace.has_priorities and Choice.PRIORITY in choices:
+        users = sorted({job.user for job in trace.jobs})
+        classes = {user: -(i % CLASSES) for i, user in enumerate(users)}
+        notes.append(
+            "strict priority: the trace has no priorities; "
+            f"its users are dealt into {CLASSES} classes (synthetic)"
+        )
+
+    def priority(entry: Live) -> int:
+        return classes.get(entry.job.user, entry.job.priority)
+
+    made: dict[Choice, Callable[[], Policy]] = {
+        Choice.EDT: lambda: FairShare(trace, hosts, resize_cost, by_user=by_user),
+        Choice.FIFO: lambda: Fifo(hosts),
+        Choice.PRIORITY: lambda: StrictPriority(hosts, priority),
+        Choice.TIRESIAS: lambda: Tiresias(hosts),
+    }
+    if any(choice is not Choice.EDT for choice in choices):
+        notes.append("FIFO, strict priority and Tiresias-like run every job on exactly the GPUs it requested")
+    return [made[choice]() for choice in dict.fromkeys(choices)], notes
+
+
+@contextmanager
+def _bars(jobs: int, shown: bool) -> Iterator[Callable[[str], Callable[[int], None]]]:
+    """Progress bars, one a policy, on standard error."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("jobs"))
+    console = Console(stderr=True)
+    progress = Progress(*columns, TimeRemainingColumn(), console=console, transient=True, disable=not shown)
+    with progress:
+
+        def start(name: str) -> Callable[[int], None]:
+            task = progress.add_task(name, total=jobs)
+            return lambda ended: progress.update(task, completed=ended)
+
+        yield start
+
+
+ROWS: tuple[tuple[str, Callable[[Figures], str]], ...] = (
+    ("mean JCT", lambda f: f"{f.mean_jct:,.0f} s"),
+    ("median JCT", lambda f: f"{f.median_jct:,.0f} s"),
+    ("p99 JCT", lambda f: f"{f.p99_jct:,.0f} s"),
+    ("makespan", lambda f: f"{f.makespan:,.0f} s"),
+    ("finish-time fairness rho, worst", lambda f: f"{f.worst_rho:.2f}"),
+    ("finish-time fairness rho, mean", lambda f: f"{f.mean_rho:.2f}"),
+    ("unfair jobs (rho > 1.05)", lambda f: f"{f.unfair:.1%}"),
+    ("share error", lambda f: f"{f.share_error:.1%}"),
+    ("idle though wanted", lambda f: f"{f.idle:.1%}"),
+    ("resizes per job", lambda f: f"{f.resizes_per_job:.2f}"),
+    ("suspensions per job", lambda f: f"{f.suspensions_per_job:.2f}"),
+)
+"""The lines of the table."""
+
+
+def table(figures: Mapping[str, Figures]) -> "Table":
+    """The figures, a policy a column."""
+    from rich.box import SIMPLE
+    from rich.table import Table
+
+    made = Table(box=SIMPLE, pad_edge=False)
+    made.add_column("")
+    for name in figures:
+        made.add_column(name, justify="right")
+    for label, shown in ROWS:
+        made.add_row(label, *(shown(each) for each in figures.values()))
+    return made
+
+
+def _show(trace: Trace, outcome: Outcome, notes: Sequence[str], figures: Mapping[str, Figures]) -> None:
+    from rich.console import Console
+
+    console = Console(highlight=False, soft_wrap=True)
+    timing = outcome.timing
+    start = timing.resize_cost if timing.start_cost is None else timing.start_cost
+    when = "in rounds only" if timing.coalesce is None else "and at every event"
+    console.print(f"{trace.name}: {plural(len(trace.jobs), 'job')} on {plural(outcome.gpus, 'GPU')}")
+    console.print(
+        f"resize cost {timing.resize_cost:g} s, start cost {start:g} s, hand-over {timing.hand_over:g} s, "
+        f"decisions every {timing.interval:g} s {when}"
+    )
+    for note in notes:
+        console.print(f"- {note}")
+    console.print(table(figures))
+
+
+def _record(
+    trace: Trace, outcome: Outcome, notes: Sequence[str], figures: Mapping[str, Figures]
+) -> dict[str, Any]:
+    """What `--json` prints."""
+    return {
+        "trace": trace.name,
+        "jobs": len(trace.jobs),
+        "gpus": outcome.gpus,
+        "timing": dataclasses.asdict(outcome.timing),
+        "notes": list(notes),
+        "policies": {name: dataclasses.asdict(each) for name, each in figures.items()},
+    }
+
+
+def _draw(outcome: Outcome, path: Path, name: str) -> bool:
+    """Draw the picture; whether that was possible."""
+    try:
+        picture.draw(outcome, path, f"{name} under {outcome.policy}, {outcome.gpus} GPUs")
+    except ImportError:
+        print("picture        none, because matplotlib is missing: pip install matplotlib", file=sys.stderr)
+        return False
+    except OSError as error:
+        raise MistakenError(f"{path}: {error.strerror}", "name another file with --output") from None
+    return True

@@ -1,0 +1,156 @@
+"""The command ``edt verify``."""
+
+import json
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Annotated, TextIO
+
+import typer
+
+from edt_launch.cluster.devices import this_machine
+from edt_launch.core.errors import EdtLaunchError, ExitCode, RunError, UsageError
+from edt_launch.launcher import job
+from edt_launch.tools.verify.differences import LENGTH, Difference, first_difference
+from edt_launch.tools.verify.records import Run
+from edt_launch.tools.verify.report import as_data, describe, wrapped
+from edt_launch.tools.verify.runs import InterruptedRunError, Runner
+from edt_launch.tools.verify.schedules import LEAST_STEPS, Schedule, resizing
+from edt_launch.tools.verify.traces import Finding, compare
+from edt_launch.tools.verify.verdict import Verdict
+from edt_launch.tools.verify.verdict import verdict as judge
+
+DIFFER = 1
+"""Exit code when the bits differ."""
+
+
+def verify(
+    script: Annotated[Path, typer.Argument(metavar="SCRIPT.PY", help="The training script.")],
+    arguments: Annotated[
+        list[str] | None, typer.Argument(metavar="ARGS", help="The script's own arguments.")
+    ] = None,
+    steps: Annotated[int, typer.Option(min=LEAST_STEPS, help="Steps (commits) that a run makes.")] = 6,
+    sizes: Annotated[
+        str, typer.Option("--np", metavar="N,N,...", help="Numbers of workers; the first one runs twice.")
+    ] = "1,2,3",
+    schedules: Annotated[int, typer.Option(min=0, help="Runs that are resized on the way.")] = 2,
+    seed: Annotated[int, typer.Option(help="Of the choice of their sizes.")] = 0,
+    timeout: Annotated[float, typer.Option(min=1, help="Seconds that one run may take.")] = 300.0,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object as the result.")] = False,
+    keep: Annotated[bool, typer.Option("--keep", help="Keep the runs' logs and records.")] = False,
+) -> None:
+    """Run SCRIPT.PY with several numbers of workers, and resized; say whether the bits agree.
+
+    If not: which parameter or buffer differs first, at which step, and the likely cause.
+    Exit codes: 0 the bits agree, 1 they differ, 2 usage, 3 a run failed, hung or recorded nothing,
+    129, 130, 143 ended by SIGHUP, Ctrl-C, SIGTERM.
+    """
+    folder = Path(tempfile.mkdtemp(prefix="edt-verify-"))
+    progress = sys.stderr if as_json else sys.stdout
+    try:
+        numbers = _numbers(sizes)
+        with job.received_signals() as signals:
+            runner = _runner([str(script), *(arguments or [])], folder, numbers, steps, timeout, signals)
+            verdict = _examine(runner, numbers, schedules, seed, progress)
+    except InterruptedRunError as ended:
+        _leave(folder, keep)
+        raise typer.Exit(ended.exit_code) from None
+    except EdtLaunchError as error:
+        failed = error.exit_code is not ExitCode.USAGE
+        typer.echo(wrapped(f"edt verify: {error}"), err=True)
+        if as_json and failed:
+            print(json.dumps({"agree": None, "error": str(error), "logs": str(folder)}))
+        _leave(folder, keep or failed)
+        raise typer.Exit(error.exit_code) from None
+    print(json.dumps(as_data(verdict)) if as_json else f"\n{describe(verdict)}")
+    _leave(folder, keep)
+    raise typer.Exit(0 if verdict.agree else DIFFER)
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    parts = [part.strip() for part in text.split(",")]
+    if not all(part.isdecimal() and 1 <= int(part) <= 1024 for part in parts):
+        raise UsageError(f"--np {text}: expected numbers of workers from 1 to 1024, such as 1,2,3")
+    return tuple(dict.fromkeys(map(int, parts)))
+
+
+def _runner(
+    program: Sequence[str],
+    folder: Path,
+    sizes: Sequence[int],
+    steps: int,
+    timeout: float,
+    signals: list[int],
+) -> Runner:
+    if program[0].startswith("-"):  # unknown options are let through, for the script's sake
+        raise UsageError(f"there is no option {program[0]}; `edt verify --help` lists the options")
+    if not program[0].endswith(".py") or not Path(program[0]).is_file():
+        raise UsageError(f"{program[0]} is not a Python file: give the path of a training script (.py)")
+    gpus, largest = this_machine().gpus, max(sizes)
+    devices = gpus[:largest] if len(gpus) >= largest else ()
+    return Runner(program, folder, largest, steps, timeout, signals, devices)
+
+
+def _leave(folder: Path, keep: bool) -> None:
+    if keep:
+        typer.echo(f"logs and records: {folder}", err=True)
+    else:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _examine(runner: Runner, sizes: tuple[int, ...], count: int, seed: int, progress: TextIO) -> Verdict:
+    """Run the script until two runs differ, or all agree."""
+    reference = _shown(runner, Schedule(sizes[:1]), progress)
+    if reference.steps < LEAST_STEPS and count:
+        print(f"  too short to be resized; it needs {LEAST_STEPS} steps", file=progress)
+    runs = [reference]
+    for schedule, suffix in _others(sizes, count, seed, reference.steps):
+        if first_difference(runs) is not None:
+            break
+        runs.append(_shown(runner, schedule, progress, suffix=suffix))
+    difference = first_difference(runs)
+    if difference is None or difference.step == 0 or difference.kind == LENGTH:
+        return judge(runs)
+    try:
+        finding = _trace(runner, difference, progress)
+    except RunError as error:
+        typer.echo(wrapped(f"edt verify: no trace of the operators: {error}"), err=True)
+        finding = None
+    return judge(runs, finding)
+
+
+def _others(sizes: tuple[int, ...], count: int, seed: int, steps: int) -> Iterator[tuple[Schedule, str]]:
+    """The runs after the first one, the more alike the earlier: a cause is sought where they first differ."""
+    yield Schedule((sizes[0],)), " again"
+    for size in sizes[1:]:
+        yield Schedule((size,)), ""
+    for schedule in resizing(seed, count, sizes, steps):
+        yield schedule, ""
+
+
+def _trace(runner: Runner, difference: Difference, progress: TextIO) -> Finding | None:
+    """Where the two runs that differ part, from two more with the operators of that step traced."""
+    step, suffix = difference.step, f", step {difference.step} traced"
+    reference = _shown(runner, difference.reference.schedule, progress, step, suffix)
+    if difference.is_of_workers:
+        return compare(reference.operators, reference.operators, difference.rank)
+    again = " again" if difference.is_repetition else ""
+    run = _shown(runner, difference.run.schedule, progress, step, f"{again}{suffix}")
+    return compare(reference.operators, run.operators, difference.rank)
+
+
+def _shown(runner: Runner, schedule: Schedule, progress: TextIO, traced: int = 0, suffix: str = "") -> Run:
+    """Run, with a line about it while it lasts and when it is over."""
+    name = f"{schedule}{suffix}"
+    began = time.monotonic()
+    print(f"  {name:<34}", end="", flush=True, file=progress)
+    try:
+        run = runner.run(name, schedule, traced)
+    except BaseException:
+        print(file=progress)
+        raise
+    print(f"{run.steps} steps {time.monotonic() - began:7.1f} s", flush=True, file=progress)
+    return run

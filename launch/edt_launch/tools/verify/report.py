@@ -1,0 +1,105 @@
+"""Verdicts and messages in words, 80 columns wide, and as plain data. No I/O."""
+
+import textwrap
+from typing import Any
+
+from edt_launch.tools.verify.differences import LENGTH, Difference
+from edt_launch.tools.verify.verdict import Verdict
+
+WIDTH = 80
+
+NOUNS = {
+    "parameters": ("parameter", "parameters"),
+    "buffers": ("buffer", "buffers"),
+    "optimizer": ("optimizer state", "optimizer states"),
+    "loss": ("loss", "losses"),
+    "values": ("value of the state", "values of the state"),
+}
+"""What one and several of a kind are called."""
+
+
+def describe(verdict: Verdict) -> str:
+    """The verdict in words."""
+    difference, explanation = verdict.difference, verdict.explanation
+    if difference is None or explanation is None:
+        return (
+            f"The bits agree: {verdict.compared} tensors and values after each of {verdict.steps} steps, "
+            f"in {len(verdict.runs)} runs."
+        )
+    lines = [
+        "The bits differ.",
+        _item("first", _first(difference)),
+        _item("between", _between(difference)),
+    ]
+    if difference.others:
+        lines.append(_item("also", _others(difference)))
+    lines += [
+        _item("likely cause", explanation.cause),
+        _item("because", explanation.why),
+        _item("what to do", explanation.advice),
+    ]
+    return "\n".join(lines)
+
+
+def as_data(verdict: Verdict) -> dict[str, Any]:
+    """The verdict as JSON takes it."""
+    data: dict[str, Any] = {
+        "agree": verdict.agree,
+        "runs": list(verdict.runs),
+        "steps": verdict.steps,
+        "compared": verdict.compared,
+    }
+    difference, explanation = verdict.difference, verdict.explanation
+    if difference is None or explanation is None:
+        return data
+    return data | {
+        "difference": {
+            "reference": difference.reference.name,
+            "run": difference.run.name,
+            "step": difference.step,
+            "rank": difference.rank,
+            "size": difference.size,
+            "kind": difference.kind,
+            "name": difference.name,
+            "others": difference.others,
+        },
+        "cause": str(explanation.cause),
+        "why": explanation.why,
+        "advice": explanation.advice,
+    }
+
+
+def wrapped(message: str) -> str:
+    """A message about a run, wrapped; but words of the script and paths are to be copied as they are."""
+    return "\n".join(map(_wrapped, message.splitlines()))
+
+
+def _wrapped(line: str) -> str:
+    if line.startswith(("  |", "log: ", "logs: ")):
+        return line
+    return textwrap.fill(line, WIDTH, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
+
+
+def _item(label: str, text: str) -> str:
+    indent = " " * 16
+    return textwrap.fill(
+        text, WIDTH, initial_indent=f"  {label:<14}", subsequent_indent=indent, break_on_hyphens=False
+    )
+
+
+def _first(difference: Difference) -> str:
+    if difference.kind == LENGTH:
+        return f"number of steps, {difference.name}"
+    when = f"after step {difference.step}" if difference.step else "at the beginning"
+    return f"{NOUNS[difference.kind][0]} {difference.name}, {when}"
+
+
+def _between(difference: Difference) -> str:
+    if difference.is_of_workers:
+        return f"rank {difference.rank} and rank 0 of {difference.run.name}"
+    worker = f", rank {difference.rank} of {difference.size}" if difference.rank else ""
+    return f"{difference.reference.name} and {difference.run.name}{worker}"
+
+
+def _others(difference: Difference) -> str:
+    return ", ".join(f"{count} {NOUNS[kind][count > 1]}" for kind, count in difference.others.items())

@@ -1,0 +1,1 @@
+"""How the workers of a generation find one another."""

@@ -1,0 +1,93 @@
+import json
+from dataclasses import replace
+
+from edt_launch.adapters.wmla.answers import applications
+from edt_launch.adapters.wmla.answers.views import Execution
+from edt_launch.adapters.wmla.frameworks import Framework
+from edt_launch.adapters.wmla.running.layout import executor_id
+from edt_launch.cluster.nvidia import Load
+from edt_launch.service.database.records import ExecRecord, JobRecord
+from edt_launch.service.home import JobDir
+from edt_launch.service.states import State
+from world import World
+
+ENGINE = [
+    "id",
+    "name",
+    "consumer",
+    "submit_user",
+    "tag",
+    "priority",
+    "type",
+    "state",
+    "task12n_num",
+    "task0_resreq",
+    "task12n_resreq",
+    "used_gpu",
+    "used_mem",
+    "used_cpu",
+    "submit_time",
+    "start_time",
+    "end_time",
+    "is_packing",
+    "pack_id",
+    "kernels",
+]
+
+
+def execution(world: World, framework: Framework = Framework.ELASTIC) -> Execution:
+    job = JobRecord(
+        "jaaaaaaaa", "ann", ("main.py",), 1, 4, 10.0, framework=framework, size=2, started=40.0, priority=10,
+        state=State.RUNNING, held=(("localhost", ("0", "3")),),
+    )  # fmt: skip
+    names = ExecRecord(1, "ann-1-2", "driver-1", "app-1", "", "dli", job.id)
+    return Execution(job, names, JobDir(world.settings.paths.jobs / job.id))
+
+
+def test_conductor_tells_real_figures(world: World) -> None:
+    told = applications.classic(execution(world), Load(15618, 166.0), 100.0, "http://edt")
+    assert told["driver"] == {"id": "driver-1", "state": "RUNNING"}
+    assert (told["gpuslots"], told["apprunduration"], told["hosts"]) == (2, 1.0, ["localhost"])
+    assert (told["gpumemused"]["total"], told["gpudevutil"]["total"]) == (15618, 166.0)
+    assert told["executors"] == []
+    assert told["endtime"] is None
+
+
+def test_tasks_are_the_driver_and_the_executors(world: World) -> None:
+    assert [task["id"] for task in applications.modern(execution(world))["task0"]] == ["driver-1"]
+    assert applications.modern(execution(world, Framework.GANG))["task0"] == []
+
+
+def test_executors_that_were_given_back_have_finished(world: World) -> None:
+    job = execution(world)
+    for number in (1, 2, 3, 4):
+        job.result.printed(executor_id(job.names.id, number), "stdout").mkdir(parents=True)
+    assert states(job) == ["RUNNING"] * 4
+    told = [
+        *({"event": "launched"}, {"event": "started", "worker": 0}, {"event": "started", "worker": 1}),
+        *({"event": "launched"}, {"event": "started", "worker": 1}, {"event": "started", "worker": 2}),
+        *({"event": "progress", "step": 1}, {"event": "released", "worker": 2}),
+    ]
+    job.result.events.write_text("".join(json.dumps(event) + "\n" for event in told))
+    assert states(job) == ["FINISHED", "RUNNING", "FINISHED", "RUNNING"]
+    ended = replace(job, job=replace(job.job, state=State.STOPPED))
+    assert states(ended) == ["KILLED"] * 4
+
+
+def states(job: Execution) -> list[str]:
+    return [task["state"] for task in applications.modern(job)["task12n"]]
+
+
+def test_the_engine_tells_resources(world: World) -> None:
+    told = applications.engine(execution(world))
+    assert list(told) == ENGINE
+    assert (told["used_gpu"], told["priority"], told["type"], told["state"]) == (
+        2,
+        5050,
+        "ELASTIC",
+        "Running",
+    )
+
+
+def test_what_has_not_started_has_not_run() -> None:
+    assert applications.minutes(JobRecord("jaaaaaaaa", "ann", ("x",), 1, 1, 0.0), 50.0) == 0.0

@@ -1,0 +1,103 @@
+import json
+import os
+
+import pytest
+
+from edt_launch.adapters.wmla.answers import files
+from edt_launch.adapters.wmla.answers.views import Execution, unnamed
+from edt_launch.adapters.wmla.frameworks import Framework
+from edt_launch.adapters.wmla.running.layout import executor_id
+from edt_launch.service import walking
+from edt_launch.service.database.records import ExecRecord, JobRecord
+from edt_launch.service.home import JobDir
+from no_files import KINDS, put
+from world import World
+
+DRIVER = "driver-20200219034500-0001-x"
+
+
+def execution(world: World, framework: Framework | None, *, is_named: bool = True) -> Execution:
+    job = JobRecord("jaaaaaaaa", "ann", ("main.py",), 1, 2, 0.0, framework=framework, size=2)
+    names = ExecRecord(7, "wmla-7", DRIVER, "wmla-7", "", job=job.id) if is_named else unnamed(job)
+    found = Execution(job, names, JobDir(world.settings.paths.jobs / job.id))
+    for folder in found.result.folders:
+        folder.mkdir(parents=True)
+    return found
+
+
+def test_an_elastic_jobs_log_is_what_its_logger_wrote(world: World) -> None:
+    found = execution(world, Framework.ELASTIC)
+    assert files.training_log(found) == []
+    folders = [found.result.log_dir(DRIVER, host) for host in ("node1", "node2")]
+    for folder in (*folders, found.result.log_dir(executor_id("wmla-7", 1), "node1")):
+        folder.mkdir()
+    assert files.training_log(found) == [folder / "stdout" for folder in folders]
+    assert files.main_output(found, "stderr") == found.result.printed(DRIVER, "stderr")
+
+
+@pytest.mark.parametrize("framework", [Framework.SINGLE, Framework.GANG])
+def test_other_frameworks_have_no_driver(world: World, framework: Framework) -> None:
+    found = execution(world, framework)
+    first = found.result.printed(executor_id("wmla-7", 1), "stdout")
+    assert files.training_log(found) == [first]
+    assert files.main_output(found, "stdout") == files.executor_output(found, 1, "stdout") == first
+
+
+def test_executors_are_those_that_have_printed(world: World) -> None:
+    found = execution(world, Framework.ELASTIC)
+    names = [executor_id("wmla-7", number) for number in range(1, 12)]
+    for name in (*names, DRIVER, "0-nonsense"):
+        (found.result.processes / name).mkdir()
+    assert files.executors(found) == names
+    found.result.processes.rename(found.result.run / "gone")
+    assert files.executors(found) == []
+
+
+def test_who_is_gone_is_read_from_the_end_of_many_events(world: World) -> None:
+    found = execution(world, Framework.ELASTIC)
+    found.result.events.write_text("x")
+    os.truncate(found.result.events, 2**40)
+    with found.result.events.open("a") as file:
+        for event in ({"event": "started", "worker": 0}, {"event": "released", "worker": 0}):
+            file.write("\n" + json.dumps(event))
+        file.write("\n")
+    assert files.released(found) == {1}
+
+
+def test_so_many_executors_are_told_at_most(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = execution(world, Framework.ELASTIC)
+    monkeypatch.setattr(walking, "MOST_NAMES", 2)
+    for number in range(1, 4):
+        (found.result.processes / executor_id("wmla-7", number)).mkdir()
+    assert len(files.executors(found)) == 2
+
+
+def test_a_job_that_another_client_has_submitted_names_itself(world: World) -> None:
+    found = execution(world, Framework.ELASTIC, is_named=False)
+    assert files.driver(found) == "jaaaaaaaa"
+    found.result.identity.write_text(json.dumps({"driver": DRIVER, "exec_id": "root-1-2"}))
+    assert files.driver(found) == DRIVER
+    assert files.executor_output(found, 1, "stdout").parent.name == executor_id("root-1-2", 1)
+    found.result.identity.write_text(json.dumps({"driver": "../../etc"}))
+    assert files.driver(found) == "jaaaaaaaa"
+
+
+def test_any_other_job_has_what_edt_launch_writes(world: World) -> None:
+    found = execution(world, None, is_named=False)
+    assert files.training_log(found) == [found.files.launcher_log]
+    assert files.executor_output(found, 2, "stdout") == found.result.rank_log("1")
+    assert len(files.executors(found)) == 2
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_whatever_a_job_puts_in_place_of_its_files_costs_it_its_own_names_alone(
+    world: World, kind: str
+) -> None:
+    found = execution(world, Framework.ELASTIC, is_named=False)
+    put(kind, found.result.identity)
+    put(kind, found.result.events)
+    found.result.processes.rmdir()
+    put(kind, found.result.processes)
+    assert files.driver(found) == "jaaaaaaaa"
+    assert files.released(found) == frozenset()
+    assert kind == "link" or files.executors(found) == []

@@ -1,0 +1,48 @@
+from typing import Any
+
+import pytest
+
+from edt_launch.adapters.wmla.hypersearch.choosing import Chooser
+from edt_launch.adapters.wmla.hypersearch.space import axes, values
+from edt_launch.service.database.search_records import TrialRecord, TrialState
+from searches import RATE, UNITS, defined
+
+WORD = {"name": "word", "type": "Discrete", "dataType": "STR", "discreateStrVal": ["a", "b"]}
+POWER = {"name": "power", "type": "Range", "dataType": "INT", "minIntVal": 2, "maxIntVal": 5, "power": 2}
+
+
+def chosen(algorithm: str, seed: int, tried: list[TrialRecord], number: int = 40) -> dict[str, Any]:
+    definition = defined(algorithm, RATE, UNITS, WORD, POWER)
+    space = axes(definition)
+    return dict(values(space, Chooser(definition.algo_def, space, seed, tried).choose(number)))
+
+
+@pytest.mark.parametrize("algorithm", ["Random", "Tpe", "Bayesian"])
+def test_a_choice_follows_from_what_is_known(algorithm: str) -> None:
+    first = chosen(algorithm, 7, [])
+    assert first == chosen(algorithm, 7, [])
+    assert first != chosen(algorithm, 8, [])
+    assert first != chosen(algorithm, 7, [], 41)
+    assert 0.001 <= first["rate"] <= 0.1
+    assert first["units"] in (16, 32, 64)
+    assert first["word"] in ("a", "b")
+    assert first["power"] in (4, 8, 16, 32)
+
+
+@pytest.mark.parametrize("algorithm", ["Tpe", "Bayesian"])
+def test_models_learn_from_the_trials_before(algorithm: str) -> None:
+    """Choices come near to the best rate, 0.03; failures and trials that run do no harm."""
+    definition = defined(algorithm, RATE)
+    space = axes(definition)
+    tried: list[TrialRecord] = []
+    for number in range(40):
+        point = Chooser(definition.algo_def, space, 7, tried).choose(number)
+        state, metric = TrialState.FINISHED, abs(point["rate"] - 0.03)
+        if number % 10 == 3:
+            state, metric = TrialState.FAILED, None
+        elif number == 38:
+            state, metric = TrialState.RUNNING, None
+        record = TrialRecord("h", number, point, {}, 0, 0.0, state=state, metric=metric)
+        tried.append(record)
+    last = [abs(trial.point["rate"] - 0.03) for trial in tried[-15:]]
+    assert sum(last) / len(last) < 0.015  # at random it is 0.03

@@ -1,0 +1,173 @@
+import contextlib
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as some
+
+from edt_launch.adapters.wmla.hypersearch.algorithm import UNLIMITED, Algorithm, Objective
+from edt_launch.adapters.wmla.hypersearch.definition import Definition, parse
+from edt_launch.service.errors import InvalidError
+from searches import RATE, UNITS, budgets, content
+
+
+def test_what_clients_send_is_read() -> None:
+    param = {
+        **RATE,
+        "minIntVal": 0,
+        "maxIntVal": 0,
+        "discreteDbVal": [],
+        "discreteIntVal": [],
+        "discreateStrVal": [],
+        "step": "0.002",
+    }
+    found = parse(json.dumps(content("Hyperband", param, **budgets(81))))
+    assert found.algo_def.algorithm is Algorithm.HYPERBAND
+    assert found.algo_def.objective is Objective.MINIMIZE
+    assert found.algo_def.max_run_time == UNLIMITED
+    assert found.algo_def.max_at_once == 2
+    assert found.algo_def.resource == ("epochs", 81)
+    assert found.hyper_params[0].step == 0.002
+    assert found.model_spec.sig_name == "dli-sig"
+    assert Definition.model_validate(found.dumped) == found
+
+
+def test_case_and_spelling_are_forgiven() -> None:
+    given = content("grid", {**UNITS, "type": "discrete", "dataType": "int"}, objective="Maximize")
+    given["algoDef"]["maxParallelJobNum"] = "3"
+    del given["algoDef"]["maxParalleJobNum"]
+    found = parse(json.dumps(given))
+    assert found.algo_def.algorithm is Algorithm.GRID
+    assert found.algo_def.max_at_once == 3
+
+
+@pytest.mark.parametrize(
+    "change, said",
+    [
+        ({"algorithm": "Magic"}, "algoDef.algorithm: 'Magic' is none of Random, Grid"),
+        ({"objective": "improve"}, "algoDef.objective: 'improve' is none of minimize, maximize"),
+        ({"objectiveMetric": ""}, "algoDef.objectiveMetric: ''"),
+        ({"maxJobNum": 0}, "algoDef.maxJobNum: 0 is neither -1, no limit, nor 1 or more"),
+        ({"maxJobNum": 10**6}, "algoDef.maxJobNum: 1000000: expected less than or equal to 10000"),
+        ({"maxJobNum": "many"}, "algoDef.maxJobNum: 'many'"),
+        ({"maxRunTime": -2}, "algoDef.maxRunTime: -2 is neither"),
+        ({"maxParalleJobNum": 0}, "algoDef.maxParalleJobNum: 0: expected greater than or equal to 1"),
+        ({"hyperbandEta": 1}, "algoDef.hyperbandEta: 1: expected greater than or equal to 1.5"),
+        ({"algoParams": [{"name": "RandomSeed", "value": "x"}]}, "algoDef: algoParams: RandomSeed: 'x'"),
+        ({"algoParams": [{"name": "WarmUp", "value": 0}]}, "WarmUp: 0 is not from 1 to 10000"),
+        ({"algorithm": "Hyperband"}, "ResourceValue is missing"),
+    ],
+)
+def test_a_mistake_in_the_algorithm_is_named(change: dict[str, Any], said: str) -> None:
+    refused(content(**change), said)
+
+
+@pytest.mark.parametrize(
+    "change, said",
+    [
+        ({"type": "Interval"}, "hyperParams[0].type: 'Interval' is none of Range, Discrete"),
+        ({"dataType": "complex"}, "hyperParams[0].dataType: 'complex' is none of int, double, str"),
+        ({"dataType": "STR"}, "hyperParams[0]: a Range of str makes no sense"),
+        ({"minDbVal": None}, "hyperParams[0]: minDbVal and maxDbVal are both needed"),
+        ({"dataType": "INT"}, "hyperParams[0]: minIntVal and maxIntVal are both needed"),
+        ({"minDbVal": 2}, "hyperParams[0]: minDbVal: 2.0 is above maxDbVal, 0.1"),
+        ({"minDbVal": "small"}, "hyperParams[0].minDbVal: 'small'"),
+        ({"minDbVal": float("nan")}, "hyperParams[0].minDbVal"),
+        ({"maxDbVal": "inf"}, "hyperParams[0].maxDbVal"),
+        ({"step": "nan"}, "hyperParams[0].step"),
+        ({"power": "inf"}, "hyperParams[0].power"),
+        ({"type": "Discrete", "discreteDbVal": [1, "1e999"]}, "hyperParams[0].discreteDbVal[1]"),
+        (
+            {"minDbVal": -1.7e308, "maxDbVal": 1.7e308},
+            "maxDbVal: 1.7e+308 is too far above minDbVal, -1.7e+308",
+        ),
+        ({"minDbVal": 0, "maxDbVal": 1e300, "step": 1e-300}, "maxDbVal: 1e+300 is too far above"),
+        ({"step": -1}, "hyperParams[0].step: -1: expected greater than 0"),
+        ({"power": 10, "maxDbVal": 400}, "hyperParams[0]: power: 10.0 to the power of 400.0 is above"),
+        (
+            {"power": 10, "minDbVal": -400, "maxDbVal": -350},
+            "hyperParams[0]: power: 10.0 to the power of -400.0 is below 1e-300",
+        ),
+        ({"power": 0.1, "maxDbVal": 400}, "hyperParams[0]: power: 0.1 to the power of 400.0 is below"),
+        ({"type": "Discrete"}, "hyperParams[0]: discreteDbVal is empty"),
+        ({"name": ""}, "hyperParams[0].name: ''"),
+        ({"name": "a\nb"}, "hyperParams[0].name"),
+        ({"dataType": "INT", "minIntVal": 1, "maxIntVal": 9, "step": 0.5}, "step: 0.5 is no integer"),
+    ],
+)
+def test_a_mistake_in_a_hyperparameter_is_named(change: dict[str, Any], said: str) -> None:
+    refused(content("Random", {**RATE, **change}), said)
+
+
+@pytest.mark.parametrize(
+    "text, said",
+    [
+        ("{", "data is no JSON"),
+        ("[1]", "data is no JSON object"),
+        ("[" * 100_000, "data is no JSON"),
+        (json.dumps(content() | {"hyperParams": []}), "Random needs hyperParams"),
+        (json.dumps(content("ExperimentGridSearch")), "ExperimentGridSearch needs experiments"),
+        (json.dumps(content("Random", RATE, RATE)), "hyperParams: 'rate' is there twice"),
+        (json.dumps(content("Grid", RATE)), "hyperParams[0].step is missing"),
+        (json.dumps(content() | {"hpoName": "../x"}), "hpoName: '../x'"),
+        (json.dumps(content() | {"modelSpec": {}}), "modelSpec.args: Field required"),
+    ],
+)
+def test_a_mistake_in_the_whole_is_named(text: str, said: str) -> None:
+    with pytest.raises(InvalidError) as caught:
+        parse(text)
+    assert said in caught.value.detail
+
+
+def test_the_resource_is_no_hyperparameter() -> None:
+    refused(
+        content("Hyperband", {**RATE, "name": "epochs"}, **budgets(9)), "'epochs' is Hyperband's resource"
+    )
+
+
+@pytest.mark.parametrize(
+    "kind, value, said",
+    [
+        ("double", "fast", "'fast' is no double"),
+        ("double", "nan", "nan is no finite number"),
+        ("double", "-1e999", "-1e999 is no finite number"),
+        ("double", float("inf"), "inf is no finite number"),
+        ("int", "9" * 400, "is not from -9007199254740992 to 9007199254740992"),
+    ],
+)
+def test_values_of_experiments_are_of_their_type(kind: str, value: Any, said: str) -> None:
+    one = {"name": "rate", "dataType": kind, "fixedVal": value}
+    whole = content("ExperimentGridSearch") | {
+        "hyperParams": [],
+        "experiments": [{"id": 1, "hyperParams": [one]}],
+    }
+    refused(whole, "experiments[0].hyperParams[0]: fixedVal: ", said)
+
+
+json_values = some.recursive(
+    some.none() | some.booleans() | some.integers() | some.floats() | some.text(),
+    lambda inner: some.lists(inner, max_size=3) | some.dictionaries(some.text(), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(
+    some.sampled_from(["modelSpec", "algoDef", "hyperParams", "experiments", "hpoName"]),
+    some.sampled_from(["", "args", "maxJobNum", "algoParams", "algorithm", "objective"]),
+    json_values,
+)
+def test_whatever_is_sent_is_taken_or_refused(part: str, field: str, value: Any) -> None:
+    whole = content()
+    if field and isinstance(whole.get(part), dict):
+        whole[part][field] = value
+    else:
+        whole[part] = value
+    with contextlib.suppress(InvalidError):
+        parse(json.dumps(whole))
+
+
+def refused(given: dict[str, Any], *said: str) -> None:
+    with pytest.raises(InvalidError) as caught:
+        parse(json.dumps(given))
+    assert all(part in caught.value.detail for part in said)

@@ -1,0 +1,84 @@
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from edt_launch.adapters.wmla.hypersearch.fields import EXACT
+from edt_launch.adapters.wmla.hypersearch.hyperparameters import Experiment, FixedParam, HyperParam
+from searches import RATE, UNITS
+
+
+def fixed(kind: str, value: object) -> FixedParam:
+    return FixedParam.model_validate({"name": "x", "dataType": kind, "fixedVal": value})
+
+
+@pytest.mark.parametrize(
+    "kind, given, expected",
+    [("int", "3", 3), ("int", 3, 3), ("double", "1e-3", 0.001), ("double", 2, 2.0), ("str", 3, "3")],
+)
+def test_a_fixed_value_is_of_its_type(kind: str, given: object, expected: object) -> None:
+    found = fixed(kind, given).value
+    assert (found, type(found)) == (expected, type(expected))
+
+
+@pytest.mark.parametrize(
+    "kind, given, said",
+    [
+        ("int", "3.5", "'3.5' is no int"),
+        ("int", str(EXACT + 1), "is not from"),
+        ("double", "fast", "'fast' is no double"),
+        ("double", "-inf", "is no finite number"),
+    ],
+)
+def test_a_fixed_value_that_is_not_is_refused(kind: str, given: object, said: str) -> None:
+    with pytest.raises(ValidationError, match=said):
+        fixed(kind, given)
+
+
+def test_an_experiment_has_both_of_its_names() -> None:
+    params = [{"name": "x", "dataType": "int", "fixedVal": "1"}]
+    one, other = (Experiment.model_validate({name: params}) for name in ("hyperParams", "fixedHyperParams"))
+    assert one == other
+    with pytest.raises(ValidationError):
+        Experiment.model_validate({"hyperParams": []})
+
+
+def test_bounds_and_choices_are_those_of_the_type() -> None:
+    other = {"minIntVal": 5, "maxIntVal": 6, "discreteIntVal": [1]}
+    assert HyperParam.model_validate(RATE | other).bounds == (0.001, 0.1)
+    assert HyperParam.model_validate(UNITS | {"discreteDbVal": [0.5]}).choices == (16, 32, 64)
+    assert HyperParam.model_validate(UNITS | {"discreteIntVal": [2, 1, 2]}).choices == (2, 1)
+
+
+@pytest.mark.parametrize("field", ["power", "step"])
+@pytest.mark.parametrize("unset", [0, None, ""])
+def test_a_power_or_step_of_nothing_is_none(field: str, unset: object) -> None:
+    assert getattr(HyperParam.model_validate(RATE | {field: unset}), field) is None
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"power": 10, "minDbVal": -300, "maxDbVal": 300},
+        {"power": 2, "dataType": "int", "minIntVal": -3, "maxIntVal": 53},
+        {"minDbVal": 0.1},
+    ],
+)
+def test_what_is_just_within_the_limits_is_taken(change: dict[str, Any]) -> None:
+    HyperParam.model_validate(RATE | change)
+
+
+@pytest.mark.parametrize(
+    "change, said",
+    [
+        ({"power": 10, "minDbVal": -301}, "10.0 to the power of -301.0 is below 1e-300"),
+        ({"power": 0.5, "minDbVal": -2000}, "0.5 to the power of -2000.0 is above 1e.300"),
+        ({"power": 2, "dataType": "int", "minIntVal": 1, "maxIntVal": 54}, "of 54 is above 9.0072e.15"),
+        ({"dataType": "str"}, "a Range of str makes no sense"),
+        ({"minDbVal": None}, "minDbVal and maxDbVal are both needed"),
+        ({"minDbVal": 1}, "minDbVal: 1.0 is above maxDbVal, 0.1"),
+    ],
+)
+def test_what_does_not_fit_together_is_refused(change: dict[str, Any], said: str) -> None:
+    with pytest.raises(ValidationError, match=said):
+        HyperParam.model_validate(RATE | change)

@@ -1,0 +1,91 @@
+from typing import Any
+
+import pytest
+
+from edt_launch.adapters.wmla.hypersearch.algorithm import Objective
+from edt_launch.adapters.wmla.hypersearch.definition import Definition
+from edt_launch.adapters.wmla.hypersearch.fields import MOST_TRIALS
+from edt_launch.adapters.wmla.hypersearch.plan import Next, following, ranking, total
+from edt_launch.service.database.search_records import TrialRecord, TrialState
+from searches import UNITS, budgets, content, defined
+
+
+def experiments(count: int, **algo: Any) -> Definition:
+    chosen = [
+        {"id": 10 + i, "hyperParams": [{"name": "x", "dataType": "int", "fixedVal": i}]} for i in range(count)
+    ]
+    given = content("ExperimentGridSearch", **algo) | {"hyperParams": [], "experiments": chosen}
+    return Definition.model_validate(given)
+
+
+def tried(new: Next, metric: float | None, state: TrialState = TrialState.FINISHED) -> TrialRecord:
+    known = TrialRecord("haaaaaaaa", new.number, new.point, new.parameters, new.budget, 1.0)
+    return TrialRecord(**{**vars(known), "state": state, "metric": metric})
+
+
+def halving(trials: list[TrialRecord]) -> list[Next]:
+    """What Hyperband's first bracket of nine, three and one can start."""
+    algo = {"maxJobNum": 13, "maxParalleJobNum": 13, **budgets(9)}
+    found = following(defined("Hyperband", UNITS, **algo), 7, trials)
+    return [new for new in found if new.number < 13]
+
+
+@pytest.mark.parametrize(
+    "definition, expected",
+    [
+        (defined("Random", maxJobNum=5), 5),
+        (defined("Random", maxJobNum=-1), MOST_TRIALS),
+        (defined("Grid", UNITS, maxJobNum=-1), 3),
+        (defined("Grid", UNITS, maxJobNum=2), 2),
+        (experiments(3, maxJobNum=-1), 3),
+        (experiments(3, maxJobNum=2), 2),
+        (defined("Hyperband", UNITS, maxJobNum=-1, **budgets(9)), 22),
+    ],
+)
+def test_a_search_has_so_many_trials(definition: Definition, expected: int) -> None:
+    assert total(definition) == expected
+
+
+def test_a_grid_has_all_points_and_those_that_were_tried_but_once() -> None:
+    definition = defined("Grid", UNITS, maxJobNum=-1)
+    first, second, third = following(definition, 7, [])
+    assert [new.parameters["units"] for new in (first, second, third)] == [16, 32, 64]
+    assert list(following(definition, 7, [tried(second, None)])) == [first, third]
+
+
+def test_experiments_are_as_the_user_has_chosen_them() -> None:
+    found = list(following(experiments(2, maxJobNum=-1), 7, []))
+    assert [(new.number, new.parameters, new.why) for new in found] == [
+        (0, {"x": 0}, "experiment 10"),
+        (1, {"x": 1}, "experiment 11"),
+    ]
+
+
+def test_a_rung_waits_until_the_one_before_is_over() -> None:
+    first = halving([])
+    assert [new.budget for new in first] == [1] * 9
+    most = [tried(new, float(new.number)) for new in first[:8]]
+    assert halving([*most, tried(first[8], None, TrialState.RUNNING)]) == []
+    second = halving([*most, tried(first[8], -1.0)])
+    assert [(new.number, new.budget) for new in second] == [(9, 3), (10, 3), (11, 3)]
+    assert [new.point for new in second] == [first[8].point, first[0].point, first[1].point]
+    assert second[0].why == "trial 8 is number 1 of its rung; epochs 3"
+
+
+def test_places_for_which_too_many_have_failed_stay_empty() -> None:
+    first = halving([])
+    failed = [tried(new, None, TrialState.FAILED) for new in first[1:]]
+    (second,) = halving([tried(first[0], 1.0), *failed])
+    assert second.number == 9
+    (third,) = halving([tried(first[0], 1.0), *failed, tried(second, 1.0)])
+    assert (third.number, third.budget) == (12, 9)
+    assert halving([tried(new, None, TrialState.FAILED) for new in first]) == []
+
+
+@pytest.mark.parametrize(
+    "objective, expected", [(Objective.MINIMIZE, [1, 3, 0]), (Objective.MAXIMIZE, [0, 1, 3])]
+)
+def test_of_equal_trials_the_first_is_the_better(objective: Objective, expected: list[int]) -> None:
+    metrics = [2.0, 1.0, None, 1.0]
+    trials = [tried(Next(number, {}, {}, 0, ""), metric) for number, metric in enumerate(metrics)]
+    assert [trial.number for trial in ranking(objective, reversed(trials))] == expected

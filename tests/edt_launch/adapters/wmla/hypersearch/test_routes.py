@@ -1,0 +1,265 @@
+import io
+import json
+import tarfile
+from typing import Any
+
+import pytest
+
+from edt_launch.adapters.wmla.submission.submitting import LARGEST_SCRIPT
+from edt_launch.service.states import State, Wanted
+from laboratory import CODE, Laboratory
+from searches import content
+from world import World, member, tar, tar_of
+
+FIELDS = {
+    *("hpoName", "state", "running", "complete", "failed", "progress", "createtime", "creator", "duration"),
+    *("experiments", "best", "reason"),
+}
+EXPERIMENT = {
+    *("id", "appId", "driverId", "state", "metricVal", "hyperParams", "startTime", "endTime", "maxiteration"),
+    *("number", "reason"),
+}
+
+
+def test_a_search_is_shown_as_clients_expect(laboratory: Laboratory) -> None:
+    name = laboratory.start(maxJobNum=12)
+    assert name.startswith("ann-hpo-")
+    shown = laboratory.play(name)
+    assert set(shown) == FIELDS
+    assert shown["progress"] == "12/12"
+    assert shown["createtime"] == "1970-01-12 13:46:40"
+    assert shown["duration"] == "00:00:06"
+    first = shown["experiments"][0]
+    assert set(first) == EXPERIMENT
+    assert (first["id"], first["number"], first["maxiteration"]) == (first["appId"], 0, 0)
+    rate, units = first["hyperParams"]
+    assert rate == {
+        "name": "rate",
+        "dataType": "double",
+        "fixedVal": str(first["metricVal"]),
+        "userDefined": False,
+    }
+    assert (units["name"], units["dataType"]) == ("units", "int")
+    assert shown["best"] == min(shown["experiments"], key=lambda trial: trial["metricVal"])
+    assert laboratory.ann.get("hypersearch").json() == [shown]
+
+
+def test_trials_are_execs(laboratory: Laboratory) -> None:
+    name = laboratory.start()
+    for trial in laboratory.show(name)["experiments"]:
+        found = laboratory.ann.get(f"execs/{trial['id']}").json()
+        assert found["id"] == trial["id"] == trial["appId"]
+        assert found["submissionId"] == trial["driverId"]
+
+
+def test_owners_see_their_own(laboratory: Laboratory) -> None:
+    name = laboratory.start()
+    assert laboratory.bob.get("hypersearch").json() == []
+    assert len(laboratory.admin.get("hypersearch").json()) == 1
+    requests = [("GET", ""), ("PUT", ""), ("PUT", "/force"), ("PUT", "/restart"), ("DELETE", "")]
+    for method, path in requests:
+        answer = laboratory.bob.request(method, f"hypersearch/{name}{path}")
+        assert answer.status_code == 400
+        assert answer.text == f"Error 400: Hpo task {name!r} not found.\n"
+    assert laboratory.admin.get(f"hypersearch/{name}").status_code == 200
+    assert laboratory.show(name)["state"] == "RUNNING"
+
+
+def test_a_search_is_stopped_started_again_and_deleted(laboratory: Laboratory) -> None:
+    world, ann = laboratory.world, laboratory.ann
+    name = laboratory.start(maxJobNum=3, maxParalleJobNum=2)
+    first, second = laboratory.jobs()
+    laboratory.finish(first, 0.5)
+    assert ann.put(f"hypersearch/{name}").status_code == 204
+    refused(ann.put(f"hypersearch/{name}"), 400, "is being stopped already")
+    refused(ann.delete(f"hypersearch/{name}"), 409, f"Hpo task {name} is RUNNING")
+    laboratory.look()
+    assert world.store.jobs.get(second.id).wanted is Wanted.STOP
+    world.go(second.id, State.STOPPED)
+    laboratory.look()
+    shown = laboratory.show(name)
+    assert (shown["state"], [trial["state"] for trial in shown["experiments"]]) == (
+        "STOPPED",
+        ["FINISHED", "KILLED"],
+    )
+    assert (shown["progress"], shown["complete"], shown["failed"]) == ("1/3", 1, 0)
+    refused(ann.put(f"hypersearch/{name}"), 400, "is STOPPED already")
+
+    assert ann.put(f"hypersearch/{name}/restart").status_code == 204
+    laboratory.look()
+    assert second.id not in world.store.jobs.ids()
+    shown = laboratory.play(name)
+    assert (shown["state"], shown["progress"]) == ("FINISHED", "3/3")
+    assert shown["experiments"][0]["metricVal"] == 0.5
+    refused(ann.put(f"hypersearch/{name}/restart"), 400, "is FINISHED")
+
+    assert ann.delete(f"hypersearch/{name}").status_code == 204
+    assert world.store.jobs.ids() == frozenset()
+    assert list(world.settings.paths.searches.iterdir()) == []
+    assert not any(path.name.startswith("j") for path in world.settings.paths.jobs.iterdir() if path.is_dir())
+    refused(ann.get(f"hypersearch/{name}"), 400, "not found")
+
+
+def test_one_that_is_stopped_by_force_is_deleted_when_its_jobs_have_ended(
+    laboratory: Laboratory,
+) -> None:
+    world, ann = laboratory.world, laboratory.ann
+    name = laboratory.start(maxJobNum=1)
+    (job,) = laboratory.jobs()
+    world.go(job.id, State.STARTING, State.RUNNING)
+    assert ann.put(f"hypersearch/{name}").status_code == 204
+    assert ann.put(f"hypersearch/{name}/force").status_code == 204
+    laboratory.look()
+    assert laboratory.show(name)["state"] == "STOPPED"
+    refused(ann.delete(f"hypersearch/{name}"), 409, "are still ending")
+    refused(ann.put(f"hypersearch/{name}/restart"), 409, "are still ending")
+    assert ann.delete("hypersearch").status_code == 204
+    assert laboratory.show(name)["state"] == "STOPPED"
+    world.go(job.id, State.STOPPING, State.STOPPED)
+    assert ann.delete("hypersearch").status_code == 204
+    assert ann.get("hypersearch").json() == []
+
+
+def test_a_trial_is_kept_until_its_result_has_been_read(laboratory: Laboratory) -> None:
+    name = laboratory.start(maxJobNum=1)
+    (job,) = laboratory.jobs()
+    laboratory.finish(job, 0.5)
+    exec_id = laboratory.show(name)["experiments"][0]["id"]
+    assert laboratory.ann.delete("execs").status_code == 204
+    refused(laboratory.ann.delete(f"execs/{exec_id}"), 409, "whose search has yet to read")
+    assert laboratory.world.ann.delete(f"/jobs/{job.id}").status_code == 409
+    laboratory.look()
+    assert laboratory.show(name)["experiments"][0]["metricVal"] == 0.5
+    assert laboratory.ann.delete("execs").status_code == 204
+    assert laboratory.world.store.jobs.ids() == frozenset()
+    laboratory.look()
+    assert (laboratory.show(name)["state"], laboratory.show(name)["progress"]) == ("FINISHED", "1/1")
+
+
+def test_a_failed_search_starts_again_from_the_beginning(laboratory: Laboratory) -> None:
+    name = laboratory.start(maxJobNum=1)
+    (job,) = laboratory.jobs()
+    laboratory.world.go(job.id, State.STARTING, State.FAILED)
+    laboratory.look()
+    before = laboratory.show(name)
+    assert before["state"] == "FAILED"
+    assert laboratory.ann.put(f"hypersearch/{name}/restart").status_code == 204
+    laboratory.look()
+    shown = laboratory.play(name)
+    assert shown["state"] == "FINISHED"
+    assert shown["experiments"][0]["hyperParams"] == before["experiments"][0]["hyperParams"]
+
+
+def test_names_may_be_chosen_once(laboratory: Laboratory) -> None:
+    answer = laboratory.post(laboratory.ann, content() | {"hpoName": "my-search"})
+    assert answer.json() == "my-search"
+    refused(laboratory.post(laboratory.bob, content() | {"hpoName": "my-search"}), 409, "'my-search' already")
+    refused(laboratory.post(laboratory.bob, content() | {"hpoName": "algorithm"}), 400, "is reserved")
+    names = {laboratory.post(laboratory.ann).json() for _ in range(3)}
+    assert len(names) == 3
+    assert len(list(laboratory.world.settings.paths.searches.iterdir())) == 4
+
+
+def test_algorithms_are_listed(laboratory: Laboratory) -> None:
+    found = laboratory.ann.get("hypersearch/algorithm").json()
+    assert {"name": "Hyperband", "type": "BUILD_IN", "remoteExec": False} in found
+    assert laboratory.ann.get("hypersearch/algorithm?type=BUILD_IN").json() == found
+    assert laboratory.ann.get("hypersearch/algorithm?type=USER_PLUGIN").json() == []
+    assert laboratory.ann.get("hypersearch/algorithm/Tpe").json()["name"] == "Tpe"
+    refused(laboratory.ann.get("hypersearch/algorithm/Magic"), 400, "Hpo algorithm 'Magic' not found")
+
+
+LINK = tarfile.SYMTYPE
+HOSTILE = {
+    "no archive": b"no archive at all",
+    "half an archive": CODE[: len(CODE) // 2],
+    "a path that leads out": tar({"../out.py": b""}),
+    "an absolute path": tar({"/etc/out.py": b""}),
+    "a link that leads out": tar_of([(member("model/passwd", type=LINK, linkname="/etc/passwd"), b"")]),
+    "a device": tar_of([(member("model/null", type=tarfile.CHRTYPE), b"")]),
+}
+
+
+@pytest.mark.parametrize("code", HOSTILE.values(), ids=HOSTILE)
+def test_hostile_archives_are_refused_and_leave_nothing(laboratory: Laboratory, code: bytes) -> None:
+    refused(laboratory.post(laboratory.ann, code=code), 400, "")
+    paths = laboratory.world.settings.paths
+    assert [*paths.searches.iterdir(), *paths.incoming.iterdir()] == []
+    assert laboratory.ann.get("hypersearch").json() == []
+
+
+@pytest.mark.parametrize(
+    "change, said",
+    [
+        (
+            {"args": "--exec-start tensorflow --model-main main.py"},
+            "--exec-start 'tensorflow'",
+        ),
+        ({"args": "--model-main 'main.py"}, "args: the quote"),
+        (
+            {"args": "--exec-start edtPyTorch --model-main gone.py"},
+            "--model-main 'gone.py': there is no such",
+        ),
+        (
+            {"args": "--exec-start PyTorch --numWorker 2 --model-main main.py"},
+            "--numWorker 2: PyTorch is one",
+        ),
+        ({"args": "--exec-start edtPyTorch --model-main ../main.py"}, "leads out of the model directory"),
+        ({"sigName": "a\nb"}, "modelSpec.sigName"),
+    ],
+)
+def test_what_no_trial_could_run_is_refused(
+    laboratory: Laboratory, change: dict[str, Any], said: str
+) -> None:
+    given = content()
+    given["modelSpec"] |= change
+    refused(laboratory.post(laboratory.ann, given), 400, said)
+    paths = laboratory.world.settings.paths
+    assert [*paths.searches.iterdir(), *paths.incoming.iterdir()] == []
+
+
+def test_a_script_that_is_too_large_is_refused(laboratory: Laboratory) -> None:
+    files = {"file": ("main.py", io.BytesIO(bytes(LARGEST_SCRIPT + 1)))}
+    answer = laboratory.ann.post("hypersearch", data={"data": json.dumps(content())}, files=files)
+    refused(answer, 413, "the script has more than")
+
+
+def test_a_priority_that_is_too_high_is_refused(world: World) -> None:
+    laboratory = Laboratory(World(world.settings.home, world.store, highest_priority=5))
+    given = content()
+    given["modelSpec"]["args"] = f"--msd-priority 9000 {given['modelSpec']['args']}"
+    refused(laboratory.post(laboratory.ann, given), 403, "the highest that you may give")
+
+
+def test_parts_that_are_missing_are_named(laboratory: Laboratory) -> None:
+    data = {"data": json.dumps(content())}
+    refused(laboratory.ann.post("hypersearch", data=data), 400, "file")
+    files = {"file": ("m.modelDir.tar", io.BytesIO(CODE))}
+    refused(laboratory.ann.post("hypersearch", files=files), 400, "data")
+    anybody = laboratory.world.anybody
+    assert anybody.get("/platform/rest/deeplearning/v1/hypersearch").status_code == 401
+
+
+def test_a_single_script_is_enough(laboratory: Laboratory) -> None:
+    files = {"file": ("main.py", io.BytesIO(b"print('hello')\n"))}
+    answer = laboratory.ann.post("hypersearch", data={"data": json.dumps(content())}, files=files)
+    laboratory.look()
+    assert laboratory.play(answer.json())["state"] == "FINISHED"
+
+
+def refused(answer: Any, status: int, said: str) -> None:
+    assert (answer.status_code, answer.headers["content-type"].split(";")[0]) == (status, "text/plain")
+    assert answer.text.startswith(f"Error {status}: ")
+    assert said in answer.text
+
+
+def test_an_archive_that_cannot_be_deleted_keeps_no_search(laboratory: Laboratory) -> None:
+    name = laboratory.start(maxJobNum=1)
+    laboratory.play(name)
+    (archive,) = laboratory.world.settings.paths.searches.iterdir()
+    archive.unlink()
+    archive.mkdir()
+    assert laboratory.ann.delete(f"hypersearch/{name}").status_code == 204
+    assert laboratory.ann.get("hypersearch").json() == []
+    laboratory.start_service()
+    assert archive.is_dir()

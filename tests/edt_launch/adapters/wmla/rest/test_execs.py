@@ -1,0 +1,210 @@
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from asking import CODE, Asking, submit, submitted
+from edt_launch.adapters.wmla.answers.states import NEVER
+from edt_launch.adapters.wmla.submission import parts
+from edt_launch.service.database.records import HostRecord
+from edt_launch.service.states import State, Wanted
+from played import Player
+from world import tar
+
+SUBMIT = {"command": ["python", "x.py"], "min": 1, "max": 2}
+
+
+def ids(answer: Any) -> list[str]:
+    assert answer.status_code == 200, answer.text
+    return [one["id"] for one in answer.json()]
+
+
+def test_owners_see_their_own_and_administrators_all(asking: Asking) -> None:
+    ann, bob, admin = (asking.modern(name) for name in ("ann", "bob", "admin"))
+    first, second = submitted(ann)["id"], submitted(bob)["id"]
+    assert (ids(ann.get("/execs")), ids(bob.get("/execs"))) == ([first], [second])
+    assert ids(admin.get("/execs")) == [second, first]
+    for method, path in (
+        *(("GET", f"/execs/{first}{part}") for part in ("", "/log", "/result")),
+        *(("POST", f"/execs/{first}/{part}") for part in ("stop", "deploy")),
+        *(("DELETE", f"/execs/{first}"), ("PUT", f"/scheduler/applications/{first}/stop")),
+        ("GET", f"/scheduler/applications/{first}/driver/logs/stdout"),
+        ("GET", f"/scheduler/applications?applicationid={first}"),
+        ("GET", f"/scheduler/engine/applications/{first}"),
+    ):
+        answer = bob.request(method, path)
+        assert (answer.status_code, answer.text) == (403, f"Error 403: {first} is an execution of ann.\n")
+    assert asking.world.store.jobs.page().jobs[0].wanted is Wanted.RUN
+    assert admin.get(f"/execs/{first}").json()["creator"] == "ann"
+
+
+def test_both_interfaces_have_the_same_jobs(asking: Asking) -> None:
+    world, client = asking.world, asking.modern()
+    exec_id = submitted(client)["id"]
+    job_id = world.submit(world.ann, **SUBMIT)["id"]
+    assert ids(client.get("/execs")) == [job_id, exec_id]
+    told = client.get(f"/execs/{job_id}").json()
+    assert (told["id"], told["framework"], told["args"], told["numWorker"]) == (job_id, "", "python x.py", 2)
+    other = world.ann.get("/jobs").json()["jobs"][0]["id"]
+    assert client.get(f"/execs/{other}").json()["id"] == exec_id
+    assert asking.classic().get(f"/execs/{job_id}").json()["submissionId"] == job_id
+    world.go(job_id, State.STARTING, State.SUCCEEDED)
+    assert client.delete(f"/execs/{job_id}").status_code == 204
+    assert world.ann.get(f"/jobs/{job_id}").status_code == 404
+
+
+def test_an_exec_goes_with_its_job(asking: Asking) -> None:
+    world, client = asking.world, asking.modern()
+    exec_id = submitted(client)["id"]
+    job = world.store.jobs.page().jobs[0].id
+    world.go(job, State.STARTING, State.FAILED)
+    assert client.get(f"/execs/{exec_id}").json()["state"] == "ERROR"
+    assert world.ann.delete(f"/jobs/{job}").status_code == 204
+    assert client.get(f"/execs/{exec_id}").text == f"Error 400: Execution ID '{exec_id}' not found.\n"
+
+
+def test_listings_can_be_narrowed_and_sorted(asking: Asking, player: Player) -> None:
+    client = asking.modern()
+    names = [submitted(client, args=f"--exec-start edtPyTorch --numWorker {n}")["id"] for n in (3, 1, 2)]
+    assert names == ["wmla-1", "wmla-2", "wmla-3"]
+    assert ids(client.get("/execs?sort_by=id")) == names
+    assert ids(client.get("/execs?limit=2")) == names[:0:-1]
+    assert ids(client.get("/execs?sort_by=numWorker:asc&limit=2")) == [names[1], names[2]]
+    player.start(names[0])
+    player.finish(names[0])
+    assert ids(client.get("/execs?state=FINISHED&sort_by=id:desc&limit=10")) == names[:1]
+    assert ids(client.get("/execs?state=submitted,finished&sort_by=id:asc")) == names
+    assert ids(client.get("/execs?state=PENDING_CRD_SCHEDULER")) == []
+    for never in NEVER:
+        assert ids(client.get(f"/execs?state={never}")) == []
+    assert ids(client.get("/execs?state=NEW,SUBMITTED,RUNNING&sort_by=id:asc")) == names[1:]
+    for query in (
+        "state=OLD",
+        "state=FINISHED,OLD",
+        "limit=0",
+        "limit=x",
+        "sort_by=nothing",
+        "sort_by=id:up",
+    ):
+        answer = client.get(f"/execs?{query}")
+        assert answer.status_code == 400
+        assert answer.text.startswith("Error 400: ")
+
+
+def test_what_lives_is_stopped_before_it_is_deleted(asking: Asking, player: Player) -> None:
+    client = asking.modern()
+    first, second = submitted(client)["id"], submitted(client)["id"]
+    player.start(first)
+    answer = client.delete(f"/execs/{first}")
+    assert (answer.status_code, answer.text) == (
+        409,
+        f"Error 409: {first} is RUNNING; stop it first, and delete it when it has ended.\n",
+    )
+    assert client.post(f"/execs/{first}/stop").status_code == 204
+    assert player.job(first).wanted is Wanted.STOP
+    assert client.get(f"/execs/{first}").json()["state"] == "RUNNING"
+    player.finish(first, State.STOPPED)
+    assert client.get(f"/execs/{first}").json()["state"] == "KILLED"
+    assert client.post(f"/execs/{first}/stop").status_code == 204
+    answer = client.delete("/execs")
+    assert (answer.status_code, answer.content) == (204, b"")
+    assert ids(client.get("/execs")) == [second]
+
+
+def test_all_deletes_ones_own_alone(asking: Asking, player: Player) -> None:
+    exec_id = submitted(asking.modern())["id"]
+    player.start(exec_id)
+    player.finish(exec_id)
+    for name in ("bob", "admin"):
+        assert asking.modern(name).delete("/execs").status_code == 204
+    assert asking.modern().get(f"/execs/{exec_id}").status_code == 200
+
+
+def test_an_elastic_job_may_have_all_that_is_up(asking: Asking) -> None:
+    asking.world.store.hosts.put([HostRecord("node2", ("0", "1"), source="test")])
+    most = submitted(asking.modern(), args="--exec-start edtPyTorch")["numWorker"]
+    assert most == sum(len(host.devices) for host in asking.world.store.hosts.all() if host.is_up)
+
+
+def test_a_submission_with_an_instance_group_is_answered_as_1_2_does(asking: Asking) -> None:
+    told = submitted(asking.modern(), sigName="dli")
+    assert {"id", "sigId", "submissionId"} <= set(told)
+    assert asking.classic().get(f"/execs/{told['submissionId']}").json()["id"] == told["id"]
+    assert submit(asking.classic(), sigName="").text == "Error 400: Instance group name '' not found.\n"
+
+
+def test_names_that_are_none_are_not_found(asking: Asking) -> None:
+    for name in ("nope", "%00", "x" * 2000, "..%2f..", "j" + "a" * 8, "%ff"):
+        answer = asking.modern().get(f"/execs/{name}")
+        assert answer.status_code in (400, 404)
+        assert answer.text.startswith(f"Error {answer.status_code}: ")
+
+
+def test_a_part_that_is_no_file_is_refused_by_name(asking: Asking) -> None:
+    answer = asking.modern().post("/execs", params={"args": "--exec-start PyTorch"}, data={"file": "text"})
+    assert (answer.status_code, answer.text) == (
+        400,
+        "Error 400: file: expected a file: a part of the form that has a file name.\n",
+    )
+
+
+@pytest.mark.parametrize(
+    "path", ["/frameworks", "/frameworks/all", "/execs/frameworks", "/execs/frameworks/"]
+)
+def test_frameworks(asking: Asking, path: str) -> None:
+    assert len(asking.classic().get(path).json()[0]) == 6
+    assert len(asking.modern().get(path).json()[0]) == 18
+
+
+def test_several_files_are_put_beside_the_script(asking: Asking) -> None:
+    files = [
+        ("file", ("labels.txt", b"cat")),
+        ("file", ("m.modelDir.tar", tar(CODE))),
+        ("file", ("helper.py", b"one = 1")),
+    ]
+    args = {"args": "--exec-start edtPyTorch --model-dir m"}
+    answer = asking.modern().post("/execs", params=args, files=files)
+    assert answer.status_code == 200, answer.text
+    folder = Path(answer.json()["workDir"])
+    assert (folder / "labels.txt").read_bytes() == b"cat"
+    assert (folder / "helper.py").read_bytes() == b"one = 1"
+
+
+def test_of_several_scripts_the_one_named_is_run(asking: Asking) -> None:
+    files = [("file", ("helper.py", b"one = 1")), ("file", ("train.py", b"import helper"))]
+    args = {"args": "--exec-start PyTorch --model-main train.py"}
+    answer = asking.modern().post("/execs", params=args, files=files)
+    folder = Path(answer.json()["workDir"])
+    assert (folder / "train.py").read_bytes() == b"import helper"
+    assert (folder / "helper.py").read_bytes() == b"one = 1"
+
+
+@pytest.mark.parametrize(
+    "second, told",
+    [
+        ("../up.py", "no file can have"),
+        ("..", "no file can have"),
+        ("x" * 201, "no file can have"),
+        ("m.modelDir.tar", "two files are called"),
+    ],
+)
+def test_files_of_bad_names_are_refused(asking: Asking, second: str, told: str) -> None:
+    files = [("file", ("m.modelDir.tar", tar(CODE))), ("file", (second, b""))]
+    answer = asking.modern().post("/execs", params={"args": "--exec-start edtPyTorch"}, files=files)
+    assert (answer.status_code, told in answer.text) == (400, True), answer.text
+    assert asking.modern().get("/execs").json() == []
+
+
+def test_what_is_beside_the_model_has_a_limit(asking: Asking, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parts, "LARGEST", 5)
+    files = [("file", (name, b"123")) for name in ("main.py", "a", "b")]
+    answer = asking.modern().post("/execs", params={"args": "--exec-start PyTorch"}, files=files)
+    assert answer.status_code == 413
+
+
+def test_numbers_are_sorted_as_numbers(asking: Asking) -> None:
+    client = asking.modern()
+    for workers in (9, 10):
+        submitted(client, args=f"--exec-start distPyTorch --numWorker {workers}")
+    shown = client.get("/execs?sort_by=numWorker:desc").json()
+    assert [one["numWorker"] for one in shown] == [10, 9]

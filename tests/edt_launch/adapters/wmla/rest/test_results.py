@@ -1,0 +1,126 @@
+import io
+import zipfile
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+
+from asking import Asking, submitted
+from deep import deepen
+from edt_launch.adapters.wmla.answers import zipping
+from edt_launch.adapters.wmla.rest import results, texts
+from edt_launch.service.deleting import delete_folder
+from no_files import KINDS, put
+from played import ELOG, Player
+
+
+def test_the_log_is_text_or_a_json_string_as_is_accepted(asking: Asking, player: Player) -> None:
+    exec_id = submitted(asking.modern())["id"]
+    path = f"/execs/{exec_id}/log"
+    assert asking.modern().get(path).text == ""
+    assert asking.classic().get(path).json() == ""
+    player.start(exec_id)
+    for client, accept, is_json in (
+        (asking.modern(), "*/*", False),
+        (asking.modern(), "text/plain", False),
+        (asking.modern(), "application/json", True),
+        (asking.classic(), "*/*", True),
+        (asking.classic(), "application/json", True),
+        (asking.classic(), "text/plain", False),
+    ):
+        answer = client.get(path, headers={"accept": accept})
+        assert (answer.json() if is_json else answer.text).startswith(ELOG)
+    assert asking.modern().get(f"{path}?logType=errlog").text.startswith("driver stderr 0")
+    both = asking.modern().get(f"{path}?logType=outerrlog").text
+    assert both.startswith(ELOG)
+    assert "driver stderr 99" in both
+    answer = asking.modern().get(f"{path}?logType=other")
+    assert (answer.status_code, answer.text[:10]) == (400, "Error 400:")
+
+
+def test_large_logs_with_any_bytes_become_one_string(asking: Asking, player: Player) -> None:
+    exec_id = submitted(asking.modern())["id"]
+    player.start(exec_id)
+    (folder,) = player.result(exec_id).log.glob("driver-*")
+    content = 'é"\\\n\t\x00'.encode() * 40_001 + b"\xff\xc3"
+    (folder / "stdout").write_bytes(content)
+    assert asking.classic().get(f"/execs/{exec_id}/log").json() == content.decode(errors="replace")
+    assert texts.as_json([]).media_type == "application/json"
+
+
+def test_a_result_is_there_from_the_beginning(asking: Asking, player: Player) -> None:
+    exec_id = submitted(asking.modern())["id"]
+    player.start(exec_id)
+    result = player.result(exec_id)
+    (result.train / "model.pth").write_bytes(b"weights")
+    (result.train / "secret").symlink_to("/etc/passwd")
+    (result.model / "outside").symlink_to("/etc")
+    (result.root / "val_dict_list.json").symlink_to("/etc/passwd")
+    answer = asking.modern().get(f"/execs/{exec_id}/result")
+    header = answer.headers["content-disposition"]
+    assert " " not in header
+    assert header.startswith("attachment;filename=dlpd-model-")
+    assert header.endswith(f"{exec_id}-result.zip;size={len(answer.content)}")
+    assert answer.headers["content-length"] == str(len(answer.content))
+    with zipfile.ZipFile(io.BytesIO(answer.content)) as archive:
+        assert archive.namelist() == ["model/train/model.pth"]
+
+
+def test_a_deep_result_is_packed(asking: Asking, player: Player) -> None:
+    exec_id = submitted(asking.modern())["id"]
+    player.start(exec_id)
+    train = player.result(exec_id).train
+    deepen(train)
+    answer = asking.modern().get(f"/execs/{exec_id}/result")
+    delete_folder(train)
+    with zipfile.ZipFile(io.BytesIO(answer.content)) as archive:
+        assert "model/train/" + "dir/" * 950 + "file" in archive.namelist()
+
+
+def test_a_result_of_too_many_files_is_refused(
+    asking: Asking, player: Player, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(results, "MOST_FILES", 2)
+    exec_id = submitted(asking.modern())["id"]
+    player.start(exec_id)
+    for number in range(3):
+        (player.result(exec_id).train / str(number)).touch()
+    answer = asking.modern().get(f"/execs/{exec_id}/result")
+    assert answer.status_code == 409
+    assert "edt results" in answer.text
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_is_in_place_of_a_log_is_empty_and_keeps_nobody_waiting(
+    asking: Asking, player: Player, kind: str
+) -> None:
+    exec_id = submitted(asking.modern())["id"]
+    player.start(exec_id)
+    result = player.result(exec_id)
+    (log,) = result.log.glob("driver-*")
+    put(kind, log / "stdout")
+    put(kind, result.log / "launcher.log")
+    logs = f"/scheduler/applications/{exec_id}/driver/logs"
+    for path in (f"/execs/{exec_id}/log", f"{logs}/launcherlog", f"{logs}/launcherlog?lastlines=3"):
+        answer = asking.modern().get(path)
+        assert (answer.status_code, answer.text) == (200, "")
+
+
+def test_a_result_that_changes_meanwhile_is_not_taken_for_a_whole_one(
+    asking: Asking, player: Player, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    exec_id = submitted(asking.modern())["id"]
+    player.start(exec_id)
+    model = player.result(exec_id).train / "model.pth"
+    model.write_bytes(b"weights")
+
+    def members(files: Iterable[tuple[str, Path]]) -> list[zipping.Member]:
+        found = listed(files)
+        model.unlink()
+        return found
+
+    listed = zipping.members
+    monkeypatch.setattr(zipping, "members", members)
+    answer = asking.modern().get(f"/execs/{exec_id}/result")
+    assert len(answer.content) < int(answer.headers["content-length"])
+    assert not zipfile.is_zipfile(io.BytesIO(answer.content))

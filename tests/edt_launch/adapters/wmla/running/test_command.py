@@ -1,0 +1,107 @@
+"""The options of edt-launch that WMLA programs have."""
+
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from edt_launch.adapters.wmla.frameworks import Framework
+from edt_launch.cluster import devices
+from edt_launch.cluster.devices import Machine
+from edt_launch.cluster.follower import Limits
+from edt_launch.core.errors import ExitCode
+from edt_launch.launcher import command
+from edt_launch.launcher.plan import Wmla
+
+RUNNER = [sys.executable, "-m", "edt_hvd.wmla.script"]
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    """A working directory with a program, on a machine with three cores."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(devices, "this_machine", lambda: Machine((), 3))
+    for path in ("a model/main.py", "a model/data.txt", "main.py"):
+        Path(path).parent.mkdir(exist_ok=True)
+        Path(path).touch()
+    Path("data").mkdir()
+    return tmp_path
+
+
+def invoke(*words):
+    return CliRunner().invoke(command.app, words)
+
+
+def test_a_program_its_folders_and_its_arguments(planned, folder):
+    words = ("--max-np", "2", "--wmla", "--data-dir", "data", "--result-dir", "out")
+    result = invoke(*words, "a model/main.py", "--", "--epochs", "3", "--", "-H")
+    assert result.exit_code == 0
+    (plan,) = planned
+    assert plan.program == [*RUNNER, "main.py", "--epochs", "3", "--", "-H"]
+    assert plan.wmla == Wmla(Framework.ELASTIC, folder / "a model", folder / "data")
+    assert plan.paths.root == folder / "out"
+    assert plan.limits == Limits(1, 2)
+
+
+def test_the_script_may_lie_in_the_working_directory_and_have_no_arguments(planned, folder):
+    assert invoke("--wmla", "--output-dir", "out", "--", "main.py").exit_code == 0
+    assert planned[0].program == [*RUNNER, "main.py"]
+    assert planned[0].wmla == Wmla(Framework.ELASTIC, folder)
+    assert planned[0].paths.root == folder / "out"
+
+
+@pytest.mark.parametrize("script", ["sub/main.py", "./sub/main.py", "{here}/sub/main.py"])
+def test_code_that_was_submitted_runs_in_its_model_directory(planned, folder, monkeypatch, script):
+    model = folder / "out" / "_submitted_code" / "model"
+    (model / "sub").mkdir(parents=True)
+    (model / "sub" / "main.py").touch()
+    monkeypatch.chdir(model)
+    words = ("--wmla", "--output-dir", "../..", script.format(here=model), "--", "--epochs", "3")
+    assert invoke(*words).exit_code == 0
+    assert planned[0].program == [*RUNNER, "sub/main.py", "--epochs", "3"]
+    assert planned[0].wmla == Wmla(Framework.ELASTIC, model)
+
+
+def test_a_script_elsewhere_runs_in_its_own_folder(planned, folder, monkeypatch):
+    inside = folder / "out" / "_submitted_code"
+    inside.mkdir(parents=True)
+    monkeypatch.chdir(inside)
+    assert invoke("--wmla", "--output-dir", str(folder / "out"), str(folder / "main.py")).exit_code == 0
+    assert planned[0].program == [*RUNNER, "main.py"]
+    assert planned[0].wmla == Wmla(Framework.ELASTIC, folder)
+
+
+@pytest.mark.parametrize("framework", ["PyTorch", "distPyTorch"])
+def test_what_cannot_be_resized_has_all_of_its_workers_from_the_beginning(planned, framework):
+    assert invoke("--wmla", "--framework", framework, "--max-np", "3", "main.py").exit_code == 0
+    assert planned[0].limits == Limits(3, 3)
+    assert planned[0].wmla.framework == framework
+
+
+@pytest.mark.parametrize(
+    "words, said",
+    [
+        (["--wmla", "missing.py"], "missing.py is not a file"),
+        (["--wmla", "a model"], "a model is a folder"),
+        (["--wmla", "a model/data.txt"], "is no Python script"),
+        (["--wmla", "main.py", "--epochs", "3"], "put -- between"),
+        (["--wmla", "--data-dir", "missing", "main.py"], "--data-dir missing is not a folder"),
+        (["--wmla", "--data-dir", "main.py", "main.py"], "--data-dir main.py is not a folder"),
+        (["--wmla", "--result-dir", "a", "--output-dir", "b", "main.py"], "are one folder"),
+        (["--data-dir", "data", "main.py"], "--data-dir: for WMLA programs alone"),
+        (["--framework", "PyTorch", "--result-dir", "out", "main.py"], "--framework and --result-dir"),
+        (["--wmla", "--framework", "edtKeras", "main.py"], "'edtKeras': only PyTorch programs"),
+        (["--wmla", "--result-dir", ".", "main.py"], "is the folder of main.py"),
+        (["--wmla", "--output-dir", "a model/../a model", "a model/main.py"], "is the folder of main.py"),
+    ],
+)
+def test_what_makes_no_sense_is_a_usage_error(planned, words, said):
+    result = invoke(*words)
+    assert result.exit_code == ExitCode.USAGE
+    assert said in result.output
+    assert not planned
+
+
+def test_the_same_folder_may_be_named_twice(planned):
+    assert invoke("--wmla", "--result-dir", "out", "--output-dir", "out", "main.py").exit_code == 0

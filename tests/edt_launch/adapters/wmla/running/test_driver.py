@@ -1,0 +1,95 @@
+"""The process that runs a program's script; the rest is in test_driven."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import psutil
+import pytest
+
+from edt_launch.adapters.wmla.running.driver import Driver, how
+from edt_launch.adapters.wmla.running.messages import Limit
+from edt_launch.launcher.view.output import DRIVER, Line
+from started import gone, started
+
+ASKS = """
+import os, sys
+os.write(int(os.environ["EDT_WMLA_LAUNCHER"]), b'{"do": "limit", "max_workers": 3}\\n')
+print(os.getcwd())
+sys.stdout.write("x" * 200_000)
+sys.exit(3)
+"""
+
+
+def driver(folder: Path, program: str) -> Driver:
+    printed = (folder / "stdout", folder / "stderr")
+    return Driver([sys.executable, "-c", program], {}, folder, printed, print)
+
+
+def run_to_the_end(one):
+    found = []
+    while one.exit_code is None:
+        found += one.happenings(0.1)
+    return found
+
+
+def test_everything_it_says_is_heard_before_its_exit_code_is_known(tmp_path):
+    with driver(tmp_path, ASKS) as one:
+        found = run_to_the_end(one)
+        assert one.exit_code == 3
+        assert list(one.happenings(0)) == []
+    lines = [happening for happening in found if isinstance(happening, Line)]
+    assert lines[0] == Line(DRIVER, "stdout", str(tmp_path))
+    assert sum(len(line.text) for line in lines[1:]) == 200_000
+    assert Limit(3) in found
+    assert (tmp_path / "stdout").stat().st_size == len(f"{tmp_path}\n") + 200_000
+
+
+def test_an_answer_to_one_that_has_gone_does_no_harm(tmp_path):
+    with driver(tmp_path, "") as one:
+        run_to_the_end(one)
+        one.answer(0, "")
+
+
+def test_nothing_outlives_its_context(tmp_path):
+    with driver(tmp_path, "import time; time.sleep(600)") as one:
+        pid = one.pid
+    assert gone(pid)
+
+
+LAUNCHER = """
+import subprocess, sys, time
+from pathlib import Path
+from edt_launch.adapters.wmla.running.driver import Driver
+program = '''
+import subprocess, sys, time
+child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+print("pids", child.pid, flush=True)
+time.sleep(600)
+'''
+folder = Path(sys.argv[1])
+with Driver([sys.executable, "-c", program], {}, folder, (folder / "o", folder / "e"), print) as driver:
+    while True:
+        for line in driver.happenings(0.1):
+            print(line.text, driver.pid, flush=True)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the kernel does it")
+def test_it_dies_with_its_children_when_the_launcher_is_killed(tmp_path):
+    words = [sys.executable, "-c", LAUNCHER, str(tmp_path)]
+    with started(words, stdout=subprocess.PIPE, text=True) as launcher:
+        pids = list(map(int, launcher.stdout.readline().split()[1:]))
+        family = [psutil.Process(pid) for pid in pids]
+        launcher.kill()
+    assert len(family) == 2
+    alive = [p for p in psutil.wait_procs(family, timeout=10)[1] if p.status() != psutil.STATUS_ZOMBIE]
+    assert alive == []
+
+
+@pytest.mark.parametrize(
+    "code, expected",
+    [(2, "ended with exit code 2"), (-9, "was killed by SIGKILL"), (-40, "was killed by signal 40")],
+)
+def test_how_it_ended_in_words(code, expected):
+    assert how(code) == expected

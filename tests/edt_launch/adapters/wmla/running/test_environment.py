@@ -1,0 +1,128 @@
+"""What the processes of a WMLA job find in their environment."""
+
+import uuid
+from pathlib import Path
+
+import pytest
+
+from edt_launch.adapters.wmla.frameworks import Framework
+from edt_launch.adapters.wmla.running.environment import (
+    OF_A_PROCESS,
+    Identity,
+    Member,
+    Place,
+    of_driver,
+    of_job,
+    of_member,
+    of_worker,
+)
+from edt_launch.adapters.wmla.running.layout import ResultDir, executor_id
+
+RESULT = ResultDir(Path("/r/j 1"))
+PLACE = Place(
+    Framework.ELASTIC,
+    RESULT,
+    work=Path("/r/j 1/_submitted_code/model"),
+    data=Path("/data"),
+    fabric_home=Path("/lib/fabric"),
+)
+NEW = Identity.new("ann", "20260102030405", uuid.UUID(int=1234567890123))
+
+
+def job(**inherited):
+    return of_job(inherited, PLACE, NEW, 10, 20)
+
+
+def test_a_new_job_has_names_of_the_usual_shapes():
+    assert NEW.exec_id == "ann-20260102030405-567890123"
+    assert NEW.driver.startswith("driver-20260102030405-0001-")
+
+
+@pytest.mark.parametrize(
+    "inherited, kept, expected",
+    [
+        ({}, {}, NEW),
+        ({}, {"exec_id": "e", "app_id": "a", "driver": "d", "user": "u"}, Identity("e", "a", "d", "u")),
+        ({"DLI_EXECID": "x"}, {"exec_id": "e"}, Identity("x", "x", NEW.driver, "ann")),
+        ({"EDT_JOB_ID": "j"}, {}, Identity("j", "j", NEW.driver, "ann")),
+        (
+            {"APP_ID": "a", "EDT_WMLA_DRIVER": "d", "EDT_WMLA_SUBMIT_USER": "bob"},
+            {"exec_id": 7},
+            Identity(NEW.exec_id, "a", "d", "bob"),
+        ),
+    ],
+)
+def test_a_job_keeps_the_names_that_it_is_given_or_had(inherited, kept, expected):
+    assert NEW.known_as(inherited, kept) == expected
+
+
+def test_a_job_that_goes_on_keeps_all_of_its_names():
+    other = Identity.new("bob", "20270102030405", uuid.UUID(int=5))
+    assert other.known_as({}, NEW.as_json()) == NEW
+
+
+def test_programs_find_what_they_rely_on():
+    found = job()
+    assert found["RESULT_DIR"] == "/r/j 1"
+    assert found["DATA_DIR"] == "/data"
+    assert found["FABRIC_HOME"] == "/lib/fabric"
+    assert found["SAVED_MODEL_DIR"] == "/r/j 1/model"
+    assert found["CHECKPOINT_DIR"] == "/r/j 1/checkpoint"
+    assert found["DLI_EXECID"] == NEW.exec_id
+    assert found["DLI_WORK_DIR"] == "/r/j 1/_submitted_code/model"
+    assert found["EMETRICS_STREAMING"] == "false"
+    assert (found["FRAME_WORK"], found["DLI_IS_ELASTIC"]) == ("edtPyTorch", "true")
+
+
+def test_what_differs_from_process_to_process_is_not_among_the_variables_of_the_job():
+    assert not job().keys() & set(OF_A_PROCESS)
+    for_drivers = {"CUDA_VISIBLE_DEVICES", "EDT_WMLA_MAX_WORKERS", "PYTHONUNBUFFERED"}
+    assert of_driver(RESULT, NEW, "h", 4).keys() - for_drivers <= {*OF_A_PROCESS}
+    assert of_worker("e", RESULT, 0, "h").keys() <= {*OF_A_PROCESS}
+    assert of_member(Member(0, 1, 0, 1, 0), "h", 1).keys() <= {*OF_A_PROCESS}
+
+
+def test_users_may_say_where_the_data_come_from_and_how_much_is_logged():
+    given = {
+        "DLI_LOGGER_LEVEL": "debug",
+        "DLI_CS_DATASTORE_META": "type=fs,data_path=mnist",
+        "DLI_DATA_FS": "/d",
+    }
+    assert given.items() <= job(**given).items()
+    assert job(RESULT_DIR="/elsewhere")["RESULT_DIR"] == "/r/j 1"
+
+
+def test_a_trial_of_a_search_has_a_folder_for_its_state():
+    assert job(SUBID="0")["JOB_STATE_DIR"] == "/r/j 1"
+    assert "JOB_STATE_DIR" not in job()
+
+
+def test_the_submitted_code_comes_last_on_the_path():
+    found = job(PYTHONPATH="/mine::/lib/fabric/libs/fabric.zip:/r/j 1/_submitted_code/model:/theirs")[
+        "PYTHONPATH"
+    ]
+    assert found.split(":") == [
+        *("/lib/fabric/libs/dli_utils", "/lib/fabric/libs/fabric.zip"),
+        *("/mine", "/theirs", "/r/j 1/_submitted_code/model"),
+    ]
+
+
+def test_the_driver_has_no_device_and_a_log_folder_of_its_own():
+    found = of_driver(RESULT, NEW, "node1", 4)
+    assert found["EDT_WMLA_MAX_WORKERS"] == "4"
+    assert found["CUDA_VISIBLE_DEVICES"] == ""
+    assert found["LOG_DIR"] == f"/r/j 1/log/{NEW.driver}.node1"
+
+
+def test_each_worker_has_a_log_folder_of_its_own():
+    found = of_worker(NEW.exec_id, RESULT, 2, "node1")
+    assert found["LOG_DIR"] == f"/r/j 1/log/{executor_id(NEW.exec_id, 3)}.node1"
+    assert found["TASK_ID"] == "3"
+
+
+def test_a_process_of_a_gang_knows_its_place():
+    found = of_member(Member(rank=3, size=4, local_rank=1, local_size=2, node=1), "10.0.0.1", 1234)
+    assert found == {
+        "LOCAL_RANK": "1", "LOCAL_WORLD_SIZE": "2", "MASTER_ADDR": "10.0.0.1", "MASTER_PORT": "1234",
+        "NODE_RANK": "1", "RANK": "3", "WMLA_NWORKER": "4", "WMLA_WORKER_NDEVICE": "1", "WORLD_SIZE": "4",
+    }  # fmt: skip

@@ -1,0 +1,140 @@
+import contextlib
+import shlex
+import string
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from edt_launch.adapters.wmla.submission.args import MOST, Arguments, ArgumentsError, parse, words_of
+from edt_launch.adapters.wmla.submission.options import FLAGS, IGNORED, REFUSED, use_of
+
+
+def test_a_notebooks_arguments() -> None:
+    text = "--exec-start edtPyTorch --cs-datastore-meta type=fs,data_path=pytorch-mnist \
+                   --model-dir /home/ann/pytorch_mnist/ --edt-options maxWorkers=2 \\\n \
+                   --model-main\tpytorch_mnist_EDT.py \r\n  --epochs 10 "
+    assert parse(text) == Arguments(
+        framework="edtPyTorch",
+        main="pytorch_mnist_EDT.py",
+        folder="pytorch_mnist",
+        most=2,
+        data_path="pytorch-mnist",
+        datastore="type=fs,data_path=pytorch-mnist",
+        script=("--epochs", "10"),
+    )
+
+
+def test_everything_that_decides_something() -> None:
+    found = parse(
+        "--model-dir m --exec-start=PyTorch --numWorker=2 --workerDeviceNum 3 --msd-priority 6000 "
+        "--appName 'my app' --debug-level debug --msd-env A=b=c --msd-env B= "
+        """--data-source '[{"type": "fs"}]' --model-main=a.py"""
+    )
+    assert (found.workers, found.devices, found.priority, found.name) == (2, 3, 6000, "my app")
+    assert (found.level, found.environment) == ("debug", (("A", "b=c"), ("B", "")))
+    assert (found.data_source, found.script) == ('[{"type": "fs"}]', ())
+    assert parse("--gpuPerWorker 4").devices == 4
+    assert parse("--workerDeviceNum 0").devices is None
+
+
+@pytest.mark.parametrize("name", sorted(set(IGNORED) - FLAGS))
+def test_options_that_mean_nothing_here_do_not_reach_the_script(name: str) -> None:
+    assert parse(f"--lr 1 --{name} value --{name}=other --more").script == ("--lr", "1", "--more")
+
+
+def test_flags_have_no_value() -> None:
+    assert parse("--exclusive train").script == ("train",)
+    assert parse("--msd-podaffinity-worker x y").script == ("y",)
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_would_make_another_job_is_refused(name: str) -> None:
+    with pytest.raises(ArgumentsError, match=f"--{name} is not possible here"):
+        parse(f"--{name} -- python x.py")
+
+
+def test_unknown_words_go_to_the_script_in_their_order() -> None:
+    text = "one --epochs 10 --numWorker 2 -v --lr=0.1 --no-cuda two -- --numWorker 9 -- three"
+    assert parse(text).script == (
+        *("one", "--epochs", "10", "-v", "--lr=0.1", "--no-cuda", "two"),
+        *("--numWorker", "9", "--", "three"),
+    )
+
+
+def test_quotes_and_escapes_are_a_shells() -> None:
+    assert words_of(r"""a 'b  c' "d \"e\" \\ \x" f\ g'h'"i" """) == ["a", "b  c", r'd "e" \ \x', "f ghi"]
+    assert words_of("''") == [""]
+
+
+def test_line_ends_may_be_escaped_more_than_once() -> None:
+    assert words_of("a \\\n b \\  \r\n c\\n --d \\n \\t e \\") == ["a", "b", "c", "--d", "e"]
+    assert words_of(r"'a \n b' C:\new") == [r"a \n b", "C:new"]
+
+
+@pytest.mark.parametrize(
+    "text, said",
+    [
+        ("--model-main", "--model-main needs a value"),
+        ("--model-main --numWorker 2", "--model-main needs a value"),
+        ("--numWorker many", "--numWorker 'many'"),
+        ("--numWorker=0", "--numWorker '0'"),
+        ("--numWorker -1", "--numWorker '-1'"),
+        ("--numWorker 1e3", "--numWorker '1e3'"),
+        ("--numWorker ٣", "--numWorker"),
+        (f"--numWorker {'9' * 5000}", "--numWorker '999"),
+        ("--edt-options maxWorkers", "--edt-options 'maxWorkers'"),
+        ("--edt-options maxWorkers=x", "--edt-options maxWorkers 'x'"),
+        ("--cs-datastore-meta type=s3,data_path=x", "--cs-datastore-meta type='s3'"),
+        ("--msd-env =1", "--msd-env '=1'"),
+        ("--msd-env A", "--msd-env 'A'"),
+        (f"--appName {'x' * 129}", "--appName 'xxx.*128 characters"),
+        ("--appName 'a\x1bb'", "--appName"),
+        ("--debug-level loud", "--debug-level 'loud'"),
+        ("it's", "is not closed"),
+        ("a\0b", "no program can be given"),
+        ("a\ud800b", "no program can be given"),
+        ("x" * (MOST + 1), "characters"),
+    ],
+)
+def test_nonsense_is_refused_by_name(text: str, said: str) -> None:
+    with pytest.raises(ArgumentsError, match=said):
+        parse(text)
+
+
+words = st.lists(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=20))
+breaks = st.sampled_from(["\t", "\n", "\\\n", " \\ \r\n", " \\n "])
+gaps = st.lists(breaks, max_size=3).map(lambda parts: "".join([" ", *parts]))
+
+
+@given(words, st.data())
+def test_quoted_words_come_back_whatever_is_between_them(words: list[str], data: st.DataObject) -> None:
+    text = "".join(data.draw(gaps) + shlex.quote(word) for word in words) + data.draw(gaps)
+    assert words_of(text) == words
+
+
+@given(st.text(max_size=200))
+def test_any_text_is_understood_or_refused(text: str) -> None:
+    with contextlib.suppress(ArgumentsError):
+        assert all(isinstance(word, str) for word in parse(text).script)
+
+
+own = st.lists(
+    st.text(string.ascii_letters + string.digits + "=.,-", min_size=1, max_size=10).filter(
+        lambda word: word != "--" and use_of(word.partition("=")[0].removeprefix("--")) is None
+    ),
+    max_size=10,
+)
+platform = st.sampled_from(
+    [["--numWorker", "2"], ["--numWorker=2"], ["--exclusive"], ["--msd-env", "A=1"], ["--consumer", "x"]]
+)
+
+
+@given(own, st.data())
+def test_platform_options_may_stand_anywhere(own: list[str], data: st.DataObject) -> None:
+    mixed: list[str] = []
+    for word in own:
+        if data.draw(st.booleans()):
+            mixed += data.draw(platform)
+        mixed.append(word)
+    assert parse(shlex.join(mixed)).script == tuple(own)

@@ -1,0 +1,241 @@
+import importlib
+import inspect
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import typer
+
+from edt_launch.cli import main
+from ended import Edt
+from fake_service import FakeService, ProblemError
+
+SLOW = {
+    "alembic", "fastapi", "httpx2", "matplotlib", "numpy", "pathspec", "psutil", "pydantic", "rich",
+    "sqlalchemy", "starlette", "torch", "uvicorn",
+}  # fmt: skip
+
+
+def imported_by(*words: str) -> set[str]:
+    """What a command has imported when its process ends."""
+    code = (
+        "import sys\nfrom edt_launch.cli import main\n"
+        "try:\n    main()\nfinally:\n    print(*sys.modules, file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True, check=True)
+    return set(done.stderr.split())
+
+
+@pytest.mark.parametrize(
+    "words", [("--help",), ("ps",), ("top", "--once"), ("show", "train"), ("submit", "--help")]
+)
+def test_nothing_slow_is_imported(service: FakeService, words: tuple[str, ...]) -> None:
+    found = imported_by(*words)
+    assert {name.partition(".")[0] for name in found} & SLOW == set()
+    assert not any(name.startswith(("edt_launch.service", "edt_launch.jobs")) for name in found)
+    commands = {name for name in found if name.startswith("edt_launch.cli.commands.")}
+    assert len(commands) == (0 if words == ("--help",) else 1)
+
+
+LISTED = [name for name, (_, summary) in main.COMMANDS.items() if summary]
+"""The others are not for users."""
+
+
+@pytest.mark.parametrize("name", [name for name in LISTED if name not in ("serve", "simulate")])
+def test_the_table_names_what_is_there(name: str) -> None:
+    module, attribute = main.COMMANDS[name][0].split(":")
+    target = getattr(importlib.import_module(module), attribute)
+    if not isinstance(target, typer.Typer):
+        assert inspect.getdoc(target)
+
+
+def test_help_lists_every_command(edt: Edt) -> None:
+    ended = edt("--help")
+    assert ended.code == 0
+    assert all(f"\n  {name} " in ended.out for name in LISTED)
+    assert all(len(line) <= 80 for line in ended.out.splitlines())
+
+
+@pytest.mark.parametrize("name", [name for name in LISTED if name not in ("serve", "simulate")])
+def test_every_command_has_help(edt: Edt, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    ended = edt(name, "--help")
+    assert ended.code == 0
+    assert f"Usage: edt {name}" in ended.out
+    assert all(len(line) <= 80 for line in ended.out.splitlines())
+
+
+def test_a_typing_error_is_a_usage_error_with_a_suggestion(edt: Edt) -> None:
+    ended = edt("submitt")
+    assert (ended.code, ended.out) == (2, "")
+    assert "Did you mean 'submit'" in ended.err
+    assert "see 'edt --help'" in ended.err
+
+
+def test_the_agent_is_a_command_that_help_does_not_list(edt: Edt) -> None:
+    assert "agent" in main.COMMANDS
+    assert "\n  agent " not in edt("--help").out
+
+
+def test_no_command_at_all_is_the_help(edt: Edt) -> None:
+    ended = edt()
+    assert ended.code == 2
+    assert "Commands:" in ended.out
+
+
+@pytest.mark.parametrize(
+    "words", [("show", "--json"), ("ps", "--nonsense", "--json"), ("set", "j", "--min", "x", "--json")]
+)
+def test_usage_errors_are_json_too(edt: Edt, words: tuple[str, ...]) -> None:
+    ended = edt(*words)
+    error = json.loads(ended.out)["error"]
+    assert (ended.code, error["exit_code"], ended.err) == (2, 2, "")
+    assert error["detail"]
+    assert "Input should" not in error["detail"]
+
+
+def test_the_json_of_a_jobs_own_command_is_not_ours(edt: Edt, service: FakeService) -> None:
+    ended = edt("submit", "--max", "0", "--", "python", "x.py", "--json")
+    assert (ended.code, ended.out) == (2, "")
+
+
+@pytest.mark.parametrize(
+    "problem, code",
+    [
+        (ProblemError(401, "the token is unknown"), 5),
+        (ProblemError(403, "only administrators may"), 5),
+        (ProblemError(404, "there is none"), 6),
+        (ProblemError(409, "it has ended"), 1),
+        (ProblemError(503, "busy"), 3),
+    ],
+)
+def test_exit_codes(
+    edt: Edt, service: FakeService, problem: ProblemError, code: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise problem
+
+    monkeypatch.setattr(service, "one_job", refuse)
+    monkeypatch.setattr(service, "list_jobs", lambda _: {"jobs": [], "next": None})
+    plain, as_json = edt("show", "jaaaaaaaa"), edt("show", "jaaaaaaaa", "--json")
+    assert plain.code == as_json.code == code
+    assert plain.err.startswith("edt: ")
+    assert json.loads(as_json.out)["error"]["status"] == problem.status
+
+
+def test_an_absent_service_has_a_code_and_a_way_out(
+    edt: Edt, service: FakeService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("EDT_URL", "http://127.0.0.1:9")
+    ended = edt("ps")
+    assert ended.code == 3
+    assert "edt serve" in ended.err
+    assert all(len(line) <= 80 for line in ended.err.splitlines())
+
+
+def test_another_web_server_is_no_service(edt: Edt, service: FakeService) -> None:
+    service.broken.append(lambda handler: handler.reply(200, "text/html", b"<html>hello"))
+    ended = edt("ps")
+    assert ended.code == 3
+    assert "check that EDT's service listens there" in " ".join(ended.err.split())
+
+
+def test_an_unknown_token_is_told_with_where_it_comes_from(
+    edt: Edt, service: FakeService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("EDT_TOKEN", "wrong")
+    ended = edt("ps")
+    assert ended.code == 5
+    assert "comes from EDT_TOKEN; put another one there" in " ".join(ended.err.split())
+
+
+@pytest.mark.parametrize("words", [("ps",), ("ps", "--json"), ("show", "nosuch", "--json"), ("--help",)])
+def test_output_that_cannot_be_written_is_told_and_is_no_mistake_of_ours(
+    service: FakeService, words: tuple[str, ...]
+) -> None:
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "edt_launch.cli", *words],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert done.returncode == 1
+    assert done.stderr == "edt: standard output cannot be written: No space left on device\n"
+
+
+def test_a_terminal_without_the_characters_shows_others(
+    service: FakeService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONIOENCODING", "ascii")
+    command = [sys.executable, "-m", "edt_launch.cli", "top", "--once"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "jaaaaaaaa" in done.stdout
+
+
+def test_no_service_at_all_is_a_usage_error(
+    edt: Edt, service: FakeService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("EDT_URL")
+    assert edt("ps").code == 2
+
+
+def test_our_own_mistakes_leave_a_report_and_no_traceback(
+    edt: Edt, service: FakeService, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    monkeypatch.setattr("edt_launch.cli.session.load", lambda _: 1 / 0)
+    ended = edt("ps")
+    assert ended.code == 4
+    assert "Traceback" not in ended.err
+    (report,) = tmp_path.glob("edt-*.txt")
+    assert "ZeroDivisionError" in report.read_text()
+    assert report.name in ended.err.replace("\n", "").replace(" ", "")
+
+
+def test_the_version(edt: Edt) -> None:
+    assert edt("--version").out == "edt 0.1.0\n"
+
+
+def test_a_reader_that_has_enough_sees_no_error(service: FakeService) -> None:
+    service.logs["jaaaaaaaa"] = [f"[0] line {i}" for i in range(20000)]
+    code = f"{sys.executable} -m edt_launch.cli logs jaaaaaaaa | head -n 1"
+    done = subprocess.run(["bash", "-c", code], capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ("[0] line 0\n", "")
+
+
+@pytest.mark.parametrize(
+    "line, found",
+    [
+        ("edt sub", {"submit"}),
+        ("edt show j", {"jaaaaaaaa", "jbbbbbbbb"}),
+        ("edt show jb", {"jbbbbbbbb"}),
+        ("edt drain no", {"node1"}),
+        ("edt shares --", {"--weight", "--limit"}),
+    ],
+)
+def test_the_shell_completes(service: FakeService, line: str, found: set[str]) -> None:
+    words = line.split(" ")
+    environment = {"_EDT_COMPLETE": "complete_bash", "COMP_WORDS": line, "COMP_CWORD": str(len(words) - 1)}
+    code = "import sys; sys.argv[0] = 'edt'; from edt_launch.cli import main; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**dict(__import__("os").environ), **environment},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stderr == ""
+    completed = set(done.stdout.split())
+    assert found <= completed if line.endswith("--") else found == completed
+
+
+def test_completion_without_a_service_says_nothing(
+    service: FakeService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("EDT_URL", "http://127.0.0.1:9")
+    test_the_shell_completes(service, "edt show j", set())

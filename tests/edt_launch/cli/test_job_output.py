@@ -1,0 +1,79 @@
+import pytest
+
+from edt_launch.cli.configuration import Configuration
+from edt_launch.cli.errors import NoSuchJobError, UnreachableError
+from edt_launch.cli.job_output import output
+from edt_launch.cli.service import Service
+from edt_launch.cli.transport import Http
+from fake_service import TOKEN, FakeService, Handler, hang_up
+
+JOB = "jaaaaaaaa"
+FIRST = ["[0] a", "[1] A", "[0] b"]
+LATER = ["[1] A", "[1] B", "[0] a", "[0] b", "[0] c", "no rank"]
+"""The same output, merged otherwise, and more of it."""
+
+
+def client(service: FakeService) -> Service:
+    return Service(Http(Configuration(service.url, TOKEN, "the test")))
+
+
+def ended(service: FakeService) -> None:
+    service.jobs[JOB]["state"] = "succeeded"
+
+
+def test_a_log_that_is_not_followed_is_read_once(service: FakeService) -> None:
+    service.logs[JOB] = FIRST
+    assert list(output(client(service), JOB, tail=2)) == ["[1] A", "[0] b"]
+    assert list(output(client(service), JOB, rank=0)) == ["a", "b"]
+    assert [asked.query for asked in service.asked] == [{"tail": "2"}, {"rank": "0"}]
+
+
+def test_following_ends_with_the_job(service: FakeService) -> None:
+    service.logs[JOB] = FIRST
+    ended(service)
+    assert list(output(client(service), JOB, follow=True)) == FIRST
+    assert service.asked[0].query == {"follow": "1"}
+
+
+@pytest.mark.parametrize("tail", [None, 1])
+def test_a_service_that_is_started_again_costs_no_line_and_repeats_none(
+    service: FakeService, tail: int | None
+) -> None:
+    service.logs[JOB] = FIRST
+    told: list[str] = []
+    pauses: list[float] = []
+
+    def broken(handler: Handler) -> None:
+        handler.stream(FIRST, is_whole=False)
+
+    def pause(seconds: float) -> None:
+        pauses.append(seconds)
+        if len(pauses) == 2:
+            service.logs[JOB] = LATER
+            ended(service)
+
+    if tail is not None:
+        service.broken.append(lambda handler: handler.stream(FIRST))
+    service.broken += [broken, hang_up]
+    lines = list(output(client(service), JOB, follow=True, tail=tail, told=told.append, pause=pause))
+    assert lines == [*FIRST[-tail if tail else 0 :], "[1] B", "[0] c", "no rank"]
+    assert len(pauses) == 2
+    assert [text.split("; ")[-1] for text in told] == ["waiting for it", "the service is back"]
+
+
+def test_a_stream_that_ends_before_the_job_is_taken_up_again(service: FakeService) -> None:
+    service.logs[JOB] = FIRST
+
+    def pause(seconds: float) -> None:
+        service.logs[JOB] = LATER
+        ended(service)
+
+    assert sorted(output(client(service), JOB, follow=True, pause=pause)) == sorted(LATER)
+
+
+def test_the_first_connection_must_work(service: FakeService) -> None:
+    service.broken.append(hang_up)
+    with pytest.raises(UnreachableError):
+        list(output(client(service), JOB, follow=True))
+    with pytest.raises(NoSuchJobError):
+        list(output(client(service), "jzzzzzzzz", follow=True))

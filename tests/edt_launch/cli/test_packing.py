@@ -1,0 +1,136 @@
+import io
+import os
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from edt_launch.cli import packing
+from edt_launch.cli.errors import MistakenError
+
+
+def fill(folder: Path, *paths: str) -> None:
+    for path in paths:
+        file = folder / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(f"content of {path}")
+
+
+def names(folder: Path) -> set[str]:
+    code = packing.collect(folder)
+    return {entry.path for entry in code.entries if (folder / entry.path).is_file()}
+
+
+def archive(folder: Path) -> bytes:
+    file = io.BytesIO()
+    packing.write(packing.collect(folder), file)
+    return file.getvalue()
+
+
+def test_everything_but_what_nobody_wants_is_sent(tmp_path: Path) -> None:
+    fill(
+        tmp_path,
+        "train.py",
+        "lib/a.py",
+        "lib/__pycache__/a.pyc",
+        ".git/config",
+        ".venv/x",
+        "runs/1",
+        ".hidden",
+        "b.pyc",
+    )
+    assert names(tmp_path) == {"train.py", "lib/a.py", ".hidden"}
+
+
+def test_the_ignore_file_speaks_gits_language(tmp_path: Path) -> None:
+    fill(
+        tmp_path,
+        "train.py",
+        "data/big.bin",
+        "data/keep/x",
+        "a.ckpt",
+        "sub/a.ckpt",
+        "sub/top.txt",
+        "top.txt",
+        "runs/1",
+    )
+    (tmp_path / ".edtignore").write_text("# comment\n*.ckpt\n/top.txt\ndata/*\n!data/keep/\n!runs/\n\n")
+    assert names(tmp_path) == {".edtignore", "train.py", "data/keep/x", "sub/top.txt", "runs/1"}
+
+
+def test_strange_names_survive(tmp_path: Path) -> None:
+    strange = {"a b'c\".py", "naïve/模型.py", "-rf", "line\nbreak"}
+    fill(tmp_path, *strange)
+    with tarfile.open(fileobj=io.BytesIO(archive(tmp_path))) as found:
+        assert {member.name for member in found if member.isreg()} == strange
+
+
+def test_the_archive_has_contents_and_modes_but_no_owners(tmp_path: Path) -> None:
+    fill(tmp_path, "run.sh")
+    (tmp_path / "run.sh").chmod(0o755)
+    with tarfile.open(fileobj=io.BytesIO(archive(tmp_path))) as found:
+        member = found.getmember("run.sh")
+        file = found.extractfile(member)
+        assert file is not None
+        assert file.read() == b"content of run.sh"
+    assert (member.mode & 0o777, member.uid, member.uname) == (0o755, 0, "")
+
+
+def test_the_same_files_make_the_same_bytes(tmp_path: Path) -> None:
+    fill(tmp_path, "b.py", "a/c.py")
+    assert archive(tmp_path) == archive(tmp_path)
+    assert archive(tmp_path)[4:8] == bytes(4)  # where gzip has the time
+
+
+def test_links_inside_are_sent_and_links_to_elsewhere_left_out(tmp_path: Path) -> None:
+    fill(tmp_path, "a.py")
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub" / "inside").symlink_to("../a.py")
+    (tmp_path / "sub" / "outside").symlink_to("../../elsewhere")
+    (tmp_path / "data").symlink_to("/data")
+    code = packing.collect(tmp_path)
+    assert [entry.path for entry in code.entries] == ["a.py", "sub", "sub/inside"]
+    assert code.left_out == ("data -> /data", "sub/outside -> ../../elsewhere")
+
+
+def test_second_names_of_a_file_are_sent_as_files(tmp_path: Path) -> None:
+    fill(tmp_path, "a.py")
+    (tmp_path / "b.py").hardlink_to(tmp_path / "a.py")
+    with tarfile.open(fileobj=io.BytesIO(archive(tmp_path))) as found:
+        assert [(member.name, member.isreg(), member.size) for member in found] == [
+            ("a.py", True, 15),
+            ("b.py", True, 15),
+        ]
+
+
+def test_what_is_neither_file_nor_folder_is_left_out(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    code = packing.collect(tmp_path)
+    assert (code.entries, code.left_out) == ((), ("pipe (neither file nor folder)",))
+
+
+def test_far_too_many_files_are_a_mistake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(packing, "MANY", 3)
+    fill(tmp_path, *(f"{i}.py" for i in range(5)))
+    with pytest.raises(MistakenError, match=r"more than 3 files.*\.edtignore"):
+        packing.collect(tmp_path)
+
+
+def test_a_file_that_goes_away_is_named(tmp_path: Path) -> None:
+    fill(tmp_path, "a.py")
+    code = packing.collect(tmp_path)
+    (tmp_path / "a.py").unlink()
+    with pytest.raises(MistakenError, match=r"a\.py: No such file"):
+        packing.write(code, io.BytesIO())
+
+
+def test_a_folder_that_is_none_is_named(tmp_path: Path) -> None:
+    with pytest.raises(MistakenError, match="nowhere is not a folder"):
+        packing.collect(tmp_path / "nowhere")
+
+
+def test_the_size_is_told_with_what_makes_most_of_it(tmp_path: Path) -> None:
+    fill(tmp_path, "a.py", "data/1", "data/2")
+    code = packing.collect(tmp_path)
+    assert code.size == 15 + 2 * 17
+    assert code.largest == [("data/", 34), ("a.py", 15)]

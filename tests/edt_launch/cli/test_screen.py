@@ -1,0 +1,81 @@
+import pytest
+
+from edt_launch.cli.screen import Cell, Column, bar, columns, cut, duration, has_colours, size, table, visible
+
+
+class Stream:
+    """A stream that is a terminal, or is not."""
+
+    def __init__(self, is_terminal: bool) -> None:
+        self.is_terminal = is_terminal
+
+    def isatty(self) -> bool:
+        return self.is_terminal
+
+
+HEADS = (Column("ID"), Column("NAME", least=4), Column("SIZE", right=True), Column("NOTE", least=5))
+
+
+def test_columns_align_and_nothing_trails() -> None:
+    assert table(HEADS, [("j1", "train", "2", ""), ("j22", "x", "10", "why")], 80, False) == [
+        "ID   NAME   SIZE  NOTE",
+        "j1   train     2",
+        "j22  x        10  why",
+    ]
+
+
+@pytest.mark.parametrize("limit", [24, 30, 40, 80])
+def test_a_table_fits_by_cutting_the_last_columns_first(limit: int) -> None:
+    rows = [("j1", "a long name of a job", "2", "a long note on a job")]
+    lines = table(HEADS, rows, limit, False)
+    assert all(columns(line) <= limit for line in lines)
+    assert limit < 40 or "a long name of a job" in lines[1]
+
+
+def test_ids_are_never_cut() -> None:
+    assert table((Column("ID"),), [("j23456789",)], 4, False)[1] == "j23456789"
+
+
+def test_colours_do_not_change_the_widths() -> None:
+    rows = [(Cell("j1", "red"), "x", "2", "n")]
+    plain, painted = table(HEADS, rows, 80, False), table(HEADS, rows, 80, True)
+    assert painted[1] == plain[1].replace("j1", "\x1b[31mj1\x1b[0m")
+
+
+def test_wide_characters_count_twice() -> None:
+    assert columns("模型") == 4
+    assert cut("模型模型", 5) == "模型…"
+    assert cut("abc", 3) == "abc"
+
+
+def test_what_could_steer_the_terminal_is_not_printed() -> None:
+    assert visible("a\x1b[2Jb\nc\x07") == "a�[2Jb c�"
+
+
+@pytest.mark.parametrize(
+    "seconds, text",
+    [(None, "-"), (-1, "0s"), (59.4, "59s"), (60, "1m"), (200, "3m 20s"), (7260, "2h 1m"), (90000, "1d 1h")],
+)
+def test_durations_have_two_units(seconds: float | None, text: str) -> None:
+    assert duration(seconds) == text
+
+
+@pytest.mark.parametrize(
+    "count, text", [(0, "0 B"), (999, "999 B"), (1500, "1.5 kB"), (250_000, "250 kB"), (3.2e9, "3.2 GB")]
+)
+def test_sizes(count: float, text: str) -> None:
+    assert size(count) == text
+
+
+def test_bars() -> None:
+    assert bar(0.5, 4) == "━━╌╌"
+    assert bar(7, 4) == "━━━━"
+
+
+def test_colours_are_for_terminals_unless_somebody_says_otherwise() -> None:
+    terminal, pipe = Stream(True), Stream(False)
+    assert has_colours(terminal, {})  # type: ignore[arg-type]
+    assert not has_colours(pipe, {})  # type: ignore[arg-type]
+    assert not has_colours(terminal, {"NO_COLOR": "1"})  # type: ignore[arg-type]
+    assert not has_colours(terminal, {"TERM": "dumb"})  # type: ignore[arg-type]
+    assert has_colours(pipe, {"FORCE_COLOR": "1"})  # type: ignore[arg-type]

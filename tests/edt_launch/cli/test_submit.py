@@ -1,0 +1,196 @@
+import json
+from pathlib import Path
+
+import pytest
+
+from edt_launch.cli import model
+from edt_launch.cli.commands import submit as command
+from edt_launch.cli.commands.submit import conclusion, environment, name_of, numbers
+from edt_launch.cli.errors import MistakenError
+from ended import Edt
+from fake_service import FakeService, hang_up, job
+
+
+@pytest.fixture
+def code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder of code, which is the present one."""
+    folder = tmp_path / "my code's"
+    (folder / "lib").mkdir(parents=True)
+    (folder / "train.py").write_text("print('hello')\n")
+    (folder / "lib" / "big.bin").write_bytes(bytes(range(256)) * 2000)
+    (folder / ".edtignore").write_text("*.ckpt\n")
+    (folder / "x.ckpt").write_text("x")
+    monkeypatch.chdir(folder)
+    return folder
+
+
+def test_submit_prints_the_id_and_sends_the_code(edt: Edt, service: FakeService, code: Path) -> None:
+    ended = edt("submit", "--min", "1", "--max", "4", "--", "python", "train.py", "--lr", "0.1")
+    assert (ended.code, ended.out) == (0, "jcccccccc\n")
+    assert "code: 3 files, 512 kB" in ended.err
+    assert "edt why jcccccccc" in ended.err
+    asked = service.asked[-1]
+    assert json.loads(asked.parts()["spec"]) == {
+        "name": "train", "command": ["python", "train.py", "--lr", "0.1"], "min": 1, "max": 4,
+    }  # fmt: skip
+    files = asked.files()
+    assert files["lib/big.bin"] == (code / "lib" / "big.bin").read_bytes()
+    assert set(files) == {".edtignore", "train.py", "lib", "lib/big.bin"}
+    assert len(asked.headers["idempotency-key"]) == 32
+
+
+def test_options_of_the_command_need_no_dashes_before_it(edt: Edt, service: FakeService, code: Path) -> None:
+    assert edt("submit", "python", "train.py", "--max", "9", "--json").code == 0
+    assert service.jobs["jcccccccc"]["command"] == ["python", "train.py", "--max", "9", "--json"]
+
+
+def test_everything_can_be_said(
+    edt: Edt, service: FakeService, code: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MINE", "m")
+    words = (
+        "--name n --priority 2 --weight 3 --allowed 4,1,2 --env A=b=c --env MINE --directory lib "
+        "--checkpoint-interval 60 --max-restarts 2 --min 2 --max 4 --framework edtPyTorch --data-dir /d"
+    )
+    (code / "lib" / "run.sh").touch()
+    assert edt("submit", *words.split(), "./run.sh").code == 0
+    assert json.loads(service.asked[-1].parts()["spec"]) == {
+        "name": "n", "command": ["./run.sh"], "min": 2, "max": 4, "priority": 2, "weight": 3.0,
+        "allowed": [1, 2, 4], "environment": {"A": "b=c", "MINE": "m"}, "directory": "lib",
+        "checkpoint_interval": 60.0, "max_restarts": 2, "framework": "edtPyTorch", "data_dir": "/d",
+    }  # fmt: skip
+
+
+def test_a_dry_run_shows_who_would_shrink_and_sends_no_code(
+    edt: Edt, service: FakeService, code: Path
+) -> None:
+    ended = edt("submit", "--dry-run", "--", "python", "train.py")
+    assert ended.out.splitlines()[0].split() == ["JOB", "NAME", "OWNER", "NOW", "THEN"]
+    assert ended.out.splitlines()[3].split()[:5] == ["jaaaaaaaa", "train", "ada", "4", "2"]
+    assert ended.out.splitlines()[4] == "  ↳ gives way"
+    assert "nothing has been submitted" in ended.err
+    assert service.asked[-1].query == {"dry_run": "1"}
+    assert "code" not in service.asked[-1].parts()
+    assert json.loads(edt("submit", "--dry-run", "--json", "--", "x").out)["changes"]
+
+
+def test_a_broken_connection_is_tried_again_with_the_same_key(
+    edt: Edt, service: FakeService, code: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(command, "PAUSES", (0.0, 0.0))
+    answer = service.submit
+    monkeypatch.setattr(service, "submit", lambda asked: service.broken.append(hang_up) or answer(asked))
+    service.about = lambda asked: service.broken.append(hang_up) or {"user": "ada"}  # type: ignore[method-assign]
+    ended = edt("submit", "--", "python", "train.py")
+    assert ended.out == "jcccccccc\n"
+    assert "trying again" in ended.err
+    first, second = [asked for asked in service.asked if asked.method == "POST"]
+    assert first.headers["idempotency-key"] == second.headers["idempotency-key"]
+    assert first.files() == second.files()
+
+
+def test_following_shows_the_output_and_ends_as_the_job_does(
+    edt: Edt, service: FakeService, code: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service.logs["jcccccccc"] = ["[0] hello"]
+    answer = service.submit
+
+    def fails(asked: object) -> object:
+        answer(asked)  # type: ignore[arg-type]
+        service.jobs["jcccccccc"].update(state="failed", failure="rank 0: oops", resizes=2)
+        return service.jobs["jcccccccc"]
+
+    monkeypatch.setattr(service, "submit", fails)
+    ended = edt("submit", "--follow", "--", "python", "train.py")
+    assert (ended.code, ended.out) == (1, "[0] hello\n")
+    assert ended.err.splitlines()[-2:] == ["jcccccccc failed, 2 resizes", "rank 0: oops"]
+
+
+def test_what_the_launcher_said_keeps_its_lines() -> None:
+    failed = model.job(job("jaaaaaaaa", state="failed", failure="rank 2: oops\n  File x\x1b", resizes=1))
+    assert conclusion(failed) == "jaaaaaaaa failed, 1 resize\nrank 2: oops\n  File x\N{REPLACEMENT CHARACTER}"
+
+
+@pytest.mark.parametrize(
+    "words, told",
+    [
+        (["nosuch.py"], ["nosuch.py is not a file in", "give one of train.py"]),
+        (["--directory", "lib", "train.py"], ["lib/train.py is not a file in"]),
+        (["--code", "lib", "train.py"], ["train.py is not a file in", "--code"]),
+        (["lib"], ["lib is not a file in"]),
+        (["../outside.py"], ["../outside.py is in", "is not sent"]),
+        (["x.ckpt"], ["x.ckpt is in", "is not sent", ".edtignore"]),
+    ],
+)
+def test_a_wmla_script_that_is_not_in_the_code_is_refused_before_it_is_sent(
+    edt: Edt, service: FakeService, code: Path, words: list[str], told: list[str]
+) -> None:
+    (code.parent / "outside.py").touch()
+    ended = edt("submit", "--framework", "PyTorch", *words)
+    assert ended.code == 2
+    for text in told:
+        assert text in " ".join(ended.err.split())
+    assert [asked for asked in service.asked if asked.method == "POST"] == []
+
+
+@pytest.mark.parametrize("script", ["train.py", "./train.py", "lib/../train.py", "linked/train.py"])
+def test_a_wmla_script_in_the_code_is_sent_however_it_is_named(
+    edt: Edt, service: FakeService, code: Path, script: str
+) -> None:
+    (code / "linked").symlink_to(".")
+    assert edt("submit", "--framework", "PyTorch", script).code == 0
+    assert "jcccccccc" in service.jobs
+
+
+def test_a_folder_on_the_services_machine_needs_no_code(edt: Edt, service: FakeService, code: Path) -> None:
+    assert edt("submit", "--path", "/srv/code", "--", "python", "train.py").code == 0
+    assert list(service.asked[-1].parts()) == ["spec"]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--min", "4", "--max", "2", "x"),
+        ("--allowed", "1,x", "x"),
+        ("--env", "1=2", "x"),
+        ("--env", "NOT_SET_ANYWHERE", "x"),
+        ("--path", "/a", "--code", ".", "x"),
+        ("--code", "nowhere", "x"),
+        (),
+    ],
+)
+def test_mistakes_send_nothing(edt: Edt, service: FakeService, code: Path, words: tuple[str, ...]) -> None:
+    ended = edt("submit", *words)
+    assert ended.code == 2
+    assert not [asked for asked in service.asked if asked.method == "POST"]
+
+
+def test_nobody_sends_the_home_folder_by_mistake(
+    edt: Edt, service: FakeService, code: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(code))
+    ended = edt("submit", "x")
+    assert ended.code == 2
+    assert "is not a folder of code" in " ".join(ended.err.split())
+    assert edt("submit", "--code", ".", "x").code == 0
+
+
+@pytest.mark.parametrize(
+    "words, name",
+    [
+        (["python", "src/train.py", "--lr", "1"], "train"),
+        (["./run it.sh"], "run-it.sh"),
+        (["python", "-m", "my.module"], "python"),
+        (["///"], "job"),
+        (["x" * 99], "x" * 40),
+    ],
+)
+def test_names(words: list[str], name: str) -> None:
+    assert name_of(words) == name
+
+
+def test_numbers_and_variables() -> None:
+    assert numbers("4, 1,2,2") == [1, 2, 4]
+    assert environment((), {}) is None
+    with pytest.raises(MistakenError, match="--env X: there is no such variable"):
+        environment(["X"], {})

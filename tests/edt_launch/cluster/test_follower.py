@@ -1,0 +1,172 @@
+"""Following an allocation file: what is taken over, and how often the rest is reported."""
+
+import errno
+import os
+
+import pytest
+
+from edt_launch.cluster.allocation import Allocation, HostSlots, parse, render
+from edt_launch.cluster.follower import (
+    REREAD_INTERVAL,
+    Accepted,
+    Follower,
+    Limits,
+    Rejected,
+    Unchanged,
+    accept,
+)
+
+LIMITS = Limits(2, 4)
+
+
+def any_host(host):
+    return None
+
+
+def text(generation, slots=2, host="node1"):
+    return render(Allocation(generation, (HostSlots(host, slots),)))
+
+
+def test_takes_a_first_and_a_newer_allocation():
+    assert accept(None, text(3), LIMITS, any_host) == Accepted(parse(text(3)))
+    assert accept(parse(text(3)), text(4, 3), LIMITS, any_host) == Accepted(parse(text(4, 3)))
+    assert accept(parse(text(3)), text(4), LIMITS, any_host) == Accepted(parse(text(4)))
+
+
+def test_the_same_again_is_no_change():
+    assert (
+        accept(parse(text(3)), "# edt allocation v1 generation=3\n\nnode1:2\n", LIMITS, any_host)
+        == Unchanged()
+    )
+
+
+@pytest.mark.parametrize(
+    "new, reason",
+    [
+        ("", "first line"),
+        (text(4)[:-1], "half written"),
+        (text(4)[:-3], "half written"),
+        (text(4).replace("node1:2", "node1:-2"), "'-2'"),
+        (text(4, 5), "5 slots are more than --max-np 4"),
+        (text(4, 1), "1 slots are fewer than --min-np 2"),
+        (text(3, 3), "generation 3 is not newer than 3"),
+        (text(2, 3), "generation 2 is not newer than 3"),
+        (text(4, 2, "nowhere"), "nowhere is unknown"),
+        ("# edt allocation v1 generation=4\nnode1:2 devices=0,0\n", "each device once"),
+    ],
+)
+def test_refuses_what_is_wrong(new, reason):
+    def check_host(host):
+        return "nowhere is unknown" if host == "nowhere" else None
+
+    verdict = accept(parse(text(3)), new, LIMITS, check_host)
+    assert isinstance(verdict, Rejected)
+    assert reason in verdict.reason
+
+
+def test_hosts_without_slots_need_not_be_known():
+    hosts = (HostSlots("node1", 2), HostSlots("nowhere", 0))
+    new = Allocation(1, hosts)
+    verdict = accept(None, render(new), LIMITS, lambda host: "unknown" if host == "nowhere" else None)
+    assert verdict == Accepted(new)
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "an 'allocation' file"
+
+
+@pytest.fixture
+def follower(path):
+    return Follower(path, LIMITS, any_host)
+
+
+def test_reports_each_rejection_once_until_a_good_one(follower, path):
+    assert isinstance(follower.poll(0.0), Rejected)
+    assert follower.poll(0.1) is None
+    for now in range(1, 5):  # between two kinds of nonsense, again and again
+        path.write_text("")
+        first = follower.poll(now)
+        path.write_text("nonsense\n")
+        second = follower.poll(now + 0.5)
+        assert (first is not None, second is not None) == (now == 1, now == 1)
+    path.write_text(text(1))
+    assert follower.poll(5.0) == Accepted(parse(text(1)))
+    assert follower.rejection == ""
+    path.unlink()
+    assert isinstance(follower.poll(6.0), Rejected)
+    assert follower.allocation == parse(text(1))
+    assert "missing" in follower.rejection
+
+
+def test_follows_the_next_good_one(follower, path):
+    path.write_text(text(1))
+    assert isinstance(follower.poll(0.0), Accepted)
+    path.write_text(text(2)[:-4])
+    assert isinstance(follower.poll(0.1), Rejected)
+    path.write_text(text(2, 4))
+    assert follower.poll(0.2) == Accepted(parse(text(2, 4)))
+    assert follower.poll(0.3) is None
+
+
+def test_an_unchanged_file_is_not_read_again_at_once(follower, path):
+    path.write_text(text(1, 2))
+    stat = path.stat()
+    assert isinstance(follower.poll(0.0), Accepted)
+    with path.open("r+") as file:  # same size, same inode, and its time set back: as coarse clocks do
+        file.write(text(2, 3))
+    os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+    assert follower.poll(REREAD_INTERVAL / 2) is None
+    assert follower.poll(REREAD_INTERVAL) == Accepted(parse(text(2, 3)))
+
+
+def test_a_host_that_becomes_known_later_is_taken_then(path):
+    known = set()
+    follower = Follower(path, LIMITS, lambda host: None if host in known else f"{host} is unknown")
+    path.write_text(text(1))
+    assert follower.poll(0.0) == Rejected("node1 is unknown")
+    known.add("node1")
+    assert follower.poll(REREAD_INTERVAL) == Accepted(parse(text(1)))
+
+
+def test_what_cannot_be_read_is_rejected(tmp_path):
+    verdict = Follower(tmp_path, LIMITS, any_host).poll(0.0)
+    assert verdict == Rejected(f"the allocation file {tmp_path} cannot be read: Is a directory")
+
+
+def test_a_missing_file_is_named_with_the_next_step(follower, path):
+    missing = f"the allocation file {path} is missing: write it, or name another with --allocation"
+    assert follower.poll(0.0) == Rejected(missing)
+
+
+def test_bytes_that_are_no_text_are_rejected(follower, path):
+    path.write_bytes(b"\xff\xfe# edt\n")
+    assert isinstance(follower.poll(0.0), Rejected)
+
+
+def test_a_pipe_is_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    verdict = Follower(tmp_path / "pipe", LIMITS, any_host).poll(0.0)
+    assert isinstance(verdict, Rejected)
+    assert "it is no regular file" in verdict.reason
+
+
+@pytest.mark.parametrize("number", [errno.ESTALE, errno.EACCES, errno.ENOTDIR, errno.EIO])
+def test_no_error_of_a_file_system_ends_the_following(follower, path, monkeypatch, number):
+    path.write_text(text(1))
+    assert isinstance(follower.poll(0.0), Accepted)
+
+    def fail(*_, **__):
+        raise OSError(number, os.strerror(number))
+
+    with monkeypatch.context() as broken:
+        for function in ("stat", "open"):
+            broken.setattr(os, function, fail)
+        verdicts = [follower.poll(now) for now in (2.0, 4.0, 6.0)]
+    assert isinstance(verdicts[0], Rejected)
+    assert os.strerror(number) in verdicts[0].reason
+    assert verdicts[1:] == [None, None]
+    assert follower.poll(8.0) is None  # as it was
+    assert follower.rejection == ""
+    path.write_text(text(2, 3))
+    assert isinstance(follower.poll(10.0), Accepted)

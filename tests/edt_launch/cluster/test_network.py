@@ -1,0 +1,86 @@
+"""Which hosts are this machine, and the choice of the interface."""
+
+import pytest
+
+from edt_launch.cluster.network import (
+    ASK_AGAIN,
+    HostChecker,
+    check_host,
+    choose_interface,
+    interfaces,
+    resolve,
+    source_address,
+)
+from edt_launch.core.errors import StartError, UsageError
+
+KNOWN = {"lo": ("127.0.0.1",), "eth0": ("10.0.0.5",), "ib0": ("192.168.7.5", "192.168.8.5")}
+ADDRESSES = {"localhost": "127.0.0.1", "me": "10.0.0.5", "node2": "192.168.8.9", "far": "8.8.8.8"}
+
+
+def route(address):
+    return "192.168.8.5" if address.startswith("192.168.8.") else None
+
+
+def choose(named, *hosts):
+    return choose_interface(named, hosts, KNOWN, ADDRESSES.get, route)
+
+
+def test_loopback_while_every_host_is_this_machine():
+    assert choose(None, "localhost", "me") == "lo"
+
+
+def test_the_interface_that_leads_to_the_first_remote_host():
+    assert choose(None, "localhost", "node2", "far") == "ib0"
+
+
+def test_a_named_interface_is_taken():
+    assert choose("eth0", "node2") == "eth0"
+
+
+def test_a_named_interface_has_to_exist():
+    with pytest.raises(UsageError, match=r"eth9.*lo, eth0, ib0"):
+        choose("eth9", "localhost")
+
+
+def test_says_when_there_is_no_way():
+    with pytest.raises(StartError, match=r"far \(8\.8\.8\.8\).*--network-interface"):
+        choose(None, "far")
+
+
+@pytest.mark.parametrize(
+    "interface, host, problem",
+    [
+        ("lo", "me", None),
+        ("lo", "node2", "--network-interface"),
+        ("ib0", "node2", None),
+        (None, "node2", None),
+        ("ib0", "nowhere", "unknown host 'nowhere'"),
+    ],
+)
+def test_says_what_is_wrong_with_a_host(interface, host, problem):
+    found = check_host(interface, KNOWN, ADDRESSES.get, host)
+    assert found is None if problem is None else problem in found
+
+
+def test_a_checker_remembers_what_it_has_found_and_for_a_while_what_it_has_not():
+    addresses = {"node": "127.0.0.9"}
+    now = [100.0]
+    checker = HostChecker(addresses.get, lambda: now[0])
+    assert checker("node") is None
+    assert "unknown" in checker("later")
+    addresses.clear()
+    addresses["later"] = "127.0.0.8"
+    assert checker("node") is None
+    assert "unknown" in checker("later")
+    now[0] += ASK_AGAIN
+    assert checker("later") is None
+
+
+def test_of_this_very_machine():
+    known = interfaces()
+    loopback = choose_interface(None, ["localhost"], known)
+    assert "127.0.0.1" in known[loopback]
+    assert source_address("127.0.0.1") == "127.0.0.1"
+    assert resolve("127.0.0.1") == "127.0.0.1"
+    assert resolve("no-such-host.invalid") is None
+    assert resolve("x" * 300) is None

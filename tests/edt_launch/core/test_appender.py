@@ -1,0 +1,53 @@
+"""Appending to files that can be written, and to those that cannot."""
+
+from pathlib import Path
+
+from edt_launch.core.appender import Appender
+
+
+def test_text_is_appended_when_it_is_flushed(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    path.write_text("before\n")
+    appender = Appender(path, print)
+    appender.write("one\n")
+    appender.write("zwei ü \udcff\n")
+    assert path.read_text() == "before\n"
+    appender.flush()
+    assert path.read_text() == "before\none\nzwei ü ?\n"
+    appender.write("three\n")
+    appender.close()
+    assert path.read_text().endswith("three\n")
+
+
+def test_a_full_disk_is_told_once_and_costs_what_was_written(tmp_path: Path) -> None:
+    told: list[str] = []
+    path = tmp_path / "log"
+    path.symlink_to("/dev/full")
+    appender = Appender(path, told.append)
+    for _ in range(3):
+        appender.write("lost\n")
+        appender.flush()
+    appender.close()
+    assert told == [f"{path} cannot be written: No space left on device; the job goes on without it"]
+
+
+def test_it_goes_on_when_there_is_space_again(tmp_path: Path) -> None:
+    told: list[str] = []
+    folder = tmp_path / "folder"
+    appender = Appender(folder / "log", told.append)
+    appender.write("lost\n")
+    appender.flush()
+    folder.mkdir()
+    appender.write("kept\n")
+    appender.flush()
+    assert (folder / "log").read_text() == "kept\n"
+    appender.close()
+    assert len(told) == 1
+
+
+def test_bytes_are_appended_as_they_are(tmp_path: Path) -> None:
+    file = Appender(tmp_path / "log", print)
+    file.write_bytes(b"10 %\r\xff")
+    file.write("\n")
+    file.close()
+    assert (tmp_path / "log").read_bytes() == b"10 %\r\xff\n"

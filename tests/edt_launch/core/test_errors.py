@@ -1,0 +1,36 @@
+"""The launcher's exceptions."""
+
+import pytest
+
+from edt_launch.core import errors
+from edt_launch.core.errors import EdtLaunchError, ExitCode
+
+
+def everything(kind):
+    yield kind
+    for below in kind.__subclasses__():
+        yield from everything(below)
+
+
+def test_the_tree_is_drawn_in_the_docstring():
+    for kind in everything(EdtLaunchError):
+        assert kind.__name__ in errors.__doc__
+
+
+@pytest.mark.parametrize(
+    "kind, code",
+    [
+        (errors.UsageError, ExitCode.USAGE),
+        (errors.HostsError, ExitCode.USAGE),
+        (errors.StartError, ExitCode.NOT_STARTED),
+        (errors.StartTimeoutError, ExitCode.NOT_STARTED),
+    ],
+)
+def test_exit_codes(kind, code):
+    assert kind.exit_code == code
+
+
+def test_messages_name_value_limit_and_the_next_thing_to_do():
+    text = str(errors.StartTimeoutError(1, 2, 30.0, "node9 is unknown"))
+    for part in ("1 of at least 2 slots", "30 s", "node9 is unknown", "--min-np", "--start-timeout"):
+        assert part in text

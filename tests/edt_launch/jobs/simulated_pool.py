@@ -1,0 +1,227 @@
+"""A simulated machine room: rows, files, launchers and their workers, without any of them being there.
+
+`World.perform` carries out actions like the real thing, as far as a test lets it; a launcher does its parts
+one by one, when the test says so. What workers really use is known here, and nowhere else.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from signal import Signals
+
+from edt_launch.core.errors import ExitCode
+from edt_launch.jobs.device_grant import Holding, devices_of
+from edt_launch.jobs.observed import (
+    Action,
+    Asked,
+    Decided,
+    Facts,
+    JobFacts,
+    Launch,
+    Launcher,
+    Move,
+    Note,
+    Prepare,
+    Sweep,
+    Tell,
+    WriteFile,
+)
+from edt_launch.jobs.progress import Course, Device
+from edt_launch.jobs.step import step
+from edt_launch.service.database.records import HostRecord, JobRecord, ShareRecord
+from edt_launch.service.states import ENDED, HAS_LAUNCHER, State, check
+
+
+@dataclass
+class Process:
+    """A launcher: what it has told nobody yet, too."""
+
+    pid: int
+    bounds: tuple[int, int]
+    has_begun: bool = False
+    read: Holding = field(default_factory=lambda: Holding(-1))
+    generation: int = -1
+    workers: dict[int, Device] = field(default_factory=dict)
+    dismissed: set[int] = field(default_factory=set)
+    next_worker: int = 0
+    told: list[Signals] = field(default_factory=list)
+
+
+class World:
+    """Everything there is."""
+
+    def __init__(self, hosts: Iterable[HostRecord], shares: Iterable[ShareRecord] = ()) -> None:
+        self.now = 1000.0
+        self.hosts = {host.name: host for host in hosts}
+        self.shares = tuple(shares)
+        self.rows: dict[str, JobRecord] = {}
+        self.files: dict[str, Holding] = {}
+        self.identities: dict[str, tuple[int, float]] = {}
+        self.courses: dict[str, Course] = {}
+        self.processes: dict[str, Process] = {}
+        self.orphans: dict[str, dict[int, Device]] = {}
+        self.hidden: set[str] = set()
+        self.starts: dict[str, int] = {}
+        self.last: Asked | None = None
+        self.next_pid = 1
+        self.history: list[tuple[str, int, int]] = []
+
+    # What the loop sees and does.
+
+    def facts(self) -> Facts:
+        jobs = tuple(self.job(id_) for id_, row in self.rows.items() if row.state not in ENDED)
+        return Facts(jobs, tuple(self.hosts.values()), self.shares, last=self.last)
+
+    def job(self, id_: str) -> JobFacts:
+        launcher = Launcher(
+            is_alive=id_ in self.processes,
+            identity=self.identities.get(id_),
+            has_leftovers=id_ not in self.processes and bool(self.orphans.get(id_)),
+        )
+        holding = self.files.get(id_, Holding())
+        if id_ in self.hidden:
+            launcher = Launcher(is_alive=self.rows[id_].state in HAS_LAUNCHER)
+            return JobFacts(self.rows[id_], holding, launcher=launcher, is_hidden=True)
+        return JobFacts(self.rows[id_], holding, self.courses.get(id_, Course()), launcher)
+
+    def step(self, most: int | None = None) -> Decided:
+        """One step, of whose actions only the first `most` are done, as if the service was killed then."""
+        decided = step(self.now, self.facts())
+        for action in decided.actions[:most]:
+            self.perform(action)
+        self.last = decided.asked if most is None or most >= len(decided.actions) else None
+        return decided
+
+    def perform(self, action: Action) -> None:
+        match action:
+            case Prepare(id_):
+                self.identities.pop(id_, None)
+            case WriteFile(id_, content):
+                assert content.generation > self.files.get(id_, Holding()).generation
+                assert content.held
+                self.files[id_] = content
+            case Move(id_, to, reason, facts):
+                check(id_, self.rows[id_].state, to)
+                self.rows[id_] = replace(self.rows[id_], state=to, reason=reason, **facts)
+            case Note(id_, facts):
+                self.rows[id_] = replace(self.rows[id_], **facts)
+            case Launch(record):
+                assert record.id not in self.orphans
+                assert record.id not in self.processes, "started twice"
+                self.processes[record.id] = Process(self.next_pid, (record.min, record.max))
+                self.starts[record.id] = self.starts.get(record.id, 0) + 1
+                self.next_pid += 1
+            case Tell(id_, signal):
+                process = self.processes.get(id_)
+                if process is not None and process.has_begun:
+                    process.told.append(signal)
+            case Sweep(id_):
+                self.orphans.pop(id_, None)
+
+    # What jobs do.
+
+    def event(self, id_: str, event: str, **content: object) -> None:
+        course = self.courses.get(id_, Course())
+        self.courses[id_] = course.observe({"event": event, "time": self.now, **content})
+
+    def begin(self, id_: str) -> None:
+        process = self.processes[id_]
+        process.has_begun = True
+        low, high = process.bounds
+        self.identities[id_] = (process.pid, float(process.pid))
+        self.event(id_, "begun", pid=process.pid, started=float(process.pid), min_np=low, max_np=high)
+
+    def read(self, id_: str) -> None:
+        """The launcher accepts the file."""
+        process, content = self.processes[id_], self.files[id_]
+        low, high = process.bounds
+        if low <= content.size <= high:
+            process.read = content
+
+    def follow(self, id_: str) -> None:
+        """The driver takes in what was accepted: starts the missing, dismisses the unwanted, says so."""
+        process = self.processes[id_]
+        content = process.read
+        if content.generation <= process.generation:
+            return
+        process.generation = content.generation
+        wanted = devices_of(content.held)
+        for number, device in process.workers.items():
+            if device not in wanted:
+                process.dismissed.add(number)
+        for host, name in sorted(wanted - set(process.workers.values())):
+            self.start_worker(id_, (host, name))
+        self.event(id_, "following", generation=content.generation)
+
+    def start_worker(self, id_: str, device: Device) -> None:
+        process = self.processes[id_]
+        number = process.next_worker
+        process.next_worker += 1
+        process.workers[number] = device
+        self.event(id_, "started", worker=number, host=device[0], device=device[1])
+
+    def train(self, id_: str) -> None:
+        process = self.processes[id_]
+        size = len(process.workers.keys() - process.dismissed)
+        if size:
+            self.event(id_, "world", size=size, generation=1)
+
+    def release(self, id_: str) -> None:
+        """Those who were dismissed leave; in their devices, if they are wanted again, others are started."""
+        process = self.processes[id_]
+        for number in sorted(process.dismissed):
+            del process.workers[number]
+            self.event(id_, "released", worker=number)
+        process.dismissed.clear()
+
+    def end(self, id_: str, exit_code: int) -> None:
+        process = self.processes.pop(id_)
+        for number in process.workers:
+            self.event(id_, "released", worker=number)
+        self.event(id_, "ended", exit_code=exit_code, message="")
+
+    def obey(self, id_: str) -> None:
+        """Do what it was told by a signal, the strongest first."""
+        told = self.processes[id_].told
+        if Signals.SIGKILL in told:
+            self.kill(id_)
+        elif Signals.SIGTERM in told or Signals.SIGINT in told:
+            self.end(id_, ExitCode.TERMINATED)
+        elif told:
+            self.end(id_, ExitCode.LEFT)
+
+    def kill(self, id_: str) -> None:
+        process = self.processes.pop(id_)
+        if process.workers:
+            self.orphans[id_] = process.workers
+
+    # What must always be so.
+
+    def in_use(self) -> list[Device]:
+        """Devices that processes use now, as often as they are used."""
+        alive = [process.workers for process in self.processes.values()]
+        return [device for workers in [*alive, *self.orphans.values()] for device in workers.values()]
+
+    def settle(self, steps: int = 12) -> None:
+        """Let everything happen that is going to."""
+        self.hidden.clear()
+        for _ in range(steps):
+            self.now += 20.0
+            self.step()
+            for id_ in list(self.processes):
+                if not self.processes[id_].has_begun:
+                    self.begin(id_)
+                self.read(id_)
+                self.follow(id_)
+                self.release(id_)
+                self.train(id_)
+                self.obey(id_)
+
+    def sizes(self) -> dict[str, int]:
+        return {id_: row.size for id_, row in self.rows.items() if row.state not in ENDED}
+
+
+def submit(world: World, id_: str, owner: str, low: int = 1, high: int = 4, priority: int = 0) -> None:
+    """A new job."""
+    world.rows[id_] = JobRecord(
+        id_, owner, ("python", "train.py"), low, high, world.now, priority=priority, state=State.QUEUED
+    )

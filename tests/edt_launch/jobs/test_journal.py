@@ -1,0 +1,211 @@
+"""Events are read once, whatever happens to the file or to whoever reads it."""
+
+import contextlib
+import json
+import logging
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from edt_launch.core.lines import LONGEST
+from edt_launch.jobs import journal
+from edt_launch.jobs.journal import Journal
+from edt_launch.jobs.progress import Course
+from no_files import KINDS, put
+
+
+@pytest.fixture
+def events(tmp_path: Path) -> Path:
+    return tmp_path / "events.jsonl"
+
+
+def progress(step: int) -> str:
+    return json.dumps({"event": "progress", "time": float(step), "step": step, "size": 1}) + "\n"
+
+
+def append(events: Path, text: str) -> None:
+    with events.open("a") as file:
+        file.write(text)
+
+
+def test_a_file_that_comes_later(events: Path, tmp_path: Path) -> None:
+    one = Journal(events, tmp_path / "kept")
+    assert not one.read_on()
+    append(events, progress(1))
+    assert one.read_on()
+    assert one.course.step == 1
+    assert not one.read_on()
+
+
+def test_half_lines_wait_for_their_other_half(events: Path, tmp_path: Path) -> None:
+    one = Journal(events, tmp_path / "kept")
+    text = progress(1) + progress(2)
+    for start in range(0, len(text), 7):
+        append(events, text[start : start + 7])
+        one.read_on()
+    assert one.course.step == 2
+
+
+def test_half_a_line_that_is_cut_off_is_forgotten(events: Path, tmp_path: Path) -> None:
+    one = Journal(events, tmp_path / "kept")
+    append(events, progress(1) + progress(2)[:9])
+    one.read_on()
+    events.write_text(progress(1))
+    one.read_on()
+    append(events, progress(3))
+    one.read_on()
+    assert one.course.step == 3
+
+
+def test_another_process_goes_on_where_this_one_was(
+    events: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(journal, "KEEP_AFTER", 1)
+    append(events, "".join(progress(step) for step in range(1, 9)) + progress(9)[:5])
+    one = Journal(events, tmp_path / "kept")
+    one.read_on()
+    content = events.read_text()
+    events.write_text("x" * content.rindex("\n") + content[content.rindex("\n") :])  # read no more
+    other = Journal(events, tmp_path / "kept")
+    append(events, progress(9)[5:])
+    other.read_on()
+    assert (one.course.step, other.course.step) == (8, 9)
+    assert other.course.paces[0].steps == 8
+
+
+@pytest.mark.parametrize("kept", ["", "{}", '{"offset": 3, "course": {"life": 1}}', "\x00"])
+def test_what_was_kept_and_makes_no_sense_is_read_again(events: Path, tmp_path: Path, kept: str) -> None:
+    (tmp_path / "kept").write_text(kept)
+    append(events, progress(1))
+    one = Journal(events, tmp_path / "kept")
+    one.read_on()
+    assert one.course.step == 1
+
+
+def test_another_file_is_read_from_its_beginning(events: Path, tmp_path: Path) -> None:
+    one = Journal(events, tmp_path / "kept")
+    append(events, progress(1) + progress(2))
+    one.read_on()
+    beside = tmp_path / "beside"
+    beside.write_text(progress(7))
+    beside.replace(events)
+    one.read_on()
+    assert one.course == Course().observe(json.loads(progress(7)))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_is_no_file_is_not_waited_for(events: Path, tmp_path: Path, kind: str) -> None:
+    put(kind, tmp_path / "kept")
+    append(events, progress(1))
+    one = Journal(events, tmp_path / "kept")
+    one.read_on()
+    assert one.course.step == 1
+    put(kind, events)
+    with contextlib.suppress(OSError):
+        one.read_on()
+    assert one.course in (Course(), Course().observe(json.loads(progress(1))))
+
+
+def read_to_the_end(one: Journal) -> int:
+    """How many looks it takes."""
+    looks = 1
+    one.read_on()
+    while one.is_behind:
+        one.read_on()
+        looks += 1
+    return looks
+
+
+def test_one_look_reads_so_much_at_most(events: Path, tmp_path: Path) -> None:
+    text = progress(1) * (4 * journal.LOOK // len(progress(1))) + progress(2)
+    append(events, text)
+    one = Journal(events, tmp_path / "kept")
+    one.read_on()
+    assert (one.course.step, one.is_behind) == (1, True)
+    assert read_to_the_end(one) == 4
+    assert one.course.step == 2
+
+
+def test_a_line_without_an_end_is_skipped_in_linear_time_and_reported_once(
+    events: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    append(events, progress(1) + "x" * 2**25 + "\n" + progress(2) + "y" * (LONGEST + 1))
+    one = Journal(events, tmp_path / "kept")
+    before = time.process_time()
+    read_to_the_end(one)
+    assert time.process_time() - before < 5.0
+    assert one.course.step == 2
+    append(events, "\n" + progress(3))
+    one.read_on()
+    assert one.course.step == 3
+    (message,) = caplog.messages
+    assert all(part in message for part in (str(events), f"{LONGEST:,}"))
+
+
+def test_what_grows_faster_than_it_is_read_is_read_from_near_its_end(
+    events: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    append(events, progress(1))
+    os.truncate(events, 2**40)
+    append(events, "\n" + progress(2))
+    one = Journal(events, tmp_path / "kept")
+    with caplog.at_level(logging.WARNING):
+        assert read_to_the_end(one) <= journal.BEHIND // journal.LOOK + 1
+    assert one.course.step == 2
+    assert f"{2**40 - journal.BEHIND:,}"[:6] in caplog.text
+    assert not one.read_on()
+
+
+def test_the_end_of_a_launcher_is_read_to_where_the_file_ended_with_it(events: Path, tmp_path: Path) -> None:
+    append(events, progress(1) * (3 * journal.LOOK // len(progress(1))))
+    one = Journal(events, tmp_path / "kept")
+    for _ in range(4):
+        one.read_on(is_final=True)
+        append(events, progress(2) * (2 * journal.LOOK // len(progress(2))))  # somebody else writes on
+    assert not one.is_behind
+
+
+def test_nothing_is_left_to_read_of_a_file_that_is_gone(events: Path, tmp_path: Path) -> None:
+    append(events, progress(1) * (2 * journal.LOOK // len(progress(1))))
+    one = Journal(events, tmp_path / "kept")
+    one.read_on(is_final=True)
+    assert one.is_behind
+    events.unlink()
+    one.read_on(is_final=True)
+    assert not one.is_behind
+
+
+def test_impossible_sizes_are_refused_and_take_no_time(events: Path, tmp_path: Path) -> None:
+    lines = [
+        json.dumps({"event": "progress", "time": at, "step": at, "size": at // 2}) + "\n"
+        for at in range(2, 80_002)
+    ]
+    append(events, "".join(lines))
+    one = Journal(events, tmp_path / "kept", most=10)
+    before = time.process_time()
+    read_to_the_end(one)
+    assert time.process_time() - before < 5.0
+    assert [pace.size for pace in one.course.paces] == list(range(1, 11))
+
+
+def test_many_workers_take_linear_time(events: Path, tmp_path: Path) -> None:
+    lines = [{"event": "begun", "pid": 7, "started": 0.5, "min_np": 1, "max_np": 9}]
+    lines += [{"event": "started", "worker": at, "host": "h", "device": str(at)} for at in range(40_000)]
+    append(events, "".join(json.dumps(line) + "\n" for line in lines))
+    one = Journal(events, tmp_path / "kept", most=40_000)
+    before = time.process_time()
+    read_to_the_end(one)
+    assert time.process_time() - before < 5.0
+    assert one.course.life is not None
+    assert len(one.course.life.workers) == 40_000
+
+
+def test_a_course_that_a_job_has_made_up_is_not_believed(events: Path, tmp_path: Path) -> None:
+    course = Course().observe(json.loads(progress(7))).as_json()
+    (tmp_path / "kept").write_text(json.dumps({"offset": -1, "course": course}))
+    append(events, progress(1))
+    one = Journal(events, tmp_path / "kept")
+    one.read_on()
+    assert one.course.step == 1

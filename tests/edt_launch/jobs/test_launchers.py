@@ -1,0 +1,177 @@
+"""Starting launchers: what they inherit, and what they cannot be made to do."""
+
+import fcntl
+import json
+import os
+import signal
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import psutil
+import pytest
+
+from edt_launch.adapters.wmla.frameworks import Framework
+from edt_launch.jobs.device_grant import Holding
+from edt_launch.jobs.launchers import SAID, Launchers, environment
+from edt_launch.service.database.records import JobRecord
+from edt_launch.service.home import JobDir
+from edt_launch.service.plain_files import NoFileError
+from no_files import KINDS, put
+
+RECORD = JobRecord(
+    "jaaaaaaaa", "ann", ("python", "train.py"), 1, 4, 0.0, name="mine", environment={"LR": "0.1"}
+)
+
+
+@pytest.fixture
+def paths(tmp_path: Path) -> JobDir:
+    found = JobDir(tmp_path / "a job's folder")
+    for folder in found.folders:
+        folder.mkdir(parents=True)
+    return found
+
+
+def test_secrets_of_ours_are_not_handed_on(paths: JobDir) -> None:
+    ours = {"EDT_DATABASE": "postgresql://me:secret@db/edt", "EDT_TOKEN": "t", "PGPASSWORD": "secret"}
+    found = environment({**ours, "HOME": "/h", "PATH": "/bin"}, RECORD, paths)
+    assert found.keys() == {"HOME", "PATH", "LR", "EDT_JOB_ID", "EDT_JOB_NAME", "EDT_MODEL_DIR"}
+    assert found["PATH"].split(os.pathsep) == [str(Path(sys.executable).parent), "/bin"]
+    assert found["EDT_MODEL_DIR"] == str(paths.train)
+
+
+@pytest.mark.parametrize("path, before", [("/opt/conda/bin:/x", ["/opt/conda/bin", "/x"]), ("", [])])
+def test_the_path_of_a_job_comes_before_ours(paths: JobDir, path: str, before: list[str]) -> None:
+    found = environment({"PATH": "/bin"}, replace(RECORD, environment={"PATH": path}), paths)
+    assert found["PATH"].split(os.pathsep) == [*before, str(Path(sys.executable).parent), "/bin"]
+
+
+@pytest.mark.parametrize("directory", ["..", "/", "link"])
+def test_a_job_runs_inside_its_code(paths: JobDir, directory: str) -> None:
+    (paths.code / "link").symlink_to(paths.root)
+    with pytest.raises(NotADirectoryError, match="not inside the submitted code"):
+        Launchers().start(JobRecord("jaaaaaaaa", "ann", ("x",), 1, 1, 0.0, directory=directory), paths)
+
+
+def test_a_job_whose_code_leads_nowhere_is_not_started(paths: JobDir) -> None:
+    paths.code.rmdir()
+    paths.code.symlink_to(paths.code.name)
+    with pytest.raises(OSError, match=paths.code.name):
+        Launchers().start(RECORD, paths)
+
+
+def test_wmla_programs_are_started_as_such(paths: JobDir) -> None:
+    program = "import json, sys; print(json.dumps(sys.argv[1:]))"
+    launchers = Launchers((sys.executable, "-c", program))
+    record = replace(RECORD, command=("main.py", "-e", "1"), framework=Framework.ELASTIC, data_dir="/data")
+    assert launchers.start(record, paths)
+    for child in launchers.children:
+        child.wait()
+    words = json.loads(paths.launcher_log.read_text())
+    assert words[words.index("--wmla") :] == [
+        *("--wmla", "--framework", "edtPyTorch", "--data-dir", "/data"),
+        *("--", "main.py", "--", "-e", "1"),
+    ]
+
+
+def test_while_one_is_alive_no_other_is_started(paths: JobDir) -> None:
+    launchers = Launchers((sys.executable, "-c", "import sys; sys.stdin.read(); import time; time.sleep(60)"))
+    assert launchers.start(RECORD, paths)
+    assert launchers.is_alive(RECORD.id, paths)
+    assert not Launchers().start(RECORD, paths)
+    (child,) = launchers.children
+    child.kill()
+    child.wait()
+    assert not launchers.is_alive(RECORD.id, paths)
+    look = launchers.look(RECORD.id, paths, False, Holding(), None)
+    assert (look.identity, look.exit_code) == (None, -9)
+
+
+def test_the_lock_is_that_of_the_launcher_alone(paths: JobDir) -> None:
+    launchers = Launchers((sys.executable, "-c", "pass"))
+    assert launchers.start(RECORD, paths)
+    for child in launchers.children:
+        child.wait()
+    with paths.launcher_lock.open() as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def test_one_that_has_given_up_its_lock_lives_until_it_has_ended(paths: JobDir) -> None:
+    script = "import os, sys; os.closerange(3, 99); print('free', flush=True); sys.stdin = open(sys.argv[1])"
+    gate = paths.root / "gate"
+    os.mkfifo(gate)
+    launchers = Launchers((sys.executable, "-c", f"{script}; sys.stdin.read()", str(gate)))
+    assert launchers.start(RECORD, paths)
+    while "free" not in paths.launcher_log.read_text():
+        time.sleep(0.01)
+    assert launchers.is_alive(RECORD.id, paths)
+    (child,) = launchers.children
+    gate.open("w").close()
+    child.wait()
+    assert not launchers.is_alive(RECORD.id, paths)
+
+
+def test_who_the_last_one_was_can_be_forgotten(paths: JobDir) -> None:
+    launchers = Launchers((sys.executable, "-c", "raise SystemExit(5)"))
+    assert launchers.start(RECORD, paths)
+    for child in launchers.children:
+        child.wait()
+    assert not launchers.is_alive(RECORD.id, paths)
+    launchers.prepare(RECORD.id, paths)
+    assert launchers.look(RECORD.id, paths, False, Holding(), None).exit_code is None
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_without_a_lock_what_was_written_down_counts(paths: JobDir, kind: str) -> None:
+    put(kind, paths.launcher_lock)
+    assert not Launchers().is_alive(RECORD.id, paths)
+    me = psutil.Process()
+    paths.launcher.write_text(json.dumps({"pid": me.pid, "started": me.create_time()}))
+    assert Launchers().is_alive(RECORD.id, paths)
+
+
+@pytest.mark.parametrize("pid", ["1e999", "-1", "0", "OURS"])
+def test_only_the_launcher_itself_is_told_anything(paths: JobDir, pid: str) -> None:
+    text = f'{{"pid": {pid}, "started": 5.0}}'
+    paths.launcher.write_text(text.replace("OURS", str(os.getpid())))
+    assert not Launchers().tell(paths, signal.SIGTERM)
+
+
+@pytest.mark.parametrize("text", ["", "{}", '{"pid": 7}'])
+def test_who_has_not_written_down_who_it_is_cannot_be_told(paths: JobDir, text: str) -> None:
+    paths.launcher.write_text(text)
+    assert not Launchers().tell(paths, signal.SIGTERM)
+
+
+@pytest.mark.parametrize("rest", ['"x"' * 2**16, "[" * 2**19, "[]," * 2**18])
+def test_who_a_launcher_is_takes_no_time_to_read(paths: JobDir, rest: str) -> None:
+    paths.launcher.write_text(f'{{"pid": {os.getpid()}, "started": 0, "x": [{rest}')
+    before = time.process_time()
+    for _ in range(100):
+        found = Launchers().look("jaaaaaaaa", paths, True, Holding(), None)
+        assert found.identity is None
+    assert time.process_time() - before < 0.5
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_is_no_file_is_neither_waited_for_nor_believed(paths: JobDir, kind: str) -> None:
+    put(kind, paths.launcher)
+    put(kind, paths.launcher_log)
+    launchers = Launchers((sys.executable, "-c", "pass"))
+    assert not launchers.tell(paths, signal.SIGTERM)
+    assert not launchers.is_alive(RECORD.id, paths)
+    look = launchers.look(RECORD.id, paths, False, Holding(), None)
+    assert (look.identity, look.said) == (None, "")
+    with pytest.raises(NoFileError):
+        launchers.start(RECORD, paths)
+    put(kind, paths.launcher_lock)
+    with pytest.raises(NoFileError):
+        launchers.start(RECORD, paths)
+    assert not launchers.children
+
+
+def test_the_last_words_are_the_end_of_what_was_said(paths: JobDir) -> None:
+    for text, said in (("", ""), ("short\n", "short"), ("é" * 10 * SAID + "end\n", "é" * (SAID - 4) + "end")):
+        paths.launcher_log.write_text(text)
+        assert Launchers().look(RECORD.id, paths, False, Holding(), None).said == said

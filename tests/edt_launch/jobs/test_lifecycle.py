@@ -1,0 +1,183 @@
+"""What becomes of one job: a table of states, wishes and launchers' ends."""
+
+from dataclasses import replace
+from signal import Signals
+from typing import Any
+
+import pytest
+
+from edt_launch.jobs.lifecycle import AGAIN, MAX_LOST, PAUSE_PATIENCE, STOP_PATIENCE, Lived, live, suspend
+from edt_launch.jobs.observed import JobFacts, Launcher, Move, Remember, Sweep, Tell
+from edt_launch.jobs.progress import Course, Life
+from edt_launch.service.database.records import JobRecord
+from edt_launch.service.states import State, Wanted
+
+RECORD = JobRecord("j1", "ann", ("python",), 1, 4, 100.0, size=2)
+ME = (7, 0.5)
+
+
+def job(state: State, wanted: Wanted = Wanted.RUN, exit_code: int | None = None, **launcher: Any) -> JobFacts:
+    life = Life(*ME, size=2, exit_code=exit_code, message="said")
+    record = replace(RECORD, state=state, wanted=wanted)
+    return JobFacts(record, course=Course(life), launcher=Launcher(**{"identity": ME, **launcher}))
+
+
+def alive(state: State, wanted: Wanted = Wanted.RUN, **notes: float) -> JobFacts:
+    one = job(state, wanted, is_alive=True)
+    return replace(one, record=replace(one.record, notes=notes))
+
+
+def states(lived: Lived) -> list[State]:
+    return [action.to for action in lived.actions if isinstance(action, Move)]
+
+
+def told(lived: Lived) -> list[Signals]:
+    return [action.signal for action in lived.actions if isinstance(action, Tell)]
+
+
+@pytest.mark.parametrize(
+    "before, wanted, after",
+    [
+        (State.QUEUED, Wanted.RUN, []),
+        (State.QUEUED, Wanted.STOP, [State.STOPPED]),
+        (State.QUEUED, Wanted.PAUSE, [State.PAUSED]),
+        (State.PAUSED, Wanted.RUN, [State.QUEUED]),
+        (State.PAUSED, Wanted.STOP, [State.STOPPED]),
+        (State.PAUSED, Wanted.PAUSE, []),
+    ],
+)
+def test_without_a_launcher_wishes_come_true_at_once(
+    before: State, wanted: Wanted, after: list[State]
+) -> None:
+    assert states(live(200.0, job(before, wanted))) == after
+
+
+@pytest.mark.parametrize(
+    "before, wanted, after, signal",
+    [
+        (State.RUNNING, Wanted.STOP, State.STOPPING, Signals.SIGTERM),
+        (State.STARTING, Wanted.PAUSE, State.PAUSING, Signals.SIGUSR1),
+        (State.SUSPENDING, Wanted.PAUSE, State.PAUSING, Signals.SIGUSR1),
+        (State.PAUSING, Wanted.STOP, State.STOPPING, Signals.SIGTERM),
+    ],
+)
+def test_a_launcher_is_told(before: State, wanted: Wanted, after: State, signal: Signals) -> None:
+    lived = live(200.0, alive(before, wanted))
+    assert (states(lived), told(lived)) == ([after], [signal])
+    assert live(200.0 + AGAIN / 2, lived.job).actions == ()
+    assert told(live(200.0 + AGAIN, lived.job)) == [signal]
+
+
+@pytest.mark.parametrize(
+    "state, waited, signal",
+    [
+        (State.PAUSING, PAUSE_PATIENCE - 1, Signals.SIGUSR1),
+        (State.SUSPENDING, PAUSE_PATIENCE, Signals.SIGTERM),
+        (State.STOPPING, STOP_PATIENCE[0] - 1, Signals.SIGTERM),
+        (State.STOPPING, STOP_PATIENCE[0], Signals.SIGINT),
+        (State.STOPPING, STOP_PATIENCE[1], Signals.SIGKILL),
+    ],
+)
+def test_one_that_does_not_end_needs_more(state: State, waited: float, signal: Signals) -> None:
+    assert told(live(200.0 + waited, alive(state, asked=200.0, told=200.0))) == [signal]
+
+
+def test_the_first_world_of_this_launcher_makes_it_running() -> None:
+    assert states(live(200.0, alive(State.STARTING))) == [State.RUNNING]
+    other = replace(alive(State.STARTING), launcher=Launcher(is_alive=True, identity=(8, 0.5)))
+    assert live(200.0, other).actions == ()
+
+
+def test_a_driver_makes_it_running_long_before_it_trains() -> None:
+    one = alive(State.STARTING)
+    driven = replace(one, course=Course(Life(*ME, is_driven=True)))
+    assert states(live(200.0, driven)) == [State.RUNNING]
+    assert states(live(200.0, replace(one, course=Course(Life(*ME))))) == []
+
+
+@pytest.mark.parametrize("wanted, after", [(Wanted.RUN, []), (Wanted.STOP, [State.STOPPED])])
+@pytest.mark.parametrize("before", [State.STARTING, State.RUNNING])
+@pytest.mark.parametrize("exit_code", [5, 143, None])
+def test_what_was_left_or_lost_goes_back_to_the_queue(
+    before: State, exit_code: int | None, wanted: Wanted, after: list[State]
+) -> None:
+    lived = live(200.0, job(before, wanted, exit_code))
+    assert states(lived) == [State.QUEUED, *after]
+    assert lived.job.record.size == 0
+    assert [action.change.after for action in lived.actions if isinstance(action, Remember)] == [0]
+
+
+def test_how_it_ended_is_not_known_before_all_of_its_events_are_read() -> None:
+    one = replace(job(State.RUNNING), is_behind=True)
+    assert live(200.0, one).actions == ()
+    swept = replace(one, launcher=Launcher(identity=ME, has_leftovers=True))
+    assert [type(action) for action in live(200.0, swept).actions] == [Sweep]
+
+
+@pytest.mark.parametrize(
+    "before, exit_code, after",
+    [
+        (State.RUNNING, 0, State.SUCCEEDED),
+        (State.PAUSING, 0, State.SUCCEEDED),
+        (State.RUNNING, 1, State.FAILED),
+        (State.STARTING, 3, State.FAILED),
+        (State.PAUSING, 5, State.PAUSED),
+        (State.PAUSING, None, State.PAUSED),
+        (State.SUSPENDING, 5, State.QUEUED),
+        (State.STOPPING, 143, State.STOPPED),
+        (State.STOPPING, None, State.STOPPED),
+        (State.STOPPING, 5, State.STOPPED),
+    ],
+)
+def test_how_a_launcher_ends_decides(before: State, exit_code: int | None, after: State) -> None:
+    wanted = {State.PAUSING: Wanted.PAUSE, State.STOPPING: Wanted.STOP}.get(before, Wanted.RUN)
+    lived = live(200.0, job(before, wanted, exit_code))
+    assert states(lived) == [after]
+    if after is State.FAILED:
+        assert (lived.job.record.exit_code, lived.job.record.failure) == (exit_code, "said")
+
+
+def test_a_last_message_can_be_stored_whatever_the_job_writes() -> None:
+    one = job(State.RUNNING, exit_code=1)
+    life = replace(one.course.life or Life(), message="a\0b\ud800c")
+    lived = live(200.0, replace(one, course=Course(life)))
+    assert lived.job.record.failure == "a?b?c"
+
+
+def test_one_that_cannot_be_looked_at_is_left_as_it_is() -> None:
+    assert live(200.0, replace(job(State.RUNNING, Wanted.STOP), is_hidden=True)).actions == ()
+
+
+def test_what_is_lost_too_often_has_failed() -> None:
+    one = job(State.RUNNING)
+    lost = replace(one, record=replace(one.record, notes={"lost": MAX_LOST}))
+    lived = live(200.0, lost)
+    assert states(lived) == [State.FAILED]
+    assert f"{MAX_LOST} times at most" in (lived.job.record.failure or "")
+
+
+def test_nothing_is_decided_before_the_leftovers_are_gone() -> None:
+    assert live(200.0, job(State.RUNNING, has_leftovers=True)).actions == (Sweep("j1"),)
+
+
+def test_one_that_was_perhaps_never_started_is_started_again() -> None:
+    lived = live(200.0, job(State.STARTING, identity=None))
+    assert states(lived) == [State.QUEUED]
+    assert lived.job.record.restarts == 0
+
+
+def test_one_that_ended_before_it_began_has_failed_with_what_it_said() -> None:
+    launcher = Launcher(exit_code=2, said="no such option")
+    lived = live(200.0, replace(job(State.STARTING), launcher=launcher))
+    assert states(lived) == [State.FAILED]
+    assert lived.job.record.failure == "edt-launch has ended with exit code 2: no such option"
+
+
+def test_an_end_of_an_older_launcher_is_not_taken_for_that_of_the_newer() -> None:
+    one = replace(job(State.RUNNING, exit_code=0), launcher=Launcher(identity=(8, 0.5)))
+    assert states(live(200.0, one)) == [State.QUEUED]
+
+
+def test_suspending_saves_the_state() -> None:
+    lived = suspend(200.0, alive(State.RUNNING), "others need it")
+    assert (states(lived), told(lived)) == ([State.SUSPENDING], [Signals.SIGUSR1])

@@ -1,0 +1,398 @@
+"""The loop over a real database, files and processes, killed between any two changes that it makes."""
+
+import contextlib
+import errno
+import json
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from sqlalchemy import Connection
+from sqlalchemy.engine import URL
+from sqlalchemy.exc import OperationalError
+
+from edt_launch.allocator.model import Options
+from edt_launch.jobs import device_grant, journal, loop
+from edt_launch.jobs.launchers import Launchers
+from edt_launch.service import plain_files
+from edt_launch.service.bus import Bus, Topic
+from edt_launch.service.database.engine import Database
+from edt_launch.service.database.records import HostRecord, JobRecord
+from edt_launch.service.database.store import Store
+from edt_launch.service.home import JobDir
+from edt_launch.service.settings import load
+from edt_launch.service.states import State, Wanted
+
+FAKE = (sys.executable, "-S", str(Path(__file__).with_name("fake_launcher.py")))
+
+
+class Killed(BaseException):
+    """The service ends here, as if by kill -9."""
+
+
+class Flaky(Database):
+    """A database that is away in every seventh transaction."""
+
+    def __init__(self, url: str | URL) -> None:
+        super().__init__(url)
+        self.count = 0
+
+    def _count(self) -> None:
+        self.count += 1
+        if self.count % 7 == 0:
+            raise away()
+
+    @contextlib.contextmanager
+    def reading(self) -> Iterator[Connection]:
+        self._count()
+        with super().reading() as connection:
+            yield connection
+
+    @contextlib.contextmanager
+    def writing(self) -> Iterator[Connection]:
+        self._count()
+        with super().writing() as connection:
+            yield connection
+
+
+def away() -> OperationalError:
+    return OperationalError("BEGIN", {}, Exception("it is being restarted"))
+
+
+class Service:
+    """Services on one folder, one after the other."""
+
+    def __init__(self, home: Path, command: Sequence[str] = FAKE) -> None:
+        self.command = command
+        self.settings = load(home=home, interval=60.0, coalesce=0.0, protected=0.0)
+        self.settings.home.mkdir()
+        self.store = Store.opened(self.settings.database_url)
+        self.store.hosts.put([HostRecord("localhost", ("0", "1", "2", "3"))])
+        self.launchers: list[Launchers] = []
+        self.kill_at: int | None = None
+        self.error: BaseException = Killed()
+        self.kills = 0
+        self.points = 0
+        self.start()
+
+    def start(self) -> None:
+        self.launchers.append(Launchers(self.command))
+        options = Options(imbalance_time=0.0)
+        self.pool = loop.Pool(self.settings, self.store, Bus(), self.launchers[-1], self.between, options)
+
+    def between(self) -> None:
+        self.points += 1
+        if self.points == self.kill_at:
+            raise self.error
+
+    def step(self) -> None:
+        """One round of the loop; if it is killed in it, another service takes over."""
+        self.pool.read_again()
+        try:
+            self.pool.look(time.time())
+            self.pool.act(time.time())
+        except Killed:
+            self.kills += 1
+            self.start()
+        except OperationalError:
+            self.kills += 1
+            self.pool.forget()
+
+    def until(self, condition: Callable[[], object]) -> None:
+        while not condition():
+            self.step()
+
+    def submit(self, id_: str, owner: str, low: int = 1, high: int = 4) -> str:
+        for folder in self.paths(id_).folders:
+            folder.mkdir(parents=True)
+        self.store.jobs.add(JobRecord(id_, owner, ("python", "train.py"), low, high, time.time()))
+        return id_
+
+    def paths(self, id_: str) -> JobDir:
+        return self.settings.paths.job(id_)
+
+    def job(self, id_: str) -> JobRecord:
+        return self.store.jobs.get(id_)
+
+    def is_running(self, *sizes: tuple[str, int]) -> bool:
+        rows = [(self.job(id_), size) for id_, size in sizes]
+        return all(row.state is State.RUNNING and row.size == size for row, size in rows)
+
+    def events(self, id_: str, *kinds: str) -> list[dict[str, object]]:
+        rows = [json.loads(line) for line in self.paths(id_).output.events.read_text().splitlines()]
+        return [row for row in rows if row["event"] in kinds]
+
+
+@pytest.fixture
+def service(tmp_path: Path) -> Iterator[Service]:
+    one = Service(tmp_path / "home")
+    yield one
+    for launchers in one.launchers:
+        for child in launchers.children:
+            child.kill()
+            child.wait()
+    one.store.close()
+
+
+FIRST, SECOND = "jaaaaaaaa", "jbbbbbbbb"
+
+
+def scenario(service: Service) -> None:
+    """One job has all slots, another gets half of them, the first ends, the second is paused and resumed."""
+    service.submit(FIRST, "ann")
+    service.until(lambda: service.is_running((FIRST, 4)))
+    service.submit(SECOND, "bob")
+    service.until(lambda: service.is_running((FIRST, 2), (SECOND, 2)))
+    (service.paths(FIRST).root / "finish").touch()
+    service.until(lambda: service.is_running((SECOND, 4)))
+    service.store.jobs.wish(SECOND, Wanted.PAUSE)
+    service.until(lambda: service.job(SECOND).state is State.PAUSED)
+    service.store.jobs.wish(SECOND, Wanted.RUN)
+    service.until(lambda: service.is_running((SECOND, 4)))
+    service.store.jobs.wish(SECOND, Wanted.STOP)
+    service.until(lambda: service.job(SECOND).state is State.STOPPED)
+
+
+def check(service: Service) -> None:
+    assert service.job(FIRST).state is State.SUCCEEDED
+    assert [len(service.events(id_, "begun")) for id_ in (FIRST, SECOND)] == [1, 2]
+    for id_ in (FIRST, SECOND):
+        generations = [event["generation"] for event in service.events(id_, "following")]
+        assert all(a < b for a, b in pairwise(generations)), generations  # type: ignore[operator]
+        assert service.job(id_).size == 0
+    uses = sorted((*use, id_) for id_ in (FIRST, SECOND) for use in used(service, id_))
+    overlapping = [(a, b) for a, b in pairwise(uses) if a[0] == b[0] and b[1] < a[2]]
+    assert overlapping == []
+
+
+def used(service: Service, id_: str) -> Iterator[tuple[str, float, float]]:
+    """Device, begin and end of each worker's time on it."""
+    begun: dict[int, tuple[str, float]] = {}
+    for event in service.events(id_, "started", "released", "ended"):
+        at = float(str(event["time"]))
+        if event["event"] == "started":
+            begun[int(str(event["worker"]))] = (str(event["device"]), at)
+        gone = list(begun) if event["event"] == "ended" else [int(str(event["worker"]))]
+        for worker in gone if event["event"] != "started" else []:
+            yield (*begun.pop(worker), at)
+
+
+def test_jobs_come_and_go(service: Service) -> None:
+    scenario(service)
+    check(service)
+    assert [change.after for change in service.store.history.newest(FIRST)] == [4, 2, 0]
+    states = [past.after for past in service.store.jobs.transitions(SECOND)]
+    assert states == [
+        *(State.QUEUED, State.STARTING, State.RUNNING, State.PAUSING, State.PAUSED),
+        *(State.QUEUED, State.STARTING, State.RUNNING, State.STOPPING, State.STOPPED),
+    ]
+
+
+@pytest.mark.parametrize("kill_at", range(1, 26))
+def test_a_service_that_is_killed_anywhere_is_replaced_by_the_next(service: Service, kill_at: int) -> None:
+    service.kill_at = kill_at
+    scenario(service)
+    assert service.kills == 1
+    check(service)
+
+
+@pytest.mark.parametrize("fail_at", range(1, 26))
+def test_a_database_that_fails_anywhere_costs_a_moment(service: Service, fail_at: int) -> None:
+    service.kill_at, service.error = fail_at, away()
+    scenario(service)
+    assert service.kills == 1
+    check(service)
+
+
+def test_what_was_written_before_the_database_failed_counts(service: Service) -> None:
+    service.submit(FIRST, "ann")
+    service.until(lambda: service.is_running((FIRST, 4)))
+    service.submit(SECOND, "bob")
+    service.kill_at, service.error = service.points + 2, away()
+    service.step()
+    file = service.paths(FIRST).allocation
+    assert (service.job(FIRST).size, device_grant.read(file.read_text()).size) == (4, 2)
+    service.store.jobs.wish(SECOND, Wanted.STOP)
+    service.until(lambda: service.job(FIRST).generation == 3)
+    assert (service.job(FIRST).size, device_grant.read(file.read_text()).size) == (4, 4)
+    service.until(lambda: service.events(FIRST, "world")[-1]["size"] == 4)
+
+
+def test_jobs_go_on_while_the_database_comes_and_goes(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(loop, "TROUBLE", 0.0)
+    monkeypatch.setattr(loop, "Launchers", lambda **_: service.launchers[0])
+    bus, stop, database = Bus(), threading.Event(), Flaky(service.settings.database_url)
+    settings = service.settings.model_copy(update={"interval": 0.1})
+    options = Options(imbalance_time=0.0)
+    thread = threading.Thread(target=loop.run, args=(settings, Store(database), bus, stop, options))
+    thread.start()
+    monkeypatch.setattr(service, "step", lambda: time.sleep(0.01))
+    scenario(service)
+    database.count = 6  # the end, too
+    stop.set()
+    thread.join()
+    database.close()
+    check(service)
+
+
+def test_a_job_that_cannot_be_looked_at_holds_up_no_other(
+    service: Service, caplog: pytest.LogCaptureFixture
+) -> None:
+    service.submit(FIRST, "ann", high=2)
+    service.until(lambda: service.is_running((FIRST, 2)))
+    events, kept = service.paths(FIRST).output.events, service.paths(FIRST).root / "kept"
+    events.rename(kept)
+    events.mkdir()
+    service.submit(SECOND, "bob")
+    for _ in range(2):
+        service.start()
+        service.step()
+        service.until(lambda: service.is_running((FIRST, 2), (SECOND, 2)))
+    assert sum(FIRST in message for message in caplog.messages) == 2  # by two services
+    events.rmdir()
+    kept.rename(events)
+    (service.paths(FIRST).root / "finish").touch()
+    service.until(lambda: service.is_running((SECOND, 4)))
+
+
+def test_an_allocation_file_that_cannot_be_read_at_the_start_holds_up_no_other(
+    service: Service, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    service.submit(FIRST, "ann")
+    service.until(lambda: service.is_running((FIRST, 4)))
+    service.submit(SECOND, "bob")
+    service.kill_at, service.error = service.points + 2, Killed()
+    service.step()  # the file gives it two devices less; its row does not say so yet
+    file = service.paths(FIRST).allocation
+    assert (service.job(FIRST).size, device_grant.read(file.read_text()).size) == (4, 2)
+    read, third = plain_files.read, "jcccccccc"
+
+    def failing(path: Path, most: int = plain_files.MOST) -> bytes:
+        if path == file:
+            raise OSError(errno.EIO, "Input/output error")
+        return read(path, most)
+
+    monkeypatch.setattr(plain_files, "read", failing)
+    service.start()
+    service.store.hosts.put([HostRecord("localhost", ("0", "1", "2", "3", "4"))])
+    service.submit(third, "eve", high=1)
+    service.until(lambda: service.is_running((third, 1)))
+    assert (service.job(FIRST).size, device_grant.read(file.read_text()).size) == (4, 2)
+    assert sum(FIRST in message for message in caplog.messages) == 1
+    monkeypatch.setattr(plain_files, "read", read)
+    service.until(lambda: service.is_running((FIRST, 2), (SECOND, 2), (third, 1)))
+
+
+def test_a_job_whose_events_are_many_is_read_bit_by_bit(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(journal, "LOOK", 100)
+    scenario(service)
+    check(service)
+
+
+def test_how_a_job_ended_is_read_however_much_it_has_written(service: Service) -> None:
+    service.submit(FIRST, "ann")
+    service.until(lambda: service.is_running((FIRST, 4)))
+    with service.paths(FIRST).output.events.open("a") as file:
+        file.write("x" * (3 * journal.LOOK) + "\n")
+    (service.paths(FIRST).root / "finish").touch()
+    service.until(lambda: service.job(FIRST).has_ended)
+    assert service.job(FIRST).state is State.SUCCEEDED
+
+
+def test_a_job_that_has_spoilt_its_lock_can_be_stopped(service: Service) -> None:
+    service.submit(FIRST, "ann")
+    service.until(lambda: service.is_running((FIRST, 4)))
+    service.paths(FIRST).launcher_lock.unlink()
+    service.paths(FIRST).launcher_lock.mkdir()
+    service.start()
+    service.step()
+    assert service.is_running((FIRST, 4))
+    service.store.jobs.wish(FIRST, Wanted.STOP)
+    service.until(lambda: service.job(FIRST).state is State.STOPPED)
+
+
+def test_a_job_that_is_resized_as_it_begins_to_train_changes_once(service: Service) -> None:
+    service.submit(FIRST, "ann")
+    service.step()
+    events = service.paths(FIRST).output.events
+    while not events.exists() or not service.events(FIRST, "world"):
+        time.sleep(0.01)
+    service.submit(SECOND, "bob")
+    service.step()
+    assert service.job(FIRST).state is State.RUNNING
+    service.pool.look(time.time())
+    service.pool.act(time.time())
+    assert [change.after for change in service.store.history.newest(FIRST)] == [4, 2]
+
+
+def test_a_launcher_that_cannot_begin_fails_the_job_with_what_it_said(service: Service) -> None:
+    service.command = (sys.executable, "-c", "import sys; sys.exit('no such thing')")
+    service.start()
+    service.submit(FIRST, "ann")
+    service.until(lambda: service.job(FIRST).state is State.FAILED)
+    assert service.job(FIRST).exit_code == 1
+    assert "no such thing" in (service.job(FIRST).failure or "")
+
+
+def test_a_job_without_its_code_fails_and_says_so(service: Service) -> None:
+    service.submit(FIRST, "ann")
+    service.paths(FIRST).code.rmdir()
+    service.paths(FIRST).code.write_text("a file")
+    service.until(lambda: service.job(FIRST).state is State.FAILED)
+    assert "_submitted_code" in (service.job(FIRST).failure or "")
+
+
+def test_a_launcher_that_was_killed_is_started_again(service: Service) -> None:
+    service.submit(FIRST, "ann")
+    service.until(lambda: service.is_running((FIRST, 4)))
+    pid = service.job(FIRST).launcher_pid
+    assert pid is not None
+    os.kill(pid, signal.SIGKILL)
+    service.until(lambda: len(service.events(FIRST, "begun")) == 2)
+    service.until(lambda: service.is_running((FIRST, 4)))
+    assert service.job(FIRST).restarts == 1
+
+
+@pytest.mark.parametrize("content", [b"nonsense", b"\xff\xfe\n"])
+def test_a_file_that_was_spoilt_is_written_anew(service: Service, content: bytes) -> None:
+    service.submit(FIRST, "ann")
+    service.until(lambda: service.is_running((FIRST, 4)))
+    service.paths(FIRST).allocation.write_bytes(content)
+    service.start()
+    service.submit(SECOND, "bob")
+    service.until(lambda: service.job(FIRST).size == 2)
+    assert device_grant.read(service.paths(FIRST).allocation.read_text()).size == 2
+
+
+def test_it_wakes_for_wishes_and_ends_when_it_is_told(service: Service) -> None:
+    bus, stop = Bus(), threading.Event()
+    thread = threading.Thread(target=loop.run, args=(service.settings, service.store, bus, stop))
+    thread.start()
+    service.submit(FIRST, "ann", low=9, high=9)
+    bus.notify(Topic.WISHES)
+    while service.job(FIRST).why is None:
+        time.sleep(0.01)
+    stop.set()
+    thread.join()
+
+
+def test_wishes_are_gathered_for_a_while() -> None:
+    clock = loop.Clock(coalesce=0.5, interval=5.0)
+    clock.wished(100.0)
+    clock.wished(100.4)
+    assert [clock.is_due(now) for now in (100.4, 100.5)] == [False, True]
+    clock.decided(100.5, None)
+    assert [clock.is_due(now) for now in (105.4, 105.5)] == [False, True]
+    clock.decided(105.5, 106.0)
+    assert clock.is_due(106.0)
+    assert clock.is_due(50.0)  # the clock was set back

@@ -1,0 +1,38 @@
+"""The command line of horovodrun."""
+
+from pathlib import Path
+
+from edt_launch.cluster.allocation import Allocation, HostSlots
+from edt_launch.cluster.follower import Limits
+from edt_launch.launcher.horovodrun.command import Commands, command
+from edt_launch.launcher.ssh import Remote
+
+COMMANDS = Commands("horovodrun", "edt-discover")
+FILE, NOTE = Path("/a folder/allocation"), Path("/a folder/discovered")
+PROGRAM = ["python", "train.py"]
+
+
+def words(*hosts: HostSlots, remote: Remote = Remote(), changes: bool = False) -> list[str]:  # noqa: B008 - it is frozen
+    first = Allocation(1, hosts)
+    return command(PROGRAM, FILE, first, changes, Limits(1, 4), "lo", remote, 99.5, NOTE, COMMANDS)
+
+
+def test_it_is_what_one_writes_by_hand():
+    assert words(HostSlots("h1", 2), HostSlots("h2", 1)) == [
+        *("horovodrun", "-np", "1", "--min-np", "1", "--max-np", "4"),
+        *("--host-discovery-script", "edt-discover --note '/a folder/discovered' '/a folder/allocation'"),
+        *("--network-interface", "lo", "--elastic-timeout", "100"),
+        *PROGRAM,
+    ]
+
+
+def test_workers_with_devices_are_shown_those_of_their_host():
+    start = words(HostSlots("h1", 2, ("0", "3"))).index("100") + 1
+    shown = ["edt-discover", str(FILE), "--exec", *PROGRAM]
+    assert words(HostSlots("h1", 2, ("0", "3")))[start:] == shown
+    assert words(HostSlots("h1", 2), changes=True)[start:] == shown, "devices may be named later"
+
+
+def test_how_to_reach_hosts_is_passed_on():
+    found = words(HostSlots("h1", 1), remote=Remote(2222, Path("/my keys/id")))
+    assert found[-6:-2] == ["--ssh-port", "2222", "--ssh-identity-file", "'/my keys/id'"]

@@ -1,0 +1,67 @@
+"""What becomes of workers and allocations, as seen from outside."""
+
+from edt_launch.cluster.allocation import Allocation, HostSlots
+from edt_launch.launcher.horovodrun.observed import Noted, Observed
+from edt_launch.launcher.horovodrun.slots import Found, Process, Slot
+
+A0, A1 = Process(Slot("a", 0), 4), Process(Slot("a", 1), 5)
+
+
+def allocated(generation: int, *devices: str) -> Allocation:
+    return Allocation(generation, (HostSlots("a", len(devices), devices),))
+
+
+def test_workers_start_and_are_released():
+    seen = Observed().allocate(allocated(1, "d0", "d1"))
+    seen, changes = seen.look(Found({10: A0, 11: A1}), None)
+    assert [(kind, about["worker"], about["device"], about["rank"]) for kind, about in changes] == [
+        ("started", 0, "d0", 4),
+        ("started", 1, "d1", 5),
+    ]
+    seen, changes = seen.look(Found({10: A0}), None)
+    assert changes == [("released", {"worker": 1, "host": "a", "slot": 1, "device": "d1"})]
+    seen, changes = seen.look(Found({10: A0, 12: A1}), None)
+    assert [(kind, about["worker"]) for kind, about in changes] == [("started", 2)]
+
+
+def test_a_worker_that_starts_late_has_the_device_that_it_was_started_for():
+    seen = Observed().allocate(allocated(1, "d0", "d1")).allocate(allocated(2, "d0"))
+    _, changes = seen.look(Found({11: A1}), None)
+    assert changes[0][1]["device"] == "d1"
+
+
+def test_a_generation_is_followed_once_it_was_printed_twice():
+    seen, found = Observed(), Found()
+    for noted, followed in [
+        (None, False),
+        (Noted(3, at=1), False),
+        (Noted(3, at=1), False),
+        (Noted(3, at=2), False),  # from now on all that was to be started is being started
+        (Noted(3, at=2), True),
+        (Noted(3, at=3), False),
+    ]:
+        seen, changes = seen.look(found, noted)
+        assert changes == ([("following", {"generation": 3})] if followed else [])
+
+
+def test_what_an_older_generation_may_still_start_is_waited_for():
+    seen = Observed()
+    starting = Found(starting=frozenset({20, 21}))
+    for at in (1, 2, 3):
+        seen, changes = seen.look(starting, Noted(3, at))
+        assert changes == []
+    seen, changes = seen.look(Found({30: A0}, starting=frozenset({21})), Noted(3, 4))
+    assert [kind for kind, _ in changes] == ["started"]
+    seen, changes = seen.look(Found({30: A0}, starting=frozenset({22})), Noted(3, 5))  # 22 came later
+    assert changes == [("following", {"generation": 3})]
+
+
+def test_a_newer_generation_begins_anew():
+    seen = Observed()
+    for noted in (Noted(3, 1), Noted(3, 2), Noted(4, 3), Noted(4, 4)):
+        seen, changes = seen.look(Found(), noted)
+        assert changes == []
+    seen, changes = seen.look(Found(), Noted(4, 5))
+    assert changes == [("following", {"generation": 4})]
+    seen, changes = seen.look(Found(), Noted(3, 6))
+    assert changes == []

@@ -1,0 +1,66 @@
+"""What horovodrun prints, passed on and kept."""
+
+import io
+from pathlib import Path
+
+import pytest
+
+from edt_launch.core.run_dir import RunDir
+from edt_launch.launcher.horovodrun.output import MAX_LINE, Output
+
+
+@pytest.fixture
+def paths(tmp_path: Path) -> RunDir:
+    one = RunDir(tmp_path)
+    one.log.mkdir()
+    return one
+
+
+def test_everything_is_passed_on_as_it_is(paths):
+    out, err = io.BytesIO(), io.BytesIO()
+    output = Output(paths, {"stdout": out, "stderr": err}, print)
+    for data in (b"[0]<stdout>:a\n[1", b"]<stdout>:b\xff\n", b"half"):
+        output.take("stdout", data)
+    output.take("stderr", b"[0]<stderr>:c\n")
+    output.close()
+    assert out.getvalue() == b"[0]<stdout>:a\n[1]<stdout>:b\xff\nhalf"
+    assert err.getvalue() == b"[0]<stderr>:c\n"
+
+
+def test_lines_are_kept_by_rank(paths):
+    output = Output(paths, {}, print)
+    output.take("stdout", b"[0]<stdout>:a\n[1")
+    output.take("stderr", b"[0]<stderr>:c\nProcess 1 exit with status code 1.\n")
+    output.take("stdout", b"]<stdout>:b\n[0]<stdout>:last words")
+    output.close()
+    assert paths.rank_log("0").read_text() == "a\nc\nlast words\n"
+    assert paths.rank_log("1").read_text() == "b\n"
+    assert paths.horovodrun_log.read_text() == "Process 1 exit with status code 1.\n"
+
+
+def test_a_line_without_an_end_is_broken_in_the_logs(paths):
+    output = Output(paths, {}, print)
+    output.take("stdout", b"[0]<stdout>:" + b"x" * MAX_LINE)
+    assert len(paths.rank_log("0").read_text()) == MAX_LINE + 1
+    output.close()
+
+
+def test_nobody_has_to_read_on(paths):
+    class Closed(io.BytesIO):
+        def write(self, data: object) -> int:
+            raise BrokenPipeError
+
+    output = Output(paths, {"stdout": Closed()}, print)
+    output.take("stdout", b"[0]<stdout>:a\n")
+    output.take("stdout", b"[0]<stdout>:b\n")
+    output.close()
+    assert paths.rank_log("0").read_text() == "a\nb\n"
+
+
+def test_the_first_failure_is_remembered(paths):
+    output = Output(paths, {}, print)
+    output.take("stdout", b"[0]<stdout>:Process 9 exit with status code 9.\n")
+    assert output.first_failure is None
+    output.take("stdout", b"Process 1 exit with status code 3.\nProcess 0 exit with status code 143.\n")
+    output.close()
+    assert output.first_failure == f"rank 1 at its start, exit code 3, {paths.rank_log('1')}"

@@ -1,0 +1,197 @@
+"""The command `edt-launch`: its options, usage errors and exit codes."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from edt_launch.cluster import devices
+from edt_launch.cluster.allocation import Allocation, HostSlots
+from edt_launch.cluster.devices import Machine
+from edt_launch.cluster.discovery_script import Script
+from edt_launch.cluster.follower import Limits
+from edt_launch.core.errors import ExitCode
+from edt_launch.launcher import command, job
+from edt_launch.launcher.plan import Outcome
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    """An empty working directory with a script, on a machine with three cores."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(devices, "this_machine", lambda: Machine((), 3))
+    Path("a script.py").touch()
+    return tmp_path
+
+
+def invoke(*words):
+    return CliRunner().invoke(command.app, words)
+
+
+def test_everything_after_the_script_is_the_scripts(planned, folder):
+    result = invoke("--min-np", "1", "--max-np=2", "a script.py", "--max-np", "9", "--help", "-H", "x")
+    assert result.exit_code == 0
+    (plan,) = planned
+    assert plan.program == [sys.executable, "a script.py", "--max-np", "9", "--help", "-H", "x"]
+    assert plan.limits == Limits(1, 2)
+    assert plan.allocation == Allocation(1, (HostSlots("localhost", 2),))
+    assert plan.paths.root.parent == folder / "runs"
+
+
+def test_a_command_does_too(planned):
+    assert invoke("python3", "-X", "faulthandler", "train.py").exit_code == 0
+    assert planned[0].program == ["python3", "-X", "faulthandler", "train.py"]
+
+
+def test_options_reach_the_plan(planned, folder):
+    Path("key").touch()
+    result = invoke(
+        *("-H", "h1:4,h2:4", "--max-np", "6", "--output-dir", "my out", "--network-interface", "eth7"),
+        *(
+            "--ssh-port",
+            "2222",
+            "--ssh-identity-file",
+            "key",
+            "--start-timeout",
+            "5",
+            "--hang-timeout",
+            "7",
+            *("--ready-timeout", "8"),
+            "--verbose",
+            *("--max-restarts", "7", "--checkpoint-interval", "0.5", "--keep-checkpoints", "2"),
+            "a script.py",
+        ),
+    )
+    assert result.exit_code == 0, result.output
+    (plan,) = planned
+    assert plan.allocation == Allocation(1, (HostSlots("h1", 4), HostSlots("h2", 2)))
+    assert plan.paths.root == folder / "my out"
+    assert (plan.interface, plan.start_timeout, plan.verbose) == ("eth7", 5.0, True)
+    assert (plan.hang_timeout, plan.ready_timeout) == (7.0, 8.0)
+    assert (plan.max_restarts, plan.checkpoint_interval, plan.keep_checkpoints) == (7, 0.5, 2)
+    assert (plan.remote.port, plan.remote.identity_file) == (2222, Path("key"))
+
+
+@pytest.mark.parametrize(
+    "options, limits, slots",
+    [
+        ([], Limits(1, 3), 3),
+        (["--max-np", "8"], Limits(1, 8), 8),
+        (["-H", "h1:4,h2"], Limits(1, 5), 5),
+        (["--hostfile", "hosts"], Limits(1, 6), 6),
+        (["--hostfile", "hosts", "--max-np", "4", "--min-np", "4"], Limits(4, 4), 4),
+        (["--allocation", "missing"], Limits(1, 3), None),
+        (["--allocation", "allocation"], Limits(1, 7), None),
+        (["--allocation", "allocation", "--max-np", "2"], Limits(1, 2), None),
+    ],
+)
+def test_limits_and_slots_by_default(planned, options, limits, slots):
+    Path("hosts").write_text("h1 slots=4\nh2:2\n")
+    Path("allocation").write_text("# edt allocation v1 generation=1\nh1:7\n")
+    result = invoke(*options, "a script.py")
+    assert result.exit_code == 0, result.output
+    (plan,) = planned
+    assert plan.limits == limits
+    assert (plan.allocation and plan.allocation.slots) == slots
+    assert (plan.follow is None) == (slots is not None)
+
+
+@pytest.mark.parametrize(
+    "words, part",
+    [
+        ([], "Missing argument"),
+        (["missing.py"], "missing.py is not a file"),
+        (["no-such-command"], "command not found"),
+        (["--min-np", "4", "--max-np", "2", "a script.py"], "--min-np 4 is more than --max-np 2"),
+        (["--min-np", "4", "a script.py"], "--min-np 4 is more than --max-np, by default 3"),
+        (["--min-np", "9", "-H", "h1:2,h2:2", "a script.py"], "more than the 4 slots"),
+        (
+            ["--min-np", "3", "--max-np", "5", "-H", "h1:2", "a script.py"],
+            "2 slots are fewer than --min-np 3",
+        ),
+        (["--min-np", "0", "a script.py"], "--min-np"),
+        (["-H", "h1:1", "--allocation", "f", "a script.py"], "-H and --allocation exclude"),
+        (["-H", "h1:x", "a script.py"], "'x': expected a number of slots"),
+        (["--hostfile", "missing", "a script.py"], "--hostfile missing: No such file"),
+        (["--network-interface", "nonesuch0", "--output-dir", "o", "a script.py"], "nonesuch0: not here"),
+        (["-H", "no-such-host.invalid:1", "a script.py"], "unknown host 'no-such-host.invalid'"),
+        (["--output-dir", "a script.py", "a script.py"], "name a folder you may write"),
+        (["--view", "pretty", "a script.py"], "pretty"),
+        (["--no-such-option", "a script.py"], "no-such-option"),
+    ],
+)
+def test_usage_errors_say_what_is_wrong(words, part):
+    result = invoke(*words)
+    assert result.exit_code == ExitCode.USAGE
+    assert part in result.output
+
+
+def test_slots_that_never_come():
+    result = invoke("--allocation", "missing", "--start-timeout", "0.1", "--output-dir", "out", "a script.py")
+    assert result.exit_code == ExitCode.NOT_STARTED
+    assert "--start-timeout" in result.output
+
+
+def test_what_a_job_says_last_is_the_last_line(monkeypatch):
+    monkeypatch.setattr(job, "run", lambda *_: Outcome(ExitCode.JOB_FAILED, "first failure: ...\nlog: path"))
+    result = invoke("a script.py")
+    assert result.exit_code == ExitCode.JOB_FAILED
+    assert result.stderr.endswith("first failure: ...\nlog: path\n")
+
+
+def test_a_mistake_of_ours_has_its_own_exit_code(monkeypatch, capsys):
+    def run(*_):
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(job, "run", run)
+    monkeypatch.setattr(sys, "argv", ["edt-launch", "a script.py"])
+    with pytest.raises(SystemExit) as ended:
+        command.main()
+    assert ended.value.code == ExitCode.INTERNAL
+    assert "a mistake in edt-launch itself" in capsys.readouterr().err
+
+
+def test_help_imports_neither_torch_nor_horovod():
+    slow = ("torch", "horovod", "numpy")
+    program = f"import sys, edt_launch.launcher.command; print([m for m in {slow} if m in sys.modules])"
+    assert subprocess.check_output([sys.executable, "-c", program], text=True, env=os.environ) == "[]\n"
+
+
+def discovery_script(folder, mode=0o755):
+    path = folder / "discover hosts.sh"
+    path.write_text("#!/bin/sh\necho localhost:2\n")
+    path.chmod(mode)
+    return path
+
+
+def test_a_host_discovery_script(planned, folder):
+    path = discovery_script(folder)
+    words = ("--host-discovery-script", path.name, "--slots-per-host", "2", "--max-np", "4")
+    assert invoke(*words, "a script.py").exit_code == 0
+    (plan,) = planned
+    assert plan.discovery == Script(path, 2)
+    assert (plan.allocation, plan.follow, plan.limits) == (None, None, Limits(1, 4))
+
+
+@pytest.mark.parametrize(
+    "words, reason",
+    [
+        (("--slots-per-host", "2"), "--slots-per-host is for --host-discovery-script"),
+        (("--host-discovery-script", "discover hosts.sh"), "give --max-np, too"),
+        (("--host-discovery-script", "missing", "--max-np", "2"), "missing is no program"),
+        (("--host-discovery-script", "a script.py", "--max-np", "2"), "chmod +x"),
+        (
+            ("--host-discovery-script", "discover hosts.sh", "--max-np", "2", "-H", "h"),
+            "-H and --host-discovery-script exclude one another",
+        ),
+    ],
+)
+def test_a_host_discovery_script_that_makes_no_sense(planned, folder, words, reason):
+    discovery_script(folder)
+    result = invoke(*words, "a script.py")
+    assert result.exit_code == ExitCode.USAGE
+    assert reason in result.output
+    assert planned == []

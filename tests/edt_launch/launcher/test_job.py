@@ -1,0 +1,352 @@
+"""One job from its first allocation to its last process, with agents, and workers that know no torch."""
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import psutil
+import pytest
+
+from edt_launch.adapters.wmla.frameworks import Framework
+from edt_launch.cluster.allocation import Allocation, HostSlots, parse, render
+from edt_launch.cluster.follower import Limits
+from edt_launch.cluster.network import HostChecker
+from edt_launch.core import events
+from edt_launch.core.atomic import write_atomically
+from edt_launch.core.errors import ExitCode, StartError, StartTimeoutError, UsageError
+from edt_launch.core.run_dir import RunDir
+from edt_launch.launcher import agents, driver, job, ssh, termination
+from edt_launch.launcher.allocations import Allocations
+from edt_launch.launcher.elastic import Elastic
+from edt_launch.launcher.job_monitor import Desk
+from edt_launch.launcher.plan import Outcome, Plan, Wmla
+from recorder import Recorder
+from started import gone, started
+
+FAKE = (sys.executable, "-S", str(Path(__file__).with_name("fake_worker.py")))
+TWO = Allocation(1, (HostSlots("localhost", 2),))
+
+
+@pytest.fixture
+def paths(tmp_path):
+    return RunDir(tmp_path / 'it\'s an "output" folder')
+
+
+@pytest.fixture
+def run(paths):
+    """Runs the fake's function of that name; returns the outcome and what was shown."""
+
+    def run(name, reaction=lambda text, signals: None, **changes):
+        signals = []
+        view = Recorder(lambda text: reaction(text, signals))
+        program = [*FAKE, name]
+        plan = {"program": program, "limits": Limits(1, 4), "paths": paths, "allocation": TWO, **changes}
+        return job.run(Plan(**plan), view, signals), view
+
+    return run
+
+
+def events_in(paths):
+    return [json.loads(line) for line in paths.events.read_text().splitlines()]
+
+
+def test_success(run, paths, monkeypatch):
+    monkeypatch.setenv("HOROVOD_RANK", "7")
+    outcome, view = run("success", variables={"MINE": "own"})
+    assert outcome == Outcome(ExitCode.SUCCESS)
+    said = [("0", "stdout", '[null, "own"]'), ("0", "stdout", "hello"), ("1", "stderr", "oh")]
+    assert sorted(view.lines) == said
+    assert view.status.step == 10
+    assert paths.rank_log("1").read_text() == "oh\n"
+    assert "Assign(generation=1" in paths.own_log.read_text()
+    assert parse(paths.allocation.read_text()) == TWO
+    names = [event["event"] for event in events_in(paths)]
+    assert names[:4] == ["begun", "allocation_accepted", "launched", "desired"]
+    assert names[-2:] == ["finished", "ended"]
+
+
+def test_the_first_failure_is_the_last_thing_said(run, paths):
+    outcome, _ = run("failure", max_restarts=1)
+    assert outcome.exit_code == ExitCode.JOB_FAILED
+    lines = outcome.message.splitlines()
+    assert lines[:2] == [
+        "edt-launch: the job failed after 1 restart: rank 0 on localhost failed, the last that had the state",
+        "first failure: rank 0 on localhost, killed by SIGSEGV",
+    ]
+    assert lines[2:-1] == [f"  | line {number}" for number in range(10, 30)]
+    assert lines[-1] == f"log: {paths.rank_log('0')}"
+
+
+@pytest.mark.parametrize("wmla", [None, Wmla(Framework.GANG, Path())])
+def test_a_script_for_plain_horovod_is_told_so_and_no_program_for_wmla(paths, wmla):
+    plan = Plan([*FAKE, "strange"], Limits(1, 4), paths, allocation=TWO, wmla=wmla)
+    checker = HostChecker()
+    with paths.opened("--output-dir"):
+        log = events.EventLog(paths.events, print)
+        desk = Desk(plan, Recorder(), log)
+        outcome = Elastic(plan, desk, Allocations(plan, desk, checker), checker, []).run()
+        desk.close()
+        log.close()
+    assert ("a script for plain Horovod" in outcome.message) == (wmla is None)
+    assert "connectFullMesh failed" in outcome.message
+
+
+def test_follows_the_file_and_reports_what_it_does_not_follow_once(run, paths, tmp_path):
+    allocation = tmp_path / "their 'allocation'"
+    allocation.write_text(render(TWO))
+    four = render(Allocation(3, (HostSlots("localhost", 4),)))
+
+    class Vandal(Recorder):
+        """Spoils the file when the job runs, and mends it when that is reported."""
+
+        def message(self, text):
+            super().message(text)
+            if "not followed" in text:
+                write_atomically(allocation, four)
+
+    view = Vandal(lambda text: allocation.write_text(four[:-5]))
+    plan = Plan([*FAKE, "resize"], Limits(1, 4), paths, follow=allocation)
+    assert job.run(plan, view, []).exit_code == ExitCode.SUCCESS
+    rejections = [event["reason"] for event in events_in(paths) if event["event"] == "allocation_rejected"]
+    assert len(rejections) == 1
+    assert "half written" in rejections[0]
+    assert paths.allocation.read_text() == four
+    assert view.messages[-2:] == ["allocation 3: 4 slots", "2 -> 4 workers, training paused for 0.25 s"]
+    assert [(r.before, r.after, r.pause) for r in view.status.resizes] == [(2, 4, 0.25)]
+
+
+def test_waits_for_a_first_allocation(run, tmp_path):
+    with pytest.raises(StartTimeoutError, match="missing"):
+        run("success", allocation=None, follow=tmp_path / "missing", start_timeout=0.1)
+
+
+def test_looks_at_the_file_even_without_time_to_wait(run, tmp_path):
+    path = tmp_path / "allocation"
+    write_atomically(path, render(TWO))
+    outcome, _ = run("success", allocation=None, follow=path, start_timeout=0.0)
+    assert outcome.exit_code == ExitCode.SUCCESS
+
+
+def test_ends_while_it_waits_for_a_first_allocation(paths, tmp_path):
+    plan = Plan([*FAKE, "success"], Limits(1, 4), paths, follow=tmp_path / "missing")
+    outcome = job.run(plan, Recorder(), [signal.SIGTERM])
+    assert outcome == Outcome(ExitCode.TERMINATED, "edt-launch: ended by SIGTERM")
+
+
+@pytest.mark.parametrize(
+    "words, reason",
+    [
+        (("/no/such/program",), "cannot run /no/such/program"),
+        ((sys.executable, "-c", "import no_such_module"), "No module named 'no_such_module'"),
+    ],
+)
+def test_an_agent_that_does_not_start(run, monkeypatch, words, reason):
+    monkeypatch.setattr(ssh, "AGENT", words)
+    with pytest.raises(StartError, match=reason):
+        run("success")
+
+
+def test_an_unknown_host_is_a_usage_error(run):
+    with pytest.raises(UsageError, match=r"unknown host 'no-such-host\.invalid'"):
+        run("success", allocation=Allocation(1, (HostSlots("no-such-host.invalid", 1),)))
+
+
+def test_a_job_whose_agent_is_killed_is_started_again_as_often_as_it_may(run, paths):
+    def react(text, signals):
+        for process in psutil.Process().children():
+            process.kill()
+
+    outcome, view = run("waiting", react, max_restarts=1)
+    assert outcome.exit_code == ExitCode.JOB_FAILED
+    assert outcome.message.startswith("edt-launch: the job failed after 1 restart")
+    assert "the agent of this host was killed by signal 9" in outcome.message
+    assert any(message.startswith("restarting the job, 1 of 1 times") for message in view.messages)
+    workers = [event["worker"] for event in events_in(paths) if event["event"] == "started"]
+    released = [event["worker"] for event in events_in(paths) if event["event"] == "released"]
+    assert workers == sorted(released) == [0, 1, 2, 3]
+    assert view.status.resizes == ()
+
+
+def test_a_job_that_is_to_end_is_not_started_again(run):
+    def react(text, signals):
+        signals.append(signal.SIGTERM)
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(int(text.split()[1]), signal.SIGKILL)
+
+    outcome, view = run("waiting", react, max_restarts=2)
+    assert outcome.exit_code == ExitCode.TERMINATED
+    assert not any("restarting" in message for message in view.messages)
+
+
+def test_a_job_succeeds_after_a_restart(run, paths):
+    outcome, view = run("recovering")
+    assert outcome == Outcome(ExitCode.SUCCESS)
+    assert [event["step"] for event in events_in(paths) if event["event"] == "progress"] == [5, 6]
+    assert view.status.step == 6
+    (restarting,) = (event for event in events_in(paths) if event["event"] == "restarting")
+    assert restarting["has_checkpoint"] is False
+    assert any(message.endswith("; without a checkpoint, so from the beginning") for message in view.messages)
+
+
+def test_what_horovod_says_of_lost_peers_is_logged_and_shown_on_demand(run, paths):
+    _, view = run("bereft")
+    assert view.lines == [("0", "stderr", "ours")]
+    assert "Connection closed by peer" in paths.rank_log("0").read_text()
+    _, view = run("bereft", verbose=True)
+    assert len([text for label, _, text in view.lines if label == "0"]) == 2
+
+
+def test_says_where_it_looks_for_checkpoints(run, paths):
+    (paths.checkpoint / "step-00000042").mkdir(parents=True)
+    _, view = run("success")
+    assert view.messages[0] == (
+        f"found checkpoints in {paths.checkpoint} to go on from; for a new training name another --output-dir"
+    )
+    assert not any("going on from step" in message for message in view.messages)
+
+
+def test_what_is_no_text_is_shown_all_the_same(run):
+    outcome, view = run("noise")
+    assert outcome.exit_code == ExitCode.SUCCESS
+    assert view.lines == [("0", "stdout", "\N{REPLACEMENT CHARACTER}")]
+
+
+def test_what_edt_launch_itself_decides_is_shown_on_demand(run):
+    _, view = run("success", verbose=True)
+    assert any(label == "edt-launch" and "Start(worker=" in text for label, _, text in view.lines)
+
+
+@pytest.mark.parametrize("where", [(agents.Agents, "start"), (agents.Agents, "_take")])
+def test_a_mistake_of_ours_is_no_hang(run, monkeypatch, where):
+    monkeypatch.setattr(driver, "END_GRACE", 0.1)
+    monkeypatch.setattr(driver, "KILL_GRACE", 0.1)
+    monkeypatch.setattr(*where, lambda *_: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        run("success")
+
+
+@pytest.mark.parametrize("name, numbers", [("waiting", [signal.SIGTERM]), ("stubborn", [signal.SIGINT] * 2)])
+def test_a_signal_ends_the_whole_tree(run, name, numbers):
+    pids = []
+
+    def react(text, signals):
+        if text.startswith("ready"):
+            pids.extend(map(int, text.split()[1:]))
+            signals.extend(numbers)
+
+    outcome, view = run(name, react)
+    assert outcome.exit_code == 128 + numbers[0]
+    assert any("had to be killed" in message for message in view.messages[1:]) == (name == "stubborn")
+    assert pids
+    assert all(map(gone, pids))
+
+
+def test_who_does_not_end_within_the_grace_is_killed(run, monkeypatch):
+    monkeypatch.setattr(termination.Ending.decide, "__defaults__", (0.0,))
+    pids = []
+
+    def react(text, signals):
+        pids.extend(map(int, text.split()[1:]))
+        signals.append(signal.SIGTERM)
+
+    outcome, _ = run("stubborn", react)
+    assert outcome.exit_code == ExitCode.TERMINATED
+    assert all(map(gone, pids))
+
+
+@pytest.mark.parametrize("name", ["waiting", "slow_to_start"])
+def test_workers_leave_on_sigusr1_and_the_job_can_go_on(run, paths, name):
+    (paths.checkpoint / "step-00000007").mkdir(parents=True)
+    outcome, _ = run(name, lambda text, signals: signals.append(signal.SIGUSR1))
+    assert outcome.exit_code == ExitCode.LEFT
+    assert outcome.message.endswith(f"start it again with --output-dir {paths.root} to go on")
+    assert events_in(paths)[-1]["exit_code"] == ExitCode.LEFT
+    assert not [event for event in events_in(paths) if event["event"] == "restarting"]
+
+
+def test_a_job_that_waits_for_its_allocation_can_be_told_to_pause(paths, tmp_path):
+    plan = Plan([*FAKE, "success"], Limits(1, 4), paths, follow=tmp_path / "missing")
+    outcome = job.run(plan, Recorder(), [signal.SIGUSR1])
+    assert outcome == Outcome(
+        ExitCode.LEFT,
+        "edt-launch: all workers have left; there is no checkpoint: started again, the job begins anew",
+    )
+
+
+def test_who_runs_the_job_and_how_it_ended_is_written_down(run, paths, monkeypatch):
+    monkeypatch.setattr(ssh, "AGENT", (sys.executable, "-c", "import no_such_module"))
+    with pytest.raises(StartError):
+        run("success")
+    launcher = json.loads(paths.launcher.read_text())
+    assert launcher["pid"] == os.getpid()
+    assert launcher["started"] == psutil.Process().create_time()
+    begun, *_, ended = events_in(paths)
+    assert begun["event"] == "begun"
+    assert {name: begun[name] for name in launcher} == launcher == {**launcher, "min_np": 1, "max_np": 4}
+    assert (ended["event"], ended["exit_code"]) == ("ended", ExitCode.NOT_STARTED)
+    assert "No module named 'no_such_module'" in ended["message"]
+
+
+def test_what_is_left_behind_is_killed(run):
+    pids = []
+    outcome, view = run("litter", lambda text, signals: pids.append(int(text.split()[1])))
+    assert outcome.exit_code == ExitCode.SUCCESS
+    assert all(map(gone, pids))
+    assert "left behind" in view.messages[-1]
+
+
+def test_a_mistake_of_ours_leaves_nothing_either(run):
+    pids = []
+
+    def react(text, signals):
+        pids.extend(map(int, text.split()[1:]))
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        run("stubborn", react)
+    assert len(pids) == 2
+    assert all(map(gone, pids))
+
+
+PROGRAM = """
+import sys
+from pathlib import Path
+from edt_launch.launcher import job
+from edt_launch.cluster.allocation import Allocation, HostSlots
+from edt_launch.cluster.follower import Limits
+from edt_launch.launcher.plan import Plan
+from edt_launch.core.run_dir import RunDir
+from edt_launch.launcher.view.view import PlainView
+one = Allocation(1, (HostSlots("localhost", 1),))
+plan = Plan(sys.argv[2:], Limits(1, 4), RunDir(Path(sys.argv[1])), one)
+with job.received_signals() as signals:
+    sys.exit(job.run(plan, PlainView(sys.stdout, sys.stderr), signals).exit_code)
+"""
+
+
+@contextlib.contextmanager
+def ready(name, paths):
+    """A launcher that is killed at the end, and the processes of its job."""
+    words = [sys.executable, "-c", PROGRAM, str(paths.root), *FAKE, name]
+    with started(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as launcher:
+        yield launcher, [int(word) for word in launcher.stdout.readline().split("ready ")[1].split()]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_real_signals(paths, number):
+    with ready("waiting", paths) as (launcher, pids):
+        launcher.send_signal(number)
+        assert launcher.wait() == 128 + number
+    assert all(map(gone, pids))
+
+
+def test_nothing_outlives_a_killed_launcher(paths):
+    with ready("waiting", paths) as (launcher, pids):
+        family = psutil.Process(launcher.pid).children(recursive=True)
+        launcher.kill()
+    assert pids[0] in {process.pid for process in family}
+    assert psutil.wait_procs(family, timeout=60)[1] == []

@@ -1,0 +1,169 @@
+"""Lines of what processes print, and the files that they go to."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from edt_launch.core.run_dir import RunDir
+from edt_launch.launcher.view.output import (
+    DRIVER,
+    KEPT_LINES,
+    LAST_LINES,
+    MAX_LINE,
+    Line,
+    LineReader,
+    Logs,
+    Ranks,
+    is_for_the_log,
+)
+
+
+def lines(data, *, size=None, now=0.0):
+    reader = LineReader("stdout", 1)
+    size = size or len(data) or 1
+    pieces = [data[at : at + size] for at in range(0, len(data), size)]
+    found = [line for piece in pieces for line in reader.feed(now, piece)]
+    found += reader.close()
+    assert {(line.worker, line.stream) for line in found} <= {(1, "stdout")}
+    return [line.text for line in found]
+
+
+@pytest.mark.parametrize("size", [1, 3, 7, None])
+def test_lines_are_whole(size):
+    assert lines("one\nzwölf\n\nlast words".encode(), size=size) == ["one", "zwölf", "", "last words"]
+
+
+@given(st.lists(st.text(st.characters(codec="utf-8", exclude_characters="\r\n"))), st.data())
+def test_nothing_is_lost_wherever_a_read_ends(written, data):
+    stream = "".join(f"{text}\n" for text in written).encode()
+    size = data.draw(st.integers(1, len(stream) + 1))
+    assert lines(stream, size=size) == written
+
+
+def test_bytes_that_are_no_text_are_replaced():
+    assert lines(b"a\xffb\n\xc3") == ["a\N{REPLACEMENT CHARACTER}b", "\N{REPLACEMENT CHARACTER}"]
+
+
+@pytest.mark.parametrize("size", [1000, None])
+def test_a_very_long_line_is_broken(size):
+    found = lines(b"x" * (3 * MAX_LINE) + b"\nnext\n", size=size)
+    assert sum(map(len, found[:-1])) == 3 * MAX_LINE
+    assert max(map(len, found)) <= MAX_LINE
+    assert found[-1] == "next"
+
+
+def test_a_line_is_not_kept_until_it_ends():
+    reader = LineReader("stderr", 1)
+    assert list(reader.feed(0.0, b"x" * (MAX_LINE + 1)))
+    assert list(reader.feed(0.0, b"yz\n")) == [Line(1, "stderr", "yz")]
+
+
+def test_of_a_progress_bar_one_state_a_second_and_the_last_are_shown():
+    reader = LineReader("stderr", 0)
+    shown = []
+    for tenth in range(25):
+        shown += reader.feed(tenth / 10, b"\r %d%%" % tenth)
+        shown += reader.feed(tenth / 10, b"\r")
+    assert [line.text for line in shown] == [" 0%", " 10%", " 20%"]
+    assert list(reader.feed(2.5, b" 100%\n")) == [Line(0, "stderr", " 100%")]
+    assert list(reader.close()) == []
+
+
+def test_a_progress_bar_that_just_stops_shows_its_last_state():
+    assert lines(b"1%\r2%\r") == ["1%", "2%"]
+    assert lines(b"1%\r2%\r\n") == ["1%", "2%"]
+
+
+def test_lines_that_end_as_on_windows_are_whole():
+    assert lines(b"a\r\nb\r\n\n") == ["a", "b", ""]
+
+
+def test_the_driver_of_a_script_has_a_name():
+    ranks = Ranks()
+    ranks.observe({"event": "world", "ranks": {"0": 0}})
+    assert ranks.label(DRIVER) == "driver"
+
+
+class TestRanks:
+    def world(self, ranks, **ranks_of):
+        ranks.observe({"event": "world", "ranks": ranks_of["of"]})
+
+    def test_follow_the_worlds(self):
+        ranks = Ranks()
+        assert ranks.label(3) == "w3"
+        ranks.observe({"event": "started", "worker": 3, "rank": 0})
+        ranks.observe({"event": "started", "worker": 4, "rank": 1})
+        assert (ranks.label(3), ranks.label(4)) == ("0", "1")
+        self.world(ranks, of={"3": 1, "4": 0})
+        assert (ranks.label(3), ranks.label(4)) == ("1", "0")
+        assert 3 in ranks
+        assert 5 not in ranks
+
+    def test_a_newcomer_gets_no_name_that_is_taken(self):
+        ranks = Ranks()
+        self.world(ranks, of={"1": 0})
+        ranks.observe({"event": "started", "worker": 2, "rank": 0})
+        assert ranks.label(2) == "w2"
+        self.world(ranks, of={"1": 0, "2": 1})
+        assert ranks.label(2) == "1"
+
+    def test_who_leaves_keeps_its_name_unless_it_is_taken(self):
+        ranks = Ranks()
+        self.world(ranks, of={"0": 0, "1": 1, "2": 2})
+        self.world(ranks, of={"1": 0})
+        assert [ranks.label(worker) for worker in range(3)] == ["w0", "0", "2"]
+
+    def test_the_dead_keep_theirs_for_their_last_lines(self):
+        ranks = Ranks()
+        self.world(ranks, of={"0": 0, "1": 1})
+        ranks.observe({"event": "failed", "worker": 0})
+        ranks.observe({"event": "started", "worker": 2, "rank": 0})
+        self.world(ranks, of={"1": 0, "2": 1})
+        assert [ranks.label(worker) for worker in range(3)] == ["0", "0", "1"]
+
+
+def test_logs_go_by_rank_and_remember_the_last_lines(tmp_path):
+    paths = RunDir(tmp_path / "it's a folder")
+    with paths.opened():
+        logs = Logs(paths, print)
+        for number in range(30):
+            logs.write(Line(5, "stdout", f"line {number}"), "0")
+        logs.write(Line(5, "stdout", "as another rank \udcff"), "1")
+        logs.write(Line(None, "stderr", "own"), None)
+        logs.flush()
+        assert paths.rank_log("0").read_text() == "".join(f"line {number}\n" for number in range(30))
+        assert paths.rank_log("1").read_text() == "as another rank ?\n"
+        assert paths.own_log.read_text() == "own\n"
+        assert len(logs.last_lines(5)) == LAST_LINES
+        assert logs.last_lines(5)[-2] == "line 29"
+        assert len(logs.last_lines(5, KEPT_LINES)) == 31
+        assert logs.last_lines(None) == ("own",)
+        assert logs.last_lines(6) == ()
+        logs.begin()
+        assert logs.last_lines(None) == ()
+        logs.close()
+
+
+GLOO = "[2026-11-21 22:38:16.891042: E /b/operations.cc:712] [0]: Horovod background loop uncaught "
+FORMING = "[2026-11-21 22:38:16.891042: E /b/operations.cc:682] [0]: Horovod could not be initialized: "
+
+
+@pytest.mark.parametrize(
+    "text, worker, expected",
+    [
+        (GLOO + "exception: [/b/gloo/transport/tcp/pair.cc:598] Connection closed by peer [::1]:6", 0, True),
+        (GLOO + "exception: [/b/gloo/transport/tcp/pair.cc:598] Connection closed by peer", None, False),
+        (GLOO + "exception: bad_alloc", 0, False),
+        ("see " + GLOO + "exception: [/b/gloo/x.cc:1] y", 0, False),
+        ("Connection closed by peer", 0, False),
+        (
+            FORMING + "[enforce fail at /b/gloo/transport/tcp/address.cc:45] sizeof(impl_) == 136 vs 1",
+            0,
+            True,
+        ),
+        (FORMING + "[/b/gloo/transport/tcp/pair.cc:598] Connection closed by peer", 0, True),
+        (FORMING + "[enforce fail at /b/gloo/context.cc:27] rank < size. 1 vs 1", 0, False),
+    ],
+)
+def test_horovods_words_on_a_lost_peer_are_for_the_log_alone(text, worker, expected):
+    assert is_for_the_log(Line(worker, "stderr", text)) == expected

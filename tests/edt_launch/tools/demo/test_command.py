@@ -1,0 +1,143 @@
+"""The demo, over a stand-in for edt-launch: a small program that trains as its allocation file says."""
+
+import json
+import os
+import signal
+import sys
+import textwrap
+import time
+from pathlib import Path
+
+import pytest
+import typer
+
+from edt_launch.cluster.allocation import parse
+from edt_launch.tools.demo import command as demo
+from edt_launch.tools.demo.scenario import Progress
+from started import gone, started
+
+# Waits at every quarter for the size to change, for as long as a slow machine may need.
+LAUNCHER = """
+    import json, pathlib, sys, time
+    options = dict(word.split("=", 1) for word in sys.argv[1:] if "=" in word)
+    folder = pathlib.Path(options["--output-dir"])
+    size, sizes = None, []
+
+    def slots():
+        lines = pathlib.Path(options["--allocation"]).read_text().splitlines()
+        return int(lines[1].split(":")[1].split()[0])
+
+    with open(folder / "events.jsonl", "a", buffering=1) as events:
+        for step in range(1, 9):
+            if step in (1, 3, 5, 7):
+                deadline = time.monotonic() + 60
+                while slots() == size and time.monotonic() < deadline:
+                    time.sleep(0.01)
+                size = slots()
+                sizes.append(size)
+            values = {"total_steps": 8, "loss": 1 / step, "accuracy": step / 10}
+            event = {"event": "progress", "time": 0, "step": step, "epoch": 0, "size": size, "values": values}
+            text = json.dumps(event) + "\\n"
+            events.write(text[:10])
+            events.write(text[10:])
+    print(sizes, sys.argv[-2:])
+"""
+
+
+def launcher(program: str) -> tuple[str, ...]:
+    return (sys.executable, "-c", textwrap.dedent(program))
+
+
+def test_asks_for_every_size_in_turn(tmp_path, capfd):
+    exit_code, progress = demo.run(["a script.py", "--delay"], tmp_path, launcher=launcher(LAUNCHER))
+    assert exit_code == 0
+    assert capfd.readouterr().out.strip() == "[2, 4, 1, 3] ['a script.py', '--delay']"
+    assert progress == Progress(stage=3, size=3, done=1.0, accuracy=0.8)
+    assert parse((tmp_path / "allocation").read_text()).generation == 4
+
+
+def test_prints_accuracy_and_the_path_of_the_plot(tmp_path, capsys):
+    _, progress = demo.run(["script.py"], tmp_path, launcher=launcher(LAUNCHER))
+    assert demo.conclude("script.py", tmp_path, progress) == 0
+    output = capsys.readouterr().out
+    assert "accuracy  0.800" in output
+    assert str(tmp_path / "plot.png") in output
+    assert (tmp_path / "plot.png").is_file()
+
+
+def test_says_when_the_training_was_too_short(tmp_path, capsys):
+    event = {"event": "progress", "step": 1, "size": 2, "values": {}}
+    (tmp_path / "events.jsonl").write_text(json.dumps(event) + "\n")
+    assert demo.conclude("script.py", tmp_path, Progress(stage=1, size=2)) == 1
+    assert "too short" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "program, exit_code",
+    [
+        ("raise SystemExit(3)", 3),
+        ("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", 128 + signal.SIGKILL),
+    ],
+)
+def test_passes_the_exit_code_on(tmp_path, program, exit_code):
+    assert demo.run(["script.py"], tmp_path, launcher=launcher(program)) == (exit_code, Progress())
+
+
+@pytest.mark.parametrize("number", demo.FORWARDED)
+def test_signals_reach_the_job_once_and_end_the_demo_with_it(tmp_path, number):
+    program = """
+        import os, pathlib, signal, sys, time
+        got = []
+        for number in (1, 2, 15):
+            signal.signal(number, lambda number, _: got.append(number))
+        pathlib.Path("ready").write_text(str(os.getpid()))
+        while not got:
+            time.sleep(0.01)
+        pathlib.Path("got").write_text(str(got))
+        sys.exit(128 + got[0])
+    """
+    source = (
+        "import sys; from edt_launch.tools.demo.command import *; "
+        "sys.exit(run(['x'], Path(), launcher=sys.argv[1:])[0])"
+    )
+    command = [sys.executable, "-c", source, *launcher(program)]
+    with started(command, cwd=tmp_path, start_new_session=True) as shell:
+        ready = tmp_path / "ready"
+        while not (ready.exists() and ready.read_text()):
+            assert shell.poll() is None
+            time.sleep(0.01)
+        os.killpg(shell.pid, number)  # as a terminal does: to everybody in the group
+        assert shell.wait(timeout=60) == 128 + number
+    assert (tmp_path / "got").read_text() == f"[{int(number)}]"
+    assert gone(int(ready.read_text()))
+
+
+def test_a_missing_script_is_a_usage_error(tmp_path):
+    with pytest.raises(typer.BadParameter, match="not a file"):
+        demo.demo(tmp_path / "missing.py")
+
+
+def test_an_interrupted_demo_leaves_no_folder_of_its_own(tmp_path, monkeypatch):
+    script = tmp_path / "script.py"
+    script.touch()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(demo, "run", lambda command, folder: (128 + signal.SIGINT, Progress()))
+    with pytest.raises(typer.Exit) as ended:
+        demo.demo(script)
+    assert ended.value.exit_code == 130
+    assert list((tmp_path / "runs").iterdir()) == []
+    with pytest.raises(typer.Exit):
+        demo.demo(script, output_dir=Path("mine"))
+    assert (tmp_path / "mine").is_dir()
+
+
+def test_reads_events_only_once_they_are_complete(tmp_path):
+    log = demo.EventLog(tmp_path / "events.jsonl")
+    assert list(log.read()) == []
+    with (tmp_path / "events.jsonl").open("w", buffering=1) as file:
+        file.write('{"event": "world"}\n{"event": "prog')
+        assert list(log.read()) == [{"event": "world"}]
+        assert list(log.read()) == []
+        file.write('ress"}\n')
+        file.flush()
+        assert list(log.read()) == [{"event": "progress"}]

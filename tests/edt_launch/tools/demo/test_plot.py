@@ -1,0 +1,60 @@
+"""The picture of a job, from its events."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from edt_launch.tools.demo.plot import Point, curve, draw, read_events
+
+
+def progress_event(step, size, loss=None):
+    return {"event": "progress", "step": step, "size": size, "values": {} if loss is None else {"loss": loss}}
+
+
+def test_curve_has_a_point_for_every_progress_event():
+    events = [
+        progress_event(1, 2, 2.3),
+        {"event": "world", "size": 4},
+        progress_event(2, 4, 2.1),
+        progress_event(3, 4),
+    ]
+    assert curve(events) == [Point(1, 2, 2.3), Point(2, 4, 2.1), Point(3, 4, None)]
+
+
+def test_steps_that_were_done_again_count_once():
+    events = [progress_event(5, 2, 1.0), progress_event(6, 2, 0.9), progress_event(5, 1, 1.1)]
+    assert curve(events) == [Point(5, 1, 1.1), Point(6, 2, 0.9)]
+
+
+def test_an_unfinished_last_line_is_left_out(tmp_path):
+    log = tmp_path / "events.jsonl"
+    log.write_text(json.dumps(progress_event(1, 2)) + '\n{"event": "prog')
+    assert list(read_events(log)) == [progress_event(1, 2)]
+
+
+@pytest.mark.parametrize(
+    "points",
+    [
+        [Point(1, 2, 2.0), Point(9, 4, 1.0), Point(20, 1, 0.5), Point(30, 3, 0.2)],
+        [Point(0, 1, None)],
+    ],
+)
+def test_draws_a_png(tmp_path, points):
+    picture = tmp_path / "a plot.png"
+    draw(points, picture, "title")
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    assert list(tmp_path.iterdir()) == [picture]
+
+
+def test_says_what_is_missing_when_there_is_nothing_to_draw(tmp_path):
+    with pytest.raises(ValueError, match="no progress"):
+        draw([], tmp_path / "plot.png", "title")
+
+
+def test_matplotlib_is_imported_only_to_draw():
+    slow = {"matplotlib", "torch", "edt_hvd"}
+    program = f"import edt_launch.tools.demo.command, sys; print({slow} & set(sys.modules))"
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert result.stdout.strip() == "set()"

@@ -1,0 +1,109 @@
+import pytest
+
+from edt_launch.tools.simulate.baselines import Fifo
+from edt_launch.tools.simulate.replay import ROUNDS, StuckError, Timing, machines, replay
+from edt_launch.tools.simulate.runtime import Measured
+from small import Scripted, devices, job, trace
+
+EXACT = Timing(interval=1000.0, coalesce=0.5, resize_cost=5.0)
+HOSTS = machines(8, 4)
+
+
+def test_machines_have_the_devices_asked_for():
+    assert [len(host.devices) for host in machines(10, 4)] == [4, 4, 2]
+
+
+def test_a_job_starts_half_a_second_after_its_submission_and_pays_for_it():
+    (run,) = replay(trace(job("a", 10.0, gpus=4)), HOSTS, Fifo(HOSTS), EXACT).runs
+    assert run.ended == pytest.approx(10 + 0.5 + 5 + 100 / 4)
+    assert run.sizes == ((10.5, 4), (run.ended, 0))
+
+
+def test_a_start_may_cost_something_else():
+    timing = Timing(resize_cost=5.0, start_cost=1.0)
+    (run,) = replay(trace(job("a", gpus=4)), HOSTS, Fifo(HOSTS), timing).runs
+    assert run.ended == pytest.approx(0.5 + 1 + 100 / 4)
+
+
+@pytest.mark.parametrize("submitted, decided", [(61.0, 120.0), (120.0, 120.0), (0.0, 0.0)])
+def test_in_rounds_a_job_waits_for_the_next_one(submitted, decided):
+    (run,) = replay(trace(job("a", submitted)), HOSTS, Fifo(HOSTS), ROUNDS).runs
+    assert run.ended == pytest.approx(decided + 30 + 100)
+
+
+def test_in_rounds_devices_idle_until_the_next_one():
+    jobs = trace(job("a", gpus=8), job("b", 1.0, gpus=8))
+    _, second = replay(jobs, HOSTS, Fifo(HOSTS), ROUNDS).runs
+    assert second.sizes[0] == (60.0, 8)
+
+
+def test_a_resized_job_stands_still_for_the_resize_cost():
+    policy = Scripted(lambda now: {"a": devices(2) if now < 20 else devices(4)})
+    timing = Timing(interval=20.0, coalesce=0.0, resize_cost=5.0)
+    (run,) = replay(trace(job("a")), HOSTS, policy, timing).runs
+    done = (20 - 5) * 2
+    assert run.ended == pytest.approx(20 + 5 + (100 - done) / 4)
+    assert (run.resizes, run.suspensions) == (1, 0)
+
+
+def test_a_resize_during_a_pause_begins_another():
+    policy = Scripted(lambda now: {"a": devices(2) if now < 3 else devices(4)})
+    timing = Timing(interval=3.0, coalesce=0.0, resize_cost=5.0)
+    (run,) = replay(trace(job("a")), HOSTS, policy, timing).runs
+    assert run.ended == pytest.approx(3 + 5 + 100 / 4)
+
+
+def test_other_devices_are_a_resize_too():
+    policy = Scripted(lambda now: {"a": devices(2) if now < 20 else devices(0, 2)})
+    timing = Timing(interval=20.0, coalesce=0.0, resize_cost=5.0)
+    (run,) = replay(trace(job("a")), HOSTS, policy, timing).runs
+    assert run.resizes == 1
+
+
+def test_a_suspended_job_keeps_what_it_has_done():
+    policy = Scripted(lambda now: {} if 20 <= now < 40 else {"a": devices(2)})
+    timing = Timing(interval=20.0, coalesce=0.0, resize_cost=5.0)
+    (run,) = replay(trace(job("a")), HOSTS, policy, timing).runs
+    assert run.ended == pytest.approx(40 + 5 + (100 - 15 * 2) / 2)
+    assert (run.resizes, run.suspensions) == (0, 1)
+
+
+def test_spread_over_hosts_a_job_has_the_speed_measured_there():
+    slow = job("a", run_time=Measured({1: {1: 90.0}, 2: {1: 50.0, 2: 70.0}}), max=2)
+    policy = Scripted(lambda now: {"a": devices(1, 1)})
+    (run,) = replay(trace(slow), HOSTS, policy, EXACT).runs
+    assert run.ended == pytest.approx(0.5 + 5 + 70)
+
+
+def test_devices_of_leaving_workers_are_shown_until_they_are_handed_over_which_is_an_event():
+    policy = Scripted(lambda now: {"a": devices(4) if now < 20 else devices(1), "b": devices(0, 1)})
+    timing = Timing(interval=20.0, coalesce=0.5, resize_cost=0.0, hand_over=2.0)
+    replay(trace(job("a", gpu_seconds=200), job("b", 21.0)), HOSTS, policy, timing)
+    leaving = {
+        now: sum(len(part.devices) for part in live[0].leaving) for now, live in policy.seen if now < 30
+    }
+    assert leaving == {0.5: 0, 20.5: 0, 21.5: 3, 23.0: 0}
+
+
+def test_policies_see_attained_service_and_times():
+    policy = Scripted(lambda now: {"a": devices(2) if now < 20 else devices(4)})
+    timing = Timing(interval=10.0, coalesce=0.0, resize_cost=0.0)
+    replay(trace(job("a", gpu_seconds=120)), HOSTS, policy, timing)
+    seen = {now: live[0] for now, live in policy.seen if live}
+    assert (seen[0.0].service, seen[10.0].service, seen[30.0].service) == (0, 20, 80)
+    assert (seen[0.0].waiting_since, seen[10.0].waiting_since) == (0.0, None)
+    assert (seen[10.0].started, seen[30.0].started) == (0.0, 0.0)
+    assert (seen[20.0].resized, seen[30.0].resized) == (None, 20.0)
+
+
+def test_a_job_that_can_never_run_is_named():
+    jobs = trace(job("small"), job("wide", gpus=9))
+    with pytest.raises(StuckError, match=r"1 job left .*wide .*requested 9"):
+        replay(jobs, HOSTS, Fifo(HOSTS), EXACT)
+
+
+def test_progress_is_told():
+    told = []
+    replay(trace(job("a"), job("b", 7.0)), HOSTS, Fifo(HOSTS), EXACT, told.append)
+    assert told == sorted(told)
+    assert told[-1] == 2

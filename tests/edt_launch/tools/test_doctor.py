@@ -1,0 +1,290 @@
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+import pytest
+
+from edt_launch.cli.errors import ClientError, UnreachableError
+from edt_launch.tools import doctor
+from edt_launch.tools.doctor import Finding, Output
+
+HEALTHY = {
+    doctor.MPI_PROBE: Output(0, "Open MPI v5.0.11, package: Open MPI someone@somewhere\n"),
+    doctor.HOROVOD_PROBE: Output(
+        0, '{"version": "0.28.1", "controllers": ["gloo", "mpi"], "operations": ["gloo", "mpi"]}\n'
+    ),
+    doctor.TORCH_PROBE: Output(0, 'some banner\n{"version": "2.13.0", "cuda": null, "gpus": 0}\n'),
+    doctor.TORCHVISION_PROBE: Output(0, '{"version": "0.28.0", "adapted": true}\n'),
+    doctor.NATIVE_PROBE: Output(0, '{"native": true}\n'),
+}
+ONE_GPU = Output(0, "GPU 0: NVIDIA H200 (UUID: GPU-0a1b)\n")
+
+
+@dataclass(frozen=True)
+class FakeMachine:
+    """Where everything is in order, but for what a test takes away or breaks."""
+
+    version: tuple[int, int, int] = (3, 11, 7)
+    executable: str = "/env/bin/python"
+    environment: Mapping[str, str] = field(default_factory=dict)
+    missing: frozenset[str] = frozenset()
+    probes: Mapping[str, Output] = field(default_factory=dict)
+    commands: Mapping[str, Output] = field(default_factory=dict)
+    addresses: Mapping[str, str] = field(default_factory=lambda: {"lo": "127.0.0.1", "eth0": "192.0.2.7"})
+    served: str | None = None
+    trouble: ClientError | None = None
+
+    def which(self, command: str) -> str | None:
+        return None if command in self.missing else f"/bin/{command}"
+
+    def run(self, *command: str) -> Output:
+        if command[0] == self.executable:
+            return {**HEALTHY, **self.probes}[command[2]]
+        if command[0] == "nvidia-smi":
+            return self.commands.get("nvidia-smi", Output(127, "", "nvidia-smi: No such file or directory"))
+        return self.commands.get(command[0], Output(0, f"{command[0]} version 3.31.10\nmore\n"))
+
+    def cores(self) -> int:
+        return 8
+
+    def interfaces(self) -> Mapping[str, str]:
+        return self.addresses
+
+    def service(self) -> str | None:
+        if self.trouble is not None:
+            raise self.trouble
+        return self.served
+
+
+def test_a_healthy_machine_has_nothing_to_fix(capsys: pytest.CaptureFixture[str]) -> None:
+    assert doctor.report(as_json=False, machine=FakeMachine()) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[:2] for line in lines] == [
+        ["ok", name]
+        for name in (
+            "interpreter", "c++", "make", "cmake", "mpi", "horovod", "torch", "torchvision", "native",
+            "determinism", "devices", "network", "service",
+        )
+    ]  # fmt: skip
+    assert not any("->" in line for line in lines)
+
+
+def test_json_has_the_same_findings(capsys: pytest.CaptureFixture[str]) -> None:
+    broken = FakeMachine(
+        probes={doctor.TORCH_PROBE: Output(1, "", "ModuleNotFoundError: No module named 'torch'")}
+    )
+    assert doctor.report(as_json=True, machine=broken) == 1
+    found = json.loads(capsys.readouterr().out)
+    assert found["ok"] is False
+    assert len(found["checks"]) == len(doctor.CHECKS)
+    assert found["checks"][6] == {
+        "name": "torch",
+        "status": "fail",
+        "finding": "cannot be imported: ModuleNotFoundError: No module named 'torch'",
+        "fix": "run 'make setup'",
+    }
+
+
+def test_a_warning_does_not_fail(capsys: pytest.CaptureFixture[str]) -> None:
+    assert doctor.report(as_json=False, machine=FakeMachine(missing=frozenset({"make"}))) == 0
+    assert "warn  make         not found; building needs it -> apt install make" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "check, machine, status, words",
+    [
+        (doctor.check_interpreter, FakeMachine(version=(3, 10, 2)), "fail", "3.10.2"),
+        (
+            doctor.check_compiler,
+            FakeMachine(missing=frozenset({"c++", "g++", "clang++"})),
+            "warn",
+            "not found",
+        ),
+        (doctor.check_compiler, FakeMachine(missing=frozenset({"c++"})), "ok", "/bin/g++"),
+        (doctor.check_compiler, FakeMachine(environment={"CXX": "icpx"}), "ok", "/bin/icpx"),
+        (
+            doctor.check_compiler,
+            FakeMachine(commands={"/bin/c++": Output(1, "", "cannot execute cc1plus")}),
+            "warn",
+            "does not run: cannot execute cc1plus",
+        ),
+        (
+            doctor.check_cmake,
+            FakeMachine(commands={"/bin/cmake": Output(0, "cmake version 4.1.0\n")}),
+            "warn",
+            "Horovod needs CMake 3.26 to 3.31",
+        ),
+        (doctor.check_mpi, FakeMachine(), "ok", "Open MPI v5.0.11, /bin/mpirun"),
+        (doctor.check_mpi, FakeMachine(missing=frozenset({"mpirun"})), "warn", "no mpirun"),
+        (
+            doctor.check_mpi,
+            FakeMachine(
+                probes={doctor.MPI_PROBE: Output(1, "", "Traceback\nRuntimeError: cannot load MPI library")}
+            ),
+            "warn",
+            "RuntimeError: cannot load MPI library",
+        ),
+        (
+            doctor.check_horovod,
+            FakeMachine(
+                probes={
+                    doctor.HOROVOD_PROBE: Output(
+                        0, '{"version": "1", "controllers": ["mpi"], "operations": []}'
+                    )
+                }
+            ),
+            "fail",
+            "without Gloo",
+        ),
+        (
+            doctor.check_horovod,
+            FakeMachine(
+                probes={
+                    doctor.HOROVOD_PROBE: Output(
+                        0, '{"version": "1", "controllers": ["gloo"], "operations": []}'
+                    )
+                }
+            ),
+            "warn",
+            "without MPI",
+        ),
+        (doctor.check_horovod, FakeMachine(commands={"nvidia-smi": ONE_GPU}), "warn", "without NCCL"),
+        (doctor.check_torch, FakeMachine(), "ok", "2.13.0 (CPU)"),
+        (doctor.check_torch, FakeMachine(commands={"nvidia-smi": ONE_GPU}), "warn", "does not use"),
+        (doctor.check_torch, FakeMachine(probes={doctor.TORCH_PROBE: Output(-11, "")}), "fail", "signal 11"),
+        (doctor.check_torch, FakeMachine(probes={doctor.TORCH_PROBE: Output(0, "")}), "fail", "exit code 0"),
+        (
+            doctor.check_torch,
+            FakeMachine(probes={doctor.TORCH_PROBE: Output(0, "no JSON")}),
+            "fail",
+            "no JSON",
+        ),
+        (doctor.check_torchvision, FakeMachine(), "ok", "0.28.0 (a CUDA build"),
+        (
+            doctor.check_torchvision,
+            FakeMachine(probes={doctor.TORCHVISION_PROBE: Output(1, "", "RuntimeError: nms does not exist")}),
+            "warn",
+            "nms does not exist",
+        ),
+        (
+            doctor.check_native,
+            FakeMachine(probes={doctor.NATIVE_PROBE: Output(0, '{"native": false}')}),
+            "warn",
+            "not built",
+        ),
+        (doctor.check_devices, FakeMachine(), "ok", "no GPU, 8 cores"),
+        (doctor.check_devices, FakeMachine(commands={"nvidia-smi": ONE_GPU}), "ok", "1 GPUs (NVIDIA H200)"),
+        (doctor.check_devices, FakeMachine(commands={"nvidia-smi": Output(9, "no driver")}), "ok", "no GPU"),
+        (doctor.check_network, FakeMachine(addresses={}), "fail", "no loopback"),
+        (doctor.check_network, FakeMachine(addresses={"lo": "127.0.0.1"}), "ok", "jobs on this machine"),
+        (doctor.check_network, FakeMachine(), "ok", "eth0 192.0.2.7"),
+    ],
+)
+def test_findings(
+    check: Callable[[doctor.Machine], Finding], machine: FakeMachine, status: str, words: str
+) -> None:
+    found = check(machine)
+    assert (found.status, words in found.finding) == (status, True), found
+    assert (found.fix is None) == (status == "ok")
+
+
+def test_a_command_that_is_not_there_is_told_not_raised() -> None:
+    output = doctor.ThisMachine().run("/nonexistent/edt-command")
+    assert (output.code, output.reason) == (127, "/nonexistent/edt-command: No such file or directory")
+
+
+def test_a_crash_of_the_child_does_not_harm_the_doctor() -> None:
+    output = doctor.ThisMachine().run(
+        sys.executable, "-c", "import os, signal; os.kill(os.getpid(), signal.SIGSEGV)"
+    )
+    assert output.reason == "ended by signal 11"
+
+
+def test_this_machine_passes() -> None:
+    findings = doctor.examine(doctor.ThisMachine())
+    assert [finding for finding in findings if finding.status == "fail"] == []
+
+
+def modules_after(code: str) -> set[str]:
+    probe = f"import sys\n{code}\nprint(*sys.modules, file=sys.stderr)"
+    done = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, check=True)
+    return {name.partition(".")[0] for name in done.stderr.split()}
+
+
+HEAVY = {"torch", "numpy", "horovod", "mpi4py", "matplotlib", "fastapi", "starlette", "uvicorn", "edt_hvd"}
+
+
+def test_help_imports_nothing_heavy() -> None:
+    helped = "from edt_launch.cli import app\napp(['--help'], standalone_mode=False)"
+    assert modules_after(helped) & HEAVY == set()
+
+
+def test_the_doctor_itself_imports_nothing_heavy() -> None:
+    assert modules_after("import edt_launch.tools.doctor") & HEAVY == set()
+
+
+@pytest.mark.parametrize(
+    "environment, gpus, found, fix",
+    [
+        (
+            {"OMP_DYNAMIC": "TRUE"},
+            "",
+            "OMP_DYNAMIC=TRUE lets the number of threads change",
+            "unset OMP_DYNAMIC",
+        ),
+        *(
+            ({"OMP_NUM_THREADS": threads}, "", f"OMP_NUM_THREADS={threads} is no number", "such as 1")
+            for threads in ("abc", "0", "-1", "2,", "2,0")
+        ),
+        ({"CUBLAS_WORKSPACE_CONFIG": ":0:0"}, "", "CUBLAS_WORKSPACE_CONFIG=:0:0", "set it to :4096:8"),
+        (
+            {"ATEN_CPU_CAPABILITY": "avx2"},
+            "",
+            "ATEN_CPU_CAPABILITY changes the bits",
+            "the same on every host",
+        ),
+        (
+            {},
+            "GPU 0: NVIDIA A100 (UUID: GPU-1)\nGPU 1: NVIDIA H200 (UUID: GPU-2)\n",
+            "GPUs of several models (NVIDIA A100, NVIDIA H200)",
+            "give a job GPUs of one model",
+        ),
+    ],
+)
+def test_what_breaks_determinism_is_named(
+    environment: dict[str, str], gpus: str, found: str, fix: str
+) -> None:
+    commands = {"nvidia-smi": Output(0, gpus)} if gpus else {}
+    finding = doctor.check_determinism(FakeMachine(environment=environment, commands=commands))
+    assert finding.status == "warn"
+    assert found in finding.finding
+    assert finding.fix is not None
+    assert fix in finding.fix
+
+
+@pytest.mark.parametrize(
+    "environment",
+    [
+        {},
+        {"OMP_DYNAMIC": "false", "CUBLAS_WORKSPACE_CONFIG": ":16:8"},
+        {"OMP_NUM_THREADS": ""},
+        {"OMP_NUM_THREADS": "2, 1"},
+    ],
+)
+def test_a_quiet_environment_is_deterministic(environment: dict[str, str]) -> None:
+    machine = FakeMachine(environment=environment, commands={"nvidia-smi": ONE_GPU})
+    assert doctor.check_determinism(machine).status == "ok"
+
+
+def test_a_service_that_answers_is_shown() -> None:
+    found = doctor.check_service(FakeMachine(served="0.1.0 at http://127.0.0.1:8766, where you are ada"))
+    assert found == Finding("service", "ok", "0.1.0 at http://127.0.0.1:8766, where you are ada")
+
+
+def test_a_service_that_is_named_and_does_not_answer_is_a_warning() -> None:
+    found = doctor.check_service(
+        FakeMachine(trouble=UnreachableError("no service listens there", "start it"))
+    )
+    assert found == Finding("service", "warn", "no service listens there", "start it")

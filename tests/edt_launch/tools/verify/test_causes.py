@@ -1,0 +1,105 @@
+"""The verdict over hand-written records: what differs, and where the traces part, give the cause."""
+
+import pytest
+
+from edt_launch.tools.verify.causes import Cause
+from edt_launch.tools.verify.traces import Finding, Parting
+from edt_launch.tools.verify.verdict import verdict
+from handwritten import BUFFER, GROWN, ONE, TWO, WEIGHT, run
+
+AGAIN = {"schedule": ONE, "suffix": " again"}
+
+
+def explain(other, finding=None, **reference):
+    explanation = verdict([run(**reference), run(**other)], finding).explanation
+    assert explanation is not None
+    return explanation
+
+
+def test_runs_that_agree_need_no_explanation():
+    result = verdict([run(), run(**AGAIN), run(TWO)])
+    assert (result.agree, result.explanation) == (True, None)
+    assert (result.steps, result.compared) == (3, 6)
+    assert result.runs == ("1 worker", "1 worker again", "2 workers")
+
+
+@pytest.mark.parametrize("schedule", [ONE, TWO, GROWN])
+def test_a_difference_before_the_first_step_is_the_initial_state(schedule):
+    explanation = explain({"schedule": schedule, "changes": [(0, 0, *WEIGHT)]})
+    assert explanation.cause is Cause.INITIAL_STATE
+    assert "torch.manual_seed" in explanation.advice
+
+
+@pytest.mark.parametrize(
+    "parting, cause, words",
+    [
+        (Parting.DATA, Cause.DATA, "the samples differ in micro-batch 2"),
+        (Parting.RANDOM, Cause.RANDOM, "op drew other random numbers in micro-batch 2"),
+        (Parting.OPERATOR, Cause.OPERATOR, "op made other outputs of the same inputs in micro-batch 2"),
+        (Parting.INPUT, Cause.RANDOM, "op gets other inputs in micro-batch 2"),
+        (Parting.PATH, Cause.RANDOM, "op runs in micro-batch 2 in place of another"),
+        (Parting.GRADIENT, Cause.UNKNOWN, "the reduced gradient of op"),
+    ],
+)
+def test_a_run_that_does_not_repeat_itself(parting, cause, words):
+    explanation = explain(AGAIN | {"changes": [(1, 0, *WEIGHT)]}, Finding(parting, "op", 2))
+    assert explanation.cause is cause
+    assert words in explanation.why
+
+
+@pytest.mark.parametrize("parting", [Parting.INPUT, Parting.PATH])
+@pytest.mark.parametrize("schedule", [TWO, GROWN])
+def test_what_comes_from_elsewhere_is_outside_the_state_when_runs_repeat_themselves(parting, schedule):
+    explanation = explain({"schedule": schedule, "changes": [(3, 0, *WEIGHT)]}, Finding(parting, "op"))
+    assert explanation.cause is Cause.OUTSIDE
+    assert "between the reduction and commit()" in explanation.why
+    assert "model (Sequential), optimizer (SGD), epoch (int)" in explanation.advice
+
+
+def test_only_a_resize_matters():
+    explanation = explain({"schedule": GROWN, "changes": [(3, 0, *WEIGHT)]})
+    assert explanation.cause is Cause.OUTSIDE
+    assert "resized" in explanation.why
+
+
+def test_workers_of_one_run_that_differ_keep_something_of_their_own():
+    explanation = verdict([run(TWO, changes=[(1, 1, *WEIGHT)])]).explanation
+    assert explanation is not None
+    assert explanation.cause is Cause.OUTSIDE
+
+
+def test_buffers_first():
+    assert explain({"schedule": TWO, "changes": [(1, 0, *BUFFER)]}).cause is Cause.BUFFERS
+    finding = Finding(Parting.RANDOM, "aten::bernoulli_", 0)
+    assert explain(AGAIN | {"changes": [(1, 0, *BUFFER)]}, finding).cause is Cause.RANDOM
+
+
+def test_an_operator_that_reads_a_buffer_which_differs():
+    finding = Finding(Parting.INPUT, "aten::add_", 1, reads=("model.0.weight", "model.1.running_mean"))
+    explanation = explain({"schedule": TWO, "changes": [(1, 0, *WEIGHT), (1, 0, *BUFFER)]}, finding)
+    assert explanation.cause is Cause.BUFFERS
+    assert explanation.why == "aten::add_ reads model.1.running_mean, which differs in micro-batch 1"
+
+
+@pytest.mark.parametrize("finding", [None, Finding(Parting.GRADIENT, "model.0.weight")])
+def test_a_ring_rounds_differently_for_every_size(finding):
+    changed = {"schedule": TWO, "changes": [(1, 0, *WEIGHT)]}
+    explanation = explain(changed, finding, reductions=("ring",))
+    assert explanation.cause is Cause.REDUCTION
+    assert 'reduction="exact"' in explanation.advice
+
+
+def test_a_ring_does_not_hide_a_flaw_that_the_traces_show():
+    changed = {"schedule": TWO, "changes": [(1, 0, *WEIGHT)]}
+    finding = Finding(Parting.RANDOM, "aten::bernoulli_", 1)
+    assert explain(changed, finding, reductions=("ring",)).cause is Cause.RANDOM
+
+
+def test_nothing_points_anywhere():
+    changed = [(2, 0, *WEIGHT)]
+    assert explain(AGAIN | {"changes": changed}).cause is Cause.RANDOM
+    assert explain({"schedule": TWO, "changes": changed}).cause is Cause.UNKNOWN
+
+
+def test_another_number_of_steps():
+    assert explain({"schedule": TWO, "steps": 2}).cause is Cause.LENGTH

@@ -1,0 +1,64 @@
+import json
+
+import pytest
+
+from edt_launch.tools.verify.report import WIDTH, as_data, describe, wrapped
+from edt_launch.tools.verify.traces import Finding, Parting
+from edt_launch.tools.verify.verdict import verdict
+from handwritten import BIAS, BUFFER, GROWN, ONE, TWO, WEIGHT, run
+
+
+def test_agreement():
+    result = verdict([run(), run(TWO)])
+    assert describe(result) == "The bits agree: 6 tensors and values after each of 3 steps, in 2 runs."
+    assert as_data(result) == {"agree": True, "runs": ["1 worker", "2 workers"], "steps": 3, "compared": 6}
+
+
+def test_a_difference():
+    changes = [(3, 1, *WEIGHT), (3, 1, *BIAS), (3, 1, *BUFFER)]
+    result = verdict([run(), run(GROWN, changes=changes)], Finding(Parting.INPUT, "aten::add_"))
+    lines = describe(result).splitlines()
+    assert lines[:5] == [
+        "The bits differ.",
+        "  first         parameter model.0.weight, after step 3",
+        "  between       1 worker and 1 → 2 workers, rank 1 of 2",
+        "  also          1 parameter, 1 buffer",
+        "  likely cause  state outside TorchState, or dependence on the rank",
+    ]
+    assert max(map(len, lines)) <= WIDTH
+    data = json.loads(json.dumps(as_data(result)))
+    assert data["cause"] == "state outside TorchState, or dependence on the rank"
+    assert data["difference"] == {
+        "reference": "1 worker",
+        "run": "1 → 2 workers",
+        "step": 3,
+        "rank": 1,
+        "size": 2,
+        "kind": "parameters",
+        "name": "model.0.weight",
+        "others": {"parameters": 1, "buffers": 1},
+    }
+
+
+@pytest.mark.parametrize(
+    "runs, words",
+    [
+        ([run(), run(TWO, changes=[(0, 0, *WEIGHT)])], "model.0.weight, at the beginning"),
+        ([run(TWO, changes=[(1, 1, *WEIGHT)])], "rank 1 and rank 0 of 2 workers"),
+        ([run(), run(ONE, " again", steps=2)], "number of steps, 2 instead of 3"),
+    ],
+)
+def test_other_differences(runs, words):
+    assert words in describe(verdict(runs))
+
+
+def test_messages_are_as_wide_as_verdicts():
+    lines = wrapped("edt verify: " + "nothing was recorded " * 10).splitlines()
+    assert len(lines) > 1
+    assert max(map(len, lines)) <= WIDTH
+
+
+@pytest.mark.parametrize("start", ["  | ", "log: ", "logs: "])
+def test_words_of_the_script_and_paths_stay_as_they_are(start):
+    message = f"it failed\n{start}{'/a folder' * 20}"
+    assert wrapped(message) == message

@@ -1,0 +1,82 @@
+import pytest
+
+from edt_launch.tools.verify.records import Operator
+from edt_launch.tools.verify.traces import Finding, Parting, compare
+
+FIRST, SECOND = (0, 0), (0, 4)
+
+
+def micro_batch(key, *rest, rank=0, data="x"):
+    return [Operator(rank, key, "forward", "data", "", data), *rest]
+
+
+def forward(key, name="aten::mm", inputs="i", outputs="o", rank=0, **more):
+    return Operator(rank, key, "forward", name, inputs, outputs, **more)
+
+
+def backward(key, name="aten::add_", inputs="i", outputs="o", rank=0):
+    return Operator(rank, key, "backward", name, inputs, outputs)
+
+
+def update(name="aten::add_", inputs="i", outputs="o", rank=0):
+    return Operator(rank, None, "update", name, inputs, outputs)
+
+
+def test_micro_batches_are_compared_whoever_computed_them():
+    one = [*micro_batch(FIRST, forward(FIRST)), *micro_batch(SECOND, forward(SECOND)), update()]
+    two = [*micro_batch(SECOND, forward(SECOND, rank=1), rank=1), update(rank=1)]
+    two += [*micro_batch(FIRST, forward(FIRST)), update()]
+    assert compare(one, two, 0) is None
+    assert compare(one, two, 1) is None
+
+
+@pytest.mark.parametrize(
+    "changed, parting",
+    [
+        (forward(SECOND, outputs="p"), Parting.OPERATOR),
+        (forward(SECOND, outputs="p", is_random=True), Parting.RANDOM),
+        (forward(SECOND, inputs="j", outputs="p"), Parting.INPUT),
+        (forward(SECOND, name="aten::bmm", outputs="p"), Parting.PATH),
+    ],
+)
+def test_the_first_operator_that_differs_is_named(changed, parting):
+    good = [
+        *micro_batch(FIRST, forward(FIRST)),
+        *micro_batch(SECOND, forward(SECOND), forward(SECOND, "late")),
+    ]
+    bad = [*good[:3], changed, forward(SECOND, "late", inputs="j", outputs="p")]
+    assert compare(good, bad, 0) == Finding(parting, changed.name, micro_batch=1)
+
+
+def test_other_samples_come_before_what_is_made_of_them():
+    good = micro_batch(FIRST, forward(FIRST))
+    bad = micro_batch(FIRST, forward(FIRST, inputs="j", outputs="p"), data="y")
+    assert compare(good, bad, 0) == Finding(Parting.DATA, "data", micro_batch=0)
+
+
+def test_backward_passes_add_to_gradients_that_depend_on_the_number_of_workers():
+    good = micro_batch(FIRST, forward(FIRST), backward(FIRST), backward(FIRST, "aten::t"))
+    bad = micro_batch(
+        FIRST, forward(FIRST), backward(FIRST, inputs="j", outputs="p"), backward(FIRST, "other")
+    )
+    assert compare(good, bad, 0) is None
+
+
+def test_an_operator_of_a_backward_pass_is_named():
+    good = micro_batch(FIRST, backward(FIRST, inputs="j"), backward(FIRST, "aten::scatter_add"))
+    bad = micro_batch(FIRST, backward(FIRST), backward(FIRST, "aten::scatter_add", outputs="p"))
+    finding = Finding(Parting.OPERATOR, "aten::scatter_add", micro_batch=0, backward=True)
+    assert compare(good, bad, 0) == finding
+
+
+def test_a_gradient_that_differs_is_named_by_its_parameter():
+    good = [*micro_batch(FIRST), update("gradient", "model.weight", "g"), update()]
+    bad = [*micro_batch(FIRST), update("gradient", "model.weight", "h"), update(inputs="j", outputs="p")]
+    assert compare(good, bad, 0) == Finding(Parting.GRADIENT, "model.weight")
+
+
+def test_the_update_of_the_worker_that_differs_is_compared():
+    good = [*micro_batch(FIRST), update()]
+    bad = [*good, update(rank=1, inputs="j", outputs="p")]
+    assert compare(good, bad, 0) is None
+    assert compare(good, bad, 1) == Finding(Parting.INPUT, "aten::add_")

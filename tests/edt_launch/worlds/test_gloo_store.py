@@ -1,0 +1,122 @@
+"""The store that the members of a world find one another through, asked as Horovod's workers ask."""
+
+import socket
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from edt_launch.worlds.gloo_store import MAX_REQUEST, Rendezvous
+
+
+@pytest.fixture
+def store() -> Iterator[Rendezvous]:
+    rendezvous = Rendezvous("127.0.0.1", {"rank_and_size/here:0": b"0,1,0,1,0,1"})
+    yield rendezvous
+    rendezvous.close()
+
+
+def connect(store: Rendezvous) -> socket.socket:
+    return socket.create_connection(("127.0.0.1", store.port), timeout=30)
+
+
+def receive(connection: socket.socket) -> tuple[str, bytes]:
+    with connection, connection.makefile("rb") as answer:
+        head, _, body = answer.read().partition(b"\r\n\r\n")
+    return head.decode().splitlines()[0].removeprefix("HTTP/1.1 "), body
+
+
+def send(store: Rendezvous, method: str, path: str, body: bytes = b"") -> socket.socket:
+    connection = connect(store)
+    head = f"{method} {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: {len(body)}\r\n\r\n"
+    connection.sendall(head.encode() + body)
+    return connection
+
+
+def ask(store: Rendezvous, method: str, path: str, body: bytes = b"") -> tuple[str, bytes]:
+    return receive(send(store, method, path, body))
+
+
+def test_what_is_put_is_got_byte_by_byte(store: Rendezvous) -> None:
+    addresses = bytes(range(256)) * 100
+    assert ask(store, "PUT", "/global/0", addresses) == ("200 OK", b"")
+    assert ask(store, "GET", "/global/0") == ("200 OK", addresses)
+    assert ask(store, "GET", "/rank_and_size/here:0") == ("200 OK", b"0,1,0,1,0,1")
+
+
+def test_a_question_waits_for_its_answer(store: Rendezvous) -> None:
+    waiting = [send(store, "GET", "/global/1") for _ in range(3)]
+    answers: list[tuple[str, bytes]] = []
+    threads = [threading.Thread(target=lambda c=c: answers.append(receive(c))) for c in waiting]
+    for thread in threads:
+        thread.start()
+    assert ask(store, "GET", "/rank_and_size/here:0")[0] == "200 OK"  # others are not held up
+    assert answers == []
+    ask(store, "PUT", "/global/1", b"there")
+    for thread in threads:
+        thread.join()
+    assert answers == [("200 OK", b"there")] * 3
+
+
+def test_who_is_through_takes_nothing_away_from_the_others(store: Rendezvous) -> None:
+    ask(store, "PUT", "/global/0", b"mine")
+    assert ask(store, "DELETE", "/global/0") == ("200 OK", b"")
+    assert ask(store, "GET", "/global/0") == ("200 OK", b"mine")
+
+
+def test_a_request_may_come_in_pieces(store: Rendezvous) -> None:
+    connection = connect(store)
+    for piece in (b"PUT /a/b HT", b"TP/1.1\r\nContent-", b"Length: 4\r\n\r\nab", b"cd"):
+        connection.sendall(piece)
+    assert receive(connection)[0] == "200 OK"
+    assert ask(store, "GET", "/a/b")[1] == b"abcd"
+
+
+@pytest.mark.parametrize(
+    "nonsense", ["hello", "POST /a/b HTTP/1.1", "PUT /a/b HTTP/1.1\r\nContent-Length: x"]
+)
+def test_nonsense_is_refused(store: Rendezvous, nonsense: str) -> None:
+    connection = connect(store)
+    connection.sendall(nonsense.encode() + b"\r\n\r\n")
+    assert receive(connection) == ("400 Bad Request", b"")
+    assert ask(store, "GET", "/rank_and_size/here:0")[0] == "200 OK"
+
+
+def test_endless_requests_are_refused(store: Rendezvous) -> None:
+    connection = connect(store)
+    connection.sendall(b"x" * (MAX_REQUEST + 1))
+    assert connection.recv(100).startswith(b"HTTP/1.1 400")
+    connection.close()
+
+
+def test_who_left_while_waiting_is_forgotten(store: Rendezvous) -> None:
+    send(store, "GET", "/global/1").close()
+    ask(store, "PUT", "/global/1", b"there")
+    assert ask(store, "GET", "/global/1") == ("200 OK", b"there")
+
+
+def has_ended(connection: socket.socket) -> bool:
+    """Whether the other side ends the connection without an answer."""
+    try:
+        return connection.recv(100) == b""
+    except ConnectionResetError:
+        return True
+
+
+def test_closing_ends_whoever_waits() -> None:
+    store = Rendezvous("127.0.0.1", {})
+    waiting = send(store, "GET", "/global/1")
+    store.close()
+    assert has_ended(waiting)
+    with pytest.raises(ConnectionRefusedError):
+        connect(store)
+    waiting.close()
+    store.close()
+
+
+def test_a_void_world_keeps_nobody_waiting(store: Rendezvous) -> None:
+    waiting = send(store, "GET", "/global/1")
+    store.void()
+    assert receive(waiting) == ("200 OK", b"-1")
+    assert ask(store, "GET", "/rank_and_size/here:0") == ("200 OK", b"-1")
+    assert ask(store, "PUT", "/global/0", b"mine") == ("200 OK", b"")
