@@ -1,7 +1,7 @@
 """A simulated job for tests of the membership protocol: the protocol with a clock that the test holds."""
 
 from edt_launch.membership.members import Limits, Membership
-from edt_launch.membership.protocol import Action, AtDoor, Desired, Event, Phase, Slot
+from edt_launch.membership.protocol import Action, Desired, Event, Phase, Ready, Slot
 from edt_launch.membership.step import GROWTH_INTERVAL, step
 
 
@@ -27,13 +27,13 @@ class Job:
         return actions
 
     def grown_to(self, count: int) -> "Job":
-        """Desired, started, at the door and assigned."""
+        """Desired, started, at the rendezvous and assigned."""
         self(Desired(slots(count)))
         for worker in list(self.state.workers.values()):
             if worker.phase is Phase.STARTING:
-                self(AtDoor(worker.id, 0))
+                self(Ready(worker.id, 0))
         for worker in self.state.world:
-            self(AtDoor(worker.id, 5)) if self.state.stop_sent else None
+            self(Ready(worker.id, 5)) if self.state.stop_sent else None
         assert [w.phase for w in self.state.world] == [Phase.ACTIVE] * count
         self.now += GROWTH_INTERVAL
         return self

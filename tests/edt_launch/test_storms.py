@@ -12,7 +12,6 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from edt_launch.membership.members import Limits, Membership
 from edt_launch.membership.protocol import (
     Assign,
-    AtDoor,
     Cut,
     Desired,
     Dismiss,
@@ -21,6 +20,7 @@ from edt_launch.membership.protocol import (
     Hung,
     Leaving,
     Phase,
+    Ready,
     Slot,
     Start,
     Stop,
@@ -90,10 +90,10 @@ class Cluster:
         for action in actions:
             match action:
                 case Start(worker):
-                    self.later(worker.id, 0.3, 4.0, AtDoor(worker.id, 0))
+                    self.later(worker.id, 0.3, 4.0, Ready(worker.id, 0))
                 case Stop(workers) | Cut(workers):
                     for worker in workers:
-                        self.later(worker, 0.01, 0.2, AtDoor(worker, self.worlds))
+                        self.later(worker, 0.01, 0.2, Ready(worker, self.worlds))
                 case Assign(_, places):
                     self.worlds += 1
                     for place in places:
@@ -181,12 +181,14 @@ class Storm(RuleBasedStateMachine):
                 case Start(worker):
                     self.alive[worker.id] = "booting"
                 case Stop(workers):
-                    assert all(self.alive[w] in ("training", "door") for w in workers)
+                    assert all(self.alive[w] in ("training", "ready") for w in workers)
                     self.told.update(workers)
                 case Assign(generation, places):
                     assert generation > self.generation
                     self.generation = generation
-                    assert all(self.alive[p.worker] == "door" for p in places), "assigned away from the door"
+                    assert all(self.alive[p.worker] == "ready" for p in places), (
+                        "assigned away from the rendezvous"
+                    )
                     assert sorted(p.rank for p in places) == list(range(len(places)))
                     members = {p.worker for p in places}
                     self.have_state |= members if generation == 1 else set()
@@ -215,17 +217,17 @@ class Storm(RuleBasedStateMachine):
     @rule(data=st.data())
     def boot(self, data: st.DataObject) -> None:
         if (worker := self.some(data, "booting")) is not None:
-            self.alive[worker] = "door"
-            self.send(AtDoor(worker, 0))
+            self.alive[worker] = "ready"
+            self.send(Ready(worker, 0))
 
     @precondition(lambda self: self.told)
     @rule()
     def obey_stop(self) -> None:
         for worker in sorted(self.told):
             if self.alive.get(worker) == "training":
-                self.alive[worker] = "door"
+                self.alive[worker] = "ready"
                 self.told.discard(worker)
-                self.send(AtDoor(worker, 10))
+                self.send(Ready(worker, 10))
 
     @rule()
     def receive_the_state(self) -> None:
@@ -251,13 +253,13 @@ class Storm(RuleBasedStateMachine):
     @precondition(lambda self: sum(s == "training" for s in self.alive.values()) > 1)
     @rule(data=st.data())
     def get_a_notice(self, data: st.DataObject) -> None:
-        if (worker := self.some(data, "booting", "door", "training")) is not None:
+        if (worker := self.some(data, "booting", "ready", "training")) is not None:
             self.send(Leaving(worker, "SIGTERM"))
 
     @precondition(lambda self: sum(s == "training" for s in self.alive.values()) > 2)
     @rule(data=st.data())
     def hang(self, data: st.DataObject) -> None:
-        if (worker := self.some(data, "door", "training")) is not None:
+        if (worker := self.some(data, "ready", "training")) is not None:
             self.send(Hung(worker, "is silent"))
 
     @rule(seconds=st.sampled_from([0.3, 6.0, 60.0]))
@@ -283,8 +285,8 @@ class Storm(RuleBasedStateMachine):
                     del self.alive[worker]
                     self.send(Exited(worker, 0))
                 elif what == "booting":
-                    self.alive[worker] = "door"
-                    self.send(AtDoor(worker, 0))
+                    self.alive[worker] = "ready"
+                    self.send(Ready(worker, 0))
             self.receive_the_state()
             self.obey_stop()
         state = self.job.state

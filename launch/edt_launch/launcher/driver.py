@@ -239,7 +239,7 @@ class Driver:
                 self._server.send(worker, "end")  # it was not there yet when it was told
         elif kind == "door":
             self._reports.send("ready", worker=worker, pid=self._pids[worker])
-            self._events.put(protocol.AtDoor(worker, int(message["progress"])))
+            self._events.put(protocol.Ready(worker, int(message["progress"])))
         elif kind == "synced":
             self._events.put(protocol.Synced(worker))
         elif kind == "done":

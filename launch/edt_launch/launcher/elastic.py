@@ -273,7 +273,7 @@ class Elastic:
         path = self._plan.paths.rank_log(self._desk.ranks.label(first.worker))
         text = describe(first, logs.last_lines(first.worker), path)
         lines = logs.last_lines(first.worker, KEPT_LINES)
-        may_be_horovods = self._plan.wmla is None and not course.has_come_to_the_door
+        may_be_horovods = self._plan.wmla is None and not course.has_been_ready
         if may_be_horovods and looks_like_plain_horovod(lines):
             head = f"{head}\n{NOT_ELASTIC}"
         return Outcome(ExitCode.JOB_FAILED, f"{head}\n{text}")

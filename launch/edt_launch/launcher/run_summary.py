@@ -16,7 +16,7 @@ class Course:
         failures: of its workers.
         is_fatal: whether the last failure ended the run.
         has_started: whether a worker was started.
-        has_come_to_the_door: whether one has come to an elastic function.
+        has_been_ready: whether one has come to an elastic function.
         has_trained: whether there was a world.
         has_checkpointed: whether a checkpoint was written.
         has_returned: whether the training function had returned where they are written.
@@ -27,7 +27,7 @@ class Course:
     failures: Failures = field(default_factory=Failures)
     is_fatal: bool = False
     has_started: bool = False
-    has_come_to_the_door: bool = False
+    has_been_ready: bool = False
     has_trained: bool = False
     has_checkpointed: bool = False
     has_returned: bool = False
@@ -40,7 +40,7 @@ class Course:
             case {"event": "started", "worker": int(worker)}:
                 return replace(after, has_started=True, next_worker=max(self.next_worker, worker + 1))
             case {"event": "ready"}:
-                return replace(after, has_come_to_the_door=True)
+                return replace(after, has_been_ready=True)
             case {"event": "world"}:
                 return replace(after, has_trained=True)
             case {"event": "failed"}:

@@ -11,7 +11,7 @@ each stage has taken at most so far. Two rules follow from that:
   successor has more time. One that uses neither processor nor disk meanwhile has less time.
 
 A stage lasts from when its worker became a member of the present world, at the earliest. A worker that waits
-in a collective, or at the door, never hangs by itself. When the clock has jumped (this process or the machine
+in a collective, or at the rendezvous, never hangs by itself. When the clock has jumped (this process or the machine
 was stopped) the silence before does not count, and nobody is judged until the beats that have come meanwhile
 are taken in. A stage's seconds leave out those in which the worker was stopped.
 """
@@ -217,7 +217,7 @@ def overdue(now: float, watch: Watch, workers: Iterable[Worker]) -> list[tuple[i
         return []
     found = []
     watched = [
-        w for w in workers if w.phase in (Phase.DOOR, Phase.ACTIVE, Phase.DONE) and w.id in watch.heard
+        w for w in workers if w.phase in (Phase.READY, Phase.ACTIVE, Phase.DONE) and w.id in watch.heard
     ]
     members = [w for w in watched if w.phase is Phase.ACTIVE]
     waiting = [w.id for w in members if _stage(watch, w.id) == REDUCING]

@@ -8,7 +8,6 @@ from edt_launch.membership.members import GOING, Membership, changed, decide_end
 from edt_launch.membership.protocol import (
     Abort,
     Action,
-    AtDoor,
     Cut,
     Desired,
     Done,
@@ -22,6 +21,7 @@ from edt_launch.membership.protocol import (
     Noticed,
     Pause,
     Phase,
+    Ready,
     Slot,
     Synced,
     Terminate,
@@ -50,8 +50,8 @@ def take_in(now: float, state: Membership, event: Event) -> tuple[Membership, li
             return state, []  # its processes know of those alone with whom they were started
         case Desired(slots):
             return _desire(state, slots[: state.limits.max_size]), []
-        case AtDoor(worker, progress):
-            return _at_door(now, state, worker, progress)
+        case Ready(worker, progress):
+            return _ready(now, state, worker, progress)
         case Synced(worker):
             return changed(state, worker, has_state=True), []
         case Done(worker):
@@ -77,7 +77,7 @@ def _desire(state: Membership, slots: tuple[Slot, ...]) -> Membership:
     return replace(state, desired=slots, suspended=suspended)
 
 
-def _at_door(now: float, state: Membership, worker: int, progress: int) -> tuple[Membership, list[Action]]:
+def _ready(now: float, state: Membership, worker: int, progress: int) -> tuple[Membership, list[Action]]:
     known = state.workers.get(worker)
     if known is None or known.phase in (*GOING, Phase.DONE):
         return state, []
@@ -86,7 +86,7 @@ def _at_door(now: float, state: Membership, worker: int, progress: int) -> tuple
         state = learn(now, state, known)
     if not state.generation and state.outcome is not None and state.outcome.succeeded:
         state = replace(state, outcome=None)  # the program is elastic: who has ended already is missing
-    state = changed(state, worker, phase=Phase.DOOR, progress=progress)
+    state = changed(state, worker, phase=Phase.READY, progress=progress)
     return state, _cut(state) if was_lost else []
 
 
@@ -160,7 +160,7 @@ def _ended_early(state: Membership, worker: Worker) -> str:
     if worker.phase is Phase.DONE:
         return ""
     if not state.generation:
-        is_elastic = any(w.phase is Phase.DOOR for w in (*state.workers.values(), worker))
+        is_elastic = any(w.phase is Phase.READY for w in (*state.workers.values(), worker))
         return "ended before it could join" if is_elastic else ""
     if not worker.generation:
         return "ended before it could join"

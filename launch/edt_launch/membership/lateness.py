@@ -1,8 +1,8 @@
-"""How long newcomers may take from their start to the door: learned from those that have got there.
+"""How long newcomers may take from their start to the rendezvous: learned from those that have got there.
 
 A newcomer that takes longer than others did is not waited for any more: what the others can do without it
 is done, and it comes in later. One that takes far longer is ended, and its slot tried again like that of any
-failure. As long as nobody has come to the door there is nothing to learn from, and nobody who waits; then
+failure. As long as nobody has reached the rendezvous there is nothing to learn from, and nobody who waits; then
 there is no limit but the user's.
 """
 
@@ -43,7 +43,7 @@ def overdue(now: float, state: Membership) -> list[tuple[int, str]]:
 
 
 def tell(now: float, state: Membership) -> tuple[Membership, list[Action]]:
-    """Tell of each newcomer once that it takes long; a gang's never come to a door."""
+    """Tell of each newcomer once that it takes long; a gang's workers never reach the rendezvous."""
     if state.limits.is_gang:
         return state, []
     usual = max(TOLD_AFTER, state.longest_start or 0.0)
@@ -60,7 +60,7 @@ def tell(now: float, state: Membership) -> tuple[Membership, list[Action]]:
 
 
 def learn(now: float, state: Membership, worker: Worker) -> Membership:
-    """A newcomer has come to the door."""
+    """A newcomer has reached the rendezvous."""
     return replace(state, longest_start=max(state.longest_start or 0.0, now - worker.started_at))
 
 

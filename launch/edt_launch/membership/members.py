@@ -18,7 +18,7 @@ class Limits:
     min_size: int
     max_size: int
     ready_timeout: float | None = None
-    """Seconds from its start to the door after which a newcomer is ended; 0: never, None: learned."""
+    """Seconds from its start to the rendezvous after which a newcomer is ended; 0: never, None: learned."""
     shortage_timeout: float = 600.0
     """Seconds for which survivors wait when fewer than `min_size` workers can run."""
     is_gang: bool = False
@@ -38,7 +38,7 @@ class Membership:
     formed_at: float = -inf
     """When it was."""
     longest_start: float | None = None
-    """Seconds that newcomers have taken from their start to the door at most; None before the first."""
+    """Seconds that newcomers have taken from their start to the rendezvous at most; None before the first."""
     is_torn: bool = False
     """Whether a member of the generation in force was lost in another way than with exit code 0."""
     stop_sent: bool = False
@@ -74,10 +74,10 @@ def changed(state: Membership, worker_id: int, **changes: object) -> Membership:
 
 
 def let_go(now: float, state: Membership, workers: Iterable[Worker]) -> tuple[Membership, list[Action]]:
-    """Tell those at the door to leave; who cannot be told is ended."""
+    """Tell those at the rendezvous to leave; who cannot be told is ended."""
     actions: list[Action] = []
     for worker in workers:
-        if worker.phase is Phase.DOOR:
+        if worker.phase is Phase.READY:
             actions.append(Dismiss(worker.id, worker.saves))
             state = changed(state, worker.id, phase=Phase.DEPARTING, dismissed_at=now)
         elif worker.phase in (Phase.STARTING, Phase.ACTIVE):

@@ -11,7 +11,7 @@ class Phase(Enum):
     """Where a worker stands; the table above says what each means."""
 
     STARTING = "starting"
-    DOOR = "door"
+    READY = "ready"
     ACTIVE = "active"
     DONE = "done"
     DEPARTING = "departing"
@@ -68,7 +68,7 @@ class Desired:
 
 
 @dataclass(frozen=True)
-class AtDoor:
+class Ready:
     """A worker is outside any world and waits; `progress` is how far its state is."""
 
     worker: int
@@ -139,7 +139,7 @@ class Tick:
     """Time has passed."""
 
 
-Event = Desired | AtDoor | Synced | Done | Leaving | Hung | Exited | Abort | Pause | Tick
+Event = Desired | Ready | Synced | Done | Leaving | Hung | Exited | Abort | Pause | Tick
 
 # Actions.
 
@@ -185,7 +185,7 @@ class Assign:
 
 @dataclass(frozen=True)
 class Dismiss:
-    """Tell a worker at the door to leave; if it `saves`, it writes down the state that nobody else has."""
+    """Tell a worker at the rendezvous to leave; if it `saves`, it writes down the state that nobody else has."""
 
     worker: int
     saves: bool = False

@@ -9,7 +9,7 @@ from edt_launch.membership.protocol import Action, Finish, Missing, Phase, Slot,
 def waiting(now: float, state: Membership) -> tuple[Membership, list[Action]]:
     """Tell what is missing when that has changed. The state knows since when it is short."""
     wanted = {slot.key for slot in state.wanted(now)}
-    present = (w for w in state.workers.values() if w.phase in (Phase.DOOR, Phase.ACTIVE) and not w.notice)
+    present = (w for w in state.workers.values() if w.phase in (Phase.READY, Phase.ACTIVE) and not w.notice)
     ready = {w.slot.key for w in present} & wanted
     missing = tuple(_missing(now, state, slot) for slot in state.desired if slot.key not in ready)
     shortage = len(ready), [(lack.slot, lack.reason) for lack in missing]

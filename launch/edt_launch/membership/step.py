@@ -4,22 +4,22 @@ Theory. The allocation says which slots the job should have (`desired`); that is
 so a change can come at any moment, any number of times, and only the latest counts. Every worker is in one
 phase:
 
-=========  ==================================================  ======================================
-phase      meaning                                             leaves it by
-=========  ==================================================  ======================================
-STARTING   its process runs, it has not reached the door       `AtDoor`, exit
-DOOR       outside any world, waiting for an assignment        an assignment, dismissal, exit
-ACTIVE     in the world of the generation in force             `AtDoor` (stopped or lost a peer), exit
-DONE       its elastic function has returned                   exit
-DEPARTING  told to leave                                       exit, a deadline
-ENDING     its process is being ended                          exit
-=========  ==================================================  ======================================
+=========  ===================================================  ======================================
+phase      meaning                                              leaves it by
+=========  ===================================================  ======================================
+STARTING   its process runs, it has not reached the rendezvous  `Ready`, exit
+READY      outside any world, waiting for an assignment         an assignment, dismissal, exit
+ACTIVE     in the world of the generation in force              `Ready` (stopped or lost a peer), exit
+DONE       its elastic function has returned                    exit
+DEPARTING  told to leave                                        exit, a deadline
+ENDING     its process is being ended                           exit
+=========  ===================================================  ======================================
 
 The world is formed anew when it differs from what it could be. Newcomers are started first and the survivors
-train on until all of them stand at the door; a removal does not wait for newcomers. Then the active workers
-are told to stop; they agree among themselves on the step. When all stand at the door, the next generation is
+train on until all of them wait at the rendezvous; a removal does not wait for newcomers. Then the active workers
+are told to stop; they agree among themselves on the step. When all wait at the rendezvous, the next generation is
 assigned from the membership desired *then*, so changes that came in between are already part of it. A worker
-that dies simply leaves: the others lose it in their next collective, come to the door, and the same rule
+that dies simply leaves: the others lose it in their next collective, reach the rendezvous, and the same rule
 applies. One that ends with exit code 0 before its function has returned has died, too, unless all do so. A
 worker that has been told from outside to give up its slot leaves in the same way as one whose slot
 the allocation drops, and one that hangs is killed and then treated like any dead one. When the job is to
@@ -28,7 +28,7 @@ pause, all of them leave in that way, and nobody is started any more.
 Growth waits until the last world has had a second of its own, so that a storm of changes is coalesced;
 removals do not wait, because somebody waits for the devices.
 
-Newcomers that take far longer to the door than others did are not waited for, and ended in the end
+Newcomers that take far longer to the rendezvous than others did are not waited for, and ended in the end
 (`edt_launch.membership.lateness`).
 
 At least one worker with the state must be in the next world. Where no desired slot has one, the old
@@ -151,7 +151,7 @@ def _start_missing(now: float, state: Membership) -> tuple[Membership, list[Acti
 
 def _dismiss_leavers(now: float, state: Membership) -> tuple[Membership, list[Action]]:
     """Who has a notice goes as soon as it is out of the world, if the state is safe or cannot be saved."""
-    leavers = [w for w in state.world if w.notice and w.phase is Phase.DOOR]
+    leavers = [w for w in state.world if w.notice and w.phase is Phase.READY]
     if not leavers or not _may_leave(state):
         return state, []
     if any(w.has_state for w in state.world if not w.notice):
@@ -172,7 +172,7 @@ def _may_leave(state: Membership) -> bool:
     """Whether workers with a notice may go: someone else has the state, or nobody comes who could take it."""
     stay = [w for w in state.workers.values() if not w.notice]
     has_heir = any(w.has_state for w in state.world if not w.notice)
-    return has_heir or not any(w.phase in (Phase.STARTING, Phase.DOOR, Phase.ACTIVE) for w in stay)
+    return has_heir or not any(w.phase in (Phase.STARTING, Phase.READY, Phase.ACTIVE) for w in stay)
 
 
 def _form(now: float, state: Membership) -> tuple[Membership, list[Action]]:
@@ -209,7 +209,7 @@ def _target(now: float, state: Membership) -> list[Worker]:
     newcomers = [
         w for w in state.workers.values() if w.generation != state.generation or not state.generation
     ]
-    ready = [w for w in newcomers if w.phase is Phase.DOOR]
+    ready = [w for w in newcomers if w.phase is Phase.READY]
     booting = [w for w in newcomers if lateness.is_waited_for(now, state, w)]
     needs_donor = any(w.has_state for w in world) and not any(w.has_state for w in stay)
     donors = [w for w in world if w.has_state][:1] if needs_donor else []
@@ -240,10 +240,10 @@ def _wait_for_more(now: float, state: Membership) -> tuple[Membership, list[Acti
     state = replace(state, short_since=since)
     if now - since < state.limits.shortage_timeout:
         return waiting(now, state)
-    at_door = [w for w in world if w.phase is Phase.DOOR and w.has_state]
-    if not at_door:
+    ready = [w for w in world if w.phase is Phase.READY and w.has_state]
+    if not ready:
         return _end_all(decide_end(state, over(state)))
-    state = _with_saver(state, at_door)  # the end is decided when it has gone
+    state = _with_saver(state, ready)  # the end is decided when it has gone
     return let_go(now, state, state.workers.values())
 
 
@@ -292,10 +292,10 @@ def _run_out(now: float, state: Membership) -> tuple[Membership, list[Action]]:
     state, actions = let_go(now, state, newcomers)
     state, overdue = _end_overdue(now, state)
     actions += overdue
-    at_door = [w for w in world if w.phase is Phase.DOOR]
-    if at_door and not any(w.phase is Phase.ACTIVE for w in world):
+    ready = [w for w in world if w.phase is Phase.READY]
+    if ready and not any(w.phase is Phase.ACTIVE for w in world):
         finished = [w for w in world if w.phase is Phase.DONE]
-        state, assigned = _assign(now, state, at_door)
+        state, assigned = _assign(now, state, ready)
         for worker in finished:
             state = changed(state, worker.id, generation=state.generation)
         actions += assigned

@@ -46,7 +46,7 @@ class Launcher:
         return message
 
     def join(self, progress=0):
-        """Come to the door; the place in the next world, or None if this worker is to leave."""
+        """Come to the rendezvous; the place in the next world, or None if this worker is to leave."""
         self.send("door", progress=progress)
         while (message := self.hear())["type"] not in ("assign", "leave"):
             pass
@@ -176,7 +176,7 @@ def waiting():
 
 
 def slow_to_start():
-    """Never comes to the door."""
+    """Never reaches the rendezvous."""
     launcher = Launcher()
     say("ready")
     launcher.until("never")

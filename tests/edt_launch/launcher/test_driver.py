@@ -16,7 +16,7 @@ from edt_launch.launcher.agents import Lost
 from edt_launch.launcher.driver import Driver, Settings, _Heard
 from edt_launch.launcher.watchdog import Beat, Times
 from edt_launch.membership.members import Limits
-from edt_launch.membership.protocol import AtDoor, Desired, Hung, Leaving, Slot
+from edt_launch.membership.protocol import Desired, Hung, Leaving, Ready, Slot
 from edt_launch.worlds.gloo_store import Rendezvous
 
 
@@ -138,7 +138,7 @@ def test_what_workers_say_becomes_events(running: Running, worker: Launcher) -> 
     assert [running.driver._events.get(timeout=30) for _ in range(3)] == [
         Beat(1, 3, "loading", 0.5, {"loading": Times(4, 1.5)}, 0.25),
         Leaving(1, "spot"),
-        AtDoor(1, 9),
+        Ready(1, 9),
     ]
     assert running.driver._watch.timeout == 2.5
 

@@ -15,9 +15,9 @@ def failed(**content):
 
 def test_a_runs_course():
     course = fold({"event": "started", "worker": 4}, {"event": "started", "worker": 5})
-    assert (course.has_started, course.has_come_to_the_door, course.next_worker) == (True, False, 6)
+    assert (course.has_started, course.has_been_ready, course.next_worker) == (True, False, 6)
     course = course.observe({"event": "ready", "worker": 4}).observe({"event": "world"})
-    assert (course.has_come_to_the_door, course.has_trained, course.has_checkpointed) == (True, True, False)
+    assert (course.has_been_ready, course.has_trained, course.has_checkpointed) == (True, True, False)
     course = course.observe({"event": "checkpointed", "last": False})
     assert (course.has_checkpointed, course.has_returned) == (True, False)
     assert course.observe({"event": "checkpointed", "last": True}).has_returned

@@ -66,7 +66,7 @@ class Crew:
         return dict(overdue(self.now, self.watch, self.workers.values()))
 
 
-@pytest.mark.parametrize("phase", [Phase.ACTIVE, Phase.DOOR])
+@pytest.mark.parametrize("phase", [Phase.ACTIVE, Phase.READY])
 def test_who_falls_silent_hangs(phase: Phase) -> None:
     crew = Crew(phase=phase)
     crew.beat(0, "computing", 0.1)
@@ -237,7 +237,7 @@ def test_outside_any_step_nobody_hangs_unless_others_wait() -> None:
     assert set(crew.overdue()) == {0}
 
 
-def test_the_wait_at_the_door_is_no_part_of_a_stage() -> None:
+def test_the_wait_at_the_rendezvous_is_no_part_of_a_stage() -> None:
     """The last beat from there is all that is known of a new member for a moment."""
     crew = Crew()
     crew.beat(0, "outside", 1e6)

@@ -6,7 +6,6 @@ from edt_launch.membership.lateness import TOLD_AFTER
 from edt_launch.membership.protocol import (
     Abort,
     Assign,
-    AtDoor,
     Cut,
     Desired,
     Dismiss,
@@ -19,6 +18,7 @@ from edt_launch.membership.protocol import (
     Left,
     Noticed,
     Pause,
+    Ready,
     Slot,
     Start,
     Stop,
@@ -38,8 +38,8 @@ def test_a_worker_that_dies_takes_only_its_slot_with_it() -> None:
     assert failed.worker.slot == Slot("a", 1)
     assert failed.retry_after == SUSPENSION
     assert cut == Cut((0, 2), 1)
-    job(AtDoor(0, 9))
-    (assign,) = job(AtDoor(2, 9))
+    job(Ready(0, 9))
+    (assign,) = job(Ready(2, 9))
     assert isinstance(assign, Assign)
     assert [p.worker for p in assign.places] == [0, 2]
     assert assign.previous_size == 3
@@ -52,7 +52,7 @@ def test_a_worker_that_dies_takes_only_its_slot_with_it() -> None:
 def test_a_worker_that_is_killed_before_the_first_world_costs_its_slot_for_a_while() -> None:
     job = Job()
     job(Desired(slots(2)))
-    job(AtDoor(0, 0))
+    job(Ready(0, 0))
     for failure in range(1, START_FAILURES):
         failed, *_ = job(Exited(max(job.state.workers), 137))
         assert failed.retry_after == SUSPENSION * 2 ** (failure - 1)
@@ -83,11 +83,11 @@ def test_a_newcomer_that_ends_well_does_not_end_the_job() -> None:
     assert (failed.retry_after, job.state.outcome) == (SUSPENSION, None)
 
 
-def test_a_member_that_comes_to_the_door_unasked_tells_the_others() -> None:
+def test_a_member_that_reaches_the_rendezvous_unasked_tells_the_others() -> None:
     job = Job().grown_to(3)
-    assert job(AtDoor(1, 4)) == [Cut((0, 2), 1), Stop((0, 2), 2)]
-    assert job(AtDoor(0, 4)) == []
-    assert isinstance(job(AtDoor(2, 4))[0], Assign)
+    assert job(Ready(1, 4)) == [Cut((0, 2), 1), Stop((0, 2), 2)]
+    assert job(Ready(0, 4)) == []
+    assert isinstance(job(Ready(2, 4))[0], Assign)
 
 
 def test_failure_before_the_first_world_ends_the_job() -> None:
@@ -121,7 +121,7 @@ def test_abort_ends_every_process_and_then_the_job() -> None:
 def test_late_messages_of_workers_that_are_gone_change_nothing() -> None:
     job = Job().grown_to(2)
     before = job.state
-    for event in (AtDoor(9, 3), Done(9), Exited(9, 1)):
+    for event in (Ready(9, 3), Done(9), Exited(9, 1)):
         assert job(event) == []
     assert job.state == before
 
@@ -129,8 +129,8 @@ def test_late_messages_of_workers_that_are_gone_change_nothing() -> None:
 def test_a_newcomer_without_the_state_cannot_carry_on() -> None:
     job = Job().grown_to(1)
     job(Desired(slots(2)))
-    job(AtDoor(1, 0))
-    job(AtDoor(0, 9))
+    job(Ready(1, 0))
+    job(Ready(0, 9))
     failed, terminate = job(Exited(0, 137))
     assert isinstance(failed, Failed)
     assert terminate == Terminate(1)
@@ -141,11 +141,11 @@ def test_a_newcomer_without_the_state_cannot_carry_on() -> None:
 def test_a_newcomer_that_has_received_the_state_carries_on() -> None:
     job = Job().grown_to(1)
     job(Desired(slots(2)))
-    job(AtDoor(1, 0))
-    job(AtDoor(0, 9))
+    job(Ready(1, 0))
+    job(Ready(0, 9))
     job(Synced(1))
     job(Exited(0, 137))
-    (assign,) = job(AtDoor(1, 12))
+    (assign,) = job(Ready(1, 12))
     assert isinstance(assign, Assign)
     assert [p.worker for p in assign.places] == [1]
 
@@ -186,7 +186,7 @@ def test_once_somebody_has_returned_no_slot_is_tried_again() -> None:
     job(Done(0))
     failed, cut = job(Exited(1, 137))
     assert (failed.retry_after, cut) == (None, Cut((2,), 1))
-    job(AtDoor(2, 8))
+    job(Ready(2, 8))
     job(Done(2))
     job(Exited(0, 0))
     assert job(Exited(2, 0)) == [Finish(True, "the training function has returned")]
@@ -199,11 +199,11 @@ def test_a_member_that_ends_well_in_the_middle_of_training_is_lost() -> None:
     assert failed.reason == "rank 1 on a ended with exit code 0 in the middle of training"
     assert (failed.retry_after, cut) == (SUSPENSION, Cut((0, 2), 1))
     assert job.state.outcome is None
-    job(AtDoor(0, 4))
-    assert of(Assign, job(AtDoor(2, 4)))
+    job(Ready(0, 4))
+    assert of(Assign, job(Ready(2, 4)))
     assert of(Stop, job(Desired(slots(1)))), "the allocation is followed"
-    job(AtDoor(0, 5))
-    job(AtDoor(2, 5))
+    job(Ready(0, 5))
+    job(Ready(2, 5))
     job(Exited(2, 0))
     *_, finish = job(Exited(0, 137))
     assert isinstance(finish, Finish)
@@ -225,11 +225,11 @@ def test_the_last_one_that_ends_well_does_not_make_good_a_loss() -> None:
     assert not finish.succeeded
 
 
-def test_a_worker_that_ends_well_before_an_elastic_one_comes_to_the_door_is_missing() -> None:
+def test_a_worker_that_ends_well_before_an_elastic_one_reaches_the_rendezvous_is_missing() -> None:
     job = Job()
     job(Desired(slots(3)))
     assert job(Exited(2, 0)) == []
-    (start,) = job(AtDoor(0, 0))
+    (start,) = job(Ready(0, 0))
     assert isinstance(start, Start)
     assert start.worker.slot == Slot("a", 2)
     failed, *_ = job(Exited(1, 0))
@@ -254,9 +254,9 @@ def test_a_worker_with_a_notice_leaves_and_its_slot_is_left_alone_for_a_while() 
     assert (noticed.worker.id, noticed.worker.notice) == (1, "SIGTERM")
     assert stop == Stop((0, 1, 2), 2)
     assert job(Leaving(1, "again")) == []
-    job(AtDoor(0, 4))
-    assert job(AtDoor(1, 4)) == [Dismiss(1)], "it does not wait for the others"
-    (assign,) = job(AtDoor(2, 4))
+    job(Ready(0, 4))
+    assert job(Ready(1, 4)) == [Dismiss(1)], "it does not wait for the others"
+    (assign,) = job(Ready(2, 4))
     assert isinstance(assign, Assign)
     assert [p.worker for p in assign.places] == [0, 2]
     assert len(of(Left, job(Exited(1, 0)))) == 1
@@ -285,7 +285,7 @@ def test_the_first_world_is_formed_without_a_worker_that_dies_of_sigterm() -> No
     job = Job()
     job(Desired(slots(2)))
     assert [type(action) for action in job(Exited(1, 143))] == [Noticed, Left]
-    (assign,) = job(AtDoor(0, 0))
+    (assign,) = job(Ready(0, 0))
     assert isinstance(assign, Assign)
     assert [p.worker for p in assign.places] == [0]
 
@@ -309,8 +309,8 @@ def test_a_worker_that_hangs_is_killed_and_treated_like_a_dead_one() -> None:
     assert cut == Cut((0, 2), 1)
     assert terminate == Terminate(1, at_once=True)
     assert job(Hung(1, "is silent")) == []
-    job(AtDoor(0, 4))
-    (assign,) = job(AtDoor(2, 4))
+    job(Ready(0, 4))
+    (assign,) = job(Ready(2, 4))
     assert isinstance(assign, Assign)
     assert len(of(Left, job(Exited(1, 137)))) == 1
 
@@ -354,7 +354,7 @@ def test_a_gang_does_not_follow_its_allocation() -> None:
     assert job(Desired(slots(1))) == []
 
 
-def test_a_gang_is_not_waited_for_at_a_door() -> None:
+def test_a_gang_is_not_waited_for_at_the_rendezvous() -> None:
     job = gang()
     job.now += 2 * TOLD_AFTER
     assert job(Tick()) == []

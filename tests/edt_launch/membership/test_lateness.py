@@ -5,12 +5,12 @@ import pytest
 from edt_launch.membership.intake import KILLED
 from edt_launch.membership.lateness import GIVE_UP, GIVE_UP_FACTOR, HOLD_UP, HOLD_UP_FACTOR, TOLD_AFTER
 from edt_launch.membership.protocol import (
-    AtDoor,
     Desired,
     Exited,
     Failed,
     Late,
     Left,
+    Ready,
     Slot,
     Start,
     Stop,
@@ -22,14 +22,14 @@ from simulated import Job, of, slots
 
 
 def waiting_job(took: float = 0.0, ready_timeout: float | None = None) -> Job:
-    """One worker, which took so long to the door, trains; of two newcomers one is ready."""
+    """One worker, which took so long to the rendezvous, trains; of two newcomers one is ready."""
     job = Job(ready_timeout=ready_timeout)
     job(Desired(slots(1)))
     job.now += took
-    job(AtDoor(0, 0))
+    job(Ready(0, 0))
     job(Desired(slots(3)))
     job.now += min(took, 1.0)
-    job(AtDoor(1, 0))
+    job(Ready(1, 0))
     job.now -= min(took, 1.0)
     return job
 
@@ -42,10 +42,10 @@ def test_slow_newcomers_hold_up_the_others_only_for_a_while(took: float) -> None
     assert of(Stop, job(Tick())) == []
     job.now += 1
     assert of(Stop, job(Tick())) == [Stop((0,), 2)]
-    job(AtDoor(0, 5))
+    job(Ready(0, 5))
     assert [w.id for w in job.state.world] == [0, 1]
     job.now += hold_up
-    assert job(AtDoor(2, 0)) == [Stop((0, 1), 3)], "it comes in when it is ready"
+    assert job(Ready(2, 0)) == [Stop((0, 1), 3)], "it comes in when it is ready"
     assert job.state.longest_start == 2 * hold_up
 
 
@@ -99,8 +99,8 @@ def test_the_first_workers_have_all_the_time_they_need() -> None:
     assert (len(late.workers), late.longest, late.waited, late.limit) == (2, None, None, None)
     job.now += 36000.0
     assert job(Tick()) == []
-    job(AtDoor(0, 0))
-    assert len(job(AtDoor(1, 0))) == 1
+    job(Ready(0, 0))
+    assert len(job(Ready(1, 0))) == 1
 
 
 def test_a_limit_of_the_user_replaces_what_is_learned() -> None:

@@ -5,12 +5,12 @@ from edt_launch.membership.protocol import Phase, Slot, Worker
 
 
 def members(*slots: tuple[str, int], **changes: dict[int, int]) -> list[Worker]:
-    """Workers at the door; `changes` sets attributes of single ones by number."""
+    """Workers at the rendezvous; `changes` sets attributes of single ones by number."""
     return [
         Worker(
             id=number,
             slot=Slot(host, index),
-            phase=Phase.DOOR,
+            phase=Phase.READY,
             started_at=0.0,
             rank=changes.get("rank", {}).get(number, number),
             generation=changes.get("generation", {}).get(number, 0),

@@ -5,13 +5,13 @@ from dataclasses import replace
 from edt_launch.membership.lateness import HOLD_UP
 from edt_launch.membership.protocol import (
     Assign,
-    AtDoor,
     Desired,
     Dismiss,
     Exited,
     Finish,
     Leaving,
     Missing,
+    Ready,
     Slot,
     Start,
     Stop,
@@ -27,7 +27,7 @@ from simulated import Job, of, slots
 def test_a_first_world_that_never_comes_about_has_an_end() -> None:
     job = Job(min_size=2)
     job(Desired(slots(2)))
-    job(AtDoor(0, 0))
+    job(Ready(0, 0))
     job.now += HOLD_UP
     assert of(Waiting, job(Tick()))
     job.now += job.state.limits.shortage_timeout
@@ -38,7 +38,7 @@ def test_a_first_world_that_never_comes_about_has_an_end() -> None:
 def test_too_few_survivors_wait_for_a_limited_time() -> None:
     job = Job(min_size=2).grown_to(2)
     job(Exited(1, 137))
-    (waiting,) = job(AtDoor(0, 1))
+    (waiting,) = job(Ready(0, 1))
     assert isinstance(waiting, Waiting)
     job.state = replace(job.state, desired=slots(1))
     job.now += job.state.limits.shortage_timeout + 1
@@ -51,8 +51,8 @@ def test_too_few_survivors_wait_for_a_limited_time() -> None:
 def test_the_farthest_of_too_few_survivors_saves_the_state() -> None:
     job = Job(min_size=3).grown_to(3)
     job(Exited(1, 137))
-    job(AtDoor(0, 4))
-    job(AtDoor(2, 5))
+    job(Ready(0, 4))
+    job(Ready(2, 5))
     job.now += job.state.limits.shortage_timeout
     told = job(Tick())
     assert of(Dismiss, told) == [Dismiss(0), Dismiss(2, saves=True)]
@@ -66,8 +66,8 @@ def test_the_farthest_of_too_few_survivors_saves_the_state() -> None:
 def test_a_notice_stops_the_world_even_if_too_few_stay() -> None:
     job = Job(min_size=2).grown_to(2)
     assert of(Stop, job(Leaving(1, "spot"))) == [Stop((0, 1), 2)]
-    assert of(Dismiss, job(AtDoor(1, 3))) == [Dismiss(1)]
-    (waiting,) = job(AtDoor(0, 3))
+    assert of(Dismiss, job(Ready(1, 3))) == [Dismiss(1)]
+    (waiting,) = job(Ready(0, 3))
     timeout = job.state.limits.shortage_timeout
     missing = Missing(Slot("a", 1), "left: spot", NOTICE_SUSPENSION)
     assert waiting == Waiting(1, 2, timeout, 2, (missing,))
@@ -77,6 +77,6 @@ def test_a_notice_stops_the_world_even_if_too_few_stay() -> None:
     start, waiting = job(Desired((Slot("a", 0), Slot("b", 0))))
     assert isinstance(start, Start)
     assert waiting == Waiting(1, 2, timeout - 1, 2, (Missing(Slot("b", 0), "is starting"),))
-    (assign,) = job(AtDoor(2, 0))
+    (assign,) = job(Ready(2, 0))
     assert isinstance(assign, Assign)
     assert job.state.shortage is None

@@ -5,7 +5,6 @@ import pytest
 from edt_launch.membership.protocol import (
     Abort,
     Assign,
-    AtDoor,
     Desired,
     Dismiss,
     Done,
@@ -15,6 +14,7 @@ from edt_launch.membership.protocol import (
     Leaving,
     Left,
     Pause,
+    Ready,
     Slot,
     Start,
     Stop,
@@ -29,8 +29,8 @@ from simulated import Job, of, slots
 def test_first_world_waits_for_every_worker() -> None:
     job = Job()
     assert [a.worker.slot for a in job(Desired(slots(2)))] == list(slots(2))
-    assert job(AtDoor(0, 0)) == []
-    (assign,) = job(AtDoor(1, 0))
+    assert job(Ready(0, 0)) == []
+    (assign,) = job(Ready(1, 0))
     assert isinstance(assign, Assign)
     assert (assign.generation, [p.worker for p in assign.places], assign.previous_size) == (1, [0, 1], None)
 
@@ -38,10 +38,10 @@ def test_first_world_waits_for_every_worker() -> None:
 def test_survivors_train_on_until_all_newcomers_are_ready() -> None:
     job = Job().grown_to(2)
     assert len(of(Start, job(Desired(slots(4))))) == 2
-    assert job(AtDoor(2, 0)) == []
-    assert job(AtDoor(3, 0)) == [Stop((0, 1), 2)]
-    assert job(AtDoor(0, 7)) == []
-    (assign,) = job(AtDoor(1, 7))
+    assert job(Ready(2, 0)) == []
+    assert job(Ready(3, 0)) == [Stop((0, 1), 2)]
+    assert job(Ready(0, 7)) == []
+    (assign,) = job(Ready(1, 7))
     assert isinstance(assign, Assign)
     assert [p.worker for p in assign.places] == [0, 1, 2, 3]
 
@@ -50,8 +50,8 @@ def test_a_removal_does_not_wait_for_newcomers() -> None:
     job = Job().grown_to(2)
     actions = job(Desired((Slot("a", 0), Slot("b", 0), Slot("b", 1))))
     assert of(Stop, actions) == [Stop((0, 1), 2)]
-    job(AtDoor(0, 3))
-    assign, dismiss = job(AtDoor(1, 3))
+    job(Ready(0, 3))
+    assign, dismiss = job(Ready(1, 3))
     assert isinstance(assign, Assign)
     assert [p.worker for p in assign.places] == [0]
     assert dismiss == Dismiss(1)
@@ -70,8 +70,8 @@ def test_a_change_that_is_taken_back_starts_nothing_anew() -> None:
 def test_a_slot_is_filled_again_only_when_its_last_worker_is_gone() -> None:
     job = Job().grown_to(2)
     job(Desired(slots(1)))
-    job(AtDoor(0, 1))
-    job(AtDoor(1, 1))
+    job(Ready(0, 1))
+    job(Ready(1, 1))
     assert of(Start, job(Desired(slots(2)))) == []
     assert len(of(Start, job(Exited(1, 0)))) == 1
 
@@ -79,11 +79,11 @@ def test_a_slot_is_filled_again_only_when_its_last_worker_is_gone() -> None:
 def test_changes_during_a_resize_are_part_of_it() -> None:
     job = Job().grown_to(4)
     assert of(Stop, job(Desired(slots(3))))
-    job(AtDoor(0, 1))
+    job(Ready(0, 1))
     job(Desired(slots(1)))
-    job(AtDoor(1, 1))
-    job(AtDoor(2, 1))
-    assign, *dismissed = job(AtDoor(3, 1))
+    job(Ready(1, 1))
+    job(Ready(2, 1))
+    assign, *dismissed = job(Ready(3, 1))
     assert isinstance(assign, Assign)
     assert len(assign.places) == 1
     assert dismissed == [Dismiss(1), Dismiss(2), Dismiss(3)]
@@ -92,7 +92,7 @@ def test_changes_during_a_resize_are_part_of_it() -> None:
 def test_nobody_begins_anew_while_the_state_is_saved() -> None:
     job = Job().grown_to(1)
     job(Leaving(0, "SIGTERM"))
-    assert job(AtDoor(0, 5000)) == [Dismiss(0, saves=True)]
+    assert job(Ready(0, 5000)) == [Dismiss(0, saves=True)]
     assert job(Desired((Slot("b", 0),))) == []
     job.now += SAVE_TIMEOUT
     assert job(Tick()) == [Terminate(0)]
@@ -104,10 +104,10 @@ def test_nobody_begins_anew_while_the_state_is_saved() -> None:
 def test_the_state_moves_through_a_donor_when_every_slot_changes() -> None:
     job = Job().grown_to(2)
     job(Desired(slots(0, 2)))
-    assert of(Stop, job(AtDoor(2, 0))) == []
-    assert job(AtDoor(3, 0)) == [Stop((0, 1), 2)]
-    job(AtDoor(0, 4))
-    assign, dismiss = job(AtDoor(1, 4))
+    assert of(Stop, job(Ready(2, 0))) == []
+    assert job(Ready(3, 0)) == [Stop((0, 1), 2)]
+    job(Ready(0, 4))
+    assign, dismiss = job(Ready(1, 4))
     assert isinstance(assign, Assign)
     assert dismiss == Dismiss(1)
     assert [p.worker for p in assign.places] == [0, 2, 3]
@@ -119,8 +119,8 @@ def test_the_state_moves_through_a_donor_when_every_slot_changes() -> None:
 def test_the_farthest_survivor_becomes_rank_0() -> None:
     job = Job().grown_to(3)
     job(Exited(1, 137))
-    job(AtDoor(0, 4))
-    (assign,) = job(AtDoor(2, 5))
+    job(Ready(0, 4))
+    (assign,) = job(Ready(2, 5))
     assert isinstance(assign, Assign)
     assert {p.worker: p.rank for p in assign.places} == {2: 0, 0: 1}
 
@@ -137,7 +137,7 @@ def test_the_last_step_is_repeated_by_those_who_missed_it() -> None:
     job = Job().grown_to(3)
     job(Done(0))
     job(Exited(1, 137))
-    (assign,) = job(AtDoor(2, 8))
+    (assign,) = job(Ready(2, 8))
     assert isinstance(assign, Assign)
     assert [p.worker for p in assign.places] == [2]
     job(Done(2))
@@ -148,8 +148,8 @@ def test_the_last_step_is_repeated_by_those_who_missed_it() -> None:
 def test_a_worker_that_does_not_leave_is_ended() -> None:
     job = Job().grown_to(2)
     job(Desired(slots(1)))
-    job(AtDoor(0, 1))
-    assert Dismiss(1) in job(AtDoor(1, 1))
+    job(Ready(0, 1))
+    assert Dismiss(1) in job(Ready(1, 1))
     job.now += LEAVE_TIMEOUT - 1
     assert job(Tick()) == []
     job.now += 1
@@ -160,13 +160,13 @@ def test_a_worker_that_does_not_leave_is_ended() -> None:
 def test_a_worker_that_does_not_leave_does_not_hold_up_the_end() -> None:
     job = Job().grown_to(2)
     job(Desired(slots(1)))
-    job(AtDoor(0, 1))
-    job(AtDoor(1, 1))
+    job(Ready(0, 1))
+    job(Ready(1, 1))
     assert job(Abort("SIGTERM")) == [Terminate(0), Terminate(1)]
     job = Job().grown_to(2)
     job(Desired(slots(1)))
-    job(AtDoor(0, 1))
-    job(AtDoor(1, 1))
+    job(Ready(0, 1))
+    job(Ready(1, 1))
     job(Done(0))
     job(Exited(0, 0))
     job.now += LEAVE_TIMEOUT
@@ -177,39 +177,39 @@ def test_nobody_leaves_until_newcomers_make_up_the_minimum() -> None:
     job = Job(min_size=2).grown_to(2)
     actions = job(Desired((Slot("a", 0), Slot("b", 0))))
     assert of(Stop, actions) == []
-    assert of(Stop, job(AtDoor(2, 0))) == [Stop((0, 1), 2)]
+    assert of(Stop, job(Ready(2, 0))) == [Stop((0, 1), 2)]
 
 
 def test_a_world_that_would_only_grow_has_a_while_for_itself() -> None:
     job = Job().grown_to(1)
     job(Desired(slots(2)))
-    job(AtDoor(1, 0))
-    job(AtDoor(0, 1))
+    job(Ready(1, 0))
+    job(Ready(0, 1))
     job(Desired(slots(3)))
-    assert job(AtDoor(2, 0)) == []
+    assert job(Ready(2, 0)) == []
     assert job(Desired(slots(1))) == [Dismiss(2), Stop((0, 1), 3)], "a removal does not wait"
     job = Job().grown_to(1)
     job(Desired(slots(2)))
-    assert job(AtDoor(1, 0)) == [Stop((0,), 2)]
+    assert job(Ready(1, 0)) == [Stop((0,), 2)]
 
 
 def test_the_last_with_the_state_waits_for_an_heir_before_it_leaves() -> None:
     job = Job().grown_to(1)
     job(Desired(slots(2)))
     assert of(Stop, job(Leaving(0, "SIGTERM"))) == []
-    assert of(Stop, job(AtDoor(1, 0))) == [Stop((0,), 2)]
-    (assign,) = job(AtDoor(0, 5))
+    assert of(Stop, job(Ready(1, 0))) == [Stop((0,), 2)]
+    (assign,) = job(Ready(0, 5))
     assert isinstance(assign, Assign)
     assert [p.worker for p in assign.places] == [0, 1]
     assert of(Stop, job(Tick())) == []
     assert of(Stop, job(Synced(1))) == [Stop((0, 1), 3)]
-    assert job(AtDoor(0, 6)) == [Dismiss(0)]
+    assert job(Ready(0, 6)) == [Dismiss(0)]
 
 
 def test_when_the_last_with_the_state_leaves_the_job_ends() -> None:
     job = Job().grown_to(1)
     assert of(Stop, job(Leaving(0, "SIGTERM"))) == [Stop((0,), 2)]
-    assert of(Dismiss, job(AtDoor(0, 5))) == [Dismiss(0, saves=True)]
+    assert of(Dismiss, job(Ready(0, 5))) == [Dismiss(0, saves=True)]
     *_, finish = job(Exited(0, 0))
     assert finish == Finish(False, "rank 0 on a left (SIGTERM), the last with the state", left=True)
 
@@ -218,7 +218,7 @@ def test_when_all_leave_the_one_that_is_farthest_saves_the_state_and_is_waited_f
     job = Job().grown_to(3)
     for worker in range(3):
         job(Leaving(worker, "SIGTERM"))
-    actions = [action for worker in range(3) for action in job(AtDoor(worker, 5 + (worker == 1)))]
+    actions = [action for worker in range(3) for action in job(Ready(worker, 5 + (worker == 1)))]
     assert of(Dismiss, actions) == [Dismiss(0), Dismiss(1, saves=True), Dismiss(2)]
     assert [type(action) for worker in (0, 2) for action in job(Exited(worker, 0))] == [Left, Left]
     *_, finish = job(Exited(1, 0))
@@ -233,7 +233,7 @@ def test_when_the_job_is_to_pause_all_leave_and_nobody_is_started() -> None:
     assert of(Stop, actions) == [Stop((0, 1), 2)]
     assert job(Desired(slots(4))) == []
     assert of(Start, job(Exited(2, 143))) == []
-    actions = [action for worker in (0, 1) for action in job(AtDoor(worker, 5 + worker))]
+    actions = [action for worker in (0, 1) for action in job(Ready(worker, 5 + worker))]
     assert of(Dismiss, actions) == [Dismiss(0), Dismiss(1, saves=True)]
     job(Exited(0, 0))
     *_, finish = job(Exited(1, 0))
@@ -243,7 +243,7 @@ def test_when_the_job_is_to_pause_all_leave_and_nobody_is_started() -> None:
 def test_before_the_first_world_a_pause_ends_the_job_at_once() -> None:
     job = Job()
     job(Desired(slots(2)))
-    job(AtDoor(0, 0))
+    job(Ready(0, 0))
     assert job(Pause("a pause")) == [Dismiss(0), Terminate(1)]
     job(Exited(0, 0))
     assert job(Exited(1, 143))[-1] == Finish(False, "a pause", left=True)
@@ -252,12 +252,12 @@ def test_before_the_first_world_a_pause_ends_the_job_at_once() -> None:
 def test_members_that_unsynced_newcomers_are_left_with_are_kept() -> None:
     job = Job().grown_to(1)
     job(Desired(slots(0, 2)))
-    job(AtDoor(1, 0))
-    job(AtDoor(2, 0))
-    job(AtDoor(0, 4))
+    job(Ready(1, 0))
+    job(Ready(2, 0))
+    job(Ready(0, 4))
     job(Exited(1, 137))
-    job(AtDoor(2, 0))
-    (assign,) = job(AtDoor(0, 4))
+    job(Ready(2, 0))
+    (assign,) = job(Ready(0, 4))
     assert isinstance(assign, Assign)
     assert [p.worker for p in assign.places] == [0, 2]
 

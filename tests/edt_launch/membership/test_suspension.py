@@ -1,6 +1,6 @@
 """For how long a slot is left alone."""
 
-from edt_launch.membership.protocol import AtDoor, Desired, Exited, Failed, Start, Tick
+from edt_launch.membership.protocol import Desired, Exited, Failed, Ready, Start, Tick
 from edt_launch.membership.suspension import (
     FORGET,
     LONGEST,
@@ -50,7 +50,7 @@ def test_suspension_doubles_and_is_never_for_good() -> None:
     for failure in range(1, 12):
         newest = max(job.state.workers)
         job(Exited(newest, 1))
-        job(AtDoor(0, failure))
+        job(Ready(0, failure))
         seconds = min(SUSPENSION * 2 ** (failure - 1), LONGEST)
         job.now += seconds - 0.1
         assert job(Tick()) == []
@@ -61,7 +61,7 @@ def test_suspension_doubles_and_is_never_for_good() -> None:
 def test_failures_are_forgotten_after_a_while_and_with_the_slot() -> None:
     job = Job().grown_to(2)
     job(Exited(1, 1))
-    job(AtDoor(0, 1))
+    job(Ready(0, 1))
     job.now += SUSPENSION + FORGET
     job(Tick())
     (failed, *_) = job(Exited(2, 1))

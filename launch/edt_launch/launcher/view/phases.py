@@ -4,7 +4,7 @@
 phase          from                                                to
 =============  ==================================================  ==================================
 detect         the allocation file's change                        the driver knows the new slots
-prepare        that                                                all newcomers stand at the door
+prepare        that                                                all newcomers wait at the rendezvous
 drain          the workers are told to stop, or one has died       all of them have left the old world
 rendezvous     that                                                the new world is formed
 transfer       that                                                newcomers have the state

@@ -34,7 +34,7 @@ class Resize:
 
 @dataclass(frozen=True)
 class Standby:
-    """What a newcomer cost while it waited at the door.
+    """What a newcomer cost while it waited at the rendezvous.
 
     Attributes:
         waited: seconds.

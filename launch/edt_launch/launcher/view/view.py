@@ -243,7 +243,9 @@ def standby_lines(status: Status) -> list[str]:
         processor = fmean(standby.processor for standby in status.standbys)
         own = _memory([standby.private for standby in status.standbys])
         who = "1 newcomer" if count == 1 else f"{count} newcomers, on average"
-        lines.append(f"standby: {who} {waited:.2g} s at the door, {processor:.2g} s of processor time{own}")
+        lines.append(
+            f"standby: {who} {waited:.2g} s at the rendezvous, {processor:.2g} s of processor time{own}"
+        )
         for host, server in status.warm_servers.items():
             own = _memory([server.private])
             lines.append(f"warm server on {host}: imported for {server.seconds:.1f} s{own}")

@@ -1,4 +1,4 @@
-"""The application: all routers, behind the gate."""
+"""The application: all routers, behind the middleware."""
 
 from typing import Any
 
@@ -25,11 +25,11 @@ from edt_launch.service.api import (
     users,
     why,
 )
-from edt_launch.service.api.authenticator import BearerDoor
+from edt_launch.service.api.authenticator import BearerAuthenticator
 from edt_launch.service.api.context import Context
 from edt_launch.service.api.entrance import Entrance
 from edt_launch.service.api.job_list_cache import Pictures
-from edt_launch.service.api.middleware import Gate, histogram
+from edt_launch.service.api.middleware import RequestMiddleware, histogram
 
 ROUTERS: tuple[Any, ...] = (
     *(system, jobs, desired_state, why, logs, events, results),
@@ -46,7 +46,7 @@ def create_app(context: Context) -> ASGIApp:
         summary="Jobs that share one pool of devices and grow and shrink while they run.",
         docs_url=None,
         redoc_url=None,
-        # The gate looks at the token; this tells so.
+        # The middleware looks at the token; this tells so.
         dependencies=[Depends(HTTPBearer(auto_error=False, description="`Authorization: Bearer TOKEN`"))],
     )
     registry = system.registry_of(context)
@@ -59,7 +59,7 @@ def create_app(context: Context) -> ASGIApp:
     app.include_router(system.outside)
     problems.describe(app)
     seconds = histogram(registry)
-    own = Gate(app, BearerDoor(context), seconds)
+    own = RequestMiddleware(app, BearerAuthenticator(context), seconds)
     wmla = create_wmla_app(context, seconds)
 
     async def serve(scope: Scope, receive: Receive, send: Send) -> None:

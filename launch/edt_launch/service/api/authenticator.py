@@ -17,8 +17,8 @@ FORM = 2**20
 """Bytes of a submission besides the archive."""
 
 
-class Door(Protocol):
-    """What the gate asks about a request."""
+class Authenticator(Protocol):
+    """What the middleware asks about a request."""
 
     def limit(self, scope: Scope) -> int:
         """Bytes that its body may have."""
@@ -34,8 +34,8 @@ class Door(Protocol):
         """How it is told what is wrong."""
 
 
-class BearerDoor:
-    """The door of `/api/v1`: `Authorization: Bearer TOKEN`, errors as problems.
+class BearerAuthenticator:
+    """Authentication at `/api/v1`: `Authorization: Bearer TOKEN`, errors as problems.
 
     Args:
         context: the service's parts.

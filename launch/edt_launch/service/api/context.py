@@ -19,7 +19,7 @@ from edt_launch.service.settings import Settings
 from edt_launch.service.submission import Submitter
 
 USER, TOKEN = "edt_user", "edt_token"
-"""Where in a request's scope the gate has put who asks, and the token that proves it."""
+"""Where in a request's scope the middleware has put who asks, and the token that proves it."""
 
 
 @dataclass(frozen=True)

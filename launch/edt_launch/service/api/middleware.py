@@ -12,7 +12,7 @@ from starlette.datastructures import Headers
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from edt_launch.service.api.authenticator import Door
+from edt_launch.service.api.authenticator import Authenticator
 from edt_launch.service.errors import InvalidError, ServiceError, TooLargeError
 
 PATIENCE = 60.0
@@ -40,22 +40,27 @@ def histogram(registry: CollectorRegistry) -> Histogram:
     )
 
 
-class Gate:
+class RequestMiddleware:
     """An ASGI application around another one.
 
     Args:
         app: the one inside.
-        door: says who may pass it.
+        authenticator: says who may pass it.
         seconds: where the time that answers take is told, made by `histogram`.
         patience: seconds for which a body that is refused is taken in; more if it says that it is long.
         stall: seconds that the next bytes of any are waited for.
     """
 
     def __init__(
-        self, app: ASGIApp, door: Door, seconds: Histogram, patience: float = PATIENCE, stall: float = STALL
+        self,
+        app: ASGIApp,
+        authenticator: Authenticator,
+        seconds: Histogram,
+        patience: float = PATIENCE,
+        stall: float = STALL,
     ) -> None:
         self._app = app
-        self._door = door
+        self._authenticator = authenticator
         self._seconds = seconds
         self._patience = patience
         self._stall = stall
@@ -75,10 +80,10 @@ class Gate:
                 self._seconds.labels(*labels).observe(time.perf_counter() - begin)
             await send(message)
 
-        body = _Body(receive, self._door.limit(scope))
+        body = _Body(receive, self._authenticator.limit(scope))
         try:
             body.check(Headers(scope=scope))
-            await self._door.identify(scope)
+            await self._authenticator.identify(scope)
         except ServiceError as error:
             refusal = await self._refusal(error, body)
             await refusal(scope, receive, observed)
@@ -106,7 +111,7 @@ class Gate:
 
     async def _refusal(self, error: ServiceError, body: "_Body") -> Response:
         """Who is still sending does not read an answer, and with TLS loses it: all is taken in first."""
-        response = self._door.refusal(error)
+        response = self._authenticator.refusal(error)
         with anyio.move_on_after(min(self._patience + body.length / SLOWEST, LONGEST)):
             await body.drain(self._stall)
         if body.has_more:

@@ -7,9 +7,9 @@ from sqlalchemy.exc import OperationalError
 from starlette.types import Message, Receive, Scope, Send
 
 from edt_launch.service.api import middleware
-from edt_launch.service.api.authenticator import FORM, BearerDoor
+from edt_launch.service.api.authenticator import FORM, BearerAuthenticator
 from edt_launch.service.api.context import USER
-from edt_launch.service.api.middleware import Gate, histogram
+from edt_launch.service.api.middleware import RequestMiddleware, histogram
 from edt_launch.service.api.system import registry_of
 from world import World
 
@@ -38,8 +38,8 @@ class Passing:
 
     def __init__(self, world: World, **waits: float) -> None:
         self.inside = Inside()
-        door, seconds = BearerDoor(world.context), histogram(registry_of(world.context))
-        self.gate = Gate(self.inside, door, seconds, **{"stall": 0.01, **waits})
+        authenticator, seconds = BearerAuthenticator(world.context), histogram(registry_of(world.context))
+        self.gate = RequestMiddleware(self.inside, authenticator, seconds, **{"stall": 0.01, **waits})
         self.token = world.tokens["ann"]
 
     def ask(

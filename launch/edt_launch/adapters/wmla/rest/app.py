@@ -1,4 +1,4 @@
-"""The application of WMLA's interfaces: all routers, behind a gate of their own."""
+"""The application of WMLA's interfaces: all routers, behind a middleware of their own."""
 
 from fastapi import APIRouter, FastAPI
 from prometheus_client import Histogram
@@ -6,12 +6,12 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from edt_launch.adapters.wmla.hypersearch import routes as hypersearch
 from edt_launch.adapters.wmla.rest import conductor, execs, logon, plain, platform, results, scheduler
-from edt_launch.adapters.wmla.rest.authenticator import WmlaDoor
+from edt_launch.adapters.wmla.rest.authenticator import WmlaAuthenticator
 from edt_launch.adapters.wmla.rest.bases import CONDUCTOR, DEEP_LEARNING
 from edt_launch.cluster.nvidia import Nvml
 from edt_launch.service.api import problems
 from edt_launch.service.api.context import Context
-from edt_launch.service.api.middleware import Gate
+from edt_launch.service.api.middleware import RequestMiddleware
 
 DEEP_LEARNING_ROUTERS: tuple[APIRouter, ...] = (
     *(execs.router, results.router, scheduler.router, platform.router, hypersearch.router),
@@ -35,11 +35,11 @@ def create_app(context: Context, seconds: Histogram) -> ASGIApp:
     for router in CONDUCTOR_ROUTERS:
         app.include_router(router, prefix=CONDUCTOR)
     app.include_router(logon.router)
-    gate = Gate(app, WmlaDoor(context), seconds)
+    middleware = RequestMiddleware(app, WmlaAuthenticator(context), seconds)
 
     async def serve(scope: Scope, receive: Receive, send: Send) -> None:
         # Some clients put a slash behind paths; a redirection would have them send their archive twice.
         scope["path"] = scope["path"].rstrip("/")
-        await gate(scope, receive, send)
+        await middleware(scope, receive, send)
 
     return serve

@@ -1,4 +1,4 @@
-"""The door of WMLA's interfaces: Basic, tokens and session cookies; errors as plain text."""
+"""Authentication at WMLA's interfaces: Basic, tokens and session cookies; errors as plain text."""
 
 import re
 import time
@@ -47,7 +47,7 @@ class Style(Enum):
     MODERN = "2.x"
 
 
-class WmlaDoor:
+class WmlaAuthenticator:
     """Lets requests in.
 
     Args:
