@@ -11,9 +11,9 @@ each stage has taken at most so far. Two rules follow from that:
   successor has more time. One that uses neither processor nor disk meanwhile has less time.
 
 A stage lasts from when its worker became a member of the present world, at the earliest. A worker that waits
-in a collective, or at the rendezvous, never hangs by itself. When the clock has jumped (this process or the machine
-was stopped) the silence before does not count, and nobody is judged until the beats that have come meanwhile
-are taken in. A stage's seconds leave out those in which the worker was stopped.
+in a collective, or at the rendezvous, never hangs by itself. When the clock has jumped (this process or the
+machine was stopped) the silence before does not count, and nobody is judged until the beats that have come
+meanwhile are taken in. A stage's seconds leave out those in which the worker was stopped.
 """
 
 from collections.abc import Iterable, Mapping

@@ -2,8 +2,8 @@
 
 A newcomer that takes longer than others did is not waited for any more: what the others can do without it
 is done, and it comes in later. One that takes far longer is ended, and its slot tried again like that of any
-failure. As long as nobody has reached the rendezvous there is nothing to learn from, and nobody who waits; then
-there is no limit but the user's.
+failure. As long as nobody has reached the rendezvous there is nothing to learn from, and nobody who waits;
+then there is no limit but the user's.
 """
 
 from dataclasses import replace

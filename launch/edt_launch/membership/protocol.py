@@ -185,7 +185,7 @@ class Assign:
 
 @dataclass(frozen=True)
 class Dismiss:
-    """Tell a worker at the rendezvous to leave; if it `saves`, it writes down the state that nobody else has."""
+    """Tell a worker at the rendezvous to leave; if it `saves`, it writes its state, which nobody else has."""
 
     worker: int
     saves: bool = False

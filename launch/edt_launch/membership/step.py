@@ -16,11 +16,11 @@ ENDING     its process is being ended                           exit
 =========  ===================================================  ======================================
 
 The world is formed anew when it differs from what it could be. Newcomers are started first and the survivors
-train on until all of them wait at the rendezvous; a removal does not wait for newcomers. Then the active workers
-are told to stop; they agree among themselves on the step. When all wait at the rendezvous, the next generation is
-assigned from the membership desired *then*, so changes that came in between are already part of it. A worker
-that dies simply leaves: the others lose it in their next collective, reach the rendezvous, and the same rule
-applies. One that ends with exit code 0 before its function has returned has died, too, unless all do so. A
+train on until all of them wait at the rendezvous; a removal does not wait for newcomers. Then the active
+workers are told to stop; they agree among themselves on the step. When all wait at the rendezvous, the next
+generation is assigned from the membership desired *then*, so changes that came in between are already part of
+it. A worker that dies simply leaves: the others lose it in their next collective, reach the rendezvous, and
+the same rule applies. One that ends with exit code 0 before its function has returned has died, too, unless all do so. A
 worker that has been told from outside to give up its slot leaves in the same way as one whose slot
 the allocation drops, and one that hangs is killed and then treated like any dead one. When the job is to
 pause, all of them leave in that way, and nobody is started any more.
