@@ -201,8 +201,10 @@ def test_what_newcomers_cost_is_said_below_the_table():
     costs = (Standby(0.4, 0.006, 13_000_000), Standby(0.6, 0.008, 15_000_000))
     status = replace(STATUS, standbys=costs, warm_servers={"h": WarmServer(2.24, None)})
     assert standby_lines(status) == [
-        "standby: 2 newcomers, on average 0.5 s at the rendezvous, 0.007 s of processor time, "
-        "14 MB of own memory",
+        (
+            "standby: 2 newcomers, on average 0.5 s at the rendezvous, 0.007 s of processor time, "
+            "14 MB of own memory"
+        ),
         "warm server on h: imported for 2.2 s",
     ]
     out, err = io.StringIO(), io.StringIO()
