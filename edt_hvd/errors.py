@@ -28,10 +28,10 @@ class NotInitializedError(EdtError):
 class CoordinatorLostError(EdtError):
     """The connection to the launcher could not be made or has ended."""
 
-    def __init__(self, address: str, reason: str) -> None:
+    def __init__(self, address: str, reason: str, launcher: str = "edt-launch") -> None:
         super().__init__(
             f"no connection to the launcher at {address}: {reason}; "
-            "is edt-launch still running, and is the port reachable from this host?"
+            f"is {launcher} still running, and is the port reachable from this host?"
         )
 
 

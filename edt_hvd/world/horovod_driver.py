@@ -35,7 +35,7 @@ class HorovodDriver:
         """
         answer = self._request("GET", f"/rank_and_size/{host}:{slot}")
         if answer is None:
-            raise CoordinatorLostError(self.address, "it knows of no assignments")
+            raise CoordinatorLostError(self.address, "it knows of no assignments", "horovodrun")
         return answer
 
     def get(self, scope: str, key: str) -> str | None:
@@ -61,7 +61,9 @@ class HorovodDriver:
             response = connection.getresponse()
             text = response.read().decode()
         except (OSError, http.client.HTTPException) as error:
-            raise CoordinatorLostError(self.address, str(error) or type(error).__name__) from error
+            raise CoordinatorLostError(
+                self.address, str(error) or type(error).__name__, "horovodrun"
+            ) from error
         finally:
             connection.close()
         return text if response.status == http.client.OK else None

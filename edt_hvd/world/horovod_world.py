@@ -30,6 +30,7 @@ import torch
 from horovod.common.elastic import notification_manager
 from horovod.common.exceptions import HorovodInternalError
 
+from edt_hvd.errors import CoordinatorLostError
 from edt_hvd.world.control import Assignment
 from edt_hvd.world.elastic_world import ATTEMPTS, ElasticWorld
 from edt_hvd.world.horovod_driver import HorovodDriver
@@ -130,13 +131,17 @@ class HorovodWorld(ElasticWorld):
         """Listen for changes of the hosts, and form the world that this worker was started for.
 
         Raises:
+            CoordinatorLostError: the driver does not answer.
             RuntimeError: the script has formed it already, while the others wait for this worker here.
         """
         if hvd.is_initialized():
             raise RuntimeError(
                 "hvd.init() came before `import edt_hvd`; import edt_hvd at the top of the script"
             )
-        notification_manager.init()
+        try:
+            notification_manager.init()
+        except RuntimeError as error:  # Horovod's client says so of any failure of its request
+            raise CoordinatorLostError(self._driver.address, str(error), "horovodrun") from error
         notification_manager.register_listener(self)
         if not self._form(self._assignment(self._environ[f"HOROVOD_{name.upper()}"] for name in _PLACE)):
             self.rejoin(progress=0)
@@ -249,6 +254,6 @@ def _seconds(text: str) -> float:
         seconds = float(text)
     except ValueError:
         seconds = -1.0
-    if not 0 <= seconds < math.inf:
-        raise ValueError(f"EDT_JOIN_TIMEOUT={text!r}: expected a number of seconds, 0 or more")
+    if not 1 <= seconds < math.inf:
+        raise ValueError(f"EDT_JOIN_TIMEOUT={text!r}: expected a number of seconds, 1 or more")
     return seconds

@@ -47,7 +47,7 @@ def main(words: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="edt-discover",
         description="Print an allocation file as host:slots lines, for horovodrun --host-discovery-script.",
-        epilog="Exit codes: 0, or 1 if the file is missing, half written or makes no sense.",
+        epilog="Exit codes: 0; 1 if the file is missing, half written or makes no sense; 2 for wrong usage.",
     )
     parser.add_argument("file", metavar="FILE", type=Path, help="the allocation file")
     parser.add_argument("--note", metavar="FILE", type=Path, help="write down which generation was printed")
@@ -59,6 +59,8 @@ def main(words: Sequence[str] | None = None) -> int:
         "CUDA_VISIBLE_DEVICES",
     )
     options = parser.parse_args(words)
+    if options.exec == []:
+        parser.error("--exec: give the COMMAND that is to be run")
     try:
         allocation = parse(read(options.file))
     except OSError as error:

@@ -80,8 +80,18 @@ def test_a_worker_without_a_rank_is_to_leave(driver: Driver) -> None:
 def test_a_driver_that_is_gone_is_an_error() -> None:
     with Driver() as gone:
         port = gone.server_port
-    with pytest.raises(errors.CoordinatorLostError, match=f"127.0.0.1:{port}: .*refused"):
+    with pytest.raises(errors.CoordinatorLostError, match=f"127.0.0.1:{port}: .*refused.*is horovodrun"):
         HorovodWorld(environ(port))._wait_for_assignment(progress=0)
+
+
+def test_a_driver_that_is_gone_before_the_start_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    with Driver() as gone:
+        port = gone.server_port
+    ours = environ(port)
+    for name, value in ours.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(errors.CoordinatorLostError, match=f"127.0.0.1:{port}: .*is horovodrun"):
+        HorovodWorld(ours).start()
 
 
 def test_horovod_itself_asks_for_nothing() -> None:
@@ -167,7 +177,8 @@ def test_members_wait_for_one_another(driver: Driver, initialized: list[Assignme
 
 
 def test_a_member_that_does_not_come_is_given_up(driver: Driver, initialized: list[Assignment]) -> None:
-    here = HorovodWorld(environ(driver.server_port, EDT_JOIN_TIMEOUT="0"))
+    here = HorovodWorld(environ(driver.server_port))
+    here._patience = 0.0
     here.synced()
     assert not here._form(TWO)
     assert initialized == []
@@ -205,7 +216,8 @@ def test_before_training_nothing_is_lost(driver: Driver, initialized: list[Assig
 def test_the_state_is_saved_by_who_leaves_where_nobody_has_joined(
     driver: Driver, initialized: list[Assignment]
 ) -> None:
-    here = HorovodWorld(environ(driver.server_port, EDT_JOIN_TIMEOUT="0"))
+    here = HorovodWorld(environ(driver.server_port))
+    here._patience = 0.0
     here.synced()
     saved: list[bool] = []
     here.save_state = lambda: saved.append(True)
@@ -215,7 +227,7 @@ def test_the_state_is_saved_by_who_leaves_where_nobody_has_joined(
     assert saved == [True]
 
 
-@pytest.mark.parametrize("value", ["", "-1", "nan", "inf", "soon"])
+@pytest.mark.parametrize("value", ["", "-1", "0", "nan", "inf", "soon"])
 def test_a_time_out_that_makes_no_sense_is_named(value: str) -> None:
     with pytest.raises(ValueError, match=f"EDT_JOIN_TIMEOUT='{value}': expected a number of seconds"):
         HorovodWorld(environ(1, EDT_JOIN_TIMEOUT=value))

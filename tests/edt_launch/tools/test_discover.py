@@ -98,6 +98,12 @@ def test_a_command_that_is_not_there_is_an_error(file: Path, capsys: pytest.Capt
     assert "no-such-command: No such file" in capsys.readouterr().err
 
 
+def test_exec_needs_a_command(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        discover.main([str(file), "--exec"])
+    assert "--exec: give the COMMAND" in capsys.readouterr().err
+
+
 def test_edt_discover_is_the_same(file: Path) -> None:
     shown = subprocess.run([BIN / "edt", "discover", file], capture_output=True, text=True, check=True)
     assert shown.stdout == discover.lines(parse(TEXT))

@@ -55,7 +55,7 @@ def command(
     low, high = str(limits.min_np), str(limits.max_np)
     options = ["-np", low, "--min-np", low, "--max-np", high]  # it waits for -np slots, and then takes all
     options += ["--host-discovery-script", discovery, "--network-interface", interface]
-    options += ["--elastic-timeout", str(math.ceil(start_timeout))]
+    options += ["--elastic-timeout", str(max(1, math.ceil(start_timeout)))]  # it takes 0 for none
     if remote.port is not None:
         options += ["--ssh-port", str(remote.port)]
     if remote.identity_file is not None:

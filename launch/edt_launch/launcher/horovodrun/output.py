@@ -13,6 +13,12 @@ MAX_LINE = 2**16
 _FAILED = re.compile(rb"Process (\d{1,9}) exit with status code (\d{1,3})\.")
 """What Horovod says of a process that has failed. The number is the rank that it was started with."""
 
+_STOPPED = re.compile(rb"([^:]+) -> stop running")
+"""What Horovod says when it ends the job itself, behind the level and name of its log."""
+
+_PIECE = re.compile(rb"(?<=[\r\n])")
+"""Horovod puts its prefix before each line, and before each state of a progress bar."""
+
 _PREFIX = re.compile(rb"\[(\d{1,9})\]<(?:stdout|stderr)>:")
 
 
@@ -31,18 +37,20 @@ class Output:
         self._complain = complain
         self.first_failure: str | None = None
         """Which worker has failed first, and how; None while none has."""
+        self.stop_reason: str | None = None
+        """Why Horovod has ended the job; None while it has not said so."""
         self._rest: dict[str, bytes] = {}
         self._logs: dict[str | None, Appender] = {}
 
     def take(self, stream: str, data: bytes) -> None:
         """Take what was read of a stream; no data: it has ended."""
         self._pass_on(stream, data)
-        *lines, rest = (self._rest.get(stream, b"") + data).split(b"\n")
+        *pieces, rest = _PIECE.split(self._rest.get(stream, b"") + data)
         if rest and (not data or len(rest) > MAX_LINE):
-            lines, rest = [*lines, rest], b""
+            pieces, rest = [*pieces, rest + b"\n"], b""
         self._rest[stream] = rest
-        for line in lines:
-            self._keep(line)
+        for piece in pieces:
+            self._keep(piece)
         for log in self._logs.values():
             log.flush()
 
@@ -63,15 +71,24 @@ class Output:
         except OSError:  # nobody reads on; the logs have it all
             del self._streams[stream]
 
-    def _keep(self, line: bytes) -> None:
-        prefix = _PREFIX.match(line)
+    def _keep(self, piece: bytes) -> None:
+        prefix = _PREFIX.match(piece)
         rank = prefix[1].decode() if prefix else None
-        if rank is None and self.first_failure is None and (failed := _FAILED.fullmatch(line.rstrip())):
+        if rank is None:
+            self._explain(piece.rstrip())
+        if rank not in self._logs:
+            path = self._paths.horovodrun_log if rank is None else self._paths.rank_log(rank)
+            self._logs[rank] = Appender(path, self._complain)
+        self._logs[rank].write_bytes(piece[prefix.end() if prefix else 0 :])
+
+    def _explain(self, line: bytes) -> None:
+        """Look for the first reason why the job ends; workers that Horovod ends then are none."""
+        if self.first_failure is not None or self.stop_reason is not None:
+            return
+        if failed := _FAILED.fullmatch(line):
             worker, code = failed[1].decode(), failed[2].decode()
             self.first_failure = (
                 f"rank {worker} at its start, exit code {code}, {self._paths.rank_log(worker)}"
             )
-        if rank not in self._logs:
-            path = self._paths.horovodrun_log if rank is None else self._paths.rank_log(rank)
-            self._logs[rank] = Appender(path, self._complain)
-        self._logs[rank].write_bytes(line[prefix.end() if prefix else 0 :] + b"\n")
+        elif stopped := _STOPPED.search(line):
+            self.stop_reason = stopped[1].decode(errors="replace").strip()

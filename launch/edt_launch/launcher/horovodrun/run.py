@@ -234,11 +234,15 @@ class Horovodrun:
             return Outcome(ExitCode.SUCCESS)
         if self._ending.is_pausing:
             return Outcome(ExitCode.LEFT, f"edt-launch: all workers have been ended; {self._how_to_go_on()}")
-        has_begun = self._observed.started > 0
+        first, reason = self._output.first_failure, self._output.stop_reason
+        has_begun = self._observed.started > 0 or first is not None
         code = ExitCode.JOB_FAILED if has_begun else ExitCode.NOT_STARTED
         what = "the job failed" if has_begun else "the job could not start"
-        first = self._output.first_failure
-        how = f"horovodrun ended with exit code {exit_code}" if first is None else f"first failure: {first}"
+        how = f"horovodrun ended with exit code {exit_code}"
+        if first is not None:
+            how = f"first failure: {first}"
+        elif reason is not None:
+            how = f"horovodrun ended it: {reason}, see {self._plan.paths.horovodrun_log}"
         return Outcome(code, f"edt-launch: {what}: {how}\nlog: {self._plan.paths.log}")
 
     def _how_to_go_on(self) -> str:

@@ -64,3 +64,30 @@ def test_the_first_failure_is_remembered(paths):
     output.take("stdout", b"Process 1 exit with status code 3.\nProcess 0 exit with status code 143.\n")
     output.close()
     assert output.first_failure == f"rank 1 at its start, exit code 3, {paths.rank_log('1')}"
+
+
+def test_workers_that_horovod_ends_are_no_reason(paths):
+    output = Output(paths, {}, print)
+    output.take("stderr", b"ERROR:root:failed to activate new hosts -> stop running\nTraceback:\n")
+    output.take("stderr", b"Process 0 exit with status code 143.\n")
+    output.close()
+    assert output.first_failure is None
+    assert output.stop_reason == "failed to activate new hosts"
+
+
+def test_what_horovod_says_after_a_failure_is_no_other_reason(paths):
+    output = Output(paths, {}, print)
+    output.take(
+        "stderr", b"Process 1 exit with status code 3.\nERROR:root:failure count == 1 -> stop running\n"
+    )
+    output.close()
+    assert output.first_failure is not None
+    assert output.stop_reason is None
+
+
+def test_progress_bars_are_kept_by_rank(paths):
+    output = Output(paths, {}, print)
+    output.take("stderr", b"[0]<stderr>:half\r[1]<stderr>:other\r[0]<stderr>:done\n[1]<stderr>:end\n")
+    output.close()
+    assert paths.rank_log("0").read_bytes() == b"half\rdone\n"
+    assert paths.rank_log("1").read_bytes() == b"other\rend\n"
