@@ -1,71 +1,348 @@
-"""The events of a job: read from horovodrun's pipe, kept in a file."""
+"""What happens to a job: a class for each kind of event.
 
-import json
-import time
-from collections.abc import Iterator, Mapping
-from pathlib import Path
-from typing import Any
+`event_codec` reads and writes them, and refuses numbers outside the bounds of their types. The table in
+docs/events.md is made from the docstrings.
+"""
 
-from edt_launch.core.appender import Appender, Complain
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Annotated
 
-Event = Mapping[str, Any]
+from edt_launch.core.worker_events import KINDS as KINDS
+from edt_launch.core.worker_events import Checkpointed as Checkpointed
+from edt_launch.core.worker_events import CheckpointFailed as CheckpointFailed
+from edt_launch.core.worker_events import CheckpointSkipped as CheckpointSkipped
+from edt_launch.core.worker_events import Event as Event
+from edt_launch.core.worker_events import Number, Seconds, Serial
+from edt_launch.core.worker_events import Progress as Progress
+from edt_launch.core.worker_events import Reported as Reported
+from edt_launch.core.worker_events import Restored as Restored
+from edt_launch.core.worker_events import Resumed as Resumed
+from edt_launch.core.worker_events import Standby as Standby
 
-
-class EventStream:
-    """JSON objects, one a line, from whatever pieces of them have been read."""
-
-    def __init__(self) -> None:
-        self._rest = b""
-
-    def feed(self, data: bytes) -> Iterator[Event | str]:
-        """The events that `data` completes; a line that is none is given as text."""
-        *lines, self._rest = (self._rest + data).split(b"\n")
-        for line in lines:
-            text = line.decode(errors="replace")
-            try:
-                event = json.loads(text)
-            except (ValueError, RecursionError):
-                yield text
-                continue
-            yield event if isinstance(event, dict) and isinstance(event.get("event"), str) else text
+ExitCode = Annotated[int, (-(2**31), 2**31)]
 
 
-class EventLog:
-    """Appends events to a file, each at once, so that others can follow it.
+@dataclass(frozen=True)
+class Place:
+    """A worker and where it runs; `device` is None where no devices are bound."""
 
-    What the file has already stays, but for half a line that a killed launcher has left at its end.
+    worker: Serial
+    host: str
+    slot: Number
+    device: str | None
 
-    Args:
-        path: the file.
-        complain: told when it cannot be written; events are lost then.
 
-    Raises:
-        OSError: what the file has cannot be read.
+@dataclass(frozen=True)
+class _AtPlace(Place, Event):
+    """Something that has happened to a worker."""
+
+
+# The launcher.
+
+
+@dataclass(frozen=True)
+class Begun(Event):
+    """`edt-launch` has started.
+
+    Attributes:
+        started: of its process, unix seconds.
     """
 
-    def __init__(self, path: Path, complain: Complain) -> None:
-        _drop_half_line(path)
-        self._file = Appender(path, complain)
-
-    def write(self, event: Event) -> None:
-        """Append an event."""
-        self._file.write(json.dumps(event) + "\n")
-        self._file.flush()
-
-    def close(self) -> None:
-        """Close the file."""
-        self._file.close()
+    pid: Number
+    started: Seconds
+    min_np: Number
+    max_np: Number
 
 
-def _drop_half_line(path: Path) -> None:
-    try:
-        with path.open("rb+") as file:
-            content = file.read()
-            file.truncate(content.rfind(b"\n") + 1)
-    except FileNotFoundError:
-        return
+@dataclass(frozen=True)
+class Ended(Event):
+    """`edt-launch` ends. No process of the job is left on this machine.
+
+    Attributes:
+        exit_code: of `edt-launch`.
+        message: how the job ended; empty after success.
+    """
+
+    exit_code: Number
+    message: str = ""
 
 
-def new(event: str, **content: Any) -> Event:
-    """An event of the launcher's own, that happens now."""
-    return {"event": event, "time": time.time(), **content}
+@dataclass(frozen=True)
+class Driver(Event):
+    """The driver of a WMLA program has started. It has workers started when it wants them."""
+
+    pid: Number = 0
+    id: str = ""
+
+
+@dataclass(frozen=True)
+class Launched(Event):
+    """The workers are about to be started. Those of a run before have been ended.
+
+    Attributes:
+        pid: of `edt-launch`, or of `horovodrun`.
+    """
+
+    command: tuple[str, ...] = ()
+    pid: Number = 0
+    interface: str = ""
+
+
+@dataclass(frozen=True)
+class Restarting(Event):
+    """The workers are to be started again after a failure.
+
+    Attributes:
+        reason: why the last run ended.
+        delay: seconds until then, or less if the allocation changes.
+        restart: its number, from 1.
+        of: how many restarts are allowed.
+        has_checkpoint: whether there is one to go on from.
+    """
+
+    reason: str
+    delay: Seconds
+    restart: Number
+    of: Number
+    has_checkpoint: bool
+
+
+# The allocation.
+
+
+@dataclass(frozen=True)
+class AllocatedHost:
+    """The slots of a host, and a device for each; None where no devices are bound."""
+
+    host: str
+    slots: Number
+    devices: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True)
+class AllocationAccepted(Event):
+    """Another allocation is in force.
+
+    Attributes:
+        hosts: `host`, `slots` and `devices` of each.
+        first: whether it is the first one of this `edt-launch`.
+        changed: when the file changed, unix seconds; null if unknown.
+    """
+
+    generation: Serial
+    slots: Number
+    hosts: tuple[AllocatedHost, ...] = ()
+    first: bool = False
+    changed: Seconds | None = None
+
+
+@dataclass(frozen=True)
+class AllocationRejected(Event):
+    """What the allocation file says cannot be used; the allocation before stays in force."""
+
+    reason: str
+
+
+@dataclass(frozen=True)
+class Usable(Event):
+    """A WMLA program has said how many workers it can use at most."""
+
+    max_workers: Number
+
+
+@dataclass(frozen=True)
+class Desired(Event):
+    """The driver knows of other slots."""
+
+    slots: Number
+
+
+@dataclass(frozen=True)
+class Following(Event):
+    """The driver knows the allocation of this generation. It starts workers in no other slots."""
+
+    generation: Serial
+
+
+# Workers.
+
+
+@dataclass(frozen=True)
+class WarmServer(Event):
+    """The process of a host that workers are forked from is ready.
+
+    Attributes:
+        seconds: that importing everything took.
+        imports: names of the packages.
+        private: bytes of its own memory; null if unknown.
+        refused: why workers cannot be forked from it; null if they can.
+    """
+
+    host: str
+    pid: Number
+    seconds: Seconds
+    imports: tuple[str, ...]
+    private: Serial | None = None
+    refused: str | None = None
+
+
+@dataclass(frozen=True)
+class Started(_AtPlace):
+    """A worker is being started. There is one event for each of its devices."""
+
+    rank: Number
+
+
+@dataclass(frozen=True)
+class Ready(Event):
+    """A worker has reached its elastic function, and waits at the rendezvous."""
+
+    worker: Serial
+    pid: Number
+
+
+@dataclass(frozen=True)
+class SlowStart(Event):
+    """The start of newcomers takes long. This is reported once for each.
+
+    Attributes:
+        workers: `worker`, `host`, `slot` and `device` of each newcomer.
+        seconds: since their start.
+        longest: seconds that the start of any other took; null if none is ready yet.
+        waited: seconds after their start for which others wait for them; null for no limit.
+        limit: seconds after their start at which they are ended; null for never.
+    """
+
+    workers: tuple[Place, ...]
+    seconds: Seconds
+    longest: Seconds | None
+    waited: Seconds | None
+    limit: Seconds | None
+
+
+@dataclass(frozen=True)
+class Leaving(_AtPlace):
+    """A worker has been told from outside to give up its slot, by a signal for instance."""
+
+    rank: Number
+    reason: str | None
+
+
+@dataclass(frozen=True)
+class Left(Event):
+    """A worker that was not needed any more is gone."""
+
+    worker: Serial
+
+
+@dataclass(frozen=True)
+class Ending(Event):
+    """A worker is being ended."""
+
+    worker: Serial
+
+
+@dataclass(frozen=True)
+class Failed(_AtPlace):
+    """A worker died on its own, or was killed because it hung.
+
+    Attributes:
+        exit_code: of its process.
+        signal: name of the signal that ended it; null if none did.
+        reason: why it had to be killed; empty if it died on its own.
+        retry_after: seconds after which its slot is tried again; null if it is not.
+    """
+
+    rank: Number
+    exit_code: ExitCode
+    signal: str | None = None
+    reason: str = ""
+    retry_after: Seconds | None = None
+
+
+@dataclass(frozen=True)
+class Released(_AtPlace):
+    """A worker's process is known to be gone, for whatever reason."""
+
+
+@dataclass(frozen=True)
+class Lost(_AtPlace):
+    """A worker is given up, but its process may live on, because the way to its host is cut for instance.
+
+    `released` follows if the process is found to be gone.
+    """
+
+
+@dataclass(frozen=True)
+class MissingWorker:
+    """A slot without a worker that could be in the next world, and why."""
+
+    host: str
+    slot: Number
+    reason: str
+    retry_after: Seconds | None = None
+
+
+@dataclass(frozen=True)
+class Waiting(Event):
+    """Training stands still because fewer workers can run than are needed. Reported again when that changes.
+
+    Attributes:
+        have: workers that could be in the next world.
+        need: workers that have to be.
+        seconds: left until the job is given up.
+        allocated: slots of the allocation.
+        missing: `host`, `slot`, `reason` and `retry_after` of each slot without such a worker.
+    """
+
+    have: Number
+    need: Number
+    seconds: Seconds
+    allocated: Number
+    missing: tuple[MissingWorker, ...]
+
+
+# Training.
+
+
+@dataclass(frozen=True)
+class Stopping(Event):
+    """The workers are told to stop after a step that they agree on: the next world is ready to be formed."""
+
+    generation: Serial
+
+
+@dataclass(frozen=True)
+class World(Event):
+    """The workers of a generation train together.
+
+    Attributes:
+        size: number of workers.
+        previous_size: of the world before; null for the first one.
+        ranks: of the workers by their serial numbers; empty if unknown.
+        reason: why it was formed.
+    """
+
+    generation: Serial
+    size: Number
+    previous_size: Number | None = None
+    ranks: Mapping[Serial, Number] = field(default_factory=dict)
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Finished(Event):
+    """The last worker of a run is gone.
+
+    Attributes:
+        exit_code: 0 if the training function has returned everywhere, else 1.
+        reason: why it ended.
+        left: whether all workers that had the state were told to leave.
+        aborted: whether the job was told to end.
+    """
+
+    exit_code: Number
+    reason: str = ""
+    left: bool = False
+    aborted: bool = False

@@ -1,8 +1,6 @@
 """Whole lines out of the pieces of a file, in linear time and with bounded memory."""
 
-import json
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 LONGEST = 2**16
 """Bytes of a line; longer ones are skipped."""
@@ -54,12 +52,3 @@ class LineSplitter:
             self._pieces.clear()
         elif piece:
             self._pieces.append(piece)
-
-
-def event_of(line: bytes) -> Mapping[str, Any] | None:
-    """The event that a line of `events.jsonl` is; None if it is none."""
-    try:
-        event = json.loads(line.decode(errors="replace"))
-    except (ValueError, RecursionError):
-        return None
-    return event if isinstance(event, dict) and isinstance(event.get("event"), str) else None

@@ -56,18 +56,18 @@ def is_wanted(job: JobFacts) -> bool:
 
 def as_job(job: JobFacts, protected: float) -> Job:
     """A job as the allocator sees it; one that is on its way out wants nothing, and holds what it uses."""
-    record, life = job.record, job.life
+    record, run = job.record, job.run
     one = replace(
         mapping.job(record, protected),
-        resize_cost=performance_model.resize_cost(job.course),
-        speedup=performance_model.speedup(job.course),
+        resize_cost=performance_model.resize_cost(job.progress),
+        speedup=performance_model.speedup(job.progress),
         held=(),
         leaving=(),
         started=None,
         waiting_since=None,
     )
     if not is_wanted(job):
-        return replace(one, min=0, max=0, allowed=None, leaving=in_use(job.holding, life))
+        return replace(one, min=0, max=0, allowed=None, leaving=in_use(job.holding, run))
     if record.state is State.QUEUED:
         return replace(one, waiting_since=record.waiting_since or record.submitted)
     least, most = _limits(job)
@@ -76,18 +76,18 @@ def as_job(job: JobFacts, protected: float) -> Job:
         min=least,
         max=most,
         held=job.holding.held,
-        leaving=leaving(job.holding, life),
+        leaving=leaving(job.holding, run),
         started=record.running_since or record.submitted,
     )
 
 
 def _limits(job: JobFacts) -> tuple[int, int]:
     """The job's bounds, as far as its launcher, started with those of then, and its program go along."""
-    record, life = job.record, job.life
+    record, run = job.record, job.run
     if job.is_hidden:
         return job.holding.size, job.holding.size
-    if life is None:
+    if run is None:
         return record.min, record.max
-    usable = record.max if life.usable is None else life.usable
-    most = max(min(record.max, life.max_np, usable), life.min_np)
-    return min(max(record.min, life.min_np), most), most
+    usable = record.max if run.usable is None else run.usable
+    most = max(min(record.max, run.max_np, usable), run.min_np)
+    return min(max(record.min, run.min_np), most), most

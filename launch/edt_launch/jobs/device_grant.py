@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 from edt_launch.allocator.model import HostDevices
 from edt_launch.cluster.allocation import Allocation, HostSlots, parse, render
-from edt_launch.jobs.progress import Device, Life
+from edt_launch.jobs.progress import Device, LauncherRun
 
 Held = tuple[HostDevices, ...]
 
@@ -91,14 +91,14 @@ def size_of(held: Iterable[HostDevices]) -> int:
     return sum(len(host.devices) for host in held)
 
 
-def leaving(holding: Holding, life: Life | None) -> Held:
+def leaving(holding: Holding, run: LauncherRun | None) -> Held:
     """Devices that a live launcher's workers may still use though the file does not give them any more."""
-    used = life.devices if life is not None else frozenset()
-    if life is None or life.following < holding.generation:
+    used = run.devices if run is not None else frozenset()
+    if run is None or run.following < holding.generation:
         used = used | devices_of(holding.leaving)
     return as_held(used - devices_of(holding.held))
 
 
-def in_use(holding: Holding, life: Life | None) -> Held:
+def in_use(holding: Holding, run: LauncherRun | None) -> Held:
     """All devices that a live launcher's workers may use."""
-    return as_held(devices_of(holding.held) | devices_of(leaving(holding, life)))
+    return as_held(devices_of(holding.held) | devices_of(leaving(holding, run)))

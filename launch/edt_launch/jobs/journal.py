@@ -7,13 +7,14 @@ bounded time and memory, whatever is there.
 import contextlib
 import json
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from edt_launch.core.atomic import write_atomically
-from edt_launch.core.lines import LONGEST, LineSplitter, event_of
-from edt_launch.jobs.progress import MOST, Course
+from edt_launch.core.event_codec import read_line
+from edt_launch.core.events import Event
+from edt_launch.core.lines import LONGEST, LineSplitter
+from edt_launch.jobs.progress import MOST, JobProgress
 from edt_launch.service import plain_files
 from edt_launch.service.plain_files import NoFileError, open_file
 
@@ -33,15 +34,15 @@ log = logging.getLogger(__name__)
 
 
 class Journal:
-    """The course of one job, as far as its events have been read.
+    """The progress of one job, as far as its events have been read.
 
     Args:
         events: the file of events; it may be missing.
-        kept: the file in which the course is kept, with how far it goes.
+        kept: the file in which the progress is kept, with how far it goes.
         most: workers that the job can have at most.
 
     Attributes:
-        course: of the job.
+        progress: of the job.
         is_behind: whether there was more to read than one look may.
         most: as given; what events say of more is refused.
 
@@ -54,14 +55,14 @@ class Journal:
         self.is_behind = False
         self._events = events
         self._kept = kept
-        self._kept_at, self.course = _taken_up(kept)
+        self._kept_at, self.progress = _taken_up(kept)
         self._lines = LineSplitter(self._kept_at)
         self._file_number: int | None = None
         self._goal: int | None = None
         self._reported: set[str] = set()
 
     def read_on(self, is_final: bool = False) -> bool:
-        """Take in what has been written since, `LOOK` bytes at most; whether that has changed the course.
+        """Take in what has been written since, `LOOK` bytes at most; whether that has changed the progress.
 
         Args:
             is_final: whether its launcher is gone: what is appended from now on does not count, so that the
@@ -76,7 +77,7 @@ class Journal:
             self.is_behind = False
             return False
         if self._file_number not in (None, status.st_ino) or status.st_size < self._lines.offset:
-            self.course, self._kept_at, self._goal = Course(), 0, None  # another file
+            self.progress, self._kept_at, self._goal = JobProgress(), 0, None  # another file
             self._lines = LineSplitter()
         elif status.st_size < self._at:  # a launcher has cut off half a line
             self._lines = LineSplitter(self._lines.offset)
@@ -91,10 +92,10 @@ class Journal:
         return False
 
     def keep(self) -> None:
-        """Write down the course. Without it the next process reads more; that is all."""
+        """Write down the progress. Without it the next process reads more; that is all."""
         if self._lines.offset == self._kept_at:
             return
-        text = json.dumps({"offset": self._lines.offset, "course": self.course.as_json()})
+        text = json.dumps({"offset": self._lines.offset, "progress": self.progress.as_json()})
         with contextlib.suppress(OSError):  # a full disk, say: the events are still there
             write_atomically(self._kept, text + "\n")
             self._kept_at = self._lines.offset
@@ -104,8 +105,8 @@ class Journal:
         return self._lines.offset + self._lines.pending
 
     def _read(self, end: int) -> bool:
-        before = self.course
-        self.course, refused = self.course.after(self._next(), self.most)
+        before = self.progress
+        self.progress, refused = self.progress.after(self._next(), self.most)
         self.is_behind = self._at < end
         if refused:
             self._report("workers", f"events with more workers than it can have, {self.most:,}, were ignored")
@@ -113,9 +114,9 @@ class Journal:
             self._report("line", f"a line of more than {LONGEST:,} bytes was skipped before byte {self._at}")
         if self._lines.offset - self._kept_at >= KEEP_AFTER:
             self.keep()
-        return self.course != before
+        return self.progress != before
 
-    def _next(self) -> Iterator[Mapping[str, Any]]:
+    def _next(self) -> Iterator[Event]:
         """The events of the next `LOOK` bytes."""
         left = LOOK
         with open_file(self._events, buffering=0) as file:
@@ -123,7 +124,7 @@ class Journal:
             while left and (data := file.read(min(CHUNK, left))):
                 left -= len(data)
                 for line in self._lines.feed(data):
-                    if (event := event_of(line)) is not None:
+                    if (event := read_line(line)) is not None:
                         yield event
 
     def _skip(self, end: int) -> None:
@@ -137,11 +138,11 @@ class Journal:
             log.warning("%s: %s; this is logged once", self._events, what)
 
 
-def _taken_up(kept: Path) -> tuple[int, Course]:
+def _taken_up(kept: Path) -> tuple[int, JobProgress]:
     """Where to go on from, and what was before; the beginning, if nothing sensible was kept."""
     try:
         written = json.loads(plain_files.read(kept))
-        offset, course = int(written["offset"]), Course.from_json(written["course"])
+        offset, progress = int(written["offset"]), JobProgress.from_json(written["progress"])
     except (FileNotFoundError, NoFileError, ValueError, KeyError, TypeError, RecursionError, OverflowError):
-        return 0, Course()
-    return (offset, course) if offset >= 0 else (0, Course())
+        return 0, JobProgress()
+    return (offset, progress) if offset >= 0 else (0, JobProgress())

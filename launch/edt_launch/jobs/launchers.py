@@ -23,7 +23,7 @@ from edt_launch.agent import processes
 from edt_launch.cluster.network import HostChecker
 from edt_launch.jobs.device_grant import Holding
 from edt_launch.jobs.observed import Launcher
-from edt_launch.jobs.progress import Life
+from edt_launch.jobs.progress import LauncherRun
 from edt_launch.service import plain_files
 from edt_launch.service.database.records import JobRecord
 from edt_launch.service.home import JobDir
@@ -82,7 +82,9 @@ class Launchers:
         self._gone_since.setdefault(job, time.monotonic())
         return False
 
-    def look(self, job: str, paths: JobDir, is_alive: bool, holding: Holding, life: Life | None) -> Launcher:
+    def look(
+        self, job: str, paths: JobDir, is_alive: bool, holding: Holding, run: LauncherRun | None
+    ) -> Launcher:
         """What is known of a job's launcher.
 
         Args:
@@ -90,14 +92,14 @@ class Launchers:
             paths: its folder.
             is_alive: whether it runs.
             holding: what its allocation file says.
-            life: what its events say of their last launcher, read after it was seen whether it runs.
+            run: what its events say of their last launcher, read after it was seen whether it runs.
         """
         identity = _identity(paths.launcher)
         if is_alive:
             return Launcher(is_alive=True, identity=identity)
         if identity is None:
             return Launcher(exit_code=self._exit_codes.get(job), said=_last_words(paths.launcher_log))
-        is_over = life is not None and identity == (life.pid, life.started) and life.exit_code is not None
+        is_over = run is not None and identity == (run.pid, run.started) and run.exit_code is not None
         has_leftovers = not is_over and (self._is_far(job, holding) or bool(_leftovers(paths)))
         return Launcher(identity=identity, exit_code=self._exit_codes.get(job), has_leftovers=has_leftovers)
 

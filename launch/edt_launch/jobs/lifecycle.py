@@ -104,8 +104,8 @@ def _alive(now: float, lived: Lived) -> Lived:
 
 def _runs(job: JobFacts) -> bool:
     """Whether the present launcher's workers have formed a world, or its driver is there."""
-    life = job.life
-    return life is not None and life.exit_code is None and (life.size > 0 or life.is_driven)
+    run = job.run
+    return run is not None and run.exit_code is None and (run.size > 0 or run.is_driven)
 
 
 def _ask(now: float, lived: Lived, to: State, reason: str, signal: Signals) -> Lived:
@@ -151,16 +151,16 @@ def _gone(now: float, lived: Lived) -> Lived:
             return _back(now, lived, "its launcher was not started")
         text = f"edt-launch has ended with exit code {launcher.exit_code}: {launcher.said or 'no output'}"
         return _end(now, lived, State.FAILED, "it could not be started", launcher.exit_code, text)
-    life = job.life
-    if life is None or life.exit_code is None:
+    run = job.run
+    if run is None or run.exit_code is None:
         return _lost(now, lived, "its launcher was killed")
-    if life.exit_code == ExitCode.SUCCESS:
+    if run.exit_code == ExitCode.SUCCESS:
         return _end(now, lived, State.SUCCEEDED, "the training function has returned", 0, None)
-    if life.exit_code == ExitCode.LEFT:
+    if run.exit_code == ExitCode.LEFT:
         return _back(now, lived, "its workers have left, their state is saved")
-    if life.exit_code in _SIGNALLED:
-        return _lost(now, lived, f"its launcher was ended by a signal (exit code {life.exit_code})")
-    return _end(now, lived, State.FAILED, "it has failed", life.exit_code, life.message)
+    if run.exit_code in _SIGNALLED:
+        return _lost(now, lived, f"its launcher was ended by a signal (exit code {run.exit_code})")
+    return _end(now, lived, State.FAILED, "it has failed", run.exit_code, run.message)
 
 
 def _back(now: float, lived: Lived, reason: str, **facts: Any) -> Lived:
@@ -211,19 +211,19 @@ def _freed(now: float, lived: Lived, reason: str) -> Lived:
 
 def progress(job: JobFacts) -> dict[str, Any]:
     """Facts that its events tell."""
-    course = job.course
-    life = job.life
+    progress = job.progress
+    run = job.run
     return {
-        "step": course.step,
-        "total_steps": course.total_steps,
-        "loss": course.loss,
-        "throughput": _rounded(performance_model.throughput(course)),
-        "resizes": course.resizes,
-        "restarts": course.restarts + int(job.record.notes.get("lost", 0)),
-        "resize_cost": _rounded(performance_model.resize_cost(course)),
-        "speedup": performance_model.speedup(course),
-        "launcher_pid": life.pid if life is not None else None,
-        "launcher_started": life.started if life is not None else None,
+        "step": progress.step,
+        "total_steps": progress.total_steps,
+        "loss": progress.loss,
+        "throughput": _rounded(performance_model.throughput(progress)),
+        "resizes": progress.resizes,
+        "restarts": progress.restarts + int(job.record.notes.get("lost", 0)),
+        "resize_cost": _rounded(performance_model.resize_cost(progress)),
+        "speedup": performance_model.speedup(progress),
+        "launcher_pid": run.pid if run is not None else None,
+        "launcher_started": run.started if run is not None else None,
     }
 
 

@@ -19,7 +19,7 @@ from edt_launch.jobs.device_grant import Holding
 from edt_launch.jobs.journal import Journal
 from edt_launch.jobs.launchers import Launchers
 from edt_launch.jobs.observed import Action, Asked, Facts, JobFacts, Launch, Launcher, Prepare
-from edt_launch.jobs.progress import Life
+from edt_launch.jobs.progress import LauncherRun
 from edt_launch.jobs.reconcile import Performer
 from edt_launch.jobs.step import step
 from edt_launch.service import plain_files
@@ -237,14 +237,16 @@ class Pool:
         id_ = job.record.id
         paths = self._home.job(id_)
         if id_ not in self._journals:
-            self._journals[id_] = Journal(paths.output.events, paths.output.run / "course.json")
+            self._journals[id_] = Journal(paths.output.events, paths.output.run / "progress.json")
         journal = self._journals[id_]
         journal.most = _most_workers(job, self._hosts)
         is_alive = self._launchers.is_alive(id_, paths)
         journal.read_on(is_final=not is_alive)
-        course = journal.course
-        launcher = self._launchers.look(id_, paths, is_alive, job.holding, course.life)
-        return replace(job, course=course, launcher=launcher, is_hidden=False, is_behind=journal.is_behind)
+        progress = journal.progress
+        launcher = self._launchers.look(id_, paths, is_alive, job.holding, progress.run)
+        return replace(
+            job, progress=progress, launcher=launcher, is_hidden=False, is_behind=journal.is_behind
+        )
 
     def _tell(self) -> None:
         """Write down how far the jobs are."""
@@ -329,9 +331,9 @@ class Pool:
         )
 
 
-def _news(job: JobFacts) -> tuple[Launcher, Life | None, bool, bool]:
+def _news(job: JobFacts) -> tuple[Launcher, LauncherRun | None, bool, bool]:
     """What of a job is a reason to act at once, when it changes."""
-    return job.launcher, job.life, job.is_hidden, job.is_behind
+    return job.launcher, job.run, job.is_hidden, job.is_behind
 
 
 def _most_workers(job: JobFacts, hosts: Sequence[HostRecord]) -> int:

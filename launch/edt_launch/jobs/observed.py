@@ -7,7 +7,7 @@ from typing import Any
 
 from edt_launch.allocator.model import Cluster, Job, Memory, Options, Plan
 from edt_launch.jobs.device_grant import Holding
-from edt_launch.jobs.progress import Course, Life
+from edt_launch.jobs.progress import JobProgress, LauncherRun
 from edt_launch.service.database.records import AllocationRecord, HostRecord, JobRecord, ShareRecord
 from edt_launch.service.states import State
 
@@ -43,16 +43,16 @@ class JobFacts:
 
     record: JobRecord
     holding: Holding = field(default_factory=Holding)
-    course: Course = field(default_factory=Course)
+    progress: JobProgress = field(default_factory=JobProgress)
     launcher: Launcher = field(default_factory=Launcher)
     is_hidden: bool = False
     is_behind: bool = False
 
     @property
-    def life(self) -> Life | None:
+    def run(self) -> LauncherRun | None:
         """What its events say of the launcher started last; None if they do not speak of that one."""
-        life = self.course.life
-        return life if life is not None and self.launcher.identity == (life.pid, life.started) else None
+        run = self.progress.run
+        return run if run is not None and self.launcher.identity == (run.pid, run.started) else None
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,9 @@ from typing import Annotated, Any
 from pydantic import Field, TypeAdapter
 
 from edt_launch.cluster.allocation import DEVICE, HOST
+from edt_launch.core import events
+from edt_launch.core.events import Event
+from edt_launch.core.worker_events import Value
 
 PAUSES = 10
 """Pauses that count for the cost of a resize."""
@@ -18,13 +21,7 @@ MEMORY_STEPS = 1000
 MOST = 2**20
 """Workers of a job of which nothing is known."""
 
-BELOW: Mapping[str, float] = {
-    **dict.fromkeys(("exit_code", "max_np", "max_workers", "min_np", "pid", "size"), 2**31),
-    **dict.fromkeys(("generation", "pause", "started", "step", "time", "worker"), 2**53),
-}
-"""Numbers of an event are not negative, and less than this: what a job writes can be stored."""
-
-# The same for a course that was written down, where the job can change it.
+# The bounds of events, for progress that was written down, where the job can change it.
 Number = Annotated[int, Field(ge=0, lt=2**31)]
 Serial = Annotated[int, Field(ge=0, lt=2**53)]
 Seconds = Annotated[float, Field(ge=0, lt=2**53)]
@@ -45,7 +42,7 @@ class Pace:
 
 
 @dataclass(frozen=True)
-class Life:
+class LauncherRun:
     """One `edt-launch` of the job.
 
     Attributes:
@@ -80,11 +77,11 @@ class Life:
 
 
 @dataclass(frozen=True)
-class Course:
+class JobProgress:
     """The whole job so far.
 
     Attributes:
-        life: the latest `edt-launch`; None before the first.
+        run: the latest `edt-launch`; None before the first.
         step, total_steps, loss: as reported last.
         paces: of each size, ascending.
         pauses: the latest ones, seconds.
@@ -93,7 +90,7 @@ class Course:
         reported: time, step and size of the last report; None where nothing connects to it.
     """
 
-    life: Life | None = None
+    run: LauncherRun | None = None
     step: Serial | None = None
     total_steps: Annotated[int, Field(ge=0, lt=2**62)] | None = None
     loss: Annotated[float, Field(gt=-1e300, lt=1e300)] | None = None
@@ -103,35 +100,33 @@ class Course:
     restarts: Number = 0
     reported: tuple[Seconds, Serial, Number] | None = None
 
-    def after(self, events: Iterable[Mapping[str, Any]], most: int = MOST) -> "tuple[Course, int]":
-        """The course after more events, each of which takes constant time.
-
-        Events that are unknown, or not as expected, change nothing.
+    def after(self, happened: Iterable[Event], most: int = MOST) -> "tuple[JobProgress, int]":
+        """The progress after more events, each of which takes constant time.
 
         Args:
-            events: in the order in which they happened.
+            happened: in that order.
             most: workers that the job can have at most. No world has more, and no more than twice as many
                 processes are there at a time, which is when all are being replaced.
 
         Returns:
-            The course, and how many events were refused because of `most`.
+            The progress, and how many events were refused because of `most`.
         """
         fold = _Fold(self, most)
-        for event in events:
+        for event in happened:
             fold.observe(event)
-        return fold.course(), fold.refused
+        return fold.progress(), fold.refused
 
-    def observe(self, event: Mapping[str, Any]) -> "Course":
-        """The course after one more event."""
+    def observe(self, event: Event) -> "JobProgress":
+        """The progress after one more event."""
         return self.after([event])[0]
 
     def as_json(self) -> dict[str, Any]:
-        """What `from_json` makes the same course of."""
+        """What `from_json` makes the same progress of."""
         return asdict(self)
 
     @classmethod
-    def from_json(cls, written: Mapping[str, Any]) -> "Course":
-        """A course that was written down.
+    def from_json(cls, written: Mapping[str, Any]) -> "JobProgress":
+        """Progress that was written down.
 
         Raises:
             ValueError: it was written by another version, or by somebody else.
@@ -140,115 +135,98 @@ class Course:
 
 
 class _Fold:
-    """A course while events are added to it: what there may be many of can be changed in place."""
+    """Progress while events are added to it: what changes often, and what is large, is changed in place."""
 
-    def __init__(self, course: Course, most: int) -> None:
+    def __init__(self, before: JobProgress, most: int) -> None:
         self.refused = 0
         self._most = most
-        self._course = course
-        self._life = course.life
-        self._paces = {pace.size: pace for pace in course.paces[:most]}
-        self._workers = _by_number(course.life)
+        self._run = before.run
+        self._step, self._total, self._loss = before.step, before.total_steps, before.loss
+        self._reported = before.reported
+        self._pauses, self._resizes, self._restarts = before.pauses, before.resizes, before.restarts
+        self._paces = {pace.size: pace for pace in before.paces[:most]}
+        workers = () if before.run is None else before.run.workers
+        self._workers = {number: (host, device) for number, host, device in workers}
 
-    def course(self) -> Course:
+    def progress(self) -> JobProgress:
         paces = tuple(sorted(self._paces.values(), key=lambda pace: pace.size))
-        life = self._life
-        if life is not None:
-            life = replace(life, workers=tuple((number, *at) for number, at in self._workers.items()))
-        return replace(self._course, life=life, paces=paces)
+        run = self._run
+        if run is not None:
+            run = replace(run, workers=tuple((number, *at) for number, at in self._workers.items()))
+        latest = self._step, self._total, self._loss
+        return JobProgress(run, *latest, paces, self._pauses, self._resizes, self._restarts, self._reported)
 
-    def observe(self, event: Mapping[str, Any]) -> None:
-        if not all(_is_below(event.get(name, 0), most) for name, most in BELOW.items()):
-            return
+    def observe(self, event: Event) -> None:
         match event:
-            case {
-                "event": "begun",
-                "pid": int(pid),
-                "started": float(at),
-                "min_np": int(low),
-                "max_np": int(high),
-            }:
-                self._life = Life(pid, at, low, high)
-                self._workers.clear()
-                self._change(reported=None)
-            case {"event": "restarting"}:
-                self._change(restarts=self._course.restarts + 1, reported=None)
-            case {"event": "progress" | "world", "size": int(size)} if size > self._most:
+            case events.Progress(size=size) | events.World(size=size) if size > self._most:
                 self.refused += 1
-            case {"event": "progress", "step": int(step), "size": int(size), "time": float() | int() as time}:
-                self._progress(float(time), step, size, event.get("values"))
-            case {"event": "resumed", "pause": float() | int() as pause}:
-                self._change(pauses=(*self._course.pauses, float(pause))[-PAUSES:])
-            case {"event": "world", "size": int(size)} if self._life is not None:
-                is_resize = self._life.size not in (0, size)
-                self._life = replace(self._life, size=size)
-                self._change(resizes=self._course.resizes + is_resize, reported=None)
-            case _ if self._life is not None:
-                self._life = self._live(self._life, event)
+            case events.Progress():
+                self._report(event)
+            case events.Begun(pid, started, low, high):
+                self._run = LauncherRun(pid, started, low, high)
+                self._workers.clear()
+                self._reported = None
+            case events.Restarting():
+                self._restarts += 1
+                self._reported = None
+            case events.Resumed(pause=pause):
+                self._pauses = (*self._pauses, pause)[-PAUSES:]
+            case _ if self._run is not None:
+                self._run = self._after(self._run, event)
 
-    def _change(self, **fields: Any) -> None:
-        self._course = replace(self._course, **fields)
-
-    def _progress(self, time: float, step: int, size: int, values: object) -> None:
-        values = values if isinstance(values, Mapping) else {}
-        before = self._course.reported
-        self._change(
-            step=step,
-            total_steps=_number(values.get("total_steps"), self._course.total_steps),
-            loss=_real(values.get("loss"), self._course.loss),
-            reported=(time, step, size),
-        )
-        if before is None or before[2] != size:
+    def _report(self, report: events.Progress) -> None:
+        self._step = step = report.step
+        self._total = _number(report.values.get("total_steps"), self._total)
+        self._loss = _real(report.values.get("loss"), self._loss)
+        before, self._reported = self._reported, (report.time, step, report.size)
+        if before is None or before[2] != report.size:
             return
-        steps, seconds = step - before[1], time - before[0]
+        steps, seconds = step - before[1], report.time - before[0]
         if steps <= 0 or seconds <= 0:
             return
-        known = self._paces.get(size, Pace(size, 0.0, 0.0))
+        known = self._paces.get(report.size, Pace(report.size, 0.0, 0.0))
         kept = min(1.0, MEMORY_STEPS / (known.steps + steps))
-        self._paces[size] = Pace(size, known.steps * kept + steps, known.seconds * kept + seconds)
+        self._paces[report.size] = Pace(
+            report.size, known.steps * kept + steps, known.seconds * kept + seconds
+        )
 
-    def _live(self, life: Life, event: Mapping[str, Any]) -> Life:
+    def _after(self, run: LauncherRun, event: Event) -> LauncherRun:
         match event:
-            case {"event": "launched"}:  # whatever ran before has been ended, as far as it could be reached
-                self._workers = {number: at for number, at in self._workers.items() if number in life.lost}
-                return replace(life, size=0)
-            case {"event": "started", "worker": int(worker), "host": str(host), "device": str(device)} if (
-                re.fullmatch(HOST, host) and re.fullmatch(DEVICE, device)
-            ):
+            case events.World(size=size):
+                self._resizes += run.size not in (0, size)
+                self._reported = None
+                return replace(run, size=size)
+            case events.Launched():  # whatever ran before has been ended, as far as it could be reached
+                self._workers = {number: at for number, at in self._workers.items() if number in run.lost}
+                return replace(run, size=0)
+            case events.Started(worker, host, device=str(device)) if re.fullmatch(
+                HOST, host
+            ) and re.fullmatch(DEVICE, device):
                 if worker in self._workers or len(self._workers) < 2 * self._most:
                     self._workers[worker] = (host, device)
                 else:
                     self.refused += 1
-            case {"event": "lost", "worker": int(worker)} if worker in self._workers:
-                return replace(life, lost=(*(one for one in life.lost if one != worker), worker))
-            case {"event": "released", "worker": int(worker)}:
+            case events.Lost(worker) if worker in self._workers:
+                return replace(run, lost=(*(one for one in run.lost if one != worker), worker))
+            case events.Released(worker):
                 self._workers.pop(worker, None)
-                return replace(life, lost=tuple(one for one in life.lost if one != worker))
-            case {"event": "following", "generation": int(generation)}:
-                return replace(life, following=max(life.following, generation))
-            case {"event": "usable", "max_workers": int(most)} if most:
-                return replace(life, usable=most)
-            case {"event": "driver"}:
-                return replace(life, is_driven=True)
-            case {"event": "ended", "exit_code": int(exit_code)}:
+                return replace(run, lost=tuple(one for one in run.lost if one != worker))
+            case events.Following(generation):
+                return replace(run, following=max(run.following, generation))
+            case events.Usable(most) if most:
+                return replace(run, usable=most)
+            case events.Driver():
+                return replace(run, is_driven=True)
+            case events.Ended(exit_code, message):
                 self._workers.clear()
-                return replace(life, exit_code=exit_code, message=str(event.get("message", "")), lost=())
-        return life
+                return replace(run, exit_code=exit_code, message=message, lost=())
+        return run
 
 
-def _by_number(life: Life | None) -> dict[int, Device]:
-    return {number: (host, device) for number, host, device in life.workers} if life is not None else {}
-
-
-def _is_below(value: object, most: float) -> bool:
-    """Whether a value is no number, or one from 0 to `most`."""
-    return not isinstance(value, int | float) or 0 <= value < most
-
-
-def _number(value: object, before: int | None) -> int | None:
+def _number(value: Value | None, before: int | None) -> int | None:
     return int(value) if isinstance(value, int | float) and 0 < value < 2**62 else before
 
 
-def _real(value: object, before: float | None) -> float | None:
+def _real(value: Value | None, before: float | None) -> float | None:
     """A number that JSON and every database can hold."""
     return float(value) if isinstance(value, int | float) and abs(value) < 1e300 else before

@@ -58,7 +58,7 @@ def step(now: float, facts: Facts) -> Decided:
         id_ = job.record.id
         held = _ordered(job, plan.assignments.get(id_, ()))
         if is_wanted(job) and not job.is_hidden and not _clashes(id_, held, users):
-            reason = performance_model.explained(job.life, job.record.max, reasons.get(id_))
+            reason = performance_model.explained(job.run, job.record.max, reasons.get(id_))
             actions += _carry_out(now, job, held, reason, plan.targets.get(id_, 0))
             given[id_] = held
             users |= dict.fromkeys(devices_of(held), id_)
@@ -74,7 +74,7 @@ def _users(jobs: Sequence[JobFacts]) -> dict[Device, str]:
         device: job.record.id
         for job in jobs
         if job.launcher.is_alive or job.launcher.has_leftovers
-        for device in devices_of(in_use(job.holding, job.life))
+        for device in devices_of(in_use(job.holding, job.run))
     }
 
 
@@ -129,7 +129,7 @@ def _start(now: float, job: JobFacts, held: Held, facts: dict[str, Any]) -> Sequ
 def _resize(now: float, job: JobFacts, held: Held, facts: dict[str, Any]) -> Sequence[Action]:
     """Give a job that runs other devices. Those it loses are in use until its workers have left them."""
     record = job.record
-    used = devices_of(in_use(job.holding, job.life)) - devices_of(held)
+    used = devices_of(in_use(job.holding, job.run)) - devices_of(held)
     left = as_held(used)
     holding = _next(job, held, left)
     facts |= {
@@ -150,14 +150,14 @@ def _resize(now: float, job: JobFacts, held: Held, facts: dict[str, Any]) -> Seq
 
 def _next(job: JobFacts, held: Held, left: Held) -> Holding:
     """The next content of its file, newer also than what its launcher has got from elsewhere."""
-    following = job.life.following if job.life is not None else 0
+    following = job.run.following if job.run is not None else 0
     return replace(job.holding, generation=max(job.holding.generation, following)).next(held, left)
 
 
 def _is_ignored(now: float, job: JobFacts) -> bool:
     """Whether its launcher has long followed something else than the file: it may not take it for newer."""
-    life = job.life
-    is_elsewhere = life is not None and life.following != job.holding.generation
+    run = job.run
+    is_elsewhere = run is not None and run.following != job.holding.generation
     return is_elsewhere and now - job.record.notes.get("written", now) >= REPEAT
 
 
@@ -183,7 +183,7 @@ def _seen(job: JobFacts) -> dict[str, Any]:
     return {
         "size": holding.size,
         "held": stored(holding.held),
-        "leaving": stored(leaving(holding, job.life)),
+        "leaving": stored(leaving(holding, job.run)),
         "generation": holding.generation,
     }
 

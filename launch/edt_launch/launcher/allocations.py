@@ -1,6 +1,6 @@
 """What a job has: followed, judged, cut to what it can use, and put in force."""
 
-from dataclasses import asdict, replace
+from dataclasses import replace
 
 from edt_launch.cluster import static_hosts
 from edt_launch.cluster.allocation import Allocation, render
@@ -10,6 +10,7 @@ from edt_launch.cluster.network import HostChecker
 from edt_launch.core import events
 from edt_launch.core.atomic import write_atomically
 from edt_launch.core.errors import UsageError
+from edt_launch.core.event_log import stamped
 from edt_launch.launcher.job_monitor import Desk
 from edt_launch.launcher.plan import Plan
 
@@ -48,7 +49,7 @@ class Allocations:
         """From the next `follow` on the job has at most so many slots: it can use no more."""
         if most != self._most:
             self._most = most
-            self._desk.note(events.new("usable", max_workers=most))
+            self._desk.note(stamped(events.Usable(most)))
 
     def follow(self, now: float) -> None:
         """Look at the file, and put in force what is new.
@@ -64,7 +65,7 @@ class Allocations:
             case Accepted() as accepted:
                 self._latest = accepted
             case Rejected(reason):
-                self._desk.note(events.new("allocation_rejected", reason=reason))
+                self._desk.note(stamped(events.AllocationRejected(reason)))
         if self._latest is None:
             return
         slots = static_hosts.cap(self._latest.allocation.hosts, self._most)
@@ -90,7 +91,7 @@ class Allocations:
             if error.errno != self._failed_to_apply:
                 path = self._plan.paths.allocation
                 reason = f"{path} cannot be written: {error.strerror}; it is tried again"
-                self._desk.note(events.new("allocation_rejected", reason=reason))
+                self._desk.note(stamped(events.AllocationRejected(reason)))
             self._failed_to_apply = error.errno
         else:
             self._failed_to_apply = None
@@ -98,16 +99,13 @@ class Allocations:
     def _apply(self, allocation: Allocation, changed: float | None) -> None:
         write_atomically(self._plan.paths.allocation, render(allocation))
         is_first, self.current = self.current is None, allocation
-        self._desk.note(
-            events.new(
-                "allocation_accepted",
-                generation=allocation.generation,
-                slots=allocation.slots,
-                hosts=[asdict(host) for host in allocation.hosts],
-                first=is_first,
-                changed=changed,
-            )
-        )
+        self._desk.note(stamped(accepted(allocation, is_first, changed)))
+
+
+def accepted(allocation: Allocation, is_first: bool, changed: float | None) -> events.AllocationAccepted:
+    """The event of an allocation that is in force now; see there for the arguments."""
+    hosts = tuple(events.AllocatedHost(host.host, host.slots, host.devices) for host in allocation.hosts)
+    return events.AllocationAccepted(allocation.generation, allocation.slots, hosts, is_first, changed)
 
 
 def _source(plan: Plan, checker: HostChecker) -> Source | None:

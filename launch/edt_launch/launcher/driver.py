@@ -16,6 +16,7 @@ from edt_launch.adapters.wmla.running.workers import Workers
 from edt_launch.agent import processes
 from edt_launch.agent.protocol import Exited as ProcessEnded
 from edt_launch.agent.protocol import Hello, Started, Warm
+from edt_launch.core import event_codec, events
 from edt_launch.core.errors import StartError
 from edt_launch.launcher import agents, watchdog
 from edt_launch.launcher.agents import Agents
@@ -41,12 +42,6 @@ END_GRACE = 5.0
 
 KILL_GRACE = 10.0
 """Seconds in which an agent has to say that a worker is gone which it was told to kill."""
-
-PASSED_ON = (
-    *("progress", "resumed"),
-    *("restored", "checkpoint_skipped", "checkpointed", "checkpoint_failed"),
-)
-"""Messages of workers that become events as they are."""
 
 PAUSED = "the job was told to pause"
 """Why workers leave that SIGUSR1 makes leave."""
@@ -165,7 +160,7 @@ class Driver:
             case protocol.Exited():
                 self._report_end(event)
             case protocol.Desired(slots) if slots != self._state.desired:
-                self._reports.send("desired", slots=len(slots))
+                self._reports.send(events.Desired(len(slots)))
         if isinstance(event, protocol.Desired) and self._settings.wmla is not None:
             event = protocol.Desired(self._settings.wmla.slots(event.slots), event.generation)
         self._state, actions = step(now, self._state, event)
@@ -174,7 +169,7 @@ class Driver:
         if self._state.limits.is_gang and any(isinstance(action, protocol.Start) for action in actions):
             self._reports.gang(self._state.workers.values())
         if isinstance(event, protocol.Desired) and event.generation is not None:
-            self._reports.send("following", generation=event.generation)
+            self._reports.send(events.Following(event.generation))
 
     # What the agents say.
 
@@ -183,9 +178,9 @@ class Driver:
             case Hello():  # it has killed what an agent before it has left
                 gone = [key for key, worker in self._given_up.items() if worker.slot.host == host]
                 for worker in gone:
-                    self._reports.send("released", **place_of(self._given_up.pop(worker)))
+                    self._reports.send(events.Released(*place_of(self._given_up.pop(worker))))
             case Warm():
-                self._reports.send("warm_server", host=host, **asdict(happening))
+                self._reports.send(events.WarmServer(host, **asdict(happening)))
             case Started(worker, pid):
                 self._pids[worker] = pid
             case ProcessEnded(worker, exit_code):
@@ -198,7 +193,7 @@ class Driver:
         if self._hosts.pop(worker, None) is not None:
             self._take(now, protocol.Exited(worker, exit_code, is_gone))
         elif is_gone and worker in self._given_up:
-            self._reports.send("released", **place_of(self._given_up.pop(worker)))
+            self._reports.send(events.Released(*place_of(self._given_up.pop(worker))))
 
     def _report_end(self, exited: protocol.Exited) -> None:
         worker = self._state.workers.get(exited.worker)
@@ -206,7 +201,8 @@ class Driver:
             return
         if not exited.is_gone:
             self._given_up[worker.id] = worker
-        self._reports.send("released" if exited.is_gone else "lost", **place_of(worker))
+        kind = events.Released if exited.is_gone else events.Lost
+        self._reports.send(kind(*place_of(worker)))
 
     def _lose(self, now: float, host: str, lost: agents.Lost) -> None:
         """The agent of a host is gone, or the way to it. Here its workers are gone with it.
@@ -238,7 +234,7 @@ class Driver:
             if worker in self._to_end:
                 self._server.send(worker, "end")  # it was not there yet when it was told
         elif kind == "door":
-            self._reports.send("ready", worker=worker, pid=self._pids[worker])
+            self._reports.send(events.Ready(worker, self._pids[worker]))
             self._events.put(protocol.Ready(worker, int(message["progress"])))
         elif kind == "synced":
             self._events.put(protocol.Synced(worker))
@@ -248,10 +244,12 @@ class Driver:
             self._events.put(protocol.Leaving(worker, str(message["reason"])))
         elif kind == "beat":
             self._events.put(watchdog.Beat.from_message(worker, message))
-        elif kind in PASSED_ON:
-            self._reports.send(kind, **message)
-        elif kind == "standby":
-            self._reports.send("standby", worker=worker, **message)
+        else:
+            event = event_codec.read({**message, "event": kind, "worker": worker})
+            if isinstance(event, events.Reported):
+                self._reports.send(event)
+            else:
+                log.info("worker %d has sent a message that is none: %s", worker, kind)
 
     # What to do.
 
@@ -261,7 +259,7 @@ class Driver:
             case protocol.Start(worker):
                 self._start(worker)
             case protocol.Stop(workers, generation):
-                self._reports.send("stopping", generation=generation)
+                self._reports.send(events.Stopping(generation))
                 for worker_id in workers:
                     self._server.send(worker_id, "stop", generation=generation)
             case protocol.Assign():
@@ -316,7 +314,7 @@ class Driver:
 
     def _terminate(self, worker: int, at_once: bool) -> None:
         """Ask a connected worker to end itself, which is quick, and make sure of it after a grace."""
-        self._reports.send("ending", worker=worker)
+        self._reports.send(events.Ending(worker))
         self._to_end.add(worker)
         is_told = self._server.send(worker, "end")
         if is_told and not at_once:
@@ -362,13 +360,9 @@ class Driver:
             for at in action.places
         }
         rendezvous = Rendezvous(self._settings.address, places)
+        ranks = {at.worker: at.rank for at in action.places}
         self._reports.send(
-            "world",
-            generation=action.generation,
-            size=len(action.places),
-            previous_size=action.previous_size,
-            ranks={str(at.worker): at.rank for at in action.places},
-            reason=action.reason,
+            events.World(action.generation, len(ranks), action.previous_size, ranks, action.reason)
         )
         for at in action.places:
             content = asdict(at) | {"generation": action.generation, "port": rendezvous.port}

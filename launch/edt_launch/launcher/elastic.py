@@ -4,7 +4,6 @@ import math
 import os
 import time
 from collections.abc import Callable
-from dataclasses import asdict
 
 from edt_launch.adapters.wmla.running.workers import Workers
 from edt_launch.agent.processes import number
@@ -13,6 +12,7 @@ from edt_launch.cluster.allocation import Allocation
 from edt_launch.cluster.network import HostChecker
 from edt_launch.core import events
 from edt_launch.core.errors import ExitCode, StartTimeoutError
+from edt_launch.core.event_log import stamped
 from edt_launch.core.file_watch import watching
 from edt_launch.launcher import checkpoints, discovery, restarts
 from edt_launch.launcher.allocations import Allocations
@@ -117,11 +117,9 @@ class Elastic:
             if not isinstance(verdict, restarts.Restart):
                 return
             self._restarts += 1
-            count = {"restart": self._restarts, "of": self._plan.max_restarts}
             has_checkpoint = checkpoints.newest(self._plan.checkpoints) is not None
-            self._desk.note(
-                events.new("restarting", **asdict(verdict), **count, has_checkpoint=has_checkpoint)
-            )
+            count = self._restarts, self._plan.max_restarts
+            self._desk.note(stamped(events.Restarting(verdict.reason, verdict.delay, *count, has_checkpoint)))
             if self._is_told_to_end_within(verdict.delay):
                 self._has_left = self.ending.is_pausing
                 return
@@ -147,16 +145,14 @@ class Elastic:
             watching(plan.follow) as watch,
             Run(*self._how(interface), plan.paths.log, self._hosts, plan.remote, watch) as run,
         ):
-            desk.note(
-                events.new("launched", command=list(plan.program), pid=os.getpid(), interface=interface)
-            )
+            desk.note(stamped(events.Launched(tuple(plan.program), os.getpid(), interface)))
             self._following = self._allocations.current
             run.start(self._following)
             for happening in run.happenings():
                 match happening:
                     case Told(event):
                         desk.note(event)
-                        if event["event"] == "finished":
+                        if isinstance(event, events.Finished):
                             self.ending = self.ending.finished(time.monotonic())
                     case Line():
                         desk.show(happening)
@@ -186,7 +182,7 @@ class Elastic:
         )
         directory = str(plan.directory or os.getcwd())
         setup = Setup(tuple(plan.program), variables, directory, plan.warm_start)
-        first = self._desk.course.next_worker
+        first = self._desk.run.next_worker
         settings = Settings(limits, address, interface, first, plan.hang_timeout, visible_devices, wmla)
         return setup, settings
 
@@ -218,7 +214,7 @@ class Elastic:
         self._desk.is_quiet = self.ending.is_wanted
 
     def _act(self, run: Run, now: float) -> None:
-        self.ending, step = self.ending.decide(now, has_workers=self._desk.course.has_started)
+        self.ending, step = self.ending.decide(now, has_workers=self._desk.run.has_started)
         match step:
             case Step.TERMINATE:
                 self._desk.message("ending all workers; Ctrl-C kills them at once")
@@ -233,18 +229,18 @@ class Elastic:
 
     def _end(self) -> restarts.End:
         """How the last run has ended."""
-        course, status = self._desk.course, self._desk.status
-        first = course.failures.first(self._desk.logs.last_lines) if course.is_fatal else None
+        run, status = self._desk.run, self._desk.status
+        first = run.failures.first(self._desk.logs.last_lines) if run.is_fatal else None
         return restarts.End(
             succeeded=status.exit_code == 0,
             is_wanted=self.ending.is_wanted,
             is_pausing=self.ending.is_pausing,
-            has_trained=course.has_trained,
-            has_checkpointed=course.has_checkpointed,
-            has_returned=course.has_returned,
+            has_trained=run.has_trained,
+            has_checkpointed=run.has_checkpointed,
+            has_returned=run.has_returned,
             ended_by=first,
             is_lost=first is not None and restarts.is_loss(first, self._hosts.is_remote(first.host)),
-            has_left=course.has_left,
+            has_left=run.has_left,
             reason=status.reason,
         )
 
@@ -259,21 +255,21 @@ class Elastic:
             return Outcome(self.ending.exit_code, f"edt-launch: ended by {signal_name(self.ending.first)}")
         if self._has_left or (not self._has_run and self.ending.is_pausing):
             return Outcome(ExitCode.LEFT, f"edt-launch: all workers have left; {self._how_to_go_on()}")
-        logs, course, status = self._desk.logs, self._desk.course, self._desk.status
+        logs, run, status = self._desk.logs, self._desk.run, self._desk.status
         if status.exit_code == 0:
             return Outcome(ExitCode.SUCCESS)
         log = self._plan.paths.own_log
-        if not course.has_started and not self._restarts:
+        if not run.has_started and not self._restarts:
             reason = status.reason or "it was not wanted any more"
             return Outcome(ExitCode.NOT_STARTED, f"edt-launch: the job could not start: {reason}\nlog: {log}")
         head = f"edt-launch: the job failed{_after(self._restarts)}: {status.reason}"
-        first = course.failures.first(logs.last_lines)
+        first = run.failures.first(logs.last_lines)
         if first is None:
             return Outcome(ExitCode.JOB_FAILED, f"{head}\nlog: {log}")
         path = self._plan.paths.rank_log(self._desk.ranks.label(first.worker))
         text = describe(first, logs.last_lines(first.worker), path)
         lines = logs.last_lines(first.worker, KEPT_LINES)
-        may_be_horovods = self._plan.wmla is None and not course.has_been_ready
+        may_be_horovods = self._plan.wmla is None and not run.has_been_ready
         if may_be_horovods and looks_like_plain_horovod(lines):
             head = f"{head}\n{NOT_ELASTIC}"
         return Outcome(ExitCode.JOB_FAILED, f"{head}\n{text}")

@@ -1,44 +1,17 @@
 """Which failure ended a job: a pure fold over its events."""
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+
+from edt_launch.core.events import Event, Failed, Progress, World
 
 STOPPED = ("SIGTERM", "SIGINT", "SIGHUP")
 """Signals by which a worker is told to stop; one that died of them was not the first to fail."""
 
 PEER_LOST = ("HorovodInternalError", "Connection closed by peer", "Connection reset by peer")
 """What the last lines of a worker say that failed because another one had gone."""
-
-
-@dataclass(frozen=True)
-class Failure:
-    """A worker that died on its own.
-
-    Attributes:
-        worker: its serial number.
-        host: where it ran.
-        rank: the rank it had, or was started for.
-        exit_code: its exit code.
-        signal: name of the signal that ended it, or None.
-        reason: why it had to be killed; empty if it ended on its own.
-    """
-
-    worker: int
-    host: str
-    rank: int
-    exit_code: int
-    signal: str | None
-    reason: str = ""
-
-    @property
-    def how(self) -> str:
-        """How it ended, in words."""
-        if self.reason:
-            return self.reason
-        return f"killed by {self.signal}" if self.signal else f"exit code {self.exit_code}"
 
 
 @dataclass(frozen=True)
@@ -50,24 +23,22 @@ class Failures:
         survived: those after which it trained on.
     """
 
-    open: tuple[Failure, ...] = ()
-    survived: tuple[Failure, ...] = ()
+    open: tuple[Failed, ...] = ()
+    survived: tuple[Failed, ...] = ()
     is_formed_anew: bool = False
 
-    def observe(self, event: Mapping[str, Any]) -> "Failures":
+    def observe(self, event: Event) -> "Failures":
         """The failures after one more event."""
         match event:
-            case {"event": "failed", "worker": int(worker), "host": str(host), "rank": int(rank)}:
-                code, reason = int(event.get("exit_code", 1)), event.get("reason", "")
-                failure = Failure(worker, host, rank, code, event.get("signal"), reason)
-                return Failures((*self.open, failure), self.survived)
-            case {"event": "world"}:
+            case Failed():
+                return Failures((*self.open, event), self.survived)
+            case World():
                 return replace(self, is_formed_anew=bool(self.open))
-            case {"event": "progress"} if self.is_formed_anew:
+            case Progress() if self.is_formed_anew:
                 return Failures((), (*self.survived, *self.open))
         return self
 
-    def first(self, last_lines: Callable[[int], Sequence[str]]) -> Failure | None:
+    def first(self, last_lines: Callable[[int], Sequence[str]]) -> Failed | None:
         """The failure that ended the job.
 
         Exits are noticed in an order of chance when one failure brings the others about, so those that look
@@ -77,12 +48,19 @@ class Failures:
             last_lines: the last lines of a worker, by its serial number.
         """
 
-        def is_consequence(failure: Failure) -> bool:
+        def is_consequence(failure: Failed) -> bool:
             text = "\n".join(last_lines(failure.worker))
             return failure.signal in STOPPED or any(sign in text for sign in PEER_LOST)
 
         candidates = self.open or self.survived[-1:]
         return next((f for f in candidates if not is_consequence(f)), candidates[0] if candidates else None)
+
+
+def how_it_ended(failure: Failed) -> str:
+    """How a worker ended that has failed, in words."""
+    if failure.reason:
+        return failure.reason
+    return f"killed by {failure.signal}" if failure.signal else f"exit code {failure.exit_code}"
 
 
 _OUR_ERROR = re.compile(r"edt_hvd(?:\.\w+)*\.\w+Error: (.+)")
@@ -100,7 +78,7 @@ def looks_like_plain_horovod(lines: Sequence[str]) -> bool:
     return any("gloo" in line or "horovod" in line.lower() for line in lines)
 
 
-def describe(failure: Failure, lines: Sequence[str], log: Path) -> str:
+def describe(failure: Failed, lines: Sequence[str], log: Path) -> str:
     """The message about the failure that ended a job: the last thing a user sees.
 
     What an error of edt_hvd says comes last.
@@ -109,5 +87,5 @@ def describe(failure: Failure, lines: Sequence[str], log: Path) -> str:
     if not lines:
         said = ["  (it has printed nothing)"]
     ours = [error[1] for error in map(_OUR_ERROR.fullmatch, lines) if error is not None]
-    head = f"first failure: rank {failure.rank} on {failure.host}, {failure.how}"
+    head = f"first failure: rank {failure.rank} on {failure.host}, {how_it_ended(failure)}"
     return "\n".join([head, *said, f"log: {log}", *ours[-1:]])

@@ -12,7 +12,7 @@ import psutil
 from edt_launch.adapters.wmla.running.driven import Driven
 from edt_launch.adapters.wmla.running.preparing import prepare
 from edt_launch.cluster.network import HostChecker
-from edt_launch.core import events
+from edt_launch.core import event_log, events
 from edt_launch.core.atomic import write_atomically
 from edt_launch.core.errors import EdtLaunchError, ExitCode
 from edt_launch.launcher.allocations import Allocations
@@ -50,23 +50,23 @@ def run(plan: Plan, view: View, signals: list[int]) -> Outcome:
         StartError: there were not enough slots in time, or an agent cannot be executed.
     """
     with plan.paths.opened(plan.output_option):
-        log = events.EventLog(plan.paths.events, view.message)
+        log = event_log.EventLog(plan.paths.events, view.message)
         me = {"pid": os.getpid(), "started": psutil.Process().create_time(), **asdict(plan.limits)}
         outcome = Outcome(ExitCode.INTERNAL)
         try:
             write_atomically(plan.paths.launcher, json.dumps(me) + "\n")
-            log.write(events.new("begun", **me))
+            log.write(event_log.stamped(events.Begun(**me)))
             outcome = _run(plan, view, signals, log)
         except EdtLaunchError as error:
             outcome = Outcome(error.exit_code, str(error))
             raise
         finally:
-            log.write(events.new("ended", exit_code=int(outcome.exit_code), message=outcome.message))
+            log.write(event_log.stamped(events.Ended(int(outcome.exit_code), outcome.message)))
             log.close()
     return outcome
 
 
-def _run(plan: Plan, view: View, signals: list[int], log: events.EventLog) -> Outcome:
+def _run(plan: Plan, view: View, signals: list[int], log: event_log.EventLog) -> Outcome:
     if plan.horovodrun:
         return Horovodrun(plan, view, log, signals).run()
     desk, checker = Desk(plan, view, log), HostChecker()

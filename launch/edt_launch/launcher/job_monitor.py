@@ -3,8 +3,9 @@
 import time
 
 from edt_launch.core import events
+from edt_launch.core.event_log import EventLog
 from edt_launch.launcher.plan import Plan
-from edt_launch.launcher.run_summary import Course
+from edt_launch.launcher.run_summary import RunSummary
 from edt_launch.launcher.view.output import Line, Logs, Ranks, is_for_the_log
 from edt_launch.launcher.view.phases import Phases
 from edt_launch.launcher.view.status import Status
@@ -21,7 +22,7 @@ class Desk:
         log: keeps the events.
     """
 
-    def __init__(self, plan: Plan, view: View, log: events.EventLog) -> None:
+    def __init__(self, plan: Plan, view: View, log: EventLog) -> None:
         self._is_verbose = plan.verbose
         self._view = view
         self._log = log
@@ -29,7 +30,7 @@ class Desk:
         self.logs = Logs(plan.paths, view.message)
         self.ranks = Ranks()
         self.status = Status()
-        self.course = Course()
+        self.run = RunSummary()
         """Of the present run of the workers, or of the last."""
         self.is_quiet = False
         """Whether events are no news to the user, who has told the job to end."""
@@ -43,7 +44,7 @@ class Desk:
 
     def begin_run(self) -> None:
         """The workers are started again: what was said before explains nothing about that."""
-        self.course = Course(next_worker=self.course.next_worker)
+        self.run = RunSummary(next_worker=self.run.next_worker)
         self.logs.begin()
 
     def note(self, event: events.Event) -> None:
@@ -52,7 +53,7 @@ class Desk:
         self._log.write(event)
         self.ranks.observe(event)
         self.status = self.status.observe(event)
-        self.course = self.course.observe(event)
+        self.run = self.run.observe(event)
         message = describe(event)
         if message is not None and not self.is_quiet:
             self._view.message(message)

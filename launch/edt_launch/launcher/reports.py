@@ -2,23 +2,12 @@
 
 import signal
 from collections.abc import Callable, Collection
-from dataclasses import asdict
-from typing import Any
 
-from edt_launch.core.events import Event, new
-from edt_launch.membership.protocol import (
-    Action,
-    Failed,
-    Finish,
-    Late,
-    Left,
-    Missing,
-    Noticed,
-    Waiting,
-    Worker,
-)
+from edt_launch.core import events
+from edt_launch.core.event_log import stamped
+from edt_launch.membership.protocol import Action, Failed, Finish, Late, Left, Noticed, Waiting, Worker
 
-Sink = Callable[[Event], None]
+Sink = Callable[[events.Event], None]
 """Takes events."""
 
 
@@ -32,66 +21,47 @@ class Reports:
     def __init__(self, sink: Sink) -> None:
         self._sink = sink
 
-    def send(self, event: str, **content: Any) -> None:
-        """Send an event."""
-        self._sink(new(event, **content))
+    def send(self, event: events.Event) -> None:
+        """Send an event that happens now."""
+        self._sink(stamped(event))
 
     def started(self, worker: Worker) -> None:
         """Send the event of a worker that is being started; one for each of its devices."""
         devices = [None] if worker.slot.device is None else worker.slot.device.split(",")
         for device in devices:
-            self.send("started", **{**place_of(worker), "device": device}, rank=worker.rank)
+            self.send(events.Started(worker.id, worker.slot.host, worker.slot.index, device, worker.rank))
 
     def gang(self, workers: Collection[Worker]) -> None:
         """Send the event of a world whose members know one another without our help."""
-        ranks = {str(worker.id): worker.rank for worker in workers}
-        reason = "all processes have been started"
-        self.send("world", generation=0, size=len(ranks), previous_size=None, ranks=ranks, reason=reason)
+        ranks = {worker.id: worker.rank for worker in workers}
+        self.send(events.World(0, len(ranks), None, ranks, "all processes have been started"))
 
     def tell(self, action: Action) -> None:
         """Send the event of an action that is to be told."""
         match action:
-            case Failed():
-                self._failed(action)
+            case Failed(worker, code, retry_after, reason):
+                place = place_of(worker)
+                self.send(events.Failed(*place, worker.rank, code, signal_name(code), reason, retry_after))
             case Noticed(worker):
-                self.send("leaving", **place_of(worker), rank=worker.rank, reason=worker.notice)
-            case Waiting():
-                told = asdict(action) | {"missing": [_missing(lack) for lack in action.missing]}
-                self.send("waiting", **told)
-            case Late(workers):
-                told = asdict(action) | {"workers": [place_of(worker) for worker in workers]}
-                self.send("slow_start", **told)
+                self.send(events.Leaving(*place_of(worker), worker.rank, worker.notice))
+            case Waiting(have, need, seconds, allocated, lacks):
+                missing = tuple(
+                    events.MissingWorker(lack.slot.host, lack.slot.index, lack.reason, lack.retry_after)
+                    for lack in lacks
+                )
+                self.send(events.Waiting(have, need, seconds, allocated, missing))
+            case Late(workers, seconds, longest, waited, limit):
+                places = tuple(events.Place(*place_of(worker)) for worker in workers)
+                self.send(events.SlowStart(places, seconds, longest, waited, limit))
             case Left(worker):
-                self.send("left", worker=worker.id)
-            case Finish(succeeded):
-                told = {"reason": action.reason, "left": action.left, "aborted": action.aborted}
-                self.send("finished", exit_code=0 if succeeded else 1, **told)
-
-    def _failed(self, action: Failed) -> None:
-        self.send(
-            "failed",
-            **place_of(action.worker),
-            rank=action.worker.rank,
-            exit_code=action.exit_code,
-            signal=signal_name(action.exit_code),
-            reason=action.reason,
-            retry_after=action.retry_after,
-        )
+                self.send(events.Left(worker.id))
+            case Finish(succeeded, reason, left, aborted):
+                self.send(events.Finished(0 if succeeded else 1, reason, left, aborted))
 
 
-def place_of(worker: Worker) -> dict[str, Any]:
-    """The worker and where it runs, as events have it."""
-    return {
-        "worker": worker.id,
-        "host": worker.slot.host,
-        "slot": worker.slot.index,
-        "device": worker.slot.device,
-    }
-
-
-def _missing(lack: Missing) -> dict[str, Any]:
-    place = {"host": lack.slot.host, "slot": lack.slot.index}
-    return place | {"reason": lack.reason, "retry_after": lack.retry_after}
+def place_of(worker: Worker) -> tuple[int, str, int, str | None]:
+    """The worker and where it runs, as the first fields of events have it."""
+    return worker.id, worker.slot.host, worker.slot.index, worker.slot.device
 
 
 def signal_name(exit_code: int) -> str | None:

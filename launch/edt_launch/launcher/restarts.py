@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from edt_launch.launcher.failures import Failure
+from edt_launch.core.events import Failed
 from edt_launch.launcher.ssh import FAILED as SSH_FAILED
 
 NOTICE_DELAY = 60.0
@@ -32,7 +32,7 @@ class End:
     has_trained: bool = False
     has_checkpointed: bool = False
     has_returned: bool = False
-    ended_by: Failure | None = None
+    ended_by: Failed | None = None
     is_lost: bool = False
     has_left: bool = False
     reason: str = ""
@@ -60,7 +60,7 @@ class Leave:
     reason: str
 
 
-def is_loss(failure: Failure, is_remote: bool) -> bool:
+def is_loss(failure: Failed, is_remote: bool) -> bool:
     """Whether a worker was lost, by a signal, say, or with its host, not ended by an error of its own."""
     is_gone = is_remote and failure.exit_code == SSH_FAILED
     return failure.signal is not None or failure.exit_code == 0 or is_gone

@@ -1,14 +1,13 @@
 """What has become of one run of the workers so far: a pure fold over its events."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
 
+from edt_launch.core import events
 from edt_launch.launcher.failures import Failures
 
 
 @dataclass(frozen=True)
-class Course:
+class RunSummary:
     """One run of the workers.
 
     Attributes:
@@ -33,20 +32,20 @@ class Course:
     has_returned: bool = False
     has_left: bool = False
 
-    def observe(self, event: Mapping[str, Any]) -> "Course":
+    def observe(self, event: events.Event) -> "RunSummary":
         """The run after one more event."""
         after = replace(self, failures=self.failures.observe(event))
         match event:
-            case {"event": "started", "worker": int(worker)}:
+            case events.Started(worker):
                 return replace(after, has_started=True, next_worker=max(self.next_worker, worker + 1))
-            case {"event": "ready"}:
+            case events.Ready():
                 return replace(after, has_been_ready=True)
-            case {"event": "world"}:
+            case events.World():
                 return replace(after, has_trained=True)
-            case {"event": "failed"}:
-                return replace(after, is_fatal=event.get("retry_after") is None)
-            case {"event": "finished"}:
-                return replace(after, has_left=bool(event.get("left")))
-            case {"event": "checkpointed"}:
-                return replace(after, has_checkpointed=True, has_returned=bool(event.get("last")))
+            case events.Failed():
+                return replace(after, is_fatal=event.retry_after is None)
+            case events.Finished():
+                return replace(after, has_left=event.left)
+            case events.Checkpointed():
+                return replace(after, has_checkpointed=True, has_returned=event.last)
         return after

@@ -1,10 +1,11 @@
-"""A job's course as a few numbers over time: a pure fold over its events that never grows beyond a bound."""
+"""A job's progress as a few numbers over time: a pure fold that never grows beyond a bound."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
 from math import isfinite
 from typing import Any
+
+from edt_launch.core.events import Progress
 
 MOST = 1000
 """Points that are kept; from twice as many, every other one is dropped."""
@@ -28,15 +29,12 @@ class Series:
     _stride: int = 1
     _seen: int = 0
 
-    def observe(self, event: Mapping[str, Any]) -> None:
-        """Take in an event; most are of no interest."""
-        match event:
-            case {"event": "progress", "time": float() | int() as time, "step": int(step), "size": int(size)}:
-                if self._seen % self._stride == 0:
-                    values = event.get("values")
-                    loss = values.get("loss") if isinstance(values, dict) else None
-                    self._add(Point(float(time), step, size, number(loss)))
-                self._seen += 1
+    def observe(self, report: Progress) -> None:
+        """Take in a report."""
+        if self._seen % self._stride == 0:
+            loss = number(report.values.get("loss"))
+            self._add(Point(report.time, report.step, report.size, loss))
+        self._seen += 1
 
     def _add(self, point: Point) -> None:
         self.points.append(point)

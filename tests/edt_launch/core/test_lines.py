@@ -1,10 +1,7 @@
-import json
-
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edt_launch.core.lines import LineSplitter, event_of
+from edt_launch.core.lines import LineSplitter
 
 
 @given(
@@ -38,13 +35,3 @@ def test_a_line_that_never_ends_takes_no_memory() -> None:
     assert sum(map(len, splitter._pieces)) <= 2**16
     assert list(splitter.feed(b"\nwhole\n")) == [b"whole"]
     assert splitter.skipped == 1
-
-
-@pytest.mark.parametrize("line", [b"", b"{}", b"[]", b'{"event": 1}', b"[" * 60_000, b"\xff", b"9" * 5000])
-def test_what_is_no_event(line: bytes) -> None:
-    assert event_of(line) is None
-
-
-def test_an_event() -> None:
-    event = {"event": "world", "size": 1}
-    assert event_of(json.dumps(event).encode()) == event

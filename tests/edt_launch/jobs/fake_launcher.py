@@ -51,7 +51,7 @@ def main() -> None:
                 workers[host, device] = count
                 send("started", worker=count, host=host, slot=0, device=device, rank=0)
             for gone in sorted(workers.keys() - devices):
-                send("released", worker=workers.pop(gone), host=gone[0], device=gone[1])
+                send("released", worker=workers.pop(gone), host=gone[0], slot=0, device=gone[1])
             generation = found
             send("following", generation=generation)
             send("world", size=len(workers), generation=generation)

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from signal import Signals
 
+from edt_launch.core import events
 from edt_launch.core.errors import ExitCode
 from edt_launch.jobs.device_grant import Holding, devices_of
 from edt_launch.jobs.observed import (
@@ -25,7 +26,7 @@ from edt_launch.jobs.observed import (
     Tell,
     WriteFile,
 )
-from edt_launch.jobs.progress import Course, Device
+from edt_launch.jobs.progress import Device, JobProgress
 from edt_launch.jobs.step import step
 from edt_launch.service.database.records import HostRecord, JobRecord, ShareRecord
 from edt_launch.service.states import ENDED, HAS_LAUNCHER, State, check
@@ -56,7 +57,7 @@ class World:
         self.rows: dict[str, JobRecord] = {}
         self.files: dict[str, Holding] = {}
         self.identities: dict[str, tuple[int, float]] = {}
-        self.courses: dict[str, Course] = {}
+        self.progress: dict[str, JobProgress] = {}
         self.processes: dict[str, Process] = {}
         self.orphans: dict[str, dict[int, Device]] = {}
         self.hidden: set[str] = set()
@@ -81,7 +82,7 @@ class World:
         if id_ in self.hidden:
             launcher = Launcher(is_alive=self.rows[id_].state in HAS_LAUNCHER)
             return JobFacts(self.rows[id_], holding, launcher=launcher, is_hidden=True)
-        return JobFacts(self.rows[id_], holding, self.courses.get(id_, Course()), launcher)
+        return JobFacts(self.rows[id_], holding, self.progress.get(id_, JobProgress()), launcher)
 
     def step(self, most: int | None = None) -> Decided:
         """One step, of whose actions only the first `most` are done, as if the service was killed then."""
@@ -119,16 +120,16 @@ class World:
 
     # What jobs do.
 
-    def event(self, id_: str, event: str, **content: object) -> None:
-        course = self.courses.get(id_, Course())
-        self.courses[id_] = course.observe({"event": event, "time": self.now, **content})
+    def event(self, id_: str, event: events.Event) -> None:
+        progress = self.progress.get(id_, JobProgress())
+        self.progress[id_] = progress.observe(replace(event, time=self.now))
 
     def begin(self, id_: str) -> None:
         process = self.processes[id_]
         process.has_begun = True
         low, high = process.bounds
         self.identities[id_] = (process.pid, float(process.pid))
-        self.event(id_, "begun", pid=process.pid, started=float(process.pid), min_np=low, max_np=high)
+        self.event(id_, events.Begun(process.pid, float(process.pid), low, high))
 
     def read(self, id_: str) -> None:
         """The launcher accepts the file."""
@@ -150,34 +151,34 @@ class World:
                 process.dismissed.add(number)
         for host, name in sorted(wanted - set(process.workers.values())):
             self.start_worker(id_, (host, name))
-        self.event(id_, "following", generation=content.generation)
+        self.event(id_, events.Following(content.generation))
 
     def start_worker(self, id_: str, device: Device) -> None:
         process = self.processes[id_]
         number = process.next_worker
         process.next_worker += 1
         process.workers[number] = device
-        self.event(id_, "started", worker=number, host=device[0], device=device[1])
+        self.event(id_, events.Started(number, device[0], 0, device[1], 0))
 
     def train(self, id_: str) -> None:
         process = self.processes[id_]
         size = len(process.workers.keys() - process.dismissed)
         if size:
-            self.event(id_, "world", size=size, generation=1)
+            self.event(id_, events.World(1, size))
 
     def release(self, id_: str) -> None:
         """Those who were dismissed leave; in their devices, if they are wanted again, others are started."""
         process = self.processes[id_]
         for number in sorted(process.dismissed):
             del process.workers[number]
-            self.event(id_, "released", worker=number)
+            self.event(id_, events.Released(number, "", 0, None))
         process.dismissed.clear()
 
     def end(self, id_: str, exit_code: int) -> None:
         process = self.processes.pop(id_)
         for number in process.workers:
-            self.event(id_, "released", worker=number)
-        self.event(id_, "ended", exit_code=exit_code, message="")
+            self.event(id_, events.Released(number, "", 0, None))
+        self.event(id_, events.Ended(exit_code))
 
     def obey(self, id_: str) -> None:
         """Do what it was told by a signal, the strongest first."""

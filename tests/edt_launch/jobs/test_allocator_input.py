@@ -9,7 +9,7 @@ from edt_launch.allocator.model import HostDevices
 from edt_launch.jobs.allocator_input import as_job, inputs, is_wanted
 from edt_launch.jobs.device_grant import Holding
 from edt_launch.jobs.observed import Facts, JobFacts, Launcher
-from edt_launch.jobs.progress import Course, Life
+from edt_launch.jobs.progress import JobProgress, LauncherRun
 from edt_launch.service.database.records import HostRecord, JobRecord, ShareRecord
 from edt_launch.service.states import State, Wanted
 
@@ -20,10 +20,10 @@ RECORD = JobRecord("j1", "ann", ("x",), 2, 4, 100.0, priority=3, weight=2.0, run
 
 
 def job(state: State, **facts: Any) -> JobFacts:
-    life = Life(*ME, min_np=1, max_np=4, following=1)
+    run = LauncherRun(*ME, min_np=1, max_np=4, following=1)
     launcher = Launcher(is_alive=state is not State.QUEUED, identity=ME)
     record = replace(RECORD, state=state, **facts)
-    return JobFacts(record, Holding(2, HELD, LEFT), Course(life), launcher)
+    return JobFacts(record, Holding(2, HELD, LEFT), JobProgress(run), launcher)
 
 
 def test_one_that_runs_holds_what_its_file_says_and_what_it_has_not_left() -> None:
@@ -56,8 +56,8 @@ def test_one_that_cannot_be_looked_at_wants_what_it_has() -> None:
 @pytest.mark.parametrize("usable, expected", [(3, (2, 3)), (9, (2, 4)), (1, (1, 1))])
 def test_a_job_gets_no_more_than_its_program_can_use(usable: int, expected: tuple[int, int]) -> None:
     one = job(State.RUNNING)
-    assert one.life is not None
-    asked = as_job(replace(one, course=Course(replace(one.life, usable=usable))), 300.0)
+    assert one.run is not None
+    asked = as_job(replace(one, progress=JobProgress(replace(one.run, usable=usable))), 300.0)
     assert (asked.min, asked.max) == expected
 
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from edt_launch.allocator.model import HostDevices
 from edt_launch.cluster.allocation import parse
 from edt_launch.jobs.device_grant import Holding, in_use, leaving, read, write
-from edt_launch.jobs.progress import Life
+from edt_launch.jobs.progress import LauncherRun
 
 HELD = st.dictionaries(
     st.sampled_from(["n1", "n2", "node-3.example"]),
@@ -35,13 +35,13 @@ HOLDING = Holding(7, (HostDevices("a", ("0",)),), (HostDevices("a", ("1",)),))
 def test_a_device_is_left_when_its_generation_is_followed_and_its_worker_gone() -> None:
     before = (HostDevices("a", ("1",)),)
     assert leaving(HOLDING, None) == before
-    assert leaving(HOLDING, Life(following=6)) == before
-    assert leaving(HOLDING, Life(following=7, workers=((0, "a", "0"), (1, "a", "1")))) == before
-    assert leaving(HOLDING, Life(following=7, workers=((0, "a", "0"),))) == ()
+    assert leaving(HOLDING, LauncherRun(following=6)) == before
+    assert leaving(HOLDING, LauncherRun(following=7, workers=((0, "a", "0"), (1, "a", "1")))) == before
+    assert leaving(HOLDING, LauncherRun(following=7, workers=((0, "a", "0"),))) == ()
 
 
 def test_all_that_may_be_in_use() -> None:
-    assert in_use(HOLDING, Life(following=7, workers=((0, "b", "3"),))) == (
+    assert in_use(HOLDING, LauncherRun(following=7, workers=((0, "b", "3"),))) == (
         HostDevices("a", ("0",)),
         HostDevices("b", ("3",)),
     )

@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from edt_launch.core.events import Progress
 from edt_launch.core.lines import LONGEST
 from edt_launch.jobs import journal
 from edt_launch.jobs.journal import Journal
-from edt_launch.jobs.progress import Course
+from edt_launch.jobs.progress import JobProgress
 from no_files import KINDS, put
 
 
@@ -25,6 +26,10 @@ def progress(step: int) -> str:
     return json.dumps({"event": "progress", "time": float(step), "step": step, "size": 1}) + "\n"
 
 
+def reported(step: int) -> JobProgress:
+    return JobProgress().observe(Progress(step, None, 1, time=float(step)))
+
+
 def append(events: Path, text: str) -> None:
     with events.open("a") as file:
         file.write(text)
@@ -35,7 +40,7 @@ def test_a_file_that_comes_later(events: Path, tmp_path: Path) -> None:
     assert not one.read_on()
     append(events, progress(1))
     assert one.read_on()
-    assert one.course.step == 1
+    assert one.progress.step == 1
     assert not one.read_on()
 
 
@@ -45,7 +50,7 @@ def test_half_lines_wait_for_their_other_half(events: Path, tmp_path: Path) -> N
     for start in range(0, len(text), 7):
         append(events, text[start : start + 7])
         one.read_on()
-    assert one.course.step == 2
+    assert one.progress.step == 2
 
 
 def test_half_a_line_that_is_cut_off_is_forgotten(events: Path, tmp_path: Path) -> None:
@@ -56,7 +61,7 @@ def test_half_a_line_that_is_cut_off_is_forgotten(events: Path, tmp_path: Path) 
     one.read_on()
     append(events, progress(3))
     one.read_on()
-    assert one.course.step == 3
+    assert one.progress.step == 3
 
 
 def test_another_process_goes_on_where_this_one_was(
@@ -71,17 +76,17 @@ def test_another_process_goes_on_where_this_one_was(
     other = Journal(events, tmp_path / "kept")
     append(events, progress(9)[5:])
     other.read_on()
-    assert (one.course.step, other.course.step) == (8, 9)
-    assert other.course.paces[0].steps == 8
+    assert (one.progress.step, other.progress.step) == (8, 9)
+    assert other.progress.paces[0].steps == 8
 
 
-@pytest.mark.parametrize("kept", ["", "{}", '{"offset": 3, "course": {"life": 1}}', "\x00"])
+@pytest.mark.parametrize("kept", ["", "{}", '{"offset": 3, "progress": {"run": 1}}', "\x00"])
 def test_what_was_kept_and_makes_no_sense_is_read_again(events: Path, tmp_path: Path, kept: str) -> None:
     (tmp_path / "kept").write_text(kept)
     append(events, progress(1))
     one = Journal(events, tmp_path / "kept")
     one.read_on()
-    assert one.course.step == 1
+    assert one.progress.step == 1
 
 
 def test_another_file_is_read_from_its_beginning(events: Path, tmp_path: Path) -> None:
@@ -92,7 +97,7 @@ def test_another_file_is_read_from_its_beginning(events: Path, tmp_path: Path) -
     beside.write_text(progress(7))
     beside.replace(events)
     one.read_on()
-    assert one.course == Course().observe(json.loads(progress(7)))
+    assert one.progress == reported(7)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -101,11 +106,11 @@ def test_what_is_no_file_is_not_waited_for(events: Path, tmp_path: Path, kind: s
     append(events, progress(1))
     one = Journal(events, tmp_path / "kept")
     one.read_on()
-    assert one.course.step == 1
+    assert one.progress.step == 1
     put(kind, events)
     with contextlib.suppress(OSError):
         one.read_on()
-    assert one.course in (Course(), Course().observe(json.loads(progress(1))))
+    assert one.progress in (JobProgress(), reported(1))
 
 
 def read_to_the_end(one: Journal) -> int:
@@ -123,9 +128,9 @@ def test_one_look_reads_so_much_at_most(events: Path, tmp_path: Path) -> None:
     append(events, text)
     one = Journal(events, tmp_path / "kept")
     one.read_on()
-    assert (one.course.step, one.is_behind) == (1, True)
+    assert (one.progress.step, one.is_behind) == (1, True)
     assert read_to_the_end(one) == 4
-    assert one.course.step == 2
+    assert one.progress.step == 2
 
 
 def test_a_line_without_an_end_is_skipped_in_linear_time_and_reported_once(
@@ -136,10 +141,10 @@ def test_a_line_without_an_end_is_skipped_in_linear_time_and_reported_once(
     before = time.process_time()
     read_to_the_end(one)
     assert time.process_time() - before < 5.0
-    assert one.course.step == 2
+    assert one.progress.step == 2
     append(events, "\n" + progress(3))
     one.read_on()
-    assert one.course.step == 3
+    assert one.progress.step == 3
     (message,) = caplog.messages
     assert all(part in message for part in (str(events), f"{LONGEST:,}"))
 
@@ -153,7 +158,7 @@ def test_what_grows_faster_than_it_is_read_is_read_from_near_its_end(
     one = Journal(events, tmp_path / "kept")
     with caplog.at_level(logging.WARNING):
         assert read_to_the_end(one) <= journal.BEHIND // journal.LOOK + 1
-    assert one.course.step == 2
+    assert one.progress.step == 2
     assert f"{2**40 - journal.BEHIND:,}"[:6] in caplog.text
     assert not one.read_on()
 
@@ -187,25 +192,28 @@ def test_impossible_sizes_are_refused_and_take_no_time(events: Path, tmp_path: P
     before = time.process_time()
     read_to_the_end(one)
     assert time.process_time() - before < 5.0
-    assert [pace.size for pace in one.course.paces] == list(range(1, 11))
+    assert [pace.size for pace in one.progress.paces] == list(range(1, 11))
 
 
 def test_many_workers_take_linear_time(events: Path, tmp_path: Path) -> None:
     lines = [{"event": "begun", "pid": 7, "started": 0.5, "min_np": 1, "max_np": 9}]
-    lines += [{"event": "started", "worker": at, "host": "h", "device": str(at)} for at in range(40_000)]
+    lines += [
+        {"event": "started", "worker": at, "host": "h", "slot": 0, "device": str(at), "rank": 0}
+        for at in range(40_000)
+    ]
     append(events, "".join(json.dumps(line) + "\n" for line in lines))
     one = Journal(events, tmp_path / "kept", most=40_000)
     before = time.process_time()
     read_to_the_end(one)
     assert time.process_time() - before < 5.0
-    assert one.course.life is not None
-    assert len(one.course.life.workers) == 40_000
+    assert one.progress.run is not None
+    assert len(one.progress.run.workers) == 40_000
 
 
 def test_a_course_that_a_job_has_made_up_is_not_believed(events: Path, tmp_path: Path) -> None:
-    course = Course().observe(json.loads(progress(7))).as_json()
-    (tmp_path / "kept").write_text(json.dumps({"offset": -1, "course": course}))
+    kept = reported(7).as_json()
+    (tmp_path / "kept").write_text(json.dumps({"offset": -1, "progress": kept}))
     append(events, progress(1))
     one = Journal(events, tmp_path / "kept")
     one.read_on()
-    assert one.course.step == 1
+    assert one.progress.step == 1

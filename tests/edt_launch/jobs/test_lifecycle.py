@@ -8,7 +8,7 @@ import pytest
 
 from edt_launch.jobs.lifecycle import AGAIN, MAX_LOST, PAUSE_PATIENCE, STOP_PATIENCE, Lived, live, suspend
 from edt_launch.jobs.observed import JobFacts, Launcher, Move, Remember, Sweep, Tell
-from edt_launch.jobs.progress import Course, Life
+from edt_launch.jobs.progress import JobProgress, LauncherRun
 from edt_launch.service.database.records import JobRecord
 from edt_launch.service.states import State, Wanted
 
@@ -17,9 +17,9 @@ ME = (7, 0.5)
 
 
 def job(state: State, wanted: Wanted = Wanted.RUN, exit_code: int | None = None, **launcher: Any) -> JobFacts:
-    life = Life(*ME, size=2, exit_code=exit_code, message="said")
+    run = LauncherRun(*ME, size=2, exit_code=exit_code, message="said")
     record = replace(RECORD, state=state, wanted=wanted)
-    return JobFacts(record, course=Course(life), launcher=Launcher(**{"identity": ME, **launcher}))
+    return JobFacts(record, progress=JobProgress(run), launcher=Launcher(**{"identity": ME, **launcher}))
 
 
 def alive(state: State, wanted: Wanted = Wanted.RUN, **notes: float) -> JobFacts:
@@ -90,9 +90,9 @@ def test_the_first_world_of_this_launcher_makes_it_running() -> None:
 
 def test_a_driver_makes_it_running_long_before_it_trains() -> None:
     one = alive(State.STARTING)
-    driven = replace(one, course=Course(Life(*ME, is_driven=True)))
+    driven = replace(one, progress=JobProgress(LauncherRun(*ME, is_driven=True)))
     assert states(live(200.0, driven)) == [State.RUNNING]
-    assert states(live(200.0, replace(one, course=Course(Life(*ME))))) == []
+    assert states(live(200.0, replace(one, progress=JobProgress(LauncherRun(*ME))))) == []
 
 
 @pytest.mark.parametrize("wanted, after", [(Wanted.RUN, []), (Wanted.STOP, [State.STOPPED])])
@@ -139,8 +139,8 @@ def test_how_a_launcher_ends_decides(before: State, exit_code: int | None, after
 
 def test_a_last_message_can_be_stored_whatever_the_job_writes() -> None:
     one = job(State.RUNNING, exit_code=1)
-    life = replace(one.course.life or Life(), message="a\0b\ud800c")
-    lived = live(200.0, replace(one, course=Course(life)))
+    run = replace(one.progress.run or LauncherRun(), message="a\0b\ud800c")
+    lived = live(200.0, replace(one, progress=JobProgress(run)))
     assert lived.job.record.failure == "a?b?c"
 
 

@@ -59,9 +59,9 @@ def test_a_device_that_was_given_and_taken_away_may_still_get_a_worker() -> None
     world.settle()
     world.rows["j1"] = replace(world.rows["j1"], max=4)
     world.processes["j1"].bounds = (1, 4)
-    life = world.courses["j1"].life
-    assert life is not None
-    world.courses["j1"] = replace(world.courses["j1"], life=replace(life, max_np=4))
+    run = world.progress["j1"].run
+    assert run is not None
+    world.progress["j1"] = replace(world.progress["j1"], run=replace(run, max_np=4))
     world.step()
     assert world.files["j1"].size == 4
     world.read("j1")
@@ -104,9 +104,9 @@ def test_a_job_on_its_way_out_keeps_its_devices(world: World) -> None:
 def test_a_file_that_its_launcher_does_not_take_for_newer_is_written_again(
     world: World, following: int
 ) -> None:
-    life = world.courses["j1"].life
-    assert life is not None
-    world.courses["j1"] = replace(world.courses["j1"], life=replace(life, following=following))
+    run = world.progress["j1"].run
+    assert run is not None
+    world.progress["j1"] = replace(world.progress["j1"], run=replace(run, following=following))
     before = world.files["j1"]
     world.rows["j1"] = replace(world.rows["j1"], notes={"written": world.now - REPEAT + 1.0})
     assert world.step().actions == ()

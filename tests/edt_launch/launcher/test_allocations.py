@@ -8,7 +8,7 @@ from edt_launch.cluster.allocation import Allocation, HostSlots, parse, render
 from edt_launch.cluster.follower import Limits
 from edt_launch.cluster.network import HostChecker
 from edt_launch.core.atomic import write_atomically
-from edt_launch.core.events import EventLog
+from edt_launch.core.event_log import EventLog
 from edt_launch.core.run_dir import RunDir
 from edt_launch.launcher.allocations import Allocations
 from edt_launch.launcher.job_monitor import Desk

@@ -1,5 +1,6 @@
 """The driver's sockets, what it makes of messages of workers and agents, and what it says of lost workers."""
 
+import os
 import queue
 from collections.abc import Iterator
 from typing import Any
@@ -11,6 +12,7 @@ from edt_hvd.world.control import Launcher
 from edt_launch.agent.protocol import Exited as ProcessEnded
 from edt_launch.agent.protocol import Hello, Started, Warm
 from edt_launch.core.errors import StartError
+from edt_launch.core.event_codec import write
 from edt_launch.launcher import driver as driver_module
 from edt_launch.launcher.agents import Lost
 from edt_launch.launcher.driver import Driver, Settings, _Heard
@@ -53,7 +55,7 @@ class Running:
         self.driver = Driver(
             Settings(limits, "127.0.0.1", "lo", **settings),
             self.agents,  # type: ignore[arg-type]
-            lambda event: self.events.append(dict(event)),
+            lambda event: self.events.append(write(event)),
             lambda worker, text: self.told.append((worker, text)),
         )
         self.desire(hosts)
@@ -134,12 +136,19 @@ def test_a_worker_that_was_to_end_before_it_connected_is_told_when_it_does(
 def test_what_workers_say_becomes_events(running: Running, worker: Launcher) -> None:
     worker.send("beat", step=3, stage="loading", seconds=0.5, idle=0.25, stages={"loading": (4, 1.5)})
     worker.send("leaving", reason="spot")
+    worker.send("checkpoint_failed", reason=3)  # it is not as it should be
+    worker.send("checkpoint_failed", reason="full")
+    worker.send("released", worker=1, host="here", slot=0)  # the launcher's to say
+    worker.send("standby", waited=1.0, processor=0.5, private=None)
     worker.send("door", progress=9)
     assert [running.driver._events.get(timeout=30) for _ in range(3)] == [
         Beat(1, 3, "loading", 0.5, {"loading": Times(4, 1.5)}, 0.25),
         Leaving(1, "spot"),
         Ready(1, 9),
     ]
+    said = running.events[4:]
+    assert [event["event"] for event in said] == ["checkpoint_failed", "standby", "ready"]
+    assert (said[0]["reason"], said[1]["worker"], said[2]["pid"]) == ("full", 1, os.getpid())
     assert running.driver._watch.timeout == 2.5
 
 

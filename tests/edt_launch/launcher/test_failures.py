@@ -5,16 +5,16 @@ from pathlib import Path
 
 import pytest
 
-from edt_launch.launcher.failures import Failures, describe
+from edt_launch.core.events import Failed, Progress, World
+from edt_launch.launcher.failures import Failures, describe, how_it_ended
 
 
-def failed(worker, exit_code=1, signal=None):
-    content = {"worker": worker, "host": f"node{worker}", "slot": 0, "rank": worker, "exit_code": exit_code}
-    return {"event": "failed", "time": 0, **content, "signal": signal}
+def failed(worker, exit_code=1, signal=None, reason=""):
+    return Failed(worker, f"node{worker}", 0, None, worker, exit_code, signal, reason)
 
 
-WORLD = {"event": "world", "generation": 2, "size": 1}
-PROGRESS = {"event": "progress", "step": 7, "size": 1}
+WORLD = World(2, 1)
+PROGRESS = Progress(7, None, 1)
 
 
 def first(*events, **said):
@@ -49,8 +49,8 @@ def test_who_lost_a_peer_was_not_the_first_to_fail():
 
 
 def test_a_worker_that_hung_is_named_with_the_reason():
-    hung = failed(2, 137, "SIGKILL") | {"reason": "rank 2 on node2 is silent"}
-    assert Failures().observe(hung).open[0].how == "rank 2 on node2 is silent"
+    hung = failed(2, 137, "SIGKILL", "rank 2 on node2 is silent")
+    assert how_it_ended(hung) == "rank 2 on node2 is silent"
 
 
 def test_the_message_names_host_rank_end_lines_and_log():

@@ -15,9 +15,9 @@ from edt_launch.adapters.wmla.frameworks import Framework
 from edt_launch.cluster.allocation import Allocation, HostSlots, parse, render
 from edt_launch.cluster.follower import Limits
 from edt_launch.cluster.network import HostChecker
-from edt_launch.core import events
 from edt_launch.core.atomic import write_atomically
 from edt_launch.core.errors import ExitCode, StartError, StartTimeoutError, UsageError
+from edt_launch.core.event_log import EventLog
 from edt_launch.core.run_dir import RunDir
 from edt_launch.launcher import agents, driver, job, ssh, termination
 from edt_launch.launcher.allocations import Allocations
@@ -86,7 +86,7 @@ def test_a_script_for_plain_horovod_is_told_so_and_no_program_for_wmla(paths, wm
     plan = Plan([*FAKE, "strange"], Limits(1, 4), paths, allocation=TWO, wmla=wmla)
     checker = HostChecker()
     with paths.opened("--output-dir"):
-        log = events.EventLog(paths.events, print)
+        log = EventLog(paths.events, print)
         desk = Desk(plan, Recorder(), log)
         outcome = Elastic(plan, desk, Allocations(plan, desk, checker), checker, []).run()
         desk.close()

@@ -1,11 +1,13 @@
 """Events as edt-launch reads them."""
 
+import json
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from edt_launch.core.event_codec import write
 from edt_launch.launcher.reports import Reports, signal_name
 from edt_launch.membership.protocol import (
     Action,
@@ -27,7 +29,7 @@ PLACE = {"worker": 4, "host": "h", "slot": 1, "device": "7"}
 
 def sent(send: Callable[[Reports], None]) -> list[dict[str, Any]]:
     events: list[dict[str, Any]] = []
-    send(Reports(lambda event: events.append(dict(event))))
+    send(Reports(lambda event: events.append(json.loads(json.dumps(write(event))))))
     assert all(event.pop("time") > 0 for event in events)
     return events
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from edt_launch.launcher.failures import Failure
+from edt_launch.core.events import Failed
 from edt_launch.launcher.restarts import (
     NOTICE_DELAY,
     SSH_FAILED,
@@ -16,8 +16,8 @@ from edt_launch.launcher.restarts import (
     is_loss,
 )
 
-KILLED = Failure(1, "h", 0, 137, "SIGKILL")
-RAISED = Failure(1, "h", 0, 1, None)
+KILLED = Failed(1, "h", 0, None, 0, 137, "SIGKILL")
+RAISED = Failed(1, "h", 0, None, 0, 1)
 LOST = End(has_trained=True, ended_by=KILLED, is_lost=True, reason="rank 0 failed")
 LEFT = End(has_trained=True, has_left=True, reason="rank 0 left")
 FAILED = replace(LOST, ended_by=RAISED, is_lost=False)

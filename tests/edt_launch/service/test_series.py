@@ -1,18 +1,18 @@
 from itertools import pairwise
 from math import nan
 
+from edt_launch.core.events import Progress
 from edt_launch.service.series import MOST, Series
 
 
-def progress(time: float, step: int, size: int = 1, **values: float) -> dict[str, object]:
-    return {"event": "progress", "time": time, "step": step, "size": size, "values": values}
+def progress(time: float, step: int, size: int = 1, **values: float) -> Progress:
+    return Progress(step, None, size, values, time=time)
 
 
 def test_progress_becomes_columns() -> None:
     series = Series()
     for event in (
         progress(1.0, 10, loss=0.5),
-        {"event": "world", "size": 2},
         progress(3.0, 30),
         progress(4.0, 40, 2, loss=nan),
         progress(5.0, 70, 2, loss=0.25),

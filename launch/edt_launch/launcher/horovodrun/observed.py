@@ -2,13 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from edt_launch.cluster.allocation import Allocation
+from edt_launch.core import events
 from edt_launch.launcher.horovodrun.slots import Found, Slot
-
-Change = tuple[str, Mapping[str, Any]]
-"""The name of an event, and its content."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +51,7 @@ class Observed:
         }
         return replace(self, devices={**self.devices, **named})
 
-    def look(self, found: Found, noted: Noted | None) -> tuple["Observed", Sequence[Change]]:
+    def look(self, found: Found, noted: Noted | None) -> tuple["Observed", Sequence[events.Event]]:
         """Compare with what there is now.
 
         Args:
@@ -65,18 +62,18 @@ class Observed:
             What is known after that, and the events that have happened.
         """
         workers, count = dict(self.workers), self.started
-        changes: list[Change] = []
+        changes: list[events.Event] = []
         for pid in self.workers.keys() - found.workers.keys():
             number, slot = workers.pop(pid)
-            changes.append(("released", self._about(number, slot)))
+            changes.append(events.Released(*self._place(number, slot)))
         for pid in sorted(found.workers.keys() - self.workers.keys()):
             process = found.workers[pid]
             workers[pid] = (count, process.slot)
-            changes.append(("started", {**self._about(count, process.slot), "rank": process.rank}))
+            changes.append(events.Started(*self._place(count, process.slot), process.rank))
             count += 1
         after = replace(self, workers=workers, started=count)._note(noted, found.starting)
         if after.following > self.following:
-            changes.append(("following", {"generation": after.following}))
+            changes.append(events.Following(after.following))
         return after, changes
 
     def _note(self, noted: Noted | None, starting: frozenset[int]) -> "Observed":
@@ -97,5 +94,5 @@ class Observed:
             return replace(self, unclear=unclear)
         return replace(self, following=noted.generation, unclear=None)
 
-    def _about(self, worker: int, slot: Slot) -> Mapping[str, Any]:
-        return {"worker": worker, "host": slot.host, "slot": slot.index, "device": self.devices.get(slot)}
+    def _place(self, worker: int, slot: Slot) -> tuple[int, str, int, str | None]:
+        return worker, slot.host, slot.index, self.devices.get(slot)

@@ -10,6 +10,7 @@ import time
 import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from edt_launch.agent import processes
@@ -21,13 +22,14 @@ from edt_launch.cluster.network import HostChecker
 from edt_launch.core import events
 from edt_launch.core.atomic import write_atomically
 from edt_launch.core.errors import ExitCode, StartError, StartTimeoutError
+from edt_launch.core.event_log import EventLog, EventReader, stamped
 from edt_launch.launcher import checkpoints
+from edt_launch.launcher.allocations import accepted
 from edt_launch.launcher.environment import environment
 from edt_launch.launcher.horovodrun import slots
 from edt_launch.launcher.horovodrun.command import Commands, command
 from edt_launch.launcher.horovodrun.observed import Noted, Observed
 from edt_launch.launcher.horovodrun.output import Output
-from edt_launch.launcher.horovodrun.reported import Reported
 from edt_launch.launcher.plan import Outcome, Plan
 from edt_launch.launcher.termination import Ending, Step, signal_name
 from edt_launch.launcher.view.view import View
@@ -57,7 +59,7 @@ class Horovodrun:
         self,
         plan: Plan,
         view: View,
-        log: events.EventLog,
+        log: EventLog,
         signals: list[int],
         commands: Commands | None = None,
     ) -> None:
@@ -73,9 +75,12 @@ class Horovodrun:
         self._observed = Observed()
         self._looked_at = self._workers_at = time.monotonic()
         self._name = uuid.uuid4().hex
+        self._interface = ""
+        self._size: int | None = None
+        """Workers of the present world; None before the first."""
         streams = {"stdout": sys.stdout.buffer, "stderr": sys.stderr.buffer}
         self._output = Output(plan.paths, streams, view.message)
-        self._reported = Reported(plan.paths.worker_events)
+        self._reported = EventReader(plan.paths.worker_events)
 
     def run(self) -> Outcome:
         """Run the job.
@@ -111,14 +116,15 @@ class Horovodrun:
 
     def _command(self, first: Allocation) -> list[str]:
         plan = self._plan
-        interface = self._hosts.choose(plan.interface, (host.host for host in first.hosts if host.slots))
+        named = (host.host for host in first.hosts if host.slots)
+        self._interface = self._hosts.choose(plan.interface, named)
         return command(
             plan.program,
             plan.paths.allocation,
             first,
             plan.follow is not None,
             plan.limits,
-            interface,
+            self._interface,
             plan.remote,
             plan.start_timeout,
             plan.paths.discovered,
@@ -130,7 +136,7 @@ class Horovodrun:
     def _supervise(self, words: Sequence[str]) -> int:
         """Run horovodrun to its end; returns its exit code, negative for a signal."""
         with _started(words, self._environment(), self._plan.directory) as process:
-            self._note("launched", command=list(self._plan.program), pid=process.pid)
+            self._note(events.Launched(tuple(self._plan.program), process.pid, self._interface))
             try:
                 for stream, data in _read(process):
                     if stream:
@@ -197,22 +203,25 @@ class Horovodrun:
                 except OSError as error:
                     self._view.message(f"{self._plan.paths.allocation} cannot be written: {error.strerror}")
                     return
-                self._allocation = allocation
+                is_first, self._allocation = self._allocation is None, allocation
                 self._observed = self._observed.allocate(allocation)
-                about = {"generation": allocation.generation, "slots": allocation.slots, "changed": changed}
-                self._note("allocation_accepted", **about)
+                self._note(accepted(allocation, is_first, changed))
             case Rejected(reason):
-                self._note("allocation_rejected", reason=reason)
+                self._note(events.AllocationRejected(reason))
                 self._view.message(reason)
 
     def _look(self, pid: int) -> None:
         """Look at the processes, and at what the discovery script and the coordinator have written."""
         noted = _read_note(self._plan.paths.discovered)
         self._observed, changes = self._observed.look(slots.find(pid), noted)
-        for kind, content in changes:
-            self._note(kind, **content)
-        for event in self._reported.new():
-            self._log.write(event)
+        for change in changes:
+            self._note(change)
+        for event in self._reported.read():
+            if isinstance(event, events.World):
+                self._log.write(replace(event, previous_size=self._size))
+                self._size = event.size
+            elif isinstance(event, events.Reported):
+                self._log.write(event)
 
     def _end_leftovers(self, now: float, pid: int) -> None:
         """Kill what workers have left running, once all are gone: horovodrun waits for whoever may print."""
@@ -221,8 +230,8 @@ class Horovodrun:
         elif now >= self._workers_at + LEFTOVER_GRACE:
             processes.kill(processes.marked(self._name) - processes.tree(pid))
 
-    def _note(self, kind: str, **content: object) -> None:
-        self._log.write(events.new(kind, **content))
+    def _note(self, event: events.Event) -> None:
+        self._log.write(stamped(event))
 
     # The end.
 

@@ -6,10 +6,10 @@ A line ends with a newline, a carriage return (progress bars), or nothing (last 
 import codecs
 import re
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
+from edt_launch.core import events
 from edt_launch.core.appender import Appender, Complain
 from edt_launch.core.run_dir import RunDir
 
@@ -149,21 +149,21 @@ class Ranks:
         """Its rank, or 'w' and its serial number while it has none of its own."""
         return self._labels.get(worker, f"w{worker}")
 
-    def observe(self, event: Mapping[str, Any]) -> None:
+    def observe(self, event: events.Event) -> None:
         """Take in an event of the job; most are of no interest."""
         match event:
-            case {"event": "started", "worker": int(worker), "rank": int(rank)}:
+            case events.Started(worker, rank=rank):
                 taken = {label for other, label in self._labels.items() if other not in self._gone}
                 self._labels[worker] = f"w{worker}" if str(rank) in taken else str(rank)
-            case {"event": "world", "ranks": dict(ranks)}:
-                placed = {int(worker): str(rank) for worker, rank in ranks.items()}
+            case events.World(ranks=ranks):
+                placed = {worker: str(rank) for worker, rank in ranks.items()}
                 taken = set(placed.values())
                 for worker, label in self._labels.items():
                     # The dead's last lines still come. Who leaves keeps its name unless it is taken.
                     keeps = worker in self._gone or label not in taken
                     placed.setdefault(worker, label if keeps else f"w{worker}")
                 self._labels = placed
-            case {"event": "left" | "failed", "worker": int(worker)}:
+            case events.Left(worker) | events.Failed(worker):
                 self._gone.add(worker)
 
 

@@ -15,9 +15,10 @@ Training goes on through `detect`, `prepare` and the rest of the step in `drain`
 The launcher and its driver run on one machine, so their times are of one clock.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+
+from edt_launch.core import events
 
 PHASES = ("detect", "prepare", "drain", "rendezvous", "transfer", "first_step")
 
@@ -38,42 +39,41 @@ class Phases:
         gathered: when everybody was there for it.
     """
 
-    hosts: Sequence[Any] = ()
-    before: Sequence[Any] = ()
+    hosts: tuple[events.AllocatedHost, ...] = ()
+    before: tuple[events.AllocatedHost, ...] = ()
     changed: float | None = None
     detected: float | None = None
-    members: Collection[str] = ()
+    members: Collection[int] = ()
     noticed: bool = False
     wanted: tuple[float | None, float | None] = (None, None)
     stopped: float | None = None
     gathered: float | None = None
 
-    def observe(self, event: Mapping[str, Any]) -> "tuple[Phases, Mapping[str, Any]]":
+    def observe(self, event: events.Event) -> "tuple[Phases, events.Event]":
         """How far it is after one more event; and the event, `resumed` with all phases that are known."""
         match event:
-            case {"event": "resumed", "phases": dict(measured)}:
+            case events.Resumed(phases=measured):
                 found = replace(self, wanted=(None, None), stopped=None, gathered=None)
-                return found, {**event, "phases": self._all(measured)}
+                return found, replace(event, phases=self._all(measured))
         return self._after(event), event
 
-    def _after(self, event: Mapping[str, Any]) -> "Phases":
+    def _after(self, event: events.Event) -> "Phases":
         match event:
-            case {"event": "allocation_accepted", "hosts": list(hosts), "changed": changed}:
+            case events.AllocationAccepted(hosts=hosts, changed=changed):
                 return self._accept(hosts, changed)
-            case {"event": "desired", "time": float(time)} if self.changed is not None:
-                return replace(self, detected=time)
-            case {"event": "leaving", "worker": worker} if str(worker) in self.members:
+            case events.Desired() if self.changed is not None:
+                return replace(self, detected=event.time)
+            case events.Leaving(worker) if worker in self.members:
                 return replace(self, noticed=True)
-            case {"event": "stopping", "time": float(time)}:
-                return self._stop(time)
-            case {"event": "failed", "time": float(time), "worker": worker} if self.stopped is None:
-                was_member = str(worker) in self.members
-                return replace(self, wanted=(None, None), stopped=time) if was_member else self
-            case {"event": "world", "time": float(time), "ranks": dict(ranks)}:
-                return replace(self, gathered=time, members=tuple(ranks), noticed=False)
+            case events.Stopping():
+                return self._stop(event.time)
+            case events.Failed(worker) if self.stopped is None and worker in self.members:
+                return replace(self, wanted=(None, None), stopped=event.time)
+            case events.World(ranks=ranks):
+                return replace(self, gathered=event.time, members=tuple(ranks), noticed=False)
         return self
 
-    def _accept(self, hosts: Sequence[Any], changed: float | None) -> "Phases":
+    def _accept(self, hosts: tuple[events.AllocatedHost, ...], changed: float | None) -> "Phases":
         before = self.hosts if self.changed is None else self.before
         if hosts == before:  # the change is taken back, nothing comes of it
             return replace(self, hosts=hosts, changed=None, detected=None)

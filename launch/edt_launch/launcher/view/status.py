@@ -2,8 +2,9 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
 
+from edt_launch.core import events
+from edt_launch.core.worker_events import Value
 from edt_launch.launcher.view.pace import Mark
 
 HISTORY = 500
@@ -33,34 +34,6 @@ class Resize:
 
 
 @dataclass(frozen=True)
-class Standby:
-    """What a newcomer cost while it waited at the rendezvous.
-
-    Attributes:
-        waited: seconds.
-        processor: seconds of processor time.
-        private: bytes of memory that it shared with nobody; None if unknown.
-    """
-
-    waited: float
-    processor: float
-    private: int | None = None
-
-
-@dataclass(frozen=True)
-class WarmServer:
-    """The process of a host that workers are forked from.
-
-    Attributes:
-        seconds: how long it took to import everything.
-        private: bytes of its memory before it forked; None if unknown.
-    """
-
-    seconds: float
-    private: int | None = None
-
-
-@dataclass(frozen=True)
 class Status:
     """A job at the moment.
 
@@ -82,12 +55,12 @@ class Status:
     size: int | None = None
     generation: int = 0
     epoch: int | None = None
-    values: Mapping[str, Any] = field(default_factory=dict)
+    values: Mapping[str, Value] = field(default_factory=dict)
     history: tuple[Mark, ...] = ()
     resizes: tuple[Resize, ...] = ()
     starting: frozenset[int] = frozenset()
-    standbys: tuple[Standby, ...] = ()
-    warm_servers: Mapping[str, WarmServer] = field(default_factory=dict)
+    standbys: tuple[events.Standby, ...] = ()
+    warm_servers: Mapping[str, events.WarmServer] = field(default_factory=dict)
     checkpoint: int | None = None
     exit_code: int | None = None
     reason: str = ""
@@ -103,34 +76,36 @@ class Status:
         total = self.values.get("total_steps")
         return int(total) if isinstance(total, int | float) and total > 0 else None
 
-    def observe(self, event: Mapping[str, Any]) -> "Status":
-        """The status after one more event; one that is unknown changes nothing."""
+    def observe(self, event: events.Event) -> "Status":
+        """The status after one more event."""
         match event:
-            case {"event": "started", "worker": int(worker)}:
+            case events.Progress(step, epoch, size, values):
+                history = (*self.history, Mark(event.time, step, size, self.generation))[-HISTORY:]
+                return replace(self, history=history, values={**self.values, **values}, epoch=epoch)
+            case events.Started(worker):
                 return replace(self, starting=self.starting | {worker})
-            case {"event": "ready" | "left" | "failed" | "released" | "lost", "worker": int(worker)}:
+            case (
+                events.Ready(worker)
+                | events.Left(worker)
+                | events.Failed(worker)
+                | events.Released(worker)
+                | events.Lost(worker)
+            ):
                 return replace(self, starting=self.starting - {worker})
-            case {"event": "world", "generation": int(generation), "size": int(size)}:
-                return self._world(generation, size, event.get("reason", ""))
-            case {"event": "resumed", "generation": int(generation), "pause": float() | int() as pause}:
-                return self._resumed(generation, float(pause), event.get("phases", {}))
-            case {"event": "progress", "step": int(step), "size": int(size), "time": float() | int() as time}:
-                mark = Mark(float(time), step, size, self.generation)
-                values = {**self.values, **event.get("values", {})}
-                history = (*self.history, mark)[-HISTORY:]
-                return replace(self, history=history, values=values, epoch=event.get("epoch"))
-            case {"event": "standby", "waited": float(waited), "processor": float(processor)} if self.resizes:
-                standby = Standby(waited, processor, event.get("private"))
-                return replace(self, standbys=(*self.standbys, standby))
-            case {"event": "warm_server", "host": str(host), "seconds": float(seconds), "refused": None}:
-                server = WarmServer(seconds, event.get("private"))
-                return replace(self, warm_servers={**self.warm_servers, host: server})
-            case {"event": "checkpointed" | "restored", "step": int(step)}:
+            case events.World(generation, size):
+                return self._world(generation, size, event.reason)
+            case events.Resumed(generation, pause=pause, phases=phases):
+                return self._resumed(generation, pause, phases)
+            case events.Standby() if self.resizes:
+                return replace(self, standbys=(*self.standbys, event))
+            case events.WarmServer(host, refused=None):
+                return replace(self, warm_servers={**self.warm_servers, host: event})
+            case events.Checkpointed(step) | events.Restored(step=step):
                 return replace(self, checkpoint=step)
-            case {"event": "restarting"}:
+            case events.Restarting():
                 return self._restarting()
-            case {"event": "finished", "exit_code": int(exit_code)}:
-                return replace(self, exit_code=exit_code, reason=event.get("reason", ""))
+            case events.Finished(exit_code, reason):
+                return replace(self, exit_code=exit_code, reason=reason)
         return self
 
     def _world(self, generation: int, size: int, reason: str) -> "Status":

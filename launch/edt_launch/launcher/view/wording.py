@@ -1,10 +1,10 @@
 """A job's events in words, for its user."""
 
-from collections.abc import Mapping
-from typing import Any
+from edt_launch.core import events
+from edt_launch.launcher.failures import how_it_ended
 
 
-def describe(event: Mapping[str, Any]) -> str | None:
+def describe(event: events.Event) -> str | None:
     """What to tell a user about an event; None if nothing."""
     return _of_workers(event) or _of_the_job(event) or _of_checkpoints(event)
 
@@ -14,87 +14,85 @@ def workers(size: int | None) -> str:
     return "1 worker" if size == 1 else f"{size or 0} workers"
 
 
-def _of_workers(event: Mapping[str, Any]) -> str | None:
+def _of_workers(event: events.Event) -> str | None:
     match event:
-        case {"event": "failed", "rank": rank, "host": host, "exit_code": code}:
-            how = f"killed by {event['signal']}" if event.get("signal") else f"exit code {code}"
-            said = event.get("reason") or f"rank {rank} on {host} has failed: {how}"
-            return f"{said}{_what_next(event, 'its slot')}"
-        case {"event": "leaving", "rank": rank, "host": host, "reason": reason}:
+        case events.Failed(_, host, rank=rank, reason=reason, retry_after=retry_after):
+            said = reason or f"rank {rank} on {host} has failed: {how_it_ended(event)}"
+            return f"{said}{_what_next(retry_after, 'its slot')}"
+        case events.Leaving(_, host, rank=rank, reason=reason):
             return f"rank {rank} on {host} has been told to leave: {reason}"
-        case {"event": "waiting"}:
+        case events.Waiting():
             return _describe_shortage(event)
-        case {"event": "slow_start"}:
+        case events.SlowStart():
             return _describe_slow_start(event)
-        case {"event": "warm_server", "host": host, "refused": str(reason)}:
+        case events.WarmServer(host, refused=str(reason)):
             return f"workers on {host} start one by one, which takes longer: {reason}"
     return None
 
 
-def _of_the_job(event: Mapping[str, Any]) -> str | None:
+def _of_the_job(event: events.Event) -> str | None:
     match event:
-        case {"event": "world", "size": int(size)} if event.get("previous_size") is None:
+        case events.World(size=size, previous_size=None):
             return f"{workers(size)} training"
-        case {"event": "resumed", "from": before, "to": after, "pause": float() | int() as pause}:
+        case events.Resumed(_, before, after, pause):
             return f"{before} -> {after} workers, training paused for {pause:.2f} s"
-        case {"event": "restarting", "reason": reason, "restart": restart, "of": most}:
-            when = event.get("delay")
-            later = f", in {when:.0f} s or when the allocation changes" if when else ""
-            anew = "" if event.get("has_checkpoint") else "; without a checkpoint, so from the beginning"
-            return f"restarting the job, {restart} of {most} times{later}: {reason}{anew}"
-        case {"event": "usable", "max_workers": int(most)}:
+        case events.Restarting(reason, delay, restart, of):
+            later = f", in {delay:.0f} s or when the allocation changes" if delay else ""
+            anew = "" if event.has_checkpoint else "; without a checkpoint, so from the beginning"
+            return f"restarting the job, {restart} of {of} times{later}: {reason}{anew}"
+        case events.Usable(most):
             return f"the program can use {workers(most)} at most"
-        case {"event": "allocation_accepted", "generation": generation, "slots": slots, "first": False}:
-            return f"allocation {generation}: {slots} {'slot' if slots == 1 else 'slots'}"
-        case {"event": "allocation_rejected", "reason": reason}:
+        case events.AllocationAccepted(generation, slots, first=False):
+            return f"allocation {generation}: {_slots(slots)}"
+        case events.AllocationRejected(reason):
             return f"allocation not followed: {reason}"
     return None
 
 
-def _of_checkpoints(event: Mapping[str, Any]) -> str | None:
+def _of_checkpoints(event: events.Event) -> str | None:
     match event:
-        case {"event": "restored", "step": step, "path": path}:
+        case events.Restored(path, step):
             return f"going on from step {step}: {path}"
-        case {"event": "checkpoint_skipped", "path": path, "reason": reason}:
+        case events.CheckpointSkipped(path, reason):
             return f"checkpoint {path} is skipped: {reason}"
-        case {"event": "checkpoint_failed", "reason": reason}:
+        case events.CheckpointFailed(reason):
             return f"no checkpoint written: {reason}; training goes on"
-        case {"event": "checkpointed", "step": step, "again": True}:
+        case events.Checkpointed(step, again=True):
             return f"checkpoints are written again, the last at step {step}"
     return None
 
 
-def _what_next(event: Mapping[str, Any], slot: str) -> str:
+def _slots(count: int) -> str:
+    return "1 slot" if count == 1 else f"{count} slots"
+
+
+def _what_next(retry_after: float | None, slot: str) -> str:
     """What becomes of a slot in which workers have failed or which they have left."""
-    seconds = event.get("retry_after")
-    return f"; {slot} is tried again in {seconds:.0f} s" if seconds is not None else ""
+    return f"; {slot} is tried again in {retry_after:.0f} s" if retry_after is not None else ""
 
 
-def _describe_shortage(event: Mapping[str, Any]) -> str:
+def _describe_shortage(waiting: events.Waiting) -> str:
     """Why training stands still, slot by slot."""
-    have, need, allocated = event["have"], event["need"], event["allocated"]
-    lines = [f"waiting: {have} of at least {need} workers can run; for {event['seconds']:.0f} s at most"]
+    have, need, seconds = waiting.have, waiting.need, waiting.seconds
+    lines = [f"waiting: {have} of at least {need} workers can run; for {seconds:.0f} s at most"]
     lines += [
-        f"  slot {lack['slot']} of {lack['host']} {lack['reason']}{_what_next(lack, 'it')}"
-        for lack in event["missing"]
+        f"  slot {lack.slot} of {lack.host} {lack.reason}{_what_next(lack.retry_after, 'it')}"
+        for lack in waiting.missing
     ]
-    if allocated < need:
-        lines.append(f"  the allocation shows {allocated} {'slot' if allocated == 1 else 'slots'}")
+    if waiting.allocated < need:
+        lines.append(f"  the allocation shows {_slots(waiting.allocated)}")
     return "\n".join(lines)
 
 
-def _describe_slow_start(event: Mapping[str, Any]) -> str:
+def _describe_slow_start(slow: events.SlowStart) -> str:
     """Which newcomers take long, and what becomes of them."""
-    names = ", ".join(f"slot {worker['slot']} of {worker['host']}" for worker in event["workers"])
-    longest, waited, limit = event["longest"], event["waited"], event["limit"]
-    usual = (
-        "no worker has come to the elastic function yet"
-        if longest is None
-        else f"others took {longest:.0f} s"
-    )
-    said = f"still starting after {event['seconds']:.0f} s ({usual}): {names}"
-    if waited is not None and waited != limit:
-        said += f"; after {waited:.0f} s the others go on without"
-    if limit is None:
+    names = ", ".join(f"slot {worker.slot} of {worker.host}" for worker in slow.workers)
+    usual = "no worker has come to the elastic function yet"
+    if slow.longest is not None:
+        usual = f"others took {slow.longest:.0f} s"
+    said = f"still starting after {slow.seconds:.0f} s ({usual}): {names}"
+    if slow.waited is not None and slow.waited != slow.limit:
+        said += f"; after {slow.waited:.0f} s the others go on without"
+    if slow.limit is None:
         return f"{said}; there is no limit to that (--ready-timeout sets one)"
-    return f"{said}; after {limit:.0f} s they are ended and tried again (--ready-timeout)"
+    return f"{said}; after {slow.limit:.0f} s they are ended and tried again (--ready-timeout)"

@@ -8,7 +8,9 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Header, Query, Request
 from fastapi.responses import StreamingResponse
 
-from edt_launch.core.lines import LineSplitter, event_of
+from edt_launch.core.event_codec import read_line
+from edt_launch.core.events import Progress
+from edt_launch.core.lines import LineSplitter
 from edt_launch.service import tailing
 from edt_launch.service.api import schemas, sse
 from edt_launch.service.api.context import Here, User
@@ -51,7 +53,7 @@ def metrics(here: Here, user: User, job_id: str) -> Any:
     series = Series()
     try:
         for line in tailing.recent_lines(here.home.job(job.id).output.events):
-            if (event := event_of(line)) is not None:
+            if isinstance(event := read_line(line), Progress):
                 series.observe(event)
     except (FileNotFoundError, NoFileError):
         pass

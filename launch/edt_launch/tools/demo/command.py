@@ -5,7 +5,6 @@ the job's allocation file as the training comes along. Everything is read from t
 """
 
 import contextlib
-import json
 import os
 import shutil
 import signal
@@ -14,12 +13,13 @@ import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from edt_launch.cluster.devices import this_machine
 from edt_launch.cluster.static_hosts import allocate_here
+from edt_launch.core.event_log import EventReader
 from edt_launch.core.run_dir import RunDir
 from edt_launch.tools.demo import plot
 from edt_launch.tools.demo.scenario import DEMO, Progress, Stage, advance, is_complete, observe
@@ -76,7 +76,7 @@ def run(
     Returns:
         The job's exit code and how far the plan came.
     """
-    allocation, events = folder / "allocation", EventLog(RunDir(folder).events)
+    allocation, events = folder / "allocation", EventReader(RunDir(folder).events)
     largest = max(stage.size for stage in plan)
     gpus = this_machine().gpus
     devices = gpus if len(gpus) >= largest else ()
@@ -103,7 +103,8 @@ def conclude(name: str, folder: Path, progress: Progress) -> int:
     if progress.accuracy is not None:
         print(f"test accuracy  {progress.accuracy:.3f}")
     picture = folder / "plot.png"
-    points = plot.curve(plot.read_events(RunDir(folder).events))
+    events = RunDir(folder).events
+    points = plot.curve(EventReader(events).read(events.stat().st_size))
     try:
         plot.draw(points, picture, title=f"{name}: one training, {len(DEMO)} sizes")
         print(f"plot           {picture}")
@@ -120,27 +121,6 @@ def conclude(name: str, folder: Path, progress: Progress) -> int:
         )
         return 1
     return 0
-
-
-class EventLog:
-    """The event log of a running job, read as it grows."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._offset = 0
-
-    def read(self) -> Iterator[dict[str, Any]]:
-        """The events that have been completed since the last call."""
-        try:
-            with self._path.open("rb") as log:
-                log.seek(self._offset)
-                lines = log.read().splitlines(keepends=True)
-        except FileNotFoundError:
-            return
-        for line in lines:
-            if line.endswith(b"\n"):
-                self._offset += len(line)
-                yield json.loads(line)
 
 
 @contextlib.contextmanager

@@ -1,11 +1,12 @@
 """A picture of a job: its loss and its number of workers over the optimizer steps, drawn from its events."""
 
-import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from edt_launch.core.events import Event, Progress
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -23,22 +24,19 @@ class Point:
     loss: float | None
 
 
-def read_events(path: Path) -> Iterator[dict[str, Any]]:
-    """The events of a job, oldest first; a last line that is not complete yet is left out."""
-    with path.open(encoding="utf-8") as lines:
-        for line in lines:
-            if line.endswith("\n"):
-                yield json.loads(line)
-
-
-def curve(events: Iterable[Mapping[str, Any]]) -> list[Point]:
+def curve(events: Iterable[Event]) -> list[Point]:
     """The points of the picture, in the order of their steps.
 
     After a lost worker some steps are done again; of two points of one step the later counts.
     """
-    progress = (event for event in events if event.get("event") == "progress")
-    points = {e["step"]: Point(e["step"], e["size"], e.get("values", {}).get("loss")) for e in progress}
+    reports = (event for event in events if isinstance(event, Progress))
+    points = {report.step: Point(report.step, report.size, _loss(report)) for report in reports}
     return [points[step] for step in sorted(points)]
+
+
+def _loss(report: Progress) -> float | None:
+    loss = report.values.get("loss")
+    return loss if isinstance(loss, int | float) else None
 
 
 def draw(points: list[Point], path: Path, title: str) -> None:

@@ -1,9 +1,10 @@
 """What the demo asks for and when: pure functions over the events of a job."""
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+
+from edt_launch.core import events
 
 
 @dataclass(frozen=True)
@@ -34,17 +35,16 @@ class Progress:
     accuracy: float | None = None
 
 
-def observe(progress: Progress, event: Mapping[str, Any]) -> Progress:
+def observe(progress: Progress, event: events.Event) -> Progress:
     """The progress after one event of the job; events of no interest change nothing."""
-    if event.get("event") != "progress":
+    if not isinstance(event, events.Progress):
         return progress
-    values = event.get("values", {})
-    total = values.get("total_steps")
+    total, accuracy = event.values.get("total_steps"), event.values.get("accuracy")
     return dataclasses.replace(
         progress,
-        size=event["size"],
-        done=event["step"] / total if total else progress.done,
-        accuracy=values.get("accuracy", progress.accuracy),
+        size=event.size,
+        done=event.step / total if isinstance(total, int | float) and total > 0 else progress.done,
+        accuracy=accuracy if isinstance(accuracy, int | float) else progress.accuracy,
     )
 
 

@@ -1,6 +1,7 @@
 """What becomes of workers and allocations, as seen from outside."""
 
 from edt_launch.cluster.allocation import Allocation, HostSlots
+from edt_launch.core.events import Following, Released, Started
 from edt_launch.launcher.horovodrun.observed import Noted, Observed
 from edt_launch.launcher.horovodrun.slots import Found, Process, Slot
 
@@ -14,20 +15,17 @@ def allocated(generation: int, *devices: str) -> Allocation:
 def test_workers_start_and_are_released():
     seen = Observed().allocate(allocated(1, "d0", "d1"))
     seen, changes = seen.look(Found({10: A0, 11: A1}), None)
-    assert [(kind, about["worker"], about["device"], about["rank"]) for kind, about in changes] == [
-        ("started", 0, "d0", 4),
-        ("started", 1, "d1", 5),
-    ]
+    assert changes == [Started(0, "a", 0, "d0", 4), Started(1, "a", 1, "d1", 5)]
     seen, changes = seen.look(Found({10: A0}), None)
-    assert changes == [("released", {"worker": 1, "host": "a", "slot": 1, "device": "d1"})]
+    assert changes == [Released(1, "a", 1, "d1")]
     seen, changes = seen.look(Found({10: A0, 12: A1}), None)
-    assert [(kind, about["worker"]) for kind, about in changes] == [("started", 2)]
+    assert changes == [Started(2, "a", 1, "d1", 5)]
 
 
 def test_a_worker_that_starts_late_has_the_device_that_it_was_started_for():
     seen = Observed().allocate(allocated(1, "d0", "d1")).allocate(allocated(2, "d0"))
     _, changes = seen.look(Found({11: A1}), None)
-    assert changes[0][1]["device"] == "d1"
+    assert changes[0].device == "d1"
 
 
 def test_a_generation_is_followed_once_it_was_printed_twice():
@@ -41,7 +39,7 @@ def test_a_generation_is_followed_once_it_was_printed_twice():
         (Noted(3, at=3), False),
     ]:
         seen, changes = seen.look(found, noted)
-        assert changes == ([("following", {"generation": 3})] if followed else [])
+        assert changes == ([Following(3)] if followed else [])
 
 
 def test_what_an_older_generation_may_still_start_is_waited_for():
@@ -51,9 +49,9 @@ def test_what_an_older_generation_may_still_start_is_waited_for():
         seen, changes = seen.look(starting, Noted(3, at))
         assert changes == []
     seen, changes = seen.look(Found({30: A0}, starting=frozenset({21})), Noted(3, 4))
-    assert [kind for kind, _ in changes] == ["started"]
+    assert changes == [Started(0, "a", 0, None, 4)]
     seen, changes = seen.look(Found({30: A0}, starting=frozenset({22})), Noted(3, 5))  # 22 came later
-    assert changes == [("following", {"generation": 3})]
+    assert changes == [Following(3)]
 
 
 def test_a_newer_generation_begins_anew():
@@ -62,6 +60,6 @@ def test_a_newer_generation_begins_anew():
         seen, changes = seen.look(Found(), noted)
         assert changes == []
     seen, changes = seen.look(Found(), Noted(4, 5))
-    assert changes == [("following", {"generation": 4})]
+    assert changes == [Following(4)]
     seen, changes = seen.look(Found(), Noted(3, 6))
     assert changes == []

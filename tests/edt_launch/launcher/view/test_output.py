@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from edt_launch.core.events import Failed, Started, World
 from edt_launch.core.run_dir import RunDir
 from edt_launch.launcher.view.output import (
     DRIVER,
@@ -80,45 +81,45 @@ def test_lines_that_end_as_on_windows_are_whole():
 
 def test_the_driver_of_a_script_has_a_name():
     ranks = Ranks()
-    ranks.observe({"event": "world", "ranks": {"0": 0}})
+    ranks.observe(World(1, 1, None, {0: 0}))
     assert ranks.label(DRIVER) == "driver"
 
 
 class TestRanks:
-    def world(self, ranks, **ranks_of):
-        ranks.observe({"event": "world", "ranks": ranks_of["of"]})
+    def world(self, ranks, of):
+        ranks.observe(World(1, len(of), None, of))
 
     def test_follow_the_worlds(self):
         ranks = Ranks()
         assert ranks.label(3) == "w3"
-        ranks.observe({"event": "started", "worker": 3, "rank": 0})
-        ranks.observe({"event": "started", "worker": 4, "rank": 1})
+        ranks.observe(Started(3, "h", 0, None, 0))
+        ranks.observe(Started(4, "h", 0, None, 1))
         assert (ranks.label(3), ranks.label(4)) == ("0", "1")
-        self.world(ranks, of={"3": 1, "4": 0})
+        self.world(ranks, of={3: 1, 4: 0})
         assert (ranks.label(3), ranks.label(4)) == ("1", "0")
         assert 3 in ranks
         assert 5 not in ranks
 
     def test_a_newcomer_gets_no_name_that_is_taken(self):
         ranks = Ranks()
-        self.world(ranks, of={"1": 0})
-        ranks.observe({"event": "started", "worker": 2, "rank": 0})
+        self.world(ranks, of={1: 0})
+        ranks.observe(Started(2, "h", 0, None, 0))
         assert ranks.label(2) == "w2"
-        self.world(ranks, of={"1": 0, "2": 1})
+        self.world(ranks, of={1: 0, 2: 1})
         assert ranks.label(2) == "1"
 
     def test_who_leaves_keeps_its_name_unless_it_is_taken(self):
         ranks = Ranks()
-        self.world(ranks, of={"0": 0, "1": 1, "2": 2})
-        self.world(ranks, of={"1": 0})
+        self.world(ranks, of={0: 0, 1: 1, 2: 2})
+        self.world(ranks, of={1: 0})
         assert [ranks.label(worker) for worker in range(3)] == ["w0", "0", "2"]
 
     def test_the_dead_keep_theirs_for_their_last_lines(self):
         ranks = Ranks()
-        self.world(ranks, of={"0": 0, "1": 1})
-        ranks.observe({"event": "failed", "worker": 0})
-        ranks.observe({"event": "started", "worker": 2, "rank": 0})
-        self.world(ranks, of={"1": 0, "2": 1})
+        self.world(ranks, of={0: 0, 1: 1})
+        ranks.observe(Failed(0, "h", 0, None, 0, 1))
+        ranks.observe(Started(2, "h", 0, None, 0))
+        self.world(ranks, of={1: 0, 2: 1})
         assert [ranks.label(worker) for worker in range(3)] == ["0", "0", "1"]
 
 

@@ -2,20 +2,34 @@
 
 from functools import reduce
 
+from edt_launch.core.events import (
+    Checkpointed,
+    Finished,
+    Progress,
+    Ready,
+    Restarting,
+    Restored,
+    Resumed,
+    Standby,
+    Started,
+    Usable,
+    WarmServer,
+    World,
+)
 from edt_launch.launcher.view.pace import Mark
-from edt_launch.launcher.view.status import HISTORY, Resize, Standby, Status, WarmServer
+from edt_launch.launcher.view.status import HISTORY, Resize, Status
 
 
 def world(generation, size, reason=""):
-    return {"event": "world", "time": 0, "generation": generation, "size": size, "reason": reason}
+    return World(generation, size, reason=reason)
 
 
 def progress(step, size=2, **values):
-    return {"event": "progress", "time": step, "step": step, "epoch": 0, "size": size, "values": values}
+    return Progress(step, 0, size, values, time=step)
 
 
 def resumed(generation, pause):
-    return {"event": "resumed", "time": 0, "generation": generation, "from": 2, "to": 4, "pause": pause}
+    return Resumed(generation, 2, 4, pause)
 
 
 def fold(*events):
@@ -24,9 +38,9 @@ def fold(*events):
 
 def test_a_jobs_course():
     status = fold(
-        {"event": "started", "worker": 0},
-        {"event": "started", "worker": 1},
-        {"event": "ready", "worker": 0},
+        Started(0, "h", 0, None, 0),
+        Started(1, "h", 1, None, 1),
+        Ready(0, 9),
         world(1, 2),
         progress(5, loss=0.5, total_steps=100),
         progress(6, loss=0.4),
@@ -36,7 +50,7 @@ def test_a_jobs_course():
     assert status.history == (Mark(5, 5, 2, 1), Mark(6, 6, 2, 1))
     assert status.starting == {1}
     assert status.resizes == ()
-    done = status.observe({"event": "finished", "exit_code": 0, "reason": "done"})
+    done = status.observe(Finished(0, "done"))
     assert (done.exit_code, done.reason) == (0, "done")
 
 
@@ -52,10 +66,8 @@ def test_a_lost_worker_shows_in_the_size_before():
 def test_what_is_unknown_or_odd_changes_nothing():
     status = fold(world(1, 2), progress(5))
     for event in (
-        {"event": "of another time"},
-        {"event": "world"},
-        {"event": "progress", "step": "x"},
-        {"event": "resumed", "generation": 1, "pause": None},
+        Usable(3),
+        resumed(1, 1.0),
         resumed(9, 1.0),
     ):
         assert status.observe(event) == status
@@ -70,25 +82,24 @@ def test_the_history_is_bounded():
 
 
 def standby(waited):
-    return {"event": "standby", "worker": 1, "waited": waited, "processor": 0.5, "private": 7}
+    return Standby(1, waited, 0.5, 7)
 
 
 def test_the_cost_of_newcomers_counts_from_the_first_resize_on():
     status = fold(world(1, 2), standby(1.0), world(2, 4, "grown"), standby(2.0))
-    assert status.standbys == (Standby(2.0, 0.5, 7),)
+    assert status.standbys == (standby(2.0),)
 
 
 def test_the_latest_warm_server_of_a_host_that_forks():
-    server = {"event": "warm_server", "host": "a", "private": None, "refused": None}
-    refusing = {"event": "warm_server", "host": "b", "seconds": 3.0, "private": 7, "refused": "threads"}
-    status = fold({**server, "seconds": 1.0}, {**server, "seconds": 2.0}, refusing)
-    assert status.warm_servers == {"a": WarmServer(2.0, None)}
+    first, second = (WarmServer("a", 7, seconds, ()) for seconds in (1.0, 2.0))
+    status = fold(first, second, WarmServer("b", 7, 3.0, (), refused="threads"))
+    assert status.warm_servers == {"a": second}
 
 
 def test_a_restart_begins_with_a_first_world():
     status = fold(world(1, 2), progress(5), world(2, 4, "grown"), resumed(2, 0.5), progress(9, 4))
-    status = status.observe({"event": "finished", "exit_code": 1, "reason": "lost"})
-    again = status.observe({"event": "restarting", "reason": "lost", "restart": 1, "of": 3})
+    status = status.observe(Finished(1, "lost"))
+    again = status.observe(Restarting("lost", 0.0, 1, 3, True))
     assert (again.size, again.generation, again.exit_code, again.step) == (None, 0, None, 9)
     assert again.resizes == status.resizes
     again = reduce(Status.observe, (world(1, 3), world(2, 2, "shrunk"), resumed(2, 0.1)), again)
@@ -96,6 +107,6 @@ def test_a_restart_begins_with_a_first_world():
 
 
 def test_the_last_checkpoint():
-    status = fold(world(1, 2), {"event": "restored", "step": 7, "path": "x"})
+    status = fold(world(1, 2), Restored("x", 7))
     assert status.checkpoint == 7
-    assert status.observe({"event": "checkpointed", "step": 9}).checkpoint == 9
+    assert status.observe(Checkpointed(9, "x", 1, 0.5)).checkpoint == 9

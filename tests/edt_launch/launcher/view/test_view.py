@@ -6,9 +6,10 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
+from edt_launch.core.events import Standby, WarmServer
 from edt_launch.launcher.view.output import Line
 from edt_launch.launcher.view.pace import Mark
-from edt_launch.launcher.view.status import Resize, Standby, Status, WarmServer
+from edt_launch.launcher.view.status import Resize, Status
 from edt_launch.launcher.view.view import (
     PLAIN_INTERVAL,
     LiveView,
@@ -198,8 +199,8 @@ def test_durations(seconds, text):
 
 
 def test_what_newcomers_cost_is_said_below_the_table():
-    costs = (Standby(0.4, 0.006, 13_000_000), Standby(0.6, 0.008, 15_000_000))
-    status = replace(STATUS, standbys=costs, warm_servers={"h": WarmServer(2.24, None)})
+    costs = (Standby(1, 0.4, 0.006, 13_000_000), Standby(2, 0.6, 0.008, 15_000_000))
+    status = replace(STATUS, standbys=costs, warm_servers={"h": WarmServer("h", 7, 2.24, ())})
     assert standby_lines(status) == [
         (
             "standby: 2 newcomers, on average 0.5 s at the rendezvous, 0.007 s of processor time, "

@@ -2,134 +2,83 @@
 
 import pytest
 
+from edt_launch.core import events
 from edt_launch.launcher.view.wording import describe, workers
+
+PLACES = events.Place(1, "h", 1, None), events.Place(2, "g", 0, None)
+RANK_1 = (7, "h", 0, None, 1)
 
 
 @pytest.mark.parametrize(
     "event, text",
     [
-        ({"event": "world", "size": 4, "previous_size": None}, "4 workers training"),
-        ({"event": "world", "size": 4, "previous_size": 2}, None),
+        (events.World(1, 4), "4 workers training"),
+        (events.World(2, 4, previous_size=2), None),
         (
-            {
-                "event": "restarting",
-                "reason": "rank 0 failed",
-                "restart": 1,
-                "of": 3,
-                "has_checkpoint": True,
-            },
+            events.Restarting("rank 0 failed", 0.0, 1, 3, has_checkpoint=True),
             "restarting the job, 1 of 3 times: rank 0 failed",
         ),
         (
-            {
-                "event": "restarting",
-                "reason": "rank 0 left",
-                "restart": 2,
-                "of": 3,
-                "delay": 60.0,
-                "has_checkpoint": False,
-            },
+            events.Restarting("rank 0 left", 60.0, 2, 3, has_checkpoint=False),
             (
                 "restarting the job, 2 of 3 times, in 60 s or when the allocation changes: rank 0 left; "
                 "without a checkpoint, so from the beginning"
             ),
         ),
+        (events.Restored("/p/step-00000007", 7), "going on from step 7: /p/step-00000007"),
         (
-            {"event": "restored", "step": 7, "path": "/p/step-00000007"},
-            "going on from step 7: /p/step-00000007",
-        ),
-        (
-            {"event": "checkpoint_skipped", "path": "/p", "reason": "it has no state.pt"},
+            events.CheckpointSkipped("/p", "it has no state.pt"),
             "checkpoint /p is skipped: it has no state.pt",
         ),
         (
-            {"event": "checkpoint_failed", "reason": "/p: No space left on device"},
+            events.CheckpointFailed("/p: No space left on device"),
             "no checkpoint written: /p: No space left on device; training goes on",
         ),
-        ({"event": "checkpointed", "step": 7, "again": False}, None),
+        (events.Checkpointed(7, "/p", 1, 0.5), None),
         (
-            {"event": "checkpointed", "step": 7, "again": True},
+            events.Checkpointed(7, "/p", 1, 0.5, again=True),
             "checkpoints are written again, the last at step 7",
         ),
+        (events.Resumed(2, 2, 4, 0.234), "2 -> 4 workers, training paused for 0.23 s"),
+        (events.Failed(*RANK_1, 139, "SIGSEGV"), "rank 1 on h has failed: killed by SIGSEGV"),
+        (events.Failed(*RANK_1, 3), "rank 1 on h has failed: exit code 3"),
         (
-            {"event": "resumed", "from": 2, "to": 4, "pause": 0.234},
-            "2 -> 4 workers, training paused for 0.23 s",
-        ),
-        (
-            {"event": "failed", "rank": 1, "host": "h", "exit_code": 139, "signal": "SIGSEGV"},
-            "rank 1 on h has failed: killed by SIGSEGV",
-        ),
-        (
-            {"event": "failed", "rank": 1, "host": "h", "exit_code": 3, "signal": None},
-            "rank 1 on h has failed: exit code 3",
-        ),
-        (
-            {"event": "failed", "rank": 1, "host": "h", "exit_code": 3, "signal": None, "retry_after": 10.0},
+            events.Failed(*RANK_1, 3, retry_after=10.0),
             "rank 1 on h has failed: exit code 3; its slot is tried again in 10 s",
         ),
+        (events.Failed(*RANK_1, 137, reason="rank 1 on h is silent"), "rank 1 on h is silent"),
+        (events.Leaving(*RANK_1, "SIGTERM"), "rank 1 on h has been told to leave: SIGTERM"),
         (
-            {"event": "failed", "rank": 1, "host": "h", "exit_code": 137, "reason": "rank 1 on h is silent"},
-            "rank 1 on h is silent",
-        ),
-        (
-            {"event": "leaving", "rank": 1, "host": "h", "reason": "SIGTERM"},
-            "rank 1 on h has been told to leave: SIGTERM",
-        ),
-        (
-            {
-                "event": "slow_start",
-                "workers": [{"host": "h", "slot": 1}, {"host": "g", "slot": 0}],
-                "seconds": 30.1,
-                "longest": 4.9,
-                "waited": 60.0,
-                "limit": 600.0,
-            },
+            events.SlowStart(PLACES, 30.1, 4.9, 60.0, 600.0),
             (
                 "still starting after 30 s (others took 5 s): slot 1 of h, slot 0 of g; after 60 s the "
                 "others go on without; after 600 s they are ended and tried again (--ready-timeout)"
             ),
         ),
         (
-            {
-                "event": "slow_start",
-                "workers": [{"host": "h", "slot": 1}],
-                "seconds": 30.0,
-                "longest": None,
-                "waited": None,
-                "limit": None,
-            },
+            events.SlowStart(PLACES[:1], 30.0, None, None, None),
             (
                 "still starting after 30 s (no worker has come to the elastic function yet): slot 1 of h; "
                 "there is no limit to that (--ready-timeout sets one)"
             ),
         ),
         (
-            {
-                "event": "waiting",
-                "have": 1,
-                "need": 3,
-                "seconds": 599.7,
-                "allocated": 2,
-                "missing": [{"host": "h", "slot": 1, "reason": "failed", "retry_after": 4.9}],
-            },
+            events.Waiting(1, 3, 599.7, 2, (events.MissingWorker("h", 1, "failed", 4.9),)),
             (
                 "waiting: 1 of at least 3 workers can run; for 600 s at most\n"
                 "  slot 1 of h failed; it is tried again in 5 s\n"
                 "  the allocation shows 2 slots"
             ),
         ),
+        (events.AllocationAccepted(2, 3), "allocation 2: 3 slots"),
+        (events.AllocationAccepted(1, 3, first=True), None),
+        (events.AllocationRejected("because"), "allocation not followed: because"),
         (
-            {"event": "allocation_accepted", "generation": 2, "slots": 3, "first": False},
-            "allocation 2: 3 slots",
-        ),
-        ({"event": "allocation_accepted", "generation": 1, "slots": 3, "first": True}, None),
-        ({"event": "allocation_rejected", "reason": "because"}, "allocation not followed: because"),
-        (
-            {"event": "warm_server", "host": "h", "refused": "because"},
+            events.WarmServer("h", 7, 1.0, (), refused="because"),
             "workers on h start one by one, which takes longer: because",
         ),
-        ({"event": "warm_server", "host": "h", "refused": None}, None),
-        ({"event": "progress"}, None),
+        (events.WarmServer("h", 7, 1.0, ()), None),
+        (events.Progress(1, None, 2), None),
     ],
 )
 def test_what_is_said_about_events(event, text):

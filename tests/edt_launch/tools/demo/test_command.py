@@ -129,15 +129,3 @@ def test_an_interrupted_demo_leaves_no_folder_of_its_own(tmp_path, monkeypatch):
     with pytest.raises(typer.Exit):
         demo.demo(script, output_dir=Path("mine"))
     assert (tmp_path / "mine").is_dir()
-
-
-def test_reads_events_only_once_they_are_complete(tmp_path):
-    log = demo.EventLog(tmp_path / "events.jsonl")
-    assert list(log.read()) == []
-    with (tmp_path / "events.jsonl").open("w", buffering=1) as file:
-        file.write('{"event": "world"}\n{"event": "prog')
-        assert list(log.read()) == [{"event": "world"}]
-        assert list(log.read()) == []
-        file.write('ress"}\n')
-        file.flush()
-        assert list(log.read()) == [{"event": "progress"}]

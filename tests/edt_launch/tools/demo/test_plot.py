@@ -1,22 +1,22 @@
 """The picture of a job, from its events."""
 
-import json
 import subprocess
 import sys
 
 import pytest
 
-from edt_launch.tools.demo.plot import Point, curve, draw, read_events
+from edt_launch.core.events import Progress, World
+from edt_launch.tools.demo.plot import Point, curve, draw
 
 
 def progress_event(step, size, loss=None):
-    return {"event": "progress", "step": step, "size": size, "values": {} if loss is None else {"loss": loss}}
+    return Progress(step, None, size, {} if loss is None else {"loss": loss})
 
 
 def test_curve_has_a_point_for_every_progress_event():
     events = [
         progress_event(1, 2, 2.3),
-        {"event": "world", "size": 4},
+        World(1, 4),
         progress_event(2, 4, 2.1),
         progress_event(3, 4),
     ]
@@ -26,12 +26,6 @@ def test_curve_has_a_point_for_every_progress_event():
 def test_steps_that_were_done_again_count_once():
     events = [progress_event(5, 2, 1.0), progress_event(6, 2, 0.9), progress_event(5, 1, 1.1)]
     assert curve(events) == [Point(5, 1, 1.1), Point(6, 2, 0.9)]
-
-
-def test_an_unfinished_last_line_is_left_out(tmp_path):
-    log = tmp_path / "events.jsonl"
-    log.write_text(json.dumps(progress_event(1, 2)) + '\n{"event": "prog')
-    assert list(read_events(log)) == [progress_event(1, 2)]
 
 
 @pytest.mark.parametrize(

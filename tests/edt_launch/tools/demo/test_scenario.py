@@ -4,13 +4,14 @@ import dataclasses
 
 import pytest
 
+from edt_launch.core import events
 from edt_launch.tools.demo.scenario import DEMO, Progress, Stage, advance, is_complete, observe
 
 PLAN = (Stage(0.0, 2), Stage(0.25, 4), Stage(0.5, 1))
 
 
 def progress_event(step, size, **values):
-    return {"event": "progress", "time": 0.0, "step": step, "epoch": 0, "size": size, "values": values}
+    return events.Progress(step, 0, size, values)
 
 
 def test_progress_events_tell_size_part_done_and_accuracy():
@@ -23,7 +24,7 @@ def test_what_an_event_does_not_tell_stays():
     assert observe(before, progress_event(40, 4)) == dataclasses.replace(before, size=4)
 
 
-@pytest.mark.parametrize("event", [{"event": "world", "size": 4}, {"event": "resumed", "to": 4}, {}])
+@pytest.mark.parametrize("event", [events.World(1, 4), events.Resumed(1, 2, 4, 0.5)])
 def test_other_events_change_nothing(event):
     assert observe(Progress(size=2), event) == Progress(size=2)
 

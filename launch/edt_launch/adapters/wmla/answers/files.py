@@ -9,12 +9,13 @@ from edt_launch.adapters.wmla.answers.views import Execution
 from edt_launch.adapters.wmla.frameworks import Framework
 from edt_launch.adapters.wmla.identity import number_of
 from edt_launch.adapters.wmla.running.layout import executor_id
-from edt_launch.core.lines import event_of
+from edt_launch.core.event_codec import read_line
+from edt_launch.core.events import Launched, Released, Started
 from edt_launch.service import plain_files
 from edt_launch.service.tailing import recent_lines
 from edt_launch.service.walking import names
 
-COMING_AND_GOING = tuple(f'{{"event": "{name}"'.encode() for name in ("launched", "started", "released"))
+COMING_AND_GOING = tuple(f'{{"event": "{cls.kind}"'.encode() for cls in (Launched, Started, Released))
 """How lines begin that tell of it: most of a long file are others, which need not be understood."""
 
 STDOUT, STDERR, LAUNCHER = "stdout", "stderr", "launcherlog"
@@ -63,14 +64,14 @@ def released(execution: Execution) -> frozenset[int]:
     gone: set[int] = set()
     try:
         for line in recent_lines(execution.result.events):
-            match event_of(line) if line.startswith(COMING_AND_GOING) else None:
-                case {"event": "launched"}:  # whatever ran before has been ended
+            match read_line(line) if line.startswith(COMING_AND_GOING) else None:
+                case Launched():  # whatever ran before has been ended
                     gone |= here
                     here.clear()
-                case {"event": "started", "worker": int(worker)}:
+                case Started(worker):
                     here.add(worker + 1)
                     gone.discard(worker + 1)
-                case {"event": "released", "worker": int(worker)}:
+                case Released(worker):
                     here.discard(worker + 1)
                     gone.add(worker + 1)
     except OSError:  # it is not there yet, or the job has spoilt it

@@ -14,6 +14,7 @@ from edt_launch.cluster.follower import Limits
 from edt_launch.cluster.network import HostChecker
 from edt_launch.core import events
 from edt_launch.core.errors import EdtLaunchError, ExitCode
+from edt_launch.core.event_log import stamped
 from edt_launch.launcher.allocations import Allocations
 from edt_launch.launcher.elastic import Elastic
 from edt_launch.launcher.environment import environment
@@ -91,7 +92,7 @@ class Driven:
         driver = Driver(
             plan.program, {**variables, **own}, self._prepared.place.work, printed, self._desk.message
         )
-        self._desk.note(events.new("driver", pid=driver.pid, id=identity.driver))
+        self._desk.note(stamped(events.Driver(driver.pid, identity.driver)))
         return driver
 
     def _next(self, driver: Driver) -> Train | None:
@@ -120,7 +121,7 @@ class Driven:
         current = self._allocations.current
         if current is not None and current.generation > self._followed:
             self._followed = current.generation
-            self._desk.note(events.new("following", generation=self._followed))
+            self._desk.note(stamped(events.Following(self._followed)))
 
     def _act(self, driver: Driver, now: float) -> None:
         self._ending, step = self._ending.decide(now, has_workers=False)

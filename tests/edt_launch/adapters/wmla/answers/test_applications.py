@@ -6,6 +6,8 @@ from edt_launch.adapters.wmla.answers.views import Execution
 from edt_launch.adapters.wmla.frameworks import Framework
 from edt_launch.adapters.wmla.running.layout import executor_id
 from edt_launch.cluster.nvidia import Load
+from edt_launch.core.event_codec import write
+from edt_launch.core.events import Launched, Progress, Released, Started
 from edt_launch.service.database.records import ExecRecord, JobRecord
 from edt_launch.service.home import JobDir
 from edt_launch.service.states import State
@@ -33,6 +35,10 @@ ENGINE = [
     "pack_id",
     "kernels",
 ]
+
+
+def started(worker: int) -> Started:
+    return Started(worker, "h", worker, None, worker)
 
 
 def execution(world: World, framework: Framework = Framework.ELASTIC) -> Execution:
@@ -64,11 +70,11 @@ def test_executors_that_were_given_back_have_finished(world: World) -> None:
         job.result.printed(executor_id(job.names.id, number), "stdout").mkdir(parents=True)
     assert states(job) == ["RUNNING"] * 4
     told = [
-        *({"event": "launched"}, {"event": "started", "worker": 0}, {"event": "started", "worker": 1}),
-        *({"event": "launched"}, {"event": "started", "worker": 1}, {"event": "started", "worker": 2}),
-        *({"event": "progress", "step": 1}, {"event": "released", "worker": 2}),
+        *(Launched(), started(0), started(1)),
+        *(Launched(), started(1), started(2)),
+        *(Progress(1, None, 2), Released(2, "h", 0, None)),
     ]
-    job.result.events.write_text("".join(json.dumps(event) + "\n" for event in told))
+    job.result.events.write_text("".join(json.dumps(write(event)) + "\n" for event in told))
     assert states(job) == ["FINISHED", "RUNNING", "FINISHED", "RUNNING"]
     ended = replace(job, job=replace(job.job, state=State.STOPPED))
     assert states(ended) == ["KILLED"] * 4

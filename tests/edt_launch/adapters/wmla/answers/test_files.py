@@ -7,6 +7,8 @@ from edt_launch.adapters.wmla.answers import files
 from edt_launch.adapters.wmla.answers.views import Execution, unnamed
 from edt_launch.adapters.wmla.frameworks import Framework
 from edt_launch.adapters.wmla.running.layout import executor_id
+from edt_launch.core.event_codec import write
+from edt_launch.core.events import Released, Started
 from edt_launch.service import walking
 from edt_launch.service.database.records import ExecRecord, JobRecord
 from edt_launch.service.home import JobDir
@@ -58,8 +60,8 @@ def test_who_is_gone_is_read_from_the_end_of_many_events(world: World) -> None:
     found.result.events.write_text("x")
     os.truncate(found.result.events, 2**40)
     with found.result.events.open("a") as file:
-        for event in ({"event": "started", "worker": 0}, {"event": "released", "worker": 0}):
-            file.write("\n" + json.dumps(event))
+        for event in (Started(0, "h", 0, None, 0), Released(0, "h", 0, None)):
+            file.write("\n" + json.dumps(write(event)))
         file.write("\n")
     assert files.released(found) == {1}
 

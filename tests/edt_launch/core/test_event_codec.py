@@ -1,0 +1,228 @@
+"""Events as JSON."""
+
+import inspect
+import json
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from pathlib import Path
+from typing import Annotated, Any, get_args, get_origin, get_type_hints
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from edt_launch.core import events
+from edt_launch.core.event_codec import read, read_line, write
+
+PLACE: dict[str, Any] = {"worker": 4, "host": "h", "slot": 1, "device": "7"}
+WRITTEN: list[dict[str, Any]] = [
+    {"event": "begun", "pid": 7, "started": 0.5, "min_np": 1, "max_np": 4},
+    {"event": "ended", "exit_code": 5, "message": "left"},
+    {"event": "driver", "pid": 9, "id": "driver-1"},
+    {"event": "launched", "command": ["python", "a.py"], "pid": 7, "interface": "lo"},
+    {"event": "restarting", "reason": "r", "delay": 60.0, "restart": 1, "of": 3, "has_checkpoint": True},
+    {
+        "event": "allocation_accepted",
+        "generation": 2,
+        "slots": 1,
+        "first": False,
+        "changed": 1.0,
+        "hosts": [{"host": "h", "slots": 1, "devices": ["0"]}, {"host": "g", "slots": 0, "devices": None}],
+    },
+    {"event": "allocation_rejected", "reason": "because"},
+    {"event": "usable", "max_workers": 2},
+    {"event": "desired", "slots": 3},
+    {"event": "following", "generation": 17},
+    {
+        "event": "warm_server",
+        "host": "h",
+        "pid": 7,
+        "seconds": 1.5,
+        "imports": ["torch"],
+        "private": None,
+        "refused": "threads",
+    },
+    {"event": "started", **PLACE, "rank": 2},
+    {"event": "started", **PLACE, "device": None, "rank": 0},
+    {"event": "ready", "worker": 4, "pid": 8},
+    {"event": "standby", "worker": 4, "waited": 0.1, "processor": 0.2, "private": 2**33},
+    {
+        "event": "slow_start",
+        "workers": [PLACE],
+        "seconds": 30.0,
+        "longest": None,
+        "waited": 60.0,
+        "limit": None,
+    },
+    {"event": "leaving", **PLACE, "rank": 2, "reason": "spot"},
+    {"event": "left", "worker": 4},
+    {"event": "ending", "worker": 4},
+    {
+        "event": "failed",
+        **PLACE,
+        "rank": 2,
+        "exit_code": -9,
+        "signal": "SIGKILL",
+        "reason": "",
+        "retry_after": None,
+    },
+    {"event": "released", **PLACE},
+    {"event": "lost", **PLACE},
+    {
+        "event": "waiting",
+        "have": 1,
+        "need": 3,
+        "seconds": 600.0,
+        "allocated": 2,
+        "missing": [{"host": "h", "slot": 0, "reason": "failed", "retry_after": 4.0}],
+    },
+    {"event": "stopping", "generation": 2},
+    {
+        "event": "world",
+        "generation": 2,
+        "size": 2,
+        "previous_size": None,
+        "ranks": {"4": 1, "3": 0},
+        "reason": "grown",
+    },
+    {
+        "event": "resumed",
+        "generation": 2,
+        "from": 1,
+        "to": 2,
+        "pause": 0.25,
+        "phases": {"drain": 0.125, "transfer": 0.125},
+    },
+    {
+        "event": "progress",
+        "step": 5,
+        "epoch": None,
+        "size": 2,
+        "values": {"loss": 0.5, "of": "x", "last": True},
+    },
+    {"event": "finished", "exit_code": 1, "reason": "why", "left": True, "aborted": False},
+    {"event": "restored", "path": "/p", "step": 7},
+    {"event": "checkpoint_skipped", "path": "/p", "reason": "torn"},
+    {
+        "event": "checkpointed",
+        "step": 7,
+        "path": "/p",
+        "bytes": 2**40,
+        "seconds": 0.5,
+        "last": True,
+        "again": False,
+    },
+    {"event": "checkpoint_failed", "reason": "full"},
+]
+
+
+def test_there_is_a_line_of_every_kind() -> None:
+    assert {one["event"] for one in WRITTEN} == events.KINDS.keys()
+
+
+@pytest.mark.parametrize("written", WRITTEN, ids=lambda written: str(written["event"]))
+def test_what_is_in_files_is_read_and_written_as_it_was(written: dict[str, Any]) -> None:
+    event = read_line(json.dumps({"time": 1.7e9, **written}).encode())
+    assert event is not None
+    assert (type(event), event.time) == (events.KINDS[written["event"]], 1.7e9)
+    again = json.loads(json.dumps(write(event)))
+    assert again == {"time": 1.7e9, **written}
+    assert list(again)[:2] == ["event", "time"]
+
+
+def values(kind: Any) -> st.SearchStrategy[Any]:
+    """Values of a field's type, within its bounds."""
+    origin, args = get_origin(kind), get_args(kind)
+    if origin is Annotated:
+        low, high = args[1]
+        return st.integers(low, high - 1) if args[0] is int else st.floats(low, high, exclude_max=True)
+    if origin is Mapping:
+        return st.dictionaries(*map(values, args), max_size=3)
+    if origin is tuple:
+        return st.lists(values(args[0]), max_size=3).map(tuple)
+    if args:
+        return st.one_of([values(arg) for arg in args])
+    if is_dataclass(kind):
+        types = get_type_hints(kind, include_extras=True)
+        return st.builds(kind, **{field.name: values(types[field.name]) for field in fields(kind)})
+    return st.floats(allow_nan=False) if kind is float else st.from_type(kind)
+
+
+@given(st.sampled_from(list(events.KINDS.values())).flatmap(values))
+def test_every_event_is_read_as_it_was_written(event: events.Event) -> None:
+    assert read_line(json.dumps(write(event)).encode()) == event
+
+
+def test_what_may_be_left_out() -> None:
+    assert read({"event": "progress", "step": 1, "size": 2}) == events.Progress(1, None, 2)
+    assert read({"event": "world", "generation": 1, "size": 2}) == events.World(1, 2)
+    assert read({"event": "released", "worker": 1, "host": "h", "slot": 0, "new": 1}) == events.Released(
+        1, "h", 0, None
+    )
+
+
+PROGRESS = {"event": "progress", "time": 1.0, "step": 1, "size": 1, "values": {}}
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        *({}, {"event": "of another time"}, {"event": 3}, {"event": ["world"]}, {"event": "progress"}),
+        *(PROGRESS | {"step": wrong} for wrong in (-1, 2**53, 10**400, 1.0, True, "1", None, [1])),
+        *(PROGRESS | {"time": wrong} for wrong in (-1.0, 10**400, math.inf, math.nan, "now", None)),
+        *(PROGRESS | {"values": wrong} for wrong in (None, [], "x", {"loss": [1]}, {"loss": None})),
+        *({"event": "left", "worker": wrong} for wrong in (-1, None)),
+        *(
+            {"event": "world", "generation": 1, "size": 1, "ranks": wrong}
+            for wrong in ({"x": 0}, {"-1": 0}, [0])
+        ),
+        *(
+            {"event": "resumed", "generation": 1, "to": 2, "pause": 1.0, "phases": wrong}
+            for wrong in (None, {"": -1})
+        ),
+        *({"event": "launched", "command": wrong} for wrong in ("a", [1], {"a": 1})),
+        *({"event": "slow_start", "seconds": 1.0, "workers": wrong} for wrong in ([1], [{}], {})),
+        {"event": "ended", "exit_code": 2**31},
+    ],
+)
+def test_what_is_not_as_its_class_says_is_no_event(written: dict[str, Any]) -> None:
+    assert read(written) is None
+
+
+@pytest.mark.parametrize(
+    "line",
+    [b"", b"{}", b"[]", b'{"event": 1}', b"[" * 60_000, b"\xff", b"9" * 5000, b'{"event": "driver"} 1'],
+)
+def test_a_line_that_is_no_event(line: bytes) -> None:
+    assert read_line(line) is None
+
+
+def test_a_line_may_have_blanks_around_it() -> None:
+    assert read_line(b' {"event": "driver"}\r') == events.Driver()
+
+
+def table() -> str:
+    """The table in docs/events.md, from the docstrings."""
+    return "\n".join(
+        ["| event | what has happened | fields |", "|---|---|---|", *map(_row, sorted(events.KINDS.items()))]
+    )
+
+
+def _row(item: tuple[str, type[events.Event]]) -> str:
+    kind, cls = item
+    what, _, about = inspect.cleandoc(cls.__doc__ or "").partition("Attributes:")
+    said = dict(re.findall(r"(\w+): (.+)", about))
+    names = [
+        f"`{field.name.rstrip('_')}`" + (f": {said[field.name].rstrip('.')}" if field.name in said else "")
+        for field in fields(cls)
+        if field.name != "time"
+    ]
+    separator = "; " if said else ", "
+    return f"| `{kind}` | {' '.join(what.split())} | {separator.join(names)} |"
+
+
+def test_the_documentation_lists_all_events() -> None:
+    written = Path("docs/events.md").read_text()
+    assert table() in written, f"the table in docs/events.md is to be:\n{table()}"

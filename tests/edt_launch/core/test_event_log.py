@@ -1,0 +1,73 @@
+"""Events into a file, and out of one that grows."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from edt_launch.core.event_log import LOOK, EventLog, EventReader, stamped
+from edt_launch.core.events import CheckpointFailed, Launched, Usable
+
+
+def line(reason: str) -> bytes:
+    return json.dumps({"event": "checkpoint_failed", "time": 1.0, "reason": reason}).encode() + b"\n"
+
+
+def reasons(reader: EventReader) -> list[str]:
+    return [event.reason for event in reader.read() if isinstance(event, CheckpointFailed)]
+
+
+def test_the_file_grows_event_by_event(tmp_path: Path) -> None:
+    path = tmp_path / "events.jsonl"
+    path.write_text('{"event": "of the last run"}\n')
+    log = EventLog(path, print)
+    log.write(stamped(Launched(("a",), 7)))
+    lines = path.read_text().splitlines()
+    log.close()
+    assert len(lines) == 2
+    event = json.loads(lines[1])
+    assert event.pop("time") > 1e9
+    assert event == {"event": "launched", "command": ["a"], "pid": 7, "interface": ""}
+
+
+@pytest.mark.parametrize(
+    "before, kept",
+    [("", []), ('{"event": "a"}\n', ["a"]), ('{"event": "a"}\n{"ev', ["a"]), ('{"ev', [])],
+)
+def test_half_a_line_of_a_killed_launcher_does_no_harm(tmp_path: Path, before: str, kept: list[str]) -> None:
+    path = tmp_path / "events.jsonl"
+    path.write_text(before)
+    log = EventLog(path, print)
+    log.write(Usable(1))
+    log.close()
+    assert [json.loads(text)["event"] for text in path.read_text().splitlines()] == [*kept, "usable"]
+
+
+def test_events_are_read_once_and_whole(tmp_path: Path) -> None:
+    path = tmp_path / "events"
+    reader = EventReader(path)
+    assert list(reader.read()) == []
+    with path.open("ab", buffering=0) as file:
+        file.write(line("a") + line("b")[:9])
+        assert reasons(reader) == ["a"]
+        file.write(line("b")[9:])
+        assert reasons(reader) == ["b"]
+        assert reasons(reader) == []
+
+
+def test_long_lines_and_what_is_no_event_are_left_out(tmp_path: Path) -> None:
+    path = tmp_path / "events"
+    path.write_bytes(line("x" * 2**16) + b"[1]\nno JSON\n" + line("a") + b"x" * (3 * LOOK))
+    reader = EventReader(path)
+    assert [reason for _ in range(5) for reason in reasons(reader)] == ["a"]
+    with path.open("ab") as file:
+        file.write(line("b") + line("c"))  # the first ends the long line
+    assert reasons(reader) == ["c"]
+
+
+def test_a_look_reads_a_bounded_part(tmp_path: Path) -> None:
+    path = tmp_path / "events"
+    path.write_bytes(line("a") * (2 * LOOK // len(line("a"))))
+    reader = EventReader(path)
+    assert len(reasons(reader)) == LOOK // len(line("a"))
+    assert len(reasons(reader)) > 0
