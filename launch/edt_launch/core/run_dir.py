@@ -75,6 +75,11 @@ class RunDir:
         return self.run / "launcher"
 
     @property
+    def control(self) -> Path:
+        """The socket over which the running launcher takes requests."""
+        return self.run / "control"
+
+    @property
     def discovery_script(self) -> Path:
         """The host-discovery script."""
         return self.run / "discover_hosts.sh"

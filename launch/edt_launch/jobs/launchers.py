@@ -1,4 +1,4 @@
-"""The `edt-launch` processes of jobs: started so that they outlive us, found again, told, cleaned up after.
+"""The `edt-launch` processes of jobs: started so that they outlive us, found again, asked, cleaned up after.
 
 Whoever starts a launcher holds a lock on a file of the job, and hands it on to the launcher. The kernel gives
 it up with the launcher's end, however that comes. So the lock is taken exactly as long as a launcher lives; a
@@ -9,18 +9,21 @@ import contextlib
 import fcntl
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from signal import Signals
 from typing import IO
 
 import psutil
 
 from edt_launch.agent import processes
 from edt_launch.cluster.network import HostChecker
+from edt_launch.core.control_protocol import Pause, Request, Stop
+from edt_launch.jobs.change_logger import Troubles
+from edt_launch.jobs.control_client import Answer, Exchange
 from edt_launch.jobs.device_grant import Holding
 from edt_launch.jobs.observed import Launcher
 from edt_launch.jobs.progress import LauncherRun
@@ -49,7 +52,7 @@ COMMAND = (sys.executable, "-P", "-m", "edt_launch.launcher.command")
 
 
 class Launchers:
-    """Starts, finds, tells and sweeps up after launchers.
+    """Starts, finds, asks and sweeps up after launchers.
 
     Args:
         command: the command that is `edt-launch`, or behaves like it.
@@ -63,6 +66,9 @@ class Launchers:
         self._exit_codes: dict[str, int] = {}
         self._gone_since: dict[str, float] = {}
         self._hosts = HostChecker()
+        self._exchanges: dict[str, Exchange] = {}
+        self._accepted: dict[str, str] = {}
+        self._troubles = Troubles()
 
     @property
     def children(self) -> Sequence[subprocess.Popen[bytes]]:
@@ -96,7 +102,9 @@ class Launchers:
         """
         identity = _identity(paths.launcher)
         if is_alive:
-            return Launcher(is_alive=True, identity=identity)
+            self._listen(job)
+            return Launcher(is_alive=True, identity=identity, accepted=self._accepted.get(job))
+        self._hang_up(job)
         if identity is None:
             return Launcher(exit_code=self._exit_codes.get(job), said=_last_words(paths.launcher_log))
         is_over = run is not None and identity == (run.pid, run.started) and run.exit_code is not None
@@ -140,17 +148,46 @@ class Launchers:
         """Forget who the last launcher was, and how it ended; it is gone."""
         paths.launcher.unlink(missing_ok=True)
         self._exit_codes.pop(job, None)
+        self._hang_up(job)
 
-    def tell(self, paths: JobDir, signal: Signals) -> bool:
-        """Send a signal to a job's launcher; False if it has not written down who it is, or is gone."""
-        process = _process(paths)
-        if process is None:
-            return False
-        try:
-            process.send_signal(signal)
-        except psutil.Error:
-            return False
-        return True
+    def send(self, job: str, paths: JobDir, request: Request) -> None:
+        """Send a request to a job's launcher; `look` says when it has been accepted. Does not wait.
+
+        One that runs without its socket, which may have been removed, gets a signal instead.
+        """
+        self._hang_up(job)
+        exchange = self._exchanges[job] = Exchange(paths.output.control, request)
+        if exchange.answer is Answer.NO_LAUNCHER:
+            _signal(paths, _like(request))
+
+    def kill(self, paths: JobDir) -> bool:
+        """Kill a job's launcher; False if it has not written down who it is, or is gone."""
+        return _signal(paths, signal.SIGKILL)
+
+    def close(self) -> None:
+        """Wait for no more answers."""
+        for job in list(self._exchanges):
+            self._hang_up(job)
+
+    def _listen(self, job: str) -> None:
+        """Take in what has become of the last request."""
+        exchange = self._exchanges.get(job)
+        answer = exchange.look() if exchange is not None else None
+        if exchange is None or answer is None:
+            return
+        del self._exchanges[job]
+        what = f"{job}: a request to its launcher"
+        if answer is Answer.ACCEPTED:
+            self._accepted[job] = exchange.request.id
+            self._troubles.over(what)
+        elif answer is not Answer.NO_LAUNCHER:  # which has just been started
+            self._troubles.tell(what, RuntimeError(exchange.reason or answer.value))
+
+    def _hang_up(self, job: str) -> None:
+        self._accepted.pop(job, None)
+        exchange = self._exchanges.pop(job, None)
+        if exchange is not None:
+            exchange.close()
 
     def sweep(self, paths: JobDir) -> None:
         """End every process of a job on this machine."""
@@ -232,6 +269,26 @@ def _process(paths: JobDir) -> psutil.Process | None:
     except (psutil.Error, ValueError):  # there is none, or never can be
         return None
     return process if is_it and processes.is_alive(process) else None
+
+
+def _like(request: Request) -> signal.Signals:
+    """The signal that asks for the same."""
+    match request:
+        case Pause():
+            return signal.SIGUSR1
+        case Stop(_, at_once):
+            return signal.SIGINT if at_once else signal.SIGTERM
+
+
+def _signal(paths: JobDir, number: int) -> bool:
+    """Send a signal to a job's launcher; False if it has not written down who it is, or is gone."""
+    process = _process(paths)
+    try:
+        if process is not None:
+            process.send_signal(number)
+    except psutil.Error:
+        return False
+    return process is not None
 
 
 def _is_free(paths: JobDir) -> bool:

@@ -7,23 +7,23 @@ as it takes. Which launcher runs is never remembered: it holds a lock for as lon
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from signal import Signals
 from typing import Any
 
+from edt_launch.core.control_protocol import Pause, Request, Stop
 from edt_launch.core.errors import ExitCode
 from edt_launch.jobs import performance_model
-from edt_launch.jobs.observed import Action, JobFacts, Move, Note, Remember, Sweep, Tell
+from edt_launch.jobs.observed import Action, JobFacts, Kill, Move, Note, Remember, Send, Sweep
 from edt_launch.service.database.records import AllocationRecord, JobRecord
 from edt_launch.service.states import ENDED, HAS_LAUNCHER, State, Wanted
 
 AGAIN = 2.0
-"""Seconds after which a launcher is told again what it has been told; it takes no harm."""
+"""Seconds after which a request is repeated that the launcher has not acknowledged."""
 
 PAUSE_PATIENCE = 900.0
 """Seconds that a job has for saving its state and leaving, before it is ended."""
 
 STOP_PATIENCE = (20.0, 30.0)
-"""Seconds after which a job that is to stop is interrupted, which kills its workers, and killed itself."""
+"""Seconds after which the workers of a job that is to stop are killed, and its launcher."""
 
 MAX_LOST = 3
 """How often a job is started again whose launcher was killed, unless the user says otherwise."""
@@ -92,9 +92,9 @@ def _alive(now: float, lived: Lived) -> Lived:
     job = lived.job
     match job.record.state, job.record.wanted:
         case ((State.STARTING | State.RUNNING | State.PAUSING | State.SUSPENDING), Wanted.STOP):
-            return _ask(now, lived, State.STOPPING, "its owner stops it", Signals.SIGTERM)
+            return _ask(now, lived, State.STOPPING, "its owner stops it")
         case ((State.STARTING | State.RUNNING | State.SUSPENDING), Wanted.PAUSE):
-            return _ask(now, lived, State.PAUSING, "its owner pauses it", Signals.SIGUSR1)
+            return _ask(now, lived, State.PAUSING, "its owner pauses it")
         case State.STARTING, _ if _runs(job):
             return lived.move(State.RUNNING, job.record.reason, started=job.record.started or now)
         case ((State.STOPPING | State.PAUSING | State.SUSPENDING), _):
@@ -108,32 +108,38 @@ def _runs(job: JobFacts) -> bool:
     return run is not None and run.exit_code is None and (run.size > 0 or run.is_driven)
 
 
-def _ask(now: float, lived: Lived, to: State, reason: str, signal: Signals) -> Lived:
+def _ask(now: float, lived: Lived, to: State, reason: str) -> Lived:
     record = lived.job.record
     notes = {**record.notes, "asked": now, "told": now}
-    return lived.move(to, reason, notes=notes).do(Tell(record.id, signal))
+    return lived.move(to, reason, notes=notes).do(Send(record.id, _request(to, now, 0.0)))
+
+
+def _request(state: State, asked: float, waited: float) -> Request:
+    """What a job that is on its way out is asked for; the same again has the same id."""
+    if state is not State.STOPPING:
+        return Pause(f"pause-{asked}") if waited < PAUSE_PATIENCE else Stop(f"stop-{asked}")
+    return Stop(f"stop-{asked}") if waited < STOP_PATIENCE[0] else Stop(f"kill-{asked}", at_once=True)
 
 
 def suspend(now: float, job: JobFacts, reason: str) -> Lived:
     """Take all devices away from a job that runs, its state saved."""
-    return _ask(now, Lived(job), State.SUSPENDING, reason, Signals.SIGUSR1)
+    return _ask(now, Lived(job), State.SUSPENDING, reason)
 
 
 def _ask_again(now: float, lived: Lived) -> Lived:
-    """A launcher that has just been started may not have heard it; one that does not end needs more."""
+    """A launcher that has just been started may not listen yet; one that does not end needs more."""
     record = lived.job.record
     if now - record.notes.get("told", 0.0) < AGAIN:
         return lived
-    asked = now - record.notes.get("asked", now)
-    if record.state is not State.STOPPING:
-        signal = Signals.SIGUSR1 if asked < PAUSE_PATIENCE else Signals.SIGTERM
-    elif asked < STOP_PATIENCE[0]:
-        signal = Signals.SIGTERM
-    else:
-        signal = Signals.SIGINT if asked < STOP_PATIENCE[1] else Signals.SIGKILL
-    notes = {**record.notes, "asked": record.notes.get("asked", now), "told": now}
+    asked = record.notes.get("asked", now)
+    request = _request(record.state, asked, now - asked)
+    is_to_be_killed = record.state is State.STOPPING and now - asked >= STOP_PATIENCE[1]
+    if lived.job.launcher.accepted == request.id and not is_to_be_killed:
+        return lived
+    notes = {**record.notes, "asked": asked, "told": now}
     job = replace(lived.job, record=replace(record, notes=notes))
-    return Lived(job, (*lived.actions, Note(record.id, {"notes": notes}), Tell(record.id, signal)))
+    action = Kill(record.id) if is_to_be_killed else Send(record.id, request)
+    return Lived(job, (*lived.actions, Note(record.id, {"notes": notes}), action))
 
 
 # Its launcher is gone.

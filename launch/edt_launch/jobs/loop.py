@@ -280,6 +280,7 @@ class Pool:
         """Write down what would otherwise have to be found out again."""
         for journal in self._journals.values():
             journal.keep()
+        self._launchers.close()
         self._keep_usage()
 
     def _perform(self, now: float, actions: Sequence[Action]) -> None:

@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from signal import Signals
 from typing import Any
 
 from edt_launch.allocator.model import Cluster, Job, Memory, Options, Plan
+from edt_launch.core.control_protocol import Request
 from edt_launch.jobs.device_grant import Holding
 from edt_launch.jobs.progress import JobProgress, LauncherRun
 from edt_launch.service.database.records import AllocationRecord, HostRecord, JobRecord, ShareRecord
@@ -23,6 +23,7 @@ class Launcher:
         exit_code: of the one started last, if it has ended and this process has started it.
         has_leftovers: whether processes of the job are still there though no launcher is.
         said: what it printed last, if it ended before it had begun.
+        accepted: id of the last request that it has acknowledged to this process; None for none.
     """
 
     is_alive: bool = False
@@ -30,6 +31,7 @@ class Launcher:
     exit_code: int | None = None
     has_leftovers: bool = False
     said: str = ""
+    accepted: str | None = None
 
 
 @dataclass(frozen=True)
@@ -131,11 +133,18 @@ class Launch:
 
 
 @dataclass(frozen=True)
-class Tell:
-    """Send a signal to the launcher of a job."""
+class Send:
+    """Send a request to the launcher of a job, which answers later."""
 
     job: str
-    signal: Signals
+    request: Request
+
+
+@dataclass(frozen=True)
+class Kill:
+    """Kill the launcher of a job, which does not end."""
+
+    job: str
 
 
 @dataclass(frozen=True)
@@ -152,7 +161,7 @@ class Remember:
     change: AllocationRecord
 
 
-Action = Prepare | WriteFile | Move | Note | Launch | Tell | Sweep | Remember
+Action = Prepare | WriteFile | Move | Note | Launch | Send | Kill | Sweep | Remember
 
 
 @dataclass(frozen=True)

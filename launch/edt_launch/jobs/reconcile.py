@@ -10,7 +10,18 @@ from edt_launch.jobs import device_grant
 from edt_launch.jobs.change_logger import Troubles, is_passing
 from edt_launch.jobs.device_grant import Holding
 from edt_launch.jobs.launchers import Launchers
-from edt_launch.jobs.observed import Action, Launch, Move, Note, Prepare, Remember, Sweep, Tell, WriteFile
+from edt_launch.jobs.observed import (
+    Action,
+    Kill,
+    Launch,
+    Move,
+    Note,
+    Prepare,
+    Remember,
+    Send,
+    Sweep,
+    WriteFile,
+)
 from edt_launch.service.database.jobs import NoSuchJobError
 from edt_launch.service.database.records import AllocationRecord, JobRecord
 from edt_launch.service.database.store import Store
@@ -102,8 +113,10 @@ class Performer:
                 done.records[job] = self._store.jobs.move(job, to, reason, now, **facts)
             case Launch(record):
                 self._launch(now, record, done)
-            case Tell(job, signal):
-                self._launchers.tell(self._home.job(job), signal)
+            case Send(job, request):
+                self._launchers.send(job, self._home.job(job), request)
+            case Kill(job):
+                self._launchers.kill(self._home.job(job))
             case Sweep(job):
                 self._launchers.sweep(self._home.job(job))
 
@@ -128,5 +141,5 @@ class Performer:
             self._store.history.add(done.changes)
 
 
-def _job(action: Prepare | WriteFile | Move | Note | Launch | Tell | Sweep) -> str:
+def _job(action: Prepare | WriteFile | Move | Note | Launch | Send | Kill | Sweep) -> str:
     return action.record.id if isinstance(action, Launch) else action.job

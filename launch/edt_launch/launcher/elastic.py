@@ -22,7 +22,7 @@ from edt_launch.launcher.failures import NOT_ELASTIC, describe, looks_like_plain
 from edt_launch.launcher.job_monitor import Desk
 from edt_launch.launcher.plan import Outcome, Plan
 from edt_launch.launcher.run import TICK, LeftBehind, Run, Told
-from edt_launch.launcher.termination import Ending, Step, signal_name
+from edt_launch.launcher.termination import Ending, Listen, Step, signal_name
 from edt_launch.launcher.view.output import KEPT_LINES, Line
 from edt_launch.membership import members
 
@@ -41,7 +41,7 @@ class Elastic:
         desk: takes in what happens.
         allocations: where to run.
         checker: looks at hosts.
-        signals: grows by the signals that this process receives.
+        listen: gives the signals that have come.
         attend: looks after what else there is; see `Attend`.
     """
 
@@ -51,14 +51,14 @@ class Elastic:
         desk: Desk,
         allocations: Allocations,
         checker: HostChecker,
-        signals: list[int],
+        listen: Listen,
         attend: Attend = lambda: True,
     ) -> None:
         self._plan = plan
         self._desk = desk
         self._allocations = allocations
         self._hosts = checker
-        self._signals = signals
+        self._hear_signals = listen
         self._attend = attend
         self._restarts = 0
         self._following: Allocation | None = None
@@ -209,8 +209,8 @@ class Elastic:
     def _listen(self, now: float) -> None:
         if not self._attend():
             self.ending = self.ending.unwanted(now)
-        while self._signals:
-            self.ending = self.ending.signalled(now, self._signals.pop(0))
+        for heard in self._hear_signals():
+            self.ending = self.ending.signalled(now, heard)
         self._desk.is_quiet = self.ending.is_wanted
 
     def _act(self, run: Run, now: float) -> None:

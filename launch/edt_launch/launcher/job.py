@@ -16,11 +16,12 @@ from edt_launch.core import event_log, events
 from edt_launch.core.atomic import write_atomically
 from edt_launch.core.errors import EdtLaunchError, ExitCode
 from edt_launch.launcher.allocations import Allocations
+from edt_launch.launcher.control_socket import ControlSocket, as_signals
 from edt_launch.launcher.elastic import Elastic
 from edt_launch.launcher.horovodrun.run import Horovodrun
 from edt_launch.launcher.job_monitor import Desk
 from edt_launch.launcher.plan import Outcome, Plan
-from edt_launch.launcher.termination import CODES, PAUSE_SIGNAL
+from edt_launch.launcher.termination import CODES, PAUSE_SIGNAL, Listen
 from edt_launch.launcher.view.view import View
 
 
@@ -49,14 +50,17 @@ def run(plan: Plan, view: View, signals: list[int]) -> Outcome:
         UsageError: a host, the interface or the output directory is wrong.
         StartError: there were not enough slots in time, or an agent cannot be executed.
     """
-    with plan.paths.opened(plan.output_option):
+    with (
+        plan.paths.opened(plan.output_option),
+        ControlSocket(plan.paths.control, view.message) as control,
+    ):
         log = event_log.EventLog(plan.paths.events, view.message)
         me = {"pid": os.getpid(), "started": psutil.Process().create_time(), **asdict(plan.limits)}
         outcome = Outcome(ExitCode.INTERNAL)
         try:
             write_atomically(plan.paths.launcher, json.dumps(me) + "\n")
             log.write(event_log.stamped(events.Begun(**me)))
-            outcome = _run(plan, view, signals, log)
+            outcome = _run(plan, view, lambda: _heard(signals, control), log)
         except EdtLaunchError as error:
             outcome = Outcome(error.exit_code, str(error))
             raise
@@ -66,9 +70,17 @@ def run(plan: Plan, view: View, signals: list[int]) -> Outcome:
     return outcome
 
 
-def _run(plan: Plan, view: View, signals: list[int], log: event_log.EventLog) -> Outcome:
+def _heard(signals: list[int], control: ControlSocket) -> Iterator[int]:
+    """What has come, over the control socket, too."""
+    while signals:
+        yield signals.pop(0)
+    for request in control.requests():
+        yield from as_signals(request)
+
+
+def _run(plan: Plan, view: View, listen: Listen, log: event_log.EventLog) -> Outcome:
     if plan.horovodrun:
-        return Horovodrun(plan, view, log, signals).run()
+        return Horovodrun(plan, view, log, listen).run()
     desk, checker = Desk(plan, view, log), HostChecker()
     with contextlib.ExitStack() as stack:
         stack.callback(desk.close)
@@ -77,5 +89,5 @@ def _run(plan: Plan, view: View, signals: list[int], log: event_log.EventLog) ->
         allocations = Allocations(plan, desk, checker)
         stack.callback(allocations.close)
         if prepared is not None and prepared.place.framework.is_elastic:
-            return Driven(prepared, desk, allocations, checker, signals).run()
-        return Elastic(plan, desk, allocations, checker, signals).run()
+            return Driven(prepared, desk, allocations, checker, listen).run()
+        return Elastic(plan, desk, allocations, checker, listen).run()

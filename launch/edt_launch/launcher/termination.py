@@ -1,6 +1,7 @@
 """When a job that is to end is made to end: a pure decision."""
 
 import signal
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from enum import Enum
 
@@ -18,6 +19,10 @@ CODES = {
     signal.SIGTERM: ExitCode.TERMINATED,
 }
 """The other signals that end a job, and the exit codes they lead to."""
+
+
+Listen = Callable[[], Iterable[int]]
+"""Gives the signals that have come since it was called last, and what else has asked for the same."""
 
 
 class Step(Enum):

@@ -1,4 +1,4 @@
-"""Stands in for edt-launch: follows its allocation file, says so in events, has no workers.
+"""Stands in for edt-launch: follows its allocation file, takes requests, says so in events, has no workers.
 
 While there is a file OUTPUT-DIR/finish it ends well. Only what it needs is imported: tests start many.
 """
@@ -9,6 +9,9 @@ import signal
 import sys
 import time
 from pathlib import Path
+
+sys.path.append(str(Path(__file__).parents[3] / "launch"))  # `-S`: no site, so nothing that is installed
+from edt_launch.launcher.control_socket import ControlSocket, as_signals
 
 ARGUMENTS = sys.argv[1 : sys.argv.index("--")]
 OPTIONS = dict(zip(ARGUMENTS[::2], ARGUMENTS[1::2], strict=True))
@@ -37,6 +40,11 @@ def read() -> tuple[int, set[tuple[str, str]]]:
 def main() -> None:
     for number in (signal.SIGUSR1, signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda received, _: ASKED.append(received))
+    with ControlSocket(ROOT / "run" / "control", print) as control:
+        run(control)
+
+
+def run(control: ControlSocket) -> None:
     started = time.time()
     me = {"pid": os.getpid(), "started": _start_time()}
     (ROOT / "run" / "launcher").write_text(json.dumps(me))
@@ -55,6 +63,8 @@ def main() -> None:
             generation = found
             send("following", generation=generation)
             send("world", size=len(workers), generation=generation)
+        for request in control.requests():
+            ASKED.extend(as_signals(request))
         if ASKED:
             end(5 if signal.SIGUSR1 in ASKED else 143)
         if (ROOT / "finish").exists():

@@ -6,9 +6,9 @@ one by one, when the test says so. What workers really use is known here, and no
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from signal import Signals
 
 from edt_launch.core import events
+from edt_launch.core.control_protocol import Pause, Request
 from edt_launch.core.errors import ExitCode
 from edt_launch.jobs.device_grant import Holding, devices_of
 from edt_launch.jobs.observed import (
@@ -17,13 +17,14 @@ from edt_launch.jobs.observed import (
     Decided,
     Facts,
     JobFacts,
+    Kill,
     Launch,
     Launcher,
     Move,
     Note,
     Prepare,
+    Send,
     Sweep,
-    Tell,
     WriteFile,
 )
 from edt_launch.jobs.progress import Device, JobProgress
@@ -44,7 +45,7 @@ class Process:
     workers: dict[int, Device] = field(default_factory=dict)
     dismissed: set[int] = field(default_factory=set)
     next_worker: int = 0
-    told: list[Signals] = field(default_factory=list)
+    requests: list[Request] = field(default_factory=list)
 
 
 class World:
@@ -77,12 +78,17 @@ class World:
             is_alive=id_ in self.processes,
             identity=self.identities.get(id_),
             has_leftovers=id_ not in self.processes and bool(self.orphans.get(id_)),
+            accepted=next((request.id for request in reversed(self.requests(id_))), None),
         )
         holding = self.files.get(id_, Holding())
         if id_ in self.hidden:
             launcher = Launcher(is_alive=self.rows[id_].state in HAS_LAUNCHER)
             return JobFacts(self.rows[id_], holding, launcher=launcher, is_hidden=True)
         return JobFacts(self.rows[id_], holding, self.progress.get(id_, JobProgress()), launcher)
+
+    def requests(self, id_: str) -> list[Request]:
+        """What its launcher has acknowledged."""
+        return self.processes[id_].requests if id_ in self.processes else []
 
     def step(self, most: int | None = None) -> Decided:
         """One step, of whose actions only the first `most` are done, as if the service was killed then."""
@@ -111,10 +117,13 @@ class World:
                 self.processes[record.id] = Process(self.next_pid, (record.min, record.max))
                 self.starts[record.id] = self.starts.get(record.id, 0) + 1
                 self.next_pid += 1
-            case Tell(id_, signal):
+            case Send(id_, request):
                 process = self.processes.get(id_)
                 if process is not None and process.has_begun:
-                    process.told.append(signal)
+                    process.requests.append(request)
+            case Kill(id_):
+                if id_ in self.processes and self.processes[id_].has_begun:
+                    self.kill(id_)
             case Sweep(id_):
                 self.orphans.pop(id_, None)
 
@@ -181,14 +190,11 @@ class World:
         self.event(id_, events.Ended(exit_code))
 
     def obey(self, id_: str) -> None:
-        """Do what it was told by a signal, the strongest first."""
-        told = self.processes[id_].told
-        if Signals.SIGKILL in told:
-            self.kill(id_)
-        elif Signals.SIGTERM in told or Signals.SIGINT in told:
-            self.end(id_, ExitCode.TERMINATED)
-        elif told:
-            self.end(id_, ExitCode.LEFT)
+        """Do what it was asked for, the strongest first."""
+        requests = self.requests(id_)
+        if requests:
+            is_pause = all(isinstance(request, Pause) for request in requests)
+            self.end(id_, ExitCode.LEFT if is_pause else ExitCode.TERMINATED)
 
     def kill(self, id_: str) -> None:
         process = self.processes.pop(id_)

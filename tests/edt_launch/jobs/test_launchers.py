@@ -3,7 +3,6 @@
 import fcntl
 import json
 import os
-import signal
 import sys
 import time
 from dataclasses import replace
@@ -132,16 +131,16 @@ def test_without_a_lock_what_was_written_down_counts(paths: JobDir, kind: str) -
 
 
 @pytest.mark.parametrize("pid", ["1e999", "-1", "0", "OURS"])
-def test_only_the_launcher_itself_is_told_anything(paths: JobDir, pid: str) -> None:
+def test_only_the_launcher_itself_is_killed(paths: JobDir, pid: str) -> None:
     text = f'{{"pid": {pid}, "started": 5.0}}'
     paths.launcher.write_text(text.replace("OURS", str(os.getpid())))
-    assert not Launchers().tell(paths, signal.SIGTERM)
+    assert not Launchers().kill(paths)
 
 
 @pytest.mark.parametrize("text", ["", "{}", '{"pid": 7}'])
-def test_who_has_not_written_down_who_it_is_cannot_be_told(paths: JobDir, text: str) -> None:
+def test_who_has_not_written_down_who_it_is_cannot_be_killed(paths: JobDir, text: str) -> None:
     paths.launcher.write_text(text)
-    assert not Launchers().tell(paths, signal.SIGTERM)
+    assert not Launchers().kill(paths)
 
 
 @pytest.mark.parametrize("rest", ['"x"' * 2**16, "[" * 2**19, "[]," * 2**18])
@@ -159,7 +158,7 @@ def test_what_is_no_file_is_neither_waited_for_nor_believed(paths: JobDir, kind:
     put(kind, paths.launcher)
     put(kind, paths.launcher_log)
     launchers = Launchers((sys.executable, "-c", "pass"))
-    assert not launchers.tell(paths, signal.SIGTERM)
+    assert not launchers.kill(paths)
     assert not launchers.is_alive(RECORD.id, paths)
     look = launchers.look(RECORD.id, paths, False, Holding(), None)
     assert (look.identity, look.said) == (None, "")

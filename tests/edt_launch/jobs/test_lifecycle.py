@@ -1,13 +1,13 @@
 """What becomes of one job: a table of states, wishes and launchers' ends."""
 
 from dataclasses import replace
-from signal import Signals
 from typing import Any
 
 import pytest
 
+from edt_launch.core.control_protocol import Pause, Request, Stop
 from edt_launch.jobs.lifecycle import AGAIN, MAX_LOST, PAUSE_PATIENCE, STOP_PATIENCE, Lived, live, suspend
-from edt_launch.jobs.observed import JobFacts, Launcher, Move, Remember, Sweep, Tell
+from edt_launch.jobs.observed import JobFacts, Kill, Launcher, Move, Remember, Send, Sweep
 from edt_launch.jobs.progress import JobProgress, LauncherRun
 from edt_launch.service.database.records import JobRecord
 from edt_launch.service.states import State, Wanted
@@ -31,8 +31,8 @@ def states(lived: Lived) -> list[State]:
     return [action.to for action in lived.actions if isinstance(action, Move)]
 
 
-def told(lived: Lived) -> list[Signals]:
-    return [action.signal for action in lived.actions if isinstance(action, Tell)]
+def requests(lived: Lived) -> list[Request]:
+    return [action.request for action in lived.actions if isinstance(action, Send)]
 
 
 @pytest.mark.parametrize(
@@ -53,33 +53,47 @@ def test_without_a_launcher_wishes_come_true_at_once(
 
 
 @pytest.mark.parametrize(
-    "before, wanted, after, signal",
+    "before, wanted, after, asked",
     [
-        (State.RUNNING, Wanted.STOP, State.STOPPING, Signals.SIGTERM),
-        (State.STARTING, Wanted.PAUSE, State.PAUSING, Signals.SIGUSR1),
-        (State.SUSPENDING, Wanted.PAUSE, State.PAUSING, Signals.SIGUSR1),
-        (State.PAUSING, Wanted.STOP, State.STOPPING, Signals.SIGTERM),
+        (State.RUNNING, Wanted.STOP, State.STOPPING, Stop("stop-200.0")),
+        (State.STARTING, Wanted.PAUSE, State.PAUSING, Pause("pause-200.0")),
+        (State.SUSPENDING, Wanted.PAUSE, State.PAUSING, Pause("pause-200.0")),
+        (State.PAUSING, Wanted.STOP, State.STOPPING, Stop("stop-200.0")),
     ],
 )
-def test_a_launcher_is_told(before: State, wanted: Wanted, after: State, signal: Signals) -> None:
+def test_a_launcher_is_asked_until_it_accepts(
+    before: State, wanted: Wanted, after: State, asked: Request
+) -> None:
     lived = live(200.0, alive(before, wanted))
-    assert (states(lived), told(lived)) == ([after], [signal])
+    assert (states(lived), requests(lived)) == ([after], [asked])
     assert live(200.0 + AGAIN / 2, lived.job).actions == ()
-    assert told(live(200.0 + AGAIN, lived.job)) == [signal]
+    assert requests(live(200.0 + AGAIN, lived.job)) == [asked]
+    launcher = replace(lived.job.launcher, accepted=asked.id)
+    assert live(200.0 + AGAIN, replace(lived.job, launcher=launcher)).actions == ()
 
 
 @pytest.mark.parametrize(
-    "state, waited, signal",
+    "state, waited, action",
     [
-        (State.PAUSING, PAUSE_PATIENCE - 1, Signals.SIGUSR1),
-        (State.SUSPENDING, PAUSE_PATIENCE, Signals.SIGTERM),
-        (State.STOPPING, STOP_PATIENCE[0] - 1, Signals.SIGTERM),
-        (State.STOPPING, STOP_PATIENCE[0], Signals.SIGINT),
-        (State.STOPPING, STOP_PATIENCE[1], Signals.SIGKILL),
+        (State.PAUSING, PAUSE_PATIENCE - 1, Send("j1", Pause("pause-200.0"))),
+        (State.SUSPENDING, PAUSE_PATIENCE, Send("j1", Stop("stop-200.0"))),
+        (State.STOPPING, STOP_PATIENCE[0] - 1, Send("j1", Stop("stop-200.0"))),
+        (State.STOPPING, STOP_PATIENCE[0], Send("j1", Stop("kill-200.0", at_once=True))),
+        (State.STOPPING, STOP_PATIENCE[1], Kill("j1")),
     ],
 )
-def test_one_that_does_not_end_needs_more(state: State, waited: float, signal: Signals) -> None:
-    assert told(live(200.0 + waited, alive(state, asked=200.0, told=200.0))) == [signal]
+def test_one_that_does_not_end_needs_more(state: State, waited: float, action: Send | Kill) -> None:
+    one = alive(state, asked=200.0, told=200.0)
+    assert live(200.0 + waited, one).actions[-1:] == (action,)
+    if waited in STOP_PATIENCE:  # though it has said that it will end
+        accepted = replace(one, launcher=replace(one.launcher, accepted="stop-200.0"))
+        assert live(200.0 + waited, accepted).actions[-1:] == (action,)
+
+
+def test_one_that_has_accepted_its_last_request_is_killed_all_the_same() -> None:
+    one = alive(State.STOPPING, asked=200.0, told=200.0)
+    one = replace(one, launcher=replace(one.launcher, accepted="kill-200.0"))
+    assert live(200.0 + STOP_PATIENCE[1], one).actions[-1:] == (Kill("j1"),)
 
 
 def test_the_first_world_of_this_launcher_makes_it_running() -> None:
@@ -180,4 +194,4 @@ def test_an_end_of_an_older_launcher_is_not_taken_for_that_of_the_newer() -> Non
 
 def test_suspending_saves_the_state() -> None:
     lived = suspend(200.0, alive(State.RUNNING), "others need it")
-    assert (states(lived), told(lived)) == ([State.SUSPENDING], [Signals.SIGUSR1])
+    assert (states(lived), requests(lived)) == ([State.SUSPENDING], [Pause("pause-200.0")])

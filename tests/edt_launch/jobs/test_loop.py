@@ -5,6 +5,7 @@ import errno
 import json
 import os
 import signal
+import socket
 import sys
 import threading
 import time
@@ -18,7 +19,8 @@ from sqlalchemy.engine import URL
 from sqlalchemy.exc import OperationalError
 
 from edt_launch.allocator.model import Options
-from edt_launch.jobs import device_grant, journal, loop
+from edt_launch.core.unix_address import unix_address
+from edt_launch.jobs import device_grant, journal, lifecycle, loop
 from edt_launch.jobs.launchers import Launchers
 from edt_launch.service import plain_files
 from edt_launch.service.bus import Bus, Topic
@@ -79,9 +81,12 @@ class Service:
         self.error: BaseException = Killed()
         self.kills = 0
         self.points = 0
+        self.later = 0.0
         self.start()
 
     def start(self) -> None:
+        for before in self.launchers:
+            before.close()
         self.launchers.append(Launchers(self.command))
         options = Options(imbalance_time=0.0)
         self.pool = loop.Pool(self.settings, self.store, Bus(), self.launchers[-1], self.between, options)
@@ -95,8 +100,8 @@ class Service:
         """One round of the loop; if it is killed in it, another service takes over."""
         self.pool.read_again()
         try:
-            self.pool.look(time.time())
-            self.pool.act(time.time())
+            self.pool.look(time.time() + self.later)
+            self.pool.act(time.time() + self.later)
         except Killed:
             self.kills += 1
             self.start()
@@ -134,6 +139,7 @@ def service(tmp_path: Path) -> Iterator[Service]:
     one = Service(tmp_path / "home")
     yield one
     for launchers in one.launchers:
+        launchers.close()
         for child in launchers.children:
             child.kill()
             child.wait()
@@ -361,6 +367,56 @@ def test_a_launcher_that_was_killed_is_started_again(service: Service) -> None:
     service.until(lambda: len(service.events(FIRST, "begun")) == 2)
     service.until(lambda: service.is_running((FIRST, 4)))
     assert service.job(FIRST).restarts == 1
+
+
+def both_running(service: Service) -> int:
+    """Two jobs have two slots each; the process of the first one's launcher."""
+    service.submit(FIRST, "ann", high=2)
+    service.submit(SECOND, "bob", high=2)
+    service.until(lambda: service.is_running((FIRST, 2), (SECOND, 2)))
+    pid = service.job(FIRST).launcher_pid
+    assert pid is not None
+    return pid
+
+
+def test_a_stopped_launcher_holds_up_nobody_and_is_killed_in_the_end(service: Service) -> None:
+    os.kill(both_running(service), signal.SIGSTOP)
+    for id_ in (FIRST, SECOND):
+        service.store.jobs.wish(id_, Wanted.STOP)
+    service.until(lambda: service.job(SECOND).state is State.STOPPED)
+    assert service.job(FIRST).state is State.STOPPING
+    service.later = lifecycle.STOP_PATIENCE[1]
+    service.until(lambda: service.job(FIRST).state is State.STOPPED)
+
+
+def test_what_a_service_has_asked_for_the_next_one_asks_for_again(service: Service) -> None:
+    pid = both_running(service)
+    os.kill(pid, signal.SIGSTOP)
+    service.store.jobs.wish(FIRST, Wanted.PAUSE)
+    service.until(lambda: service.job(FIRST).state is State.PAUSING)
+    service.start()
+    service.later = 2 * lifecycle.AGAIN
+    service.step()
+    os.kill(pid, signal.SIGCONT)
+    service.until(lambda: service.job(FIRST).state is State.PAUSED)
+    assert [event["exit_code"] for event in service.events(FIRST, "ended")] == [5]
+
+
+def test_a_socket_that_never_answers_holds_up_nobody(service: Service) -> None:
+    both_running(service)
+    path = service.paths(FIRST).output.control
+    path.unlink()
+    with socket.socket(socket.AF_UNIX) as silent:
+        with unix_address(path) as address:
+            silent.bind(address)
+        silent.listen()
+        for id_ in (FIRST, SECOND):
+            service.store.jobs.wish(id_, Wanted.PAUSE)
+        service.until(lambda: service.job(SECOND).state is State.PAUSED)
+        assert service.job(FIRST).state is State.PAUSING
+    path.unlink()  # without a socket, a signal has to do
+    service.later = 2 * lifecycle.AGAIN
+    service.until(lambda: service.job(FIRST).state is State.PAUSED)
 
 
 @pytest.mark.parametrize("content", [b"nonsense", b"\xff\xfe\n"])

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from edt_launch.jobs.observed import Facts, Launch, Move, Note, Prepare, Remember, Tell, WriteFile
+from edt_launch.jobs.observed import Facts, Launch, Move, Note, Prepare, Remember, Send, WriteFile
 from edt_launch.jobs.step import REPEAT, step
 from edt_launch.service.database.records import HostRecord
 from edt_launch.service.states import State, Wanted
@@ -90,7 +90,7 @@ def test_a_job_on_its_way_out_keeps_its_devices(world: World) -> None:
     world.rows["j1"] = replace(world.rows["j1"], wanted=Wanted.PAUSE)
     submit(world, "j2", "bob")
     decided = world.step()
-    assert [action for action in decided.actions if isinstance(action, Tell)]
+    assert [action for action in decided.actions if isinstance(action, Send)]
     assert world.rows["j1"].state is State.PAUSING
     world.step()
     assert "j2" not in world.processes

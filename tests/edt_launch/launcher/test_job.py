@@ -88,7 +88,7 @@ def test_a_script_for_plain_horovod_is_told_so_and_no_program_for_wmla(paths, wm
     with paths.opened("--output-dir"):
         log = EventLog(paths.events, print)
         desk = Desk(plan, Recorder(), log)
-        outcome = Elastic(plan, desk, Allocations(plan, desk, checker), checker, []).run()
+        outcome = Elastic(plan, desk, Allocations(plan, desk, checker), checker, list).run()
         desk.close()
         log.close()
     assert ("a script for plain Horovod" in outcome.message) == (wmla is None)

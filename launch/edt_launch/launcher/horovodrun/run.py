@@ -31,7 +31,7 @@ from edt_launch.launcher.horovodrun.command import Commands, command
 from edt_launch.launcher.horovodrun.observed import Noted, Observed
 from edt_launch.launcher.horovodrun.output import Output
 from edt_launch.launcher.plan import Outcome, Plan
-from edt_launch.launcher.termination import Ending, Step, signal_name
+from edt_launch.launcher.termination import Ending, Listen, Step, signal_name
 from edt_launch.launcher.view.view import View
 
 TICK = 0.2
@@ -51,7 +51,7 @@ class Horovodrun:
         plan: what to run.
         view: shows messages.
         log: keeps the events.
-        signals: grows by the signals that this process receives.
+        listen: gives the signals that have come.
         commands: what the command line is made of.
     """
 
@@ -60,13 +60,13 @@ class Horovodrun:
         plan: Plan,
         view: View,
         log: EventLog,
-        signals: list[int],
+        listen: Listen,
         commands: Commands | None = None,
     ) -> None:
         self._plan = plan
         self._view = view
         self._log = log
-        self._signals = signals
+        self._hear_signals = listen
         self._commands = commands or Commands()
         self._hosts = HostChecker()
         self._follower = Follower(plan.follow, plan.limits, self._hosts) if plan.follow else None
@@ -191,8 +191,8 @@ class Horovodrun:
                 self._view.message(f"{processes.number(count)} had to be killed")
 
     def _listen(self, now: float) -> None:
-        while self._signals:
-            self._ending = self._ending.signalled(now, self._signals.pop(0))
+        for heard in self._hear_signals():
+            self._ending = self._ending.signalled(now, heard)
 
     def _follow(self, now: float) -> None:
         """Look at the allocation file, and put in force what is new."""

@@ -21,7 +21,7 @@ from edt_launch.launcher.environment import environment
 from edt_launch.launcher.job_monitor import Desk
 from edt_launch.launcher.plan import Outcome
 from edt_launch.launcher.run import TICK, LeftBehind
-from edt_launch.launcher.termination import PAUSE_SIGNAL, Ending, Step, signal_name
+from edt_launch.launcher.termination import PAUSE_SIGNAL, Ending, Listen, Step, signal_name
 from edt_launch.launcher.view.output import DRIVER, Line
 
 PREFIX = "edt-launch: "
@@ -35,7 +35,7 @@ class Driven:
         desk: takes in what happens.
         allocations: where to train.
         checker: looks at hosts.
-        signals: grows by the signals that this process receives.
+        listen: gives the signals that have come.
     """
 
     def __init__(
@@ -44,14 +44,14 @@ class Driven:
         desk: Desk,
         allocations: Allocations,
         checker: HostChecker,
-        signals: list[int],
+        listen: Listen,
     ) -> None:
         self._prepared = prepared
         self._plan = prepared.plan
         self._desk = desk
         self._allocations = allocations
         self._hosts = checker
-        self._signals = signals
+        self._hear_signals = listen
         self._ending = Ending()
         self._wanted: Train | None = None
         self._training: Limits | None = None
@@ -99,8 +99,8 @@ class Driven:
         """Wait until the driver wants something trained; None when it has ended."""
         while driver.exit_code is None:
             now = time.monotonic()
-            while self._signals:
-                self._ending = self._ending.signalled(now, self._signals.pop(0))
+            for heard in self._hear_signals():
+                self._ending = self._ending.signalled(now, heard)
             self._desk.is_quiet = self._ending.is_wanted
             self._follow(now)
             self._act(driver, now)
@@ -162,7 +162,7 @@ class Driven:
         self._cap()
         self._desk.begin_training()
         elastic = Elastic(
-            plan, self._desk, self._allocations, self._hosts, self._signals, lambda: self._attend(driver)
+            plan, self._desk, self._allocations, self._hosts, self._hear_signals, lambda: self._attend(driver)
         )
         try:
             outcome = elastic.run()

@@ -1,0 +1,95 @@
+"""Requests of the service to launchers. Nothing here waits: answers are there at a later look, or are not."""
+
+import contextlib
+import socket
+import time
+from collections.abc import Callable
+from enum import Enum
+from pathlib import Path
+
+from edt_launch.core.control_protocol import MAX_LINE, Accepted, Refused, Request, read_reply, write
+from edt_launch.core.unix_address import unix_address
+
+TIMEOUT = 2.0
+"""Seconds in which a launcher is to answer."""
+
+
+class Answer(Enum):
+    """What became of a request."""
+
+    ACCEPTED = "the request was accepted"
+    REFUSED = "the request was refused"
+    NO_LAUNCHER = "no launcher listens"
+    NO_ANSWER = "the launcher does not answer"
+
+
+class Exchange:
+    """A request to a launcher, and its answer.
+
+    Args:
+        path: the launcher's socket.
+        request: what it is asked for.
+        clock: gives seconds.
+
+    Attributes:
+        request: as given.
+        answer: None until it is known.
+        reason: why the request was refused.
+    """
+
+    def __init__(self, path: Path, request: Request, clock: Callable[[], float] = time.monotonic) -> None:
+        self.request = request
+        self.answer: Answer | None = None
+        self.reason = ""
+        self._clock = clock
+        self._until = clock() + TIMEOUT
+        self._received = b""
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
+        line = write(request)
+        try:
+            with unix_address(path) as address:
+                self._socket.connect(address)
+            self._socket.sendall(line)  # its buffer is empty, and far larger
+        except (BlockingIOError, BrokenPipeError, ConnectionResetError):  # more wait than it has room for
+            self._end(Answer.NO_ANSWER)
+        except OSError:
+            self._end(Answer.NO_LAUNCHER)
+
+    def look(self) -> Answer | None:
+        """The answer, if it is there or will not come; None: not yet."""
+        while self.answer is None:
+            try:
+                data = self._socket.recv(MAX_LINE)
+            except BlockingIOError:
+                if self._clock() >= self._until:
+                    self._end(Answer.NO_ANSWER)
+                break
+            except OSError:
+                data = b""
+            self._take(data)
+        return self.answer
+
+    def close(self) -> None:
+        """Wait for the answer no more."""
+        self._socket.close()
+
+    def _take(self, data: bytes) -> None:
+        self._received += data
+        line, newline, _ = self._received.partition(b"\n")
+        if not newline:
+            if not data or len(line) > MAX_LINE:
+                self._end(Answer.NO_ANSWER)
+            return
+        match read_reply(line):
+            case Accepted(id_) if id_ == self.request.id:
+                self._end(Answer.ACCEPTED)
+            case Refused(_, reason):
+                self.reason = reason
+                self._end(Answer.REFUSED)
+            case _:
+                self._end(Answer.NO_ANSWER)
+
+    def _end(self, answer: Answer) -> None:
+        self.answer = answer
+        with contextlib.suppress(OSError):
+            self._socket.close()

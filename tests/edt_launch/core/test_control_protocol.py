@@ -1,0 +1,73 @@
+"""Requests to launchers and their answers, as lines."""
+
+import pytest
+
+from edt_launch.core.control_protocol import (
+    KEPT,
+    MAX_ID,
+    MAX_LINE,
+    Accepted,
+    Pause,
+    Refused,
+    Requests,
+    Stop,
+    read_reply,
+    read_request,
+    write,
+)
+
+
+@pytest.mark.parametrize("request_", [Pause("a"), Stop("b"), Stop("é" * MAX_ID, at_once=True)])
+def test_requests_are_read_as_written(request_: Pause | Stop) -> None:
+    line = write(request_)
+    assert line.endswith(b"\n")
+    assert line.count(b"\n") == 1
+    assert read_request(line) == request_
+
+
+@pytest.mark.parametrize("reply", [Accepted("a"), Refused("a", "no\nreason"), Refused(None, "x")])
+def test_replies_are_read_as_written(reply: Accepted | Refused) -> None:
+    assert read_reply(write(reply)) == reply
+
+
+@pytest.mark.parametrize(
+    "line, reason",
+    [
+        (b"", "expected a request"),
+        (b"\xff\xfe", "expected a request"),
+        (b"[" * MAX_LINE, "expected a request"),
+        (b'{"version": 1, "id": "a"}', "expected a request"),
+        (b'{"version": 1, "id": 5, "request": "pause"}', "expected a request"),
+        (b'{"version": 1, "id": "a", "request": "stop", "at_once": 1}', "expected a request"),
+        (b'{"version": 1, "id": "a", "request": "dance"}', "'dance': expected 'pause' or 'stop'"),
+        (b'{"version": 1, "id": "", "request": "pause"}', "an id of 0 characters: expected 1 to 100"),
+        (b'{"version": 2, "id": "a", "request": "pause"}', "understands version 1"),
+        (b'{"version": 1, "id": "%s", "request": "pause"}' % (b"a" * MAX_LINE), "expected a request"),
+    ],
+)
+def test_what_is_no_request_is_refused_with_the_reason(line: bytes, reason: str) -> None:
+    reply, request = Requests().answer(line)
+    assert request is None
+    assert isinstance(reply, Refused)
+    assert reason in reply.reason
+    assert len(write(reply)) <= MAX_LINE
+
+
+@pytest.mark.parametrize("line", [b"", b"{}", b"[]", b'{"version": 1, "id": null, "reply": "accepted"}'])
+def test_what_is_no_reply_is_none(line: bytes) -> None:
+    assert read_reply(line) is None
+
+
+def test_a_request_is_new_once_and_accepted_each_time() -> None:
+    requests = Requests()
+    assert requests.answer(write(Pause("a"))) == (Accepted("a"), Pause("a"))
+    assert requests.answer(write(Pause("a"))) == (Accepted("a"), None)
+    assert requests.answer(write(Stop("b"))) == (Accepted("b"), Stop("b"))
+
+
+def test_no_more_ids_are_remembered_than_may_be() -> None:
+    requests = Requests()
+    for number in range(KEPT + 1):
+        requests.answer(write(Pause(str(number))))
+    assert requests.answer(write(Pause("1")))[1] is None
+    assert requests.answer(write(Pause("0")))[1] == Pause("0")
