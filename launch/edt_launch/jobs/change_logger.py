@@ -1,4 +1,4 @@
-"""What goes wrong again and again: told once, and once more when it is something else, or over."""
+"""Logs failures that repeat: once each, again when the cause changes, and when they are over."""
 
 import errno
 import logging
@@ -19,20 +19,20 @@ def is_passing(error: BaseException) -> bool:
     return isinstance(error, OSError) and error.errno in PASSING
 
 
-class Troubles:
-    """What is wrong with what, as far as it has been logged."""
+class ChangeLogger:
+    """Logs only what has changed since it was logged last."""
 
     def __init__(self) -> None:
-        self._told: dict[str, str] = {}
+        self._logged: dict[str, str] = {}
 
-    def tell(self, what: str, error: BaseException, has_trace: bool = False) -> None:
+    def failed(self, what: str, error: BaseException, has_trace: bool = False) -> None:
         """Something cannot be done, and is tried again; `has_trace`: where it went wrong is logged, too."""
         text = str(error).partition("\n")[0]  # SQLAlchemy adds the statement
-        if self._told.get(what) != text:
-            self._told[what] = text
-            log.warning("%s, it is tried again: %s", what, text, exc_info=error if has_trace else None)
+        if self._logged.get(what) != text:
+            self._logged[what] = text
+            log.warning("%s failed and is tried again: %s", what, text, exc_info=error if has_trace else None)
 
-    def over(self, what: str) -> None:
+    def recovered(self, what: str) -> None:
         """It can be done."""
-        if self._told.pop(what, None) is not None:
-            log.info("%s: it is well again", what)
+        if self._logged.pop(what, None) is not None:
+            log.info("%s works again", what)

@@ -25,7 +25,7 @@ _LEAVING = re.compile(r"# leaving (?P<host>[^\s:]+):\d+ devices=(?P<devices>\S+)
 
 
 @dataclass(frozen=True)
-class Holding:
+class DeviceGrant:
     """The content of a job's allocation file.
 
     Attributes:
@@ -38,9 +38,9 @@ class Holding:
     held: Held = ()
     leaving: Held = ()
 
-    def next(self, held: Held, leaving: Held) -> "Holding":
+    def next(self, held: Held, leaving: Held) -> "DeviceGrant":
         """The next generation of the file."""
-        return Holding(self.generation + 1, held, leaving)
+        return DeviceGrant(self.generation + 1, held, leaving)
 
     @property
     def size(self) -> int:
@@ -48,7 +48,7 @@ class Holding:
         return size_of(self.held)
 
 
-def read(text: str) -> Holding:
+def read(text: str) -> DeviceGrant:
     """The content of a file.
 
     Raises:
@@ -58,18 +58,18 @@ def read(text: str) -> Holding:
     held = tuple(HostDevices(host.host, host.devices or ()) for host in allocation.hosts if host.slots)
     marks = (_LEAVING.fullmatch(line) for line in text.splitlines())
     leaving = (HostDevices(mark["host"], tuple(mark["devices"].split(","))) for mark in marks if mark)
-    return Holding(allocation.generation, held, tuple(leaving))
+    return DeviceGrant(allocation.generation, held, tuple(leaving))
 
 
-def write(holding: Holding) -> str:
-    """The text of a file; `read` gives the holding back.
+def write(grant: DeviceGrant) -> str:
+    """The text of a file; `read` gives the grant back.
 
     Raises:
         AllocationError: it could not be read back: it gives nothing, or names have odd characters.
     """
-    hosts = tuple(HostSlots(host.host, len(host.devices), host.devices) for host in holding.held)
-    first, rest = render(Allocation(holding.generation, hosts)).split("\n", 1)
-    left = [f"# leaving {at.host}:{len(at.devices)} devices={','.join(at.devices)}" for at in holding.leaving]
+    hosts = tuple(HostSlots(host.host, len(host.devices), host.devices) for host in grant.held)
+    first, rest = render(Allocation(grant.generation, hosts)).split("\n", 1)
+    left = [f"# leaving {at.host}:{len(at.devices)} devices={','.join(at.devices)}" for at in grant.leaving]
     return "\n".join([first, *left, rest])
 
 
@@ -91,14 +91,14 @@ def size_of(held: Iterable[HostDevices]) -> int:
     return sum(len(host.devices) for host in held)
 
 
-def leaving(holding: Holding, run: LauncherRun | None) -> Held:
+def leaving(grant: DeviceGrant, run: LauncherRun | None) -> Held:
     """Devices that a live launcher's workers may still use though the file does not give them any more."""
     used = run.devices if run is not None else frozenset()
-    if run is None or run.following < holding.generation:
-        used = used | devices_of(holding.leaving)
-    return as_held(used - devices_of(holding.held))
+    if run is None or run.following < grant.generation:
+        used = used | devices_of(grant.leaving)
+    return as_held(used - devices_of(grant.held))
 
 
-def in_use(holding: Holding, run: LauncherRun | None) -> Held:
+def in_use(grant: DeviceGrant, run: LauncherRun | None) -> Held:
     """All devices that a live launcher's workers may use."""
-    return as_held(devices_of(holding.held) | devices_of(leaving(holding, run)))
+    return as_held(devices_of(grant.held) | devices_of(leaving(grant, run)))

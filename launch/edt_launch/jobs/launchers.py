@@ -22,9 +22,9 @@ import psutil
 from edt_launch.agent import processes
 from edt_launch.cluster.network import HostChecker
 from edt_launch.core.control_protocol import Pause, Request, Stop
-from edt_launch.jobs.change_logger import Troubles
+from edt_launch.jobs.change_logger import ChangeLogger
 from edt_launch.jobs.control_client import Answer, Exchange
-from edt_launch.jobs.device_grant import Holding
+from edt_launch.jobs.device_grant import DeviceGrant
 from edt_launch.jobs.observed import Launcher
 from edt_launch.jobs.progress import LauncherRun
 from edt_launch.service import plain_files
@@ -68,7 +68,7 @@ class Launchers:
         self._hosts = HostChecker()
         self._exchanges: dict[str, Exchange] = {}
         self._accepted: dict[str, str] = {}
-        self._troubles = Troubles()
+        self._problems = ChangeLogger()
 
     @property
     def children(self) -> Sequence[subprocess.Popen[bytes]]:
@@ -89,7 +89,7 @@ class Launchers:
         return False
 
     def look(
-        self, job: str, paths: JobDir, is_alive: bool, holding: Holding, run: LauncherRun | None
+        self, job: str, paths: JobDir, is_alive: bool, grant: DeviceGrant, run: LauncherRun | None
     ) -> Launcher:
         """What is known of a job's launcher.
 
@@ -97,7 +97,7 @@ class Launchers:
             job: its id.
             paths: its folder.
             is_alive: whether it runs.
-            holding: what its allocation file says.
+            grant: what its allocation file says.
             run: what its events say of their last launcher, read after it was seen whether it runs.
         """
         identity = _identity(paths.launcher)
@@ -108,14 +108,14 @@ class Launchers:
         if identity is None:
             return Launcher(exit_code=self._exit_codes.get(job), said=_last_words(paths.launcher_log))
         is_over = run is not None and identity == (run.pid, run.started) and run.exit_code is not None
-        has_leftovers = not is_over and (self._is_far(job, holding) or bool(_leftovers(paths)))
+        has_leftovers = not is_over and (self._is_far(job, grant) or bool(_leftovers(paths)))
         return Launcher(identity=identity, exit_code=self._exit_codes.get(job), has_leftovers=has_leftovers)
 
-    def _is_far(self, job: str, holding: Holding) -> bool:
+    def _is_far(self, job: str, grant: DeviceGrant) -> bool:
         """Whether workers may still be ending themselves on other hosts."""
         if time.monotonic() - self._gone_since[job] >= REMOTE_GRACE:
             return False
-        return any(self._hosts.is_remote(host.host) for host in (*holding.held, *holding.leaving))
+        return any(self._hosts.is_remote(host.host) for host in (*grant.held, *grant.leaving))
 
     def start(self, record: JobRecord, paths: JobDir) -> bool:
         """Start a launcher; False if one is alive.
@@ -179,9 +179,9 @@ class Launchers:
         what = f"{job}: a request to its launcher"
         if answer is Answer.ACCEPTED:
             self._accepted[job] = exchange.request.id
-            self._troubles.over(what)
+            self._problems.recovered(what)
         elif answer is not Answer.NO_LAUNCHER:  # which has just been started
-            self._troubles.tell(what, RuntimeError(exchange.reason or answer.value))
+            self._problems.failed(what, RuntimeError(exchange.reason or answer.value))
 
     def _hang_up(self, job: str) -> None:
         self._accepted.pop(job, None)

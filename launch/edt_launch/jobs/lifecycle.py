@@ -1,8 +1,8 @@
-"""From state to state: what becomes of one job, given its wishes, its launcher and its events.
+"""From state to state: what becomes of one job, given its desired state, its launcher and its events.
 
 The order of things makes a crash harmless at any point. A job becomes `starting` before its launcher is
-started, and only the launcher's end makes it anything that has none; in between it is asked to go, as often
-as it takes. Which launcher runs is never remembered: it holds a lock for as long as it lives.
+started, and only the launcher's end makes it anything that has none; in between it is asked to go until it
+acknowledges that. Which launcher runs is never remembered: it holds a lock for as long as it lives.
 """
 
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ from typing import Any
 from edt_launch.core.control_protocol import Pause, Request, Stop
 from edt_launch.core.errors import ExitCode
 from edt_launch.jobs import performance_model
-from edt_launch.jobs.observed import Action, JobFacts, Kill, Move, Note, Remember, Send, Sweep
+from edt_launch.jobs.observed import Action, Kill, Move, Note, ObservedJob, Remember, Send, Sweep
 from edt_launch.service.database.records import AllocationRecord, JobRecord
 from edt_launch.service.states import ENDED, HAS_LAUNCHER, State, Wanted
 
@@ -40,78 +40,80 @@ _GONE: dict[str, Any] = {
     "running_since": None,
     "throughput": None,
 }
-"""Facts of a job without a launcher."""
+"""Columns of a job without a launcher."""
 
 
 @dataclass(frozen=True)
-class Lived:
+class Transition:
     """A job after what has happened to it, and what there is to do about that."""
 
-    job: JobFacts
+    job: ObservedJob
     actions: tuple[Action, ...] = ()
 
-    def move(self, to: State, reason: str, **facts: Any) -> "Lived":
+    def move(self, to: State, reason: str, **fields: Any) -> "Transition":
         """It comes to another state."""
-        record = replace(self.job.record, state=to, reason=reason, **facts)
-        move = Move(record.id, to, reason, facts)
-        return Lived(replace(self.job, record=record), (*self.actions, move))
+        record = replace(self.job.record, state=to, reason=reason, **fields)
+        move = Move(record.id, to, reason, fields)
+        return Transition(replace(self.job, record=record), (*self.actions, move))
 
-    def do(self, *actions: Action) -> "Lived":
+    def do(self, *actions: Action) -> "Transition":
         """There is more to do."""
         return replace(self, actions=(*self.actions, *actions))
 
 
-def live(now: float, job: JobFacts) -> Lived:
+def advance(now: float, job: ObservedJob) -> Transition:
     """What becomes of a job now."""
-    lived = Lived(job)
+    transition = Transition(job)
     if job.is_hidden:
-        return lived
-    while (after := _live(now, lived)) != lived and after.job.record.state is not lived.job.record.state:
-        lived = after
-    return after
+        return transition
+    while True:
+        after = _advance(now, transition)
+        if after.job.record.state is transition.job.record.state:
+            return after
+        transition = after
 
 
-def _live(now: float, lived: Lived) -> Lived:
-    job = lived.job
+def _advance(now: float, transition: Transition) -> Transition:
+    job = transition.job
     match job.record.state, job.record.wanted:
         case ((State.QUEUED | State.PAUSED), Wanted.STOP):
-            return lived.move(State.STOPPED, "its owner has stopped it")
+            return transition.move(State.STOPPED, "its owner has stopped it")
         case State.QUEUED, Wanted.PAUSE:
-            return lived.move(State.PAUSED, "its owner has paused it", waiting_since=None)
+            return transition.move(State.PAUSED, "its owner has paused it", waiting_since=None)
         case State.PAUSED, Wanted.RUN:
-            return lived.move(State.QUEUED, "its owner has resumed it", waiting_since=now)
+            return transition.move(State.QUEUED, "its owner has resumed it", waiting_since=now)
     if job.record.state not in HAS_LAUNCHER:
-        return lived
-    return _alive(now, lived) if job.launcher.is_alive else _gone(now, lived)
+        return transition
+    return _alive(now, transition) if job.launcher.is_alive else _gone(now, transition)
 
 
 # Its launcher is alive.
 
 
-def _alive(now: float, lived: Lived) -> Lived:
-    job = lived.job
+def _alive(now: float, transition: Transition) -> Transition:
+    job = transition.job
     match job.record.state, job.record.wanted:
         case ((State.STARTING | State.RUNNING | State.PAUSING | State.SUSPENDING), Wanted.STOP):
-            return _ask(now, lived, State.STOPPING, "its owner stops it")
+            return _ask(now, transition, State.STOPPING, "its owner stops it")
         case ((State.STARTING | State.RUNNING | State.SUSPENDING), Wanted.PAUSE):
-            return _ask(now, lived, State.PAUSING, "its owner pauses it")
+            return _ask(now, transition, State.PAUSING, "its owner pauses it")
         case State.STARTING, _ if _runs(job):
-            return lived.move(State.RUNNING, job.record.reason, started=job.record.started or now)
+            return transition.move(State.RUNNING, job.record.reason, started=job.record.started or now)
         case ((State.STOPPING | State.PAUSING | State.SUSPENDING), _):
-            return _ask_again(now, lived)
-    return lived
+            return _ask_again(now, transition)
+    return transition
 
 
-def _runs(job: JobFacts) -> bool:
+def _runs(job: ObservedJob) -> bool:
     """Whether the present launcher's workers have formed a world, or its driver is there."""
     run = job.run
     return run is not None and run.exit_code is None and (run.size > 0 or run.is_driven)
 
 
-def _ask(now: float, lived: Lived, to: State, reason: str) -> Lived:
-    record = lived.job.record
+def _ask(now: float, transition: Transition, to: State, reason: str) -> Transition:
+    record = transition.job.record
     notes = {**record.notes, "asked": now, "told": now}
-    return lived.move(to, reason, notes=notes).do(Send(record.id, _request(to, now, 0.0)))
+    return transition.move(to, reason, notes=notes).do(Send(record.id, _request(to, now, 0.0)))
 
 
 def _request(state: State, asked: float, waited: float) -> Request:
@@ -121,102 +123,102 @@ def _request(state: State, asked: float, waited: float) -> Request:
     return Stop(f"stop-{asked}") if waited < STOP_PATIENCE[0] else Stop(f"kill-{asked}", at_once=True)
 
 
-def suspend(now: float, job: JobFacts, reason: str) -> Lived:
+def suspend(now: float, job: ObservedJob, reason: str) -> Transition:
     """Take all devices away from a job that runs, its state saved."""
-    return _ask(now, Lived(job), State.SUSPENDING, reason)
+    return _ask(now, Transition(job), State.SUSPENDING, reason)
 
 
-def _ask_again(now: float, lived: Lived) -> Lived:
+def _ask_again(now: float, transition: Transition) -> Transition:
     """A launcher that has just been started may not listen yet; one that does not end needs more."""
-    record = lived.job.record
+    record = transition.job.record
     if now - record.notes.get("told", 0.0) < AGAIN:
-        return lived
+        return transition
     asked = record.notes.get("asked", now)
     request = _request(record.state, asked, now - asked)
     is_to_be_killed = record.state is State.STOPPING and now - asked >= STOP_PATIENCE[1]
-    if lived.job.launcher.accepted == request.id and not is_to_be_killed:
-        return lived
+    if transition.job.launcher.accepted == request.id and not is_to_be_killed:
+        return transition
     notes = {**record.notes, "asked": asked, "told": now}
-    job = replace(lived.job, record=replace(record, notes=notes))
+    job = replace(transition.job, record=replace(record, notes=notes))
     action = Kill(record.id) if is_to_be_killed else Send(record.id, request)
-    return Lived(job, (*lived.actions, Note(record.id, {"notes": notes}), action))
+    return Transition(job, (*transition.actions, Note(record.id, {"notes": notes}), action))
 
 
 # Its launcher is gone.
 
 
-def _gone(now: float, lived: Lived) -> Lived:
-    job = lived.job
+def _gone(now: float, transition: Transition) -> Transition:
+    job = transition.job
     record, launcher = job.record, job.launcher
     if launcher.has_leftovers:
-        return lived.do(Sweep(record.id))
+        return transition.do(Sweep(record.id))
     if job.is_behind:
-        return lived
+        return transition
     if launcher.identity is None:
         if launcher.exit_code is None:  # nobody knows that it was started at all
-            return _back(now, lived, "its launcher was not started")
+            return _back(now, transition, "its launcher was not started")
         text = f"edt-launch has ended with exit code {launcher.exit_code}: {launcher.said or 'no output'}"
-        return _end(now, lived, State.FAILED, "it could not be started", launcher.exit_code, text)
+        return _end(now, transition, State.FAILED, "it could not be started", launcher.exit_code, text)
     run = job.run
     if run is None or run.exit_code is None:
-        return _lost(now, lived, "its launcher was killed")
+        return _lost(now, transition, "its launcher was killed")
     if run.exit_code == ExitCode.SUCCESS:
-        return _end(now, lived, State.SUCCEEDED, "the training function has returned", 0, None)
+        return _end(now, transition, State.SUCCEEDED, "the training function has returned", 0, None)
     if run.exit_code == ExitCode.LEFT:
-        return _back(now, lived, "its workers have left, their state is saved")
+        return _back(now, transition, "its workers have left, their state is saved")
     if run.exit_code in _SIGNALLED:
-        return _lost(now, lived, f"its launcher was ended by a signal (exit code {run.exit_code})")
-    return _end(now, lived, State.FAILED, "it has failed", run.exit_code, run.message)
+        return _lost(now, transition, f"its launcher was ended by a signal (exit code {run.exit_code})")
+    return _end(now, transition, State.FAILED, "it has failed", run.exit_code, run.message)
 
 
-def _back(now: float, lived: Lived, reason: str, **facts: Any) -> Lived:
+def _back(now: float, transition: Transition, reason: str, **fields: Any) -> Transition:
     """Where it can be started from again, or where it was to go."""
-    lived = _freed(now, lived, reason)
-    match lived.job.record.state:
+    transition = _freed(now, transition, reason)
+    match transition.job.record.state:
         case State.STOPPING:
-            return lived.move(State.STOPPED, "its owner has stopped it", **_GONE, **facts)
+            return transition.move(State.STOPPED, "its owner has stopped it", **_GONE, **fields)
         case State.PAUSING:
-            return lived.move(State.PAUSED, "its owner has paused it", **_GONE, **facts)
-    return lived.move(State.QUEUED, reason, waiting_since=now, **_GONE, **facts)
+            return transition.move(State.PAUSED, "its owner has paused it", **_GONE, **fields)
+    return transition.move(State.QUEUED, reason, waiting_since=now, **_GONE, **fields)
 
 
-def _lost(now: float, lived: Lived, reason: str) -> Lived:
+def _lost(now: float, transition: Transition, reason: str) -> Transition:
     """It was ended from outside; its newest checkpoint is there to go on from."""
-    record = lived.job.record
+    record = transition.job.record
     if record.state not in (State.STARTING, State.RUNNING):
-        return _back(now, lived, reason)
+        return _back(now, transition, reason)
     lost = int(record.notes.get("lost", 0)) + 1
     most = MAX_LOST if record.max_restarts is None else record.max_restarts
     if lost > most:
         text = f"{reason}, {lost} times; it is started again {most} times at most"
-        return _end(now, lived, State.FAILED, "it has failed", None, text)
-    facts = {"notes": {**record.notes, "lost": lost}, "restarts": record.restarts + 1}
-    return _back(now, lived, f"{reason}; it goes on from its newest checkpoint", **facts)
+        return _end(now, transition, State.FAILED, "it has failed", None, text)
+    fields = {"notes": {**record.notes, "lost": lost}, "restarts": record.restarts + 1}
+    return _back(now, transition, f"{reason}; it goes on from its newest checkpoint", **fields)
 
 
 def _end(
-    now: float, lived: Lived, to: State, reason: str, exit_code: int | None, failure: str | None
-) -> Lived:
-    lived = _freed(now, lived, reason)
-    facts = {**_GONE, **progress(lived.job), **_GONE}
+    now: float, transition: Transition, to: State, reason: str, exit_code: int | None, failure: str | None
+) -> Transition:
+    transition = _freed(now, transition, reason)
+    fields = {**_GONE, **progress(transition.job), **_GONE}
     if failure is not None:  # a job may have written it: PostgreSQL does not take every character
         failure = failure.encode(errors="replace").decode().replace("\0", "?")
-    return lived.move(to, reason, **facts, exit_code=exit_code, failure=failure, ended=now)
+    return transition.move(to, reason, **fields, exit_code=exit_code, failure=failure, ended=now)
 
 
-def _freed(now: float, lived: Lived, reason: str) -> Lived:
+def _freed(now: float, transition: Transition, reason: str) -> Transition:
     """Its devices are free."""
-    record = lived.job.record
+    record = transition.job.record
     if not record.size:
-        return lived
-    return lived.do(Remember(AllocationRecord(record.id, record.owner, now, record.size, 0, (), reason)))
+        return transition
+    return transition.do(Remember(AllocationRecord(record.id, record.owner, now, record.size, 0, (), reason)))
 
 
 # What is known of it.
 
 
-def progress(job: JobFacts) -> dict[str, Any]:
-    """Facts that its events tell."""
+def progress(job: ObservedJob) -> dict[str, Any]:
+    """Columns that follow from its events."""
     progress = job.progress
     run = job.run
     return {
@@ -233,18 +235,18 @@ def progress(job: JobFacts) -> dict[str, Any]:
     }
 
 
-def changed(record: JobRecord, facts: dict[str, Any]) -> dict[str, Any]:
-    """Those facts that differ from the job's row."""
-    return {name: value for name, value in facts.items() if getattr(record, name) != value}
+def changed(record: JobRecord, fields: dict[str, Any]) -> dict[str, Any]:
+    """Those of the columns that differ from the job's row."""
+    return {name: value for name, value in fields.items() if getattr(record, name) != value}
 
 
-def tell_progress(job: JobFacts) -> Iterator[Note]:
+def record_progress(job: ObservedJob) -> Iterator[Note]:
     """Write down what a job's events tell, if it is new."""
     if job.record.state in ENDED or job.is_hidden:
         return
-    facts = changed(job.record, progress(job))
-    if facts:
-        yield Note(job.record.id, facts)
+    fields = changed(job.record, progress(job))
+    if fields:
+        yield Note(job.record.id, fields)
 
 
 def _rounded(value: float | None) -> float | None:

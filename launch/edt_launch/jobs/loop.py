@@ -14,13 +14,21 @@ from edt_launch.allocator.memory import dump, load
 from edt_launch.allocator.model import Memory, Options
 from edt_launch.core.errors import AllocationError
 from edt_launch.jobs import device_grant, lifecycle
-from edt_launch.jobs.change_logger import Troubles, is_passing
-from edt_launch.jobs.device_grant import Holding
+from edt_launch.jobs.change_logger import ChangeLogger, is_passing
+from edt_launch.jobs.device_grant import DeviceGrant
 from edt_launch.jobs.journal import Journal
 from edt_launch.jobs.launchers import Launchers
-from edt_launch.jobs.observed import Action, Asked, Facts, JobFacts, Launch, Launcher, Prepare
+from edt_launch.jobs.observed import (
+    Action,
+    AllocationRound,
+    Launch,
+    Launcher,
+    ObservedJob,
+    ObservedState,
+    Prepare,
+)
 from edt_launch.jobs.progress import LauncherRun
-from edt_launch.jobs.reconcile import Performer
+from edt_launch.jobs.reconcile import Reconciler
 from edt_launch.jobs.step import step
 from edt_launch.service import plain_files
 from edt_launch.service.bus import Bus, Topic
@@ -36,7 +44,7 @@ log = logging.getLogger(__name__)
 LOOK = 0.1
 """Seconds between two looks at what the jobs do."""
 
-TELL = 1.0
+RECORD = 1.0
 """Seconds between two times that progress is written down."""
 
 KEEP = 30.0
@@ -76,8 +84,8 @@ def run(
     pool = Pool(settings, store, bus, options=options)
     clock = Clock(settings.coalesce, settings.interval)
     seen = bus.version(Topic.WISHES, Topic.HOSTS)
-    clock.wished(time.time())
-    troubles = Troubles()
+    clock.changed(time.time())
+    problems = ChangeLogger()
     while not stop.is_set():
         version = bus.wait(Topic.WISHES, Topic.HOSTS, seen=seen, timeout=LOOK)
         try:
@@ -85,13 +93,13 @@ def run(
             if version != seen:
                 seen = version
                 pool.read_again()
-                clock.wished(now)
+                clock.changed(now)
             has_happened = pool.look(now)
             if has_happened or clock.is_due(now):
                 clock.decided(now, pool.act(now))
-            troubles.over("the pool")
+            problems.recovered("the loop of the jobs")
         except (*AWAY, OSError) as error:
-            troubles.tell("the pool", error)
+            problems.failed("the loop of the jobs", error)
             pool.forget()
             stop.wait(TROUBLE)
     try:
@@ -101,10 +109,10 @@ def run(
 
 
 class Clock:
-    """When to decide again: wishes are gathered for a while, and time alone may be a reason, too.
+    """When to decide again: requests are gathered for a while, and time alone may be a reason, too.
 
     Args:
-        coalesce: seconds for which wishes are gathered.
+        coalesce: seconds for which requests are gathered.
         interval: seconds between two decisions at most.
     """
 
@@ -113,8 +121,8 @@ class Clock:
         self._interval = interval
         self._at = float("inf")
 
-    def wished(self, now: float) -> None:
-        """Somebody wants something."""
+    def changed(self, now: float) -> None:
+        """A desired state has changed."""
         self._at = min(self._at, now + self._coalesce)
 
     def is_due(self, now: float) -> bool:
@@ -134,7 +142,7 @@ class Pool:
         store: its database.
         bus: told of changes.
         launchers: of its jobs.
-        between: see `perform.Performer`.
+        between: see `reconcile.Reconciler`.
         options: of the allocator; from the settings by default.
     """
 
@@ -154,16 +162,16 @@ class Pool:
         self._store = store
         self._bus = bus
         self._launchers = launchers or Launchers(horovodrun=settings.horovodrun)
-        self._performer = Performer(self._home, store, self._launchers, between)
-        self._jobs: dict[str, JobFacts] = {}
+        self._reconciler = Reconciler(self._home, store, self._launchers, between)
+        self._jobs: dict[str, ObservedJob] = {}
         self._hosts: tuple[HostRecord, ...] = ()
         self._journals: dict[str, Journal] = {}
         self._read_files: set[str] = set()
         self._read_at: float | None = None
-        self._told_at = self._kept_at = 0.0
-        self._last: Asked | None = None
+        self._recorded_at = self._kept_at = 0.0
+        self._last: AllocationRound | None = None
         self._memory = Memory()
-        self._troubles = Troubles()
+        self._problems = ChangeLogger()
 
     # Looking.
 
@@ -186,9 +194,9 @@ class Pool:
             if job.record.state in HAS_LAUNCHER or job.is_hidden or job.is_behind:
                 self._jobs[id_] = seen = self._seen(job)
                 has_happened |= _news(job) != _news(seen)
-        if not 0 <= now - self._told_at < TELL:
-            self._told_at = now
-            self._tell()
+        if not 0 <= now - self._recorded_at < RECORD:
+            self._recorded_at = now
+            self._record_progress()
         return has_happened
 
     def _read_rows(self, now: float) -> None:
@@ -209,31 +217,31 @@ class Pool:
         self._read_files &= self._jobs.keys()
         self._read_at = now
 
-    def _first_seen(self, record: JobRecord) -> JobFacts:
-        return self._seen(JobFacts(record, _stored(record)))
+    def _first_seen(self, record: JobRecord) -> ObservedJob:
+        return self._seen(ObservedJob(record, _stored(record)))
 
-    def _seen(self, job: JobFacts) -> JobFacts:
+    def _seen(self, job: ObservedJob) -> ObservedJob:
         """The job with what its processes and events say now; as it was, if that cannot be found out."""
-        what = f"{job.record.id} is left as it is"
+        what = f"{job.record.id}: looking at it"
         try:
             job = self._with_file(job)
             seen = self._looked_at(job)
         except Exception as error:  # noqa: BLE001 - whatever a job has written must not stop the others; it is logged
-            self._troubles.tell(what, error, has_trace=not isinstance(error, OSError))
+            self._problems.failed(what, error, has_trace=not isinstance(error, OSError))
             is_alive = job.record.state in HAS_LAUNCHER
             return replace(job, launcher=replace(job.launcher, is_alive=is_alive), is_hidden=True)
-        self._troubles.over(what)
+        self._problems.recovered(what)
         return seen
 
-    def _with_file(self, job: JobFacts) -> JobFacts:
+    def _with_file(self, job: ObservedJob) -> ObservedJob:
         """The job with what its allocation file says, read once: nobody else writes it."""
         record = job.record
         if record.id not in self._read_files:
-            job = replace(job, holding=_holding(record, self._home.job(record.id)))
+            job = replace(job, grant=_grant(record, self._home.job(record.id)))
             self._read_files.add(record.id)
         return job
 
-    def _looked_at(self, job: JobFacts) -> JobFacts:
+    def _looked_at(self, job: ObservedJob) -> ObservedJob:
         id_ = job.record.id
         paths = self._home.job(id_)
         if id_ not in self._journals:
@@ -243,22 +251,22 @@ class Pool:
         is_alive = self._launchers.is_alive(id_, paths)
         journal.read_on(is_final=not is_alive)
         progress = journal.progress
-        launcher = self._launchers.look(id_, paths, is_alive, job.holding, progress.run)
+        launcher = self._launchers.look(id_, paths, is_alive, job.grant, progress.run)
         return replace(
             job, progress=progress, launcher=launcher, is_hidden=False, is_behind=journal.is_behind
         )
 
-    def _tell(self) -> None:
+    def _record_progress(self) -> None:
         """Write down how far the jobs are."""
-        notes = [note for job in self._jobs.values() for note in lifecycle.tell_progress(job)]
+        notes = [note for job in self._jobs.values() for note in lifecycle.record_progress(job)]
         if notes:
-            self._perform(0.0, notes)
+            self._apply(0.0, notes)
 
     # Acting.
 
     def act(self, now: float) -> float | None:
         """Decide, and carry it out; when to do so again at the latest, None for no such time."""
-        facts = Facts(
+        observed = ObservedState(
             tuple(self._jobs.values()),
             self._hosts,
             self._shares,
@@ -267,10 +275,10 @@ class Pool:
             self._options,
             self._protected,
         )
-        decided = step(now, facts)
-        self._perform(now, decided.actions)
-        self._last = decided.asked
-        self._remember(decided.asked.plan.memory)
+        decided = step(now, observed)
+        self._apply(now, decided.actions)
+        self._last = decided.round
+        self._remember(decided.round.plan.memory)
         if not 0 <= now - self._kept_at < KEEP:
             self._kept_at = now
             self._keep_usage()
@@ -283,16 +291,16 @@ class Pool:
         self._launchers.close()
         self._keep_usage()
 
-    def _perform(self, now: float, actions: Sequence[Action]) -> None:
-        done = self._performer.perform(now, actions)
+    def _apply(self, now: float, actions: Sequence[Action]) -> None:
+        done = self._reconciler.apply(now, actions)
         for id_, record in done.records.items():
             self._replace(id_, record)
-        for id_, facts in done.notes.items():  # written last
+        for id_, fields in done.notes.items():  # written last
             if id_ in self._jobs:
-                self._replace(id_, replace(self._jobs[id_].record, **facts))
-        for id_, content in done.holdings.items():
+                self._replace(id_, replace(self._jobs[id_].record, **fields))
+        for id_, content in done.grants.items():
             if id_ in self._jobs:
-                self._jobs[id_] = replace(self._jobs[id_], holding=content)
+                self._jobs[id_] = replace(self._jobs[id_], grant=content)
         for action in actions:
             if isinstance(action, Launch | Prepare) and (job := _id(action)) in self._jobs:
                 self._jobs[job] = self._seen(self._jobs[job])
@@ -332,28 +340,28 @@ class Pool:
         )
 
 
-def _news(job: JobFacts) -> tuple[Launcher, LauncherRun | None, bool, bool]:
+def _news(job: ObservedJob) -> tuple[Launcher, LauncherRun | None, bool, bool]:
     """What of a job is a reason to act at once, when it changes."""
     return job.launcher, job.run, job.is_hidden, job.is_behind
 
 
-def _most_workers(job: JobFacts, hosts: Sequence[HostRecord]) -> int:
+def _most_workers(job: ObservedJob, hosts: Sequence[HostRecord]) -> int:
     """How many workers the job can have at most: as declared, and as there are devices."""
     declared: int = max((job.record.max, *(job.record.bounds or ())))
     devices = sum(len(host.devices) for host in hosts)
-    return max(1, min(declared, max(devices, job.holding.size)))
+    return max(1, min(declared, max(devices, job.grant.size)))
 
 
 def _id(action: Launch | Prepare) -> str:
     return action.record.id if isinstance(action, Launch) else action.job
 
 
-def _stored(record: JobRecord) -> Holding:
+def _stored(record: JobRecord) -> DeviceGrant:
     """What the job's row says of its allocation file."""
-    return Holding(record.generation, mapping.held(record.held), mapping.held(record.leaving))
+    return DeviceGrant(record.generation, mapping.held(record.held), mapping.held(record.leaving))
 
 
-def _holding(record: JobRecord, paths: JobDir) -> Holding:
+def _grant(record: JobRecord, paths: JobDir) -> DeviceGrant:
     """What the job's allocation file says; what its row says, if that makes no sense.
 
     Raises:
@@ -362,7 +370,7 @@ def _holding(record: JobRecord, paths: JobDir) -> Holding:
     try:
         found = device_grant.read(plain_files.read(paths.allocation).decode(errors="replace"))
     except FileNotFoundError:
-        return Holding(record.generation)
+        return DeviceGrant(record.generation)
     except (OSError, AllocationError) as error:
         if is_passing(error):
             raise

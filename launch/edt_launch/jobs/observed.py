@@ -6,7 +6,7 @@ from typing import Any
 
 from edt_launch.allocator.model import Cluster, Job, Memory, Options, Plan
 from edt_launch.core.control_protocol import Request
-from edt_launch.jobs.device_grant import Holding
+from edt_launch.jobs.device_grant import DeviceGrant
 from edt_launch.jobs.progress import JobProgress, LauncherRun
 from edt_launch.service.database.records import AllocationRecord, HostRecord, JobRecord, ShareRecord
 from edt_launch.service.states import State
@@ -35,7 +35,7 @@ class Launcher:
 
 
 @dataclass(frozen=True)
-class JobFacts:
+class ObservedJob:
     """A job: its row, its files, its process.
 
     Attributes:
@@ -44,7 +44,7 @@ class JobFacts:
     """
 
     record: JobRecord
-    holding: Holding = field(default_factory=Holding)
+    grant: DeviceGrant = field(default_factory=DeviceGrant)
     progress: JobProgress = field(default_factory=JobProgress)
     launcher: Launcher = field(default_factory=Launcher)
     is_hidden: bool = False
@@ -58,8 +58,8 @@ class JobFacts:
 
 
 @dataclass(frozen=True)
-class Asked:
-    """What the allocator was asked, with what jobs hold since then, and its answer."""
+class AllocationRound:
+    """What the allocator decided from, with what jobs hold since then, and its plan."""
 
     cluster: Cluster
     jobs: tuple[Job, ...]
@@ -67,7 +67,7 @@ class Asked:
 
 
 @dataclass(frozen=True)
-class Facts:
+class ObservedState:
     """Everything that a step looks at.
 
     Attributes:
@@ -75,16 +75,16 @@ class Facts:
         hosts: the machines.
         shares: the owners' tree; owners of jobs that are not in it are added below the root.
         memory: of the allocator's last plan.
-        last: what the last step has asked and got; None for the first.
+        last: round of the last step; None for the first.
         options: the allocator's constants.
         protected: seconds for which a started job keeps its minimum.
     """
 
-    jobs: tuple[JobFacts, ...] = ()
+    jobs: tuple[ObservedJob, ...] = ()
     hosts: tuple[HostRecord, ...] = ()
     shares: tuple[ShareRecord, ...] = ()
     memory: Memory = field(default_factory=Memory)
-    last: "Asked | None" = None
+    last: "AllocationRound | None" = None
     options: Options = field(default_factory=Options)
     protected: float = 300.0
 
@@ -104,25 +104,25 @@ class WriteFile:
     """Replace the allocation file of a job."""
 
     job: str
-    holding: Holding
+    grant: DeviceGrant
 
 
 @dataclass(frozen=True)
 class Move:
-    """Bring a job to another state, with facts that become true by that."""
+    """Bring a job to another state, with the columns of its row that change by that."""
 
     job: str
     to: State
     reason: str
-    facts: Mapping[str, Any] = field(default_factory=dict)
+    fields: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Note:
-    """Write facts of a job."""
+    """Write columns of a job's row."""
 
     job: str
-    facts: Mapping[str, Any]
+    fields: Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -170,10 +170,10 @@ class Decided:
 
     Attributes:
         actions: what to do, in that order.
-        asked: of the allocator; `last` for the next step. Remembered usage is in it.
+        round: of the allocator; `last` for the next step. Remembered usage is in it.
         again_at: when to look again at the latest though nothing has happened; None: not for that.
     """
 
     actions: tuple[Action, ...]
-    asked: Asked
+    round: AllocationRound
     again_at: float | None = None

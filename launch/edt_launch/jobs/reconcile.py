@@ -7,8 +7,8 @@ from typing import Any
 
 from edt_launch.core.atomic import write_atomically
 from edt_launch.jobs import device_grant
-from edt_launch.jobs.change_logger import Troubles, is_passing
-from edt_launch.jobs.device_grant import Holding
+from edt_launch.jobs.change_logger import ChangeLogger, is_passing
+from edt_launch.jobs.device_grant import DeviceGrant
 from edt_launch.jobs.launchers import Launchers
 from edt_launch.jobs.observed import (
     Action,
@@ -32,23 +32,23 @@ log = logging.getLogger(__name__)
 
 
 @dataclass
-class Done:
+class Applied:
     """What has been done, by the jobs' ids.
 
     Attributes:
         records: rows that have been read again meanwhile; None for one that is not there any more.
-        notes: facts that have been written besides, after these.
+        notes: columns that have been written besides, after these.
         changes: of allocations, which the history has now.
-        holdings: contents of allocation files that have been written.
+        grants: contents of allocation files that have been written.
     """
 
     records: dict[str, JobRecord | None] = field(default_factory=dict)
     notes: dict[str, dict[str, Any]] = field(default_factory=dict)
     changes: list[AllocationRecord] = field(default_factory=list)
-    holdings: dict[str, Holding] = field(default_factory=dict)
+    grants: dict[str, DeviceGrant] = field(default_factory=dict)
 
 
-class Performer:
+class Reconciler:
     """Does actions in their order. What cannot be done with a job today leaves it as it is.
 
     Args:
@@ -65,16 +65,16 @@ class Performer:
         self._store = store
         self._launchers = launchers
         self._between = between
-        self._troubles = Troubles()
+        self._problems = ChangeLogger()
 
-    def perform(self, now: float, actions: Iterable[Action]) -> Done:
+    def apply(self, now: float, actions: Iterable[Action]) -> Applied:
         """Carry out actions; what cannot be done with one job is left, and tried again by the next step.
 
         Raises:
             sqlalchemy.exc.SQLAlchemyError: of the database. What had been done by then is known to files and
-                rows alone; facts that were to be written in the end are lost.
+                rows alone; columns that were to be written in the end are lost.
         """
-        done = Done()
+        done = Applied()
         failed: set[str] = set()
         for action in actions:
             job = action.change.job if isinstance(action, Remember) else _job(action)
@@ -83,9 +83,9 @@ class Performer:
             what = f"{job}: {type(action).__name__}"
             try:
                 self._do(now, action, done)
-                self._troubles.over(what)
+                self._problems.recovered(what)
             except OSError as error:
-                self._troubles.tell(what, error)
+                self._problems.failed(what, error)
                 failed.add(job)
             except NoSuchJobError:
                 failed.add(job)
@@ -93,10 +93,10 @@ class Performer:
         self._write_down(done)
         return done
 
-    def _do(self, now: float, action: Action, done: Done) -> None:
+    def _do(self, now: float, action: Action, done: Applied) -> None:
         match action:
-            case Note(job, facts):
-                done.notes[job] = {**done.notes.get(job, {}), **facts}
+            case Note(job, fields):
+                done.notes[job] = {**done.notes.get(job, {}), **fields}
                 return
             case Remember(change):
                 done.changes.append(change)
@@ -107,10 +107,10 @@ class Performer:
                 self._launchers.prepare(job, self._home.job(job))
             case WriteFile(job, content):
                 write_atomically(self._home.job(job).allocation, device_grant.write(content))
-                done.holdings[job] = content
-            case Move(job, to, reason, facts):
-                facts = {**done.notes.pop(job, {}), **facts}
-                done.records[job] = self._store.jobs.move(job, to, reason, now, **facts)
+                done.grants[job] = content
+            case Move(job, to, reason, fields):
+                fields = {**done.notes.pop(job, {}), **fields}
+                done.records[job] = self._store.jobs.move(job, to, reason, now, **fields)
             case Launch(record):
                 self._launch(now, record, done)
             case Send(job, request):
@@ -120,18 +120,18 @@ class Performer:
             case Sweep(job):
                 self._launchers.sweep(self._home.job(job))
 
-    def _launch(self, now: float, record: JobRecord, done: Done) -> None:
+    def _launch(self, now: float, record: JobRecord, done: Applied) -> None:
         try:
             self._launchers.start(record, self._home.job(record.id))
         except (OSError, ValueError) as error:
             if is_passing(error):
                 raise  # the job has not been started, and goes back to the queue
             log.warning("%s cannot be started: %s", record.id, error)
-            facts = {"size": 0, "target": 0, "held": (), "running_since": None, "failure": str(error)}
+            fields = {"size": 0, "target": 0, "held": (), "running_since": None, "failure": str(error)}
             reason = "it could not be started"
-            done.records[record.id] = self._store.jobs.move(record.id, State.FAILED, reason, now, **facts)
+            done.records[record.id] = self._store.jobs.move(record.id, State.FAILED, reason, now, **fields)
 
-    def _write_down(self, done: Done) -> None:
+    def _write_down(self, done: Applied) -> None:
         """The rest, in two transactions."""
         if done.notes:
             self._between()

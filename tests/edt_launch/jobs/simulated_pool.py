@@ -10,18 +10,18 @@ from dataclasses import dataclass, field, replace
 from edt_launch.core import events
 from edt_launch.core.control_protocol import Pause, Request
 from edt_launch.core.errors import ExitCode
-from edt_launch.jobs.device_grant import Holding, devices_of
+from edt_launch.jobs.device_grant import DeviceGrant, devices_of
 from edt_launch.jobs.observed import (
     Action,
-    Asked,
+    AllocationRound,
     Decided,
-    Facts,
-    JobFacts,
     Kill,
     Launch,
     Launcher,
     Move,
     Note,
+    ObservedJob,
+    ObservedState,
     Prepare,
     Send,
     Sweep,
@@ -40,7 +40,7 @@ class Process:
     pid: int
     bounds: tuple[int, int]
     has_begun: bool = False
-    read: Holding = field(default_factory=lambda: Holding(-1))
+    read: DeviceGrant = field(default_factory=lambda: DeviceGrant(-1))
     generation: int = -1
     workers: dict[int, Device] = field(default_factory=dict)
     dismissed: set[int] = field(default_factory=set)
@@ -56,35 +56,35 @@ class World:
         self.hosts = {host.name: host for host in hosts}
         self.shares = tuple(shares)
         self.rows: dict[str, JobRecord] = {}
-        self.files: dict[str, Holding] = {}
+        self.files: dict[str, DeviceGrant] = {}
         self.identities: dict[str, tuple[int, float]] = {}
         self.progress: dict[str, JobProgress] = {}
         self.processes: dict[str, Process] = {}
         self.orphans: dict[str, dict[int, Device]] = {}
         self.hidden: set[str] = set()
         self.starts: dict[str, int] = {}
-        self.last: Asked | None = None
+        self.last: AllocationRound | None = None
         self.next_pid = 1
         self.history: list[tuple[str, int, int]] = []
 
     # What the loop sees and does.
 
-    def facts(self) -> Facts:
+    def observed(self) -> ObservedState:
         jobs = tuple(self.job(id_) for id_, row in self.rows.items() if row.state not in ENDED)
-        return Facts(jobs, tuple(self.hosts.values()), self.shares, last=self.last)
+        return ObservedState(jobs, tuple(self.hosts.values()), self.shares, last=self.last)
 
-    def job(self, id_: str) -> JobFacts:
+    def job(self, id_: str) -> ObservedJob:
         launcher = Launcher(
             is_alive=id_ in self.processes,
             identity=self.identities.get(id_),
             has_leftovers=id_ not in self.processes and bool(self.orphans.get(id_)),
             accepted=next((request.id for request in reversed(self.requests(id_))), None),
         )
-        holding = self.files.get(id_, Holding())
+        grant = self.files.get(id_, DeviceGrant())
         if id_ in self.hidden:
             launcher = Launcher(is_alive=self.rows[id_].state in HAS_LAUNCHER)
-            return JobFacts(self.rows[id_], holding, launcher=launcher, is_hidden=True)
-        return JobFacts(self.rows[id_], holding, self.progress.get(id_, JobProgress()), launcher)
+            return ObservedJob(self.rows[id_], grant, launcher=launcher, is_hidden=True)
+        return ObservedJob(self.rows[id_], grant, self.progress.get(id_, JobProgress()), launcher)
 
     def requests(self, id_: str) -> list[Request]:
         """What its launcher has acknowledged."""
@@ -92,10 +92,10 @@ class World:
 
     def step(self, most: int | None = None) -> Decided:
         """One step, of whose actions only the first `most` are done, as if the service was killed then."""
-        decided = step(self.now, self.facts())
+        decided = step(self.now, self.observed())
         for action in decided.actions[:most]:
             self.perform(action)
-        self.last = decided.asked if most is None or most >= len(decided.actions) else None
+        self.last = decided.round if most is None or most >= len(decided.actions) else None
         return decided
 
     def perform(self, action: Action) -> None:
@@ -103,14 +103,14 @@ class World:
             case Prepare(id_):
                 self.identities.pop(id_, None)
             case WriteFile(id_, content):
-                assert content.generation > self.files.get(id_, Holding()).generation
+                assert content.generation > self.files.get(id_, DeviceGrant()).generation
                 assert content.held
                 self.files[id_] = content
-            case Move(id_, to, reason, facts):
+            case Move(id_, to, reason, fields):
                 check(id_, self.rows[id_].state, to)
-                self.rows[id_] = replace(self.rows[id_], state=to, reason=reason, **facts)
-            case Note(id_, facts):
-                self.rows[id_] = replace(self.rows[id_], **facts)
+                self.rows[id_] = replace(self.rows[id_], state=to, reason=reason, **fields)
+            case Note(id_, fields):
+                self.rows[id_] = replace(self.rows[id_], **fields)
             case Launch(record):
                 assert record.id not in self.orphans
                 assert record.id not in self.processes, "started twice"

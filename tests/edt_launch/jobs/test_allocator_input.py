@@ -7,8 +7,8 @@ import pytest
 
 from edt_launch.allocator.model import HostDevices
 from edt_launch.jobs.allocator_input import as_job, inputs, is_wanted
-from edt_launch.jobs.device_grant import Holding
-from edt_launch.jobs.observed import Facts, JobFacts, Launcher
+from edt_launch.jobs.device_grant import DeviceGrant
+from edt_launch.jobs.observed import Launcher, ObservedJob, ObservedState
 from edt_launch.jobs.progress import JobProgress, LauncherRun
 from edt_launch.service.database.records import HostRecord, JobRecord, ShareRecord
 from edt_launch.service.states import State, Wanted
@@ -19,11 +19,11 @@ LEFT = (HostDevices("h", ("2",)),)
 RECORD = JobRecord("j1", "ann", ("x",), 2, 4, 100.0, priority=3, weight=2.0, running_since=150.0)
 
 
-def job(state: State, **facts: Any) -> JobFacts:
+def job(state: State, **fields: Any) -> ObservedJob:
     run = LauncherRun(*ME, min_np=1, max_np=4, following=1)
     launcher = Launcher(is_alive=state is not State.QUEUED, identity=ME)
-    record = replace(RECORD, state=state, **facts)
-    return JobFacts(record, Holding(2, HELD, LEFT), JobProgress(run), launcher)
+    record = replace(RECORD, state=state, **fields)
+    return ObservedJob(record, DeviceGrant(2, HELD, LEFT), JobProgress(run), launcher)
 
 
 def test_one_that_runs_holds_what_its_file_says_and_what_it_has_not_left() -> None:
@@ -48,7 +48,7 @@ def test_one_on_its_way_out_wants_nothing_and_keeps_what_it_uses(state: State) -
 
 def test_one_that_cannot_be_looked_at_wants_what_it_has() -> None:
     hidden = replace(job(State.RUNNING, min=1), is_hidden=True)
-    (asked,) = inputs(200.0, Facts(), [hidden])[1]
+    (asked,) = inputs(200.0, ObservedState(), [hidden])[1]
     assert (asked.min, asked.max, asked.held, asked.leaving) == (2, 2, HELD, LEFT)
     assert not is_wanted(replace(job(State.QUEUED), is_hidden=True))
 
@@ -81,8 +81,8 @@ def test_who_is_wanted() -> None:
 
 def test_users_without_a_place_hang_below_the_root() -> None:
     shares = (ShareRecord("", None), ShareRecord("lab", weight=3.0))
-    facts = Facts(hosts=(HostRecord("h", ("0", "1"), is_draining=True),), shares=shares)
-    cluster, asked = inputs(200.0, facts, [job(State.RUNNING), job(State.PAUSED)])
+    fields = ObservedState(hosts=(HostRecord("h", ("0", "1"), is_draining=True),), shares=shares)
+    cluster, asked = inputs(200.0, fields, [job(State.RUNNING), job(State.PAUSED)])
     assert [(owner.name, owner.parent, owner.weight) for owner in cluster.owners] == [
         ("", None, 1.0),
         ("lab", "", 3.0),

@@ -1,25 +1,25 @@
-"""What goes wrong again and again is told once."""
+"""Failures that repeat are logged once."""
 
 import errno
 
 import pytest
 
-from edt_launch.jobs.change_logger import Troubles, is_passing
+from edt_launch.jobs.change_logger import ChangeLogger, is_passing
 
 
 def test_what_is_wrong_is_told_when_it_changes(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO")
-    troubles = Troubles()
+    problems = ChangeLogger()
     for text in ("no room", "no room", "no room\n[SQL: ...]", "no such file"):
-        troubles.tell("j1", OSError(text))
-    troubles.tell("j2", OSError("no room"))
+        problems.failed("j1", OSError(text))
+    problems.failed("j2", OSError("no room"))
     for _ in range(2):
-        troubles.over("j1")
+        problems.recovered("j1")
     assert caplog.messages == [
-        "j1, it is tried again: no room",
-        "j1, it is tried again: no such file",
-        "j2, it is tried again: no room",
-        "j1: it is well again",
+        "j1 failed and is tried again: no room",
+        "j1 failed and is tried again: no such file",
+        "j2 failed and is tried again: no room",
+        "j1 works again",
     ]
 
 

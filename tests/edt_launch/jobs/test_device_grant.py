@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from edt_launch.allocator.model import HostDevices
 from edt_launch.cluster.allocation import parse
-from edt_launch.jobs.device_grant import Holding, in_use, leaving, read, write
+from edt_launch.jobs.device_grant import DeviceGrant, in_use, leaving, read, write
 from edt_launch.jobs.progress import LauncherRun
 
 HELD = st.dictionaries(
@@ -19,17 +19,17 @@ HELD = st.dictionaries(
 def test_what_is_written_is_read(
     generation: int, held: tuple[HostDevices, ...], left: tuple[HostDevices, ...]
 ) -> None:
-    holding = Holding(generation, held, left)
-    assert read(write(holding)) == holding
-    assert parse(write(holding)).slots == holding.size
+    grant = DeviceGrant(generation, held, left)
+    assert read(write(grant)) == grant
+    assert parse(write(grant)).slots == grant.size
 
 
 def test_a_launcher_sees_nothing_of_what_is_leaving() -> None:
-    text = write(Holding(7, (HostDevices("a", ("0",)),), (HostDevices("b", ("1", "2")),)))
+    text = write(DeviceGrant(7, (HostDevices("a", ("0",)),), (HostDevices("b", ("1", "2")),)))
     assert text == "# edt allocation v1 generation=7\n# leaving b:2 devices=1,2\na:1 devices=0\n"
 
 
-HOLDING = Holding(7, (HostDevices("a", ("0",)),), (HostDevices("a", ("1",)),))
+HOLDING = DeviceGrant(7, (HostDevices("a", ("0",)),), (HostDevices("a", ("1",)),))
 
 
 def test_a_device_is_left_when_its_generation_is_followed_and_its_worker_gone() -> None:

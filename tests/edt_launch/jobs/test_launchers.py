@@ -12,7 +12,7 @@ import psutil
 import pytest
 
 from edt_launch.adapters.wmla.frameworks import Framework
-from edt_launch.jobs.device_grant import Holding
+from edt_launch.jobs.device_grant import DeviceGrant
 from edt_launch.jobs.launchers import SAID, Launchers, environment
 from edt_launch.service.database.records import JobRecord
 from edt_launch.service.home import JobDir
@@ -83,7 +83,7 @@ def test_while_one_is_alive_no_other_is_started(paths: JobDir) -> None:
     child.kill()
     child.wait()
     assert not launchers.is_alive(RECORD.id, paths)
-    look = launchers.look(RECORD.id, paths, False, Holding(), None)
+    look = launchers.look(RECORD.id, paths, False, DeviceGrant(), None)
     assert (look.identity, look.exit_code) == (None, -9)
 
 
@@ -118,7 +118,7 @@ def test_who_the_last_one_was_can_be_forgotten(paths: JobDir) -> None:
         child.wait()
     assert not launchers.is_alive(RECORD.id, paths)
     launchers.prepare(RECORD.id, paths)
-    assert launchers.look(RECORD.id, paths, False, Holding(), None).exit_code is None
+    assert launchers.look(RECORD.id, paths, False, DeviceGrant(), None).exit_code is None
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -148,7 +148,7 @@ def test_who_a_launcher_is_takes_no_time_to_read(paths: JobDir, rest: str) -> No
     paths.launcher.write_text(f'{{"pid": {os.getpid()}, "started": 0, "x": [{rest}')
     before = time.process_time()
     for _ in range(100):
-        found = Launchers().look("jaaaaaaaa", paths, True, Holding(), None)
+        found = Launchers().look("jaaaaaaaa", paths, True, DeviceGrant(), None)
         assert found.identity is None
     assert time.process_time() - before < 0.5
 
@@ -160,7 +160,7 @@ def test_what_is_no_file_is_neither_waited_for_nor_believed(paths: JobDir, kind:
     launchers = Launchers((sys.executable, "-c", "pass"))
     assert not launchers.kill(paths)
     assert not launchers.is_alive(RECORD.id, paths)
-    look = launchers.look(RECORD.id, paths, False, Holding(), None)
+    look = launchers.look(RECORD.id, paths, False, DeviceGrant(), None)
     assert (look.identity, look.said) == (None, "")
     with pytest.raises(NoFileError):
         launchers.start(RECORD, paths)
@@ -173,4 +173,4 @@ def test_what_is_no_file_is_neither_waited_for_nor_believed(paths: JobDir, kind:
 def test_the_last_words_are_the_end_of_what_was_said(paths: JobDir) -> None:
     for text, said in (("", ""), ("short\n", "short"), ("é" * 10 * SAID + "end\n", "é" * (SAID - 4) + "end")):
         paths.launcher_log.write_text(text)
-        assert Launchers().look(RECORD.id, paths, False, Holding(), None).said == said
+        assert Launchers().look(RECORD.id, paths, False, DeviceGrant(), None).said == said

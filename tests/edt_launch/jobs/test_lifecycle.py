@@ -6,8 +6,16 @@ from typing import Any
 import pytest
 
 from edt_launch.core.control_protocol import Pause, Request, Stop
-from edt_launch.jobs.lifecycle import AGAIN, MAX_LOST, PAUSE_PATIENCE, STOP_PATIENCE, Lived, live, suspend
-from edt_launch.jobs.observed import JobFacts, Kill, Launcher, Move, Remember, Send, Sweep
+from edt_launch.jobs.lifecycle import (
+    AGAIN,
+    MAX_LOST,
+    PAUSE_PATIENCE,
+    STOP_PATIENCE,
+    Transition,
+    advance,
+    suspend,
+)
+from edt_launch.jobs.observed import Kill, Launcher, Move, ObservedJob, Remember, Send, Sweep
 from edt_launch.jobs.progress import JobProgress, LauncherRun
 from edt_launch.service.database.records import JobRecord
 from edt_launch.service.states import State, Wanted
@@ -16,23 +24,25 @@ RECORD = JobRecord("j1", "ann", ("python",), 1, 4, 100.0, size=2)
 ME = (7, 0.5)
 
 
-def job(state: State, wanted: Wanted = Wanted.RUN, exit_code: int | None = None, **launcher: Any) -> JobFacts:
+def job(
+    state: State, wanted: Wanted = Wanted.RUN, exit_code: int | None = None, **launcher: Any
+) -> ObservedJob:
     run = LauncherRun(*ME, size=2, exit_code=exit_code, message="said")
     record = replace(RECORD, state=state, wanted=wanted)
-    return JobFacts(record, progress=JobProgress(run), launcher=Launcher(**{"identity": ME, **launcher}))
+    return ObservedJob(record, progress=JobProgress(run), launcher=Launcher(**{"identity": ME, **launcher}))
 
 
-def alive(state: State, wanted: Wanted = Wanted.RUN, **notes: float) -> JobFacts:
+def alive(state: State, wanted: Wanted = Wanted.RUN, **notes: float) -> ObservedJob:
     one = job(state, wanted, is_alive=True)
     return replace(one, record=replace(one.record, notes=notes))
 
 
-def states(lived: Lived) -> list[State]:
-    return [action.to for action in lived.actions if isinstance(action, Move)]
+def states(transition: Transition) -> list[State]:
+    return [action.to for action in transition.actions if isinstance(action, Move)]
 
 
-def requests(lived: Lived) -> list[Request]:
-    return [action.request for action in lived.actions if isinstance(action, Send)]
+def requests(transition: Transition) -> list[Request]:
+    return [action.request for action in transition.actions if isinstance(action, Send)]
 
 
 @pytest.mark.parametrize(
@@ -49,7 +59,7 @@ def requests(lived: Lived) -> list[Request]:
 def test_without_a_launcher_wishes_come_true_at_once(
     before: State, wanted: Wanted, after: list[State]
 ) -> None:
-    assert states(live(200.0, job(before, wanted))) == after
+    assert states(advance(200.0, job(before, wanted))) == after
 
 
 @pytest.mark.parametrize(
@@ -64,12 +74,12 @@ def test_without_a_launcher_wishes_come_true_at_once(
 def test_a_launcher_is_asked_until_it_accepts(
     before: State, wanted: Wanted, after: State, asked: Request
 ) -> None:
-    lived = live(200.0, alive(before, wanted))
-    assert (states(lived), requests(lived)) == ([after], [asked])
-    assert live(200.0 + AGAIN / 2, lived.job).actions == ()
-    assert requests(live(200.0 + AGAIN, lived.job)) == [asked]
-    launcher = replace(lived.job.launcher, accepted=asked.id)
-    assert live(200.0 + AGAIN, replace(lived.job, launcher=launcher)).actions == ()
+    transition = advance(200.0, alive(before, wanted))
+    assert (states(transition), requests(transition)) == ([after], [asked])
+    assert advance(200.0 + AGAIN / 2, transition.job).actions == ()
+    assert requests(advance(200.0 + AGAIN, transition.job)) == [asked]
+    launcher = replace(transition.job.launcher, accepted=asked.id)
+    assert advance(200.0 + AGAIN, replace(transition.job, launcher=launcher)).actions == ()
 
 
 @pytest.mark.parametrize(
@@ -84,29 +94,29 @@ def test_a_launcher_is_asked_until_it_accepts(
 )
 def test_one_that_does_not_end_needs_more(state: State, waited: float, action: Send | Kill) -> None:
     one = alive(state, asked=200.0, told=200.0)
-    assert live(200.0 + waited, one).actions[-1:] == (action,)
+    assert advance(200.0 + waited, one).actions[-1:] == (action,)
     if waited in STOP_PATIENCE:  # though it has said that it will end
         accepted = replace(one, launcher=replace(one.launcher, accepted="stop-200.0"))
-        assert live(200.0 + waited, accepted).actions[-1:] == (action,)
+        assert advance(200.0 + waited, accepted).actions[-1:] == (action,)
 
 
 def test_one_that_has_accepted_its_last_request_is_killed_all_the_same() -> None:
     one = alive(State.STOPPING, asked=200.0, told=200.0)
     one = replace(one, launcher=replace(one.launcher, accepted="kill-200.0"))
-    assert live(200.0 + STOP_PATIENCE[1], one).actions[-1:] == (Kill("j1"),)
+    assert advance(200.0 + STOP_PATIENCE[1], one).actions[-1:] == (Kill("j1"),)
 
 
 def test_the_first_world_of_this_launcher_makes_it_running() -> None:
-    assert states(live(200.0, alive(State.STARTING))) == [State.RUNNING]
+    assert states(advance(200.0, alive(State.STARTING))) == [State.RUNNING]
     other = replace(alive(State.STARTING), launcher=Launcher(is_alive=True, identity=(8, 0.5)))
-    assert live(200.0, other).actions == ()
+    assert advance(200.0, other).actions == ()
 
 
 def test_a_driver_makes_it_running_long_before_it_trains() -> None:
     one = alive(State.STARTING)
     driven = replace(one, progress=JobProgress(LauncherRun(*ME, is_driven=True)))
-    assert states(live(200.0, driven)) == [State.RUNNING]
-    assert states(live(200.0, replace(one, progress=JobProgress(LauncherRun(*ME))))) == []
+    assert states(advance(200.0, driven)) == [State.RUNNING]
+    assert states(advance(200.0, replace(one, progress=JobProgress(LauncherRun(*ME))))) == []
 
 
 @pytest.mark.parametrize("wanted, after", [(Wanted.RUN, []), (Wanted.STOP, [State.STOPPED])])
@@ -115,17 +125,17 @@ def test_a_driver_makes_it_running_long_before_it_trains() -> None:
 def test_what_was_left_or_lost_goes_back_to_the_queue(
     before: State, exit_code: int | None, wanted: Wanted, after: list[State]
 ) -> None:
-    lived = live(200.0, job(before, wanted, exit_code))
-    assert states(lived) == [State.QUEUED, *after]
-    assert lived.job.record.size == 0
-    assert [action.change.after for action in lived.actions if isinstance(action, Remember)] == [0]
+    transition = advance(200.0, job(before, wanted, exit_code))
+    assert states(transition) == [State.QUEUED, *after]
+    assert transition.job.record.size == 0
+    assert [action.change.after for action in transition.actions if isinstance(action, Remember)] == [0]
 
 
 def test_how_it_ended_is_not_known_before_all_of_its_events_are_read() -> None:
     one = replace(job(State.RUNNING), is_behind=True)
-    assert live(200.0, one).actions == ()
+    assert advance(200.0, one).actions == ()
     swept = replace(one, launcher=Launcher(identity=ME, has_leftovers=True))
-    assert [type(action) for action in live(200.0, swept).actions] == [Sweep]
+    assert [type(action) for action in advance(200.0, swept).actions] == [Sweep]
 
 
 @pytest.mark.parametrize(
@@ -145,53 +155,53 @@ def test_how_it_ended_is_not_known_before_all_of_its_events_are_read() -> None:
 )
 def test_how_a_launcher_ends_decides(before: State, exit_code: int | None, after: State) -> None:
     wanted = {State.PAUSING: Wanted.PAUSE, State.STOPPING: Wanted.STOP}.get(before, Wanted.RUN)
-    lived = live(200.0, job(before, wanted, exit_code))
-    assert states(lived) == [after]
+    transition = advance(200.0, job(before, wanted, exit_code))
+    assert states(transition) == [after]
     if after is State.FAILED:
-        assert (lived.job.record.exit_code, lived.job.record.failure) == (exit_code, "said")
+        assert (transition.job.record.exit_code, transition.job.record.failure) == (exit_code, "said")
 
 
 def test_a_last_message_can_be_stored_whatever_the_job_writes() -> None:
     one = job(State.RUNNING, exit_code=1)
     run = replace(one.progress.run or LauncherRun(), message="a\0b\ud800c")
-    lived = live(200.0, replace(one, progress=JobProgress(run)))
-    assert lived.job.record.failure == "a?b?c"
+    transition = advance(200.0, replace(one, progress=JobProgress(run)))
+    assert transition.job.record.failure == "a?b?c"
 
 
 def test_one_that_cannot_be_looked_at_is_left_as_it_is() -> None:
-    assert live(200.0, replace(job(State.RUNNING, Wanted.STOP), is_hidden=True)).actions == ()
+    assert advance(200.0, replace(job(State.RUNNING, Wanted.STOP), is_hidden=True)).actions == ()
 
 
 def test_what_is_lost_too_often_has_failed() -> None:
     one = job(State.RUNNING)
     lost = replace(one, record=replace(one.record, notes={"lost": MAX_LOST}))
-    lived = live(200.0, lost)
-    assert states(lived) == [State.FAILED]
-    assert f"{MAX_LOST} times at most" in (lived.job.record.failure or "")
+    transition = advance(200.0, lost)
+    assert states(transition) == [State.FAILED]
+    assert f"{MAX_LOST} times at most" in (transition.job.record.failure or "")
 
 
 def test_nothing_is_decided_before_the_leftovers_are_gone() -> None:
-    assert live(200.0, job(State.RUNNING, has_leftovers=True)).actions == (Sweep("j1"),)
+    assert advance(200.0, job(State.RUNNING, has_leftovers=True)).actions == (Sweep("j1"),)
 
 
 def test_one_that_was_perhaps_never_started_is_started_again() -> None:
-    lived = live(200.0, job(State.STARTING, identity=None))
-    assert states(lived) == [State.QUEUED]
-    assert lived.job.record.restarts == 0
+    transition = advance(200.0, job(State.STARTING, identity=None))
+    assert states(transition) == [State.QUEUED]
+    assert transition.job.record.restarts == 0
 
 
 def test_one_that_ended_before_it_began_has_failed_with_what_it_said() -> None:
     launcher = Launcher(exit_code=2, said="no such option")
-    lived = live(200.0, replace(job(State.STARTING), launcher=launcher))
-    assert states(lived) == [State.FAILED]
-    assert lived.job.record.failure == "edt-launch has ended with exit code 2: no such option"
+    transition = advance(200.0, replace(job(State.STARTING), launcher=launcher))
+    assert states(transition) == [State.FAILED]
+    assert transition.job.record.failure == "edt-launch has ended with exit code 2: no such option"
 
 
 def test_an_end_of_an_older_launcher_is_not_taken_for_that_of_the_newer() -> None:
     one = replace(job(State.RUNNING, exit_code=0), launcher=Launcher(identity=(8, 0.5)))
-    assert states(live(200.0, one)) == [State.QUEUED]
+    assert states(advance(200.0, one)) == [State.QUEUED]
 
 
 def test_suspending_saves_the_state() -> None:
-    lived = suspend(200.0, alive(State.RUNNING), "others need it")
-    assert (states(lived), requests(lived)) == ([State.SUSPENDING], [Pause("pause-200.0")])
+    transition = suspend(200.0, alive(State.RUNNING), "others need it")
+    assert (states(transition), requests(transition)) == ([State.SUSPENDING], [Pause("pause-200.0")])

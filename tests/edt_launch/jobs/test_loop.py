@@ -444,8 +444,8 @@ def test_it_wakes_for_wishes_and_ends_when_it_is_told(service: Service) -> None:
 
 def test_wishes_are_gathered_for_a_while() -> None:
     clock = loop.Clock(coalesce=0.5, interval=5.0)
-    clock.wished(100.0)
-    clock.wished(100.4)
+    clock.changed(100.0)
+    clock.changed(100.4)
     assert [clock.is_due(now) for now in (100.4, 100.5)] == [False, True]
     clock.decided(100.5, None)
     assert [clock.is_due(now) for now in (105.4, 105.5)] == [False, True]

@@ -9,17 +9,17 @@ from sqlalchemy.exc import OperationalError
 
 from edt_launch.allocator.model import HostDevices
 from edt_launch.jobs import device_grant
-from edt_launch.jobs.device_grant import Holding
+from edt_launch.jobs.device_grant import DeviceGrant
 from edt_launch.jobs.launchers import Launchers
 from edt_launch.jobs.observed import Launch, Move, Note, Remember, WriteFile
-from edt_launch.jobs.reconcile import Performer
+from edt_launch.jobs.reconcile import Reconciler
 from edt_launch.service.database.records import AllocationRecord, JobRecord
 from edt_launch.service.database.store import Store
 from edt_launch.service.home import Home, JobDir
 from edt_launch.service.states import State
 
 FIRST, SECOND = "jaaaaaaaa", "jbbbbbbbb"
-CONTENT = Holding(1, (HostDevices("h", ("0", "1")),))
+CONTENT = DeviceGrant(1, (HostDevices("h", ("0", "1")),))
 
 
 class Failing(Launchers):
@@ -41,8 +41,8 @@ class World:
             self.home.job(id_).root.mkdir(parents=True)
             self.store.jobs.add(JobRecord(id_, "ann", ("x",), 1, 4, 0.0))
 
-    def performer(self, error: OSError | None = None) -> Performer:
-        return Performer(self.home, self.store, Launchers() if error is None else Failing(error))
+    def reconciler(self, error: OSError | None = None) -> Reconciler:
+        return Reconciler(self.home, self.store, Launchers() if error is None else Failing(error))
 
 
 @pytest.fixture
@@ -59,12 +59,12 @@ def change(job: str) -> Remember:
 def test_what_is_done_is_told_and_stored(world: World) -> None:
     move = Move(FIRST, State.STARTING, "there is room", {"size": 2})
     notes = Note(FIRST, {"target": 3}), Note(SECOND, {"step": 5})
-    done = world.performer().perform(1.0, [*notes, WriteFile(FIRST, CONTENT), move, change(FIRST)])
+    done = world.reconciler().apply(1.0, [*notes, WriteFile(FIRST, CONTENT), move, change(FIRST)])
     row = world.store.jobs.get(FIRST)
     assert (row.state, row.size, row.target, row.reason) == (State.STARTING, 2, 3, "there is room")
     assert done.records == {FIRST: row}
     assert done.notes == {SECOND: {"step": 5}}
-    assert done.holdings == {FIRST: CONTENT}
+    assert done.grants == {FIRST: CONTENT}
     assert device_grant.read(world.home.job(FIRST).allocation.read_text()) == CONTENT
     assert world.store.jobs.get(SECOND).step == 5
     assert len(world.store.history.newest(FIRST)) == 1
@@ -74,21 +74,21 @@ def test_trouble_with_one_job_is_logged_once_and_holds_up_no_other(
     world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
     world.home.job(FIRST).root.rmdir()
-    performer = world.performer()
+    reconciler = world.reconciler()
     actions = [WriteFile(FIRST, CONTENT), Note(FIRST, {"size": 2}), change(FIRST), WriteFile(SECOND, CONTENT)]
     for _ in range(2):
-        assert performer.perform(1.0, actions).holdings == {SECOND: CONTENT}
+        assert reconciler.apply(1.0, actions).grants == {SECOND: CONTENT}
     assert len(caplog.messages) == 1
     assert f"{FIRST}: WriteFile" in caplog.messages[0]
     assert world.store.jobs.get(FIRST).size == 0
     assert world.store.history.newest(FIRST) == []
     world.home.job(FIRST).root.mkdir()
-    assert FIRST in performer.perform(1.0, actions).holdings
+    assert FIRST in reconciler.apply(1.0, actions).grants
 
 
 def test_a_job_that_was_deleted_is_told(world: World) -> None:
     gone = JobRecord("jccccccc2", "ann", ("x",), 1, 1, 0.0)
-    done = world.performer().perform(1.0, [Move(gone.id, State.STARTING, ""), Launch(gone)])
+    done = world.reconciler().apply(1.0, [Move(gone.id, State.STARTING, ""), Launch(gone)])
     assert done.records == {gone.id: None}
 
 
@@ -104,7 +104,7 @@ def test_what_the_machine_lacks_for_a_while_does_not_fail_a_job(
     world: World, error: OSError, state: State
 ) -> None:
     record = world.store.jobs.get(FIRST)
-    world.performer(error).perform(1.0, [Move(FIRST, State.STARTING, ""), Launch(record)])
+    world.reconciler(error).apply(1.0, [Move(FIRST, State.STARTING, ""), Launch(record)])
     row = world.store.jobs.get(FIRST)
     assert row.state is state
     assert row.failure == (str(error) if state is State.FAILED else None)
@@ -117,9 +117,9 @@ def test_what_a_failing_database_has_not_taken_is_not_written_later(world: World
         if errors:
             raise errors.pop()
 
-    performer = Performer(world.home, world.store, Launchers(), between)
+    reconciler = Reconciler(world.home, world.store, Launchers(), between)
     with pytest.raises(OperationalError):
-        performer.perform(1.0, [Note(FIRST, {"size": 2}), change(FIRST)])
-    performer.perform(2.0, [Note(SECOND, {"size": 1})])
+        reconciler.apply(1.0, [Note(FIRST, {"size": 2}), change(FIRST)])
+    reconciler.apply(2.0, [Note(SECOND, {"size": 1})])
     assert world.store.jobs.get(FIRST).size == 0
     assert world.store.history.newest(FIRST) == []

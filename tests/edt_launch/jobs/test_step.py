@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from edt_launch.jobs.observed import Facts, Launch, Move, Note, Prepare, Remember, Send, WriteFile
+from edt_launch.jobs.observed import Launch, Move, Note, ObservedState, Prepare, Remember, Send, WriteFile
 from edt_launch.jobs.step import REPEAT, step
 from edt_launch.service.database.records import HostRecord
 from edt_launch.service.states import State, Wanted
@@ -120,7 +120,7 @@ def test_a_file_that_its_launcher_does_not_take_for_newer_is_written_again(
 def test_a_job_that_cannot_be_looked_at_keeps_its_devices_and_is_left_alone(world: World) -> None:
     hidden = replace(world.job("j1"), is_hidden=True)
     submit(world, "j2", "bob")
-    decided = step(world.now, Facts((hidden, world.job("j2")), tuple(world.hosts.values())))
+    decided = step(world.now, ObservedState((hidden, world.job("j2")), tuple(world.hosts.values())))
     assert [action.job for action in decided.actions if isinstance(action, Note)] == ["j2"]
     assert len(decided.actions) == 1
 
