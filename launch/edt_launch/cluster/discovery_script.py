@@ -1,7 +1,6 @@
 """Hosts from a script that was written for Horovod's ``--host-discovery-script``.
 
-It prints ``host:slots`` or ``host`` a line. It is run again and again in a thread of its own: one that hangs
-holds up nobody. What it prints wrongly changes nothing.
+It prints ``host:slots`` or ``host`` a line.
 """
 
 import contextlib
@@ -10,19 +9,13 @@ import re
 import signal
 import subprocess
 import threading
-import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from typing import IO, ClassVar, Self
 
-from edt_launch.cluster.allocation import HOST, MAX_SLOTS, Allocation, HostSlots
-from edt_launch.cluster.follower import Accepted, CheckHost, Limits, Rejected, Source, Unchanged
-from edt_launch.cluster.static_hosts import cap
-from edt_launch.core.errors import DiscoveryError
-
-INTERVAL = 1.0
-"""Seconds from the end of one run to the next, as in Horovod."""
+from edt_launch.cluster.allocation import HOST, MAX_SLOTS, HostSlots
+from edt_launch.cluster.hosts import HostOptions, HostSource
+from edt_launch.core.errors import DiscoveryError, UsageError
 
 TIME_LIMIT = 30.0
 """Seconds that the script has for its answer."""
@@ -32,34 +25,56 @@ MAX_OUTPUT = 2**20
 
 
 @dataclass(frozen=True)
-class Script:
+class Script(HostSource):
     """A host-discovery script, and the slots of hosts of which it does not say how many they have."""
 
+    name: ClassVar[str] = "host-discovery script"
+    may_change: ClassVar[bool] = True
     path: Path
     slots_per_host: int | None = None
 
+    def __str__(self) -> str:
+        return f"the host-discovery script {self.path}"
 
-def parse(text: str, slots_per_host: int | None = None) -> tuple[HostSlots, ...]:
-    """The hosts in what a script has printed.
+    @classmethod
+    def detect(cls, options: HostOptions) -> Self | None:
+        """If the options name one."""
+        path = options.script
+        if path is None:
+            return None
+        if not path.is_file() or not os.access(path, os.X_OK):
+            raise UsageError(f"--host-discovery-script {path} is no program: name one, and chmod +x it")
+        return cls(path.absolute(), options.slots_per_host)
 
-    Raises:
-        DiscoveryError: a line makes no sense, or there is none.
-    """
-    hosts: dict[str, HostSlots] = {}
-    for line in filter(None, map(str.strip, text.splitlines())):
+    def hosts(self) -> tuple[HostSlots, ...]:
+        """Run it."""
+        return self.parse(run(self.path))
+
+    def parse(self, text: str) -> tuple[HostSlots, ...]:
+        """The hosts in what it has printed.
+
+        Raises:
+            DiscoveryError: a line makes no sense, or there is none.
+        """
+        hosts: dict[str, HostSlots] = {}
+        for line in filter(None, map(str.strip, text.splitlines())):
+            host = self._host(line)
+            if host.host in hosts:
+                raise DiscoveryError(self.path, line, "each host once")
+            hosts[host.host] = host
+        if not any(host.slots for host in hosts.values()):
+            raise DiscoveryError(self.path, text.strip(), "at least one host with a slot")
+        return tuple(hosts.values())
+
+    def _host(self, line: str) -> HostSlots:
         host, colon, slots = line.partition(":")
         if not re.fullmatch(HOST, host):
-            raise DiscoveryError(line, "'host:slots' or 'host'")
-        if not colon and slots_per_host is None:
-            raise DiscoveryError(line, "'host:slots', or --slots-per-host")
+            raise DiscoveryError(self.path, line, "'host:slots' or 'host'")
+        if not colon and self.slots_per_host is None:
+            raise DiscoveryError(self.path, line, "'host:slots', or --slots-per-host")
         if colon and not (re.fullmatch(r"[0-9]{1,7}", slots) and int(slots) <= MAX_SLOTS):
-            raise DiscoveryError(line, "a number of slots behind the colon")
-        if host in hosts:
-            raise DiscoveryError(line, "each host once")
-        hosts[host] = HostSlots(host, int(slots) if colon else slots_per_host or 0)
-    if not any(host.slots for host in hosts.values()):
-        raise DiscoveryError(text.strip(), "at least one host with a slot")
-    return tuple(hosts.values())
+            raise DiscoveryError(self.path, line, "a number of slots behind the colon")
+        return HostSlots(host, int(slots) if colon else self.slots_per_host or 0)
 
 
 def run(path: Path, time_limit: float = TIME_LIMIT) -> str:
@@ -77,7 +92,7 @@ def run(path: Path, time_limit: float = TIME_LIMIT) -> str:
             start_new_session=True,
         )
     except OSError as error:
-        raise DiscoveryError(str(path), f"a program that can be run ({error.strerror})") from None
+        raise DiscoveryError(path, "", f"a program that can be run ({error.strerror})") from None
     assert process.stdout is not None
     assert process.stderr is not None
     timer = threading.Timer(time_limit, _kill, (process,))
@@ -95,11 +110,11 @@ def run(path: Path, time_limit: float = TIME_LIMIT) -> str:
         _kill(process)  # what it has left running keeps nothing open
         reader.join()
     if is_late:
-        raise DiscoveryError("", f"an answer within {time_limit:g} s")
+        raise DiscoveryError(path, "", f"an answer within {time_limit:g} s")
     if len(data) > MAX_OUTPUT:
-        raise DiscoveryError(data[:80].decode(errors="replace"), f"{MAX_OUTPUT} bytes at most")
+        raise DiscoveryError(path, data[:80].decode(errors="replace"), f"{MAX_OUTPUT} bytes at most")
     if code != 0:
-        raise DiscoveryError(complaints[0].decode(errors="replace").strip(), f"exit code 0, not {code}")
+        raise DiscoveryError(path, complaints[0].decode(errors="replace").strip(), f"exit code 0, not {code}")
     return data.decode(errors="replace")
 
 
@@ -115,76 +130,3 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
     """End a script with everything that it has started in its session."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
-
-
-class ScriptFollower(Source):
-    """Runs a script again and again, and reports each distinct mistake of it once.
-
-    Args:
-        script: the script.
-        limits: bounds on the number of slots; more than there may be are left out.
-        check_host: asked for each host.
-        run: runs it once.
-        interval: seconds from the end of one run to the next.
-    """
-
-    def __init__(
-        self,
-        script: Script,
-        limits: Limits,
-        check_host: CheckHost,
-        run: Callable[[Path], str] = run,
-        interval: float = INTERVAL,
-    ) -> None:
-        super().__init__()
-        self._script = script
-        self._limits = limits
-        self._check_host = check_host
-        self._run = run
-        self._interval = interval
-        self._news: tuple[HostSlots, ...] | str | None = None
-        """Hosts, or what is wrong; None once that is known."""
-        self._lock = threading.Lock()
-        self._stopped = threading.Event()
-        self._thread = threading.Thread(target=self._serve, name="edt-discovery", daemon=True)
-        self._thread.start()
-
-    def poll(self, now: float) -> Accepted | Rejected | None:
-        """What has not been told yet, or None; the time does not matter."""
-        with self._lock:
-            news, self._news = self._news, None
-        if news is None:
-            return None
-        if isinstance(news, str):
-            return self._judge(Rejected(f"the host-discovery script {self._script.path} {news}"))
-        hosts = cap(news, self._limits.max_np)
-        if self.allocation is not None and set(hosts) == set(self.allocation.hosts):
-            return self._judge(Unchanged())
-        slots = sum(host.slots for host in hosts)
-        if slots < self._limits.min_np:
-            return self._judge(
-                Rejected(
-                    f"the host-discovery script {self._script.path} shows {slots} slots, fewer than "
-                    f"--min-np {self._limits.min_np}"
-                )
-            )
-        problem = next(filter(None, (self._check_host(host.host) for host in hosts)), None)
-        if problem is not None:
-            return self._judge(Rejected(problem))
-        generation = 1 if self.allocation is None else self.allocation.generation + 1
-        return self._judge(Accepted(Allocation(generation, hosts), changed=time.time()))
-
-    def close(self) -> None:
-        """Run it no more. One that is running is left to its time limit."""
-        self._stopped.set()
-
-    def _serve(self) -> None:
-        while not self._stopped.is_set():
-            news: tuple[HostSlots, ...] | str
-            try:
-                news = parse(self._run(self._script.path), self._script.slots_per_host)
-            except DiscoveryError as error:
-                news = str(error)
-            with self._lock:
-                self._news = news
-            self._stopped.wait(self._interval)

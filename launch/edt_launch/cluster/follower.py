@@ -85,7 +85,7 @@ def accept(previous: Allocation | None, text: str, limits: Limits, check_host: C
     return Accepted(allocation) if problem is None else Rejected(problem)
 
 
-class Source:
+class AllocationSource:
     """Where a job's allocations come from; asked now and then, it reports each distinct rejection once."""
 
     def __init__(self) -> None:
@@ -121,7 +121,7 @@ class Source:
         return verdict if isinstance(verdict, Accepted) else None
 
 
-class Follower(Source):
+class Follower(AllocationSource):
     """Looks at a file whenever it is asked."""
 
     def __init__(self, path: Path, limits: Limits, check_host: CheckHost) -> None:

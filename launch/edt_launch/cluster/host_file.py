@@ -1,79 +1,135 @@
-"""A file that names the hosts: ``node1 slots=4``, ``node1:4`` or ``node1 devices=0,1,5`` a line."""
+"""Hosts by their names: ``-H h1:4,h2:4``, or a file with one a line.
+
+The lines are ``node1 slots=4``, ``node1:4``, ``node1`` (one slot) or ``node1 devices=0,1,5``, and comments.
+"""
 
 import os
 import re
+import stat
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar, Self
 
-from edt_launch.cluster.allocation import DEVICE
-from edt_launch.cluster.sources import DevicesError, HostDevices, Surroundings
-from edt_launch.cluster.static_hosts import parse_line
-from edt_launch.core.errors import UsageError
+from edt_launch.cluster.allocation import DEVICE, HOST, HostSlots
+from edt_launch.cluster.hosts import HostOptions, HostSource
+from edt_launch.core.errors import HostsError, SourceError
+
+MAX_CHARACTERS = 2**24
+"""A larger file is no host file."""
+
+
+@dataclass(frozen=True)
+class HostList(HostSource):
+    """The value of `-H`; a host without a number has one slot."""
+
+    name: ClassVar[str] = "host list"
+    text: str
+
+    def __str__(self) -> str:
+        return "-H"
+
+    @classmethod
+    def detect(cls, options: HostOptions) -> Self | None:
+        """If the options give one."""
+        return None if options.hosts is None else cls(options.hosts)
+
+    def hosts(self) -> tuple[HostSlots, ...]:
+        """The hosts in the list."""
+        return _unique((f"{self}", _slots(f"{self}", *_split(part))) for part in self.text.split(","))
 
 
 @dataclass
-class HostFile:
+class HostFile(HostSource):
     """A host file, read again whenever it has changed."""
 
     name: ClassVar[str] = "host file"
     path: Path
-    _read: tuple[object, tuple[HostDevices, ...]] | None = field(default=None, repr=False)
+    _read: tuple[object, tuple[HostSlots, ...]] | None = field(default=None, repr=False)
+
+    def __str__(self) -> str:
+        return f"--hostfile {self.path}"
 
     @classmethod
-    def detect(cls, around: Surroundings) -> Self | None:
-        """If the settings name one."""
-        if around.settings.hostfile is None:
+    def detect(cls, options: HostOptions) -> Self | None:
+        """If the options name one."""
+        if options.hostfile is None:
             return None
-        source = cls(around.settings.hostfile)
+        source = cls(options.hostfile)
         source.hosts()
         return source
 
-    def hosts(self) -> tuple[HostDevices, ...]:
+    def hosts(self) -> tuple[HostSlots, ...]:
         """What the file says."""
         try:
             status = os.stat(self.path)
             seen = (status.st_mtime_ns, status.st_size, status.st_ino)
-            if self._read is None or self._read[0] != seen:
-                text = self.path.read_text(encoding="utf-8", errors="replace")
-                self._read = (seen, parse(text, f"{self.path}"))
+            can_change = stat.S_ISREG(status.st_mode)  # what a pipe gives is gone when it has been read
+            if self._read is None or (can_change and self._read[0] != seen):
+                self._read = (seen, parse(self._text(), str(self)))
         except OSError as error:
-            raise DevicesError(f"host file {self.path}: {error.strerror}") from None
+            raise SourceError(f"{self}: {error.strerror}") from None
         return self._read[1]
 
+    def _text(self) -> str:
+        with self.path.open(encoding="utf-8", errors="replace") as file:
+            text = file.read(MAX_CHARACTERS + 1)
+        if len(text) > MAX_CHARACTERS:
+            raise SourceError(
+                f"{self}: more than {MAX_CHARACTERS} characters: name a file with one host a line"
+            )
+        return text
 
-def parse(text: str, where: str) -> tuple[HostDevices, ...]:
-    """Read a host file's text. The devices of ``slots=2`` are called 0 and 1.
+
+def parse(text: str, where: str) -> tuple[HostSlots, ...]:
+    """Read a host file's text.
 
     Raises:
-        DevicesError: it makes no sense; line, value and what is expected are named.
+        HostsError: it makes no sense; line, value and what is expected are named.
     """
-    found: dict[str, HostDevices] = {}
-    for number, line in enumerate(text.splitlines(), start=1):
-        content = line.partition("#")[0].strip()
-        if not content:
-            continue
-        place = f"{where}, line {number}"
-        host = _host(place, content)
-        if host.name in found:
-            raise DevicesError(f"{place}: {host.name!r}: expected each host once")
-        found[host.name] = host
-    if not found:
-        raise DevicesError(f"{where}: expected at least one line 'host slots=N' or 'host devices=a,b'")
-    return tuple(found.values())
+    lines = (
+        (number, line.partition("#")[0].strip()) for number, line in enumerate(text.splitlines(), start=1)
+    )
+    places = ((f"{where}, line {number}", content) for number, content in lines if content)
+    hosts = _unique((place, _line(place, content)) for place, content in places)
+    if not hosts:
+        raise HostsError(where, "", "at least one line 'host slots=N' or 'host devices=a,b'")
+    return hosts
 
 
-def _host(place: str, content: str) -> HostDevices:
+def _line(where: str, content: str) -> HostSlots:
     words = content.split()
-    named = next((word.removeprefix("devices=") for word in words[1:] if word.startswith("devices=")), None)
-    try:
-        if named is None:
-            slots = parse_line(place, content)
-            return HostDevices(slots.host, tuple(map(str, range(slots.slots))))
-        host = parse_line(place, words[0]).host
-    except UsageError as error:
-        raise DevicesError(str(error)) from None
-    devices = tuple(named.split(","))
+    if len(words) == 1:
+        return _slots(where, *_split(content))
+    named = dict(word.partition("=")[::2] for word in words[1:])
+    # Open MPI's other keys (max_slots, port) limit nothing here.
+    if ":" in words[0] or not named.keys() & {"slots", "devices"}:
+        raise HostsError(where, content, "'host slots=N', 'host:N' or 'host devices=a,b'")
+    if "devices" not in named:
+        return _slots(where, words[0], named["slots"])
+    devices = tuple(named["devices"].split(","))
     if not all(re.fullmatch(DEVICE, device) for device in devices) or len(set(devices)) < len(devices):
-        raise DevicesError(f"{place}: {named!r}: expected names of devices, each once, with commas between")
-    return HostDevices(host, devices)
+        raise HostsError(where, named["devices"], "names of devices, each once, with commas between")
+    return HostSlots(_slots(where, words[0], "1").host, len(devices), devices)
+
+
+def _split(part: str) -> tuple[str, str]:
+    host, colon, slots = part.strip().partition(":")
+    return host, slots if colon else "1"
+
+
+def _slots(where: str, host: str, slots: str) -> HostSlots:
+    if not re.fullmatch(HOST, host):
+        raise HostsError(where, host, "a host name of letters, digits, '_', '.' and '-', then ':slots'")
+    if not re.fullmatch(r"[1-9][0-9]{0,5}", slots):
+        raise HostsError(where, slots, f"a number of slots of 1 or more for {host}")
+    return HostSlots(host, int(slots))
+
+
+def _unique(hosts: Iterable[tuple[str, HostSlots]]) -> tuple[HostSlots, ...]:
+    unique: dict[str, HostSlots] = {}
+    for where, host in hosts:
+        if host.host in unique:
+            raise HostsError(where, host.host, "each host once")
+        unique[host.host] = host
+    return tuple(unique.values())

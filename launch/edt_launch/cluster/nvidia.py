@@ -1,13 +1,14 @@
 """The GPUs of this machine, as NVIDIA's driver knows them."""
 
 import contextlib
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Protocol, Self
 
-from edt_launch.cluster.devices import visible
-from edt_launch.cluster.sources import DevicesError, HostDevices, Surroundings
-from edt_launch.cluster.static_hosts import LOCAL
+from edt_launch.cluster.allocation import DEVICE, HostSlots
+from edt_launch.cluster.hosts import LOCAL, HostOptions, HostSource
+from edt_launch.core.errors import SourceError
 
 
 class Driver(Protocol):
@@ -17,7 +18,7 @@ class Driver(Protocol):
         """Indices of the GPUs that work.
 
         Raises:
-            DevicesError: the driver does not answer.
+            SourceError: the driver does not answer.
         """
 
 
@@ -74,7 +75,7 @@ class Nvml:
         try:
             pynvml.nvmlInit()
         except pynvml.NVMLError as error:
-            raise DevicesError(f"NVIDIA's driver does not answer: {error}") from None
+            raise SourceError(f"NVIDIA's driver does not answer: {error}") from None
         try:
             return tuple(str(index) for index in range(pynvml.nvmlDeviceGetCount()) if self._answers(index))
         finally:
@@ -92,22 +93,52 @@ class Nvml:
 
 
 @dataclass(frozen=True)
-class Nvidia:
+class Nvidia(HostSource):
     """This machine's GPUs, those that CUDA_VISIBLE_DEVICES names if it is set."""
 
     name: ClassVar[str] = "nvidia"
+    oversubscribes: ClassVar[bool] = True
     driver: Driver
     variable: str | None = None
 
+    def __str__(self) -> str:
+        return "this machine's GPUs"
+
     @classmethod
-    def detect(cls, around: Surroundings) -> Self | None:
+    def detect(cls, options: HostOptions) -> Self | None:
         """If there is a GPU."""
-        source = cls(Nvml(), around.environment.get("CUDA_VISIBLE_DEVICES"))
+        source = cls(Nvml(), options.environment.get("CUDA_VISIBLE_DEVICES"))
         try:
             return source if source.hosts()[0].devices else None
-        except DevicesError:
+        except SourceError:
             return None
 
-    def hosts(self) -> tuple[HostDevices, ...]:
+    def hosts(self) -> tuple[HostSlots, ...]:
         """This machine."""
-        return (HostDevices(LOCAL, visible(self.driver.gpus(), self.variable)),)
+        gpus = visible(self.driver.gpus(), self.variable)
+        return (HostSlots(LOCAL, len(gpus), gpus),)
+
+
+def visible(installed: Sequence[str], variable: str | None) -> tuple[str, ...]:
+    """The GPUs that may be used.
+
+    Args:
+        installed: indices of the GPUs there are.
+        variable: value of CUDA_VISIBLE_DEVICES, None if unset. As for CUDA itself,
+            an entry that names no GPU ends the list.
+    """
+    if variable is None or not installed:
+        return tuple(installed)
+    names: list[str] = []
+    for entry in (entry.strip() for entry in variable.split(",")):
+        is_name = entry.startswith(("GPU-", "MIG-")) and re.fullmatch(DEVICE, entry)
+        if not (entry in installed or is_name) or entry in names:
+            break
+        names.append(entry)
+    return tuple(names)
+
+
+def gpus_here(environment: Mapping[str, str]) -> tuple[str, ...]:
+    """Names of the GPUs of this machine that may be used; none without a driver that answers."""
+    source = Nvidia.detect(HostOptions(environment))
+    return () if source is None else source.hosts()[0].devices or ()

@@ -4,10 +4,11 @@
 
     EdtLaunchError              anything the launcher can explain; carries its exit code
     ├── UsageError              an option, a path or a host given on the command line is wrong
-    │   ├── HostsError          -H or --hostfile makes no sense
+    │   ├── SourceError         a source of hosts cannot say which there are
+    │   │   ├── HostsError      a list of hosts makes no sense
+    │   │   └── DiscoveryError  a host-discovery script has not worked
     │   └── TraceError          a workload trace makes no sense
     ├── AllocationError         an allocation file makes no sense
-    ├── DiscoveryError          a host-discovery script has not worked
     ├── StartError              the job could not start
     │   └── StartTimeoutError   the slots it needs did not come in time
     └── RunError                a run of the script that `edt verify` compares did not work out
@@ -56,18 +57,38 @@ class UsageError(EdtLaunchError):
     exit_code = ExitCode.USAGE
 
 
-class HostsError(UsageError):
-    """A list of hosts, from `-H` or a host file, makes no sense.
+class SourceError(UsageError):
+    """A source of hosts cannot say which hosts and devices there are."""
+
+
+class HostsError(SourceError):
+    """A list of hosts or of their slots makes no sense.
 
     Args:
-        where: the option, or file and line.
+        where: the option, the variable, or file and line.
         value: the text that makes no sense.
         expected: what it should be.
     """
 
     def __init__(self, where: str, value: str, expected: str) -> None:
-        super().__init__(f"{where}: {value!r}: expected {expected}")
+        super().__init__(f"{where}: {_shorten(value)!r}: expected {expected}")
         self.where, self.value, self.expected = where, value, expected
+
+
+class DiscoveryError(SourceError):
+    """A host-discovery script has failed, or has printed what makes no sense.
+
+    Args:
+        path: the script.
+        value: what it has said.
+        expected: what it should have.
+    """
+
+    def __init__(self, path: Path, value: str, expected: str) -> None:
+        super().__init__(
+            f"the host-discovery script {path} has said {_shorten(value)!r}: expected {expected}"
+        )
+        self.path, self.value, self.expected = path, value, expected
 
 
 class TraceError(UsageError):
@@ -101,21 +122,6 @@ class AllocationError(EdtLaunchError):
         where = "allocation" if line is None else f"allocation, line {line}"
         super().__init__(f"{where}: {_shorten(value)!r}: expected {expected}")
         self.line, self.value, self.expected = line, value, expected
-
-
-class DiscoveryError(EdtLaunchError):
-    """A host-discovery script has failed, or has printed what makes no sense.
-
-    Args:
-        value: what it has said.
-        expected: what it should have.
-    """
-
-    exit_code = ExitCode.USAGE
-
-    def __init__(self, value: str, expected: str) -> None:
-        super().__init__(f"has said {_shorten(value)!r}: expected {expected}")
-        self.value, self.expected = value, expected
 
 
 class StartError(EdtLaunchError):

@@ -2,11 +2,11 @@
 
 from dataclasses import replace
 
-from edt_launch.cluster import static_hosts
 from edt_launch.cluster.allocation import Allocation, render
-from edt_launch.cluster.discovery_script import ScriptFollower
-from edt_launch.cluster.follower import Accepted, Follower, Rejected, Source
+from edt_launch.cluster.follower import Accepted, AllocationSource, Follower, Rejected
+from edt_launch.cluster.hosts import cap
 from edt_launch.cluster.network import HostChecker
+from edt_launch.cluster.source_follower import SourceFollower
 from edt_launch.core import events
 from edt_launch.core.atomic import write_atomically
 from edt_launch.core.errors import UsageError
@@ -37,7 +37,7 @@ class Allocations:
 
     @property
     def rejection(self) -> str:
-        """Why what the file or the script says changes nothing; empty if it is in force."""
+        """Why what the file or the source says changes nothing; empty if it is in force."""
         return self._follower.rejection if self._follower is not None else ""
 
     def close(self) -> None:
@@ -68,7 +68,7 @@ class Allocations:
                 self._desk.note(stamped(events.AllocationRejected(reason)))
         if self._latest is None:
             return
-        slots = static_hosts.cap(self._latest.allocation.hosts, self._most)
+        slots = cap(self._latest.allocation.hosts, self._most)
         allocation = replace(self._latest.allocation, hosts=slots)
         if allocation == self.current:
             return
@@ -108,8 +108,8 @@ def accepted(allocation: Allocation, is_first: bool, changed: float | None) -> e
     return events.AllocationAccepted(allocation.generation, allocation.slots, hosts, is_first, changed)
 
 
-def _source(plan: Plan, checker: HostChecker) -> Source | None:
+def _source(plan: Plan, checker: HostChecker) -> AllocationSource | None:
     """Where allocations come from; None if there is a single one."""
-    if plan.discovery is not None:
-        return ScriptFollower(plan.discovery, plan.limits, checker)
+    if plan.source is not None:
+        return SourceFollower(plan.source, plan.limits, checker)
     return Follower(plan.follow, plan.limits, checker) if plan.follow is not None else None

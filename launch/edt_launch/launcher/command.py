@@ -15,13 +15,11 @@ import typer
 from edt_launch.adapters.wmla.frameworks import Framework
 from edt_launch.adapters.wmla.running import command
 from edt_launch.adapters.wmla.running.command import Options
-from edt_launch.cluster import devices, static_hosts
-from edt_launch.cluster.allocation import Allocation, HostSlots, parse, read
-from edt_launch.cluster.discovery_script import Script
 from edt_launch.cluster.follower import Limits
-from edt_launch.core.errors import AllocationError, EdtLaunchError, ExitCode, UsageError
+from edt_launch.cluster.hosts import HostOptions
+from edt_launch.core.errors import EdtLaunchError, ExitCode, UsageError
 from edt_launch.core.run_dir import RunDir
-from edt_launch.launcher import job
+from edt_launch.launcher import hosts, job
 from edt_launch.launcher.plan import Outcome, Plan, Wmla
 from edt_launch.launcher.ssh import Remote
 from edt_launch.launcher.view.view import make_view
@@ -55,7 +53,8 @@ def launch(
         str | None, typer.Option("-H", "--hosts", metavar="HOST:SLOTS,...", help="Run on these hosts.")
     ] = None,
     hostfile: Annotated[
-        Path | None, typer.Option(help="Run on the hosts of this file: 'host slots=N' or 'host:N' a line.")
+        Path | None,
+        typer.Option(help="Run on the hosts of this file: 'host slots=N' or 'host devices=a,b' a line."),
     ] = None,
     allocation: Annotated[
         Path | None, typer.Option(help="Follow this allocation file, now and whenever it changes.")
@@ -152,18 +151,24 @@ def launch(
             )
         options = Options(wmla, command.framework(framework), data_dir, result_dir, output_dir)
         program, how = command.read(program, options)
-        discovery = _discovery(host_discovery_script, slots_per_host, max_np)
-        chosen = _choose_hosts(host_list, hostfile, allocation, host_discovery_script)
-        limits = _limits(min_np, max_np, chosen, allocation)
+        where = HostOptions(
+            os.environ,
+            host_list,
+            hostfile,
+            script=host_discovery_script,
+            slots_per_host=slots_per_host,
+        )
+        source = hosts.source_of(where, allocation)
+        limits = hosts.limits_of(min_np, max_np, source, allocation, where)
         if how is not None and not how.framework.is_elastic:
             limits = Limits(limits.max_np, limits.max_np)
         plan = Plan(
             program=_program(program, how),
             limits=limits,
             paths=RunDir(Path(os.path.abspath(result_dir or output_dir or _new_folder(program)))),
-            allocation=None if allocation or discovery else _fixed(chosen, limits),
+            allocation=hosts.allocation_of(source, limits),
             follow=allocation.absolute() if allocation else None,
-            discovery=discovery,
+            source=source if source is not None and source.may_change else None,
             interface=network_interface,
             remote=Remote(ssh_port, ssh_identity_file),
             start_timeout=start_timeout,
@@ -177,6 +182,8 @@ def launch(
             wmla=how,
             horovodrun=horovodrun,
         )
+        if text := hosts.announcement(source, where):
+            typer.echo(text, err=True)
         with job.received_signals() as signals:
             outcome = job.run(plan, make_view(view, sys.stdout, sys.stderr), signals)
     except EdtLaunchError as error:
@@ -221,73 +228,6 @@ def _program(words: list[str], how: Wmla | None) -> list[str]:
 def _new_folder(words: list[str]) -> Path:
     script = next((word for word in words if word.endswith(".py")), words[0])
     return Path("runs") / f"{Path(script).stem}-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}"
-
-
-def _choose_hosts(
-    host_list: str | None, hostfile: Path | None, allocation: Path | None, script: Path | None
-) -> tuple[HostSlots, ...] | None:
-    """The hosts that the command line names; None if it names none."""
-    given = {
-        "-H": host_list,
-        "--hostfile": hostfile,
-        "--allocation": allocation,
-        "--host-discovery-script": script,
-    }
-    named = [option for option, value in given.items() if value is not None]
-    if len(named) > 1:
-        raise UsageError(f"{' and '.join(named)} exclude one another: give one of them")
-    if host_list is not None:
-        return static_hosts.parse_hosts(host_list)
-    return static_hosts.read_hostfile(hostfile) if hostfile is not None else None
-
-
-def _discovery(script: Path | None, slots_per_host: int | None, max_np: int | None) -> Script | None:
-    """The host-discovery script; None without one."""
-    if script is None:
-        if slots_per_host is not None:
-            raise UsageError("--slots-per-host is for --host-discovery-script: give that, too")
-        return None
-    if max_np is None:
-        raise UsageError("--host-discovery-script: give --max-np, too, as more hosts may come at any time")
-    if not script.is_file() or not os.access(script, os.X_OK):
-        raise UsageError(f"--host-discovery-script {script} is no program: name one, and chmod +x it")
-    return Script(script.absolute(), slots_per_host)
-
-
-def _limits(
-    min_np: int, max_np: int | None, chosen: tuple[HostSlots, ...] | None, allocation: Path | None
-) -> Limits:
-    if max_np is None and chosen is not None:
-        max_np = sum(host.slots for host in chosen)
-        default = f"the {max_np} slots of the hosts"
-    elif max_np is None:
-        max_np = max(devices.this_machine().workers, _slots_in(allocation))
-        default = f"--max-np, by default {max_np} here"
-    else:
-        default = f"--max-np {max_np}"
-    if min_np > max_np:
-        raise UsageError(f"--min-np {min_np} is more than {default}: lower it or raise the other")
-    return Limits(min_np, max_np)
-
-
-def _slots_in(allocation: Path | None) -> int:
-    """Slots in an allocation file at the moment; 0 while it says nothing."""
-    try:
-        return parse(read(allocation)).slots if allocation else 0
-    except (OSError, AllocationError):
-        return 0
-
-
-def _fixed(chosen: tuple[HostSlots, ...] | None, limits: Limits) -> Allocation:
-    """The allocation of a job that follows no file."""
-    if chosen is None:
-        chosen = static_hosts.this_host(devices.this_machine(), limits.max_np)
-    allocation = static_hosts.fixed(chosen, limits.max_np)
-    if allocation.slots < limits.min_np:
-        raise UsageError(
-            f"{allocation.slots} slots are fewer than --min-np {limits.min_np}: name more hosts or lower it"
-        )
-    return allocation
 
 
 if __name__ == "__main__":

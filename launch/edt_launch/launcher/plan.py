@@ -6,8 +6,8 @@ from pathlib import Path
 
 from edt_launch.adapters.wmla.frameworks import Framework
 from edt_launch.cluster.allocation import Allocation
-from edt_launch.cluster.discovery_script import Script
 from edt_launch.cluster.follower import Limits
+from edt_launch.cluster.hosts import HostSource
 from edt_launch.core.errors import ExitCode
 from edt_launch.core.run_dir import RunDir
 from edt_launch.launcher.ssh import Remote
@@ -36,9 +36,9 @@ class Plan:
         program: command that each worker runs.
         limits: bounds on the number of workers.
         paths: the job's output directory.
-        allocation: hosts that never change; None to follow a file or a script.
+        allocation: hosts that never change; None to follow a file or a source.
         follow: allocation file to follow; None for none.
-        discovery: host-discovery script to follow; None for none.
+        source: of hosts, to follow; None for none.
         interface: network interface over which the workers talk; None to choose one.
         remote: how other hosts are reached.
         start_timeout: seconds to wait for enough slots.
@@ -61,7 +61,7 @@ class Plan:
     paths: RunDir
     allocation: Allocation | None = None
     follow: Path | None = None
-    discovery: Script | None = None
+    source: HostSource | None = None
     interface: str | None = None
     remote: Remote = field(default_factory=Remote)
     start_timeout: float = 600.0

@@ -5,7 +5,9 @@ from dataclasses import replace
 
 import structlog
 
-from edt_launch.cluster.sources import DevicesError, HostDevices, Source
+from edt_launch.cluster.allocation import HostSlots
+from edt_launch.cluster.hosts import HostSource
+from edt_launch.core.errors import SourceError
 from edt_launch.service.bus import Bus, Topic
 from edt_launch.service.database.records import HostRecord
 from edt_launch.service.database.store import Store
@@ -17,20 +19,23 @@ INTERVAL = 1.0
 
 
 def changes(
-    known: Iterable[HostRecord], found: Sequence[HostDevices], source: str, now: float
+    known: Iterable[HostRecord], found: Sequence[HostSlots], source: str, now: float
 ) -> list[HostRecord]:
     """The hosts whose record is to change, as they are to be.
 
     A host that the source has dropped is down; listed again, it is up. That it is drained stays.
+
+    Slots without named devices are GPUs, numbered from 0.
     """
     before = {host.name: host for host in known}
     changed = []
     for host in found:
-        old = before.pop(host.name, None)
+        old = before.pop(host.host, None)
+        devices = host.devices or tuple(map(str, range(host.slots)))
         if old is None:
-            changed.append(HostRecord(host.name, host.devices, source=source, changed=now))
+            changed.append(HostRecord(host.host, devices, source=source, changed=now))
             continue
-        new = replace(old, devices=host.devices, is_up=True, source=source)
+        new = replace(old, devices=devices, is_up=True, source=source)
         if new != old:
             changed.append(replace(new, changed=now))
     dropped = (host for host in before.values() if host.is_up)
@@ -47,7 +52,7 @@ class Inventory:
         clock: gives unix time.
     """
 
-    def __init__(self, source: Source, store: Store, bus: Bus, clock: Callable[[], float]) -> None:
+    def __init__(self, source: HostSource, store: Store, bus: Bus, clock: Callable[[], float]) -> None:
         self._source = source
         self._store = store
         self._bus = bus
@@ -58,7 +63,7 @@ class Inventory:
         """Look once. What the source cannot tell stays as it was; that is logged once."""
         try:
             found = self._source.hosts()
-        except DevicesError as error:
+        except SourceError as error:
             if str(error) != self._trouble:
                 log.warning("hosts stay as they are", reason=str(error))
             self._trouble = str(error)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from sqlalchemy.exc import SQLAlchemyError
 
-from edt_launch.cluster.sources import DevicesError
+from edt_launch.core.errors import SourceError
 from edt_launch.service.database.engine import AWAY
 from edt_launch.service.database.migrate import NewerDatabaseError
 from edt_launch.service.database.sole_user import InUseError
@@ -35,7 +35,7 @@ def explained(settings: Settings) -> Iterator[None]:
     database = settings.database_url.render_as_string(hide_password=True)
     try:
         yield
-    except (DevicesError, SharedFolderError) as error:
+    except (SourceError, SharedFolderError) as error:
         raise StartError(str(error)) from None
     except (NewerDatabaseError, InUseError, ForeignError) as error:
         raise StartError(f"the database {database}: {error}") from None

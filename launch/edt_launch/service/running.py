@@ -19,7 +19,8 @@ import uvicorn
 
 from edt_launch.adapters.wmla.hypersearch.controller import Controller
 from edt_launch.adapters.wmla.submission.settling import settle
-from edt_launch.cluster.sources import Surroundings, choose
+from edt_launch.cluster.hosts import HostOptions
+from edt_launch.cluster.sources import choose
 from edt_launch.core.atomic import write_atomically
 from edt_launch.service.api.app import create_app
 from edt_launch.service.api.context import Context
@@ -108,7 +109,7 @@ def _store(settings: Settings, stack: contextlib.ExitStack) -> tuple[SoleUser, S
 
 
 def _inventory(settings: Settings, store: Store, bus: Bus) -> Inventory:
-    source = choose(Surroundings(settings, os.environ))
+    source = choose(HostOptions(os.environ, hostfile=settings.hostfile, slots=settings.slots))
     log.info("devices", source=source.name)
     inventory = Inventory(source, store, bus, time.time)
     inventory.refresh()

@@ -1,28 +1,59 @@
+"""Hosts by their names."""
+
+import os
 from pathlib import Path
 
 import pytest
 
-from edt_launch.cluster.host_file import HostFile, parse
-from edt_launch.cluster.sources import DevicesError, HostDevices
+from edt_launch.cluster import host_file
+from edt_launch.cluster.allocation import HostSlots
+from edt_launch.cluster.host_file import HostFile, HostList, parse
+from edt_launch.core.errors import HostsError, SourceError
 
 
-def test_slots_are_numbered_and_devices_named() -> None:
-    text = "# ours\nnode1 slots=2\nnode2:1  # spare\n\nnode3 devices=GPU-a,5\nnode4\n"
+def test_hosts_of_an_option() -> None:
+    assert HostList("h1:4, h-2.lan:2,10.0.0.3").hosts() == (
+        HostSlots("h1", 4),
+        HostSlots("h-2.lan", 2),
+        HostSlots("10.0.0.3", 1),
+    )
+
+
+@pytest.mark.parametrize(
+    "text, value", [("", ""), ("h1:", ""), ("h1:0", "0"), ("h1:-1", "-1"), ("h1:x", "x"), ("-h:1", "-h")]
+)
+def test_an_option_that_makes_no_sense(text: str, value: str) -> None:
+    with pytest.raises(HostsError, match="-H") as raised:
+        HostList(text).hosts()
+    assert raised.value.value == value
+
+
+def test_an_option_that_names_a_host_twice() -> None:
+    with pytest.raises(HostsError, match="each host once"):
+        HostList("h1:1,h1:2").hosts()
+
+
+def test_lines_of_a_file() -> None:
+    text = "# ours\nnode1 slots=2 max_slots=4\r\nnode2:1  # spare\n\nnode3 devices=GPU-a,5\nnode4\n"
     assert parse(text, "f") == (
-        HostDevices("node1", ("0", "1")),
-        HostDevices("node2", ("0",)),
-        HostDevices("node3", ("GPU-a", "5")),
-        HostDevices("node4", ("0",)),
+        HostSlots("node1", 2),
+        HostSlots("node2", 1),
+        HostSlots("node3", 2, ("GPU-a", "5")),
+        HostSlots("node4", 1),
     )
 
 
 @pytest.mark.parametrize(
     "text, named",
     [
-        ("", "at least one line"),
+        ("", "f: '': expected at least one line"),
+        ("# none\n", "at least one line"),
         ("node1 slots=0", "line 1"),
+        ("node1 slots=", "line 1"),
+        ("node1:2 slots=2", "line 1"),
+        ("node1 4", "line 1"),
         ("a\nb c d", "line 2"),
-        ("a\na", "each host once"),
+        ("a\n\na", "line 3: 'a': expected each host once"),
         ("a devices=0,0", "each once"),
         ("a devices=", "names of devices"),
         ("a devices=0;rm", "names of devices"),
@@ -30,17 +61,35 @@ def test_slots_are_numbered_and_devices_named() -> None:
     ],
 )
 def test_what_makes_no_sense_is_named(text: str, named: str) -> None:
-    with pytest.raises(DevicesError, match=named):
+    with pytest.raises(HostsError) as raised:
         parse(text, "f")
+    assert named in str(raised.value)
 
 
 def test_a_changed_file_is_read_again(tmp_path: Path) -> None:
-    path = tmp_path / "hosts"
+    path = tmp_path / "my 'hosts'"
     path.write_text("a slots=1\n")
     source = HostFile(path)
-    assert len(source.hosts()[0].devices) == 1
+    assert source.hosts() == (HostSlots("a", 1),)
     path.write_text("a slots=22\n")
-    assert len(source.hosts()[0].devices) == 22
+    assert source.hosts() == (HostSlots("a", 22),)
     path.unlink()
-    with pytest.raises(DevicesError, match="No such file"):
+    with pytest.raises(SourceError, match=r"--hostfile .*: No such file"):
         source.hosts()
+
+
+def test_a_pipe_is_read_once() -> None:
+    reading, writing = os.pipe()
+    os.write(writing, b"a slots=2\n")
+    os.close(writing)
+    try:
+        source = HostFile(Path(f"/proc/self/fd/{reading}"))
+        assert source.hosts() == source.hosts() == (HostSlots("a", 2),)
+    finally:
+        os.close(reading)
+
+
+def test_a_file_that_never_ends_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(host_file, "MAX_CHARACTERS", 1000)
+    with pytest.raises(SourceError, match="more than 1000 characters"):
+        HostFile(Path("/dev/zero")).hosts()

@@ -1,13 +1,14 @@
 import pytest
 
+from edt_launch.cluster.allocation import HostSlots
+from edt_launch.cluster.hosts import HostOptions
 from edt_launch.cluster.slurm import Slurm, counts_of, hosts_of
-from edt_launch.cluster.sources import DevicesError, HostDevices, Surroundings
-from edt_launch.service.settings import Settings
+from edt_launch.core.errors import HostsError
 
 
-def hosts(**variables: str) -> tuple[HostDevices, ...] | None:
+def hosts(**variables: str) -> tuple[HostSlots, ...] | None:
     named = {f"SLURM_{name}": value for name, value in variables.items()}
-    source = Slurm.detect(Surroundings(Settings(), named))
+    source = Slurm.detect(HostOptions(named))
     return None if source is None else source.hosts()
 
 
@@ -18,16 +19,16 @@ def test_without_a_job_of_slurm_there_is_none() -> None:
 
 def test_gpus_are_numbered_on_each_node() -> None:
     found = hosts(JOB_ID="1", JOB_NODELIST="n[1-2]", GPUS_ON_NODE="2")
-    assert found == (HostDevices("n1", ("0", "1")), HostDevices("n2", ("0", "1")))
+    assert found == (HostSlots("n1", 2, ("0", "1")), HostSlots("n2", 2, ("0", "1")))
     assert hosts(JOB_ID="1", JOB_NODELIST="n1", GPUS_ON_NODE="2", JOB_GPUS="4,6") == (
-        HostDevices("n1", ("4", "6")),
+        HostSlots("n1", 2, ("4", "6")),
     )
 
 
 def test_without_gpus_tasks_are_slots() -> None:
     found = hosts(JOB_ID="1", JOB_NODELIST="n[1-3]", TASKS_PER_NODE="2(x2),1")
     assert found is not None
-    assert [len(host.devices) for host in found] == [2, 2, 1]
+    assert [host.slots for host in found] == [2, 2, 1]
 
 
 @pytest.mark.parametrize(
@@ -48,11 +49,11 @@ def test_lists_of_nodes(text: str, names: list[str]) -> None:
     "text", ["n[", "n[a-b]", "n[3-1]", "n[0-9999999]", "n[0-999]x[0-999]", "[", ",", "n]", "n[1]]", "n,"]
 )
 def test_what_is_no_list_of_nodes_is_named(text: str) -> None:
-    with pytest.raises(DevicesError, match="SLURM_JOB_NODELIST"):
+    with pytest.raises(HostsError, match="SLURM_JOB_NODELIST"):
         hosts_of(text)
 
 
 @pytest.mark.parametrize("text", ["", "x", "2(x3", "1,1"])
 def test_what_is_no_list_of_numbers_is_named(text: str) -> None:
-    with pytest.raises(DevicesError, match="SLURM_TASKS_PER_NODE"):
+    with pytest.raises(HostsError, match="SLURM_TASKS_PER_NODE"):
         counts_of(text, 3)

@@ -1,30 +1,34 @@
+"""Which source of hosts counts."""
+
 from pathlib import Path
 
-from edt_launch.cluster.host_file import HostFile
+import pytest
+
+from edt_launch.cluster.discovery_script import Script
+from edt_launch.cluster.host_file import HostFile, HostList
+from edt_launch.cluster.hosts import HostOptions
+from edt_launch.cluster.local import Cores, Slots
 from edt_launch.cluster.slurm import Slurm
-from edt_launch.cluster.sources import Cores, HostDevices, Slots, Surroundings, choose
-from edt_launch.service.settings import Settings
+from edt_launch.cluster.sources import SOURCES, choose
 
 SLURM = {"SLURM_JOB_ID": "1", "SLURM_JOB_NODELIST": "n1"}
 
 
-def around(environment: dict[str, str] | None = None, **settings: object) -> Surroundings:
-    return Surroundings(Settings.model_validate(settings), environment or {"CUDA_VISIBLE_DEVICES": ""})
-
-
-def test_what_the_settings_say_comes_first(tmp_path: Path) -> None:
+def test_what_the_options_say_comes_first(tmp_path: Path) -> None:
     file = tmp_path / "hosts"
     file.write_text("n1 slots=2\n")
-    assert choose(around(SLURM, slots=3, hostfile=file)) == Slots(3)
-    assert isinstance(choose(around(SLURM, hostfile=file)), HostFile)
-    assert isinstance(choose(around(SLURM)), Slurm)
+    assert choose(HostOptions(SLURM, slots=3, hostfile=file)) == Slots(3)
+    assert isinstance(choose(HostOptions(SLURM, hostfile=file)), HostFile)
+    assert isinstance(choose(HostOptions(SLURM, hosts="n2")), HostList)
+    assert choose(HostOptions(SLURM, script=Path("/bin/sh"))) == Script(Path("/bin/sh"))
+    assert isinstance(choose(HostOptions(SLURM)), Slurm)
 
 
 def test_a_machine_with_nothing_else_has_cores() -> None:
-    source = choose(around())
-    assert isinstance(source, Cores)
-    assert len(source.hosts()[0].devices) == source.count >= 1
+    assert isinstance(choose(HostOptions({"CUDA_VISIBLE_DEVICES": ""})), Cores)
 
 
-def test_slots_are_no_gpus() -> None:
-    assert Slots(2).hosts() == (HostDevices("localhost", ("cpu0", "cpu1")),)
+@pytest.mark.parametrize("attribute", ["name", "__str__", "detect", "hosts"])
+def test_each_source_has_its_own(attribute: str) -> None:
+    own = [kind.__dict__[attribute] for kind in SOURCES]
+    assert len(set(map(id, own))) == len(SOURCES)

@@ -8,9 +8,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from edt_launch.cluster import devices
 from edt_launch.cluster.allocation import Allocation, HostSlots
-from edt_launch.cluster.devices import Machine
 from edt_launch.cluster.discovery_script import Script
 from edt_launch.cluster.follower import Limits
 from edt_launch.core.errors import ExitCode
@@ -22,7 +20,8 @@ from edt_launch.launcher.plan import Outcome
 def folder(tmp_path, monkeypatch):
     """An empty working directory with a script, on a machine with three cores."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(devices, "this_machine", lambda: Machine((), 3))
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1, 2})
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
     Path("a script.py").touch()
     return tmp_path
 
@@ -172,7 +171,7 @@ def test_a_host_discovery_script(planned, folder):
     words = ("--host-discovery-script", path.name, "--slots-per-host", "2", "--max-np", "4")
     assert invoke(*words, "a script.py").exit_code == 0
     (plan,) = planned
-    assert plan.discovery == Script(path, 2)
+    assert plan.source == Script(path, 2)
     assert (plan.allocation, plan.follow, plan.limits) == (None, None, Limits(1, 4))
 
 
@@ -194,4 +193,40 @@ def test_a_host_discovery_script_that_makes_no_sense(planned, folder, words, rea
     result = invoke(*words, "a script.py")
     assert result.exit_code == ExitCode.USAGE
     assert reason in result.output
+    assert planned == []
+
+
+SLURM = {"SLURM_JOB_ID": "7", "SLURM_JOB_NODELIST": "n[1-2]", "SLURM_GPUS_ON_NODE": "2"}
+
+
+@pytest.fixture
+def slurm(monkeypatch):
+    for name, value in SLURM.items():
+        monkeypatch.setenv(name, value)
+
+
+@pytest.mark.usefixtures("slurm")
+def test_inside_a_job_of_slurm_its_hosts_and_gpus_are_used(planned):
+    result = invoke("--min-np", "3", "a script.py")
+    assert result.exit_code == 0, result.output
+    (plan,) = planned
+    assert plan.limits == Limits(3, 4)
+    assert plan.allocation == Allocation(1, (HostSlots("n1", 2, ("0", "1")), HostSlots("n2", 2, ("0", "1"))))
+    assert result.stderr == "edt-launch: uses the hosts of Slurm job 7 (4 slots): n1, n2\n"
+
+
+@pytest.mark.usefixtures("slurm")
+@pytest.mark.parametrize("options, slots", [(["-H", "h1:1"], 1), (["--allocation", "missing"], None)])
+def test_hosts_that_are_named_come_before_those_of_slurm(planned, options, slots):
+    result = invoke(*options, "a script.py")
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert (planned[0].allocation and planned[0].allocation.slots) == slots
+
+
+@pytest.mark.usefixtures("slurm")
+def test_what_slurm_says_is_checked(planned, monkeypatch):
+    monkeypatch.setenv("SLURM_JOB_NODELIST", "n[")
+    result = invoke("a script.py")
+    assert result.exit_code == ExitCode.USAGE
+    assert "SLURM_JOB_NODELIST: 'n['" in result.stderr
     assert planned == []

@@ -1,13 +1,13 @@
-from dataclasses import dataclass, replace
-from typing import ClassVar
+from dataclasses import replace
 
-from edt_launch.cluster.sources import DevicesError, HostDevices
+from edt_launch.cluster.allocation import HostSlots
 from edt_launch.service.bus import Bus, Topic
 from edt_launch.service.database.records import HostRecord
 from edt_launch.service.database.store import Store
 from edt_launch.service.inventory import Inventory, changes
+from simulated_hosts import SimulatedHosts
 
-A, B = HostDevices("a", ("0", "1")), HostDevices("b", ("0",))
+A, B = HostSlots("a", 2, ("0", "1")), HostSlots("b", 1)
 KNOWN = HostRecord("a", ("0", "1"), source="test", changed=1.0)
 
 
@@ -20,7 +20,7 @@ def test_what_is_as_it_was_does_not_change() -> None:
 
 
 def test_devices_come_and_go() -> None:
-    found = HostDevices("a", ("0",))
+    found = HostSlots("a", 1, ("0",))
     assert changes([KNOWN], [found], "test", 5.0) == [replace(KNOWN, devices=("0",), changed=5.0)]
 
 
@@ -41,7 +41,7 @@ def test_a_drained_host_stays_so_when_it_comes_back() -> None:
 
 
 def test_a_host_that_was_undrained_while_it_was_down_comes_up(store: Store) -> None:
-    source = Listed((A, B))
+    source = SimulatedHosts(A, B)
     inventory = Inventory(source, store, Bus(), lambda: 9.0)
     inventory.refresh()
     store.hosts.drain("b", True, "drained by admin", 9.0)
@@ -53,33 +53,18 @@ def test_a_host_that_was_undrained_while_it_was_down_comes_up(store: Store) -> N
     assert [(host.state, host.why) for host in store.hosts.all()] == [("up", ""), ("up", "")]
 
 
-@dataclass
-class Listed:
-    name: ClassVar[str] = "test"
-    found: tuple[HostDevices, ...] | None = ()
-
-    @classmethod
-    def detect(cls, around: object) -> "Listed":
-        return cls()
-
-    def hosts(self) -> tuple[HostDevices, ...]:
-        if self.found is None:
-            raise DevicesError("half a file")
-        return self.found
-
-
 def test_changes_are_written_down_and_told(store: Store) -> None:
-    source, bus = Listed((A, B)), Bus()
+    source, bus = SimulatedHosts(A, B), Bus()
     inventory = Inventory(source, store, bus, lambda: 9.0)
     inventory.refresh()
     assert [(host.name, host.state) for host in store.hosts.all()] == [("a", "up"), ("b", "up")]
     assert bus.version(Topic.HOSTS) == 1
     inventory.refresh()
     assert bus.version(Topic.HOSTS) == 1
-    source.found = None
+    source.trouble = "half a file"
     inventory.refresh()
     assert [host.state for host in store.hosts.all()] == ["up", "up"]
-    source.found = (B,)
+    source.found, source.trouble = (B,), ""
     inventory.refresh()
     assert [host.state for host in store.hosts.all()] == ["down", "up"]
     assert bus.version(Topic.HOSTS) == 2

@@ -17,8 +17,8 @@ from typing import Annotated
 
 import typer
 
-from edt_launch.cluster.devices import this_machine
-from edt_launch.cluster.static_hosts import allocate_here
+from edt_launch.cluster.local import allocate_here
+from edt_launch.cluster.nvidia import gpus_here
 from edt_launch.core.event_log import EventReader
 from edt_launch.core.run_dir import RunDir
 from edt_launch.tools.demo import plot
@@ -78,7 +78,7 @@ def run(
     """
     allocation, events = folder / "allocation", EventReader(RunDir(folder).events)
     largest = max(stage.size for stage in plan)
-    gpus = this_machine().gpus
+    gpus = gpus_here(os.environ)
     devices = gpus if len(gpus) >= largest else ()
     allocate_here(allocation, 1, plan[0].size, devices)
     options = ["--min-np=1", f"--max-np={largest}", f"--allocation={allocation}", f"--output-dir={folder}"]

@@ -1,6 +1,7 @@
 """The command ``edt verify``."""
 
 import json
+import os
 import shutil
 import sys
 import tempfile
@@ -11,7 +12,7 @@ from typing import Annotated, TextIO
 
 import typer
 
-from edt_launch.cluster.devices import this_machine
+from edt_launch.cluster.nvidia import gpus_here
 from edt_launch.core.errors import EdtLaunchError, ExitCode, RunError, UsageError
 from edt_launch.launcher import job
 from edt_launch.tools.verify.differences import LENGTH, Difference, first_difference
@@ -89,7 +90,7 @@ def _runner(
         raise UsageError(f"there is no option {program[0]}; `edt verify --help` lists the options")
     if not program[0].endswith(".py") or not Path(program[0]).is_file():
         raise UsageError(f"{program[0]} is not a Python file: give the path of a training script (.py)")
-    gpus, largest = this_machine().gpus, max(sizes)
+    gpus, largest = gpus_here(os.environ), max(sizes)
     devices = gpus[:largest] if len(gpus) >= largest else ()
     return Runner(program, folder, largest, steps, timeout, signals, devices)
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from edt_launch.cluster import static_hosts
+from edt_launch.cluster import local
 from edt_launch.cluster.follower import Limits
 from edt_launch.core.errors import ExitCode, RunError
 from edt_launch.core.run_dir import RunDir
@@ -146,4 +146,4 @@ class _Watcher:
 
     def _ask(self) -> None:
         size = self._schedule.sizes[self._stage]
-        static_hosts.allocate_here(self._allocation, self._stage + 1, size, self._runner.devices)
+        local.allocate_here(self._allocation, self._stage + 1, size, self._runner.devices)

@@ -12,8 +12,8 @@ from edt_launch.adapters.wmla.answers import applications, files
 from edt_launch.adapters.wmla.answers.states import behind
 from edt_launch.adapters.wmla.rest import lookup, texts
 from edt_launch.adapters.wmla.rest.lookup import Found
+from edt_launch.cluster.hosts import LOCAL
 from edt_launch.cluster.nvidia import Load, Meter
-from edt_launch.cluster.static_hosts import LOCAL
 from edt_launch.service.api.context import Here, User
 from edt_launch.service.database.records import JobRecord
 from edt_launch.service.errors import InvalidError

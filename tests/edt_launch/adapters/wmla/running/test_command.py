@@ -1,5 +1,6 @@
 """The options of edt-launch that WMLA programs have."""
 
+import os
 import sys
 from pathlib import Path
 
@@ -7,8 +8,6 @@ import pytest
 from typer.testing import CliRunner
 
 from edt_launch.adapters.wmla.frameworks import Framework
-from edt_launch.cluster import devices
-from edt_launch.cluster.devices import Machine
 from edt_launch.cluster.follower import Limits
 from edt_launch.core.errors import ExitCode
 from edt_launch.launcher import command
@@ -21,7 +20,8 @@ RUNNER = [sys.executable, "-m", "edt_hvd.wmla.script"]
 def folder(tmp_path, monkeypatch):
     """A working directory with a program, on a machine with three cores."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(devices, "this_machine", lambda: Machine((), 3))
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1, 2})
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
     for path in ("a model/main.py", "a model/data.txt", "main.py"):
         Path(path).parent.mkdir(exist_ok=True)
         Path(path).touch()

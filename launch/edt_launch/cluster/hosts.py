@@ -1,0 +1,93 @@
+"""What a source of hosts is; `cluster.sources` lists those there are."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import ClassVar, Self
+
+from edt_launch.cluster.allocation import HostSlots
+
+LOCAL = "localhost"
+
+_NO_DEVICE = "cpu"
+
+
+@dataclass(frozen=True)
+class HostOptions:
+    """What sources are detected from.
+
+    Attributes:
+        environment: environment variables.
+        hosts: value of `-H`.
+        hostfile: a file of hosts.
+        slots: slots of this machine, without GPUs.
+        script: a host-discovery script.
+        slots_per_host: of hosts for which the script prints no number.
+    """
+
+    environment: Mapping[str, str] = field(default_factory=dict)
+    hosts: str | None = None
+    hostfile: Path | None = None
+    slots: int | None = None
+    script: Path | None = None
+    slots_per_host: int | None = None
+
+
+class HostSource(ABC):
+    """Knows hosts and their devices. `str` gives what messages call it.
+
+    Attributes:
+        name: of its kind, as `edt hosts --json` has it.
+        may_change: whether a running job of `edt-launch` follows what it says. `edt serve` always does.
+        oversubscribes: whether a job of `edt-launch` may have more workers on the one host than it has slots.
+    """
+
+    name: ClassVar[str]
+    may_change: ClassVar[bool] = False
+    oversubscribes: ClassVar[bool] = False
+
+    @classmethod
+    @abstractmethod
+    def detect(cls, options: HostOptions) -> Self | None:
+        """The source, if it is there.
+
+        Raises:
+            SourceError: it is there and cannot be used.
+        """
+
+    @abstractmethod
+    def hosts(self) -> tuple[HostSlots, ...]:
+        """The hosts there are now; may be called about once a second.
+
+        Raises:
+            SourceError: nobody knows; what was known before goes on to count.
+        """
+
+
+def without_devices(host: str, count: int) -> HostSlots:
+    """A host whose slots have names, and no GPU: none has such a name, so that a worker there sees none."""
+    return HostSlots(host, count, tuple(f"{_NO_DEVICE}{index}" for index in range(count)))
+
+
+def unbound(host: HostSlots) -> HostSlots:
+    """The host, without names of slots that are no devices."""
+    has_none = host.devices is None or all(name.startswith(_NO_DEVICE) for name in host.devices)
+    return replace(host, devices=None) if has_none else host
+
+
+def spread(host: HostSlots, count: int) -> HostSlots:
+    """So many slots on a host, with a device each if it has enough of them."""
+    has_enough = host.devices is not None and len(host.devices) >= count
+    return HostSlots(host.host, count, host.devices[:count] if host.devices and has_enough else None)
+
+
+def cap(hosts: Iterable[HostSlots], most: int) -> tuple[HostSlots, ...]:
+    """The first `most` slots; a host that has none left is dropped."""
+    left, capped = most, []
+    for host in hosts:
+        slots = min(host.slots, left)
+        left -= slots
+        if slots:
+            capped.append(HostSlots(host.host, slots, host.devices and host.devices[:slots]))
+    return tuple(capped)
