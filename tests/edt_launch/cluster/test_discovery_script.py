@@ -1,11 +1,13 @@
 """Hosts from a script written for Horovod."""
 
+import uuid
 from collections.abc import Callable
 from pathlib import Path
 
 import psutil
 import pytest
 
+from edt_launch.agent import processes
 from edt_launch.cluster import discovery_script
 from edt_launch.cluster.allocation import HostSlots
 from edt_launch.cluster.discovery_script import Script, run
@@ -65,11 +67,12 @@ def test_a_script_that_fails_hangs_or_floods(
     write: Write, monkeypatch: pytest.MonkeyPatch, body: str, words: str
 ) -> None:
     monkeypatch.setattr(discovery_script, "MAX_OUTPUT", 100)
-    before = {process.pid for process in psutil.process_iter()}
+    mark = {"EDT_TEST": uuid.uuid4().hex}
+    monkeypatch.setenv("EDT_TEST", mark["EDT_TEST"])
     with pytest.raises(DiscoveryError, match=words):
         run(write(body), 0.3)
-    left = [p for p in psutil.process_iter() if p.pid not in before and p.name() in ("sleep", "yes")]
-    assert [p for p in left if p.status() != psutil.STATUS_ZOMBIE and p.ppid() == 1] == []
+    children = processes.having(mark) - {psutil.Process()}
+    assert [one for one in children if processes.is_alive(one)] == []
 
 
 def test_a_script_that_cannot_be_run(tmp_path: Path) -> None:
