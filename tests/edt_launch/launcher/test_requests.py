@@ -1,0 +1,81 @@
+"""Jobs that are paused and stopped over their launcher's socket, whatever runs them."""
+
+import json
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from edt_launch.adapters.wmla.frameworks import Framework
+from edt_launch.cluster.allocation import Allocation, HostSlots
+from edt_launch.cluster.follower import Limits
+from edt_launch.core.control_protocol import Pause, Request, Stop
+from edt_launch.core.errors import ExitCode
+from edt_launch.core.run_dir import RunDir
+from edt_launch.jobs.control_client import Answer, Exchange
+from edt_launch.launcher import job
+from edt_launch.launcher.plan import Plan, Wmla
+from recorder import Recorder
+
+TESTS = Path(__file__).parents[2]
+FAKE = (sys.executable, "-S", str(TESTS / "edt_launch" / "launcher" / "fake_worker.py"))
+MODEL = TESTS / "system" / "programs" / "wmla model"
+TWO = Allocation(1, (HostSlots("localhost", 2),))
+ENDS: list[tuple[Request, ExitCode]] = [(Pause("p"), ExitCode.LEFT), (Stop("s"), ExitCode.TERMINATED)]
+
+
+@pytest.fixture
+def paths(tmp_path: Path) -> RunDir:
+    return RunDir(tmp_path / ("a long folder's name " * 6))
+
+
+Ask = Callable[[Request], None]
+
+
+@pytest.fixture
+def ask(paths: RunDir) -> Iterator[Ask]:
+    """Sends a request, once; it has been acknowledged when the job has ended."""
+    exchanges: list[Exchange] = []
+
+    def ask(request: Request) -> None:
+        if not exchanges:
+            exchanges.append(Exchange(paths.control, request))
+
+    yield ask
+    assert [exchange.look() for exchange in exchanges] == [Answer.ACCEPTED]
+    assert not paths.control.exists()
+
+
+@pytest.mark.parametrize("request_, exit_code", ENDS)
+def test_elastic_jobs(paths: RunDir, ask: Ask, request_: Request, exit_code: ExitCode) -> None:
+    plan = Plan([*FAKE, "waiting"], Limits(1, 4), paths, allocation=TWO)
+    assert job.run(plan, Recorder(lambda _: ask(request_)), []).exit_code == exit_code
+
+
+@pytest.mark.parametrize("request_, exit_code", ENDS)
+def test_programs_of_wmla(paths: RunDir, ask: Ask, request_: Request, exit_code: ExitCode) -> None:
+    train = {"number": 1, "program": [*FAKE, "waiting"], "max_workers": 16}
+    acts = [{"train": train}, {"answer": "check"}, {"wait_for": "/no/such/file"}]
+    words = [sys.executable, "main.py", json.dumps(acts)]
+    plan = Plan(words, Limits(1, 4), paths, allocation=TWO, wmla=Wmla(Framework.ELASTIC, MODEL))
+    assert job.run(plan, Recorder(lambda _: ask(request_)), []).exit_code == exit_code
+
+
+@pytest.mark.parametrize("horovodrun", [False, True])
+@pytest.mark.parametrize("request_, exit_code", ENDS)
+def test_jobs_that_wait_for_their_hosts(
+    paths: RunDir, ask: Ask, request_: Request, exit_code: ExitCode, horovodrun: bool
+) -> None:
+    def when_it_is_there() -> None:
+        while not paths.launcher.exists():  # which is written when the socket is there
+            time.sleep(0.01)
+        ask(request_)
+
+    thread = threading.Thread(target=when_it_is_there)
+    thread.start()
+    plan = Plan([*FAKE, "success"], Limits(1, 4), paths, follow=paths.root / "missing", horovodrun=horovodrun)
+    assert job.run(plan, Recorder(), []).exit_code == exit_code
+    thread.join()
