@@ -143,6 +143,11 @@ def launch(
     SIGHUP, Ctrl-C, SIGTERM.
     """
     try:
+        if horovodrun and host_discovery_script is not None:
+            raise UsageError(
+                "--horovodrun takes hosts that do not change, or an allocation file: leave out "
+                "--horovodrun, or give --host-discovery-script to horovodrun itself"
+            )
         if horovodrun:
             _check_horovodrun(
                 {"--wmla": wmla, "--max-restarts": max_restarts is not None}

@@ -1,4 +1,4 @@
-"""What becomes of one job: a table of states, wishes and launchers' ends."""
+"""What becomes of one job: a table of states, desired states and launchers' ends."""
 
 from dataclasses import replace
 from typing import Any
@@ -56,7 +56,7 @@ def requests(transition: Transition) -> list[Request]:
         (State.PAUSED, Wanted.PAUSE, []),
     ],
 )
-def test_without_a_launcher_wishes_come_true_at_once(
+def test_without_a_launcher_a_job_is_at_once_as_desired(
     before: State, wanted: Wanted, after: list[State]
 ) -> None:
     assert states(advance(200.0, job(before, wanted))) == after

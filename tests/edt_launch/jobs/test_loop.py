@@ -430,7 +430,7 @@ def test_a_file_that_was_spoilt_is_written_anew(service: Service, content: bytes
     assert device_grant.read(service.paths(FIRST).allocation.read_text()).size == 2
 
 
-def test_it_wakes_for_wishes_and_ends_when_it_is_told(service: Service) -> None:
+def test_it_wakes_for_changes_and_ends_when_it_is_told(service: Service) -> None:
     bus, stop = Bus(), threading.Event()
     thread = threading.Thread(target=loop.run, args=(service.settings, service.store, bus, stop))
     thread.start()
@@ -442,7 +442,7 @@ def test_it_wakes_for_wishes_and_ends_when_it_is_told(service: Service) -> None:
     thread.join()
 
 
-def test_wishes_are_gathered_for_a_while() -> None:
+def test_changes_are_gathered_for_a_while() -> None:
     clock = loop.Clock(coalesce=0.5, interval=5.0)
     clock.changed(100.0)
     clock.changed(100.4)

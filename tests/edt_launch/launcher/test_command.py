@@ -181,6 +181,7 @@ def test_a_host_discovery_script(planned, folder):
         (("--slots-per-host", "2"), "--slots-per-host is for --host-discovery-script"),
         (("--host-discovery-script", "discover hosts.sh"), "give --max-np, too"),
         (("--host-discovery-script", "missing", "--max-np", "2"), "missing is no program"),
+        (("--host-discovery-script", "x", "--max-np", "2", "--horovodrun"), "to horovodrun itself"),
         (("--host-discovery-script", "a script.py", "--max-np", "2"), "chmod +x"),
         (
             ("--host-discovery-script", "discover hosts.sh", "--max-np", "2", "-H", "h"),
