@@ -6,6 +6,7 @@ docs/events.md is made from the docstrings.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from signal import Signals
 from typing import Annotated
 
 from edt_launch.core.worker_events import KINDS as KINDS
@@ -346,3 +347,16 @@ class Finished(Event):
     reason: str = ""
     left: bool = False
     aborted: bool = False
+
+    @property
+    def succeeded(self) -> bool:
+        """Whether the training function has returned everywhere."""
+        return self.exit_code == 0
+
+
+def signal_name(exit_code: int) -> str | None:
+    """The signal behind an exit code: a shell's 128 + number, or a process's -number."""
+    try:
+        return Signals(-exit_code if exit_code < 0 else exit_code - 128).name
+    except ValueError:
+        return None

@@ -88,6 +88,13 @@ class Progress(Event):
     size: Number
     values: Mapping[str, Value] = field(default_factory=dict)
 
+    def number(self, name: str) -> float | None:
+        """A value that the script has reported; None unless it is a number that every database can hold."""
+        value = self.values.get(name)
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            return None
+        return value if abs(value) < 1e300 else None
+
 
 @dataclass(frozen=True)
 class Restored(Event):

@@ -10,7 +10,6 @@ from pydantic import Field, TypeAdapter
 from edt_launch.cluster.allocation import DEVICE, HOST
 from edt_launch.core import events
 from edt_launch.core.events import Event
-from edt_launch.core.worker_events import Value
 
 PAUSES = 10
 """Pauses that count for the cost of a resize."""
@@ -176,8 +175,11 @@ class _Fold:
 
     def _report(self, report: events.Progress) -> None:
         self._step = step = report.step
-        self._total = _number(report.values.get("total_steps"), self._total)
-        self._loss = _real(report.values.get("loss"), self._loss)
+        total, loss = report.number("total_steps"), report.number("loss")
+        if total is not None and 0 < total < 2**62:
+            self._total = int(total)
+        if loss is not None:
+            self._loss = float(loss)
         before, self._reported = self._reported, (report.time, step, report.size)
         if before is None or before[2] != report.size:
             return
@@ -221,12 +223,3 @@ class _Fold:
                 self._workers.clear()
                 return replace(run, exit_code=exit_code, message=message, lost=())
         return run
-
-
-def _number(value: Value | None, before: int | None) -> int | None:
-    return int(value) if isinstance(value, int | float) and 0 < value < 2**62 else before
-
-
-def _real(value: Value | None, before: float | None) -> float | None:
-    """A number that JSON and every database can hold."""
-    return float(value) if isinstance(value, int | float) and abs(value) < 1e300 else before

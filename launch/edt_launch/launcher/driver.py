@@ -21,7 +21,7 @@ from edt_launch.core.errors import StartError
 from edt_launch.launcher import agents, watchdog
 from edt_launch.launcher.agents import Agents
 from edt_launch.launcher.control import ControlServer
-from edt_launch.launcher.reports import Reports, Sink, place_of
+from edt_launch.launcher.reports import Reports, Sink
 from edt_launch.launcher.ssh import FAILED as SSH_FAILED
 from edt_launch.membership import protocol
 from edt_launch.membership.intake import KILLED
@@ -178,7 +178,7 @@ class Driver:
             case Hello():  # it has killed what an agent before it has left
                 gone = [key for key, worker in self._given_up.items() if worker.slot.host == host]
                 for worker in gone:
-                    self._reports.send(events.Released(*place_of(self._given_up.pop(worker))))
+                    self._reports.send(events.Released(*self._given_up.pop(worker).where))
             case Warm():
                 self._reports.send(events.WarmServer(host, **asdict(happening)))
             case Started(worker, pid):
@@ -193,7 +193,7 @@ class Driver:
         if self._hosts.pop(worker, None) is not None:
             self._take(now, protocol.Exited(worker, exit_code, is_gone))
         elif is_gone and worker in self._given_up:
-            self._reports.send(events.Released(*place_of(self._given_up.pop(worker))))
+            self._reports.send(events.Released(*self._given_up.pop(worker).where))
 
     def _report_end(self, exited: protocol.Exited) -> None:
         worker = self._state.workers.get(exited.worker)
@@ -202,7 +202,7 @@ class Driver:
         if not exited.is_gone:
             self._given_up[worker.id] = worker
         kind = events.Released if exited.is_gone else events.Lost
-        self._reports.send(kind(*place_of(worker)))
+        self._reports.send(kind(*worker.where))
 
     def _lose(self, now: float, host: str, lost: agents.Lost) -> None:
         """The agent of a host is gone, or the way to it. Here its workers are gone with it.
@@ -270,8 +270,8 @@ class Driver:
                 self._terminate(worker_id, at_once)
             case protocol.Cut(workers, generation):
                 self._cut(workers, generation)
-            case _:
-                self._reports.tell(action)
+            case events.Event():
+                self._reports.send(action)
 
     def _start(self, worker: Worker) -> None:
         self._reports.started(worker)

@@ -3,6 +3,7 @@
 import signal
 from dataclasses import replace
 
+from edt_launch.core import events
 from edt_launch.membership.lateness import learn
 from edt_launch.membership.members import GOING, Membership, changed, decide_end
 from edt_launch.membership.protocol import (
@@ -13,12 +14,8 @@ from edt_launch.membership.protocol import (
     Done,
     Event,
     Exited,
-    Failed,
-    Finish,
     Hung,
     Leaving,
-    Left,
-    Noticed,
     Pause,
     Phase,
     Ready,
@@ -63,7 +60,7 @@ def take_in(now: float, state: Membership, event: Event) -> tuple[Membership, li
         case Exited(worker, exit_code):
             return _exited(now, state, worker, exit_code)
         case Abort(reason):
-            return decide_end(state, Finish(False, reason, aborted=True)), []
+            return decide_end(state, events.Finished(1, reason, aborted=True)), []
         case Pause(reason):
             return _pause(state, reason), []
         case Tick():
@@ -104,7 +101,7 @@ def _leaving(now: float, state: Membership, worker_id: int, reason: str) -> tupl
     suspension = after_notice(now, state.suspended.get(key), reason)
     state = replace(state, suspended={**state.suspended, key: suspension})
     state = changed(state, worker_id, notice=reason)
-    return state, [Noticed(state.workers[worker_id])]
+    return state, [events.Leaving(*worker.where, worker.rank, reason)]
 
 
 def _pause(state: Membership, reason: str) -> Membership:
@@ -121,7 +118,7 @@ def end_hung(now: float, state: Membership, worker_id: int, reason: str) -> tupl
     if worker is None or worker.phase in GOING:
         return state, []
     state = changed(state, worker_id, phase=Phase.ENDING)
-    state, actions = _lost(now, state, Failed(worker, KILLED, reason=reason))
+    state, actions = _lost(now, state, worker, KILLED, reason)
     return state, [*actions, Terminate(worker_id, at_once=True)]
 
 
@@ -134,14 +131,14 @@ def _exited(now: float, state: Membership, worker_id: int, exit_code: int) -> tu
     if worker.phase in GOING:
         if worker.saves:
             gone = decide_end(gone, over(state) if worker.notice is None else _left_last(worker))
-        return gone, [Left(worker)]
+        return gone, [events.Left(worker_id)]
     if _may_be_noticed(state, worker) and exit_code in TERMINATED:
         state, noticed = _leaving(now, state, worker_id, "SIGTERM")
-        return replace(gone, suspended=state.suspended), [*noticed, Left(state.workers[worker_id])]
+        return replace(gone, suspended=state.suspended), [*noticed, events.Left(worker_id)]
     early = _ended_early(gone, worker) if exit_code == 0 else ""
     if exit_code or early:
-        return _lost(now, gone, Failed(worker, exit_code, reason=f"{_name(worker)} {early}" if early else ""))
-    return decide_end(gone, Finish(True, _how_it_succeeds(state))), []
+        return _lost(now, gone, worker, exit_code, f"{_name(worker)} {early}" if early else "")
+    return decide_end(gone, events.Finished(0, _how_it_succeeds(state))), []
 
 
 def _may_be_noticed(state: Membership, worker: Worker) -> bool:
@@ -172,40 +169,41 @@ def _at_work(state: Membership) -> bool:
     return any(w.phase is not Phase.DONE for w in state.world)
 
 
-def _left_last(worker: Worker) -> Finish:
+def _left_last(worker: Worker) -> events.Finished:
     reason = f"{_name(worker)} left ({worker.notice}), the last with the state"
-    return Finish(False, reason, left=True)
+    return events.Finished(1, reason, left=True)
 
 
 def _name(worker: Worker) -> str:
     return f"rank {worker.rank} on {worker.slot.host}"
 
 
-def _lost(now: float, state: Membership, failed: Failed) -> tuple[Membership, list[Action]]:
+def _lost(
+    now: float, state: Membership, worker: Worker, exit_code: int, reason: str
+) -> tuple[Membership, list[Action]]:
     """A worker has died or is as good as dead; `state` has it no more, or as one that is being ended."""
-    worker = failed.worker
     key = worker.slot.key
     suspension = after_failure(now, state.suspended.get(key))
-    end = _end_with(state, failed, suspension)
+    failed = events.Failed(*worker.where, worker.rank, exit_code, events.signal_name(exit_code), reason)
+    end = _end_with(state, worker, exit_code, suspension)
     if end:
-        how = "was lost" if failed.reason else "failed"
-        return decide_end(state, Finish(False, f"{_name(worker)} {how}{end}")), [failed]
-    if worker.generation == state.generation and failed.exit_code != 0:
+        how = "was lost" if reason else "failed"
+        return decide_end(state, events.Finished(1, f"{_name(worker)} {how}{end}")), [failed]
+    if worker.generation == state.generation and exit_code != 0:
         state = replace(state, is_torn=True)
     state = replace(state, suspended={**state.suspended, key: suspension})
     told = failed if _has_returned(state) else replace(failed, retry_after=suspension.until - now)
     return state, [told, *(_cut(state) if worker.phase is Phase.ACTIVE else [])]
 
 
-def _end_with(state: Membership, failed: Failed, suspension: Suspension) -> str:
+def _end_with(state: Membership, worker: Worker, exit_code: int, suspension: Suspension) -> str:
     """Why the job ends with a worker; empty if it goes on."""
-    worker = failed.worker
     if state.limits.is_gang:
         return ", and the job with it"
     if worker.phase is Phase.DONE:
         return " after training"
     if not state.generation:
-        may_be_chance = state.outcome is None and failed.exit_code in (0, KILLED, -signal.SIGKILL)
+        may_be_chance = state.outcome is None and exit_code in (0, KILLED, -signal.SIGKILL)
         return "" if may_be_chance and suspension.failures < START_FAILURES else " before training began"
     if worker.generation != state.generation:
         return ""

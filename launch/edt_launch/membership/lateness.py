@@ -9,8 +9,9 @@ then there is no limit but the user's.
 from dataclasses import replace
 from math import inf
 
+from edt_launch.core import events
 from edt_launch.membership.members import Membership, changed
-from edt_launch.membership.protocol import Action, Late, Phase, Worker
+from edt_launch.membership.protocol import Action, Phase, Worker
 
 TOLD_AFTER = 30.0
 """Seconds after which it is told that a newcomer takes long, if others were faster."""
@@ -55,8 +56,9 @@ def tell(now: float, state: Membership) -> tuple[Membership, list[Action]]:
     for worker in late:
         state = changed(state, worker.id, is_late=True)
     seconds = max(now - w.started_at for w in late)
-    told = Late(late, seconds, state.longest_start, _finite(_hold_up(state)), _finite(_give_up(state)))
-    return state, [told]
+    places = tuple(events.Place(*worker.where) for worker in late)
+    limits = _finite(_hold_up(state)), _finite(_give_up(state))
+    return state, [events.SlowStart(places, seconds, state.longest_start, *limits)]
 
 
 def learn(now: float, state: Membership, worker: Worker) -> Membership:

@@ -4,7 +4,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from math import inf
 
-from edt_launch.membership.protocol import Action, Dismiss, Finish, Phase, Slot, Terminate, Worker
+from edt_launch.core import events
+from edt_launch.membership.protocol import Action, Dismiss, Phase, Slot, Terminate, Worker
 from edt_launch.membership.suspension import Suspension
 
 GOING = (Phase.DEPARTING, Phase.ENDING)
@@ -49,8 +50,8 @@ class Membership:
     """What was told last of a shortage; None when there is none."""
     pausing: str | None = None
     """Why all workers are to leave, if they are."""
-    outcome: "Finish | None" = None
-    """Set once the end is decided; `Finish` is issued when the last worker has gone."""
+    outcome: events.Finished | None = None
+    """Set once the end is decided; it is issued when the last worker has gone."""
     finished: bool = False
 
     @property
@@ -86,7 +87,7 @@ def let_go(now: float, state: Membership, workers: Iterable[Worker]) -> tuple[Me
     return state, actions
 
 
-def decide_end(state: Membership, outcome: Finish) -> Membership:
+def decide_end(state: Membership, outcome: events.Finished) -> Membership:
     """Decide how the job ends; a failure overrules success, the first failure overrules later ones."""
     if state.outcome is None or (state.outcome.succeeded and not outcome.succeeded):
         return replace(state, outcome=outcome)

@@ -6,6 +6,8 @@
 from dataclasses import dataclass
 from enum import Enum
 
+from edt_launch.core import events
+
 
 class Phase(Enum):
     """Where a worker stands; the table above says what each means."""
@@ -54,6 +56,11 @@ class Worker:
     """Why it has asked to leave, if it has."""
     is_late: bool = False
     """Whether it has been told that its start takes long."""
+
+    @property
+    def where(self) -> tuple[int, str, int, str | None]:
+        """Its serial number, host, slot and device: the first fields of many events."""
+        return self.id, self.slot.host, self.slot.index, self.slot.device
 
 
 # Events.
@@ -207,103 +214,5 @@ class Cut:
     generation: int
 
 
-@dataclass(frozen=True)
-class Failed:
-    """A worker died on its own, or had to be killed because it did not get on.
-
-    Attributes:
-        retry_after: seconds after which its slot is tried again; None if it is not,
-            because the job ends with it or training is over.
-        reason: why it had to be killed; empty if it died on its own.
-    """
-
-    worker: Worker
-    exit_code: int
-    retry_after: float | None = None
-    reason: str = ""
-
-
-@dataclass(frozen=True)
-class Noticed:
-    """A worker's wish to leave has been taken in."""
-
-    worker: Worker
-
-
-@dataclass(frozen=True)
-class Missing:
-    """A slot without a worker that could be in the next world, and why.
-
-    Attributes:
-        retry_after: seconds after which it is tried again; None if that is not
-            a matter of time.
-    """
-
-    slot: Slot
-    reason: str
-    retry_after: float | None = None
-
-
-@dataclass(frozen=True)
-class Waiting:
-    """Training stands still because too few workers can run.
-
-    Attributes:
-        have: workers that could be in the next world.
-        need: workers that have to be.
-        seconds: left until the job is given up.
-        allocated: slots that the allocation shows.
-        missing: those of them that have no such worker.
-    """
-
-    have: int
-    need: int
-    seconds: float
-    allocated: int
-    missing: tuple[Missing, ...]
-
-
-@dataclass(frozen=True)
-class Late:
-    """The start of newcomers takes long. Told of each once.
-
-    Attributes:
-        workers: the newcomers.
-        seconds: since their start.
-        longest: seconds that any took so far; None if none has got ready yet.
-        waited: seconds after their start for which others wait for them; None for no limit.
-        limit: seconds after their start at which they are ended; None for never.
-    """
-
-    workers: tuple[Worker, ...]
-    seconds: float
-    longest: float | None
-    waited: float | None
-    limit: float | None
-
-
-@dataclass(frozen=True)
-class Left:
-    """A worker that was not needed any more is gone."""
-
-    worker: Worker
-
-
-@dataclass(frozen=True)
-class Finish:
-    """Everything has ended.
-
-    Attributes:
-        succeeded: whether the training function has returned everywhere.
-        reason: why it has ended, in words.
-        left: whether all that had the state were told to leave, and so can be had again.
-        aborted: whether it was told to end, and not by what happened to workers.
-    """
-
-    succeeded: bool
-    reason: str
-    left: bool = False
-    aborted: bool = False
-
-
-Action = Start | Stop | Assign | Dismiss | Terminate | Cut | Failed | Noticed | Waiting | Late | Left | Finish
+Action = Start | Stop | Assign | Dismiss | Terminate | Cut | events.Event
+"""What to do. An event is to be reported."""

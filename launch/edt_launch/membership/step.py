@@ -38,6 +38,7 @@ coordinator stays until newcomers have received the state from it, and leaves wi
 from collections.abc import Sequence
 from dataclasses import replace
 
+from edt_launch.core import events
 from edt_launch.membership import lateness
 from edt_launch.membership.intake import RETURNED, end_hung, take_in
 from edt_launch.membership.members import Membership, changed, decide_end, let_go
@@ -46,7 +47,6 @@ from edt_launch.membership.protocol import (
     Action,
     Assign,
     Event,
-    Finish,
     Phase,
     Start,
     Stop,
@@ -89,7 +89,7 @@ def _reconcile(now: float, state: Membership) -> tuple[Membership, list[Action]]
     if state.outcome is not None or any(w.phase is Phase.DONE for w in state.workers.values()):
         return _run_out(now, state)
     if state.pausing is not None and not state.workers:
-        return _finish_if_empty(decide_end(state, Finish(False, state.pausing, left=True)), [])
+        return _finish_if_empty(decide_end(state, events.Finished(1, state.pausing, left=True)), [])
     if any(w.saves for w in state.workers.values()):
         return _end_overdue(now, state)  # what comes then has to begin with what is being saved
     state, actions = _dismiss_unwanted(now, state)
@@ -305,5 +305,5 @@ def _run_out(now: float, state: Membership) -> tuple[Membership, list[Action]]:
 def _finish_if_empty(state: Membership, actions: list[Action]) -> tuple[Membership, list[Action]]:
     if state.workers:
         return state, actions
-    outcome = state.outcome or Finish(True, RETURNED)
+    outcome = state.outcome or events.Finished(0, RETURNED)
     return replace(state, finished=True, outcome=outcome), [*actions, outcome]

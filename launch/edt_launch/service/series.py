@@ -13,7 +13,7 @@ MOST = 1000
 
 @dataclass(frozen=True)
 class Point:
-    """A report of progress."""
+    """A report of progress, without what else a script reports, which may be much."""
 
     time: float
     step: int
@@ -32,8 +32,7 @@ class Series:
     def observe(self, report: Progress) -> None:
         """Take in a report."""
         if self._seen % self._stride == 0:
-            loss = number(report.values.get("loss"))
-            self._add(Point(report.time, report.step, report.size, loss))
+            self._add(Point(report.time, report.step, report.size, report.number("loss")))
         self._seen += 1
 
     def _add(self, point: Point) -> None:

@@ -2,6 +2,7 @@
 
 import pytest
 
+from edt_launch.core import events
 from edt_launch.membership.lateness import TOLD_AFTER
 from edt_launch.membership.protocol import (
     Abort,
@@ -11,12 +12,8 @@ from edt_launch.membership.protocol import (
     Dismiss,
     Done,
     Exited,
-    Failed,
-    Finish,
     Hung,
     Leaving,
-    Left,
-    Noticed,
     Pause,
     Ready,
     Slot,
@@ -34,8 +31,8 @@ from simulated import Job, of, slots
 def test_a_worker_that_dies_takes_only_its_slot_with_it() -> None:
     job = Job().grown_to(3)
     failed, cut = job(Exited(1, 137))
-    assert isinstance(failed, Failed)
-    assert failed.worker.slot == Slot("a", 1)
+    assert isinstance(failed, events.Failed)
+    assert (failed.host, failed.slot) == ("a", 1)
     assert failed.retry_after == SUSPENSION
     assert cut == Cut((0, 2), 1)
     job(Ready(0, 9))
@@ -79,7 +76,7 @@ def test_a_newcomer_that_ends_well_does_not_end_the_job() -> None:
     job = Job().grown_to(1)
     job(Desired(slots(2)))
     (failed,) = job(Exited(1, 0))
-    assert isinstance(failed, Failed)
+    assert isinstance(failed, events.Failed)
     assert (failed.retry_after, job.state.outcome) == (SUSPENSION, None)
 
 
@@ -94,19 +91,19 @@ def test_failure_before_the_first_world_ends_the_job() -> None:
     job = Job()
     job(Desired(slots(2)))
     failed, terminate = job(Exited(0, 1))
-    assert isinstance(failed, Failed)
+    assert isinstance(failed, events.Failed)
     assert terminate == Terminate(1)
     left, finish = job(Exited(1, 143))
-    assert isinstance(left, Left)
-    assert isinstance(finish, Finish)
+    assert isinstance(left, events.Left)
+    assert isinstance(finish, events.Finished)
     assert not finish.succeeded
 
 
 def test_failure_of_the_last_worker_with_the_state_ends_the_job() -> None:
     job = Job().grown_to(1)
     failed, finish = job(Exited(0, 1))
-    assert isinstance(failed, Failed)
-    assert isinstance(finish, Finish)
+    assert isinstance(failed, events.Failed)
+    assert isinstance(finish, events.Finished)
     assert not finish.succeeded
     assert "last that had the state" in finish.reason
 
@@ -115,7 +112,7 @@ def test_abort_ends_every_process_and_then_the_job() -> None:
     job = Job().grown_to(2)
     assert job(Abort("SIGTERM")) == [Terminate(0), Terminate(1)]
     job(Exited(0, 143))
-    assert job(Exited(1, 143))[-1] == Finish(False, "SIGTERM", aborted=True)
+    assert job(Exited(1, 143))[-1] == events.Finished(1, "SIGTERM", aborted=True)
 
 
 def test_late_messages_of_workers_that_are_gone_change_nothing() -> None:
@@ -132,7 +129,7 @@ def test_a_newcomer_without_the_state_cannot_carry_on() -> None:
     job(Ready(1, 0))
     job(Ready(0, 9))
     failed, terminate = job(Exited(0, 137))
-    assert isinstance(failed, Failed)
+    assert isinstance(failed, events.Failed)
     assert terminate == Terminate(1)
     assert job.state.outcome is not None
     assert "the last that had the state" in job.state.outcome.reason
@@ -155,7 +152,7 @@ def test_programs_without_an_elastic_function_run_to_their_own_ends() -> None:
     job(Desired(slots(2)))
     assert job(Exited(1, 0)) == []
     (finish,) = job(Exited(0, 0))
-    assert isinstance(finish, Finish)
+    assert isinstance(finish, events.Finished)
     assert finish.succeeded
     assert "without calling an elastic function" in finish.reason
 
@@ -165,10 +162,10 @@ def test_a_loss_after_others_have_returned_is_no_success(last: int) -> None:
     job = Job().grown_to(2)
     job(Done(1 - last))
     failed, *_ = job(Exited(last, 137))
-    assert isinstance(failed, Failed)
+    assert isinstance(failed, events.Failed)
     assert failed.retry_after is None
     finish = job(Exited(1 - last, 0))[-1]
-    assert finish == Finish(False, f"rank {last} on a failed before its training function returned")
+    assert finish == events.Finished(1, f"rank {last} on a failed before its training function returned")
 
 
 def test_a_loss_after_others_have_ended_well_is_no_success() -> None:
@@ -176,8 +173,8 @@ def test_a_loss_after_others_have_ended_well_is_no_success() -> None:
     job(Done(1))
     job(Exited(1, 0))
     failed, finish = job(Exited(0, 137))
-    assert isinstance(failed, Failed)
-    assert isinstance(finish, Finish)
+    assert isinstance(failed, events.Failed)
+    assert isinstance(finish, events.Finished)
     assert not finish.succeeded
 
 
@@ -189,13 +186,13 @@ def test_once_somebody_has_returned_no_slot_is_tried_again() -> None:
     job(Ready(2, 8))
     job(Done(2))
     job(Exited(0, 0))
-    assert job(Exited(2, 0)) == [Finish(True, "the training function has returned")]
+    assert job(Exited(2, 0)) == [events.Finished(0, "the training function has returned")]
 
 
 def test_a_member_that_ends_well_in_the_middle_of_training_is_lost() -> None:
     job = Job().grown_to(3)
     failed, cut = job(Exited(1, 0))
-    assert isinstance(failed, Failed)
+    assert isinstance(failed, events.Failed)
     assert failed.reason == "rank 1 on a ended with exit code 0 in the middle of training"
     assert (failed.retry_after, cut) == (SUSPENSION, Cut((0, 2), 1))
     assert job.state.outcome is None
@@ -206,22 +203,22 @@ def test_a_member_that_ends_well_in_the_middle_of_training_is_lost() -> None:
     job(Ready(2, 5))
     job(Exited(2, 0))
     *_, finish = job(Exited(0, 137))
-    assert isinstance(finish, Finish)
+    assert isinstance(finish, events.Finished)
     assert not finish.succeeded
 
 
 def test_members_that_all_end_well_have_done_what_they_wanted() -> None:
     job = Job().grown_to(3)
     for worker in (2, 0):
-        assert of(Failed, job(Exited(worker, 0)))
-    assert job(Exited(1, 0)) == [Finish(True, "the training function has returned")]
+        assert of(events.Failed, job(Exited(worker, 0)))
+    assert job(Exited(1, 0)) == [events.Finished(0, "the training function has returned")]
 
 
 def test_the_last_one_that_ends_well_does_not_make_good_a_loss() -> None:
     job = Job().grown_to(2)
     job(Exited(1, 137))
     *_, finish = job(Exited(0, 0))
-    assert isinstance(finish, Finish)
+    assert isinstance(finish, events.Finished)
     assert not finish.succeeded
 
 
@@ -233,7 +230,7 @@ def test_a_worker_that_ends_well_before_an_elastic_one_reaches_the_rendezvous_is
     assert isinstance(start, Start)
     assert start.worker.slot == Slot("a", 2)
     failed, *_ = job(Exited(1, 0))
-    assert isinstance(failed, Failed)
+    assert isinstance(failed, events.Failed)
     assert (failed.reason, failed.retry_after) == ("rank 1 on a ended before it could join", SUSPENSION)
     assert job.state.outcome is None
 
@@ -243,15 +240,15 @@ def test_a_program_that_is_not_elastic_and_killed_after_others_have_ended_fails(
     job(Desired(slots(2)))
     job(Exited(1, 0))
     *_, finish = job(Exited(0, 137))
-    assert isinstance(finish, Finish)
+    assert isinstance(finish, events.Finished)
     assert not finish.succeeded
 
 
 def test_a_worker_with_a_notice_leaves_and_its_slot_is_left_alone_for_a_while() -> None:
     job = Job().grown_to(3)
     noticed, stop = job(Leaving(1, "SIGTERM"))
-    assert isinstance(noticed, Noticed)
-    assert (noticed.worker.id, noticed.worker.notice) == (1, "SIGTERM")
+    assert isinstance(noticed, events.Leaving)
+    assert (noticed.worker, noticed.reason) == (1, "SIGTERM")
     assert stop == Stop((0, 1, 2), 2)
     assert job(Leaving(1, "again")) == []
     job(Ready(0, 4))
@@ -259,7 +256,7 @@ def test_a_worker_with_a_notice_leaves_and_its_slot_is_left_alone_for_a_while() 
     (assign,) = job(Ready(2, 4))
     assert isinstance(assign, Assign)
     assert [p.worker for p in assign.places] == [0, 2]
-    assert len(of(Left, job(Exited(1, 0)))) == 1
+    assert len(of(events.Left, job(Exited(1, 0)))) == 1
     job.now += NOTICE_SUSPENSION - GROWTH_INTERVAL
     assert job(Tick()) == []
     job.now += GROWTH_INTERVAL
@@ -273,10 +270,10 @@ def test_a_newcomer_that_dies_of_sigterm_has_left_on_a_notice(exit_code: int) ->
     job = Job().grown_to(1)
     job(Desired(slots(2)))
     noticed, left = job(Exited(1, exit_code))
-    assert isinstance(noticed, Noticed)
-    assert isinstance(left, Left)
+    assert isinstance(noticed, events.Leaving)
+    assert isinstance(left, events.Left)
     assert noticed.worker == left.worker
-    assert noticed.worker.notice == "SIGTERM"
+    assert noticed.reason == "SIGTERM"
     job.now += NOTICE_SUSPENSION
     assert [start.worker.slot for start in job(Tick())] == [Slot("a", 1)]
 
@@ -284,7 +281,7 @@ def test_a_newcomer_that_dies_of_sigterm_has_left_on_a_notice(exit_code: int) ->
 def test_the_first_world_is_formed_without_a_worker_that_dies_of_sigterm() -> None:
     job = Job()
     job(Desired(slots(2)))
-    assert [type(action) for action in job(Exited(1, 143))] == [Noticed, Left]
+    assert [type(action) for action in job(Exited(1, 143))] == [events.Leaving, events.Left]
     (assign,) = job(Ready(0, 0))
     assert isinstance(assign, Assign)
     assert [p.worker for p in assign.places] == [0]
@@ -295,16 +292,16 @@ def test_a_worker_that_hangs_after_training_does_not_hold_up_the_end() -> None:
     job(Done(0))
     job(Done(1))
     failed, terminate, *_ = job(Hung(1, "is silent"))
-    assert isinstance(failed, Failed)
+    assert isinstance(failed, events.Failed)
     assert terminate == Terminate(1, at_once=True)
     job(Exited(1, 137))
-    assert job(Exited(0, 0))[-1] == Finish(False, "rank 1 on a was lost after training")
+    assert job(Exited(0, 0))[-1] == events.Finished(1, "rank 1 on a was lost after training")
 
 
 def test_a_worker_that_hangs_is_killed_and_treated_like_a_dead_one() -> None:
     job = Job().grown_to(3)
     failed, cut, terminate, *_ = job(Hung(1, "is silent"))
-    assert isinstance(failed, Failed)
+    assert isinstance(failed, events.Failed)
     assert (failed.reason, failed.retry_after) == ("is silent", SUSPENSION)
     assert cut == Cut((0, 2), 1)
     assert terminate == Terminate(1, at_once=True)
@@ -312,7 +309,7 @@ def test_a_worker_that_hangs_is_killed_and_treated_like_a_dead_one() -> None:
     job(Ready(0, 4))
     (assign,) = job(Ready(2, 4))
     assert isinstance(assign, Assign)
-    assert len(of(Left, job(Exited(1, 137)))) == 1
+    assert len(of(events.Left, job(Exited(1, 137)))) == 1
 
 
 # Gangs.
@@ -329,7 +326,7 @@ def test_a_gang_ends_well_when_its_last_process_has() -> None:
     assert job(Exited(0, 0)) == []
     assert job(Tick()) == []
     assert job(Exited(2, 0)) == []
-    assert job(Exited(1, 0)) == [Finish(True, "all processes have ended")]
+    assert job(Exited(1, 0)) == [events.Finished(0, "all processes have ended")]
 
 
 @pytest.mark.parametrize("exit_code", [1, 137, -9, 143])
@@ -339,12 +336,12 @@ def test_a_gang_ends_with_the_first_that_fails(exit_code: int, is_early: bool) -
     if not is_early:
         job(Exited(0, 0))
     failed, *ends = job(Exited(1, exit_code))
-    assert isinstance(failed, Failed)
+    assert isinstance(failed, events.Failed)
     assert failed.retry_after is None
     assert of(Terminate, ends) == [Terminate(worker) for worker in job.state.workers]
     for worker in list(job.state.workers):
         job(Exited(worker, 143))
-    assert job.state.outcome == Finish(False, "rank 1 on a failed, and the job with it")
+    assert job.state.outcome == events.Finished(1, "rank 1 on a failed, and the job with it")
 
 
 def test_a_gang_does_not_follow_its_allocation() -> None:
@@ -364,4 +361,4 @@ def test_a_gang_that_is_to_pause_is_ended() -> None:
     job = gang()
     assert len(of(Terminate, job(Pause("paused")))) == 3
     actions = [action for worker in range(3) for action in job(Exited(worker, 143))]
-    assert actions[-1] == Finish(False, "paused", left=True)
+    assert actions[-1] == events.Finished(1, "paused", left=True)

@@ -2,14 +2,12 @@
 
 import pytest
 
+from edt_launch.core import events
 from edt_launch.membership.intake import KILLED
 from edt_launch.membership.lateness import GIVE_UP, GIVE_UP_FACTOR, HOLD_UP, HOLD_UP_FACTOR, TOLD_AFTER
 from edt_launch.membership.protocol import (
     Desired,
     Exited,
-    Failed,
-    Late,
-    Left,
     Ready,
     Slot,
     Start,
@@ -54,15 +52,15 @@ def test_one_that_takes_far_too_long_is_ended_and_its_slot_tried_again(took: flo
     job = waiting_job(took)
     limit = max(GIVE_UP, GIVE_UP_FACTOR * took)
     job.now += limit - 1
-    assert of(Failed, job(Tick())) == []
+    assert of(events.Failed, job(Tick())) == []
     job.now += 1
     failed, terminate = job(Tick())
-    assert isinstance(failed, Failed)
-    assert (failed.worker.slot, failed.exit_code, failed.retry_after) == (Slot("a", 2), KILLED, SUSPENSION)
+    assert isinstance(failed, events.Failed)
+    assert (failed.slot, failed.exit_code, failed.retry_after) == (2, KILLED, SUSPENSION)
     assert f"has not come to the elastic function within {limit:.0f} s" in failed.reason
     assert terminate == Terminate(2, at_once=True)
     assert job(Tick()) == []
-    assert len(of(Left, job(Exited(2, KILLED)))) == 1
+    assert len(of(events.Left, job(Exited(2, KILLED)))) == 1
     job.now += SUSPENSION
     (start,) = job(Tick())
     assert isinstance(start, Start)
@@ -75,8 +73,8 @@ def test_who_is_late_is_told_once_with_what_comes_then() -> None:
     assert job(Tick()) == []
     job.now += 1
     (late,) = job(Tick())
-    assert isinstance(late, Late)
-    assert [w.slot for w in late.workers] == [Slot("a", 2)]
+    assert isinstance(late, events.SlowStart)
+    assert [w.slot for w in late.workers] == [2]
     assert (late.seconds, late.longest, late.waited, late.limit) == (TOLD_AFTER, 2.0, HOLD_UP, GIVE_UP)
     job.now += 1
     assert job(Tick()) == []
@@ -87,7 +85,7 @@ def test_what_is_usual_is_not_told() -> None:
     job.now += 49.0
     assert job(Tick()) == []
     job.now += 1
-    assert len(of(Late, job(Tick()))) == 1
+    assert len(of(events.SlowStart, job(Tick()))) == 1
 
 
 def test_the_first_workers_have_all_the_time_they_need() -> None:
@@ -95,7 +93,7 @@ def test_the_first_workers_have_all_the_time_they_need() -> None:
     job(Desired(slots(2)))
     job.now += TOLD_AFTER
     (late,) = job(Tick())
-    assert isinstance(late, Late)
+    assert isinstance(late, events.SlowStart)
     assert (len(late.workers), late.longest, late.waited, late.limit) == (2, None, None, None)
     job.now += 36000.0
     assert job(Tick()) == []
@@ -106,11 +104,11 @@ def test_the_first_workers_have_all_the_time_they_need() -> None:
 def test_a_limit_of_the_user_replaces_what_is_learned() -> None:
     job = waiting_job(took=2.0, ready_timeout=40.0)
     job.now += 40.0
-    assert [type(action) for action in job(Tick())] == [Failed, Terminate, Stop]
+    assert [type(action) for action in job(Tick())] == [events.Failed, Terminate, Stop]
     job = waiting_job(took=2.0, ready_timeout=0.0)
     job.now += 36000.0
     late, stop = job(Tick())
-    assert isinstance(late, Late)
+    assert isinstance(late, events.SlowStart)
     assert (late.waited, late.limit) == (HOLD_UP, None)
     assert stop == Stop((0,), 2), "but others do not wait for so long"
 
@@ -122,7 +120,7 @@ def test_a_first_start_that_is_too_slow_for_the_user_ends_the_job_after_a_few_tr
     while job.state.outcome is None:
         job.now += 10.0
         actions = job(Tick())
-        failures += len(of(Failed, actions))
+        failures += len(of(events.Failed, actions))
         for terminated in of(Terminate, actions):
             job(Exited(terminated.worker, KILLED))
     assert failures == START_FAILURES

@@ -2,22 +2,20 @@
 
 from dataclasses import replace
 
+from edt_launch.core import events
 from edt_launch.membership.lateness import HOLD_UP
 from edt_launch.membership.protocol import (
     Assign,
     Desired,
     Dismiss,
     Exited,
-    Finish,
     Leaving,
-    Missing,
     Ready,
     Slot,
     Start,
     Stop,
     Terminate,
     Tick,
-    Waiting,
 )
 from edt_launch.membership.step import LEAVE_TIMEOUT, SAVE_TIMEOUT
 from edt_launch.membership.suspension import NOTICE_SUSPENSION
@@ -29,7 +27,7 @@ def test_a_first_world_that_never_comes_about_has_an_end() -> None:
     job(Desired(slots(2)))
     job(Ready(0, 0))
     job.now += HOLD_UP
-    assert of(Waiting, job(Tick()))
+    assert of(events.Waiting, job(Tick()))
     job.now += job.state.limits.shortage_timeout
     job(Tick())
     assert job.state.outcome is not None
@@ -39,13 +37,13 @@ def test_too_few_survivors_wait_for_a_limited_time() -> None:
     job = Job(min_size=2).grown_to(2)
     job(Exited(1, 137))
     (waiting,) = job(Ready(0, 1))
-    assert isinstance(waiting, Waiting)
+    assert isinstance(waiting, events.Waiting)
     job.state = replace(job.state, desired=slots(1))
     job.now += job.state.limits.shortage_timeout + 1
     assert job(Tick()) == [Dismiss(0, saves=True)]
     assert job(Desired(slots(2))) == [], "who comes too late changes nothing"
     *_, finish = job(Exited(0, 0))
-    assert finish == Finish(False, "fewer than 2 workers could run for 600 s")
+    assert finish == events.Finished(1, "fewer than 2 workers could run for 600 s")
 
 
 def test_the_farthest_of_too_few_survivors_saves_the_state() -> None:
@@ -69,14 +67,14 @@ def test_a_notice_stops_the_world_even_if_too_few_stay() -> None:
     assert of(Dismiss, job(Ready(1, 3))) == [Dismiss(1)]
     (waiting,) = job(Ready(0, 3))
     timeout = job.state.limits.shortage_timeout
-    missing = Missing(Slot("a", 1), "left: spot", NOTICE_SUSPENSION)
-    assert waiting == Waiting(1, 2, timeout, 2, (missing,))
+    missing = events.MissingWorker("a", 1, "left: spot", NOTICE_SUSPENSION)
+    assert waiting == events.Waiting(1, 2, timeout, 2, (missing,))
     assert job(Tick()) == [], "told once"
     job(Exited(1, 0))
     job.now += 1
     start, waiting = job(Desired((Slot("a", 0), Slot("b", 0))))
     assert isinstance(start, Start)
-    assert waiting == Waiting(1, 2, timeout - 1, 2, (Missing(Slot("b", 0), "is starting"),))
+    assert waiting == events.Waiting(1, 2, timeout - 1, 2, (events.MissingWorker("b", 0, "is starting"),))
     (assign,) = job(Ready(2, 0))
     assert isinstance(assign, Assign)
     assert job.state.shortage is None

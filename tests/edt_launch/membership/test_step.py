@@ -2,6 +2,7 @@
 
 import pytest
 
+from edt_launch.core import events
 from edt_launch.membership.protocol import (
     Abort,
     Assign,
@@ -10,9 +11,7 @@ from edt_launch.membership.protocol import (
     Done,
     Event,
     Exited,
-    Finish,
     Leaving,
-    Left,
     Pause,
     Ready,
     Slot,
@@ -63,8 +62,8 @@ def test_a_change_that_is_taken_back_starts_nothing_anew() -> None:
     assert job(Desired(slots(2))) == [Terminate(2), Terminate(3)]
     for worker in (2, 3):
         (left,) = job(Exited(worker, 143))
-        assert isinstance(left, Left)
-        assert left.worker.id == worker
+        assert isinstance(left, events.Left)
+        assert left.worker == worker
 
 
 def test_a_slot_is_filled_again_only_when_its_last_worker_is_gone() -> None:
@@ -97,7 +96,7 @@ def test_nobody_begins_anew_while_the_state_is_saved() -> None:
     job.now += SAVE_TIMEOUT
     assert job(Tick()) == [Terminate(0)]
     *_, finish = job(Exited(0, 137))
-    assert isinstance(finish, Finish)
+    assert isinstance(finish, events.Finished)
     assert finish.left
 
 
@@ -129,8 +128,8 @@ def test_nobody_joins_once_training_is_done() -> None:
     job = Job().grown_to(1)
     job(Desired(slots(2)))
     assert job(Done(0)) == [Terminate(1)]
-    assert isinstance(job(Exited(1, 143))[0], Left)
-    assert job(Exited(0, 0)) == [Finish(True, "the training function has returned")]
+    assert isinstance(job(Exited(1, 143))[0], events.Left)
+    assert job(Exited(0, 0)) == [events.Finished(0, "the training function has returned")]
 
 
 def test_the_last_step_is_repeated_by_those_who_missed_it() -> None:
@@ -142,7 +141,7 @@ def test_the_last_step_is_repeated_by_those_who_missed_it() -> None:
     assert [p.worker for p in assign.places] == [2]
     job(Done(2))
     job(Exited(0, 0))
-    assert job(Exited(2, 0)) == [Finish(True, "the training function has returned")]
+    assert job(Exited(2, 0)) == [events.Finished(0, "the training function has returned")]
 
 
 def test_a_worker_that_does_not_leave_is_ended() -> None:
@@ -211,7 +210,7 @@ def test_when_the_last_with_the_state_leaves_the_job_ends() -> None:
     assert of(Stop, job(Leaving(0, "SIGTERM"))) == [Stop((0,), 2)]
     assert of(Dismiss, job(Ready(0, 5))) == [Dismiss(0, saves=True)]
     *_, finish = job(Exited(0, 0))
-    assert finish == Finish(False, "rank 0 on a left (SIGTERM), the last with the state", left=True)
+    assert finish == events.Finished(1, "rank 0 on a left (SIGTERM), the last with the state", left=True)
 
 
 def test_when_all_leave_the_one_that_is_farthest_saves_the_state_and_is_waited_for() -> None:
@@ -220,9 +219,12 @@ def test_when_all_leave_the_one_that_is_farthest_saves_the_state_and_is_waited_f
         job(Leaving(worker, "SIGTERM"))
     actions = [action for worker in range(3) for action in job(Ready(worker, 5 + (worker == 1)))]
     assert of(Dismiss, actions) == [Dismiss(0), Dismiss(1, saves=True), Dismiss(2)]
-    assert [type(action) for worker in (0, 2) for action in job(Exited(worker, 0))] == [Left, Left]
+    assert [type(action) for worker in (0, 2) for action in job(Exited(worker, 0))] == [
+        events.Left,
+        events.Left,
+    ]
     *_, finish = job(Exited(1, 0))
-    assert finish == Finish(False, "rank 1 on a left (SIGTERM), the last with the state", left=True)
+    assert finish == events.Finished(1, "rank 1 on a left (SIGTERM), the last with the state", left=True)
 
 
 def test_when_the_job_is_to_pause_all_leave_and_nobody_is_started() -> None:
@@ -237,7 +239,7 @@ def test_when_the_job_is_to_pause_all_leave_and_nobody_is_started() -> None:
     assert of(Dismiss, actions) == [Dismiss(0), Dismiss(1, saves=True)]
     job(Exited(0, 0))
     *_, finish = job(Exited(1, 0))
-    assert finish == Finish(False, "rank 1 on a left (a pause), the last with the state", left=True)
+    assert finish == events.Finished(1, "rank 1 on a left (a pause), the last with the state", left=True)
 
 
 def test_before_the_first_world_a_pause_ends_the_job_at_once() -> None:
@@ -246,7 +248,7 @@ def test_before_the_first_world_a_pause_ends_the_job_at_once() -> None:
     job(Ready(0, 0))
     assert job(Pause("a pause")) == [Dismiss(0), Terminate(1)]
     job(Exited(0, 0))
-    assert job(Exited(1, 143))[-1] == Finish(False, "a pause", left=True)
+    assert job(Exited(1, 143))[-1] == events.Finished(1, "a pause", left=True)
 
 
 def test_members_that_unsynced_newcomers_are_left_with_are_kept() -> None:

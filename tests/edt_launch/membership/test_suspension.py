@@ -1,6 +1,7 @@
 """For how long a slot is left alone."""
 
-from edt_launch.membership.protocol import Desired, Exited, Failed, Ready, Start, Tick
+from edt_launch.core import events
+from edt_launch.membership.protocol import Desired, Exited, Ready, Start, Tick
 from edt_launch.membership.suspension import (
     FORGET,
     LONGEST,
@@ -65,7 +66,7 @@ def test_failures_are_forgotten_after_a_while_and_with_the_slot() -> None:
     job.now += SUSPENSION + FORGET
     job(Tick())
     (failed, *_) = job(Exited(2, 1))
-    assert isinstance(failed, Failed)
+    assert isinstance(failed, events.Failed)
     assert failed.retry_after == SUSPENSION
     job(Desired(slots(1)))
     job(Desired(slots(2)))

@@ -1,7 +1,6 @@
 """A picture of a job: its loss and its number of workers over the optimizer steps, drawn from its events."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,31 +14,16 @@ WORKERS_COLOUR = "#d55e00"
 LOSS_COLOUR = "#0072b2"
 
 
-@dataclass(frozen=True)
-class Point:
-    """One progress event: optimizer steps done, workers, and the reported loss (None if there was none)."""
+def curve(events: Iterable[Event]) -> list[Progress]:
+    """The reports that make the picture, in the order of their steps.
 
-    step: int
-    size: int
-    loss: float | None
-
-
-def curve(events: Iterable[Event]) -> list[Point]:
-    """The points of the picture, in the order of their steps.
-
-    After a lost worker some steps are done again; of two points of one step the later counts.
+    After a lost worker some steps are done again; of two reports of one step the later counts.
     """
-    reports = (event for event in events if isinstance(event, Progress))
-    points = {report.step: Point(report.step, report.size, _loss(report)) for report in reports}
-    return [points[step] for step in sorted(points)]
+    reports = {event.step: event for event in events if isinstance(event, Progress)}
+    return [reports[step] for step in sorted(reports)]
 
 
-def _loss(report: Progress) -> float | None:
-    loss = report.values.get("loss")
-    return loss if isinstance(loss, int | float) else None
-
-
-def draw(points: list[Point], path: Path, title: str) -> None:
+def draw(points: list[Progress], path: Path, title: str) -> None:
     """Write the picture as a PNG to `path`, replacing it in one go.
 
     Raises:
@@ -68,13 +52,13 @@ def draw(points: list[Point], path: Path, title: str) -> None:
     unfinished.replace(path)
 
 
-def _draw_loss(axes: "Axes", points: list[Point]) -> None:
-    losses = [(point.step, point.loss) for point in points if point.loss is not None]
+def _draw_loss(axes: "Axes", points: list[Progress]) -> None:
+    losses = [(point.step, loss) for point in points if (loss := point.number("loss")) is not None]
     axes.plot([step for step, _ in losses], [loss for _, loss in losses], color=LOSS_COLOUR, linewidth=1.2)
     axes.set(ylabel="loss of the whole batch", yscale="log")
 
 
-def _draw_workers(axes: "Axes", points: list[Point]) -> None:
+def _draw_workers(axes: "Axes", points: list[Progress]) -> None:
     steps, sizes = [point.step for point in points], [point.size for point in points]
     axes.fill_between(steps, sizes, step="post", color=WORKERS_COLOUR, alpha=0.3)
     axes.step(steps, sizes, where="post", color=WORKERS_COLOUR)
@@ -82,7 +66,7 @@ def _draw_workers(axes: "Axes", points: list[Point]) -> None:
     axes.set(xlim=(0, max(steps[-1], 1)), yticks=range(max(sizes) + 1))
 
 
-def _mark_resizes(upper: "Axes", lower: "Axes", points: list[Point]) -> None:
+def _mark_resizes(upper: "Axes", lower: "Axes", points: list[Progress]) -> None:
     for before, after in pairwise(points):
         if before.size == after.size:
             continue

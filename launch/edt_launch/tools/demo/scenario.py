@@ -39,12 +39,12 @@ def observe(progress: Progress, event: events.Event) -> Progress:
     """The progress after one event of the job; events of no interest change nothing."""
     if not isinstance(event, events.Progress):
         return progress
-    total, accuracy = event.values.get("total_steps"), event.values.get("accuracy")
+    total, accuracy = event.number("total_steps"), event.number("accuracy")
     return dataclasses.replace(
         progress,
         size=event.size,
-        done=event.step / total if isinstance(total, int | float) and total > 0 else progress.done,
-        accuracy=accuracy if isinstance(accuracy, int | float) else progress.accuracy,
+        done=event.step / total if total is not None and total > 0 else progress.done,
+        accuracy=progress.accuracy if accuracy is None else accuracy,
     )
 
 

@@ -23,7 +23,7 @@ from edt_launch.agent.warm import CHUNK
 from edt_launch.agent.workers import LEFTOVER_GRACE
 from edt_launch.core.appender import Appender, Complain
 from edt_launch.core.errors import StartError
-from edt_launch.launcher.reports import signal_name
+from edt_launch.core.events import signal_name
 from edt_launch.launcher.run import LeftBehind
 from edt_launch.launcher.view.output import DRIVER, Line, LineReader
 
