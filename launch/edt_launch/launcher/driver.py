@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 import psutil
 
-from edt_launch.adapters.wmla.running.workers import Workers
 from edt_launch.agent import processes
 from edt_launch.agent.protocol import Exited as ProcessEnded
 from edt_launch.agent.protocol import Hello, Started, Warm
@@ -21,6 +20,7 @@ from edt_launch.core.errors import StartError
 from edt_launch.launcher import agents, watchdog
 from edt_launch.launcher.agents import Agents
 from edt_launch.launcher.control import ControlServer
+from edt_launch.launcher.programs.program import Workers
 from edt_launch.launcher.reports import Reports, Sink, place_of
 from edt_launch.launcher.ssh import FAILED as SSH_FAILED
 from edt_launch.membership import protocol
@@ -56,21 +56,21 @@ class Settings:
 
     Attributes:
         limits: the job's bounds.
+        workers: what differs from worker to worker.
         address: of this machine, where workers reach it.
         interface: the network interface that has it.
         first_worker: serial number of the first worker.
         hang_timeout: see `watchdog.Watch`.
         visible_devices: CUDA_VISIBLE_DEVICES of workers without a device of their own; None for none.
-        wmla: the processes of a WMLA program; None for any other.
     """
 
     limits: Limits
+    workers: Workers
     address: str
     interface: str
     first_worker: int = 0
     hang_timeout: float | None = None
     visible_devices: str | None = None
-    wmla: Workers | None = None
 
 
 @dataclass(frozen=True)
@@ -161,8 +161,8 @@ class Driver:
                 self._report_end(event)
             case protocol.Desired(slots) if slots != self._state.desired:
                 self._reports.send(events.Desired(len(slots)))
-        if isinstance(event, protocol.Desired) and self._settings.wmla is not None:
-            event = protocol.Desired(self._settings.wmla.slots(event.slots), event.generation)
+        if isinstance(event, protocol.Desired):
+            event = protocol.Desired(self._settings.workers.slots(event.slots), event.generation)
         self._state, actions = step(now, self._state, event)
         for action in actions:
             self._carry_out(action)
@@ -303,9 +303,7 @@ class Driver:
             variables |= {"EDT_DEVICE": slot.device, "CUDA_VISIBLE_DEVICES": slot.device}
         elif settings.visible_devices is not None:
             variables["CUDA_VISIBLE_DEVICES"] = settings.visible_devices
-        if settings.wmla is not None:
-            variables |= settings.wmla.variables(worker, self._state.desired)
-        return variables
+        return variables | settings.workers.variables_of(worker, self._state.desired, settings.address)
 
     def _most_on(self, host: str) -> int:
         """How many workers may have to share the host."""

@@ -245,16 +245,15 @@ class Run:
 
     def _print(self, worker: int, stream: str, data: bytes) -> Iterator[Line]:
         key = worker, stream
-        if self._settings.wmla is not None:
-            copy = self._copies.get(key)
-            if copy is None:
-                path = self._settings.wmla.printed(worker, stream)
-                copy = self._copies[key] = Appender(path, lambda text: self._put(Line(None, "stderr", text)))
-            copy.write_bytes(data)
-            copy.flush()
         reader = self._readers.get(key)
         if reader is None:
             reader = self._readers[key] = LineReader(stream, worker)
+            path = self._settings.workers.copy_of(worker, stream)
+            if path is not None and key not in self._copies:
+                self._copies[key] = Appender(path, lambda text: self._put(Line(None, "stderr", text)))
+        if (copy := self._copies.get(key)) is not None:
+            copy.write_bytes(data)
+            copy.flush()
         yield from reader.feed(time.monotonic(), data)
 
 

@@ -16,6 +16,7 @@ from edt_launch.core.event_codec import write
 from edt_launch.launcher import driver as driver_module
 from edt_launch.launcher.agents import Lost
 from edt_launch.launcher.driver import Driver, Settings, _Heard
+from edt_launch.launcher.programs.program import Workers
 from edt_launch.launcher.watchdog import Beat, Times
 from edt_launch.membership.members import Limits
 from edt_launch.membership.protocol import Desired, Hung, Leaving, Ready, Slot
@@ -53,7 +54,7 @@ class Running:
         self.told: list[tuple[int, str]] = []
         limits = Limits(1, 2, ready_timeout=40.0)
         self.driver = Driver(
-            Settings(limits, "127.0.0.1", "lo", **settings),
+            Settings(limits, Workers(["x"]), "127.0.0.1", "lo", **settings),
             self.agents,  # type: ignore[arg-type]
             lambda event: self.events.append(write(event)),
             lambda worker, text: self.told.append((worker, text)),

@@ -1,8 +1,4 @@
-"""What the processes of a WMLA job find in their environment: pure functions from where things are.
-
-Horovod puts a job's environment behind the variables of a single worker. So what differs from process to
-process is never among those of the job.
-"""
+"""What the processes of a WMLA job find in their environment: pure functions from where things are."""
 
 import os
 import uuid
@@ -13,9 +9,6 @@ from typing import Any
 
 from edt_launch.adapters.wmla.frameworks import Framework
 from edt_launch.adapters.wmla.running.layout import ResultDir, driver_id, executor_id
-
-FRAMEWORK_VARIABLE = "EDT_FRAMEWORK"
-"""Tells our own inner parts how the program is run; no process of the job gets it."""
 
 LAUNCHER_VARIABLE = "EDT_WMLA_LAUNCHER"
 """The descriptor of the driver's socket; for the driver alone."""
@@ -100,7 +93,7 @@ class Place:
 def of_job(
     inherited: Mapping[str, str], place: Place, identity: Identity, uid: int, gid: int
 ) -> dict[str, str]:
-    """What all processes of a job get besides; names that the user may have given already keep his values.
+    """What all processes of a job get besides; names that the user may have given already keep their values.
 
     Args:
         inherited: the environment of whoever starts it.

@@ -9,12 +9,7 @@ import pytest
 from edt_launch.adapters.wmla.frameworks import Framework
 from edt_launch.adapters.wmla.running.layout import ResultDir
 from edt_launch.adapters.wmla.running.preparing import Prepared, prepare
-from edt_launch.cluster.allocation import Allocation, HostSlots
-from edt_launch.cluster.follower import Limits
 from edt_launch.core.errors import StartError, UsageError
-from edt_launch.launcher.plan import Plan, Wmla
-
-ONE = Allocation(1, (HostSlots("localhost", 1),))
 
 
 @pytest.fixture
@@ -29,14 +24,13 @@ def model(tmp_path):
 
 
 def prepared(result: Path, code: Path, framework=Framework.ELASTIC, data=None, **inherited) -> Prepared:
-    wmla = Wmla(framework, code, data)
-    return prepare(Plan(["main.py"], Limits(1, 1), ResultDir(result), ONE, wmla=wmla), wmla, inherited)
+    return prepare(ResultDir(result), framework, code, data, inherited)
 
 
 def test_the_code_is_copied_under_its_name(tmp_path, model):
     found = prepared(tmp_path / "out", model)
     work = tmp_path / "out" / "_submitted_code" / "my model"
-    assert found.place.work == found.plan.directory == work
+    assert found.place.work == found.workers(["x"]).directory == work
     assert sorted(path.name for path in work.iterdir()) == ["inner", "link", "main.py"]
     assert os.readlink(work / "link") == "main.py"
 
@@ -153,9 +147,7 @@ def test_names_are_kept(tmp_path, model):
     assert prepared(tmp_path / "out", model).identity != first
 
 
-def test_only_elastic_programs_are_started_ahead_or_again(tmp_path, model):
-    elastic = prepared(tmp_path / "1", model).plan
-    gang = prepared(tmp_path / "2", model, Framework.GANG).plan
-    assert (elastic.warm_start, elastic.max_restarts) == (True, 3)
-    assert (gang.warm_start, gang.max_restarts) == (False, 0)
-    assert gang.variables["EDT_FRAMEWORK"] == "distPyTorch"
+@pytest.mark.parametrize("framework", Framework)
+def test_only_the_workers_of_elastic_programs_are_no_gang(tmp_path, model, framework):
+    workers = prepared(tmp_path / "1", model, framework).workers(["x"])
+    assert workers.is_gang == (framework is not Framework.ELASTIC)
