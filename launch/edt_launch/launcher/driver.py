@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from itertools import count
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import psutil
 
@@ -28,9 +28,7 @@ from edt_launch.membership.intake import KILLED
 from edt_launch.membership.members import Limits, Membership
 from edt_launch.membership.protocol import Worker
 from edt_launch.membership.step import step
-
-if TYPE_CHECKING:
-    from edt_launch.worlds.gloo_store import Rendezvous
+from edt_launch.worlds.world import World
 
 log = logging.getLogger(__name__)
 
@@ -57,8 +55,8 @@ class Settings:
     Attributes:
         limits: the job's bounds.
         workers: what differs from worker to worker.
+        world: lets them find one another.
         address: of this machine, where workers reach it.
-        interface: the network interface that has it.
         first_worker: serial number of the first worker.
         hang_timeout: see `watchdog.Watch`.
         visible_devices: CUDA_VISIBLE_DEVICES of workers without a device of their own; None for none.
@@ -66,8 +64,8 @@ class Settings:
 
     limits: Limits
     workers: Workers
+    world: World
     address: str
-    interface: str
     first_worker: int = 0
     hang_timeout: float | None = None
     visible_devices: str | None = None
@@ -102,7 +100,7 @@ class Driver:
         self._token = secrets.token_hex(16)
         self._server = ControlServer(settings.address, self._token, self._receive)
         self._watch = watchdog.Watch(settings.hang_timeout)
-        self._rendezvous: list[Rendezvous] = []
+        self._world = settings.world
         self._hosts: dict[int, str] = {}
         """Where the workers run whose end has not been reported."""
         self._pids: dict[int, int] = {}
@@ -123,16 +121,12 @@ class Driver:
 
     def run(self) -> None:
         """Run the job; returns when its last worker has gone."""
-        # What takes time to import is there before workers are, and does not hold up their start.
-        import edt_launch.worlds.gloo_store  # noqa: F401
-
         try:
             while not self._state.finished:
                 self._turn()
         finally:
             self._server.close()
-            for rendezvous in self._rendezvous:
-                rendezvous.close()
+            self._world.close()
 
     def _turn(self) -> None:
         now = time.monotonic()
@@ -290,7 +284,7 @@ class Driver:
         """
         settings, slot = self._settings, worker.slot
         variables = {
-            **_horovods_variables(worker, settings.address, settings.interface),
+            **self._world.variables(worker),
             "EDT_COORDINATOR": self._server.address,
             "EDT_TOKEN": self._token,
             "EDT_WORKER": str(worker.id),
@@ -348,40 +342,17 @@ class Driver:
         heapq.heappush(self._due, (time.monotonic() + seconds, next(self._numbers), call))
 
     def _assign(self, action: protocol.Assign) -> None:
-        from edt_launch.worlds.gloo_store import Rendezvous
-
-        # Where Horovod looks its place up, besides the variables that the worker sets.
-        places = {
-            f"rank_and_size/{at.host}:{at.local_rank}": ",".join(
-                map(str, (at.rank, at.size, at.local_rank, at.local_size, at.cross_rank, at.cross_size))
-            ).encode()
-            for at in action.places
-        }
-        rendezvous = Rendezvous(self._settings.address, places)
+        shared = self._world.open(action.generation, action.places)
         ranks = {at.worker: at.rank for at in action.places}
         self._reports.send(
             events.World(action.generation, len(ranks), action.previous_size, ranks, action.reason)
         )
         for at in action.places:
-            content = asdict(at) | {"generation": action.generation, "port": rendezvous.port}
+            content = {**asdict(at), "generation": action.generation, **shared}
             self._server.send(content.pop("worker"), "assign", **content)
-        self._rendezvous.append(rendezvous)
-        while len(self._rendezvous) > 2:  # a late member of the last generation may still be asking
-            self._rendezvous.pop(0).close()
 
     def _cut(self, workers: tuple[int, ...], generation: int) -> None:
         """Let nobody wait for a member that is lost, neither here nor in a collective."""
-        if self._rendezvous:
-            self._rendezvous[-1].void()
+        self._world.abort()
         for worker in workers:
             self._server.send(worker, "cut", generation=generation)
-
-
-def _horovods_variables(worker: Worker, address: str, interface: str) -> dict[str, str]:
-    """What Horovod itself wants to find; the real rank and port come with an assignment."""
-    from horovod.runner.common.util.hosts import SlotInfo
-    from horovod.runner.gloo_run import create_run_env_vars, create_slot_env_vars
-
-    slot = SlotInfo(worker.slot.host, worker.id, worker.slot.index, 0, 1, 1, 1)
-    found = {**create_slot_env_vars(slot), **create_run_env_vars(address, [interface], 0, elastic=True)}
-    return {name: str(value) for name, value in found.items()}

@@ -23,6 +23,7 @@ from edt_launch.launcher.supervision import Supervision, supervised
 from edt_launch.launcher.termination import Ending, Step, signal_name
 from edt_launch.launcher.view.output import KEPT_LINES, Line
 from edt_launch.membership import members
+from edt_launch.worlds.gloo import GlooWorld
 
 RESTARTS = 3
 """How often a job whose workers were all lost is started again, unless the user says so."""
@@ -191,8 +192,15 @@ class Elastic:
         directory = str(workers.directory or os.getcwd())
         is_warm = options.warm_start and not workers.is_gang
         setup = Setup(tuple(workers.command), variables, directory, is_warm)
-        first = self._monitor.run.next_worker
-        settings = Settings(limits, workers, address, interface, first, options.hang_timeout, visible_devices)
+        settings = Settings(
+            limits,
+            workers,
+            GlooWorld(address, interface),
+            address,
+            first_worker=self._monitor.run.next_worker,
+            hang_timeout=options.hang_timeout,
+            visible_devices=visible_devices,
+        )
         return setup, settings
 
     def _interface(self, allocation: Allocation) -> str:

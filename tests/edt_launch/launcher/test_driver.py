@@ -4,7 +4,6 @@ import os
 import queue
 from collections.abc import Iterator
 from typing import Any
-from urllib.request import urlopen
 
 import pytest
 
@@ -19,8 +18,8 @@ from edt_launch.launcher.driver import Driver, Settings, _Heard
 from edt_launch.launcher.programs.program import Workers
 from edt_launch.launcher.watchdog import Beat, Times
 from edt_launch.membership.members import Limits
-from edt_launch.membership.protocol import Desired, Hung, Leaving, Ready, Slot
-from edt_launch.worlds.gloo_store import Rendezvous
+from edt_launch.membership.protocol import Assign, Desired, Hung, Leaving, Place, Ready, Slot
+from simulated_world import SimulatedWorld
 
 
 class FakeAgents:
@@ -50,11 +49,12 @@ class Running:
 
     def __init__(self, hosts: tuple[str, ...] = ("here", "here"), **settings: Any) -> None:
         self.agents = FakeAgents()
+        self.world = SimulatedWorld()
         self.events: list[dict[str, Any]] = []
         self.told: list[tuple[int, str]] = []
         limits = Limits(1, 2, ready_timeout=40.0)
         self.driver = Driver(
-            Settings(limits, Workers(["x"]), "127.0.0.1", "lo", **settings),
+            Settings(limits, Workers(["x"]), self.world, "127.0.0.1", **settings),
             self.agents,  # type: ignore[arg-type]
             lambda event: self.events.append(write(event)),
             lambda worker, text: self.told.append((worker, text)),
@@ -105,18 +105,14 @@ def worker(running: Running) -> Iterator[Launcher]:
     one.close()
 
 
-def test_workers_are_started_with_what_horovod_and_we_look_for(running: Running) -> None:
+def test_workers_are_started_with_what_their_world_and_we_look_for(running: Running) -> None:
     assert [host for host, _ in running.agents.started.values()] == ["here", "here"]
     _, second = running.agents.started[1]
     expected = {
         "EDT_WORKER": "1",
         "EDT_SLOT": "1",
         "EDT_COORDINATOR": running.driver._server.address,
-        "HOROVOD_ELASTIC": "1",
-        "HOROVOD_HOSTNAME": "here",
-        "HOROVOD_GLOO_IFACE": "lo",
-        "HOROVOD_GLOO_RENDEZVOUS_ADDR": "127.0.0.1",
-        "NCCL_SOCKET_IFNAME": "lo",
+        "SIMULATED_WORKER": "1",
     }
     assert {name: second[name] for name in expected} == expected
     assert [event["event"] for event in running.events] == ["desired", "started", "started", "following"]
@@ -167,23 +163,27 @@ def test_what_a_warm_server_says_becomes_an_event(running: Running) -> None:
     }
 
 
-def test_a_broken_world_is_told_to_its_members_and_its_rendezvous_is_void(
-    running: Running, worker: Launcher
-) -> None:
+def test_members_are_told_their_places_and_what_their_world_says(running: Running, worker: Launcher) -> None:
+    places = (Place(1, 0, 1, 0, 1, 0, 1, "here"),)
+    worker.send("done")
+    running.driver._events.get(timeout=30)
+    running.driver._assign(Assign(4, places, None, "grown"))
+    assert running.world.generations == {4: places}
+    assignment = worker.wait_at_door(0)
+    assert assignment is not None
+    assert (assignment.generation, assignment.size, assignment.port) == (4, 1, 1004)
+    (world,) = [event for event in running.events if event["event"] == "world"]
+    assert (world["generation"], world["ranks"]) == (4, {1: 0})
+
+
+def test_a_broken_world_is_told_to_its_members_and_aborted(running: Running, worker: Launcher) -> None:
     broken: queue.Queue[int] = queue.Queue()
     worker.on_cut(broken.put)
     worker.send("done")
     running.driver._events.get(timeout=30)
-    rendezvous = Rendezvous("127.0.0.1", {"global/1": b"there"})
-    running.driver._rendezvous.append(rendezvous)
-    url = f"http://127.0.0.1:{rendezvous.port}/global/1"
-    with urlopen(url) as answer:
-        assert answer.read() == b"there"
     running.driver._cut((1, 8), 3)
     assert broken.get(timeout=30) == 3
-    with urlopen(url) as answer:
-        assert answer.read() == b"-1"
-    rendezvous.close()
+    assert running.world.aborted == 1
 
 
 def test_a_worker_is_released_when_its_agent_says_that_it_has_ended(running: Running) -> None:
