@@ -27,23 +27,33 @@ class Option:
     Attributes:
         field: the field.
         annotation: its type, with what typer has to know.
-        name: as it is given, such as "--max-np".
+        names: under which it is given, such as "-H" and "--hosts".
         help: what it does.
         variable: by which workers find its value; None for none.
     """
 
     field: Field[Any]
     annotation: Any
-    name: str
+    names: tuple[str, ...]
     help: str
     variable: str | None
+
+    @property
+    def name(self) -> str:
+        """The longest of its names, such as "--max-np"."""
+        return self.names[-1]
+
+    @property
+    def negation(self) -> str:
+        """What says no to an option that is on by default."""
+        return f"--no-{self.name.removeprefix('--')}"
 
     def words(self, value: Any) -> list[str]:
         """What says `value` on a command line; nothing for the default."""
         if value == self.field.default:
             return []
         if isinstance(value, bool):
-            return [self.name if value else f"--no-{self.name.removeprefix('--')}"]
+            return [self.name if value else self.negation]
         return [self.name, str(value.value if isinstance(value, Enum) else value)]
 
 
@@ -53,10 +63,10 @@ def options(group: type) -> Iterator[Option]:
     for field in fields(group):
         _, *extras = get_args(hints[field.name])
         info = next(extra for extra in extras if isinstance(extra, OptionInfo))
-        declared = [word for word in (info.default, *(info.param_decls or ())) if isinstance(word, str)]
-        name = declared[-1] if declared else f"--{field.name.replace('_', '-')}"
+        declared = (word for word in (info.default, *(info.param_decls or ())) if isinstance(word, str))
+        names = tuple(declared) or (f"--{field.name.replace('_', '-')}",)
         variable = next((extra.name for extra in extras if isinstance(extra, Variable)), None)
-        yield Option(field, hints[field.name], name, info.help or "", variable)
+        yield Option(field, hints[field.name], names, info.help or "", variable)
 
 
 def words(group: Any) -> list[str]:
