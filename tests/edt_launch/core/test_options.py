@@ -6,7 +6,7 @@ from edt_launch.core.command_line import Option, options
 from edt_launch.core.run_options import RunOptions
 from edt_launch.launcher.programs.kinds import kinds
 
-PAGE = Path(__file__).parents[2] / "docs" / "launching.md"
+PAGE = Path(__file__).parents[3] / "docs" / "launching.md"
 
 
 def row(option: Option) -> str:
