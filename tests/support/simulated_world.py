@@ -2,22 +2,22 @@
 
 from collections.abc import Mapping, Sequence
 
-from edt_launch.membership.protocol import Place, Worker
+from edt_launch.membership.protocol import Assignment, Worker
 
 
 class SimulatedWorld:
     """Keeps what it is asked for. Members of generation g are told that their port is 1000 + g."""
 
     def __init__(self) -> None:
-        self.generations: dict[int, tuple[Place, ...]] = {}
+        self.generations: dict[int, tuple[Assignment, ...]] = {}
         self.aborted = 0
         self.is_closed = False
 
     def variables(self, worker: Worker) -> dict[str, str]:
         return {"SIMULATED_WORKER": str(worker.id)}
 
-    def open(self, generation: int, places: Sequence[Place]) -> Mapping[str, object]:
-        self.generations[generation] = tuple(places)
+    def open(self, generation: int, assignments: Sequence[Assignment]) -> Mapping[str, object]:
+        self.generations[generation] = tuple(assignments)
         return {"port": 1000 + generation}
 
     def abort(self) -> None:

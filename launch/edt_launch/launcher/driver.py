@@ -44,7 +44,7 @@ KILL_GRACE = 10.0
 PAUSED = "the job was told to pause"
 """Why workers leave that SIGUSR1 makes leave."""
 
-Tell = Callable[[int, str], None]
+PrintLine = Callable[[int, str], None]
 """Puts a line among what a worker prints to standard error."""
 
 
@@ -72,7 +72,7 @@ class Settings:
 
 
 @dataclass(frozen=True)
-class _Heard:
+class _HostEvent:
     """Something has happened on a host."""
 
     host: str
@@ -86,16 +86,16 @@ class Driver:
         settings: what it goes by.
         agents: start and kill workers.
         sink: takes events.
-        tell: puts lines among what workers print.
+        print_line: puts lines among what workers print.
     """
 
-    def __init__(self, settings: Settings, agents: Agents, sink: Sink, tell: Tell) -> None:
+    def __init__(self, settings: Settings, agents: Agents, sink: Sink, print_line: PrintLine) -> None:
         self._settings = settings
         self._agents = agents
         self._reports = Reports(sink)
-        self._tell = tell
+        self._print_line = print_line
         # A simple queue: many threads put into it.
-        self._events: queue.SimpleQueue[protocol.Event | watchdog.Beat | _Heard] = queue.SimpleQueue()
+        self._events: queue.SimpleQueue[protocol.Event | watchdog.Beat | _HostEvent] = queue.SimpleQueue()
         self._state = Membership(settings.limits, next_id=settings.first_worker)
         self._token = secrets.token_hex(16)
         self._server = ControlServer(settings.address, self._token, self._receive)
@@ -107,17 +107,17 @@ class Driver:
         self._given_up: dict[int, Worker] = {}
         """Workers whose processes may be there still."""
         self._to_end: set[int] = set()
-        self._due: list[tuple[float, int, Callable[[], None]]] = []
+        self._timers: list[tuple[float, int, Callable[[], None]]] = []
         self._numbers = count()
 
     def put(self, event: protocol.Event) -> None:
         """Something has happened; may be called from any thread."""
         self._events.put(event)
 
-    def hear(self, host: str, happening: agents.Happening) -> None:
+    def notify(self, host: str, happening: agents.Happening) -> None:
         """Something has happened on a host; may be called from any thread."""
         if isinstance(happening, Hello | Warm | Started | ProcessEnded | agents.Lost):
-            self._events.put(_Heard(host, happening))
+            self._events.put(_HostEvent(host, happening))
 
     def run(self) -> None:
         """Run the job; returns when its last worker has gone."""
@@ -130,19 +130,19 @@ class Driver:
 
     def _turn(self) -> None:
         now = time.monotonic()
-        timeout = min(TICK, max(0.0, self._due[0][0] - now)) if self._due else TICK
+        timeout = min(TICK, max(0.0, self._timers[0][0] - now)) if self._timers else TICK
         try:
-            event: protocol.Event | watchdog.Beat | _Heard = self._events.get(timeout=timeout)
+            event: protocol.Event | watchdog.Beat | _HostEvent = self._events.get(timeout=timeout)
         except queue.Empty:
             event = protocol.Tick()
         now = time.monotonic()
-        while self._due and self._due[0][0] <= now:
-            heapq.heappop(self._due)[2]()
+        while self._timers and self._timers[0][0] <= now:
+            heapq.heappop(self._timers)[2]()
         self._watch = watchdog.tick(now, self._watch, self._state.workers)
         match event:
             case watchdog.Beat():
                 self._watch = watchdog.observe(now, self._watch, event)
-            case _Heard(host, happening):
+            case _HostEvent(host, happening):
                 self._take_report(now, host, happening)
             case _:
                 self._take(now, event)
@@ -204,11 +204,11 @@ class Driver:
         Raises:
             StartError: it is this host's, and has never run.
         """
-        if self._agents.is_here(host) and not lost.was_heard:
+        if self._agents.is_here(host) and not lost.has_connected:
             said = "\n".join(f"  | {text}" for text in lost.explanation)
             raise StartError(f"the agent of this machine does not start:\n{said}")
         workers = [worker for worker, at in self._hosts.items() if at == host]
-        is_gone = not lost.was_heard or self._agents.is_here(host)
+        is_gone = not lost.has_connected or self._agents.is_here(host)
         exit_code = KILLED if self._agents.is_here(host) else SSH_FAILED
         if self._agents.is_here(host):
             for worker in workers:
@@ -216,7 +216,7 @@ class Driver:
         for worker in workers:
             if worker not in self._to_end:
                 for text in lost.explanation:
-                    self._tell(worker, text)
+                    self._print_line(worker, text)
             self._end(now, worker, exit_code, is_gone)
 
     # What the workers say.
@@ -265,7 +265,7 @@ class Driver:
             case protocol.Cut(workers, generation):
                 self._cut(workers, generation)
             case _:
-                self._reports.tell(action)
+                self._reports.report(action)
 
     def _start(self, worker: Worker) -> None:
         self._reports.started(worker)
@@ -273,8 +273,8 @@ class Driver:
         try:
             self._agents.start(worker.slot.host, worker.id, self._variables(worker))
         except (OSError, StartError) as error:  # a folder of its own cannot be made, say
-            self._tell(worker.id, f"edt-launch: this worker cannot be started: {error}")
-            self._events.put(_Heard(worker.slot.host, ProcessEnded(worker.id, 1)))
+            self._print_line(worker.id, f"edt-launch: this worker cannot be started: {error}")
+            self._events.put(_HostEvent(worker.slot.host, ProcessEnded(worker.id, 1)))
 
     def _variables(self, worker: Worker) -> dict[str, str]:
         """What a worker has of its own.
@@ -339,15 +339,15 @@ class Driver:
         return (known if is_ours else set()) | marked
 
     def _later(self, seconds: float, call: Callable[[], None]) -> None:
-        heapq.heappush(self._due, (time.monotonic() + seconds, next(self._numbers), call))
+        heapq.heappush(self._timers, (time.monotonic() + seconds, next(self._numbers), call))
 
     def _assign(self, action: protocol.Assign) -> None:
-        shared = self._world.open(action.generation, action.places)
-        ranks = {at.worker: at.rank for at in action.places}
+        shared = self._world.open(action.generation, action.assignments)
+        ranks = {at.worker: at.rank for at in action.assignments}
         self._reports.send(
             events.World(action.generation, len(ranks), action.previous_size, ranks, action.reason)
         )
-        for at in action.places:
+        for at in action.assignments:
             content = {**asdict(at), "generation": action.generation, **shared}
             self._server.send(content.pop("worker"), "assign", **content)
 

@@ -18,7 +18,7 @@ from edt_launch.launcher.environment import environment
 from edt_launch.launcher.failures import describe
 from edt_launch.launcher.plan import Outcome, Plan
 from edt_launch.launcher.programs.program import Job, Workers
-from edt_launch.launcher.run import TICK, LeftBehind, Run, Told
+from edt_launch.launcher.run import TICK, EventReceived, LeftBehind, Run
 from edt_launch.launcher.supervision import Supervision, supervised
 from edt_launch.launcher.termination import Ending, Step, signal_name
 from edt_launch.launcher.view.output import KEPT_LINES, Line
@@ -73,7 +73,7 @@ class Elastic:
         given = RESTARTS if plan.options.max_restarts is None else plan.options.max_restarts
         self._max_restarts = 0 if workers.is_gang else given
         self._restarts = 0
-        self._following: Allocation | None = None
+        self._applied: Allocation | None = None
         """What the run under way knows of."""
         self._has_left = False
         self._has_run = False
@@ -89,7 +89,7 @@ class Elastic:
         """
         if self._has_slots():
             discovery.write(self._plan.paths.discovery_script, self._plan.paths.allocation)
-            self._tell_where_it_goes_on()
+            self._announce_checkpoints()
             self._run_to_the_end()
             self._has_run = True
         return self._conclude()
@@ -111,7 +111,7 @@ class Elastic:
             self._monitor.refresh()
             time.sleep(TICK)
 
-    def _tell_where_it_goes_on(self) -> None:
+    def _announce_checkpoints(self) -> None:
         folder = self._plan.checkpoints
         if checkpoints.newest(folder) is not None:  # the workers find out which of them is whole, and fits
             self._monitor.message(
@@ -160,11 +160,11 @@ class Elastic:
         ):
             command = tuple(self._workers.command)
             monitor.note(stamped(events.Launched(command, os.getpid(), interface)))
-            self._following = self._allocations.current
-            run.start(self._following)
+            self._applied = self._allocations.current
+            run.start(self._applied)
             for happening in run.happenings():
                 match happening:
-                    case Told(event):
+                    case EventReceived(event):
                         monitor.note(event)
                         if isinstance(event, events.Finished):
                             self.ending = self.ending.finished(time.monotonic())
@@ -211,9 +211,9 @@ class Elastic:
         now = time.monotonic()
         self._listen(now)
         self._allocations.follow(now)
-        if self._allocations.current is not None and self._allocations.current != self._following:
-            self._following = self._allocations.current
-            run.follow(self._following)
+        if self._allocations.current is not None and self._allocations.current != self._applied:
+            self._applied = self._allocations.current
+            run.follow(self._applied)
         self._act(run, now)
         self._monitor.refresh()
 

@@ -36,7 +36,7 @@ class Reports:
         ranks = {worker.id: worker.rank for worker in workers}
         self.send(events.World(0, len(ranks), None, ranks, "all processes have been started"))
 
-    def tell(self, action: Action) -> None:
+    def report(self, action: Action) -> None:
         """Send the event of an action that is to be told."""
         match action:
             case Failed(worker, code, retry_after, reason):

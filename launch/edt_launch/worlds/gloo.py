@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from edt_launch.membership.protocol import Place, Worker
+from edt_launch.membership.protocol import Assignment, Worker
 
 if TYPE_CHECKING:
     from edt_launch.worlds.gloo_store import Rendezvous
@@ -37,7 +37,7 @@ class GlooWorld:
         run = create_run_env_vars(self._address, [self._interface], 0, elastic=True)
         return {name: str(value) for name, value in {**create_slot_env_vars(slot), **run}.items()}
 
-    def open(self, generation: int, places: Sequence[Place]) -> Mapping[str, object]:
+    def open(self, generation: int, assignments: Sequence[Assignment]) -> Mapping[str, object]:
         """Serve a store; members are told its port."""
         from edt_launch.worlds.gloo_store import Rendezvous
 
@@ -46,7 +46,7 @@ class GlooWorld:
             f"rank_and_size/{at.host}:{at.local_rank}": ",".join(
                 map(str, (at.rank, at.size, at.local_rank, at.local_size, at.cross_rank, at.cross_size))
             ).encode()
-            for at in places
+            for at in assignments
         }
         store = Rendezvous(self._address, ranks)
         self._stores.append(store)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from edt_launch.membership.protocol import Place, Worker
+from edt_launch.membership.protocol import Assignment, Worker
 
 
 class World(Protocol):
@@ -12,12 +12,12 @@ class World(Protocol):
     def variables(self, worker: Worker) -> dict[str, str]:
         """What a worker that is to be started finds in its environment; its rank is not known yet."""
 
-    def open(self, generation: int, places: Sequence[Place]) -> Mapping[str, object]:
+    def open(self, generation: int, assignments: Sequence[Assignment]) -> Mapping[str, object]:
         """Let a generation form.
 
         Args:
             generation: its number; larger than the last one.
-            places: those of its members.
+            assignments: those of its members.
 
         Returns:
             What each member is told beside its place.

@@ -35,7 +35,7 @@ def sent(send: Callable[[Reports], None]) -> list[dict[str, Any]]:
 
 
 def told(action: Action) -> dict[str, Any]:
-    (event,) = sent(lambda reports: reports.tell(action))
+    (event,) = sent(lambda reports: reports.report(action))
     return event
 
 

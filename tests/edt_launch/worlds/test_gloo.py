@@ -6,10 +6,10 @@ from urllib.request import urlopen
 
 import pytest
 
-from edt_launch.membership.protocol import Phase, Place, Slot, Worker
+from edt_launch.membership.protocol import Assignment, Phase, Slot, Worker
 from edt_launch.worlds.gloo import KEPT, GlooWorld
 
-TWO = (Place(7, 0, 2, 0, 2, 0, 1, "here"), Place(9, 1, 2, 1, 2, 0, 1, "here"))
+TWO = (Assignment(7, 0, 2, 0, 2, 0, 1, "here"), Assignment(9, 1, 2, 1, 2, 0, 1, "here"))
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from platform import node
 
-from edt_launch.adapters.wmla.running.driver import Driver, how
+from edt_launch.adapters.wmla.running.driver import DriverProcess, how
 from edt_launch.adapters.wmla.running.environment import OF_A_PROCESS, of_driver
 from edt_launch.adapters.wmla.running.messages import Limit, Nonsense, Train
 from edt_launch.adapters.wmla.running.preparing import Prepared
@@ -55,7 +55,7 @@ class Driven:
         self._nonsense = ""
         self._is_torn = False
         """Whether the driver has ended in the middle of training."""
-        self._followed = -1
+        self._applied = -1
         self._last = Outcome(ExitCode.SUCCESS)
         """Of the last training."""
 
@@ -75,21 +75,21 @@ class Driven:
         assert exit_code is not None
         return self._conclude(exit_code)
 
-    def _start(self) -> Driver:
-        plan, result, identity = self._plan, self._prepared.place.result, self._prepared.identity
+    def _start(self) -> DriverProcess:
+        plan, result, identity = self._plan, self._prepared.layout.result, self._prepared.identity
         result.make(identity.driver, node())
         own = of_driver(result, identity, node(), plan.limits.max_np)
         inherited = environment(os.environ, plan)
         variables = {name: value for name, value in inherited.items() if name not in OF_A_PROCESS}
         variables |= self._prepared.variables
         printed = (result.printed(identity.driver, "stdout"), result.printed(identity.driver, "stderr"))
-        driver = Driver(
-            self._command, {**variables, **own}, self._prepared.place.work, printed, self._monitor.message
+        driver = DriverProcess(
+            self._command, {**variables, **own}, self._prepared.layout.work, printed, self._monitor.message
         )
         self._monitor.note(stamped(events.Driver(driver.pid, identity.driver)))
         return driver
 
-    def _next(self, driver: Driver) -> Train | None:
+    def _next(self, driver: DriverProcess) -> Train | None:
         """Wait until the driver wants something trained; None when it has ended."""
         while driver.exit_code is None:
             now = time.monotonic()
@@ -101,7 +101,7 @@ class Driven:
             if self._wanted is not None and not self._is_to_end:
                 request, self._wanted = self._wanted, None
                 return request
-            self._hear(driver, TICK)
+            self._take_happenings(driver, TICK)
             self._monitor.refresh()
         return None
 
@@ -113,11 +113,11 @@ class Driven:
         """Follow the allocation while there is no driver that would tell that it is followed."""
         self._allocations.follow(now)
         current = self._allocations.current
-        if current is not None and current.generation > self._followed:
-            self._followed = current.generation
-            self._monitor.note(stamped(events.Following(self._followed)))
+        if current is not None and current.generation > self._applied:
+            self._applied = current.generation
+            self._monitor.note(stamped(events.Following(self._applied)))
 
-    def _act(self, driver: Driver, now: float) -> None:
+    def _act(self, driver: DriverProcess, now: float) -> None:
         self._ending, step = self._ending.decide(now, has_workers=False)
         match step:
             case Step.TERMINATE:
@@ -126,7 +126,7 @@ class Driven:
             case Step.KILL:
                 self._monitor.message(f"{number(driver.kill())} had to be killed")
 
-    def _hear(self, driver: Driver, timeout: float) -> None:
+    def _take_happenings(self, driver: DriverProcess, timeout: float) -> None:
         for happening in driver.happenings(timeout):
             match happening:
                 case Line():
@@ -144,12 +144,12 @@ class Driven:
 
     # Training.
 
-    def _train(self, driver: Driver, request: Train) -> Outcome:
+    def _train(self, driver: DriverProcess, request: Train) -> Outcome:
         most = min(request.max_workers, self._plan.limits.max_np)
         plan = replace(
             self._plan,
             limits=Limits(min(self._plan.limits.min_np, most), most),
-            checkpoint_dir=self._prepared.place.result.checkpoints(request.number),
+            checkpoint_dir=self._prepared.layout.result.checkpoints(request.number),
         )
         self._training = plan.limits
         self._cap()
@@ -174,9 +174,9 @@ class Driven:
         if self._training is not None:
             self._allocations.cap(max(self._training.min_np, min(self._most, self._training.max_np)))
 
-    def _attend(self, driver: Driver) -> bool:
+    def _attend(self, driver: DriverProcess) -> bool:
         """Look after the driver while it trains; whether it is still there."""
-        self._hear(driver, 0)
+        self._take_happenings(driver, 0)
         if driver.exit_code is not None and not self._is_torn:
             self._is_torn = True
             self._monitor.message(f"the driver {how(driver.exit_code)} in the middle of training")

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from edt_launch.adapters.wmla.frameworks import Framework
-from edt_launch.adapters.wmla.running.environment import Identity, Place, of_job
+from edt_launch.adapters.wmla.running.environment import Identity, JobLayout, of_job
 from edt_launch.adapters.wmla.running.layout import ResultDir
 from edt_launch.adapters.wmla.running.workers import WmlaWorkers
 from edt_launch.core.atomic import write_atomically
@@ -28,26 +28,26 @@ class Prepared:
     """A WMLA job that can be started.
 
     Attributes:
-        place: where.
+        layout: where.
         identity: its names.
         variables: what all of its processes find in their environment besides.
     """
 
-    place: Place
+    layout: JobLayout
     identity: Identity
     variables: Mapping[str, str]
 
     def workers(self, command: Sequence[str]) -> WmlaWorkers:
         """The processes that run this command."""
-        place = self.place
+        layout = self.layout
         return WmlaWorkers(
             command,
             self.variables,
-            place.work,
-            is_gang=not place.framework.is_elastic,
-            framework=place.framework,
+            layout.work,
+            is_gang=not layout.framework.is_elastic,
+            framework=layout.framework,
             exec_id=self.identity.exec_id,
-            result=place.result,
+            result=layout.result,
         )
 
 
@@ -74,10 +74,10 @@ def prepare(
             folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise StartError(f"{error.filename}: {error.strerror}; the job's folders cannot be made") from None
-    place = Place(framework, result, _copied(code, result), data, _fabric_home())
+    layout = JobLayout(framework, result, _copied(code, result), data, _fabric_home())
     identity = _identity(result, inherited)
-    ours = of_job(inherited, place, identity, os.getuid(), os.getgid())
-    return Prepared(place, identity, ours)
+    ours = of_job(inherited, layout, identity, os.getuid(), os.getgid())
+    return Prepared(layout, identity, ours)
 
 
 def _copied(code: Path, result: ResultDir) -> Path:
