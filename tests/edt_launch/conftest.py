@@ -6,6 +6,7 @@ from edt_launch.cli import main
 from edt_launch.core.errors import ExitCode
 from edt_launch.launcher import job
 from edt_launch.launcher.plan import Outcome, Plan
+from edt_launch.launcher.programs.program import Program
 from ended import Edt, Ended
 
 
@@ -26,12 +27,12 @@ def edt(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @pytest.fixture
-def planned(monkeypatch: pytest.MonkeyPatch) -> list[Plan]:
-    """The plans of the jobs that `edt-launch` was told to run; they all succeed."""
-    plans: list[Plan] = []
+def planned(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Program, Plan]]:
+    """The programs and plans of the jobs that `edt-launch` was told to run; they all succeed."""
+    plans: list[tuple[Program, Plan]] = []
 
-    def run(plan: Plan, *_: object) -> Outcome:
-        plans.append(plan)
+    def run(program: Program, plan: Plan, *_: object) -> Outcome:
+        plans.append((program, plan))
         return Outcome(ExitCode.SUCCESS)
 
     monkeypatch.setattr(job, "run", run)

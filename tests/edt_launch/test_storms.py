@@ -94,9 +94,9 @@ class Cluster:
                 case Stop(workers) | Cut(workers):
                     for worker in workers:
                         self.later(worker, 0.01, 0.2, Ready(worker, self.worlds))
-                case Assign(_, places):
+                case Assign(_, assignments):
                     self.worlds += 1
-                    for place in places:
+                    for place in assignments:
                         self.later(place.worker, 0.05, 0.3, Synced(place.worker))
                 case Dismiss(worker):
                     self.later(worker, 0.05, 0.5, Exited(worker, 0))
@@ -183,16 +183,16 @@ class Storm(RuleBasedStateMachine):
                 case Stop(workers):
                     assert all(self.alive[w] in ("training", "ready") for w in workers)
                     self.told.update(workers)
-                case Assign(generation, places):
+                case Assign(generation, assignments):
                     assert generation > self.generation
                     self.generation = generation
-                    assert all(self.alive[p.worker] == "ready" for p in places), (
+                    assert all(self.alive[p.worker] == "ready" for p in assignments), (
                         "assigned away from the rendezvous"
                     )
-                    assert sorted(p.rank for p in places) == list(range(len(places)))
-                    members = {p.worker for p in places}
+                    assert sorted(p.rank for p in assignments) == list(range(len(assignments)))
+                    members = {p.worker for p in assignments}
                     self.have_state |= members if generation == 1 else set()
-                    assert places[0].worker in self.have_state, "nobody has the state"
+                    assert assignments[0].worker in self.have_state, "nobody has the state"
                     assert "training" not in self.alive.values(), "a world was formed beside another"
                     for worker in members:
                         self.alive[worker] = "training"

@@ -249,7 +249,7 @@ def test_what_workers_leave_running_keeps_no_job_from_ending(job: ElasticJob) ->
 @pytest.mark.parametrize(
     "option",
     [
-        *[("--wmla",), ("--hang-timeout", "5"), ("--ready-timeout", "5")],
+        *[("--hang-timeout", "5"), ("--ready-timeout", "5")],
         *[("--no-warm-start",), ("--max-restarts", "1")],
     ],
 )

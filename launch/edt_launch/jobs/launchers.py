@@ -22,11 +22,13 @@ import psutil
 from edt_launch.agent import processes
 from edt_launch.cluster.network import HostChecker
 from edt_launch.core.control_protocol import Pause, Request, Stop
+from edt_launch.core.run_options import RunOptions, ViewKind
 from edt_launch.jobs.change_logger import ChangeLogger
 from edt_launch.jobs.control_client import Answer, Exchange
 from edt_launch.jobs.device_grant import DeviceGrant
 from edt_launch.jobs.observed import Launcher
 from edt_launch.jobs.progress import LauncherRun
+from edt_launch.launcher.programs import kinds
 from edt_launch.service import plain_files
 from edt_launch.service.database.records import JobRecord
 from edt_launch.service.home import JobDir
@@ -56,7 +58,7 @@ class Launchers:
 
     Args:
         command: the command that is `edt-launch`, or behaves like it.
-        horovodrun: whether it is to run jobs through Horovod's own driver, all but those for WMLA.
+        horovodrun: whether Horovod's own driver is to run all jobs that name no framework.
     """
 
     def __init__(self, command: Sequence[str] = COMMAND, *, horovodrun: bool = False) -> None:
@@ -133,7 +135,7 @@ class Launchers:
                 return False
             with open_file(paths.launcher_log, "ab") as log:
                 self._children[record.id] = subprocess.Popen(
-                    [*self._command, *_options(record, paths, self._horovodrun), "--", *_program(record)],
+                    [*self._command, *_arguments(record, paths, self._horovodrun)],
                     stdin=subprocess.DEVNULL,
                     stdout=log,
                     stderr=subprocess.STDOUT,
@@ -215,27 +217,18 @@ def environment(inherited: Mapping[str, str], record: JobRecord, paths: JobDir) 
     }
 
 
-def _options(record: JobRecord, paths: JobDir, horovodrun: bool) -> list[str]:
-    options = ["--min-np", str(record.min), "--max-np", str(record.max)]
-    options += ["--allocation", str(paths.allocation), "--output-dir", str(paths.root), "--view", "plain"]
-    horovodrun = horovodrun and record.framework is None
-    if record.max_restarts is not None and not horovodrun:
-        options += ["--max-restarts", str(record.max_restarts)]
-    if record.checkpoint_interval is not None:
-        options += ["--checkpoint-interval", str(record.checkpoint_interval)]
-    if horovodrun:
-        options += ["--horovodrun"]
-    if record.framework is not None:
-        options += ["--wmla", "--framework", record.framework]
-        options += ["--data-dir", record.data_dir] if record.data_dir is not None else []
-    return options
-
-
-def _program(record: JobRecord) -> list[str]:
-    if record.framework is None:
-        return list(record.command)
-    script, *arguments = record.command
-    return [script, "--", *arguments]
+def _arguments(record: JobRecord, paths: JobDir, horovodrun: bool) -> list[str]:
+    options = RunOptions(
+        min_np=record.min,
+        max_np=record.max,
+        allocation=paths.allocation,
+        output_dir=paths.root,
+        max_restarts=record.max_restarts,
+        checkpoint_interval=record.checkpoint_interval,
+        view=ViewKind.PLAIN,
+    )
+    kind = kinds.named(record.framework or ("horovodrun" if horovodrun else "script"))
+    return kind.command_line(options, record.framework, record.command, record.data_dir)
 
 
 @contextlib.contextmanager

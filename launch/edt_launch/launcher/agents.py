@@ -21,7 +21,7 @@ from edt_launch.launcher.link import CHUNK, Link
 
 
 @dataclass(frozen=True)
-class Said:
+class AgentOutput:
     """An agent, or the ssh that leads to it, has said something about itself."""
 
     text: str
@@ -34,12 +34,12 @@ class Lost:
     Attributes:
         exit_code: of the agent, or of ssh; negative for a signal.
         explanation: what to tell about its workers, line by line.
-        was_heard: whether it had ever said hello.
+        has_connected: whether it had ever said hello.
     """
 
     exit_code: int
     explanation: tuple[str, ...] = ()
-    was_heard: bool = True
+    has_connected: bool = True
 
 
 @dataclass(frozen=True)
@@ -49,9 +49,9 @@ class AllEnded:
     error: BaseException | None = None
 
 
-Happening = Report | Said | Lost | AllEnded
+Happening = Report | AgentOutput | Lost | AllEnded
 
-Hear = Callable[[str, Happening], None]
+Notify = Callable[[str, Happening], None]
 """Called with a host, empty for `AllEnded`, and what has happened there, from the thread of the agents."""
 
 
@@ -63,17 +63,17 @@ class Agents:
         logs: the folder of the warm servers' logs.
         is_remote: whether a host is another machine.
         remote: how those are reached.
-        hear: told of everything that happens.
+        notify: told of everything that happens.
     """
 
     def __init__(
-        self, setup: Setup, logs: Path, is_remote: Callable[[str], bool], remote: ssh.Remote, hear: Hear
+        self, setup: Setup, logs: Path, is_remote: Callable[[str], bool], remote: ssh.Remote, notify: Notify
     ) -> None:
         self._setup = setup
         self._logs = logs
         self._is_remote = is_remote
         self._remote = remote
-        self._hear = hear
+        self._notify = notify
         self._links: dict[str, Link] = {}
         self._known: set[str] = set()
         """Hosts that have had an agent."""
@@ -185,7 +185,7 @@ class Agents:
                 link.process.wait()
                 link.close(self._selector)
         self._selector.close()
-        self._hear("", AllEnded(error))
+        self._notify("", AllEnded(error))
 
     def _serve_links(self) -> None:
         while True:
@@ -224,7 +224,7 @@ class Agents:
             return
         if descriptor == link.errors:
             for text in link.words(data):
-                self._hear(host, Said(text))
+                self._notify(host, AgentOutput(text))
             return
         try:
             for report in link.reader.feed(data):
@@ -242,16 +242,16 @@ class Agents:
                 return
             with self._lock:
                 link.greet()
-        self._hear(host, report)
+        self._notify(host, report)
 
     def _refuse(self, host: str, link: Link, reason: str) -> None:
         link.last_words.append(f"edt-launch: {reason}")
-        self._hear(host, Said(reason))
+        self._notify(host, AgentOutput(reason))
         link.process.kill()
 
     def _end(self, host: str, link: Link) -> None:
         for text in link.rest():
-            self._hear(host, Said(text))
+            self._notify(host, AgentOutput(text))
         link.close(self._selector)
         exit_code = link.process.wait()
         with self._lock:
@@ -265,4 +265,4 @@ class Agents:
         what = f"ssh to {host}" if is_remote else "the agent of this host"
         how = f"was killed by signal {-exit_code}" if exit_code < 0 else f"ended with exit code {exit_code}"
         said.append(f"edt-launch: {hint or f'{what} {how}'}")
-        self._hear(host, Lost(exit_code, tuple(said), link.was_heard))
+        self._notify(host, Lost(exit_code, tuple(said), link.has_connected))

@@ -11,7 +11,7 @@ from edt_launch.core import events
 from edt_launch.core.atomic import write_atomically
 from edt_launch.core.errors import UsageError
 from edt_launch.core.event_log import stamped
-from edt_launch.launcher.job_monitor import Desk
+from edt_launch.launcher.job_monitor import JobMonitor
 from edt_launch.launcher.plan import Plan
 
 
@@ -20,13 +20,13 @@ class Allocations:
 
     Args:
         plan: says where it comes from.
-        desk: is told of changes.
+        monitor: is told of changes.
         checker: looks at hosts.
     """
 
-    def __init__(self, plan: Plan, desk: Desk, checker: HostChecker) -> None:
+    def __init__(self, plan: Plan, monitor: JobMonitor, checker: HostChecker) -> None:
         self._plan = plan
-        self._desk = desk
+        self._monitor = monitor
         self._checker = checker
         self._follower = _source(plan, checker)
         self._latest = None if plan.allocation is None else Accepted(plan.allocation)
@@ -49,7 +49,7 @@ class Allocations:
         """From the next `follow` on the job has at most so many slots: it can use no more."""
         if most != self._most:
             self._most = most
-            self._desk.note(stamped(events.Usable(most)))
+            self._monitor.note(stamped(events.Usable(most)))
 
     def follow(self, now: float) -> None:
         """Look at the file, and put in force what is new.
@@ -65,7 +65,7 @@ class Allocations:
             case Accepted() as accepted:
                 self._latest = accepted
             case Rejected(reason):
-                self._desk.note(stamped(events.AllocationRejected(reason)))
+                self._monitor.note(stamped(events.AllocationRejected(reason)))
         if self._latest is None:
             return
         slots = cap(self._latest.allocation.hosts, self._most)
@@ -91,7 +91,7 @@ class Allocations:
             if error.errno != self._failed_to_apply:
                 path = self._plan.paths.allocation
                 reason = f"{path} cannot be written: {error.strerror}; it is tried again"
-                self._desk.note(stamped(events.AllocationRejected(reason)))
+                self._monitor.note(stamped(events.AllocationRejected(reason)))
             self._failed_to_apply = error.errno
         else:
             self._failed_to_apply = None
@@ -99,7 +99,7 @@ class Allocations:
     def _apply(self, allocation: Allocation, changed: float | None) -> None:
         write_atomically(self._plan.paths.allocation, render(allocation))
         is_first, self.current = self.current is None, allocation
-        self._desk.note(stamped(accepted(allocation, is_first, changed)))
+        self._monitor.note(stamped(accepted(allocation, is_first, changed)))
 
 
 def accepted(allocation: Allocation, is_first: bool, changed: float | None) -> events.AllocationAccepted:

@@ -8,11 +8,10 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from itertools import count
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import psutil
 
-from edt_launch.adapters.wmla.running.workers import Workers
 from edt_launch.agent import processes
 from edt_launch.agent.protocol import Exited as ProcessEnded
 from edt_launch.agent.protocol import Hello, Started, Warm
@@ -21,6 +20,7 @@ from edt_launch.core.errors import StartError
 from edt_launch.launcher import agents, watchdog
 from edt_launch.launcher.agents import Agents
 from edt_launch.launcher.control import ControlServer
+from edt_launch.launcher.programs.program import Workers
 from edt_launch.launcher.reports import Reports, Sink
 from edt_launch.launcher.ssh import FAILED as SSH_FAILED
 from edt_launch.membership import protocol
@@ -28,9 +28,7 @@ from edt_launch.membership.intake import KILLED
 from edt_launch.membership.members import Limits, Membership
 from edt_launch.membership.protocol import Worker
 from edt_launch.membership.step import step
-
-if TYPE_CHECKING:
-    from edt_launch.worlds.gloo_store import Rendezvous
+from edt_launch.worlds.world import World
 
 log = logging.getLogger(__name__)
 
@@ -46,7 +44,7 @@ KILL_GRACE = 10.0
 PAUSED = "the job was told to pause"
 """Why workers leave that SIGUSR1 makes leave."""
 
-Tell = Callable[[int, str], None]
+PrintLine = Callable[[int, str], None]
 """Puts a line among what a worker prints to standard error."""
 
 
@@ -56,25 +54,25 @@ class Settings:
 
     Attributes:
         limits: the job's bounds.
+        workers: what differs from worker to worker.
+        world: lets them find one another.
         address: of this machine, where workers reach it.
-        interface: the network interface that has it.
         first_worker: serial number of the first worker.
         hang_timeout: see `watchdog.Watch`.
         visible_devices: CUDA_VISIBLE_DEVICES of workers without a device of their own; None for none.
-        wmla: the processes of a WMLA program; None for any other.
     """
 
     limits: Limits
+    workers: Workers
+    world: World
     address: str
-    interface: str
     first_worker: int = 0
     hang_timeout: float | None = None
     visible_devices: str | None = None
-    wmla: Workers | None = None
 
 
 @dataclass(frozen=True)
-class _Heard:
+class _HostEvent:
     """Something has happened on a host."""
 
     host: str
@@ -88,67 +86,63 @@ class Driver:
         settings: what it goes by.
         agents: start and kill workers.
         sink: takes events.
-        tell: puts lines among what workers print.
+        print_line: puts lines among what workers print.
     """
 
-    def __init__(self, settings: Settings, agents: Agents, sink: Sink, tell: Tell) -> None:
+    def __init__(self, settings: Settings, agents: Agents, sink: Sink, print_line: PrintLine) -> None:
         self._settings = settings
         self._agents = agents
         self._reports = Reports(sink)
-        self._tell = tell
+        self._print_line = print_line
         # A simple queue: many threads put into it.
-        self._events: queue.SimpleQueue[protocol.Event | watchdog.Beat | _Heard] = queue.SimpleQueue()
+        self._events: queue.SimpleQueue[protocol.Event | watchdog.Beat | _HostEvent] = queue.SimpleQueue()
         self._state = Membership(settings.limits, next_id=settings.first_worker)
         self._token = secrets.token_hex(16)
         self._server = ControlServer(settings.address, self._token, self._receive)
         self._watch = watchdog.Watch(settings.hang_timeout)
-        self._rendezvous: list[Rendezvous] = []
+        self._world = settings.world
         self._hosts: dict[int, str] = {}
         """Where the workers run whose end has not been reported."""
         self._pids: dict[int, int] = {}
         self._given_up: dict[int, Worker] = {}
         """Workers whose processes may be there still."""
         self._to_end: set[int] = set()
-        self._due: list[tuple[float, int, Callable[[], None]]] = []
+        self._timers: list[tuple[float, int, Callable[[], None]]] = []
         self._numbers = count()
 
     def put(self, event: protocol.Event) -> None:
         """Something has happened; may be called from any thread."""
         self._events.put(event)
 
-    def hear(self, host: str, happening: agents.Happening) -> None:
+    def notify(self, host: str, happening: agents.Happening) -> None:
         """Something has happened on a host; may be called from any thread."""
         if isinstance(happening, Hello | Warm | Started | ProcessEnded | agents.Lost):
-            self._events.put(_Heard(host, happening))
+            self._events.put(_HostEvent(host, happening))
 
     def run(self) -> None:
         """Run the job; returns when its last worker has gone."""
-        # What takes time to import is there before workers are, and does not hold up their start.
-        import edt_launch.worlds.gloo_store  # noqa: F401
-
         try:
             while not self._state.finished:
                 self._turn()
         finally:
             self._server.close()
-            for rendezvous in self._rendezvous:
-                rendezvous.close()
+            self._world.close()
 
     def _turn(self) -> None:
         now = time.monotonic()
-        timeout = min(TICK, max(0.0, self._due[0][0] - now)) if self._due else TICK
+        timeout = min(TICK, max(0.0, self._timers[0][0] - now)) if self._timers else TICK
         try:
-            event: protocol.Event | watchdog.Beat | _Heard = self._events.get(timeout=timeout)
+            event: protocol.Event | watchdog.Beat | _HostEvent = self._events.get(timeout=timeout)
         except queue.Empty:
             event = protocol.Tick()
         now = time.monotonic()
-        while self._due and self._due[0][0] <= now:
-            heapq.heappop(self._due)[2]()
+        while self._timers and self._timers[0][0] <= now:
+            heapq.heappop(self._timers)[2]()
         self._watch = watchdog.tick(now, self._watch, self._state.workers)
         match event:
             case watchdog.Beat():
                 self._watch = watchdog.observe(now, self._watch, event)
-            case _Heard(host, happening):
+            case _HostEvent(host, happening):
                 self._take_report(now, host, happening)
             case _:
                 self._take(now, event)
@@ -161,8 +155,8 @@ class Driver:
                 self._report_end(event)
             case protocol.Desired(slots) if slots != self._state.desired:
                 self._reports.send(events.Desired(len(slots)))
-        if isinstance(event, protocol.Desired) and self._settings.wmla is not None:
-            event = protocol.Desired(self._settings.wmla.slots(event.slots), event.generation)
+        if isinstance(event, protocol.Desired):
+            event = protocol.Desired(self._settings.workers.slots(event.slots), event.generation)
         self._state, actions = step(now, self._state, event)
         for action in actions:
             self._carry_out(action)
@@ -210,11 +204,11 @@ class Driver:
         Raises:
             StartError: it is this host's, and has never run.
         """
-        if self._agents.is_here(host) and not lost.was_heard:
+        if self._agents.is_here(host) and not lost.has_connected:
             said = "\n".join(f"  | {text}" for text in lost.explanation)
             raise StartError(f"the agent of this machine does not start:\n{said}")
         workers = [worker for worker, at in self._hosts.items() if at == host]
-        is_gone = not lost.was_heard or self._agents.is_here(host)
+        is_gone = not lost.has_connected or self._agents.is_here(host)
         exit_code = KILLED if self._agents.is_here(host) else SSH_FAILED
         if self._agents.is_here(host):
             for worker in workers:
@@ -222,7 +216,7 @@ class Driver:
         for worker in workers:
             if worker not in self._to_end:
                 for text in lost.explanation:
-                    self._tell(worker, text)
+                    self._print_line(worker, text)
             self._end(now, worker, exit_code, is_gone)
 
     # What the workers say.
@@ -279,8 +273,8 @@ class Driver:
         try:
             self._agents.start(worker.slot.host, worker.id, self._variables(worker))
         except (OSError, StartError) as error:  # a folder of its own cannot be made, say
-            self._tell(worker.id, f"edt-launch: this worker cannot be started: {error}")
-            self._events.put(_Heard(worker.slot.host, ProcessEnded(worker.id, 1)))
+            self._print_line(worker.id, f"edt-launch: this worker cannot be started: {error}")
+            self._events.put(_HostEvent(worker.slot.host, ProcessEnded(worker.id, 1)))
 
     def _variables(self, worker: Worker) -> dict[str, str]:
         """What a worker has of its own.
@@ -290,7 +284,7 @@ class Driver:
         """
         settings, slot = self._settings, worker.slot
         variables = {
-            **_horovods_variables(worker, settings.address, settings.interface),
+            **self._world.variables(worker),
             "EDT_COORDINATOR": self._server.address,
             "EDT_TOKEN": self._token,
             "EDT_WORKER": str(worker.id),
@@ -303,9 +297,7 @@ class Driver:
             variables |= {"EDT_DEVICE": slot.device, "CUDA_VISIBLE_DEVICES": slot.device}
         elif settings.visible_devices is not None:
             variables["CUDA_VISIBLE_DEVICES"] = settings.visible_devices
-        if settings.wmla is not None:
-            variables |= settings.wmla.variables(worker, self._state.desired)
-        return variables
+        return variables | settings.workers.variables_of(worker, self._state.desired, settings.address)
 
     def _most_on(self, host: str) -> int:
         """How many workers may have to share the host."""
@@ -347,43 +339,20 @@ class Driver:
         return (known if is_ours else set()) | marked
 
     def _later(self, seconds: float, call: Callable[[], None]) -> None:
-        heapq.heappush(self._due, (time.monotonic() + seconds, next(self._numbers), call))
+        heapq.heappush(self._timers, (time.monotonic() + seconds, next(self._numbers), call))
 
     def _assign(self, action: protocol.Assign) -> None:
-        from edt_launch.worlds.gloo_store import Rendezvous
-
-        # Where Horovod looks its place up, besides the variables that the worker sets.
-        places = {
-            f"rank_and_size/{at.host}:{at.local_rank}": ",".join(
-                map(str, (at.rank, at.size, at.local_rank, at.local_size, at.cross_rank, at.cross_size))
-            ).encode()
-            for at in action.places
-        }
-        rendezvous = Rendezvous(self._settings.address, places)
-        ranks = {at.worker: at.rank for at in action.places}
+        shared = self._world.open(action.generation, action.assignments)
+        ranks = {at.worker: at.rank for at in action.assignments}
         self._reports.send(
             events.World(action.generation, len(ranks), action.previous_size, ranks, action.reason)
         )
-        for at in action.places:
-            content = asdict(at) | {"generation": action.generation, "port": rendezvous.port}
+        for at in action.assignments:
+            content = {**asdict(at), "generation": action.generation, **shared}
             self._server.send(content.pop("worker"), "assign", **content)
-        self._rendezvous.append(rendezvous)
-        while len(self._rendezvous) > 2:  # a late member of the last generation may still be asking
-            self._rendezvous.pop(0).close()
 
     def _cut(self, workers: tuple[int, ...], generation: int) -> None:
         """Let nobody wait for a member that is lost, neither here nor in a collective."""
-        if self._rendezvous:
-            self._rendezvous[-1].void()
+        self._world.abort()
         for worker in workers:
             self._server.send(worker, "cut", generation=generation)
-
-
-def _horovods_variables(worker: Worker, address: str, interface: str) -> dict[str, str]:
-    """What Horovod itself wants to find; the real rank and port come with an assignment."""
-    from horovod.runner.common.util.hosts import SlotInfo
-    from horovod.runner.gloo_run import create_run_env_vars, create_slot_env_vars
-
-    slot = SlotInfo(worker.slot.host, worker.id, worker.slot.index, 0, 1, 1, 1)
-    found = {**create_slot_env_vars(slot), **create_run_env_vars(address, [interface], 0, elastic=True)}
-    return {name: str(value) for name, value in found.items()}

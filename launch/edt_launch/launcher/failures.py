@@ -66,17 +66,6 @@ def how_it_ended(failure: Failed) -> str:
 _OUR_ERROR = re.compile(r"edt_hvd(?:\.\w+)*\.\w+Error: (.+)")
 """The last line of a traceback of an error of edt_hvd, whose message says what to do."""
 
-NOT_ELASTIC = """\
-no worker has come to an elastic function: a script for plain Horovod needs `import edt_hvd` and
-`@edt_hvd.elastic` in place of `@hvd.elastic.run` (docs/horovod-port.md), or `edt-launch --horovodrun`
-(docs/horovodrun.md), which runs it as it is"""
-"""What to say of a Horovod script that edt-launch cannot run as it is."""
-
-
-def looks_like_plain_horovod(lines: Sequence[str]) -> bool:
-    """Whether a worker's last lines are those of Horovod itself, in a world that it does not know."""
-    return any("gloo" in line or "horovod" in line.lower() for line in lines)
-
 
 def describe(failure: Failed, lines: Sequence[str], log: Path) -> str:
     """The message about the failure that ended a job: the last thing a user sees.

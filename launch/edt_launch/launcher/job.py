@@ -9,19 +9,13 @@ from dataclasses import asdict
 
 import psutil
 
-from edt_launch.adapters.wmla.running.driven import Driven
-from edt_launch.adapters.wmla.running.preparing import prepare
-from edt_launch.cluster.network import HostChecker
 from edt_launch.core import event_log, events
 from edt_launch.core.atomic import write_atomically
 from edt_launch.core.errors import EdtLaunchError, ExitCode
-from edt_launch.launcher.allocations import Allocations
 from edt_launch.launcher.control_socket import ControlSocket, as_signals
-from edt_launch.launcher.elastic import Elastic
-from edt_launch.launcher.horovodrun.run import Horovodrun
-from edt_launch.launcher.job_monitor import Desk
 from edt_launch.launcher.plan import Outcome, Plan
-from edt_launch.launcher.termination import CODES, PAUSE_SIGNAL, Listen
+from edt_launch.launcher.programs.program import Job, Program
+from edt_launch.launcher.termination import CODES, PAUSE_SIGNAL
 from edt_launch.launcher.view.view import View
 
 
@@ -38,11 +32,12 @@ def received_signals() -> Iterator[list[int]]:
             signal.signal(number, handler)
 
 
-def run(plan: Plan, view: View, signals: list[int]) -> Outcome:
+def run(program: Program, plan: Plan, view: View, signals: list[int]) -> Outcome:
     """Run a job to its end. No process of it is left on this machine, whatever happens.
 
     Args:
-        plan: what to run.
+        program: what to run.
+        plan: where and how.
         view: shows it.
         signals: grows by the signals that this process receives; see `received_signals`.
 
@@ -51,7 +46,7 @@ def run(plan: Plan, view: View, signals: list[int]) -> Outcome:
         StartError: there were not enough slots in time, or an agent cannot be executed.
     """
     with (
-        plan.paths.opened(plan.output_option),
+        plan.paths.opened(program.output_option),
         ControlSocket(plan.paths.control, view.message) as control,
     ):
         log = event_log.EventLog(plan.paths.events, view.message)
@@ -60,7 +55,7 @@ def run(plan: Plan, view: View, signals: list[int]) -> Outcome:
         try:
             write_atomically(plan.paths.launcher, json.dumps(me) + "\n")
             log.write(event_log.stamped(events.Begun(**me)))
-            outcome = _run(plan, view, lambda: _heard(signals, control), log)
+            outcome = program.run(Job(plan, view, log, lambda: _heard(signals, control)))
         except EdtLaunchError as error:
             outcome = Outcome(error.exit_code, str(error))
             raise
@@ -76,18 +71,3 @@ def _heard(signals: list[int], control: ControlSocket) -> Iterator[int]:
         yield signals.pop(0)
     for request in control.requests():
         yield from as_signals(request)
-
-
-def _run(plan: Plan, view: View, listen: Listen, log: event_log.EventLog) -> Outcome:
-    if plan.horovodrun:
-        return Horovodrun(plan, view, log, listen).run()
-    desk, checker = Desk(plan, view, log), HostChecker()
-    with contextlib.ExitStack() as stack:
-        stack.callback(desk.close)
-        prepared = None if plan.wmla is None else prepare(plan, plan.wmla, os.environ)
-        plan = plan if prepared is None else prepared.plan
-        allocations = Allocations(plan, desk, checker)
-        stack.callback(allocations.close)
-        if prepared is not None and prepared.place.framework.is_elastic:
-            return Driven(prepared, desk, allocations, checker, listen).run()
-        return Elastic(plan, desk, allocations, checker, listen).run()

@@ -13,7 +13,7 @@ from edt_launch.launcher.view.view import View
 from edt_launch.launcher.view.wording import describe
 
 
-class Desk:
+class JobMonitor:
     """Takes in the events and lines of one `edt-launch`.
 
     Args:
@@ -23,7 +23,7 @@ class Desk:
     """
 
     def __init__(self, plan: Plan, view: View, log: EventLog) -> None:
-        self._is_verbose = plan.verbose
+        self._is_verbose = plan.options.verbose
         self._view = view
         self._log = log
         self._phases = Phases()

@@ -31,7 +31,7 @@ class Link:
     def __init__(self, words: Sequence[str], environment: Mapping[str, str] | None) -> None:
         self.reader = Reader.of_reports()
         self.last_words: deque[str] = deque(maxlen=LAST_WORDS)
-        self.was_heard = False
+        self.has_connected = False
         self.is_closing = False
         self._waiting = bytearray()
         """What is to be sent after the hello."""
@@ -77,14 +77,14 @@ class Link:
     def put(self, order: Order) -> None:
         """Send an order as soon as may be."""
         line = write(order)
-        if self.was_heard or isinstance(order, Setup):
+        if self.has_connected or isinstance(order, Setup):
             self._unsent += line
         else:
             self._waiting += line
 
     def greet(self) -> None:
         """The agent has said hello."""
-        self.was_heard = True
+        self.has_connected = True
         self._unsent += self._waiting
         self._waiting.clear()
 

@@ -37,7 +37,7 @@ LOG_FORMAT = "%(asctime)s %(name)s: %(message)s"
 
 
 @dataclass(frozen=True)
-class Told:
+class EventReceived:
     """The driver has reported an event."""
 
     event: events.Event
@@ -55,11 +55,11 @@ class LeftBehind:
     count: int
 
 
-Happening = Told | Line | Tick | LeftBehind
+Happening = EventReceived | Line | Tick | LeftBehind
 
 
 @dataclass(frozen=True)
-class _Heard:
+class _HostEvent:
     """Something has happened on a host."""
 
     host: str
@@ -97,14 +97,16 @@ class Run:
         self._job = uuid.uuid4().hex
         self._settings = settings
         self._watch = watch
-        self._happened: queue.SimpleQueue[_Heard | Told | Line | _Stopped] = queue.SimpleQueue()
+        self._happened: queue.SimpleQueue[_HostEvent | EventReceived | Line | _Stopped] = queue.SimpleQueue()
         self._wakeup, self._woken = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         self._readers: dict[tuple[int, str], LineReader] = {}
         self._copies: dict[tuple[int, str], Appender] = {}
         self._swept = 0
         setup = replace(setup, environment={**setup.environment, JOB_VARIABLE: self._job})
-        self._agents = Agents(setup, logs, hosts.is_remote, remote, self._hear)
-        self._driver = Driver(settings, self._agents, lambda event: self._put(Told(event)), self._tell)
+        self._agents = Agents(setup, logs, hosts.is_remote, remote, self._notify)
+        self._driver = Driver(
+            settings, self._agents, lambda event: self._put(EventReceived(event)), self._print_line
+        )
         self._thread = threading.Thread(target=self._drive, name="edt-driver", daemon=True)
         self._handler = _LogHandler(self)
         self._logger = logging.getLogger("edt_launch")
@@ -183,7 +185,7 @@ class Run:
                     os.read(self._wakeup, 2**16)
                 while not self._happened.empty():
                     match self._happened.get():
-                        case _Heard(_, agents.AllEnded(error)):
+                        case _HostEvent(_, agents.AllEnded(error)):
                             is_over = True
                             if error is not None:
                                 raise error
@@ -207,14 +209,14 @@ class Run:
             error = caught
         self._put(_Stopped(error))
 
-    def _hear(self, host: str, happening: agents.Happening) -> None:
-        self._put(_Heard(host, happening))
-        self._driver.hear(host, happening)
+    def _notify(self, host: str, happening: agents.Happening) -> None:
+        self._put(_HostEvent(host, happening))
+        self._driver.notify(host, happening)
 
-    def _tell(self, worker: int, text: str) -> None:
+    def _print_line(self, worker: int, text: str) -> None:
         self._put(Line(worker, "stderr", text))
 
-    def _put(self, happening: _Heard | Told | Line | _Stopped) -> None:
+    def _put(self, happening: _HostEvent | EventReceived | Line | _Stopped) -> None:
         self._happened.put(happening)
         try:
             os.write(self._woken, b"!")
@@ -223,38 +225,37 @@ class Run:
 
     # In the thread that runs the job.
 
-    def _take(self, happening: _Heard | Told | Line | _Stopped) -> Iterator[Happening]:
+    def _take(self, happening: _HostEvent | EventReceived | Line | _Stopped) -> Iterator[Happening]:
         match happening:
             case _Stopped(error):
                 if error is not None:
                     raise error
                 self._agents.close()
-            case _Heard(host, Output(worker, stream, data)):
+            case _HostEvent(host, Output(worker, stream, data)):
                 yield from self._print(worker, stream, data)
                 self._agents.taken(host, len(data))
-            case _Heard(_, ProcessEnded(worker)):
+            case _HostEvent(_, ProcessEnded(worker)):
                 for stream in ("stdout", "stderr"):
                     reader = self._readers.pop((worker, stream), None)
                     yield from reader.close() if reader is not None else ()
-            case _Heard(host, agents.Said(text)):
+            case _HostEvent(host, agents.AgentOutput(text)):
                 yield Line(None, "stderr", f"{host}: {text}" if host else text)
-            case _Heard(_, Swept(count)):
+            case _HostEvent(_, Swept(count)):
                 self._swept += count
-            case Told() | Line():
+            case EventReceived() | Line():
                 yield happening
 
     def _print(self, worker: int, stream: str, data: bytes) -> Iterator[Line]:
         key = worker, stream
-        if self._settings.wmla is not None:
-            copy = self._copies.get(key)
-            if copy is None:
-                path = self._settings.wmla.printed(worker, stream)
-                copy = self._copies[key] = Appender(path, lambda text: self._put(Line(None, "stderr", text)))
-            copy.write_bytes(data)
-            copy.flush()
         reader = self._readers.get(key)
         if reader is None:
             reader = self._readers[key] = LineReader(stream, worker)
+            path = self._settings.workers.copy_of(worker, stream)
+            if path is not None and key not in self._copies:
+                self._copies[key] = Appender(path, lambda text: self._put(Line(None, "stderr", text)))
+        if (copy := self._copies.get(key)) is not None:
+            copy.write_bytes(data)
+            copy.flush()
         yield from reader.feed(time.monotonic(), data)
 
 

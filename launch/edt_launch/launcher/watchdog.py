@@ -111,8 +111,8 @@ class Beat:
 
 
 @dataclass(frozen=True)
-class _Heard:
-    """What has been heard of a worker.
+class _Heartbeats:
+    """The heartbeats of a worker.
 
     Attributes:
         beat: the last one; None before the first.
@@ -149,7 +149,7 @@ class Watch:
     """
 
     timeout: float | None = None
-    heard: Mapping[int, _Heard] = field(default_factory=dict)
+    heartbeats: Mapping[int, _Heartbeats] = field(default_factory=dict)
     stages: Mapping[str, Times] = field(default_factory=dict)
     ticked_at: float | None = None
     woken_at: float = -inf
@@ -157,14 +157,14 @@ class Watch:
 
 def observe(now: float, watch: Watch, beat: Beat) -> Watch:
     """Take in a beat."""
-    last = watch.heard.get(beat.worker, _Heard(None, now))
+    last = watch.heartbeats.get(beat.worker, _Heartbeats(None, now))
     gap = now - last.at if last.beat is not None else 0.0
-    heard = replace(last, beat=beat, at=now, longest_gap=max(gap, last.longest_gap))
+    beats = replace(last, beat=beat, at=now, longest_gap=max(gap, last.longest_gap))
     stages = dict(watch.stages)
     for name, times in beat.stages.items():
         known = stages.get(name, Times())
         stages[name] = Times(max(known.count, times.count), max(known.longest, times.longest))
-    return replace(watch, heard={**watch.heard, beat.worker: heard}, stages=stages)
+    return replace(watch, heartbeats={**watch.heartbeats, beat.worker: beats}, stages=stages)
 
 
 def tick(now: float, watch: Watch, workers: Mapping[int, Worker]) -> Watch:
@@ -173,16 +173,18 @@ def tick(now: float, watch: Watch, workers: Mapping[int, Worker]) -> Watch:
     Must be called several times within `PAUSE`, before the beats that have come are taken in.
     """
     has_slept = watch.ticked_at is not None and now - watch.ticked_at > PAUSE
-    heard = {}
+    heartbeats = {}
     for key, worker in workers.items():
         if worker.phase is not Phase.STARTING:
-            known = watch.heard.get(key, _Heard(None, now))
+            known = watch.heartbeats.get(key, _Heartbeats(None, now))
             if worker.generation != known.generation:
                 known = replace(known, generation=worker.generation, member_since=now)
-            heard[key] = replace(known, at=now) if has_slept else known
+            heartbeats[key] = replace(known, at=now) if has_slept else known
     woken_at = now if has_slept else watch.woken_at
     ending = [w for w in workers.values() if w.phase is Phase.ENDING]
-    return replace(watch, heard=heard, stages=_learned(now, watch, ending), ticked_at=now, woken_at=woken_at)
+    return replace(
+        watch, heartbeats=heartbeats, stages=_learned(now, watch, ending), ticked_at=now, woken_at=woken_at
+    )
 
 
 def _learned(now: float, watch: Watch, ending: Iterable[Worker]) -> Mapping[str, Times]:
@@ -195,13 +197,13 @@ def _learned(now: float, watch: Watch, ending: Iterable[Worker]) -> Mapping[str,
     if watch.timeout is not None:
         return stages
     for worker in ending:
-        heard = watch.heard.get(worker.id)
-        if heard is None or heard.beat is None:
+        beats = watch.heartbeats.get(worker.id)
+        if beats is None or beats.beat is None:
             continue
-        seconds = heard.seconds(now, worker.generation)
+        seconds = beats.seconds(now, worker.generation)
         if _lasting(now, watch, worker, is_waited_for=True):
-            known = stages.get(heard.beat.stage, Times())
-            stages[heard.beat.stage] = replace(known, longest=max(known.longest, seconds))
+            known = stages.get(beats.beat.stage, Times())
+            stages[beats.beat.stage] = replace(known, longest=max(known.longest, seconds))
     return stages
 
 
@@ -217,7 +219,7 @@ def overdue(now: float, watch: Watch, workers: Iterable[Worker]) -> list[tuple[i
         return []
     found = []
     watched = [
-        w for w in workers if w.phase in (Phase.READY, Phase.ACTIVE, Phase.DONE) and w.id in watch.heard
+        w for w in workers if w.phase in (Phase.READY, Phase.ACTIVE, Phase.DONE) and w.id in watch.heartbeats
     ]
     members = [w for w in watched if w.phase is Phase.ACTIVE]
     waiting = [w.id for w in members if _stage(watch, w.id) == REDUCING]
@@ -231,31 +233,31 @@ def overdue(now: float, watch: Watch, workers: Iterable[Worker]) -> list[tuple[i
 
 
 def _stage(watch: Watch, worker: int) -> str | None:
-    beat = watch.heard[worker].beat
+    beat = watch.heartbeats[worker].beat
     return beat.stage if beat is not None else None
 
 
 def _silence(now: float, watch: Watch, worker: Worker) -> str | None:
-    heard = watch.heard[worker.id]
+    beats = watch.heartbeats[worker.id]
     usual = AFTER_TRAINING if worker.phase is Phase.DONE else SILENCE
-    limit = max(usual if watch.timeout is None else watch.timeout, GAP_FACTOR * heard.longest_gap)
-    silent = now - heard.at
+    limit = max(usual if watch.timeout is None else watch.timeout, GAP_FACTOR * beats.longest_gap)
+    silent = now - beats.at
     if silent <= limit:
         return None
-    doing = f"; it was {heard.beat.stage} then" if heard.beat is not None else ""
+    doing = f"; it was {beats.beat.stage} then" if beats.beat is not None else ""
     return (
-        f"has not been heard of for {silent:.1f} s (longest so far {heard.longest_gap:.1f} s, "
+        f"has not been heard of for {silent:.1f} s (longest so far {beats.longest_gap:.1f} s, "
         f"limit {limit:.1f} s){doing}"
     )
 
 
 def _lasting(now: float, watch: Watch, worker: Worker, is_waited_for: bool) -> str | None:
-    heard = watch.heard[worker.id]
-    beat, seconds = heard.beat, heard.seconds(now, worker.generation)
+    beats = watch.heartbeats[worker.id]
+    beat, seconds = beats.beat, beats.seconds(now, worker.generation)
     if beat is None or beat.stage not in FLOORS:
         return None
     known = watch.stages.get(beat.stage, Times())
-    idle, learned = heard.idle(now, worker.generation), STAGE_FACTOR * known.longest
+    idle, learned = beats.idle(now, worker.generation), STAGE_FACTOR * known.longest
     limit = max(_floor(watch, beat.stage, known, is_waited_for), learned)
     idle_limit = max(_idle_floor(watch, beat.stage, known, is_waited_for), learned)
     if seconds <= limit and idle <= idle_limit:

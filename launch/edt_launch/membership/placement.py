@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
-from edt_launch.membership.protocol import Place, Worker
+from edt_launch.membership.protocol import Assignment, Worker
 
 
-def place(members: Sequence[Worker], generation: int) -> tuple[Place, ...]:
+def assign(members: Sequence[Worker], generation: int) -> tuple[Assignment, ...]:
     """Number the members of a world.
 
     Rank 0 is the member of the last generation that has the state with the most progress, because its state
@@ -21,15 +21,15 @@ def place(members: Sequence[Worker], generation: int) -> tuple[Place, ...]:
         host_age.setdefault(worker.slot.host, (worker.slot.host != root.slot.host, worker.id))
     order = sorted(members, key=lambda w: (host_age[w.slot.host], w is not root, w.slot.index, w.id))
     on_host = {host: [w for w in order if w.slot.host == host] for host in host_age}
-    places = []
+    assignments = []
     for rank, worker in enumerate(order):
         neighbours = on_host[worker.slot.host]
         local_rank = neighbours.index(worker)
         across = [
             host for host in sorted(host_age, key=host_age.__getitem__) if len(on_host[host]) > local_rank
         ]
-        places.append(
-            Place(
+        assignments.append(
+            Assignment(
                 worker=worker.id,
                 rank=rank,
                 size=len(order),
@@ -40,4 +40,4 @@ def place(members: Sequence[Worker], generation: int) -> tuple[Place, ...]:
                 host=worker.slot.host,
             )
         )
-    return tuple(places)
+    return tuple(assignments)

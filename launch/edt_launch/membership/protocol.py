@@ -167,7 +167,7 @@ class Stop:
 
 
 @dataclass(frozen=True)
-class Place:
+class Assignment:
     """A worker's place in a world, in Horovod's terms."""
 
     worker: int
@@ -182,10 +182,10 @@ class Place:
 
 @dataclass(frozen=True)
 class Assign:
-    """Form the world of `generation` from these places."""
+    """Form the world of `generation` from these assignments."""
 
     generation: int
-    places: tuple[Place, ...]
+    assignments: tuple[Assignment, ...]
     previous_size: int | None
     reason: str
 

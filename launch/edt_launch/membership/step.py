@@ -42,7 +42,7 @@ from edt_launch.core import events
 from edt_launch.membership import lateness
 from edt_launch.membership.intake import RETURNED, end_hung, take_in
 from edt_launch.membership.members import Membership, changed, decide_end, let_go
-from edt_launch.membership.placement import place
+from edt_launch.membership.placement import assign
 from edt_launch.membership.protocol import (
     Action,
     Assign,
@@ -250,17 +250,17 @@ def _wait_for_more(now: float, state: Membership) -> tuple[Membership, list[Acti
 def _assign(now: float, state: Membership, target: list[Worker]) -> tuple[Membership, list[Action]]:
     previous = state.world
     generation = state.generation + 1
-    places = place(target, state.generation)
-    for at in places:
+    assignments = assign(target, state.generation)
+    for at in assignments:
         has_state = state.generation == 0 or state.workers[at.worker].has_state
         changes = {"generation": generation, "rank": at.rank, "has_state": has_state}
         state = changed(state, at.worker, phase=Phase.ACTIVE, **changes)
-    chosen = {at.worker for at in places}
+    chosen = {at.worker for at in assignments}
     state, dismissed = let_go(now, state, [w for w in previous if w.id not in chosen])
-    assign = Assign(generation, places, state.size or None, _reason(state.size, len(places)))
-    state = replace(state, generation=generation, size=len(places), formed_at=now)
+    action = Assign(generation, assignments, state.size or None, _reason(state.size, len(assignments)))
+    state = replace(state, generation=generation, size=len(assignments), formed_at=now)
     state = replace(state, stop_sent=False, is_torn=False)
-    return state, [assign, *dismissed]
+    return state, [action, *dismissed]
 
 
 def _reason(previous: int, size: int) -> str:

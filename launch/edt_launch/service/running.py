@@ -17,8 +17,6 @@ from types import FrameType
 import structlog
 import uvicorn
 
-from edt_launch.adapters.wmla.hypersearch.controller import Controller
-from edt_launch.adapters.wmla.submission.settling import settle
 from edt_launch.cluster.hosts import HostOptions
 from edt_launch.cluster.sources import choose
 from edt_launch.core.atomic import write_atomically
@@ -30,6 +28,7 @@ from edt_launch.service.database.engine import Database
 from edt_launch.service.database.sole_user import SoleUser
 from edt_launch.service.database.store import Store
 from edt_launch.service.database_binding import bind
+from edt_launch.service.extensions import extensions
 from edt_launch.service.first_start import ensure_administrator
 from edt_launch.service.inventory import INTERVAL, Inventory
 from edt_launch.service.logs import set_up_logs
@@ -86,12 +85,12 @@ def run(settings: Settings) -> None:
             inventory.refresh()
             sole.hold()
 
-        searches = Controller(context)
         parts = {
-            "edt-searches": searches.run,
             "edt-loop": lambda: loop(settings, store, bus, context.stop),
             "edt-inventory": lambda: repeat(look, INTERVAL, context.stop),
         }
+        for extension in extensions():
+            parts |= extension.threads(context)
         _serve(server, parts, listening, context.stop)
 
 
@@ -104,7 +103,8 @@ def _store(settings: Settings, stack: contextlib.ExitStack) -> tuple[SoleUser, S
     stack.callback(store.close)
     if bind(store, settings.paths) and (strays := remove_strays(settings.paths, store)):
         log.warning("folders that no job has are in the trash until the next start", folders=strays)
-    settle(store)
+    for extension in extensions():
+        extension.settle(store)
     return sole, store
 
 

@@ -4,9 +4,17 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Self
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    WithJsonSchema,
+    model_validator,
+)
 
-from edt_launch.adapters.wmla.frameworks import Framework
+from edt_launch.launcher.programs import kinds
 from edt_launch.service.names import MOST_NAME, PLAIN, TEXT, VARIABLE
 
 MOST_WORKERS = 2**20
@@ -24,6 +32,20 @@ Name = Annotated[str, StringConstraints(pattern=f"^{PLAIN}$", max_length=MOST_NA
 Text = Annotated[str, StringConstraints(pattern=f"^{TEXT}$", max_length=MOST_TEXT)]
 Line = Annotated[str, StringConstraints(pattern=f"^{PLAIN}$", max_length=4096)]
 Variable = Annotated[str, StringConstraints(pattern=f"^{VARIABLE}$")]
+
+
+def _known(framework: str) -> str:
+    if framework not in kinds.frameworks():
+        raise ValueError(f"{framework!r:.40} is unknown: give one of {', '.join(kinds.frameworks())}")
+    return str(framework)
+
+
+Framework = Annotated[
+    str,
+    AfterValidator(_known),
+    WithJsonSchema({"type": "string", "enum": list(kinds.frameworks()), "title": "Framework"}),
+]
+"""How a program is run that is no plain command."""
 
 
 class JobSpec(BaseModel):
@@ -138,18 +160,14 @@ def _size(text: str) -> int:
     return len(text.encode(errors="surrogatepass")) + 1
 
 
-def check_framework(framework: Framework | None, command: Sequence[str], least: int, most: int) -> None:
-    """See whether a WMLA program can be run like that.
+def check_framework(framework: str | None, command: Sequence[str], least: int, most: int) -> None:
+    """See whether a program of that framework can be run like that.
 
     Raises:
         ValueError: it cannot.
     """
-    if framework is None:
-        return
-    if not command[0].endswith(".py"):
-        raise ValueError(f"command: {command[0]!r} is no Python script, which {framework} runs")
-    if not framework.is_elastic and least != most:
-        raise ValueError(f"min, {least}, and max, {most}: {framework} needs all of its devices at once")
+    if framework is not None:
+        kinds.named(framework).check(framework, command, least, most)
 
 
 def check_sizes(least: int, most: int, allowed: list[int] | tuple[int, ...] | None) -> None:

@@ -13,6 +13,7 @@ from edt_launch.cluster.hosts import HostOptions
 from edt_launch.core.errors import SourceError
 from edt_launch.launcher import command
 from edt_launch.launcher.plan import Plan
+from edt_launch.launcher.programs.program import Program
 
 DOCS = Path(__file__).parents[3] / "docs/extending.md"
 
@@ -31,11 +32,11 @@ def node_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return path
 
 
-def test_edt_launch_uses_it_and_says_so(node_file: Path, planned: list[Plan]) -> None:
+def test_edt_launch_uses_it_and_says_so(node_file: Path, planned: list[tuple[Program, Plan]]) -> None:
     Path("train.py").touch()
     result = CliRunner().invoke(command.app, ["train.py"])
     assert result.exit_code == 0
-    assert planned[0].allocation == Allocation(1, (HostSlots("n1", 2), HostSlots("n2", 1)))
+    assert planned[0][1].allocation == Allocation(1, (HostSlots("n1", 2), HostSlots("n2", 1)))
     assert f"uses the hosts of the PBS job of {node_file} (3 slots): n1, n2" in result.stderr
 
 

@@ -48,7 +48,7 @@ def run(control: ControlSocket) -> None:
     started = time.time()
     me = {"pid": os.getpid(), "started": _start_time()}
     (ROOT / "run" / "launcher").write_text(json.dumps(me))
-    send("begun", **me, min_np=int(OPTIONS["--min-np"]), max_np=int(OPTIONS["--max-np"]))
+    send("begun", **me, min_np=int(OPTIONS.get("--min-np", "1")), max_np=int(OPTIONS["--max-np"]))
     workers: dict[tuple[str, str], int] = {}
     generation, count = 0, 0
     while time.time() - started < 60:

@@ -148,7 +148,7 @@ def shrunk():
 def where():
     """Says what its environment tells it."""
     launcher, place = begin()
-    names = ("EDT_WORKER", "EDT_CHECKPOINT_DIR", "EDT_FRAMEWORK", "EDT_WMLA_LAUNCHER", "RESULT_DIR")
+    names = ("EDT_WORKER", "EDT_CHECKPOINT_DIR", "EDT_WMLA_LAUNCHER", "RESULT_DIR")
     if place["rank"] == 0:
         say(json.dumps([os.getcwd(), {name: os.environ.get(name) for name in names}]))
     end(launcher)

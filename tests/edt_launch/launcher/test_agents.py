@@ -14,7 +14,7 @@ import pytest
 from edt_launch.agent.protocol import Exited, Hello, Output, Setup, Started, Swept
 from edt_launch.core.errors import StartError
 from edt_launch.launcher import ssh
-from edt_launch.launcher.agents import Agents, AllEnded, Lost, Said
+from edt_launch.launcher.agents import AgentOutput, Agents, AllEnded, Lost
 from edt_launch.launcher.ssh import Remote
 from started import gone
 
@@ -96,7 +96,7 @@ def test_an_agent_that_is_killed_is_lost_and_the_next_worker_starts_another(hear
     (agent,) = hearing.agents.pids
     os.kill(agent, signal.SIGKILL)
     host, lost = hearing.until(Lost)
-    assert (host, lost.exit_code, lost.was_heard) == ("here", -signal.SIGKILL, True)
+    assert (host, lost.exit_code, lost.has_connected) == ("here", -signal.SIGKILL, True)
     assert lost.explanation == ("edt-launch: the agent of this host was killed by signal 9",)
     hearing.agents.start("here", 1, {"EDT_WORKER": "1"})
     assert hearing.until(Hello)[0] == "here"
@@ -107,9 +107,9 @@ def test_an_agent_that_is_killed_is_lost_and_the_next_worker_starts_another(hear
 def test_nothing_is_started_over_an_ssh_that_fails(hearing: Hearing, fake_ssh: Callable[[str], None]) -> None:
     fake_ssh("echo 'WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED!' >&2; exit 255")
     hearing.agents.start("far", 0, {"EDT_WORKER": "0"})
-    assert "IDENTIFICATION" in hearing.until(Said)[1].text
+    assert "IDENTIFICATION" in hearing.until(AgentOutput)[1].text
     _, lost = hearing.until(Lost)
-    assert (lost.exit_code, lost.was_heard) == (255, False)
+    assert (lost.exit_code, lost.has_connected) == (255, False)
     assert "ssh-keygen -R far" in lost.explanation[-1]
 
 
@@ -136,7 +136,7 @@ def test_who_speaks_another_language_is_no_agent(
     fake_ssh(said)
     hearing.agents.open("far")
     _, lost = hearing.until(Lost)
-    assert not lost.was_heard
+    assert not lost.has_connected
     assert any(reason in line for line in lost.explanation)
 
 

@@ -11,7 +11,7 @@ from edt_launch.core.atomic import write_atomically
 from edt_launch.core.event_log import EventLog
 from edt_launch.core.run_dir import RunDir
 from edt_launch.launcher.allocations import Allocations
-from edt_launch.launcher.job_monitor import Desk
+from edt_launch.launcher.job_monitor import JobMonitor
 from edt_launch.launcher.plan import Plan
 
 
@@ -36,9 +36,9 @@ def paths(tmp_path):
 @pytest.fixture
 def make(paths):
     def make(**changes):
-        plan = Plan(["x"], Limits(1, 8), paths, **changes)
+        plan = Plan(Limits(1, 8), paths, **changes)
         log = EventLog(paths.events, print)
-        return Allocations(plan, Desk(plan, Silent(), log), HostChecker())
+        return Allocations(plan, JobMonitor(plan, Silent(), log), HostChecker())
 
     return make
 

@@ -33,8 +33,8 @@ def invoke(*words):
 def test_everything_after_the_script_is_the_scripts(planned, folder):
     result = invoke("--min-np", "1", "--max-np=2", "a script.py", "--max-np", "9", "--help", "-H", "x")
     assert result.exit_code == 0
-    (plan,) = planned
-    assert plan.program == [sys.executable, "a script.py", "--max-np", "9", "--help", "-H", "x"]
+    ((program, plan),) = planned
+    assert program.command == [sys.executable, "a script.py", "--max-np", "9", "--help", "-H", "x"]
     assert plan.limits == Limits(1, 2)
     assert plan.allocation == Allocation(1, (HostSlots("localhost", 2),))
     assert plan.paths.root.parent == folder / "runs"
@@ -42,7 +42,7 @@ def test_everything_after_the_script_is_the_scripts(planned, folder):
 
 def test_a_command_does_too(planned):
     assert invoke("python3", "-X", "faulthandler", "train.py").exit_code == 0
-    assert planned[0].program == ["python3", "-X", "faulthandler", "train.py"]
+    assert planned[0][0].command == ["python3", "-X", "faulthandler", "train.py"]
 
 
 def test_options_reach_the_plan(planned, folder):
@@ -65,12 +65,13 @@ def test_options_reach_the_plan(planned, folder):
         ),
     )
     assert result.exit_code == 0, result.output
-    (plan,) = planned
+    ((_, plan),) = planned
     assert plan.allocation == Allocation(1, (HostSlots("h1", 4), HostSlots("h2", 2)))
     assert plan.paths.root == folder / "my out"
-    assert (plan.interface, plan.start_timeout, plan.verbose) == ("eth7", 5.0, True)
-    assert (plan.hang_timeout, plan.ready_timeout) == (7.0, 8.0)
-    assert (plan.max_restarts, plan.checkpoint_interval, plan.keep_checkpoints) == (7, 0.5, 2)
+    found = plan.options
+    assert (found.network_interface, found.start_timeout, found.verbose) == ("eth7", 5.0, True)
+    assert (found.hang_timeout, found.ready_timeout) == (7.0, 8.0)
+    assert (found.max_restarts, found.checkpoint_interval, found.keep_checkpoints) == (7, 0.5, 2)
     assert (plan.remote.port, plan.remote.identity_file) == (2222, Path("key"))
 
 
@@ -92,7 +93,7 @@ def test_limits_and_slots_by_default(planned, options, limits, slots):
     Path("allocation").write_text("# edt allocation v1 generation=1\nh1:7\n")
     result = invoke(*options, "a script.py")
     assert result.exit_code == 0, result.output
-    (plan,) = planned
+    ((_, plan),) = planned
     assert plan.limits == limits
     assert (plan.allocation and plan.allocation.slots) == slots
     assert (plan.follow is None) == (slots is not None)
@@ -170,7 +171,7 @@ def test_a_host_discovery_script(planned, folder):
     path = discovery_script(folder)
     words = ("--host-discovery-script", path.name, "--slots-per-host", "2", "--max-np", "4")
     assert invoke(*words, "a script.py").exit_code == 0
-    (plan,) = planned
+    ((_, plan),) = planned
     assert plan.source == Script(path, 2)
     assert (plan.allocation, plan.follow, plan.limits) == (None, None, Limits(1, 4))
 

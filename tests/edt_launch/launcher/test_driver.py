@@ -4,7 +4,6 @@ import os
 import queue
 from collections.abc import Iterator
 from typing import Any
-from urllib.request import urlopen
 
 import pytest
 
@@ -15,11 +14,12 @@ from edt_launch.core.errors import StartError
 from edt_launch.core.event_codec import write
 from edt_launch.launcher import driver as driver_module
 from edt_launch.launcher.agents import Lost
-from edt_launch.launcher.driver import Driver, Settings, _Heard
+from edt_launch.launcher.driver import Driver, Settings, _HostEvent
+from edt_launch.launcher.programs.program import Workers
 from edt_launch.launcher.watchdog import Beat, Times
 from edt_launch.membership.members import Limits
-from edt_launch.membership.protocol import Desired, Hung, Leaving, Ready, Slot
-from edt_launch.worlds.gloo_store import Rendezvous
+from edt_launch.membership.protocol import Assign, Assignment, Desired, Hung, Leaving, Ready, Slot
+from simulated_world import SimulatedWorld
 
 
 class FakeAgents:
@@ -49,11 +49,12 @@ class Running:
 
     def __init__(self, hosts: tuple[str, ...] = ("here", "here"), **settings: Any) -> None:
         self.agents = FakeAgents()
+        self.world = SimulatedWorld()
         self.events: list[dict[str, Any]] = []
         self.told: list[tuple[int, str]] = []
         limits = Limits(1, 2, ready_timeout=40.0)
         self.driver = Driver(
-            Settings(limits, "127.0.0.1", "lo", **settings),
+            Settings(limits, Workers(["x"]), self.world, "127.0.0.1", **settings),
             self.agents,  # type: ignore[arg-type]
             lambda event: self.events.append(write(event)),
             lambda worker, text: self.told.append((worker, text)),
@@ -69,8 +70,8 @@ class Running:
         """Take in one event."""
         self.driver._turn()
 
-    def hear(self, host: str, happening: Any) -> None:
-        self.driver.hear(host, happening)
+    def notify(self, host: str, happening: Any) -> None:
+        self.driver.notify(host, happening)
         self.turn()
 
     def of(self, *kinds: str) -> list[tuple[str, int]]:
@@ -104,18 +105,14 @@ def worker(running: Running) -> Iterator[Launcher]:
     one.close()
 
 
-def test_workers_are_started_with_what_horovod_and_we_look_for(running: Running) -> None:
+def test_workers_are_started_with_what_their_world_and_we_look_for(running: Running) -> None:
     assert [host for host, _ in running.agents.started.values()] == ["here", "here"]
     _, second = running.agents.started[1]
     expected = {
         "EDT_WORKER": "1",
         "EDT_SLOT": "1",
         "EDT_COORDINATOR": running.driver._server.address,
-        "HOROVOD_ELASTIC": "1",
-        "HOROVOD_HOSTNAME": "here",
-        "HOROVOD_GLOO_IFACE": "lo",
-        "HOROVOD_GLOO_RENDEZVOUS_ADDR": "127.0.0.1",
-        "NCCL_SOCKET_IFNAME": "lo",
+        "SIMULATED_WORKER": "1",
     }
     assert {name: second[name] for name in expected} == expected
     assert [event["event"] for event in running.events] == ["desired", "started", "started", "following"]
@@ -153,7 +150,7 @@ def test_what_workers_say_becomes_events(running: Running, worker: Launcher) -> 
 
 
 def test_what_a_warm_server_says_becomes_an_event(running: Running) -> None:
-    running.hear("here", Warm(7, 2.5, ("torch",), None, None))
+    running.notify("here", Warm(7, 2.5, ("torch",), None, None))
     assert running.events[-1].pop("time") > 0
     assert running.events[-1] == {
         "event": "warm_server",
@@ -166,52 +163,56 @@ def test_what_a_warm_server_says_becomes_an_event(running: Running) -> None:
     }
 
 
-def test_a_broken_world_is_told_to_its_members_and_its_rendezvous_is_void(
-    running: Running, worker: Launcher
-) -> None:
+def test_members_are_told_their_places_and_what_their_world_says(running: Running, worker: Launcher) -> None:
+    assignments = (Assignment(1, 0, 1, 0, 1, 0, 1, "here"),)
+    worker.send("done")
+    running.driver._events.get(timeout=30)
+    running.driver._assign(Assign(4, assignments, None, "grown"))
+    assert running.world.generations == {4: assignments}
+    assignment = worker.wait_at_door(0)
+    assert assignment is not None
+    assert (assignment.generation, assignment.size, assignment.port) == (4, 1, 1004)
+    (world,) = [event for event in running.events if event["event"] == "world"]
+    assert (world["generation"], world["ranks"]) == (4, {1: 0})
+
+
+def test_a_broken_world_is_told_to_its_members_and_aborted(running: Running, worker: Launcher) -> None:
     broken: queue.Queue[int] = queue.Queue()
     worker.on_cut(broken.put)
     worker.send("done")
     running.driver._events.get(timeout=30)
-    rendezvous = Rendezvous("127.0.0.1", {"global/1": b"there"})
-    running.driver._rendezvous.append(rendezvous)
-    url = f"http://127.0.0.1:{rendezvous.port}/global/1"
-    with urlopen(url) as answer:
-        assert answer.read() == b"there"
     running.driver._cut((1, 8), 3)
     assert broken.get(timeout=30) == 3
-    with urlopen(url) as answer:
-        assert answer.read() == b"-1"
-    rendezvous.close()
+    assert running.world.aborted == 1
 
 
 def test_a_worker_is_released_when_its_agent_says_that_it_has_ended(running: Running) -> None:
-    running.hear("here", ProcessEnded(1, 137))
+    running.notify("here", ProcessEnded(1, 137))
     assert running.of("released", "lost", "failed") == [("released", 1), ("failed", 1)]
-    running.hear("here", ProcessEnded(1, 137))
+    running.notify("here", ProcessEnded(1, 137))
     assert len(running.of("released")) == 1
 
 
 def test_behind_a_cut_link_workers_are_lost_until_a_new_agent_has_swept_their_host(far: Running) -> None:
-    far.hear("far", Started(1, 4711))
-    far.hear("far", Lost(255, ("ssh: gone",)))
+    far.notify("far", Started(1, 4711))
+    far.notify("far", Lost(255, ("ssh: gone",)))
     assert far.of("released", "lost", "failed") == [("lost", 1), ("failed", 1)]
     (failed,) = [event for event in far.events if event["event"] == "failed"]
     assert failed["exit_code"] == 255
     assert far.told == [(1, "ssh: gone")]
-    far.hear("here", Hello(1, 5))
+    far.notify("here", Hello(1, 5))
     assert far.of("released") == []
-    far.hear("far", Hello(1, 6))
+    far.notify("far", Hello(1, 6))
     assert far.of("released") == [("released", 1)]
 
 
 def test_a_host_that_was_never_heard_of_has_nothing_to_lose(far: Running) -> None:
-    far.hear("far", Lost(255, ("ssh: no route",), was_heard=False))
+    far.notify("far", Lost(255, ("ssh: no route",), has_connected=False))
     assert far.of("released", "lost", "failed") == [("released", 1), ("failed", 1)]
 
 
 def test_an_agent_of_this_machine_that_does_not_start_ends_the_run(running: Running) -> None:
-    running.driver.hear("here", Lost(1, ("No module named x",), was_heard=False))
+    running.driver.notify("here", Lost(1, ("No module named x",), has_connected=False))
     with pytest.raises(StartError, match="No module named x"):
         running.turn()
 
@@ -228,15 +229,15 @@ def test_an_agent_that_does_not_answer_is_not_waited_for(
     assert one.of("lost", "released") == []
     one.turn()
     assert one.of("lost", "released") == [(said, 1)]
-    one.hear(host, ProcessEnded(1, -9))  # it was only slow
+    one.notify(host, ProcessEnded(1, -9))  # it was only slow
     assert one.of("released") == [("released", 1)]
     one.driver._server.close()
 
 
 def test_a_worker_that_cannot_be_started_has_failed(running: Running) -> None:
-    running.hear("here", ProcessEnded(0, 0))
+    running.notify("here", ProcessEnded(0, 0))
     running.agents.refuses = True
     running.driver._start(running.driver._state.workers[1])
     assert running.told == [(1, "edt-launch: this worker cannot be started: no agent")]
     event = running.driver._events.get(timeout=30)
-    assert event == _Heard("here", ProcessEnded(1, 1))
+    assert event == _HostEvent("here", ProcessEnded(1, 1))

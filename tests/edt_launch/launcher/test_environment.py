@@ -1,13 +1,17 @@
 """The environment of a job's workers."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from edt_launch.cluster.follower import Limits
 from edt_launch.core.run_dir import RunDir
+from edt_launch.core.run_options import RunOptions
 from edt_launch.launcher.environment import environment
+from edt_launch.launcher.plan import Plan
 
-PATHS = RunDir(Path("/out put"))
+PLAN = Plan(Limits(1, 4), RunDir(Path("/out put")))
 
 
 @pytest.mark.parametrize(
@@ -24,7 +28,7 @@ PATHS = RunDir(Path("/out put"))
     ],
 )
 def test_what_another_launcher_has_said_does_not_pass(name):
-    assert name not in environment({name: "1"}, PATHS)
+    assert name not in environment({name: "1"}, PLAN)
 
 
 @pytest.mark.parametrize(
@@ -41,13 +45,13 @@ def test_what_another_launcher_has_said_does_not_pass(name):
     ],
 )
 def test_settings_pass(name):
-    assert environment({name: "1"}, PATHS)[name] == "1"
+    assert environment({name: "1"}, PLAN)[name] == "1"
 
 
 @pytest.mark.parametrize("given, found", [(None, "0"), ("", "0"), ("7", "7"), ("random", "random")])
 def test_sets_of_strings_have_one_order_unless_the_user_wants_another(given, found):
     inherited = {} if given is None else {"PYTHONHASHSEED": given}
-    assert environment(inherited, PATHS)["PYTHONHASHSEED"] == found
+    assert environment(inherited, PLAN)["PYTHONHASHSEED"] == found
 
 
 def test_says_where_everything_is():
@@ -59,7 +63,9 @@ def test_says_where_everything_is():
         "PYTHONIOENCODING": "utf-8:backslashreplace",
         "PYTHONUNBUFFERED": "1",
     }
-    assert environment(inherited, PATHS) == told
+    assert environment(inherited, PLAN) == told
     settings = {"EDT_CHECKPOINT_INTERVAL": "0.5", "EDT_CHECKPOINT_KEEP": "2"}
-    assert environment(inherited, PATHS, 0.5, 2) == told | settings
-    assert environment({}, PATHS, checkpoints=Path("/c"))["EDT_CHECKPOINT_DIR"] == "/c"
+    plan = replace(PLAN, options=RunOptions(checkpoint_interval=0.5, keep_checkpoints=2))
+    assert environment(inherited, plan) == told | settings
+    plan = replace(PLAN, checkpoint_dir=Path("/c"))
+    assert environment({}, plan)["EDT_CHECKPOINT_DIR"] == "/c"

@@ -11,20 +11,18 @@ from pathlib import Path
 import psutil
 import pytest
 
-from edt_launch.adapters.wmla.frameworks import Framework
 from edt_launch.cluster.allocation import Allocation, HostSlots, parse, render
 from edt_launch.cluster.follower import Limits
-from edt_launch.cluster.network import HostChecker
 from edt_launch.core.atomic import write_atomically
 from edt_launch.core.errors import ExitCode, StartError, StartTimeoutError, UsageError
-from edt_launch.core.event_log import EventLog
 from edt_launch.core.run_dir import RunDir
+from edt_launch.core.run_options import RunOptions
 from edt_launch.launcher import agents, driver, job, ssh, termination
-from edt_launch.launcher.allocations import Allocations
-from edt_launch.launcher.elastic import Elastic
-from edt_launch.launcher.job_monitor import Desk
-from edt_launch.launcher.plan import Outcome, Plan, Wmla
+from edt_launch.launcher.plan import Outcome, Plan
+from edt_launch.launcher.programs.program import Workers
+from edt_launch.launcher.programs.script import NOT_ELASTIC, Script
 from recorder import Recorder
+from simulated_program import SimulatedProgram
 from started import gone, started
 
 FAKE = (sys.executable, "-S", str(Path(__file__).with_name("fake_worker.py")))
@@ -36,6 +34,13 @@ def paths(tmp_path):
     return RunDir(tmp_path / 'it\'s an "output" folder')
 
 
+def plan_of(paths, **changes):
+    """A plan; what is no field of it is an option."""
+    fields = {name: changes.pop(name) for name in ("limits", "allocation", "follow") if name in changes}
+    defaults = {"limits": Limits(1, 4), "allocation": None if "follow" in fields else TWO}
+    return Plan(paths=paths, options=RunOptions(**changes), **(defaults | fields))
+
+
 @pytest.fixture
 def run(paths):
     """Runs the fake's function of that name; returns the outcome and what was shown."""
@@ -43,9 +48,7 @@ def run(paths):
     def run(name, reaction=lambda text, signals: None, **changes):
         signals = []
         view = Recorder(lambda text: reaction(text, signals))
-        program = [*FAKE, name]
-        plan = {"program": program, "limits": Limits(1, 4), "paths": paths, "allocation": TWO, **changes}
-        return job.run(Plan(**plan), view, signals), view
+        return job.run(Script([*FAKE, name]), plan_of(paths, **changes), view, signals), view
 
     return run
 
@@ -56,7 +59,8 @@ def events_in(paths):
 
 def test_success(run, paths, monkeypatch):
     monkeypatch.setenv("HOROVOD_RANK", "7")
-    outcome, view = run("success", variables={"MINE": "own"})
+    monkeypatch.setenv("MINE", "own")
+    outcome, view = run("success")
     assert outcome == Outcome(ExitCode.SUCCESS)
     said = [("0", "stdout", '[null, "own"]'), ("0", "stdout", "hello"), ("1", "stderr", "oh")]
     assert sorted(view.lines) == said
@@ -81,18 +85,14 @@ def test_the_first_failure_is_the_last_thing_said(run, paths):
     assert lines[-1] == f"log: {paths.rank_log('0')}"
 
 
-@pytest.mark.parametrize("wmla", [None, Wmla(Framework.GANG, Path())])
-def test_a_script_for_plain_horovod_is_told_so_and_no_program_for_wmla(paths, wmla):
-    plan = Plan([*FAKE, "strange"], Limits(1, 4), paths, allocation=TWO, wmla=wmla)
-    checker = HostChecker()
-    with paths.opened("--output-dir"):
-        log = EventLog(paths.events, print)
-        desk = Desk(plan, Recorder(), log)
-        outcome = Elastic(plan, desk, Allocations(plan, desk, checker), checker, list).run()
-        desk.close()
-        log.close()
-    assert ("a script for plain Horovod" in outcome.message) == (wmla is None)
+def test_the_user_of_a_script_for_plain_horovod_is_advised(run):
+    outcome, _ = run("strange")
+    assert NOT_ELASTIC in outcome.message
     assert "connectFullMesh failed" in outcome.message
+
+
+def test_workers_of_another_kind_give_no_such_advice():
+    assert Workers(["x"]).advice(["connectFullMesh failed, says gloo"]) == ""
 
 
 def test_follows_the_file_and_reports_what_it_does_not_follow_once(run, paths, tmp_path):
@@ -109,8 +109,8 @@ def test_follows_the_file_and_reports_what_it_does_not_follow_once(run, paths, t
                 write_atomically(allocation, four)
 
     view = Vandal(lambda text: allocation.write_text(four[:-5]))
-    plan = Plan([*FAKE, "resize"], Limits(1, 4), paths, follow=allocation)
-    assert job.run(plan, view, []).exit_code == ExitCode.SUCCESS
+    plan = plan_of(paths, follow=allocation)
+    assert job.run(Script([*FAKE, "resize"]), plan, view, []).exit_code == ExitCode.SUCCESS
     rejections = [event["reason"] for event in events_in(paths) if event["event"] == "allocation_rejected"]
     assert len(rejections) == 1
     assert "half written" in rejections[0]
@@ -132,8 +132,8 @@ def test_looks_at_the_file_even_without_time_to_wait(run, tmp_path):
 
 
 def test_ends_while_it_waits_for_a_first_allocation(paths, tmp_path):
-    plan = Plan([*FAKE, "success"], Limits(1, 4), paths, follow=tmp_path / "missing")
-    outcome = job.run(plan, Recorder(), [signal.SIGTERM])
+    plan = plan_of(paths, follow=tmp_path / "missing")
+    outcome = job.run(Script([*FAKE, "success"]), plan, Recorder(), [signal.SIGTERM])
     assert outcome == Outcome(ExitCode.TERMINATED, "edt-launch: ended by SIGTERM")
 
 
@@ -269,8 +269,8 @@ def test_workers_leave_on_sigusr1_and_the_job_can_go_on(run, paths, name):
 
 
 def test_a_job_that_waits_for_its_allocation_can_be_told_to_pause(paths, tmp_path):
-    plan = Plan([*FAKE, "success"], Limits(1, 4), paths, follow=tmp_path / "missing")
-    outcome = job.run(plan, Recorder(), [signal.SIGUSR1])
+    plan = plan_of(paths, follow=tmp_path / "missing")
+    outcome = job.run(Script([*FAKE, "success"]), plan, Recorder(), [signal.SIGUSR1])
     assert outcome == Outcome(
         ExitCode.LEFT,
         "edt-launch: all workers have left; there is no checkpoint: started again, the job begins anew",
@@ -319,12 +319,14 @@ from edt_launch.launcher import job
 from edt_launch.cluster.allocation import Allocation, HostSlots
 from edt_launch.cluster.follower import Limits
 from edt_launch.launcher.plan import Plan
+from edt_launch.launcher.programs.script import Script
 from edt_launch.core.run_dir import RunDir
+from edt_launch.core.run_options import RunOptions
 from edt_launch.launcher.view.view import PlainView
 one = Allocation(1, (HostSlots("localhost", 1),))
-plan = Plan(sys.argv[2:], Limits(1, 4), RunDir(Path(sys.argv[1])), one)
+plan = Plan(Limits(1, 4), RunDir(Path(sys.argv[1])), one)
 with job.received_signals() as signals:
-    sys.exit(job.run(plan, PlainView(sys.stdout, sys.stderr), signals).exit_code)
+    sys.exit(job.run(Script(sys.argv[2:]), plan, PlainView(sys.stdout, sys.stderr), signals).exit_code)
 """
 
 
@@ -350,3 +352,19 @@ def test_nothing_outlives_a_killed_launcher(paths):
         launcher.kill()
     assert pids[0] in {process.pid for process in family}
     assert psutil.wait_procs(family, timeout=60)[1] == []
+
+
+def test_a_program_of_any_kind_is_run_in_its_output_directory(paths):
+    program, plan, view = SimulatedProgram(Outcome(ExitCode.JOB_FAILED, "no")), plan_of(paths), Recorder()
+    assert job.run(program, plan, view, []) == Outcome(ExitCode.JOB_FAILED, "no")
+    assert [(one.plan, one.view) for one in program.jobs] == [(plan, view)]
+    assert [(event["event"], event.get("message")) for event in events_in(paths)] == [
+        ("begun", None),
+        ("ended", "no"),
+    ]
+
+
+def test_a_program_names_the_option_of_its_output_directory(paths):
+    paths.root.touch()
+    with pytest.raises(UsageError, match="--its-folder"):
+        job.run(SimulatedProgram(), plan_of(paths), Recorder(), [])

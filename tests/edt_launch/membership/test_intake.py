@@ -38,7 +38,7 @@ def test_a_worker_that_dies_takes_only_its_slot_with_it() -> None:
     job(Ready(0, 9))
     (assign,) = job(Ready(2, 9))
     assert isinstance(assign, Assign)
-    assert [p.worker for p in assign.places] == [0, 2]
+    assert [p.worker for p in assign.assignments] == [0, 2]
     assert assign.previous_size == 3
     job.now += SUSPENSION
     (start,) = job(Tick())
@@ -144,7 +144,7 @@ def test_a_newcomer_that_has_received_the_state_carries_on() -> None:
     job(Exited(0, 137))
     (assign,) = job(Ready(1, 12))
     assert isinstance(assign, Assign)
-    assert [p.worker for p in assign.places] == [1]
+    assert [p.worker for p in assign.assignments] == [1]
 
 
 def test_programs_without_an_elastic_function_run_to_their_own_ends() -> None:
@@ -255,7 +255,7 @@ def test_a_worker_with_a_notice_leaves_and_its_slot_is_left_alone_for_a_while() 
     assert job(Ready(1, 4)) == [Dismiss(1)], "it does not wait for the others"
     (assign,) = job(Ready(2, 4))
     assert isinstance(assign, Assign)
-    assert [p.worker for p in assign.places] == [0, 2]
+    assert [p.worker for p in assign.assignments] == [0, 2]
     assert len(of(events.Left, job(Exited(1, 0)))) == 1
     job.now += NOTICE_SUSPENSION - GROWTH_INTERVAL
     assert job(Tick()) == []
@@ -284,7 +284,7 @@ def test_the_first_world_is_formed_without_a_worker_that_dies_of_sigterm() -> No
     assert [type(action) for action in job(Exited(1, 143))] == [events.Leaving, events.Left]
     (assign,) = job(Ready(0, 0))
     assert isinstance(assign, Assign)
-    assert [p.worker for p in assign.places] == [0]
+    assert [p.worker for p in assign.assignments] == [0]
 
 
 def test_a_worker_that_hangs_after_training_does_not_hold_up_the_end() -> None:

@@ -21,5 +21,5 @@ def test_devices_make_the_slot_so_that_losing_the_first_one_keeps_the_others() -
     job(Ready(0, 1))
     assign, dismissed = job(Ready(1, 1))
     assert isinstance(assign, Assign)
-    assert assign.places[0].worker == 1
+    assert assign.assignments[0].worker == 1
     assert dismissed == Dismiss(0)

@@ -1,6 +1,6 @@
 """Ranks, local ranks and cross ranks of a world's members."""
 
-from edt_launch.membership.placement import place
+from edt_launch.membership.placement import assign
 from edt_launch.membership.protocol import Phase, Slot, Worker
 
 
@@ -22,19 +22,19 @@ def members(*slots: tuple[str, int], **changes: dict[int, int]) -> list[Worker]:
 
 
 def test_workers_of_a_host_stand_together_in_the_order_of_their_slots() -> None:
-    places = place(members(("a", 1), ("b", 0), ("a", 0), ("b", 1), rank={0: 9}), 0)
-    assert [(p.worker, p.host, p.local_rank, p.cross_rank, p.cross_size) for p in places] == [
+    assignments = assign(members(("a", 1), ("b", 0), ("a", 0), ("b", 1), rank={0: 9}), 0)
+    assert [(p.worker, p.host, p.local_rank, p.cross_rank, p.cross_size) for p in assignments] == [
         (1, "b", 0, 0, 2),
         (3, "b", 1, 0, 2),
         (2, "a", 0, 1, 2),
         (0, "a", 1, 1, 2),
     ]
-    assert [(p.rank, p.size, p.local_size) for p in places] == [(rank, 4, 2) for rank in range(4)]
+    assert [(p.rank, p.size, p.local_size) for p in assignments] == [(rank, 4, 2) for rank in range(4)]
 
 
 def test_cross_ranks_count_only_hosts_that_have_the_local_rank() -> None:
-    places = place(members(("a", 0), ("b", 0), ("b", 1), ("b", 2)), 0)
-    assert [(p.host, p.cross_rank, p.cross_size) for p in places] == [
+    assignments = assign(members(("a", 0), ("b", 0), ("b", 1), ("b", 2)), 0)
+    assert [(p.host, p.cross_rank, p.cross_size) for p in assignments] == [
         ("a", 0, 2),
         ("b", 1, 2),
         ("b", 0, 1),
@@ -46,9 +46,9 @@ def test_the_root_is_a_member_of_the_last_generation_with_the_most_progress() ->
     some = members(
         ("a", 0), ("a", 1), ("a", 2), generation={1: 3, 2: 3}, progress={0: 99, 1: 7, 2: 8}, rank={1: 0, 2: 1}
     )
-    assert [p.worker for p in place(some, 3)] == [2, 0, 1]
+    assert [p.worker for p in assign(some, 3)] == [2, 0, 1]
 
 
 def test_among_equals_the_coordinator_stays() -> None:
     some = members(("a", 0), ("a", 1), generation={0: 3, 1: 3}, rank={0: 1, 1: 0})
-    assert place(some, 3)[0].worker == 1
+    assert assign(some, 3)[0].worker == 1

@@ -31,7 +31,11 @@ def test_first_world_waits_for_every_worker() -> None:
     assert job(Ready(0, 0)) == []
     (assign,) = job(Ready(1, 0))
     assert isinstance(assign, Assign)
-    assert (assign.generation, [p.worker for p in assign.places], assign.previous_size) == (1, [0, 1], None)
+    assert (assign.generation, [p.worker for p in assign.assignments], assign.previous_size) == (
+        1,
+        [0, 1],
+        None,
+    )
 
 
 def test_survivors_train_on_until_all_newcomers_are_ready() -> None:
@@ -42,7 +46,7 @@ def test_survivors_train_on_until_all_newcomers_are_ready() -> None:
     assert job(Ready(0, 7)) == []
     (assign,) = job(Ready(1, 7))
     assert isinstance(assign, Assign)
-    assert [p.worker for p in assign.places] == [0, 1, 2, 3]
+    assert [p.worker for p in assign.assignments] == [0, 1, 2, 3]
 
 
 def test_a_removal_does_not_wait_for_newcomers() -> None:
@@ -52,7 +56,7 @@ def test_a_removal_does_not_wait_for_newcomers() -> None:
     job(Ready(0, 3))
     assign, dismiss = job(Ready(1, 3))
     assert isinstance(assign, Assign)
-    assert [p.worker for p in assign.places] == [0]
+    assert [p.worker for p in assign.assignments] == [0]
     assert dismiss == Dismiss(1)
 
 
@@ -84,7 +88,7 @@ def test_changes_during_a_resize_are_part_of_it() -> None:
     job(Ready(2, 1))
     assign, *dismissed = job(Ready(3, 1))
     assert isinstance(assign, Assign)
-    assert len(assign.places) == 1
+    assert len(assign.assignments) == 1
     assert dismissed == [Dismiss(1), Dismiss(2), Dismiss(3)]
 
 
@@ -109,7 +113,7 @@ def test_the_state_moves_through_a_donor_when_every_slot_changes() -> None:
     assign, dismiss = job(Ready(1, 4))
     assert isinstance(assign, Assign)
     assert dismiss == Dismiss(1)
-    assert [p.worker for p in assign.places] == [0, 2, 3]
+    assert [p.worker for p in assign.assignments] == [0, 2, 3]
     assert of(Stop, job(Tick())) == [], "nobody else has the state"
     job.now += GROWTH_INTERVAL
     assert of(Stop, job(Synced(2))) == [Stop((0, 2, 3), 3)]
@@ -121,7 +125,7 @@ def test_the_farthest_survivor_becomes_rank_0() -> None:
     job(Ready(0, 4))
     (assign,) = job(Ready(2, 5))
     assert isinstance(assign, Assign)
-    assert {p.worker: p.rank for p in assign.places} == {2: 0, 0: 1}
+    assert {p.worker: p.rank for p in assign.assignments} == {2: 0, 0: 1}
 
 
 def test_nobody_joins_once_training_is_done() -> None:
@@ -138,7 +142,7 @@ def test_the_last_step_is_repeated_by_those_who_missed_it() -> None:
     job(Exited(1, 137))
     (assign,) = job(Ready(2, 8))
     assert isinstance(assign, Assign)
-    assert [p.worker for p in assign.places] == [2]
+    assert [p.worker for p in assign.assignments] == [2]
     job(Done(2))
     job(Exited(0, 0))
     assert job(Exited(2, 0)) == [events.Finished(0, "the training function has returned")]
@@ -199,7 +203,7 @@ def test_the_last_with_the_state_waits_for_an_heir_before_it_leaves() -> None:
     assert of(Stop, job(Ready(1, 0))) == [Stop((0,), 2)]
     (assign,) = job(Ready(0, 5))
     assert isinstance(assign, Assign)
-    assert [p.worker for p in assign.places] == [0, 1]
+    assert [p.worker for p in assign.assignments] == [0, 1]
     assert of(Stop, job(Tick())) == []
     assert of(Stop, job(Synced(1))) == [Stop((0, 1), 3)]
     assert job(Ready(0, 6)) == [Dismiss(0)]
@@ -261,7 +265,7 @@ def test_members_that_unsynced_newcomers_are_left_with_are_kept() -> None:
     job(Ready(2, 0))
     (assign,) = job(Ready(0, 4))
     assert isinstance(assign, Assign)
-    assert [p.worker for p in assign.places] == [0, 2]
+    assert [p.worker for p in assign.assignments] == [0, 2]
 
 
 @pytest.mark.parametrize("event", [Tick(), Desired(slots(3))])

@@ -75,7 +75,7 @@ def test_the_largest_variable_is_named() -> None:
 
 def test_wmla_programs_are_scripts_and_only_elastic_ones_are_resized() -> None:
     elastic = {"command": ["main.py", "-e", "1"], "framework": "edtPyTorch", "max": 4, "data_dir": "/data"}
-    assert JobSpec.model_validate(elastic).framework is Framework.ELASTIC
+    assert JobSpec.model_validate(elastic).framework == Framework.ELASTIC
     gang = {"command": ["main.py"], "framework": "distPyTorch", "min": 2}
     assert JobSpec.model_validate(gang).most == 2
 

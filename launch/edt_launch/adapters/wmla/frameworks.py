@@ -13,6 +13,11 @@ class Framework(StrEnum):
     GANG = "distPyTorch"
     """The script in as many processes as the job has devices, all or none."""
 
+    @classmethod
+    def of(cls, name: str | None) -> "Framework | None":
+        """The framework of that name; None if it is none of WMLA's."""
+        return next((framework for framework in cls if framework == name), None)
+
     @property
     def is_elastic(self) -> bool:
         """Whether the number of workers may change while the job runs."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 
 from edt_launch.cluster.allocation import Allocation
 from edt_launch.core import events
-from edt_launch.launcher.horovodrun.slots import Found, Slot
+from edt_launch.launcher.horovodrun.slots import Processes, Slot
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Observed:
         }
         return replace(self, devices={**self.devices, **named})
 
-    def look(self, found: Found, noted: Noted | None) -> tuple["Observed", Sequence[events.Event]]:
+    def look(self, found: Processes, noted: Noted | None) -> tuple["Observed", Sequence[events.Event]]:
         """Compare with what there is now.
 
         Args:

@@ -22,7 +22,7 @@ from edt_launch.cluster.network import HostChecker
 from edt_launch.core import events
 from edt_launch.core.atomic import write_atomically
 from edt_launch.core.errors import ExitCode, StartError, StartTimeoutError
-from edt_launch.core.event_log import EventLog, EventReader, stamped
+from edt_launch.core.event_log import EventReader, stamped
 from edt_launch.launcher import checkpoints
 from edt_launch.launcher.allocations import accepted
 from edt_launch.launcher.environment import environment
@@ -30,9 +30,9 @@ from edt_launch.launcher.horovodrun import slots
 from edt_launch.launcher.horovodrun.command import Commands, command
 from edt_launch.launcher.horovodrun.observed import Noted, Observed
 from edt_launch.launcher.horovodrun.output import Output
-from edt_launch.launcher.plan import Outcome, Plan
-from edt_launch.launcher.termination import Ending, Listen, Step, signal_name
-from edt_launch.launcher.view.view import View
+from edt_launch.launcher.plan import Outcome
+from edt_launch.launcher.programs.program import Job
+from edt_launch.launcher.termination import Ending, Step, signal_name
 
 TICK = 0.2
 """Seconds between two looks at everything."""
@@ -48,25 +48,17 @@ class Horovodrun:
     """Runs a job through Horovod's own elastic driver.
 
     Args:
-        plan: what to run.
-        view: shows messages.
-        log: keeps the events.
-        listen: gives the signals that have come.
+        program: words that each worker runs.
+        job: where and how.
         commands: what the command line is made of.
     """
 
-    def __init__(
-        self,
-        plan: Plan,
-        view: View,
-        log: EventLog,
-        listen: Listen,
-        commands: Commands | None = None,
-    ) -> None:
-        self._plan = plan
-        self._view = view
-        self._log = log
-        self._hear_signals = listen
+    def __init__(self, program: Sequence[str], job: Job, commands: Commands | None = None) -> None:
+        self._program = program
+        self._plan = plan = job.plan
+        self._view = job.view
+        self._log = job.log
+        self._hear_signals = job.listen
         self._commands = commands or Commands()
         self._hosts = HostChecker()
         self._follower = Follower(plan.follow, plan.limits, self._hosts) if plan.follow else None
@@ -79,7 +71,7 @@ class Horovodrun:
         self._size: int | None = None
         """Workers of the present world; None before the first."""
         streams = {"stdout": sys.stdout.buffer, "stderr": sys.stderr.buffer}
-        self._output = Output(plan.paths, streams, view.message)
+        self._output = Output(plan.paths, streams, job.view.message)
         self._reported = EventReader(plan.paths.worker_events)
 
     def run(self) -> Outcome:
@@ -95,13 +87,13 @@ class Horovodrun:
         write_atomically(self._plan.paths.allocation, render(first))
         self._observed = self._observed.allocate(first)
         words = self._command(first)
-        if self._plan.verbose:
+        if self._plan.options.verbose:
             self._view.message(shlex.join(words))
         return self._conclude(self._supervise(words))
 
     def _wait_for_slots(self) -> Allocation | None:
         """The first allocation; None if the job is to end before there is one."""
-        deadline = time.monotonic() + self._plan.start_timeout
+        deadline = time.monotonic() + self._plan.options.start_timeout
         while self._allocation is None:
             now = time.monotonic()
             self._listen(now)
@@ -110,23 +102,24 @@ class Horovodrun:
             self._follow(now)
             if now >= deadline:
                 rejection = self._follower.rejection if self._follower is not None else ""
-                raise StartTimeoutError(0, self._plan.limits.min_np, self._plan.start_timeout, rejection)
+                options = self._plan.options
+                raise StartTimeoutError(0, self._plan.limits.min_np, options.start_timeout, rejection)
             time.sleep(TICK)
         return self._allocation
 
     def _command(self, first: Allocation) -> list[str]:
         plan = self._plan
         named = (host.host for host in first.hosts if host.slots)
-        self._interface = self._hosts.choose(plan.interface, named)
+        self._interface = self._hosts.choose(plan.options.network_interface, named)
         return command(
-            plan.program,
+            self._program,
             plan.paths.allocation,
             first,
             plan.follow is not None,
             plan.limits,
             self._interface,
             plan.remote,
-            plan.start_timeout,
+            plan.options.start_timeout,
             plan.paths.discovered,
             self._commands,
         )
@@ -135,8 +128,8 @@ class Horovodrun:
 
     def _supervise(self, words: Sequence[str]) -> int:
         """Run horovodrun to its end; returns its exit code, negative for a signal."""
-        with _started(words, self._environment(), self._plan.directory) as process:
-            self._note(events.Launched(tuple(self._plan.program), process.pid, self._interface))
+        with _started(words, self._environment()) as process:
+            self._note(events.Launched(tuple(self._program), process.pid, self._interface))
             try:
                 for stream, data in _read(process):
                     if stream:
@@ -159,12 +152,8 @@ class Horovodrun:
         return {
             **environment(
                 {name: value for name, value in os.environ.items() if name.isidentifier()},  # a shell's
-                plan.paths,
-                checkpoint_interval=plan.checkpoint_interval,
-                keep_checkpoints=plan.keep_checkpoints,
-                checkpoints=plan.checkpoints,
+                plan,
             ),
-            **plan.variables,
             "EDT_MAX_NP": str(plan.limits.max_np),
             "EDT_REPORTS": str(plan.paths.worker_events),
             JOB_VARIABLE: self._name,
@@ -261,9 +250,7 @@ class Horovodrun:
 
 
 @contextmanager
-def _started(
-    words: Sequence[str], variables: dict[str, str], directory: Path | None
-) -> Iterator[subprocess.Popen[bytes]]:
+def _started(words: Sequence[str], variables: dict[str, str]) -> Iterator[subprocess.Popen[bytes]]:
     """A process that the kernel kills when this one ends, however that comes.
 
     Raises:
@@ -278,7 +265,6 @@ def _started(
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 env=variables,
-                cwd=directory,
                 pass_fds=[theirs.fileno()],
                 start_new_session=True,
                 preexec_fn=lambda: hang_on(theirs.fileno()),  # noqa: PLW1509 - this process has one thread

@@ -36,7 +36,7 @@ class Process:
 
 
 @dataclass(frozen=True)
-class Found:
+class Processes:
     """The processes below a horovodrun.
 
     Attributes:
@@ -63,7 +63,7 @@ def of_process(words: Iterable[str], environment: Mapping[str, str]) -> Process 
         return None
 
 
-def find(pid: int) -> Found:
+def find(pid: int) -> Processes:
     """Look at the processes below a horovodrun."""
     workers: dict[int, Process] = {}
     starting: set[int] = set()
@@ -75,7 +75,7 @@ def find(pid: int) -> Found:
             worker = of_process(processes.command_line(process), processes.environment(process))
             if worker is not None and processes.is_alive(process):
                 workers[process.pid] = worker
-    return Found(workers, frozenset(starting))
+    return Processes(workers, frozenset(starting))
 
 
 def _children(pid: int) -> list[psutil.Process]:

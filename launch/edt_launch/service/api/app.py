@@ -7,8 +7,6 @@ from fastapi.security import HTTPBearer
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from edt_launch import __version__
-from edt_launch.adapters.wmla.rest.app import create_app as create_wmla_app
-from edt_launch.adapters.wmla.rest.bases import is_below
 from edt_launch.service.api import (
     cluster,
     desired_state,
@@ -30,6 +28,7 @@ from edt_launch.service.api.context import Context
 from edt_launch.service.api.entrance import Entrance
 from edt_launch.service.api.job_list_cache import Pictures
 from edt_launch.service.api.middleware import RequestMiddleware, histogram
+from edt_launch.service.extensions import extensions
 
 ROUTERS: tuple[Any, ...] = (
     *(system, jobs, desired_state, why, logs, events, results),
@@ -60,9 +59,11 @@ def create_app(context: Context) -> ASGIApp:
     problems.describe(app)
     seconds = histogram(registry)
     own = RequestMiddleware(app, BearerAuthenticator(context), seconds)
-    wmla = create_wmla_app(context, seconds)
+    others = [(extension.serves, extension.application(context, seconds)) for extension in extensions()]
 
     async def serve(scope: Scope, receive: Receive, send: Send) -> None:
-        await (wmla if is_below(scope.get("path", "")) else own)(scope, receive, send)
+        path = scope.get("path", "")
+        found = next((application for serves, application in others if serves(path)), own)
+        await found(scope, receive, send)
 
     return Entrance(serve)

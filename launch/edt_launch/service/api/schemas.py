@@ -4,10 +4,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
-from edt_launch.adapters.wmla.frameworks import Framework
 from edt_launch.service import passwords
 from edt_launch.service.names import TEXT, USER
-from edt_launch.service.specification import Name
+from edt_launch.service.specification import Framework, Name
 from edt_launch.service.states import State, Wanted
 
 JobId = Annotated[str, Field(max_length=256, description="Id of a job.", examples=["jabcdefgh"])]

@@ -7,7 +7,6 @@ from typing import Any
 from sqlalchemy import Connection, Row, and_, delete, exists, func, insert, or_, select, update
 from sqlalchemy.exc import IntegrityError
 
-from edt_launch.adapters.wmla.frameworks import Framework
 from edt_launch.service.database.engine import Database
 from edt_launch.service.database.records import FACTS, WISHES, JobRecord, Page, TransitionRecord
 from edt_launch.service.database.search_records import TRIAL_ENDS
@@ -271,5 +270,4 @@ def _record(row: Row[Any]) -> JobRecord:
     values["speedup"] = tuple((workers, speed) for workers, speed in values["speedup"])
     values["state"] = State(values["state"])
     values["wanted"] = Wanted(values["wanted"])
-    values["framework"] = None if values["framework"] is None else Framework(values["framework"])
     return JobRecord(**values)

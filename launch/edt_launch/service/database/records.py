@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import Any
 
-from edt_launch.adapters.wmla.frameworks import Framework
 from edt_launch.service.states import ENDED, HAS_LAUNCHER, State, Wanted
 
 Devices = tuple[str, ...]
@@ -153,7 +152,7 @@ class JobRecord:
     environment: Mapping[str, str] = field(default_factory=dict)
     checkpoint_interval: float | None = None
     max_restarts: int | None = None
-    framework: Framework | None = None
+    framework: str | None = None
     data_dir: str | None = None
     wanted: Wanted = Wanted.RUN
     idempotency_key: str | None = None

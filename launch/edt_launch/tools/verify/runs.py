@@ -11,8 +11,10 @@ from edt_launch.cluster import local
 from edt_launch.cluster.follower import Limits
 from edt_launch.core.errors import ExitCode, RunError
 from edt_launch.core.run_dir import RunDir
+from edt_launch.core.run_options import RunOptions
 from edt_launch.launcher import job
 from edt_launch.launcher.plan import Plan
+from edt_launch.launcher.programs.script import Script
 from edt_launch.launcher.view.output import Line
 from edt_launch.launcher.view.status import Status
 from edt_launch.tools.verify.records import Run, read
@@ -69,15 +71,14 @@ class Runner:
         records.mkdir(parents=True)
         schedule = schedule.until(traced) if traced else schedule
         watcher = _Watcher(folder / "allocation", records, schedule, self)
+        program = Script([sys.executable, *self.program], self._variables(records, schedule, traced))
         plan = Plan(
-            program=[sys.executable, *self.program],
             limits=Limits(1, self.max_np),
             paths=paths,
             follow=folder / "allocation",
-            start_timeout=self.timeout,
-            variables=self._variables(records, schedule, traced),
+            options=RunOptions(start_timeout=self.timeout),
         )
-        outcome = job.run(plan, watcher, self.signals)
+        outcome = job.run(program, plan, watcher, self.signals)
         if watcher.is_late:
             raise RunError(f"{name}: not done after {self.timeout:g} s; raise --timeout\nlogs: {paths.log}")
         if outcome.exit_code in ENDED:

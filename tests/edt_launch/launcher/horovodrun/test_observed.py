@@ -3,7 +3,7 @@
 from edt_launch.cluster.allocation import Allocation, HostSlots
 from edt_launch.core.events import Following, Released, Started
 from edt_launch.launcher.horovodrun.observed import Noted, Observed
-from edt_launch.launcher.horovodrun.slots import Found, Process, Slot
+from edt_launch.launcher.horovodrun.slots import Process, Processes, Slot
 
 A0, A1 = Process(Slot("a", 0), 4), Process(Slot("a", 1), 5)
 
@@ -14,22 +14,22 @@ def allocated(generation: int, *devices: str) -> Allocation:
 
 def test_workers_start_and_are_released():
     seen = Observed().allocate(allocated(1, "d0", "d1"))
-    seen, changes = seen.look(Found({10: A0, 11: A1}), None)
+    seen, changes = seen.look(Processes({10: A0, 11: A1}), None)
     assert changes == [Started(0, "a", 0, "d0", 4), Started(1, "a", 1, "d1", 5)]
-    seen, changes = seen.look(Found({10: A0}), None)
+    seen, changes = seen.look(Processes({10: A0}), None)
     assert changes == [Released(1, "a", 1, "d1")]
-    seen, changes = seen.look(Found({10: A0, 12: A1}), None)
+    seen, changes = seen.look(Processes({10: A0, 12: A1}), None)
     assert changes == [Started(2, "a", 1, "d1", 5)]
 
 
 def test_a_worker_that_starts_late_has_the_device_that_it_was_started_for():
     seen = Observed().allocate(allocated(1, "d0", "d1")).allocate(allocated(2, "d0"))
-    _, changes = seen.look(Found({11: A1}), None)
+    _, changes = seen.look(Processes({11: A1}), None)
     assert changes[0].device == "d1"
 
 
 def test_a_generation_is_followed_once_it_was_printed_twice():
-    seen, found = Observed(), Found()
+    seen, found = Observed(), Processes()
     for noted, followed in [
         (None, False),
         (Noted(3, at=1), False),
@@ -44,22 +44,22 @@ def test_a_generation_is_followed_once_it_was_printed_twice():
 
 def test_what_an_older_generation_may_still_start_is_waited_for():
     seen = Observed()
-    starting = Found(starting=frozenset({20, 21}))
+    starting = Processes(starting=frozenset({20, 21}))
     for at in (1, 2, 3):
         seen, changes = seen.look(starting, Noted(3, at))
         assert changes == []
-    seen, changes = seen.look(Found({30: A0}, starting=frozenset({21})), Noted(3, 4))
+    seen, changes = seen.look(Processes({30: A0}, starting=frozenset({21})), Noted(3, 4))
     assert changes == [Started(0, "a", 0, None, 4)]
-    seen, changes = seen.look(Found({30: A0}, starting=frozenset({22})), Noted(3, 5))  # 22 came later
+    seen, changes = seen.look(Processes({30: A0}, starting=frozenset({22})), Noted(3, 5))  # 22 came later
     assert changes == [Following(3)]
 
 
 def test_a_newer_generation_begins_anew():
     seen = Observed()
     for noted in (Noted(3, 1), Noted(3, 2), Noted(4, 3), Noted(4, 4)):
-        seen, changes = seen.look(Found(), noted)
+        seen, changes = seen.look(Processes(), noted)
         assert changes == []
-    seen, changes = seen.look(Found(), Noted(4, 5))
+    seen, changes = seen.look(Processes(), Noted(4, 5))
     assert changes == [Following(4)]
-    seen, changes = seen.look(Found(), Noted(3, 6))
+    seen, changes = seen.look(Processes(), Noted(3, 6))
     assert changes == []

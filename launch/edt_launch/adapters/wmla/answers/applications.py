@@ -60,7 +60,7 @@ def modern(execution: Execution) -> Json:
         "name": job.name or app_name(job.framework),
         "submit_user": job.owner,
         "state": state,
-        "task0": driver if job.framework is Framework.ELASTIC else [],
+        "task0": driver if job.framework == Framework.ELASTIC else [],
         "task12n": [
             {"id": name, "task": number, "state": FINISHED if number in gone else state}
             for name in files.executors(execution)
@@ -79,7 +79,7 @@ def engine(execution: Execution) -> Json:
         "submit_user": job.owner,
         "tag": "",
         "priority": sizes.asked_priority(job.priority),
-        "type": "ELASTIC" if job.framework is Framework.ELASTIC else "PARALLEL",
+        "type": "ELASTIC" if job.framework == Framework.ELASTIC else "PARALLEL",
         "state": APPLICATION[state_of(job)],
         "task12n_num": job.size,
         "task0_resreq": "ngpus=0,mem=0,ncpus=1",

@@ -26,7 +26,7 @@ def training_log(execution: Execution) -> Sequence[Path]:
 
     Clients take the former apart by commas: a line of anything else would break them.
     """
-    if execution.job.framework is Framework.ELASTIC:
+    if execution.job.framework == Framework.ELASTIC:
         return [folder / STDOUT for folder in execution.result.log_dirs(driver(execution))]
     return [main_output(execution, STDOUT)]
 
@@ -34,7 +34,7 @@ def training_log(execution: Execution) -> Sequence[Path]:
 def main_output(execution: Execution, stream: str) -> Path:
     """What the process prints that stands for the job: the driver, or its first process."""
     job, result = execution.job, execution.result
-    match job.framework:
+    match Framework.of(job.framework):
         case None:
             return execution.files.launcher_log if stream == STDOUT else result.log / stream
         case Framework.ELASTIC:
@@ -45,14 +45,14 @@ def main_output(execution: Execution, stream: str) -> Path:
 
 def executor_output(execution: Execution, number: int, stream: str) -> Path:
     """What an executor or worker prints, counted from 1."""
-    if execution.job.framework is None:
+    if Framework.of(execution.job.framework) is None:
         return execution.result.rank_log(str(number - 1) if stream == STDOUT else stream)
     return execution.result.printed(executor_id(_exec_id(execution), number), stream)
 
 
 def executors(execution: Execution) -> list[str]:
     """The ids of the executors and workers that the job has had, in order."""
-    if execution.job.framework is None:
+    if Framework.of(execution.job.framework) is None:
         return [executor_id(execution.job.id, number + 1) for number in range(execution.job.size)]
     found = ((number_of(name), name) for name in names(execution.result.processes))
     return [name for _, name in sorted((number, name) for number, name in found if number is not None)]

@@ -7,6 +7,7 @@ from typing import Any
 
 from edt_launch.adapters.wmla import identity
 from edt_launch.adapters.wmla.answers.states import state_of
+from edt_launch.adapters.wmla.frameworks import Framework
 from edt_launch.adapters.wmla.running.layout import ResultDir
 from edt_launch.adapters.wmla.submission.catalogue import app_name
 from edt_launch.service.database.records import ExecRecord, JobRecord
@@ -74,6 +75,7 @@ def classic(execution: Execution, url: str, account: str) -> Json:
 def modern(execution: Execution, url: str, account: str) -> Json:
     """An exec in the manner of 2.x; arguments as for `classic`."""
     job, names = execution.job, execution.names
+    framework = Framework.of(job.framework)
     return {
         "id": names.id,
         "args": names.args,
@@ -86,8 +88,8 @@ def modern(execution: Execution, url: str, account: str) -> Json:
         "workDir": str(execution.files.code / job.directory),
         "appName": job.name or app_name(job.framework),
         "createTime": datetime.fromtimestamp(int(job.submitted), UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
-        "elastic": job.min < job.max if job.framework is None else job.framework.is_elastic,
+        "elastic": job.min < job.max if framework is None else framework.is_elastic,
         "nameSpace": "edt",
         "numWorker": job.max,
-        "framework": "" if job.framework is None else str(job.framework),
+        "framework": job.framework or "",
     }

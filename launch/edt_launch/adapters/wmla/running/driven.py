@@ -2,26 +2,25 @@
 
 import os
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from platform import node
 
-from edt_launch.adapters.wmla.running.driver import Driver, how
-from edt_launch.adapters.wmla.running.environment import FRAMEWORK_VARIABLE, OF_A_PROCESS, of_driver
+from edt_launch.adapters.wmla.running.driver import DriverProcess, how
+from edt_launch.adapters.wmla.running.environment import OF_A_PROCESS, of_driver
 from edt_launch.adapters.wmla.running.messages import Limit, Nonsense, Train
 from edt_launch.adapters.wmla.running.preparing import Prepared
 from edt_launch.agent.processes import number
 from edt_launch.cluster.follower import Limits
-from edt_launch.cluster.network import HostChecker
 from edt_launch.core import events
 from edt_launch.core.errors import EdtLaunchError, ExitCode
 from edt_launch.core.event_log import stamped
-from edt_launch.launcher.allocations import Allocations
 from edt_launch.launcher.elastic import Elastic
 from edt_launch.launcher.environment import environment
-from edt_launch.launcher.job_monitor import Desk
-from edt_launch.launcher.plan import Outcome
+from edt_launch.launcher.plan import Outcome, Plan
 from edt_launch.launcher.run import TICK, LeftBehind
-from edt_launch.launcher.termination import PAUSE_SIGNAL, Ending, Listen, Step, signal_name
+from edt_launch.launcher.supervision import Supervision
+from edt_launch.launcher.termination import PAUSE_SIGNAL, Ending, Step, signal_name
 from edt_launch.launcher.view.output import DRIVER, Line
 
 PREFIX = "edt-launch: "
@@ -31,27 +30,22 @@ class Driven:
     """Runs the driver, and what it asks for, until it has ended.
 
     Args:
-        prepared: what to run.
-        desk: takes in what happens.
-        allocations: where to train.
-        checker: looks at hosts.
-        listen: gives the signals that have come.
+        command: what the driver runs.
+        prepared: the job's folders and names.
+        plan: where and how to train.
+        supervision: looks after the job.
     """
 
     def __init__(
-        self,
-        prepared: Prepared,
-        desk: Desk,
-        allocations: Allocations,
-        checker: HostChecker,
-        listen: Listen,
+        self, command: Sequence[str], prepared: Prepared, plan: Plan, supervision: Supervision
     ) -> None:
+        self._command = command
         self._prepared = prepared
-        self._plan = prepared.plan
-        self._desk = desk
-        self._allocations = allocations
-        self._hosts = checker
-        self._hear_signals = listen
+        self._plan = plan
+        self._supervision = supervision
+        self._monitor = supervision.monitor
+        self._allocations = supervision.allocations
+        self._listen = supervision.listen
         self._ending = Ending()
         self._wanted: Train | None = None
         self._training: Limits | None = None
@@ -61,7 +55,7 @@ class Driven:
         self._nonsense = ""
         self._is_torn = False
         """Whether the driver has ended in the middle of training."""
-        self._followed = -1
+        self._applied = -1
         self._last = Outcome(ExitCode.SUCCESS)
         """Of the last training."""
 
@@ -81,34 +75,34 @@ class Driven:
         assert exit_code is not None
         return self._conclude(exit_code)
 
-    def _start(self) -> Driver:
-        plan, result, identity = self._plan, self._prepared.place.result, self._prepared.identity
+    def _start(self) -> DriverProcess:
+        plan, result, identity = self._plan, self._prepared.layout.result, self._prepared.identity
         result.make(identity.driver, node())
         own = of_driver(result, identity, node(), plan.limits.max_np)
-        inherited = environment(os.environ, plan.paths)
+        inherited = environment(os.environ, plan)
         variables = {name: value for name, value in inherited.items() if name not in OF_A_PROCESS}
-        variables |= {name: value for name, value in plan.variables.items() if name != FRAMEWORK_VARIABLE}
+        variables |= self._prepared.variables
         printed = (result.printed(identity.driver, "stdout"), result.printed(identity.driver, "stderr"))
-        driver = Driver(
-            plan.program, {**variables, **own}, self._prepared.place.work, printed, self._desk.message
+        driver = DriverProcess(
+            self._command, {**variables, **own}, self._prepared.layout.work, printed, self._monitor.message
         )
-        self._desk.note(stamped(events.Driver(driver.pid, identity.driver)))
+        self._monitor.note(stamped(events.Driver(driver.pid, identity.driver)))
         return driver
 
-    def _next(self, driver: Driver) -> Train | None:
+    def _next(self, driver: DriverProcess) -> Train | None:
         """Wait until the driver wants something trained; None when it has ended."""
         while driver.exit_code is None:
             now = time.monotonic()
-            for heard in self._hear_signals():
-                self._ending = self._ending.signalled(now, heard)
-            self._desk.is_quiet = self._ending.is_wanted
+            for signal in self._listen():
+                self._ending = self._ending.signalled(now, signal)
+            self._monitor.is_quiet = self._ending.is_wanted
             self._follow(now)
             self._act(driver, now)
             if self._wanted is not None and not self._is_to_end:
                 request, self._wanted = self._wanted, None
                 return request
-            self._hear(driver, TICK)
-            self._desk.refresh()
+            self._take_happenings(driver, TICK)
+            self._monitor.refresh()
         return None
 
     @property
@@ -119,50 +113,49 @@ class Driven:
         """Follow the allocation while there is no driver that would tell that it is followed."""
         self._allocations.follow(now)
         current = self._allocations.current
-        if current is not None and current.generation > self._followed:
-            self._followed = current.generation
-            self._desk.note(stamped(events.Following(self._followed)))
+        if current is not None and current.generation > self._applied:
+            self._applied = current.generation
+            self._monitor.note(stamped(events.Following(self._applied)))
 
-    def _act(self, driver: Driver, now: float) -> None:
+    def _act(self, driver: DriverProcess, now: float) -> None:
         self._ending, step = self._ending.decide(now, has_workers=False)
         match step:
             case Step.TERMINATE:
-                self._desk.message("ending the driver; Ctrl-C kills it at once")
+                self._monitor.message("ending the driver; Ctrl-C kills it at once")
                 driver.terminate()
             case Step.KILL:
-                self._desk.message(f"{number(driver.kill())} had to be killed")
+                self._monitor.message(f"{number(driver.kill())} had to be killed")
 
-    def _hear(self, driver: Driver, timeout: float) -> None:
+    def _take_happenings(self, driver: DriverProcess, timeout: float) -> None:
         for happening in driver.happenings(timeout):
             match happening:
                 case Line():
-                    self._desk.show(happening)
+                    self._monitor.show(happening)
                 case Train() if self._training is None and self._wanted is None:
                     self._wanted, self._most = happening, happening.max_workers
                 case Limit(most):
                     self._most = most
                     self._cap()
                 case LeftBehind(count):
-                    self._desk.message(f"killed {number(count)} that the driver had left behind")
+                    self._monitor.message(f"killed {number(count)} that the driver had left behind")
                 case Train() | Nonsense():
                     self._nonsense = self._nonsense or str(happening)
                     driver.kill()
 
     # Training.
 
-    def _train(self, driver: Driver, request: Train) -> Outcome:
+    def _train(self, driver: DriverProcess, request: Train) -> Outcome:
         most = min(request.max_workers, self._plan.limits.max_np)
         plan = replace(
             self._plan,
-            program=request.program,
             limits=Limits(min(self._plan.limits.min_np, most), most),
-            checkpoint_dir=self._prepared.place.result.checkpoints(request.number),
+            checkpoint_dir=self._prepared.layout.result.checkpoints(request.number),
         )
         self._training = plan.limits
         self._cap()
-        self._desk.begin_training()
+        self._monitor.begin_training()
         elastic = Elastic(
-            plan, self._desk, self._allocations, self._hosts, self._hear_signals, lambda: self._attend(driver)
+            plan, self._prepared.workers(request.program), self._supervision, lambda: self._attend(driver)
         )
         try:
             outcome = elastic.run()
@@ -181,12 +174,12 @@ class Driven:
         if self._training is not None:
             self._allocations.cap(max(self._training.min_np, min(self._most, self._training.max_np)))
 
-    def _attend(self, driver: Driver) -> bool:
+    def _attend(self, driver: DriverProcess) -> bool:
         """Look after the driver while it trains; whether it is still there."""
-        self._hear(driver, 0)
+        self._take_happenings(driver, 0)
         if driver.exit_code is not None and not self._is_torn:
             self._is_torn = True
-            self._desk.message(f"the driver {how(driver.exit_code)} in the middle of training")
+            self._monitor.message(f"the driver {how(driver.exit_code)} in the middle of training")
         return not self._is_torn
 
     # The end.
@@ -200,7 +193,7 @@ class Driven:
         if self._ending.is_pausing:
             return self._left()
         if self._last.exit_code != ExitCode.SUCCESS and not self._is_torn:
-            log = self._plan.paths.rank_log(self._desk.ranks.label(DRIVER))
+            log = self._plan.paths.rank_log(self._monitor.ranks.label(DRIVER))
             return Outcome(
                 ExitCode.JOB_FAILED, f"{self._last.message}\nthe driver then {how(exit_code)}: {log}"
             )
@@ -218,6 +211,6 @@ class Driven:
     def _failed(self, reason: str) -> Outcome:
         if self._nonsense:
             reason = f"its driver said {self._nonsense[:200]!r}; edt_hvd alone may write to its socket"
-        said = "".join(f"  | {line}\n" for line in self._desk.logs.last_lines(DRIVER))
-        log = self._plan.paths.rank_log(self._desk.ranks.label(DRIVER))
+        said = "".join(f"  | {line}\n" for line in self._monitor.logs.last_lines(DRIVER))
+        log = self._plan.paths.rank_log(self._monitor.ranks.label(DRIVER))
         return Outcome(ExitCode.JOB_FAILED, f"{PREFIX}the job failed: {reason}\n{said}log: {log}")

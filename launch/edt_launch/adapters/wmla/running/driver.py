@@ -33,7 +33,7 @@ SEND_TIMEOUT = 10.0
 Happening = Line | messages.Request | LeftBehind
 
 
-class Driver:
+class DriverProcess:
     """Runs a script in a process group of its own. Leaving its context leaves no process of it.
 
     Args:

@@ -1,8 +1,4 @@
-"""What the processes of a WMLA job find in their environment: pure functions from where things are.
-
-Horovod puts a job's environment behind the variables of a single worker. So what differs from process to
-process is never among those of the job.
-"""
+"""What the processes of a WMLA job find in their environment: pure functions from where things are."""
 
 import os
 import uuid
@@ -13,9 +9,6 @@ from typing import Any
 
 from edt_launch.adapters.wmla.frameworks import Framework
 from edt_launch.adapters.wmla.running.layout import ResultDir, driver_id, executor_id
-
-FRAMEWORK_VARIABLE = "EDT_FRAMEWORK"
-"""Tells our own inner parts how the program is run; no process of the job gets it."""
 
 LAUNCHER_VARIABLE = "EDT_WMLA_LAUNCHER"
 """The descriptor of the driver's socket; for the driver alone."""
@@ -79,7 +72,7 @@ class Identity:
 
 
 @dataclass(frozen=True)
-class Place:
+class JobLayout:
     """Where a WMLA job runs.
 
     Attributes:
@@ -98,64 +91,64 @@ class Place:
 
 
 def of_job(
-    inherited: Mapping[str, str], place: Place, identity: Identity, uid: int, gid: int
+    inherited: Mapping[str, str], layout: JobLayout, identity: Identity, uid: int, gid: int
 ) -> dict[str, str]:
-    """What all processes of a job get besides; names that the user may have given already keep his values.
+    """What all processes of a job get besides; names that the user may have given already keep their values.
 
     Args:
         inherited: the environment of whoever starts it.
-        place: where it runs.
+        layout: where it runs.
         identity: its names.
         uid, gid: numbers of the user and group that it runs as.
     """
-    result, data = str(place.result.root), str(place.data)
+    result, data = str(layout.result.root), str(layout.data)
     trial = {"JOB_STATE_DIR": result} if "SUBID" in inherited else {}
     presets = {
         "DLI_CS_DATASTORE_META": "type=fs",
         "DLI_DATA_FS": data,
         "DLI_LOGGER_LEVEL": "info",
-        "DLI_RESULT_FS": str(place.result.root.parent),
-        "DLI_SHARED_FS": str(place.result.root.parent),
+        "DLI_RESULT_FS": str(layout.result.root.parent),
+        "DLI_SHARED_FS": str(layout.result.root.parent),
         "RESUME_WEIGHT_PATH": "",
     }
     return {
         **{name: inherited.get(name, value) for name, value in presets.items()},
         **trial,
         "APP_ID": identity.app_id,
-        "CHECKPOINT_DIR": str(place.result.checkpoint),
+        "CHECKPOINT_DIR": str(layout.result.checkpoint),
         "DATA_DIR": data,
         "DATA_PATH": data,
         "DLI_EXECID": identity.exec_id,
-        "DLI_IS_ELASTIC": "true" if place.framework.is_elastic else "false",
+        "DLI_IS_ELASTIC": "true" if layout.framework.is_elastic else "false",
         "DLI_RUN_AS_GROUPID": str(gid),
         "DLI_RUN_AS_USERID": str(uid),
         "DLI_RUN_AS_USERNAME": identity.user,
         "DLI_SUBMIT_USERNAME": identity.user,
-        "DLI_WORK_DIR": str(place.work),
-        "DL_NFS_PATH": str(place.result.root.parent),
+        "DLI_WORK_DIR": str(layout.work),
+        "DL_NFS_PATH": str(layout.result.root.parent),
         "EMETRICS_STREAMING": "false",  # metrics are written to files; nothing takes in a stream of them
-        "EXEC_TYPE": "elastic" if place.framework.is_elastic else "train",
-        "FABRIC_HOME": str(place.fabric_home),
-        "FRAME_WORK": str(place.framework),
+        "EXEC_TYPE": "elastic" if layout.framework.is_elastic else "train",
+        "FABRIC_HOME": str(layout.fabric_home),
+        "FRAME_WORK": str(layout.framework),
         "IS_K8S": "false",
         "JOB_ID": identity.exec_id,
-        "MODEL_FILE_LOCATION": str(place.work),
-        "MODEL_PATH": str(place.work),
-        "PS_PATH": str(place.work),
-        "PYTHONPATH": _python_path(inherited, place),
+        "MODEL_FILE_LOCATION": str(layout.work),
+        "MODEL_PATH": str(layout.work),
+        "PS_PATH": str(layout.work),
+        "PYTHONPATH": _python_path(inherited, layout),
         "RESULT_DIR": result,
-        "SAVED_MODEL_DIR": str(place.result.model),
-        "WMLA_TOP": str(place.fabric_home.parent),
+        "SAVED_MODEL_DIR": str(layout.result.model),
+        "WMLA_TOP": str(layout.fabric_home.parent),
     }
 
 
-def _python_path(inherited: Mapping[str, str], place: Place) -> str:
+def _python_path(inherited: Mapping[str, str], layout: JobLayout) -> str:
     """The platform's own, the user's, and last the submitted code."""
-    ours = [str(place.fabric_home / "libs" / name) for name in MODULES]
+    ours = [str(layout.fabric_home / "libs" / name) for name in MODULES]
     theirs = [
         entry for entry in inherited.get("PYTHONPATH", "").split(os.pathsep) if entry not in ("", *ours)
     ]
-    code = str(place.work)
+    code = str(layout.work)
     return os.pathsep.join([*ours, *(entry for entry in theirs if entry != code), code])
 
 
@@ -208,7 +201,7 @@ def of_member(member: Member, address: str, port: int) -> dict[str, str]:
     """What a process of a gang gets besides: what `torch.distributed` looks for.
 
     Args:
-        member: its place.
+        member: its rank and host.
         address, port: where the process of rank 0 listens.
     """
     return {

@@ -9,18 +9,18 @@ import shutil
 import stat
 import time
 import uuid
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from edt_launch.adapters.wmla.frameworks import Framework
-from edt_launch.adapters.wmla.running.environment import FRAMEWORK_VARIABLE, Identity, Place, of_job
+from edt_launch.adapters.wmla.running.environment import Identity, JobLayout, of_job
 from edt_launch.adapters.wmla.running.layout import ResultDir
+from edt_launch.adapters.wmla.running.workers import WmlaWorkers
 from edt_launch.core.atomic import write_atomically
 from edt_launch.core.errors import StartError, UsageError
 from edt_launch.core.run_dir import RunDir
-from edt_launch.launcher.plan import Plan, Wmla
 
 
 @dataclass(frozen=True)
@@ -28,49 +28,56 @@ class Prepared:
     """A WMLA job that can be started.
 
     Attributes:
-        plan: what to run, and with which variables.
-        place: where.
+        layout: where.
         identity: its names.
+        variables: what all of its processes find in their environment besides.
     """
 
-    plan: Plan
-    place: Place
+    layout: JobLayout
     identity: Identity
+    variables: Mapping[str, str]
+
+    def workers(self, command: Sequence[str]) -> WmlaWorkers:
+        """The processes that run this command."""
+        layout = self.layout
+        return WmlaWorkers(
+            command,
+            self.variables,
+            layout.work,
+            is_gang=not layout.framework.is_elastic,
+            framework=layout.framework,
+            exec_id=self.identity.exec_id,
+            result=layout.result,
+        )
 
 
-def prepare(plan: Plan, wmla: Wmla, inherited: Mapping[str, str]) -> Prepared:
+def prepare(
+    paths: RunDir, framework: Framework, code: Path, data_dir: Path | None, inherited: Mapping[str, str]
+) -> Prepared:
     """Make a job's folders and copy its code, unless its script is in the copy already.
 
     Args:
-        plan: what to run; its output directory is ours alone.
-        wmla: how.
+        paths: the job's output directory, which is ours alone.
+        framework: how the program is run.
+        code: the folder that it runs in.
+        data_dir: its DATA_DIR; None for the default.
         inherited: the environment.
 
     Raises:
         UsageError: the code cannot be copied.
         StartError: a folder cannot be made, or the library that programs import is not installed.
     """
-    result = ResultDir(plan.paths.root)
-    data = wmla.data_dir or Path(inherited.get("DATA_DIR") or result.default_data).absolute()
+    result = ResultDir(paths.root)
+    data = data_dir or Path(inherited.get("DATA_DIR") or result.default_data).absolute()
     try:
         for folder in (*result.folders, *([data] if data == result.default_data else [])):
             folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise StartError(f"{error.filename}: {error.strerror}; the job's folders cannot be made") from None
-    place = Place(wmla.framework, result, _copied(wmla.code, result), data, _fabric_home())
+    layout = JobLayout(framework, result, _copied(code, result), data, _fabric_home())
     identity = _identity(result, inherited)
-    ours = of_job(inherited, place, identity, os.getuid(), os.getgid())
-    return Prepared(
-        plan=replace(
-            plan,
-            directory=place.work,
-            variables={**plan.variables, **ours, FRAMEWORK_VARIABLE: str(wmla.framework)},
-            warm_start=plan.warm_start and wmla.framework is Framework.ELASTIC,
-            max_restarts=plan.max_restarts if wmla.framework is Framework.ELASTIC else 0,
-        ),
-        place=place,
-        identity=identity,
-    )
+    ours = of_job(inherited, layout, identity, os.getuid(), os.getgid())
+    return Prepared(layout, identity, ours)
 
 
 def _copied(code: Path, result: ResultDir) -> Path:

@@ -1,9 +1,10 @@
-"""What the driver does otherwise for a WMLA program: its processes' variables, places and files."""
+"""The processes of a WMLA program: their variables, slots and files."""
 
 import random
 import socket
 import sys
-from collections.abc import MutableMapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from platform import node
 
@@ -12,83 +13,68 @@ from edt_launch.adapters.wmla.running import environment, gang
 from edt_launch.adapters.wmla.running.layout import ResultDir, executor_id
 from edt_launch.cluster.network import HostChecker, resolve
 from edt_launch.core.appender import Complain
+from edt_launch.launcher.programs.program import Workers
 from edt_launch.membership.protocol import Slot, Worker
 
 REMOTE_PORTS = range(20000, 32000)
 """Where a process on another host is to listen: below what systems give out by themselves."""
 
 
-class Workers:
+def _to_standard_error(message: str) -> None:
+    print(message, file=sys.stderr)
+
+
+@dataclass(kw_only=True)
+class WmlaWorkers(Workers):
     """The processes of a WMLA program.
 
-    Args:
+    Attributes:
         framework: how it is run.
-        job: the variables of the job.
-        address: of this machine, where the workers reach it.
+        exec_id: DLI_EXECID of the job.
+        result: its output directory.
         complain: told when a worker's folders cannot be made.
     """
 
-    def __init__(
-        self, framework: Framework, job: MutableMapping[str, str], address: str, complain: Complain
-    ) -> None:
-        self._framework = framework
-        self._exec_id = job["DLI_EXECID"]
-        self._result = ResultDir(Path(job["RESULT_DIR"]))
-        self._address = address
-        self._complain = complain
-        self._hosts = HostChecker()
-        self._meeting: tuple[str, int] | None = None
-        for name in environment.OF_A_PROCESS:
-            job.pop(name, None)
+    framework: Framework
+    exec_id: str
+    result: ResultDir
+    complain: Complain = _to_standard_error
+    output_option: str = "--result-dir"
+    _hosts: HostChecker = field(default_factory=HostChecker, init=False)
+    _master: tuple[str, int] | None = field(default=None, init=False)
 
-    @classmethod
-    def of(
-        cls,
-        job: MutableMapping[str, str],
-        address: str,
-        complain: Complain = lambda message: print(message, file=sys.stderr),
-    ) -> "Workers | None":
-        """Those of the job with these variables; None if it is none for WMLA. What is ours is taken out."""
-        framework = job.pop(environment.FRAMEWORK_VARIABLE, None)
-        return None if framework is None else cls(Framework(framework), job, address, complain)
+    def environment(self, common: Mapping[str, str]) -> dict[str, str]:
+        """What all find in their environment: nothing that each process has its own value of, or none."""
+        found = super().environment(common)
+        return {name: value for name, value in found.items() if name not in environment.OF_A_PROCESS}
 
-    @property
-    def is_gang(self) -> bool:
-        """Whether all processes run together or none."""
-        return not self._framework.is_elastic
-
-    def slots(self, shown: Sequence[Slot]) -> tuple[Slot, ...]:
+    def slots(self, slots: Sequence[Slot]) -> tuple[Slot, ...]:
         """A slot for each process."""
-        return gang.processes(self._framework, shown)
+        return gang.processes(self.framework, slots)
 
-    def printed(self, worker: int, stream: str) -> Path:
+    def copy_of(self, worker: int, stream: str) -> Path:
         """The file for what a worker prints to `stream`."""
-        return self._result.printed(executor_id(self._exec_id, worker + 1), stream)
+        return self.result.printed(executor_id(self.exec_id, worker + 1), stream)
 
-    def variables(self, worker: Worker, slots: Sequence[Slot]) -> dict[str, str]:
-        """What a worker gets besides; its folders are made. One that goes without has to see for itself.
-
-        Args:
-            worker: one that is to be started.
-            slots: of all.
-        """
+    def variables_of(self, worker: Worker, slots: Sequence[Slot], address: str) -> dict[str, str]:
+        """What a worker finds besides; its folders are made. One that goes without has to see for itself."""
         host = worker.slot.host if self._hosts.is_remote(worker.slot.host) else node()
         try:
-            self._result.make(executor_id(self._exec_id, worker.id + 1), host)
+            self.result.make(executor_id(self.exec_id, worker.id + 1), host)
         except OSError as error:
-            self._complain(
+            self.complain(
                 f"executor {worker.id + 1} starts without its folders: {error.filename}: {error.strerror}"
             )
-        found = environment.of_worker(self._exec_id, self._result, worker.id, host)
-        if self._framework is not Framework.GANG:
-            return found
-        self._meeting = self._meeting or self._meeting_place(slots[0].host)
-        return found | environment.of_member(gang.members(slots)[worker.slot.key], *self._meeting)
+        own = environment.of_worker(self.exec_id, self.result, worker.id, host)
+        if self.framework is not Framework.GANG:
+            return own
+        self._master = self._master or self._choose_master(slots[0].host, address)
+        return own | environment.of_member(gang.members(slots)[worker.slot.key], *self._master)
 
-    def _meeting_place(self, host: str) -> tuple[str, int]:
+    def _choose_master(self, host: str, address: str) -> tuple[str, int]:
         """Where the first process of a gang listens."""
         if self._hosts.is_remote(host):
             return resolve(host) or host, random.choice(REMOTE_PORTS)
         with socket.socket() as probe:
-            probe.bind((self._address, 0))
-            return self._address, int(probe.getsockname()[1])
+            probe.bind((address, 0))
+            return address, int(probe.getsockname()[1])

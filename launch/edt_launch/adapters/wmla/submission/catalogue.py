@@ -54,8 +54,9 @@ def named(name: str) -> Framework:
         raise ArgumentsError(f"--exec-start {name!r:.40}: there are only {known}") from None
 
 
-def app_name(framework: Framework | None) -> str:
+def app_name(name: str | None) -> str:
     """What applications of a framework are called; None for a job that has none."""
+    framework = Framework.of(name)
     return "EDT" if framework is None else ABOUT[framework][0]
 
 

@@ -8,13 +8,15 @@ from pathlib import Path
 import pytest
 
 from edt_launch.adapters.wmla.frameworks import Framework
+from edt_launch.adapters.wmla.running.kind import WmlaProgram
 from edt_launch.adapters.wmla.running.layout import ResultDir
 from edt_launch.cluster.allocation import Allocation, HostSlots, parse, render
 from edt_launch.cluster.follower import Limits
 from edt_launch.core.atomic import write_atomically
 from edt_launch.core.errors import ExitCode, StartError, UsageError
+from edt_launch.core.run_options import RunOptions
 from edt_launch.launcher import job, termination
-from edt_launch.launcher.plan import Outcome, Plan, Wmla
+from edt_launch.launcher.plan import Outcome, Plan
 from recorder import Recorder
 from started import gone
 
@@ -30,6 +32,10 @@ def result(tmp_path):
     return ResultDir(tmp_path / "it's a result")
 
 
+def program(words):
+    return WmlaProgram(words, Framework.ELASTIC, MODEL)
+
+
 @pytest.fixture
 def run(result):
     """Has the driver do these acts, see the program; returns the outcome and what was shown."""
@@ -37,10 +43,10 @@ def run(result):
     def run(*acts, reaction=lambda text, signals: None, signals=(), **changes):
         signals = list(signals)
         view = Recorder(lambda text: reaction(text, signals))
-        wmla = Wmla(Framework.ELASTIC, MODEL)
         words = [sys.executable, "main.py", json.dumps(acts)]
-        plan = {"limits": Limits(1, 4), "paths": result, "allocation": TWO, "wmla": wmla, **changes}
-        return job.run(Plan(words, **plan), view, signals), view
+        fields = {name: changes.pop(name) for name in ("limits", "allocation", "follow") if name in changes}
+        plan = {"limits": Limits(1, 4), "paths": result, "allocation": TWO, **fields}
+        return job.run(program(words), Plan(**plan, options=RunOptions(**changes)), view, signals), view
 
     return run
 
@@ -85,7 +91,7 @@ def test_workers_of_later_trainings_have_other_numbers_and_checkpoints(run, resu
     _, view = run(*acts)
     first, second = (json.loads(text) for text in said(view, "0"))
     work = str(result.code / "wmla model")
-    common = {"EDT_FRAMEWORK": None, "EDT_WMLA_LAUNCHER": None, "RESULT_DIR": str(result.root)}
+    common = {"EDT_WMLA_LAUNCHER": None, "RESULT_DIR": str(result.root)}
     assert first == [
         work,
         common | {"EDT_WORKER": "0", "EDT_CHECKPOINT_DIR": str(result.checkpoint)},
@@ -97,10 +103,10 @@ def test_workers_of_later_trainings_have_other_numbers_and_checkpoints(run, resu
 
 
 def test_the_driver_has_no_device_and_folders_of_its_own(run, result):
-    names = ["CUDA_VISIBLE_DEVICES", "LOG_DIR", "EDT_FRAMEWORK", "EDT_LOGS"]
+    names = ["CUDA_VISIBLE_DEVICES", "LOG_DIR", "EDT_LOGS"]
     _, view = run({"show": names})
     found = json.loads(said(view)[0])
-    assert (found["CUDA_VISIBLE_DEVICES"], found["EDT_FRAMEWORK"]) == ("", None)
+    assert found["CUDA_VISIBLE_DEVICES"] == ""
     assert Path(found["LOG_DIR"]).is_dir()
     assert found["EDT_LOGS"] == str(result.log)
 
@@ -157,9 +163,8 @@ def test_an_unknown_host_is_a_usage_error(run):
 
 
 def test_a_driver_that_cannot_be_run_is_a_start_error(result):
-    plan = Plan(["/no/such/python"], Limits(1, 4), result, FOUR, wmla=Wmla(Framework.ELASTIC, MODEL))
     with pytest.raises(StartError, match="cannot run /no/such/python"):
-        job.run(plan, Recorder(), [])
+        job.run(program(["/no/such/python"]), Plan(Limits(1, 4), result, FOUR), Recorder(), [])
 
 
 @pytest.mark.parametrize("code", [0, 3])
@@ -316,8 +321,8 @@ def test_the_allocation_is_followed_while_there_are_no_workers(run, result, tmp_
                 done.touch()
 
     words = [sys.executable, "main.py", json.dumps([{"wait_for": str(done)}])]
-    plan = Plan(words, Limits(1, 4), result, follow=allocation, wmla=Wmla(Framework.ELASTIC, MODEL))
-    assert job.run(plan, Watcher(), []) == Outcome(ExitCode.SUCCESS)
+    plan = Plan(Limits(1, 4), result, follow=allocation)
+    assert job.run(program(words), plan, Watcher(), []) == Outcome(ExitCode.SUCCESS)
 
 
 def test_a_job_that_goes_on_keeps_its_names(run, result):

@@ -7,7 +7,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from edt_launch.adapters.wmla.running.driver import Driver, how
+from edt_launch.adapters.wmla.running.driver import DriverProcess, how
 from edt_launch.adapters.wmla.running.messages import Limit
 from edt_launch.launcher.view.output import DRIVER, Line
 from started import gone, started
@@ -21,9 +21,9 @@ sys.exit(3)
 """
 
 
-def driver(folder: Path, program: str) -> Driver:
+def driver(folder: Path, program: str) -> DriverProcess:
     printed = (folder / "stdout", folder / "stderr")
-    return Driver([sys.executable, "-c", program], {}, folder, printed, print)
+    return DriverProcess([sys.executable, "-c", program], {}, folder, printed, print)
 
 
 def run_to_the_end(one):
@@ -60,7 +60,7 @@ def test_nothing_outlives_its_context(tmp_path):
 LAUNCHER = """
 import subprocess, sys, time
 from pathlib import Path
-from edt_launch.adapters.wmla.running.driver import Driver
+from edt_launch.adapters.wmla.running.driver import DriverProcess
 program = '''
 import subprocess, sys, time
 child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
@@ -68,7 +68,8 @@ print("pids", child.pid, flush=True)
 time.sleep(600)
 '''
 folder = Path(sys.argv[1])
-with Driver([sys.executable, "-c", program], {}, folder, (folder / "o", folder / "e"), print) as driver:
+files = folder / "o", folder / "e"
+with DriverProcess([sys.executable, "-c", program], {}, folder, files, print) as driver:
     while True:
         for line in driver.happenings(0.1):
             print(line.text, driver.pid, flush=True)

@@ -9,8 +9,8 @@ from edt_launch.adapters.wmla.frameworks import Framework
 from edt_launch.adapters.wmla.running.environment import (
     OF_A_PROCESS,
     Identity,
+    JobLayout,
     Member,
-    Place,
     of_driver,
     of_job,
     of_member,
@@ -19,7 +19,7 @@ from edt_launch.adapters.wmla.running.environment import (
 from edt_launch.adapters.wmla.running.layout import ResultDir, executor_id
 
 RESULT = ResultDir(Path("/r/j 1"))
-PLACE = Place(
+LAYOUT = JobLayout(
     Framework.ELASTIC,
     RESULT,
     work=Path("/r/j 1/_submitted_code/model"),
@@ -30,7 +30,7 @@ NEW = Identity.new("ann", "20260102030405", uuid.UUID(int=1234567890123))
 
 
 def job(**inherited):
-    return of_job(inherited, PLACE, NEW, 10, 20)
+    return of_job(inherited, LAYOUT, NEW, 10, 20)
 
 
 def test_a_new_job_has_names_of_the_usual_shapes():

@@ -9,12 +9,7 @@ import pytest
 from edt_launch.adapters.wmla.frameworks import Framework
 from edt_launch.adapters.wmla.running.layout import ResultDir
 from edt_launch.adapters.wmla.running.preparing import Prepared, prepare
-from edt_launch.cluster.allocation import Allocation, HostSlots
-from edt_launch.cluster.follower import Limits
 from edt_launch.core.errors import StartError, UsageError
-from edt_launch.launcher.plan import Plan, Wmla
-
-ONE = Allocation(1, (HostSlots("localhost", 1),))
 
 
 @pytest.fixture
@@ -29,14 +24,13 @@ def model(tmp_path):
 
 
 def prepared(result: Path, code: Path, framework=Framework.ELASTIC, data=None, **inherited) -> Prepared:
-    wmla = Wmla(framework, code, data)
-    return prepare(Plan(["main.py"], Limits(1, 1), ResultDir(result), ONE, wmla=wmla), wmla, inherited)
+    return prepare(ResultDir(result), framework, code, data, inherited)
 
 
 def test_the_code_is_copied_under_its_name(tmp_path, model):
     found = prepared(tmp_path / "out", model)
     work = tmp_path / "out" / "_submitted_code" / "my model"
-    assert found.place.work == found.plan.directory == work
+    assert found.layout.work == found.workers(["x"]).directory == work
     assert sorted(path.name for path in work.iterdir()) == ["inner", "link", "main.py"]
     assert os.readlink(work / "link") == "main.py"
 
@@ -45,14 +39,14 @@ def test_a_job_that_goes_on_has_the_code_of_now(tmp_path, model):
     prepared(tmp_path / "out", model)
     (model / "main.py").write_text("second")
     (model / "inner" / "data").unlink()
-    work = prepared(tmp_path / "out", model).place.work
+    work = prepared(tmp_path / "out", model).layout.work
     assert (work / "main.py").read_text() == "second"
     assert not (work / "inner" / "data").exists()
     assert [path.name for path in work.parent.iterdir()] == ["my model"]
 
 
 def test_results_inside_the_code_are_left_out(model):
-    work = prepared(model / "results", model).place.work
+    work = prepared(model / "results", model).layout.work
     assert work == model / "results" / "_submitted_code" / "my model"
     assert not (work / "results").exists()
     assert (work / "main.py").exists()
@@ -63,7 +57,7 @@ def test_results_of_other_jobs_inside_the_code_are_left_out(model):
     other.launcher.parent.mkdir(parents=True)
     other.launcher.touch()
     (model / "runs" / "notes").touch()
-    work = prepared(model / "runs" / "main-2", model).place.work
+    work = prepared(model / "runs" / "main-2", model).layout.work
     assert [path.name for path in (work / "runs").iterdir()] == ["notes"]
 
 
@@ -72,7 +66,7 @@ def test_code_that_was_submitted_stays_where_it_is(tmp_path, inside):
     code = tmp_path / "out" / "_submitted_code" / inside
     code.mkdir(parents=True)
     (code / "main.py").touch()
-    assert prepared(tmp_path / "out", code).place.work == code
+    assert prepared(tmp_path / "out", code).layout.work == code
     assert [path.name for path in code.iterdir()] == ["main.py"]
 
 
@@ -98,7 +92,7 @@ def test_programs_may_write_into_the_copy_of_read_only_code(tmp_path, model):
     (model / "inner").chmod(0o555)
     model.chmod(0o555)
     for _ in range(2):
-        work = prepared(tmp_path / "out", model).place.work
+        work = prepared(tmp_path / "out", model).layout.work
         assert all(folder.stat().st_mode & 0o777 == 0o755 for folder in (work, work / "inner"))
 
 
@@ -109,7 +103,7 @@ def test_links_that_lead_out_of_the_code_find_what_they_did(tmp_path, model):
     for name, target in links.items():
         (model / "inner" / name).symlink_to(target)
     (model / "absolute").symlink_to(model / "main.py")
-    work = prepared(tmp_path / "out", model).place.work
+    work = prepared(tmp_path / "out", model).layout.work
     assert (work / "inner" / "out" / "shared.py").read_text() == "shared"
     assert {name: os.readlink(work / "inner" / name) for name in links} == {
         "up": "../main.py",
@@ -121,7 +115,7 @@ def test_links_that_lead_out_of_the_code_find_what_they_did(tmp_path, model):
 
 
 def test_programs_find_their_folders(tmp_path, model):
-    result = prepared(tmp_path / "out", model).place.result
+    result = prepared(tmp_path / "out", model).layout.result
     assert all(folder.is_dir() for folder in (result.train, result.checkpoint, result.log, result.trainings))
 
 
@@ -133,16 +127,16 @@ def test_folders_that_cannot_be_made_are_a_start_error(tmp_path, model):
 
 
 def test_the_data_are_where_the_user_says_or_among_the_results(tmp_path, model):
-    assert prepared(tmp_path / "1", model, data=tmp_path).place.data == tmp_path
-    assert prepared(tmp_path / "2", model, DATA_DIR="/theirs").place.data == Path("/theirs")
-    default = prepared(tmp_path / "3", model).place.data
+    assert prepared(tmp_path / "1", model, data=tmp_path).layout.data == tmp_path
+    assert prepared(tmp_path / "2", model, DATA_DIR="/theirs").layout.data == Path("/theirs")
+    default = prepared(tmp_path / "3", model).layout.data
     assert default == tmp_path / "3" / "data"
     assert default.is_dir()
 
 
 def test_the_library_is_found_without_being_imported(tmp_path, model):
-    place = prepared(tmp_path / "out", model).place
-    assert (place.fabric_home.parent.name, place.fabric_home.name) == ("wmla", "fabric_home")
+    layout = prepared(tmp_path / "out", model).layout
+    assert (layout.fabric_home.parent.name, layout.fabric_home.name) == ("wmla", "fabric_home")
 
 
 def test_names_are_kept(tmp_path, model):
@@ -153,9 +147,7 @@ def test_names_are_kept(tmp_path, model):
     assert prepared(tmp_path / "out", model).identity != first
 
 
-def test_only_elastic_programs_are_started_ahead_or_again(tmp_path, model):
-    elastic = prepared(tmp_path / "1", model).plan
-    gang = prepared(tmp_path / "2", model, Framework.GANG).plan
-    assert (elastic.warm_start, elastic.max_restarts) == (True, 3)
-    assert (gang.warm_start, gang.max_restarts) == (False, 0)
-    assert gang.variables["EDT_FRAMEWORK"] == "distPyTorch"
+@pytest.mark.parametrize("framework", Framework)
+def test_only_the_workers_of_elastic_programs_are_no_gang(tmp_path, model, framework):
+    workers = prepared(tmp_path / "1", model, framework).workers(["x"])
+    assert workers.is_gang == (framework is not Framework.ELASTIC)

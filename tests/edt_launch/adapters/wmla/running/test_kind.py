@@ -8,10 +8,10 @@ import pytest
 from typer.testing import CliRunner
 
 from edt_launch.adapters.wmla.frameworks import Framework
+from edt_launch.adapters.wmla.running.kind import WmlaProgram
 from edt_launch.cluster.follower import Limits
 from edt_launch.core.errors import ExitCode
 from edt_launch.launcher import command
-from edt_launch.launcher.plan import Wmla
 
 RUNNER = [sys.executable, "-m", "edt_hvd.wmla.script"]
 
@@ -37,18 +37,20 @@ def test_a_program_its_folders_and_its_arguments(planned, folder):
     words = ("--max-np", "2", "--wmla", "--data-dir", "data", "--result-dir", "out")
     result = invoke(*words, "a model/main.py", "--", "--epochs", "3", "--", "-H")
     assert result.exit_code == 0
-    (plan,) = planned
-    assert plan.program == [*RUNNER, "main.py", "--epochs", "3", "--", "-H"]
-    assert plan.wmla == Wmla(Framework.ELASTIC, folder / "a model", folder / "data")
+    ((program, plan),) = planned
+    command = [*RUNNER, "main.py", "--epochs", "3", "--", "-H"]
+    assert program == WmlaProgram(
+        command, Framework.ELASTIC, folder / "a model", folder / "data", Path("out")
+    )
     assert plan.paths.root == folder / "out"
     assert plan.limits == Limits(1, 2)
 
 
 def test_the_script_may_lie_in_the_working_directory_and_have_no_arguments(planned, folder):
     assert invoke("--wmla", "--output-dir", "out", "--", "main.py").exit_code == 0
-    assert planned[0].program == [*RUNNER, "main.py"]
-    assert planned[0].wmla == Wmla(Framework.ELASTIC, folder)
-    assert planned[0].paths.root == folder / "out"
+    assert planned[0][0].command == [*RUNNER, "main.py"]
+    assert (planned[0][0].framework, planned[0][0].code) == (Framework.ELASTIC, folder)
+    assert planned[0][1].paths.root == folder / "out"
 
 
 @pytest.mark.parametrize("script", ["sub/main.py", "./sub/main.py", "{here}/sub/main.py"])
@@ -59,8 +61,8 @@ def test_code_that_was_submitted_runs_in_its_model_directory(planned, folder, mo
     monkeypatch.chdir(model)
     words = ("--wmla", "--output-dir", "../..", script.format(here=model), "--", "--epochs", "3")
     assert invoke(*words).exit_code == 0
-    assert planned[0].program == [*RUNNER, "sub/main.py", "--epochs", "3"]
-    assert planned[0].wmla == Wmla(Framework.ELASTIC, model)
+    assert planned[0][0].command == [*RUNNER, "sub/main.py", "--epochs", "3"]
+    assert (planned[0][0].framework, planned[0][0].code) == (Framework.ELASTIC, model)
 
 
 def test_a_script_elsewhere_runs_in_its_own_folder(planned, folder, monkeypatch):
@@ -68,15 +70,15 @@ def test_a_script_elsewhere_runs_in_its_own_folder(planned, folder, monkeypatch)
     inside.mkdir(parents=True)
     monkeypatch.chdir(inside)
     assert invoke("--wmla", "--output-dir", str(folder / "out"), str(folder / "main.py")).exit_code == 0
-    assert planned[0].program == [*RUNNER, "main.py"]
-    assert planned[0].wmla == Wmla(Framework.ELASTIC, folder)
+    assert planned[0][0].command == [*RUNNER, "main.py"]
+    assert (planned[0][0].framework, planned[0][0].code) == (Framework.ELASTIC, folder)
 
 
 @pytest.mark.parametrize("framework", ["PyTorch", "distPyTorch"])
 def test_what_cannot_be_resized_has_all_of_its_workers_from_the_beginning(planned, framework):
     assert invoke("--wmla", "--framework", framework, "--max-np", "3", "main.py").exit_code == 0
-    assert planned[0].limits == Limits(3, 3)
-    assert planned[0].wmla.framework == framework
+    assert planned[0][1].limits == Limits(3, 3)
+    assert planned[0][0].framework == framework
 
 
 @pytest.mark.parametrize(
@@ -92,6 +94,7 @@ def test_what_cannot_be_resized_has_all_of_its_workers_from_the_beginning(planne
         (["--data-dir", "data", "main.py"], "--data-dir: for WMLA programs alone"),
         (["--framework", "PyTorch", "--result-dir", "out", "main.py"], "--framework and --result-dir"),
         (["--wmla", "--framework", "edtKeras", "main.py"], "'edtKeras': only PyTorch programs"),
+        (["--wmla", "--horovodrun", "main.py"], "--wmla and --horovodrun exclude one another"),
         (["--wmla", "--result-dir", ".", "main.py"], "is the folder of main.py"),
         (["--wmla", "--output-dir", "a model/../a model", "a model/main.py"], "is the folder of main.py"),
     ],

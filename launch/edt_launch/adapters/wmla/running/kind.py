@@ -1,0 +1,177 @@
+"""Programs for WMLA: the options of `edt-launch` that they have, and how they are run."""
+
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+from typer import Option
+
+from edt_launch.adapters.wmla.frameworks import Framework
+from edt_launch.cluster.follower import Limits
+from edt_launch.core.command_line import words
+from edt_launch.core.errors import UsageError
+from edt_launch.core.run_dir import RunDir
+from edt_launch.core.run_options import RunOptions
+from edt_launch.launcher.plan import Outcome
+from edt_launch.launcher.programs.program import Job, Kind
+
+
+@dataclass(frozen=True)
+class Options:
+    """The options that they alone have."""
+
+    wmla: Annotated[
+        bool,
+        Option(
+            "--wmla", help="Run a WMLA program: [OPTIONS] MODEL_DIR/MAIN.PY -- [ARGS]; its folder is copied."
+        ),
+    ] = False
+    framework: Annotated[
+        str | None,
+        Option(metavar="|".join(Framework), help="Of a WMLA program; else edtPyTorch, the elastic one."),
+    ] = None
+    data_dir: Annotated[
+        Path | None, Option(help="DATA_DIR of a WMLA program, else a folder in its results.")
+    ] = None
+    result_dir: Annotated[Path | None, Option(help="RESULT_DIR of a WMLA program: its output directory.")] = (
+        None
+    )
+
+
+@dataclass(frozen=True)
+class WmlaProgram:
+    """A program for WMLA.
+
+    Attributes:
+        command: what the driver runs, or each worker.
+        framework: how it is run.
+        code: the folder that it runs in, which is copied unless it was submitted.
+        data_dir: its DATA_DIR; None for the default.
+        output_dir: its RESULT_DIR; None for the default.
+    """
+
+    command: Sequence[str]
+    framework: Framework
+    code: Path
+    data_dir: Path | None = None
+    output_dir: Path | None = None
+    output_option: str = "--result-dir"
+
+    def bounds(self, limits: Limits) -> Limits:
+        """Those of an elastic program; any other has all of its workers from the beginning."""
+        return limits if self.framework.is_elastic else Limits(limits.max_np, limits.max_np)
+
+    def run(self, job: Job) -> Outcome:
+        """Run it: through its driver, or as one or more processes that are not resized."""
+        from edt_launch.adapters.wmla.running.driven import Driven
+        from edt_launch.adapters.wmla.running.preparing import prepare
+        from edt_launch.launcher.elastic import Elastic
+        from edt_launch.launcher.supervision import supervised
+
+        with supervised(job) as supervision:
+            paths = job.plan.paths
+            prepared = prepare(paths, self.framework, self.code, self.data_dir, os.environ)
+            if self.framework.is_elastic:
+                return Driven(self.command, prepared, job.plan, supervision).run()
+            return Elastic(job.plan, prepared.workers(self.command), supervision).run()
+
+
+class WmlaKind(Kind):
+    """Programs for WMLA."""
+
+    name = "wmla"
+    options = Options
+    frameworks = tuple(map(str, Framework))
+
+    def read(self, program: list[str], options: RunOptions, own: Options) -> WmlaProgram | None:
+        """The program: its script, as seen from the folder that it runs in, and the script's arguments."""
+        if not own.wmla:
+            _check_none(own)
+            return None
+        framework = _framework(own.framework)
+        if None not in (own.result_dir, options.output_dir) and own.result_dir != options.output_dir:
+            raise UsageError(
+                f"--result-dir {own.result_dir} and --output-dir {options.output_dir} are one folder: "
+                "give --result-dir alone"
+            )
+        script = _script(program[0])
+        if program[1:2] not in ([], ["--"]):
+            raise UsageError(
+                f"{program[1]!r} comes right after {program[0]}: "
+                "put -- between a WMLA program and its arguments"
+            )
+        result_dir = own.result_dir or options.output_dir
+        code = _code(script, result_dir)
+        if result_dir is not None and result_dir.resolve() == code.resolve():
+            raise UsageError(
+                f"--result-dir {result_dir} is the folder of {script.name}, which is copied there: "
+                "name another one, such as runs/first"
+            )
+        data_dir = own.data_dir
+        if data_dir is not None and not data_dir.is_dir():
+            raise UsageError(f"--data-dir {data_dir} is not a folder: name the one with the program's data")
+        inside = str(script.absolute().relative_to(code))
+        return WmlaProgram(
+            command=[sys.executable, "-m", "edt_hvd.wmla.script", inside, *program[2:]],
+            framework=framework,
+            code=code,
+            data_dir=None if data_dir is None else data_dir.absolute(),
+            output_dir=own.result_dir,
+        )
+
+    def check(self, framework: str, command: Sequence[str], least: int, most: int) -> None:
+        """Its command is a script; what is not elastic has a fixed number of workers."""
+        if not command[0].endswith(".py"):
+            raise ValueError(f"command: {command[0]!r} is no Python script, which {framework} runs")
+        if not Framework(framework).is_elastic and least != most:
+            raise ValueError(f"min, {least}, and max, {most}: {framework} needs all of its devices at once")
+
+    def command_line(
+        self, options: RunOptions, framework: str | None, command: Sequence[str], data_dir: str | None
+    ) -> list[str]:
+        """The options and the script, and after another -- its arguments."""
+        own = Options(wmla=True, framework=framework, data_dir=None if data_dir is None else Path(data_dir))
+        script, *arguments = command
+        return [*words(options), *words(own), "--", script, "--", *arguments]
+
+
+KIND = WmlaKind()
+
+
+def _framework(name: str | None) -> Framework:
+    try:
+        return Framework.ELASTIC if name is None else Framework(name)
+    except ValueError:
+        raise UsageError(
+            f"--framework {name!r:.40}: only PyTorch programs run here; give one of {', '.join(Framework)}"
+        ) from None
+
+
+def _code(script: Path, result_dir: Path | None) -> Path:
+    """The folder that a script runs in: of code that was submitted the present one, its model directory."""
+    here, script = Path.cwd(), script.absolute()
+    is_submitted = result_dir is not None and here.is_relative_to(RunDir(result_dir.resolve()).code.resolve())
+    return here if is_submitted and script.is_relative_to(here) else script.parent
+
+
+def _check_none(own: Options) -> None:
+    given = {"--framework": own.framework, "--data-dir": own.data_dir, "--result-dir": own.result_dir}
+    names = [name for name, value in given.items() if value is not None]
+    if names:
+        raise UsageError(f"{' and '.join(names)}: for WMLA programs alone; give --wmla, too")
+
+
+def _script(word: str) -> Path:
+    script = Path(word)
+    if script.is_dir():
+        raise UsageError(f"{word} is a folder: give the script in it, such as {script / 'main.py'}")
+    if not script.is_file():
+        raise UsageError(
+            f"{word} is not a file: give the path of a program's script, such as model_dir/main.py"
+        )
+    if script.suffix != ".py":
+        raise UsageError(f"{word} is no Python script: --wmla runs scripts (.py)")
+    return script

@@ -1,0 +1,118 @@
+"""Options declared once, as the fields of dataclasses: read from a command line, written to one, listed.
+
+A field is annotated with `typer.Option`, which has its bounds and its help; `Variable` names the environment
+variable by which workers find its value.
+"""
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import Field, dataclass, fields
+from enum import Enum
+from typing import Annotated, Any, get_args, get_origin, get_type_hints
+
+from typer.models import OptionInfo
+
+
+@dataclass(frozen=True)
+class Variable:
+    """The environment variable that hands an option on to the workers."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Option:
+    """An option as its field declares it.
+
+    Attributes:
+        field: the field.
+        annotation: its type, with what typer has to know.
+        names: under which it is given, such as "-H" and "--hosts".
+        help: what it does.
+        variable: by which workers find its value; None for none.
+    """
+
+    field: Field[Any]
+    annotation: Any
+    names: tuple[str, ...]
+    help: str
+    variable: str | None
+
+    @property
+    def name(self) -> str:
+        """The longest of its names, such as "--max-np"."""
+        return self.names[-1]
+
+    @property
+    def negation(self) -> str:
+        """What says no to an option that is on by default."""
+        return f"--no-{self.name.removeprefix('--')}"
+
+    def words(self, value: Any) -> list[str]:
+        """What says `value` on a command line; nothing for the default."""
+        if value == self.field.default:
+            return []
+        if isinstance(value, bool):
+            return [self.name if value else self.negation]
+        return [self.name, str(value.value if isinstance(value, Enum) else value)]
+
+
+def options(group: type) -> Iterator[Option]:
+    """The options that the fields of a dataclass declare."""
+    hints = get_type_hints(group, include_extras=True)
+    for field in fields(group):
+        _, *extras = get_args(hints[field.name])
+        info = next(extra for extra in extras if isinstance(extra, OptionInfo))
+        declared = (word for word in (info.default, *(info.param_decls or ())) if isinstance(word, str))
+        names = tuple(declared) or (f"--{field.name.replace('_', '-')}",)
+        variable = next((extra.name for extra in extras if isinstance(extra, Variable)), None)
+        yield Option(field, hints[field.name], names, info.help or "", variable)
+
+
+def words(group: Any) -> list[str]:
+    """The words of a command line that give the options of this dataclass."""
+    return [
+        word for option in options(type(group)) for word in option.words(getattr(group, option.field.name))
+    ]
+
+
+def variables(group: Any) -> dict[str, str]:
+    """The environment variables that hand the options of this dataclass on; none for what is None."""
+    named = {option.variable: getattr(group, option.field.name) for option in options(type(group))}
+    return {name: str(value) for name, value in named.items() if name is not None and value is not None}
+
+
+def taking(*groups: type) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Have a command take the options of these dataclasses.
+
+    It is called with its own parameters, which are annotated as typer has it, and an instance of each.
+    """
+
+    def decorate(function: Callable[..., None]) -> Callable[..., None]:
+        parameters = inspect.signature(function).parameters.values()
+        own = [parameter for parameter in parameters if get_origin(parameter.annotation) is Annotated]
+
+        def command(**given: Any) -> None:
+            filled = [group(**_taken(given, group)) for group in groups]
+            function(*(given[parameter.name] for parameter in own), *filled)
+
+        declared = [
+            inspect.Parameter(
+                option.field.name,
+                inspect.Parameter.KEYWORD_ONLY,
+                default=option.field.default,
+                annotation=option.annotation,
+            )
+            for group in groups
+            for option in options(group)
+        ]
+        command.__doc__ = function.__doc__
+        command.__annotations__ = {}
+        command.__signature__ = inspect.Signature([*own, *declared])  # type: ignore[attr-defined]
+        return command
+
+    return decorate
+
+
+def _taken(given: Mapping[str, Any], group: type) -> dict[str, Any]:
+    return {field.name: given[field.name] for field in fields(group)}

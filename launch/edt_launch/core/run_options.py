@@ -1,0 +1,90 @@
+"""The options of `edt-launch` that every kind of program has."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+from typer import Option
+
+from edt_launch.core.command_line import Variable
+
+
+class ViewKind(StrEnum):
+    """How a job is shown."""
+
+    AUTO = "auto"
+    LIVE = "live"
+    PLAIN = "plain"
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunOptions:
+    """How a job is run. Each option is declared here alone; None stands for what its help says."""
+
+    min_np: Annotated[int, Option(min=1, help="Workers that the job needs at least.")] = 1
+    max_np: Annotated[
+        int | None,
+        Option(min=1, help="Workers it may have at most; else one a slot, or one a GPU or core here."),
+    ] = None
+    hosts: Annotated[
+        str | None, Option("-H", "--hosts", metavar="HOST:SLOTS,...", help="Run on these hosts.")
+    ] = None
+    hostfile: Annotated[
+        Path | None,
+        Option(help="Run on the hosts of this file: 'host slots=N' or 'host devices=a,b' a line."),
+    ] = None
+    allocation: Annotated[
+        Path | None, Option(help="Follow this allocation file, now and whenever it changes.")
+    ] = None
+    host_discovery_script: Annotated[
+        Path | None, Option(help="Run this script now and then: it prints 'host:slots' or 'host' a line.")
+    ] = None
+    slots_per_host: Annotated[
+        int | None, Option(min=1, help="Of hosts for which the script prints no number of slots.")
+    ] = None
+    output_dir: Annotated[
+        Path | None, Option(help="Logs, events, checkpoints: a new folder in runs, or one to go on in.")
+    ] = None
+    network_interface: Annotated[
+        str | None, Option(help="Over which the workers talk, if the right one is not found.")
+    ] = None
+    ssh_port: Annotated[int | None, Option(min=1, max=65535, help="For ssh to the hosts.")] = None
+    ssh_identity_file: Annotated[Path | None, Option(help="Private key for ssh to the hosts.")] = None
+    start_timeout: Annotated[
+        float, Option(min=0, help="Seconds to wait for the slots that the job needs.")
+    ] = 600.0
+    warm_start: Annotated[
+        bool, Option(help="Fork workers from a process that has imported what they need.")
+    ] = True
+    max_restarts: Annotated[
+        int | None,
+        Option(min=0, help="How often a job whose workers were all lost is started again, else 3."),
+    ] = None
+    checkpoint_interval: Annotated[
+        float | None,
+        Option(min=0, max=1e9, help="Seconds between two checkpoints at least, else 10."),
+        Variable("EDT_CHECKPOINT_INTERVAL"),
+    ] = None
+    keep_checkpoints: Annotated[
+        int | None,
+        Option(min=1, help="How many checkpoints are kept, else 3."),
+        Variable("EDT_CHECKPOINT_KEEP"),
+    ] = None
+    hang_timeout: Annotated[
+        float | None,
+        Option(
+            min=0,
+            help="Seconds after which a worker that does not get on is killed; 0: never. Else it is learned.",
+        ),
+    ] = None
+    ready_timeout: Annotated[
+        float | None,
+        Option(
+            min=0,
+            help="Seconds from its start to the elastic function after which a worker is killed; 0: never. "
+            "Else it is learned.",
+        ),
+    ] = None
+    view: Annotated[ViewKind, Option(help="Live on a terminal, or plain lines.")] = ViewKind.AUTO
+    verbose: Annotated[bool, Option("--verbose", help="Show what edt-launch itself decides, too.")] = False

@@ -1,0 +1,90 @@
+"""A program under Horovod's own elastic driver: `edt-launch --horovodrun`."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated
+
+from typer import Option
+
+from edt_launch.cluster.follower import Limits
+from edt_launch.core.command_line import words
+from edt_launch.core.errors import UsageError
+from edt_launch.core.run_options import RunOptions
+from edt_launch.launcher.plan import Outcome
+from edt_launch.launcher.programs.program import Job, Kind
+from edt_launch.launcher.programs.script import Script
+
+
+@dataclass(frozen=True)
+class Options:
+    """The option that asks for it."""
+
+    horovodrun: Annotated[
+        bool,
+        Option(
+            "--horovodrun",
+            help="Run the job through horovodrun --host-discovery-script, Horovod's own driver.",
+        ),
+    ] = False
+
+
+@dataclass(frozen=True)
+class UnderHorovodrun:
+    """A script or a command that horovodrun runs.
+
+    Attributes:
+        command: words that each worker runs.
+    """
+
+    command: Sequence[str]
+    output_option: str = "--output-dir"
+    output_dir: Path | None = None
+
+    def bounds(self, limits: Limits) -> Limits:
+        """Any number of workers will do."""
+        return limits
+
+    def run(self, job: Job) -> Outcome:
+        """Run it."""
+        from edt_launch.launcher.horovodrun.run import Horovodrun
+
+        return Horovodrun(self.command, job).run()
+
+
+class HorovodrunKind(Kind):
+    """Programs that Horovod's own driver runs."""
+
+    name = "horovodrun"
+    options = Options
+
+    def read(self, program: list[str], options: RunOptions, own: Options) -> UnderHorovodrun | None:
+        """The program; options that Horovod's driver does not know are refused."""
+        if not own.horovodrun:
+            return None
+        if options.host_discovery_script is not None:
+            raise UsageError(
+                "--horovodrun takes hosts that do not change, or an allocation file: leave out "
+                "--horovodrun, or give --host-discovery-script to horovodrun itself"
+            )
+        unknown = ("max_restarts", "hang_timeout", "ready_timeout", "warm_start")
+        given = [word for word in words(_only(options, unknown)) if word.startswith("--")]
+        if given:
+            raise UsageError(
+                f"leave out {' and '.join(given)} with --horovodrun: Horovod's driver has nothing like it"
+            )
+        return UnderHorovodrun(Script.of(program).command)
+
+    def command_line(
+        self, options: RunOptions, framework: str | None, command: Sequence[str], data_dir: str | None
+    ) -> list[str]:
+        """As any other's; a job is not started again by itself."""
+        return [*words(replace(options, max_restarts=None)), *words(Options(True)), "--", *command]
+
+
+def _only(options: RunOptions, names: Sequence[str]) -> RunOptions:
+    """The options of these names, the others by default."""
+    return RunOptions(**{name: getattr(options, name) for name in names})
+
+
+KIND = HorovodrunKind()

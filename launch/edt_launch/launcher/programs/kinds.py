@@ -1,0 +1,68 @@
+"""The kinds of programs that there are: the one place that names them.
+
+The service asks here, too, and so the modules are imported only when they are asked for.
+"""
+
+from collections.abc import Sequence
+from functools import cache
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from edt_launch.core.errors import UsageError
+from edt_launch.core.run_options import RunOptions
+
+if TYPE_CHECKING:
+    from edt_launch.launcher.programs.program import Kind, Program
+
+KINDS = (
+    "edt_launch.adapters.wmla.running.kind",
+    "edt_launch.launcher.programs.horovodrun",
+    "edt_launch.launcher.programs.script",
+)
+"""Modules, each with a `KIND`. The last one takes every program for which no other is asked."""
+
+
+@cache
+def kinds() -> "tuple[Kind, ...]":
+    """All kinds."""
+    return tuple(import_module(name).KIND for name in KINDS)
+
+
+def read(program: list[str], options: RunOptions, own: Sequence[object]) -> "Program":
+    """The program of a command line.
+
+    Args:
+        program: its words, without options.
+        options: those that every kind has.
+        own: those that each of `kinds()` alone has.
+
+    Raises:
+        UsageError: an option makes no sense, or a file is not there.
+    """
+    *special, last = zip(kinds(), own, strict=True)
+    read = {kind.name: kind.read(program, options, mine) for kind, mine in special}
+    found = {name: program for name, program in read.items() if program is not None}
+    if len(found) > 1:
+        names = " and ".join(f"--{name}" for name in found)
+        raise UsageError(f"{names} exclude one another: give one of them")
+    kind, mine = last
+    chosen = next(iter(found.values()), None) or kind.read(program, options, mine)
+    assert chosen is not None
+    return chosen
+
+
+def named(name: str) -> "Kind":
+    """The kind with this name, or with a framework of this name.
+
+    Raises:
+        LookupError: there is none.
+    """
+    found = next((kind for kind in kinds() if name in (kind.name, *kind.frameworks)), None)
+    if found is None:
+        raise LookupError(f"no kind of program is called {name!r:.40}")
+    return found
+
+
+def frameworks() -> tuple[str, ...]:
+    """The names by which jobs of the service ask for a kind."""
+    return tuple(framework for kind in kinds() for framework in kind.frameworks)

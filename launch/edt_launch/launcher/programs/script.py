@@ -1,0 +1,83 @@
+"""A training script, or any other command: one process a slot, on a number of slots that may change."""
+
+import shutil
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Self
+
+from edt_launch.cluster.follower import Limits
+from edt_launch.core.errors import UsageError
+from edt_launch.core.run_options import RunOptions
+from edt_launch.launcher.plan import Outcome
+from edt_launch.launcher.programs.program import Job, Kind, Workers
+
+NOT_ELASTIC = """\
+no worker has come to an elastic function: a script for plain Horovod needs `import edt_hvd` and
+`@edt_hvd.elastic` in place of `@hvd.elastic.run` (docs/horovod-port.md), or `edt-launch --horovodrun`
+(docs/horovodrun.md), which runs it as it is"""
+"""What to tell about a Horovod script that cannot run as it is."""
+
+
+@dataclass(frozen=True)
+class Script:
+    """A script or a command.
+
+    Attributes:
+        command: words that each worker runs.
+        variables: environment variables that they get besides ours.
+    """
+
+    command: Sequence[str]
+    variables: Mapping[str, str] = field(default_factory=dict)
+    output_option: str = "--output-dir"
+    output_dir: Path | None = None
+
+    @classmethod
+    def of(cls, words: Sequence[str]) -> Self:
+        """The program of these words: the path of a script, or a command, with arguments.
+
+        Raises:
+            UsageError: there is no such file or command.
+        """
+        first = words[0]
+        if first.endswith(".py"):
+            if not Path(first).is_file():
+                raise UsageError(f"{first} is not a file: give the path of a training script")
+            return cls([sys.executable, *words])
+        if shutil.which(first) is None:
+            raise UsageError(f"{first}: command not found; give a script (.py) or a command that is in PATH")
+        return cls(list(words))
+
+    def bounds(self, limits: Limits) -> Limits:
+        """Any number of workers will do."""
+        return limits
+
+    def run(self, job: Job) -> Outcome:
+        """Run it."""
+        from edt_launch.launcher.elastic import run
+
+        return run(job, ScriptWorkers(self.command, self.variables))
+
+
+class ScriptWorkers(Workers):
+    """The workers of a script."""
+
+    def advice(self, last_lines: Sequence[str]) -> str:
+        """How to run a script for plain Horovod, if it looks like one in a world unknown to Horovod."""
+        is_horovods = any("gloo" in line or "horovod" in line.lower() for line in last_lines)
+        return NOT_ELASTIC if is_horovods else ""
+
+
+class ScriptKind(Kind):
+    """Scripts and commands."""
+
+    name = "script"
+
+    def read(self, program: list[str], options: RunOptions, own: Any) -> Script:
+        """The program; nothing has to ask for it."""
+        return Script.of(program)
+
+
+KIND = ScriptKind()

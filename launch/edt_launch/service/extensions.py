@@ -1,0 +1,42 @@
+"""What other systems' clients find in the service beside its own interface: the one place that names it."""
+
+from collections.abc import Callable, Mapping
+from functools import cache
+from importlib import import_module
+from typing import Protocol
+
+from prometheus_client import Histogram
+from starlette.types import ASGIApp
+
+from edt_launch.service.api.context import Context
+from edt_launch.service.database.store import Store
+
+EXTENSIONS = ("edt_launch.adapters.wmla.extension",)
+"""Modules, each with an `EXTENSION`."""
+
+
+class Extension(Protocol):
+    """Another interface to the service."""
+
+    def settle(self, store: Store) -> None:
+        """Put in order what a service that was killed has left; while nothing is being taken in."""
+
+    def serves(self, path: str) -> bool:
+        """Whether a path belongs to this interface."""
+
+    def application(self, context: Context, seconds: Histogram) -> ASGIApp:
+        """What answers requests for its paths.
+
+        Args:
+            context: the service's parts.
+            seconds: where the time that answers take is told.
+        """
+
+    def threads(self, context: Context) -> Mapping[str, Callable[[], None]]:
+        """What runs beside, by name, until `context.stop` is set."""
+
+
+@cache
+def extensions() -> tuple[Extension, ...]:
+    """All of them, imported when they are asked for first."""
+    return tuple(import_module(name).EXTENSION for name in EXTENSIONS)

@@ -1,0 +1,65 @@
+"""Horovod's worlds over Gloo: the members of a generation meet at a store of its own."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from edt_launch.membership.protocol import Assignment, Worker
+
+if TYPE_CHECKING:
+    from edt_launch.worlds.gloo_store import Rendezvous
+
+KEPT = 2
+"""Generations whose stores are served: a late member of the last but one may still be asking."""
+
+
+class GlooWorld:
+    """Serves a store for each generation.
+
+    Args:
+        address: of this machine, where the workers reach it.
+        interface: the network interface that has it.
+    """
+
+    def __init__(self, address: str, interface: str) -> None:
+        self._address = address
+        self._interface = interface
+        self._stores: list[Rendezvous] = []
+
+    def variables(self, worker: Worker) -> dict[str, str]:
+        """What Horovod looks for; the real rank and port come with an assignment."""
+        # What takes time to import is there when the workers come, and does not hold them up.
+        from horovod.runner.common.util.hosts import SlotInfo
+        from horovod.runner.gloo_run import create_run_env_vars, create_slot_env_vars
+
+        import edt_launch.worlds.gloo_store  # noqa: F401
+
+        slot = SlotInfo(worker.slot.host, worker.id, worker.slot.index, 0, 1, 1, 1)
+        run = create_run_env_vars(self._address, [self._interface], 0, elastic=True)
+        return {name: str(value) for name, value in {**create_slot_env_vars(slot), **run}.items()}
+
+    def open(self, generation: int, assignments: Sequence[Assignment]) -> Mapping[str, object]:
+        """Serve a store; members are told its port."""
+        from edt_launch.worlds.gloo_store import Rendezvous
+
+        # Where Horovod looks its rank up, besides the variables that the worker sets.
+        ranks = {
+            f"rank_and_size/{at.host}:{at.local_rank}": ",".join(
+                map(str, (at.rank, at.size, at.local_rank, at.local_size, at.cross_rank, at.cross_size))
+            ).encode()
+            for at in assignments
+        }
+        store = Rendezvous(self._address, ranks)
+        self._stores.append(store)
+        while len(self._stores) > KEPT:
+            self._stores.pop(0).close()
+        return {"port": store.port}
+
+    def abort(self) -> None:
+        """Have all that ask the newest store, or wait at it, stop."""
+        if self._stores:
+            self._stores[-1].void()
+
+    def close(self) -> None:
+        """Serve no store any more."""
+        while self._stores:
+            self._stores.pop().close()

@@ -1,0 +1,30 @@
+"""How the workers of a generation find one another: the interface, of which the driver knows nothing more."""
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from edt_launch.membership.protocol import Assignment, Worker
+
+
+class World(Protocol):
+    """Forms one generation after another of a job's workers. All methods are called from one thread."""
+
+    def variables(self, worker: Worker) -> dict[str, str]:
+        """What a worker that is to be started finds in its environment; its rank is not known yet."""
+
+    def open(self, generation: int, assignments: Sequence[Assignment]) -> Mapping[str, object]:
+        """Let a generation form.
+
+        Args:
+            generation: its number; larger than the last one.
+            assignments: those of its members.
+
+        Returns:
+            What each member is told beside its place.
+        """
+
+    def abort(self) -> None:
+        """The newest generation will not form: its members are not to wait for one another."""
+
+    def close(self) -> None:
+        """No generation forms any more."""

@@ -1,0 +1,96 @@
+"""Options declared once: read from a command line, written to one, handed on."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from typer import Argument, Option, Typer
+from typer.testing import CliRunner
+
+from edt_launch.core.command_line import Variable, options, taking, variables, words
+from edt_launch.core.run_options import RunOptions, ViewKind
+
+
+@dataclass(frozen=True)
+class Speed:
+    fast_mode: Annotated[bool, Option(help="Be fast.")] = True
+    seconds: Annotated[float | None, Option("-s", "--seconds", min=0), Variable("SECONDS")] = None
+
+
+@dataclass(frozen=True)
+class Color:
+    dark: Annotated[bool, Option("--dark")] = False
+
+
+def parsed(groups: tuple[type, ...], *given: str) -> list[Any]:
+    """The arguments with which a command is called that takes these groups."""
+    called: list[Any] = []
+    app = Typer()
+
+    @app.command()
+    @taking(*groups)
+    def command(name: Annotated[str, Argument()], *filled: object) -> None:
+        """Do something."""
+        called.extend([name, *filled])
+
+    result = CliRunner().invoke(app, [*given, "x"])
+    assert result.exit_code == 0, result.output
+    return called
+
+
+def test_a_command_is_called_with_an_instance_of_each_group() -> None:
+    found = parsed((Speed, Color), "--no-fast-mode", "-s", "2", "--dark")
+    assert found == ["x", Speed(False, 2.0), Color(True)]
+    assert parsed((Speed, Color)) == ["x", Speed(), Color()]
+
+
+def test_bounds_and_help_are_those_of_the_declaration() -> None:
+    app = Typer()
+    app.command()(taking(Speed)(lambda _: None))
+    assert CliRunner().invoke(app, ["--seconds", "-1"]).exit_code == 2
+    assert "Be fast." in CliRunner().invoke(app, ["--help"]).output
+
+
+def test_options_are_named_as_they_are_given() -> None:
+    assert [option.name for option in options(Speed)] == ["--fast-mode", "--seconds"]
+
+
+@pytest.mark.parametrize(
+    "group, expected",
+    [
+        (Speed(), []),
+        (Speed(False, 1.5), ["--no-fast-mode", "--seconds", "1.5"]),
+        (Color(True), ["--dark"]),
+        (RunOptions(view=ViewKind.PLAIN, output_dir=Path("a b")), ["--output-dir", "a b", "--view", "plain"]),
+    ],
+)
+def test_only_what_is_no_default_is_written(group: Any, expected: list[str]) -> None:
+    assert words(group) == expected
+
+
+def test_workers_find_options_that_have_a_variable() -> None:
+    assert variables(Speed(False, 1.5)) == {"SECONDS": "1.5"}
+    assert variables(Speed(False)) == {}
+
+
+RUN_OPTIONS = st.builds(
+    RunOptions,
+    min_np=st.integers(1, 2**20),
+    max_np=st.none() | st.integers(1, 2**20),
+    hosts=st.none() | st.text("abc:,19", min_size=1),
+    allocation=st.none() | st.just(Path("/it's a/file")),
+    start_timeout=st.floats(0, 1e9),
+    warm_start=st.booleans(),
+    max_restarts=st.none() | st.integers(0, 9),
+    checkpoint_interval=st.none() | st.floats(0, 1e9),
+    view=st.sampled_from(ViewKind),
+    verbose=st.booleans(),
+)
+
+
+@given(RUN_OPTIONS)
+def test_what_is_written_is_read_as_the_same(run_options: RunOptions) -> None:
+    assert parsed((RunOptions,), *words(run_options)) == ["x", run_options]

@@ -1,0 +1,67 @@
+"""The kinds of programs, as the launcher and the service find them."""
+
+import pytest
+
+from edt_launch.core.errors import UsageError
+from edt_launch.core.run_options import RunOptions
+from edt_launch.launcher.programs import kinds
+from edt_launch.launcher.programs.horovodrun import UnderHorovodrun
+from edt_launch.launcher.programs.script import Script
+
+
+def own(**given: object) -> list[object]:
+    """The own options of every kind."""
+    return [
+        kind.options(**{name: value for name, value in given.items() if name in kind.options.__annotations__})
+        for kind in kinds.kinds()
+    ]
+
+
+def test_what_asks_for_no_kind_is_a_script() -> None:
+    assert kinds.read(["true", "x"], RunOptions(), own()) == Script(["true", "x"])
+
+
+def test_an_option_asks_for_a_kind() -> None:
+    assert kinds.read(["true"], RunOptions(), own(horovodrun=True)) == UnderHorovodrun(["true"])
+
+
+def test_a_program_is_of_one_kind(tmp_path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "main.py").touch()
+    with pytest.raises(UsageError, match="--wmla and --horovodrun exclude one another"):
+        kinds.read(["main.py"], RunOptions(), own(wmla=True, horovodrun=True))
+
+
+@pytest.mark.parametrize(
+    "options, names",
+    [
+        (RunOptions(max_restarts=1), "--max-restarts"),
+        (RunOptions(hang_timeout=1.0, ready_timeout=2.0), "--hang-timeout and --ready-timeout"),
+        (RunOptions(warm_start=False), "--no-warm-start"),
+    ],
+)
+def test_horovods_driver_does_not_know_all_options(options: RunOptions, names: str) -> None:
+    with pytest.raises(UsageError, match=f"leave out {names} with --horovodrun"):
+        kinds.read(["true"], options, own(horovodrun=True))
+
+
+def test_kinds_have_names_and_frameworks_of_their_own() -> None:
+    names = [name for kind in kinds.kinds() for name in (kind.name, *kind.frameworks)]
+    assert len(set(names)) == len(names)
+    assert [kinds.named(name).name for name in names if name not in kinds.frameworks()] == [
+        kind.name for kind in kinds.kinds()
+    ]
+    with pytest.raises(LookupError, match="'Fortran'"):
+        kinds.named("Fortran")
+
+
+@pytest.mark.parametrize(
+    "name, expected",
+    [
+        ("script", ["--max-restarts", "2", "--", "train.py", "-e"]),
+        ("horovodrun", ["--horovodrun", "--", "train.py", "-e"]),
+    ],
+)
+def test_how_the_service_runs_jobs_that_name_no_framework(name: str, expected: list[str]) -> None:
+    kind = kinds.named(name)
+    assert kind.command_line(RunOptions(max_restarts=2), None, ["train.py", "-e"], None) == expected

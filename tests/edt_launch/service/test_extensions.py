@@ -1,0 +1,22 @@
+"""Other interfaces of the service, which are registered by name."""
+
+import sys
+from types import ModuleType
+
+import pytest
+
+from edt_launch.service import extensions
+
+
+def test_those_of_wmla_are_served() -> None:
+    (wmla,) = extensions.extensions()
+    assert wmla.serves("/platform/rest/deeplearning/v1/execs")
+    assert not wmla.serves("/api/v1/jobs")
+
+
+def test_another_one_is_found_by_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    module = ModuleType("another_extension")
+    module.EXTENSION = object()  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    monkeypatch.setattr(extensions, "EXTENSIONS", (module.__name__,))
+    assert extensions.extensions.__wrapped__() == (module.EXTENSION,)

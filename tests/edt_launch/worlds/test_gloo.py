@@ -1,0 +1,64 @@
+"""Horovod's worlds over Gloo: what workers find, and the stores of the generations."""
+
+from collections.abc import Iterator
+from urllib.error import URLError
+from urllib.request import urlopen
+
+import pytest
+
+from edt_launch.membership.protocol import Assignment, Phase, Slot, Worker
+from edt_launch.worlds.gloo import KEPT, GlooWorld
+
+TWO = (Assignment(7, 0, 2, 0, 2, 0, 1, "here"), Assignment(9, 1, 2, 1, 2, 0, 1, "here"))
+
+
+@pytest.fixture
+def world() -> Iterator[GlooWorld]:
+    one = GlooWorld("127.0.0.1", "lo")
+    yield one
+    one.close()
+
+
+def ask(port: object, path: str) -> bytes:
+    with urlopen(f"http://127.0.0.1:{port}/{path}") as answer:
+        found: bytes = answer.read()
+    return found
+
+
+def test_workers_find_what_horovod_looks_for(world: GlooWorld) -> None:
+    found = world.variables(Worker(7, Slot("here", 1), Phase.STARTING, started_at=0.0, rank=1))
+    expected = {
+        "HOROVOD_ELASTIC": "1",
+        "HOROVOD_HOSTNAME": "here",
+        "HOROVOD_GLOO_IFACE": "lo",
+        "HOROVOD_GLOO_RENDEZVOUS_ADDR": "127.0.0.1",
+        "NCCL_SOCKET_IFNAME": "lo",
+    }
+    assert {name: found[name] for name in expected} == expected
+
+
+def test_members_find_their_ranks_at_the_port_that_they_are_told(world: GlooWorld) -> None:
+    told = world.open(1, TWO)
+    assert told.keys() == {"port"}
+    assert ask(told["port"], "rank_and_size/here:1") == b"1,2,1,2,0,1"
+
+
+def test_nobody_waits_for_a_generation_that_is_aborted(world: GlooWorld) -> None:
+    first, second = world.open(1, TWO)["port"], world.open(2, TWO)["port"]
+    world.abort()
+    assert ask(second, "global/1") == b"-1"
+    assert ask(first, "rank_and_size/here:0") == b"0,2,0,2,0,1"
+
+
+def test_only_the_newest_generations_are_served(world: GlooWorld) -> None:
+    ports = [world.open(generation, TWO)["port"] for generation in range(KEPT + 1)]
+    with pytest.raises(URLError):
+        ask(ports[0], "rank_and_size/here:0")
+    assert ask(ports[1], "rank_and_size/here:0")
+    world.close()
+    with pytest.raises(URLError):
+        ask(ports[-1], "rank_and_size/here:0")
+
+
+def test_there_may_be_nothing_to_abort(world: GlooWorld) -> None:
+    world.abort()

@@ -1,0 +1,27 @@
+"""A world whose workers need nothing to find one another."""
+
+from collections.abc import Mapping, Sequence
+
+from edt_launch.membership.protocol import Assignment, Worker
+
+
+class SimulatedWorld:
+    """Keeps what it is asked for. Members of generation g are told that their port is 1000 + g."""
+
+    def __init__(self) -> None:
+        self.generations: dict[int, tuple[Assignment, ...]] = {}
+        self.aborted = 0
+        self.is_closed = False
+
+    def variables(self, worker: Worker) -> dict[str, str]:
+        return {"SIMULATED_WORKER": str(worker.id)}
+
+    def open(self, generation: int, assignments: Sequence[Assignment]) -> Mapping[str, object]:
+        self.generations[generation] = tuple(assignments)
+        return {"port": 1000 + generation}
+
+    def abort(self) -> None:
+        self.aborted += 1
+
+    def close(self) -> None:
+        self.is_closed = True
