@@ -13,10 +13,12 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 
 LAUNCHER = (
+    "tests/system/test_allocation_file.py",
     "tests/system/test_failures.py",
     "tests/system/test_launchers.py",
     "tests/system/test_leaving.py",
     "tests/system/test_pausing.py",
+    "tests/system/test_processes.py",
     "tests/system/test_programs.py",
     "tests/system/test_resizes.py",
     "tests/system/test_restarts.py",
