@@ -1,5 +1,6 @@
 import gc
 import signal
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -106,6 +107,13 @@ def pytest_collection_finish() -> None:
     """All that has been imported stays; looking through it takes most of the time of a collection."""
     gc.collect()
     gc.freeze()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _leftovers() -> Iterator[None]:
+    """What a file's tests leave open fails in that file, not in whichever test Python finds it."""
+    yield
+    gc.collect()
 
 
 @pytest.fixture(scope="session", autouse=True)
