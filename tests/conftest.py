@@ -1,39 +1,66 @@
+import gc
 import signal
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import HealthCheck, settings
 from xdist.remote import Producer
 from xdist.scheduler.loadscope import LoadScopeScheduling
 
-JOBS = ("tests/examples/", "tests/system/")
-BY_PROGRAM = "tests/system/test_wmla_programs.py"
-BESIDE_OTHERS = (
-    BY_PROGRAM,
-    "tests/system/test_exact.py",
-    "tests/system/test_verify.py",
-    "tests/system/test_launchers.py",
-    "tests/examples/",
-    "tests/system/test_torn_worlds.py",
-    "tests/system/test_control.py",
+APART = tuple(
+    f"tests/system/test_{name}.py"
+    for name in (
+        "faults",
+        "leaving",
+        "pool",
+        "pool_killed",
+        "processes",
+        "resizes",
+        "wmla_pool",
+        "wmla_sharing",
+    )
 )
-"""Tests of jobs in which no clock counts."""
+"""Tests of jobs that look at how long something takes."""
+BY_PROGRAM = "tests/system/test_wmla_programs.py"
 LONG = (
+    "tests/system/test_exact.py",
+    "tests/system/test_wmla_programs.py",
+    "tests/system/test_horovodrun.py",
+    "tests/edt_launch/agent/test_agent.py",
     "tests/edt_hvd/wmla/test_driving.py",
-    "tests/edt_hvd/reduction/test_error_bound.py",
-    "tests/edt_hvd/wmla/test_script.py",
-    "tests/edt_launch/jobs/test_loop.py",
-    "tests/edt_launch/service/api/test_access.py",
-    "tests/edt_hvd/wmla/test_fabric_model.py",
-    "tests/edt_hvd/wmla/handing/test_modules.py",
+    "tests/system/test_failures.py",
+    "tests/system/test_restarts.py",
     "tests/edt_launch/service/test_running.py",
-    "tests/edt_hvd/reduction/test_optimizer.py",
-    "tests/edt_launch/service/api/test_description.py",
-    "tests/edt_launch/allocator/test_decide.py",
+    "tests/system/test_hypersearch.py",
+    "tests/examples/test_digits.py",
+    "tests/system/test_verify.py",
+    "tests/edt_hvd/wmla/test_script.py",
+    "tests/edt_launch/service/api/test_access.py",
+    "tests/system/test_launchers.py",
+    "tests/system/test_allocation_file.py",
+    "tests/system/test_discovery.py",
+    "tests/system/test_wmla_frameworks.py",
+    "tests/system/test_wmla_launch.py",
+    "tests/system/test_pausing.py",
+    "tests/system/test_warm.py",
+    "tests/system/test_ssh.py",
+    "tests/system/test_programs.py",
+    "tests/examples/test_mnist.py",
+    "tests/examples/test_horovod_port.py",
+    "tests/edt_launch/jobs/test_loop.py",
+    "tests/edt_launch/adapters/wmla/hypersearch/test_controller.py",
+    "tests/edt_hvd/wmla/handing/test_modules.py",
     "tests/edt_hvd/wmla/handing/test_installed.py",
+    "tests/edt_launch/launcher/test_job.py",
+    "tests/edt_hvd/world/test_determinism.py",
+    "tests/edt_launch/adapters/wmla/hypersearch/test_routes.py",
+    "tests/edt_launch/adapters/wmla/rest/test_dlicmd.py",
+    "tests/edt_launch/allocator/test_decide.py",
+    "tests/edt_launch/jobs/test_machine.py",
+    "tests/edt_launch/service/api/test_description.py",
     "tests/edt_launch/tools/demo/test_plot.py",
 )
 """Other files that take long, the longest first."""
-JOBS_APART, LAST = -1, len(LONG) + 1
 IGNORED_BY_PYTHON = {signal.SIGPIPE, signal.SIGXFSZ}
 
 # `--hypothesis-profile` chooses one. A busy machine is no reason to fail.
@@ -56,15 +83,15 @@ class LongestFirst(LoadScopeScheduling):
 
     def _split_scope(self, nodeid: str) -> str:
         file = nodeid.partition("::")[0]
-        if _place(file) == JOBS_APART:
-            return "jobs"
+        if file in APART:
+            return "apart"
         return nodeid.rpartition("[")[2] if file == BY_PROGRAM else file
 
 
 def _place(file: str) -> int:
     """When a file's tests are to begin, relative to others'."""
-    if file.startswith(JOBS):
-        return LAST if file.startswith(BESIDE_OTHERS) else JOBS_APART
+    if file in APART:
+        return -1
     return LONG.index(file) if file in LONG else len(LONG)
 
 
@@ -74,6 +101,19 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Longest
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: _place(item.nodeid.partition("::")[0]))
+
+
+def pytest_collection_finish() -> None:
+    """All that has been imported stays; looking through it takes most of the time of a collection."""
+    gc.collect()
+    gc.freeze()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _leftovers() -> Iterator[None]:
+    """What a file's tests leave open fails in that file, not in whichever test Python finds it."""
+    yield
+    gc.collect()
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -13,10 +13,12 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 
 LAUNCHER = (
+    "tests/system/test_allocation_file.py",
     "tests/system/test_failures.py",
     "tests/system/test_launchers.py",
     "tests/system/test_leaving.py",
     "tests/system/test_pausing.py",
+    "tests/system/test_processes.py",
     "tests/system/test_programs.py",
     "tests/system/test_resizes.py",
     "tests/system/test_restarts.py",
@@ -25,6 +27,7 @@ LAUNCHER = (
 HOROVODRUN = ("tests/system/test_horovodrun.py",)
 TRAINING = ("tests/system/test_exact.py", "tests/system/test_faults.py", "tests/system/test_resizes.py")
 POOL = ("tests/system/test_pool.py", "tests/system/test_pool_killed.py", "tests/system/test_wmla_pool.py")
+DATABASES = ("tests/edt_launch/service/**/test_*.py", "tests/edt_launch/adapters/wmla/hypersearch/test_*.py")
 WMLA = ("tests/system/test_wmla_*.py",)
 
 TABLE: tuple[tuple[str, tuple[str, ...]], ...] = (
@@ -34,19 +37,24 @@ TABLE: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("edt_hvd/reduction/", ("tests/system/test_exact.py", "tests/system/test_launchers.py")),
     ("edt_hvd/world/horovod_world.py", HOROVODRUN),
     ("edt_hvd/warm/", ("tests/system/test_warm.py", "tests/system/test_resizes.py")),
-    ("edt_hvd/wmla/", WMLA),
+    ("edt_hvd/wmla/", (*WMLA, "tests/edt_hvd/wmla/test_*.py")),
+    (
+        "edt_hvd/world/determinism.py",
+        ("tests/edt_hvd/world/test_determinism.py", "tests/system/test_exact.py"),
+    ),
     ("edt_hvd/world/", (*LAUNCHER, *TRAINING, *HOROVODRUN, "tests/system/test_torn_worlds.py")),
     ("edt_hvd/", (*TRAINING, "tests/system/test_verify.py", "tests/examples/test_*.py")),
+    ("launch/edt_launch/agent/", (*LAUNCHER, "tests/edt_launch/agent/test_agent.py")),
     ("launch/edt_launch/allocator/", ("tests/system/test_pool.py",)),
     ("launch/edt_launch/cli/", ()),
     ("launch/edt_launch/tools/demo/", ()),
     ("launch/edt_launch/tools/doctor.py", ()),
     ("launch/edt_launch/launcher/horovodrun/", HOROVODRUN),
-    ("launch/edt_launch/jobs/", POOL),
-    ("launch/edt_launch/service/", (*POOL, "tests/system/test_wmla_notebook.py")),
+    ("launch/edt_launch/jobs/", (*POOL, "tests/edt_launch/jobs/test_loop.py")),
+    ("launch/edt_launch/service/", (*POOL, *DATABASES, "tests/system/test_wmla_notebook.py")),
     ("launch/edt_launch/tools/simulate/", ()),
     ("launch/edt_launch/tools/verify/", ("tests/system/test_verify.py",)),
-    ("launch/edt_launch/adapters/wmla/", WMLA),
+    ("launch/edt_launch/adapters/wmla/", (*WMLA, "tests/edt_launch/adapters/wmla/**/test_*.py")),
     ("launch/edt_launch/", LAUNCHER),
     ("native/", ("tests/system/test_exact.py",)),
     (
@@ -65,12 +73,18 @@ TABLE: tuple[tuple[str, tuple[str, ...]], ...] = (
 )
 """What begins so is covered, beside `make test`, by these files."""
 
+IN_FULL_RUN = (
+    *("pytest.mark.full", "full("),
+    # Fixtures of tests that `make test` runs on SQLite alone.
+    *("database_url: str", "laboratory: Laboratory", "store: Store", "world: World"),
+)
+
 MAIN = ("origin/HEAD", "origin/main", "origin/master", "main", "master")
 
 
 def covering(path: str) -> tuple[str, ...]:
     """The patterns of the test files that cover a changed file; a test file covers itself."""
-    if path.startswith(("tests/system/test_", "tests/examples/test_")):
+    if path.startswith("tests/") and path.rpartition("/")[2].startswith("test_"):
         return (path,)
     return next((tests for start, tests in TABLE if path.startswith(start)), ())
 
@@ -78,7 +92,7 @@ def covering(path: str) -> tuple[str, ...]:
 def is_in_full_run(file: Path) -> bool:
     """Whether a file has tests that `make test` leaves out."""
     text = file.read_text()
-    return "pytest.mark.full" in text or "full(" in text
+    return any(sign in text for sign in IN_FULL_RUN)
 
 
 def select(changed: Iterable[str], root: Path = ROOT) -> dict[str, str]:

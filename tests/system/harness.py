@@ -14,8 +14,11 @@ import psutil
 
 PROGRAMS = Path(__file__).parent / "programs"
 TRACED = PROGRAMS / "traced.py"
-POLL = 0.02
+POLL = 0.05
 """Seconds between two looks at what a job has written; limits are pytest's own timeout."""
+
+SURVEY = 0.25
+"""Seconds between two looks at a job's processes, each of which reads all processes of the machine."""
 
 
 class ElasticJob:
@@ -31,6 +34,7 @@ class ElasticJob:
         self.generation = 0
         self.process: subprocess.Popen[bytes] | None = None
         self.family: set[psutil.Process] = set()
+        self._surveyed = 0.0
 
     def allocate(self, slots: int, host: str = "localhost", devices: str = "") -> None:
         """Replace the allocation file as an allocator does."""
@@ -82,12 +86,14 @@ class ElasticJob:
             assert self.process is not None
             if running:
                 assert self.process.poll() is None, f"ended early:\n{self.stdout}\n{self.stderr}"
-            self.remember()
+            if time.monotonic() - self._surveyed >= SURVEY:
+                self.remember()
             time.sleep(POLL)
 
     def remember(self) -> None:
         """Note every process of the job, to see later that all of them are gone."""
         assert self.process is not None
+        self._surveyed = time.monotonic()
         with contextlib.suppress(psutil.NoSuchProcess):
             self.family.update(psutil.Process(self.process.pid).children(recursive=True))
         for event in self.events("ready", "warm_server"):  # forked workers descend from nobody

@@ -17,6 +17,7 @@ BAD = {
 }
 
 
+@pytest.mark.full
 @pytest.mark.timeout(240)
 def test_bad_files_are_reported_once_and_the_next_good_one_is_followed(job: ElasticJob) -> None:
     job.allocate(2)

@@ -42,8 +42,9 @@ def test_the_first_failure_is_the_last_thing_shown(job: ElasticJob, how: str, co
     assert job.survivors() == []
 
 
+@pytest.mark.full
 @pytest.mark.timeout(120)
-@pytest.mark.parametrize("how", ["raise", full("exit")])
+@pytest.mark.parametrize("how", ["raise", "exit"])
 def test_the_others_go_on_without_a_worker_that_failed(job: ElasticJob, how: str) -> None:
     job.allocate(3)
     job.start(FAILING, how, job.results)
@@ -81,7 +82,7 @@ def test_a_killed_worker_costs_its_slot_for_a_while_and_nothing_else(job: Elasti
 
 
 @pytest.mark.timeout(120)
-@pytest.mark.parametrize("number, code", [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize("number, code", [full(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 @pytest.mark.parametrize("how", ["none", full("stuck")])
 def test_a_signal_ends_the_whole_tree(job: ElasticJob, number: signal.Signals, code: int, how: str) -> None:
     job.allocate(2)
@@ -93,6 +94,7 @@ def test_a_signal_ends_the_whole_tree(job: ElasticJob, number: signal.Signals, c
     assert job.survivors() == []
 
 
+@pytest.mark.full
 @pytest.mark.timeout(120)
 def test_a_worker_that_quits_is_lost_and_told(job: ElasticJob) -> None:
     job.allocate(2)

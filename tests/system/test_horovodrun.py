@@ -15,6 +15,7 @@ from edt_launch.service.states import State, Wanted
 from harness import PROGRAMS, TRACED, ElasticJob
 from horovodrun_job import MAX_NP, HorovodrunJob, train_alone
 from pool_harness import Pool
+from tiers import full
 
 EPOCHS = 30
 DELAY = 0.25
@@ -41,9 +42,9 @@ def plain(tmp_path: Path) -> Iterator[HorovodrunJob]:
 
 @pytest.mark.timeout(240)
 def test_a_job_grows_and_shrinks(plain: HorovodrunJob, undisturbed: dict[str, Any]) -> None:
-    plain.allocate(2)
-    plain.start(2, "--epochs", EPOCHS, "--delay", DELAY)
-    for size in (2, 4, 1, 3):
+    plain.allocate(1)
+    plain.start(1, "--epochs", EPOCHS, "--delay", DELAY)
+    for size in (1, 3, 2):
         plain.allocate(size)
         plain.until_size(size)
     assert plain.end() == 0, plain.printed
@@ -51,6 +52,7 @@ def test_a_job_grows_and_shrinks(plain: HorovodrunJob, undisturbed: dict[str, An
     assert "Traceback" not in plain.printed
 
 
+@pytest.mark.full
 @pytest.mark.timeout(120)
 def test_a_change_before_rank_0_listens_counts(plain: HorovodrunJob, undisturbed: dict[str, Any]) -> None:
     """Horovod drops it: it comes when the workers have been started, and none of them has said so."""
@@ -125,6 +127,7 @@ def test_a_host_is_used_again_after_a_cooldown(plain: HorovodrunJob, undisturbed
     plain.check(EPOCHS, undisturbed, repeated=1)
 
 
+@pytest.mark.full
 @pytest.mark.timeout(120)
 def test_a_worker_killed_on_the_last_host_ends_the_job(plain: HorovodrunJob) -> None:
     """As docs/horovodrun.md says, with Horovod's message."""
@@ -138,6 +141,7 @@ def test_a_worker_killed_on_the_last_host_ends_the_job(plain: HorovodrunJob) -> 
     assert plain.workers("localhost") == []
 
 
+@pytest.mark.full
 @pytest.mark.timeout(120)
 def test_hosts_that_are_all_replaced_end_the_job(plain: HorovodrunJob) -> None:
     """As docs/horovodrun.md says, with Horovod's message."""
@@ -213,7 +217,9 @@ def test_edt_launch_starts_it_and_tells_what_happens(job: ElasticJob, undisturbe
 
 
 @pytest.mark.timeout(120)
-@pytest.mark.parametrize("number, code", [(signal.SIGTERM, 143), (signal.SIGUSR1, 5), (signal.SIGKILL, -9)])
+@pytest.mark.parametrize(
+    "number, code", [full(signal.SIGTERM, 143), full(signal.SIGUSR1, 5), (signal.SIGKILL, -9)]
+)
 def test_nothing_of_it_outlives_edt_launch(number: signal.Signals, code: int, job: ElasticJob) -> None:
     job.allocate(2)
     job.start(TRACED, job.results, "--delay", DELAY, options=("--horovodrun",))
@@ -234,6 +240,7 @@ subprocess.Popen(["sh", "-c", "while :; do echo still there; sleep 1; done"], st
 """
 
 
+@pytest.mark.full
 @pytest.mark.timeout(120)
 def test_what_workers_leave_running_keeps_no_job_from_ending(job: ElasticJob) -> None:
     script = job.folder / "leaves.py"
@@ -243,22 +250,6 @@ def test_what_workers_leave_running_keeps_no_job_from_ending(job: ElasticJob) ->
     job.remember()
     assert job.end() == 0, job.stderr
     assert job.survivors() == []
-
-
-@pytest.mark.timeout(60)
-@pytest.mark.parametrize(
-    "option",
-    [
-        *[("--hang-timeout", "5"), ("--ready-timeout", "5")],
-        *[("--no-warm-start",), ("--max-restarts", "1")],
-    ],
-)
-def test_options_that_horovods_driver_does_not_know_are_refused(
-    option: tuple[str, ...], job: ElasticJob
-) -> None:
-    job.start(TRACED, job.results, options=("--horovodrun", *option))
-    assert job.end() == 2
-    assert f"leave out {option[0]} with --horovodrun: Horovod's driver has nothing like it" in job.stderr
 
 
 @pytest.mark.timeout(180)

@@ -68,6 +68,7 @@ def test_a_horovod_script_is_resized_unchanged(job: ElasticJob) -> None:
     assert job.survivors() == []
 
 
+@pytest.mark.full
 @pytest.mark.timeout(120)
 def test_an_elastic_horovodrun_of_its_own_runs_the_script(tmp_path: Path) -> None:
     """Without edt-launch, Horovod's own elastic mode is used."""

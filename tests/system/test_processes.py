@@ -43,6 +43,7 @@ def test_a_local_job_of_two_workers_is_five_processes_that_keep_its_variables_to
     assert job.survivors() == []
 
 
+@pytest.mark.full
 @pytest.mark.timeout(120)
 def test_an_agent_leaves_signals_to_workers(job: ElasticJob) -> None:
     job.allocate(1)

@@ -27,6 +27,7 @@ def alone(tmp_path_factory: pytest.TempPathFactory) -> Trained:
     return train(tmp_path_factory.mktemp("alone"), DIGITS, 1)
 
 
+@pytest.mark.full
 def test_killed_workers_change_nothing_in_the_model_and_its_log(job: WmlaJob, alone: Trained) -> None:
     job.slow(DIGITS)
     job.allocate(3)

@@ -133,6 +133,7 @@ def test_a_job_goes_on_with_fewer_workers_while_its_script_waits(job: ElasticJob
 FABRIC = Path(__file__).parents[1] / "edt_hvd" / "wmla" / "programs" / "main.py"
 
 
+@pytest.mark.full
 @pytest.mark.timeout(180)
 def test_a_program_with_a_fabric_model_is_trained_by_executors(job: ElasticJob) -> None:
     job.allocate(2)

@@ -51,6 +51,7 @@ def test_one_three_and_no_executors_train_the_same_model(tmp_path: Path) -> None
     assert (one.folder / "log" / "evaluation-metrics.txt").exists()
 
 
+@pytest.mark.full
 @pytest.mark.usefixtures("environment")
 def test_a_script_may_train_again(tmp_path: Path) -> None:
     job = stand_in(tmp_path / "job")
@@ -105,6 +106,7 @@ program.train(4, 2, 4, scaleup_function=wanted)
 """
 
 
+@pytest.mark.full
 def test_the_number_of_executors_may_change_before_every_epoch(tmp_path: Path) -> None:
     script = tmp_path / "main.py"
     script.write_text(SCALING)

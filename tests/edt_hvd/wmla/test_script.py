@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tiers import full
+
 
 def run(script: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "edt_hvd.wmla.script", script.name, *arguments]
@@ -37,7 +39,7 @@ def test_a_script_sees_what_it_would_see_without_us(script: Path) -> None:
     assert done.stdout == f"{argv}|{script.parent}|__main__|__main__|{script}\n"
 
 
-@pytest.mark.parametrize("end", ["", "sys.exit()"])
+@pytest.mark.parametrize("end", [full(""), "sys.exit()"])
 def test_threads_of_a_gang_may_finish_what_they_do(
     script: Path, end: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -54,7 +56,7 @@ def test_threads_of_a_gang_may_finish_what_they_do(
     assert run(script).stdout == "4999950000\n"
 
 
-@pytest.mark.parametrize("start", [".", "elsewhere"])
+@pytest.mark.parametrize("start", [".", full("elsewhere")])
 def test_all_modules_of_the_directory_that_it_runs_in_are_its_own(script: Path, start: str) -> None:
     inner, here = script.parent / "sub", script.parent / start
     for folder in (inner, here):
@@ -100,7 +102,7 @@ def test_a_script_that_is_no_python_says_where(script: Path) -> None:
     assert f'File "{script}", line 1' in done.stderr
 
 
-@pytest.mark.parametrize("package", ["keras", "tensorflow", "tf_keras"])
+@pytest.mark.parametrize("package", ["keras", full("tensorflow"), full("tf_keras")])
 def test_a_framework_that_is_not_trained_here_is_refused(script: Path, package: str) -> None:
     script.write_text(f"import {package}.layers\n")
     done = run(script)

@@ -12,6 +12,7 @@ import pytest
 from edt_launch.agent.protocol import WINDOW, Taken
 from running_agent import COMMAND, RunningAgent, script, until
 from started import gone
+from tiers import full
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="workers are forked on Linux alone")
 
@@ -228,8 +229,13 @@ def test_a_killed_worker_leaves_nothing(warm, cold, folder, is_warm):
 
 
 @linux
-@pytest.mark.parametrize("how", ["closed", "hung up", "killed"])
-@pytest.mark.parametrize("forks", [True, False])
+@pytest.mark.parametrize(
+    "how, forks",
+    [
+        *(full("closed", True), full("hung up", True), ("killed", True)),
+        *(("closed", False), ("hung up", False), ("killed", False)),
+    ],
+)
 def test_workers_end_with_their_launcher_and_with_their_agent(agents, tmp_path, how, forks):
     agent = agents([sys.executable, script(tmp_path, FAMILY)], tmp_path, forks=forks)
     agent.start()
@@ -374,8 +380,8 @@ def test_what_the_program_imports_is_there_already(fresh, installed):
             "import threading, time; threading.Thread(target=time.sleep, args=[60], daemon=True).start()",
             "thread",
         ),
-        ("import torch; torch.ones(2000, 2000) @ torch.ones(2000, 2000)", "threads"),
-        ("import torch; torch.cuda.is_initialized = lambda: True", "CUDA"),
+        full("import torch; torch.ones(2000, 2000) @ torch.ones(2000, 2000)", "threads"),
+        full("import torch; torch.cuda.is_initialized = lambda: True", "CUDA"),
     ],
 )
 def test_nothing_is_forked_from_a_process_that_has_more_than_imports(fresh, installed, text, reason):
@@ -489,6 +495,7 @@ def test_an_agent_is_not_for_users():
 
 
 @linux
+@pytest.mark.full
 def test_the_server_ends_with_the_agent(tmp_path):
     agent = RunningAgent([sys.executable, script(tmp_path, "pass")], tmp_path)
     agent.until(lambda: agent.warm)

@@ -21,7 +21,7 @@ SLOW = {
 def imported_by(*words: str) -> set[str]:
     """What a command has imported when its process ends."""
     code = (
-        "import sys\nfrom edt_launch.cli import main\n"
+        "import sys\nfrom edt_launch.cli.main import main\n"
         "try:\n    main()\nfinally:\n    print(*sys.modules, file=sys.stderr)"
     )
     done = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True, check=True)
@@ -221,7 +221,7 @@ def test_a_reader_that_has_enough_sees_no_error(service: FakeService) -> None:
 def test_the_shell_completes(service: FakeService, line: str, found: set[str]) -> None:
     words = line.split(" ")
     environment = {"_EDT_COMPLETE": "complete_bash", "COMP_WORDS": line, "COMP_CWORD": str(len(words) - 1)}
-    code = "import sys; sys.argv[0] = 'edt'; from edt_launch.cli import main; main()"
+    code = "import sys; sys.argv[0] = 'edt'; from edt_launch.cli.main import main; main()"
     done = subprocess.run(
         [sys.executable, "-c", code],
         env={**dict(__import__("os").environ), **environment},

@@ -34,8 +34,8 @@ def serve_as(mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
 def up_as(mode: str) -> str:
     """A program that is `edt up --demo`, with a service that behaves as `mode` says."""
     return (
-        "import sys\nfrom edt_launch import cli\nfrom edt_launch.cli import trial\n"
-        f"trial.SERVE = {(*FAKE, mode)!r}\nsys.argv = ['edt', 'up', '--demo']\ncli.main()"
+        "import sys\nfrom edt_launch.cli import main, trial\n"
+        f"trial.SERVE = {(*FAKE, mode)!r}\nsys.argv = ['edt', 'up', '--demo']\nmain.main()"
     )
 
 

@@ -129,6 +129,19 @@ def test_usage_errors_say_what_is_wrong(words, part):
     assert part in result.output
 
 
+@pytest.mark.parametrize(
+    "option",
+    [
+        *[("--wmla",), ("--hang-timeout", "5"), ("--ready-timeout", "5")],
+        *[("--no-warm-start",), ("--max-restarts", "1")],
+    ],
+)
+def test_options_that_horovods_driver_does_not_know_are_refused(option):
+    result = invoke("--horovodrun", *option, "a script.py")
+    assert result.exit_code == ExitCode.USAGE
+    assert f"leave out {option[0]} with --horovodrun: Horovod's driver has nothing like it" in result.output
+
+
 def test_slots_that_never_come():
     result = invoke("--allocation", "missing", "--start-timeout", "0.1", "--output-dir", "out", "a script.py")
     assert result.exit_code == ExitCode.NOT_STARTED

@@ -30,7 +30,7 @@ def test_a_wrong_setting_is_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize("arguments", [["--help"], ["doctor", "--help"]])
 def test_other_commands_import_nothing_of_the_service(arguments: list[str]) -> None:
     program = (
-        "import sys\nfrom edt_launch.cli import app\n"
+        "import sys\nfrom edt_launch.cli.main import app\n"
         f"try:\n    app({arguments!r})\nexcept SystemExit:\n    pass\n"
         "heavy = {'fastapi', 'sqlalchemy', 'uvicorn'} & sys.modules.keys()\nassert not heavy, heavy"
     )

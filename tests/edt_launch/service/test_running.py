@@ -15,6 +15,7 @@ from edt_launch.service.home import Home
 from edt_launch.service.running import FILES, LOOP, raise_file_limit
 from edt_launch.service.settings import Settings
 from serving import PATIENCE, Service, serving, start
+from tiers import full
 
 
 def test_it_serves_until_it_is_told_to_end(tmp_path: Path) -> None:
@@ -72,12 +73,14 @@ def test_there_is_one_for_each_database(tmp_path: Path, database_url: str) -> No
     [
         (["--hostfile", "/no/such/file"], "No such file"),
         (["--database", "postgresql://ann:s3cret@127.0.0.1:1/edt"], "cannot be reached"),
-        (["--host", "192.0.2.1"], "cannot be listened on"),
-        (["--tls-certificate", "/no/such/cert", "--tls-key", "/no/such/key"], "/no/such/cert: No such file"),
+        full(["--host", "192.0.2.1"], "cannot be listened on"),
+        full(
+            ["--tls-certificate", "/no/such/cert", "--tls-key", "/no/such/key"], "/no/such/cert: No such file"
+        ),
         (["--tls-certificate", __file__, "--tls-key", __file__], "are no PEM files"),
-        (["--database", "postgresql://ann:s3cret@127.0.0.1/edt?foo=bar"], "foo"),
-        (["--database", "sqlite:////no/such/folder/edt.db"], "/no/such/folder/edt.db.lock: No such file"),
-        (["--database", "sqlite://"], "name a file"),
+        full(["--database", "postgresql://ann:s3cret@127.0.0.1/edt?foo=bar"], "foo"),
+        full(["--database", "sqlite:////no/such/folder/edt.db"], "/no/such/folder/edt.db.lock: No such file"),
+        full(["--database", "sqlite://"], "name a file"),
     ],
 )
 def test_what_keeps_it_from_starting_is_said(tmp_path: Path, arguments: list[str], said: str) -> None:

@@ -8,8 +8,10 @@ import pytest
 from sqlalchemy import create_engine, text
 
 import postgres_server
+from databases import sqlite_at
 from edt_launch.service.database.engine import parse_url
 from edt_launch.service.database.store import Store
+from tiers import full
 from world import World
 
 _numbers = itertools.count()
@@ -25,9 +27,14 @@ def postgresql() -> Iterator[str]:
         pytest.skip(f"no PostgreSQL server: {error}")
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
+@pytest.fixture(params=["sqlite", full("postgresql")])
 def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """An empty database of each kind."""
+    """An empty database of each kind; `make test` tries what is not about databases on one of them."""
+    return empty_database(request, tmp_path)
+
+
+def empty_database(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """The URL of an empty database of the kind that the parameter names."""
     if request.param == "sqlite":
         return f"sqlite:///{tmp_path}/edt.db"
     urls: str = request.getfixturevalue("postgresql")
@@ -42,7 +49,8 @@ def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 @pytest.fixture
 def store(database_url: str) -> Iterator[Store]:
     """A store on each kind of database."""
-    opened = Store.opened(database_url)
+    sqlite = database_url.removeprefix("sqlite:///")
+    opened = Store.opened(database_url) if sqlite == database_url else sqlite_at(Path(sqlite))
     yield opened
     opened.close()
 

@@ -217,7 +217,7 @@ HEAVY = {"torch", "numpy", "horovod", "mpi4py", "matplotlib", "fastapi", "starle
 
 
 def test_help_imports_nothing_heavy() -> None:
-    helped = "from edt_launch.cli import app\napp(['--help'], standalone_mode=False)"
+    helped = "from edt_launch.cli.main import app\napp(['--help'], standalone_mode=False)"
     assert modules_after(helped) & HEAVY == set()
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from asking import Asking
-from edt_launch.service.database.store import Store
+from databases import sqlite_at
 from played import Player
 from world import World
 
@@ -12,7 +12,7 @@ from world import World
 @pytest.fixture
 def world(tmp_path: Path) -> Iterator[World]:
     """A service."""
-    store = Store.opened(f"sqlite:///{tmp_path}/edt.db")
+    store = sqlite_at(tmp_path / "edt.db")
     yield World(tmp_path / "home", store)
     store.close()
 

@@ -20,6 +20,7 @@ from edt_launch.service.settings import Settings
 from edt_launch.service.states import State
 from played import WEIGHTS, Player
 from serving import Service, serving
+from tiers import full
 from world import tar
 
 pytestmark = pytest.mark.filterwarnings("ignore::urllib3.exceptions.InsecureRequestWarning")
@@ -47,7 +48,7 @@ class Cluster:
         self.auth_url = f"{self.master_host}:{port}/auth/v1/logon"
 
 
-@pytest.fixture(scope="module", params=["http", "https"])
+@pytest.fixture(scope="module", params=["http", full("https")])
 def cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     folder = tmp_path_factory.mktemp(request.param)
     model_tar = folder / "pytorch_mnist.modelDir.tar"

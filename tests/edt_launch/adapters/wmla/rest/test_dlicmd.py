@@ -18,6 +18,7 @@ from edt_launch.service.settings import Settings
 from edt_launch.service.states import State
 from played import WEIGHTS, Player
 from serving import PATIENCE, Service, serving
+from tiers import full
 
 pytestmark = pytest.mark.filterwarnings("ignore::urllib3.exceptions.InsecureRequestWarning")
 
@@ -74,7 +75,7 @@ class Terminal:
         return found["execId"]
 
 
-@pytest.fixture(scope="module", params=["http", "https"])
+@pytest.fixture(scope="module", params=["http", full("https")])
 def terminal(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Terminal]:
     folder = tmp_path_factory.mktemp(request.param)
     tls = ["--tls-self-signed"] if request.param == "https" else []
