@@ -52,7 +52,7 @@ class RunOptions:
     ssh_port: Annotated[int | None, Option(min=1, max=65535, help="For ssh to the hosts.")] = None
     ssh_identity_file: Annotated[Path | None, Option(help="Private key for ssh to the hosts.")] = None
     start_timeout: Annotated[
-        float, Option(min=0, help="Seconds to wait for the slots that the job needs.")
+        float, Option(min=0, max=1e9, help="Seconds to wait for the slots that the job needs.")
     ] = 600.0
     warm_start: Annotated[
         bool, Option(help="Fork workers from a process that has imported what they need.")
@@ -75,6 +75,7 @@ class RunOptions:
         float | None,
         Option(
             min=0,
+            max=1e9,
             help="Seconds after which a worker that does not get on is killed; 0: never. Else it is learned.",
         ),
     ] = None
@@ -82,6 +83,7 @@ class RunOptions:
         float | None,
         Option(
             min=0,
+            max=1e9,
             help="Seconds from its start to the elastic function after which a worker is killed; 0: never. "
             "Else it is learned.",
         ),

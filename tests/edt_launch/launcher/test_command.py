@@ -121,6 +121,9 @@ def test_limits_and_slots_by_default(planned, options, limits, slots):
         (["--output-dir", "a script.py", "a script.py"], "name a folder you may write"),
         (["--view", "pretty", "a script.py"], "pretty"),
         (["--no-such-option", "a script.py"], "no-such-option"),
+        (["--horovodrun", "--wmla", "a script.py"], "--wmla and --horovodrun exclude one another"),
+        (["--start-timeout", "inf", "true"], "--start-timeout"),
+        (["--hang-timeout", "inf", "true"], "--hang-timeout"),
     ],
 )
 def test_usage_errors_say_what_is_wrong(words, part):
@@ -132,7 +135,7 @@ def test_usage_errors_say_what_is_wrong(words, part):
 @pytest.mark.parametrize(
     "option",
     [
-        *[("--wmla",), ("--hang-timeout", "5"), ("--ready-timeout", "5")],
+        *[("--hang-timeout", "5"), ("--ready-timeout", "5")],
         *[("--no-warm-start",), ("--max-restarts", "1")],
     ],
 )
@@ -224,7 +227,7 @@ def slurm(monkeypatch):
 def test_inside_a_job_of_slurm_its_hosts_and_gpus_are_used(planned):
     result = invoke("--min-np", "3", "a script.py")
     assert result.exit_code == 0, result.output
-    (plan,) = planned
+    ((_, plan),) = planned
     assert plan.limits == Limits(3, 4)
     assert plan.allocation == Allocation(1, (HostSlots("n1", 2, ("0", "1")), HostSlots("n2", 2, ("0", "1"))))
     assert result.stderr == "edt-launch: uses the hosts of Slurm job 7 (4 slots): n1, n2\n"
@@ -235,7 +238,8 @@ def test_inside_a_job_of_slurm_its_hosts_and_gpus_are_used(planned):
 def test_hosts_that_are_named_come_before_those_of_slurm(planned, options, slots):
     result = invoke(*options, "a script.py")
     assert (result.exit_code, result.stderr) == (0, "")
-    assert (planned[0].allocation and planned[0].allocation.slots) == slots
+    ((_, plan),) = planned
+    assert (plan.allocation and plan.allocation.slots) == slots
 
 
 @pytest.mark.usefixtures("slurm")
