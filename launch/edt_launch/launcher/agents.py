@@ -1,8 +1,8 @@
 """The agents of a job, one a host: their processes and the streams to and from them, served by one thread.
 
 An agent on this host is a child, connected by a pair of sockets; on another one it is reached through the
-pipes of an ssh. Workers are asked for only after an agent has said hello, so that one that was never heard of
-has started none.
+pipes of a connector's command. Workers are asked for only after an agent has said hello, so that one that was
+never heard of has started none.
 """
 
 import contextlib
@@ -16,13 +16,13 @@ from pathlib import Path
 from edt_launch.agent.processes import JOB_VARIABLE
 from edt_launch.agent.protocol import VERSION, Hello, Kill, Order, ProtocolError, Report, Setup, Start, Taken
 from edt_launch.core.errors import StartError
-from edt_launch.launcher import ssh
+from edt_launch.launcher.connectors.connector import AGENT, Connector
 from edt_launch.launcher.link import CHUNK, Link
 
 
 @dataclass(frozen=True)
 class AgentOutput:
-    """An agent, or the ssh that leads to it, has said something about itself."""
+    """An agent, or the command that leads to it, has said something about itself."""
 
     text: str
 
@@ -32,7 +32,7 @@ class Lost:
     """An agent has ended, or the way to it.
 
     Attributes:
-        exit_code: of the agent, or of ssh; negative for a signal.
+        exit_code: of the agent, or of the command that leads to it; negative for a signal.
         explanation: what to tell about its workers, line by line.
         has_connected: whether it had ever said hello.
     """
@@ -62,17 +62,17 @@ class Agents:
         setup: what the workers have in common; what differs from host to host is filled in.
         logs: the folder of the warm servers' logs.
         is_remote: whether a host is another machine.
-        remote: how those are reached.
+        connector: starts the agents of those.
         notify: told of everything that happens.
     """
 
     def __init__(
-        self, setup: Setup, logs: Path, is_remote: Callable[[str], bool], remote: ssh.Remote, notify: Notify
+        self, setup: Setup, logs: Path, is_remote: Callable[[str], bool], connector: Connector, notify: Notify
     ) -> None:
         self._setup = setup
         self._logs = logs
         self._is_remote = is_remote
-        self._remote = remote
+        self._connector = connector
         self._notify = notify
         self._links: dict[str, Link] = {}
         self._known: set[str] = set()
@@ -87,7 +87,7 @@ class Agents:
 
     @property
     def pids(self) -> list[int]:
-        """The processes of the agents, or of the ssh that lead to them."""
+        """The processes of the agents, or of the commands that lead to them."""
         with self._lock:
             return [link.process.pid for link in self._links.values()]
 
@@ -119,7 +119,7 @@ class Agents:
                 inherits=is_remote,
                 sweeps=host in self._known,
             )
-            words = ssh.command(host, self._remote) if is_remote else ssh.AGENT
+            words = self._connector.command(host) if is_remote else AGENT
             self._known.add(host)
             self._links[host] = Link(words, None if is_remote else setup.environment)
         self._send(host, setup)
@@ -261,8 +261,8 @@ class Agents:
             return
         said = [*link.last_words]
         is_remote = self._is_remote(host)
-        hint = ssh.explain(host, self._remote, said) if is_remote else None
-        what = f"ssh to {host}" if is_remote else "the agent of this host"
+        hint = self._connector.explain(host, said) if is_remote else None
+        what = f"{self._connector.name} to {host}" if is_remote else "the agent of this host"
         how = f"was killed by signal {-exit_code}" if exit_code < 0 else f"ended with exit code {exit_code}"
         said.append(f"edt-launch: {hint or f'{what} {how}'}")
         self._notify(host, Lost(exit_code, tuple(said), link.has_connected))

@@ -19,10 +19,10 @@ from edt_launch.core import event_codec, events
 from edt_launch.core.errors import StartError
 from edt_launch.launcher import agents, watchdog
 from edt_launch.launcher.agents import Agents
+from edt_launch.launcher.connectors.connector import HOST_LOST
 from edt_launch.launcher.control import ControlServer
 from edt_launch.launcher.programs.program import Workers
 from edt_launch.launcher.reports import Reports, Sink
-from edt_launch.launcher.ssh import FAILED as SSH_FAILED
 from edt_launch.membership import protocol
 from edt_launch.membership.intake import KILLED
 from edt_launch.membership.members import Limits, Membership
@@ -209,7 +209,7 @@ class Driver:
             raise StartError(f"the agent of this machine does not start:\n{said}")
         workers = [worker for worker, at in self._hosts.items() if at == host]
         is_gone = not lost.has_connected or self._agents.is_here(host)
-        exit_code = KILLED if self._agents.is_here(host) else SSH_FAILED
+        exit_code = KILLED if self._agents.is_here(host) else HOST_LOST
         if self._agents.is_here(host):
             for worker in workers:
                 processes.kill(self._processes_of(worker))

@@ -13,6 +13,7 @@ from edt_launch.core.errors import ExitCode, StartTimeoutError
 from edt_launch.core.event_log import stamped
 from edt_launch.core.file_watch import watching
 from edt_launch.launcher import checkpoints, discovery, restarts
+from edt_launch.launcher.connectors.choice import choose
 from edt_launch.launcher.driver import Settings
 from edt_launch.launcher.environment import environment
 from edt_launch.launcher.failures import describe
@@ -152,11 +153,12 @@ class Elastic:
         plan, monitor = self._plan, self._monitor
         assert self._allocations.current is not None
         interface = self._interface(self._allocations.current)
+        connector = choose(plan.options, os.environ)
         self.ending = Ending()
         monitor.begin_run()
         with (
             watching(plan.follow) as watch,
-            Run(*self._how(interface), plan.paths.log, self._hosts, plan.remote, watch) as run,
+            Run(*self._how(interface), plan.paths.log, self._hosts, connector, watch) as run,
         ):
             command = tuple(self._workers.command)
             monitor.note(stamped(events.Launched(command, os.getpid(), interface)))

@@ -22,7 +22,7 @@ class Link:
 
     Args:
         words: its command line.
-        environment: its variables, if it is the agent itself; None for ssh.
+        environment: its variables, if it is the agent itself; None for a connector's command.
 
     Raises:
         StartError: it cannot be executed.

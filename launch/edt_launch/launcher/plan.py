@@ -9,7 +9,6 @@ from edt_launch.cluster.hosts import HostSource
 from edt_launch.core.errors import ExitCode
 from edt_launch.core.run_dir import RunDir
 from edt_launch.core.run_options import RunOptions
-from edt_launch.launcher.ssh import Remote
 
 
 @dataclass(frozen=True)
@@ -33,11 +32,6 @@ class Plan:
     source: HostSource | None = None
     options: RunOptions = field(default_factory=RunOptions)
     checkpoint_dir: Path | None = None
-
-    @property
-    def remote(self) -> Remote:
-        """How other hosts are reached."""
-        return Remote(self.options.ssh_port, self.options.ssh_identity_file)
 
     @property
     def checkpoints(self) -> Path:

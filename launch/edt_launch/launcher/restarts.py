@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from edt_launch.core.events import Failed
-from edt_launch.launcher.ssh import FAILED as SSH_FAILED
+from edt_launch.launcher.connectors.connector import HOST_LOST
 
 NOTICE_DELAY = 60.0
 """Seconds for which slots are left alone that their workers were told to give up."""
@@ -62,7 +62,7 @@ class Leave:
 
 def is_loss(failure: Failed, is_remote: bool) -> bool:
     """Whether a worker was lost, by a signal, say, or with its host, not ended by an error of its own."""
-    is_gone = is_remote and failure.exit_code == SSH_FAILED
+    is_gone = is_remote and failure.exit_code == HOST_LOST
     return failure.signal is not None or failure.exit_code == 0 or is_gone
 
 

@@ -24,8 +24,8 @@ from edt_launch.core.appender import Appender
 from edt_launch.core.file_watch import Watch
 from edt_launch.launcher import agents
 from edt_launch.launcher.agents import Agents
+from edt_launch.launcher.connectors.connector import Connector
 from edt_launch.launcher.driver import PAUSED, Driver, Settings
-from edt_launch.launcher.ssh import Remote
 from edt_launch.launcher.view.output import Line, LineReader
 from edt_launch.membership import protocol
 from edt_launch.membership.protocol import Slot
@@ -81,7 +81,7 @@ class Run:
         settings: what the driver goes by.
         logs: the folder of the logs.
         hosts: tells which are other machines.
-        remote: how those are reached.
+        connector: starts the agents of those.
         watch: when it wakes, a `Tick` comes at once.
     """
 
@@ -91,7 +91,7 @@ class Run:
         settings: Settings,
         logs: Path,
         hosts: HostChecker,
-        remote: Remote,
+        connector: Connector,
         watch: Watch | None = None,
     ) -> None:
         self._job = uuid.uuid4().hex
@@ -103,7 +103,7 @@ class Run:
         self._copies: dict[tuple[int, str], Appender] = {}
         self._swept = 0
         setup = replace(setup, environment={**setup.environment, JOB_VARIABLE: self._job})
-        self._agents = Agents(setup, logs, hosts.is_remote, remote, self._notify)
+        self._agents = Agents(setup, logs, hosts.is_remote, connector, self._notify)
         self._driver = Driver(
             settings, self._agents, lambda event: self._put(EventReceived(event)), self._print_line
         )

@@ -2,6 +2,7 @@
 
 import os
 import queue
+import re
 import signal
 import sys
 import uuid
@@ -13,11 +14,15 @@ import pytest
 
 from edt_launch.agent.protocol import Exited, Hello, Output, Setup, Started, Swept
 from edt_launch.core.errors import StartError
-from edt_launch.launcher import ssh
+from edt_launch.core.run_options import RunOptions
+from edt_launch.launcher import agents
 from edt_launch.launcher.agents import AgentOutput, Agents, AllEnded, Lost
-from edt_launch.launcher.ssh import Remote
+from edt_launch.launcher.connectors import choice
+from edt_launch.launcher.connectors.connector import Connector
+from edt_launch.launcher.connectors.ssh import Ssh
 from started import gone
 
+GUIDE = Path(__file__).parents[3] / "docs" / "extending.md"
 PROGRAM = """
 import os, time
 os.write(1, f"{os.environ['EDT_WORKER']} {os.environ['HOROVOD_HOSTNAME']}\\n".encode())
@@ -28,7 +33,7 @@ time.sleep(60)
 class Hearing:
     """Agents, and what is heard of them. Hosts whose name begins with "far" are elsewhere."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, connector: Connector | None = None) -> None:
         self.heard: queue.Queue[tuple[str, Any]] = queue.Queue()
         environment = {**os.environ, "EDT_JOB": uuid.uuid4().hex}
         setup = Setup((sys.executable, "-c", PROGRAM), environment, str(folder), forks=False)
@@ -36,7 +41,7 @@ class Hearing:
             setup,
             folder,
             lambda host: host.startswith("far"),
-            Remote(),
+            connector or Ssh(),
             lambda host, happening: self.heard.put((host, happening)),
         )
 
@@ -61,11 +66,11 @@ def hearing(tmp_path: Path) -> Iterator[Hearing]:
 
 
 @pytest.fixture
-def fake_ssh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
-    """Puts a program in the place of ssh."""
+def fake_ssh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Puts a program in the place of ssh, or of another command."""
 
-    def fake(body: str) -> None:
-        path = tmp_path / "bin" / "ssh"
+    def fake(body: str, name: str = "ssh") -> None:
+        path = tmp_path / "bin" / name
         path.parent.mkdir(exist_ok=True)
         path.write_text(f"#!/bin/sh\n{body}\n")
         path.chmod(0o755)
@@ -123,6 +128,27 @@ def test_workers_elsewhere_over_ssh(hearing: Hearing, fake_ssh: Callable[[str], 
     assert hearing.until(AllEnded)
 
 
+def test_the_connector_of_the_guide_works_as_it_is_printed(
+    tmp_path: Path, fake_ssh: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake_ssh('while [ "$1" != --unbuffered ]; do shift; done; shift; exec "$@"', "srun")
+    (code,) = re.findall(r"```python\n(\"\"\"Slurm's srun.*?)```", GUIDE.read_text(), re.DOTALL)
+    names: dict[str, Any] = {"__name__": "srun"}
+    exec(compile(code, str(GUIDE), "exec"), names)
+    monkeypatch.setattr(choice, "CONNECTORS", (names["Srun"], *choice.CONNECTORS))
+    assert isinstance(choice.choose(RunOptions(), {}), Ssh)
+    one = Hearing(tmp_path, choice.choose(RunOptions(), {"SLURM_JOB_ID": "7"}))
+    try:
+        one.agents.start("far", 0, {"EDT_WORKER": "0"})
+        host, output = one.until(Output)
+        assert (host, output.data) == ("far", b"0 far\n")
+        fake_ssh("echo 'srun: error: Invalid node name specified' >&2; exit 1", "srun")
+        one.agents.start("far off", 1, {"EDT_WORKER": "1"})
+        assert one.until(Lost)[1].explanation[-1] == "edt-launch: far off is not a node of Slurm job 7"
+    finally:
+        one.close()
+
+
 @pytest.mark.parametrize(
     "said, reason",
     [
@@ -141,7 +167,7 @@ def test_who_speaks_another_language_is_no_agent(
 
 
 def test_an_agent_that_cannot_be_executed(hearing: Hearing, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ssh, "AGENT", ("/no/such/program",))
+    monkeypatch.setattr(agents, "AGENT", ("/no/such/program",))
     with pytest.raises(StartError, match="cannot run /no/such/program: No such file"):
         hearing.agents.open("here")
     hearing.agents.close()

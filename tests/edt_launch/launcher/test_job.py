@@ -17,7 +17,7 @@ from edt_launch.core.atomic import write_atomically
 from edt_launch.core.errors import ExitCode, StartError, StartTimeoutError, UsageError
 from edt_launch.core.run_dir import RunDir
 from edt_launch.core.run_options import RunOptions
-from edt_launch.launcher import agents, driver, job, ssh, termination
+from edt_launch.launcher import agents, driver, job, termination
 from edt_launch.launcher.plan import Outcome, Plan
 from edt_launch.launcher.programs.program import Workers
 from edt_launch.launcher.programs.script import NOT_ELASTIC, Script
@@ -145,7 +145,7 @@ def test_ends_while_it_waits_for_a_first_allocation(paths, tmp_path):
     ],
 )
 def test_an_agent_that_does_not_start(run, monkeypatch, words, reason):
-    monkeypatch.setattr(ssh, "AGENT", words)
+    monkeypatch.setattr(agents, "AGENT", words)
     with pytest.raises(StartError, match=reason):
         run("success")
 
@@ -279,7 +279,7 @@ def test_a_job_that_waits_for_its_allocation_can_be_told_to_pause(paths, tmp_pat
 
 
 def test_who_runs_the_job_and_how_it_ended_is_written_down(run, paths, monkeypatch):
-    monkeypatch.setattr(ssh, "AGENT", (sys.executable, "-c", "import no_such_module"))
+    monkeypatch.setattr(agents, "AGENT", (sys.executable, "-c", "import no_such_module"))
     with pytest.raises(StartError):
         run("success")
     launcher = json.loads(paths.launcher.read_text())

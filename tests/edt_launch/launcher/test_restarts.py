@@ -6,8 +6,8 @@ import pytest
 
 from edt_launch.core.events import Failed
 from edt_launch.launcher.restarts import (
+    HOST_LOST,
     NOTICE_DELAY,
-    SSH_FAILED,
     End,
     GiveUp,
     Leave,
@@ -87,8 +87,8 @@ def test_only_so_often(restarts, most, is_restarted):
     [
         (KILLED, False, True),
         (RAISED, True, False),
-        (replace(RAISED, exit_code=SSH_FAILED), True, True),
-        (replace(RAISED, exit_code=SSH_FAILED), False, False),
+        (replace(RAISED, exit_code=HOST_LOST), True, True),
+        (replace(RAISED, exit_code=HOST_LOST), False, False),
         (replace(RAISED, exit_code=0), False, True),
     ],
 )

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from edt_launch.cluster.allocation import Allocation
 from edt_launch.cluster.follower import Limits
-from edt_launch.launcher.ssh import Remote
+from edt_launch.core.run_options import RunOptions
 
 
 @dataclass(frozen=True)
@@ -32,8 +32,7 @@ def command(
     changes: bool,
     limits: Limits,
     interface: str,
-    remote: Remote,
-    start_timeout: float,
+    options: RunOptions,
     note: Path,
     commands: Commands,
 ) -> list[str]:
@@ -46,21 +45,20 @@ def command(
         changes: whether it may change, and bind devices later.
         limits: bounds on the number of workers.
         interface: network interface over which the workers talk.
-        remote: ssh's options.
-        start_timeout: seconds to wait for enough slots.
+        options: those of edt-launch: ssh's, and the time to wait for enough slots.
         note: where the discovery script writes down which generation horovodrun has seen.
         commands: the commands that it is made of.
     """
     discovery = shlex.join([commands.discover, "--note", str(note), str(file)])
     low, high = str(limits.min_np), str(limits.max_np)
-    options = ["-np", low, "--min-np", low, "--max-np", high]  # it waits for -np slots, and then takes all
-    options += ["--host-discovery-script", discovery, "--network-interface", interface]
-    options += ["--elastic-timeout", str(max(1, math.ceil(start_timeout)))]  # it takes 0 for none
-    if remote.port is not None:
-        options += ["--ssh-port", str(remote.port)]
-    if remote.identity_file is not None:
+    words = ["-np", low, "--min-np", low, "--max-np", high]  # it waits for -np slots, and then takes all
+    words += ["--host-discovery-script", discovery, "--network-interface", interface]
+    words += ["--elastic-timeout", str(max(1, math.ceil(options.start_timeout)))]  # it takes 0 for none
+    if options.ssh_port is not None:
+        words += ["--ssh-port", str(options.ssh_port)]
+    if options.ssh_identity_file is not None:
         # Horovod puts it into a shell command as it is.
-        options += ["--ssh-identity-file", shlex.quote(str(remote.identity_file.absolute()))]
+        words += ["--ssh-identity-file", shlex.quote(str(options.ssh_identity_file.absolute()))]
     if changes or any(host.devices for host in first.hosts):
         program = [commands.discover, str(file), "--exec", *program]
-    return [commands.horovodrun, *options, *program]
+    return [commands.horovodrun, *words, *program]

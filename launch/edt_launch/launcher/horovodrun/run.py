@@ -118,8 +118,7 @@ class Horovodrun:
             plan.follow is not None,
             plan.limits,
             self._interface,
-            plan.remote,
-            plan.options.start_timeout,
+            plan.options,
             plan.paths.discovered,
             self._commands,
         )

@@ -1,20 +1,22 @@
 """The command line of horovodrun."""
 
 from pathlib import Path
+from typing import Any
 
 from edt_launch.cluster.allocation import Allocation, HostSlots
 from edt_launch.cluster.follower import Limits
+from edt_launch.core.run_options import RunOptions
 from edt_launch.launcher.horovodrun.command import Commands, command
-from edt_launch.launcher.ssh import Remote
 
 COMMANDS = Commands("horovodrun", "edt-discover")
 FILE, NOTE = Path("/a folder/allocation"), Path("/a folder/discovered")
 PROGRAM = ["python", "train.py"]
 
 
-def words(*hosts: HostSlots, remote: Remote = Remote(), changes: bool = False) -> list[str]:  # noqa: B008 - it is frozen
+def words(*hosts: HostSlots, changes: bool = False, **options: Any) -> list[str]:
+    chosen = RunOptions(start_timeout=99.5, **options)
     first = Allocation(1, hosts)
-    return command(PROGRAM, FILE, first, changes, Limits(1, 4), "lo", remote, 99.5, NOTE, COMMANDS)
+    return command(PROGRAM, FILE, first, changes, Limits(1, 4), "lo", chosen, NOTE, COMMANDS)
 
 
 def test_it_is_what_one_writes_by_hand():
@@ -34,5 +36,5 @@ def test_workers_with_devices_are_shown_those_of_their_host():
 
 
 def test_how_to_reach_hosts_is_passed_on():
-    found = words(HostSlots("h1", 1), remote=Remote(2222, Path("/my keys/id")))
+    found = words(HostSlots("h1", 1), ssh_port=2222, ssh_identity_file=Path("/my keys/id"))
     assert found[-6:-2] == ["--ssh-port", "2222", "--ssh-identity-file", "'/my keys/id'"]

@@ -1,0 +1,72 @@
+"""The system's ssh."""
+
+import re
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar, Self
+
+from edt_launch.core.run_options import RunOptions
+from edt_launch.launcher.connectors.connector import AGENT, Connector
+
+ALIVE_INTERVAL = 5
+"""Seconds after which ssh asks a silent host whether it is there."""
+
+ALIVE_COUNT = 3
+"""Questions without an answer after which ssh gives a host up."""
+
+_CHANGED = re.compile(r"REMOTE HOST IDENTIFICATION HAS CHANGED|Host key verification failed")
+_DENIED = re.compile(r"Permission denied \(")
+_MISSING = re.compile(r"not found|No such file or directory|No module named")
+
+
+@dataclass(frozen=True)
+class Ssh(Connector):
+    """Agents are started over ssh; None leaves it to ssh's own configuration.
+
+    Attributes:
+        port: of the hosts' ssh servers.
+        identity_file: the private key.
+    """
+
+    name: ClassVar[str] = "ssh"
+    port: int | None = None
+    identity_file: Path | None = None
+
+    @classmethod
+    def detect(cls, options: RunOptions, environment: Mapping[str, str]) -> Self:
+        """Always there."""
+        return cls(options.ssh_port, options.ssh_identity_file)
+
+    def command(self, host: str, agent: Sequence[str] = AGENT) -> list[str]:
+        """The command that runs an agent on a host, and is connected to its standard streams."""
+        options = {
+            "BatchMode": "yes",
+            "StrictHostKeyChecking": "accept-new",
+            "ServerAliveInterval": str(ALIVE_INTERVAL),
+            "ServerAliveCountMax": str(ALIVE_COUNT),
+        }
+        words = ["ssh", *(word for name, value in options.items() for word in ("-o", f"{name}={value}"))]
+        if self.port is not None:
+            words += ["-p", str(self.port)]
+        if self.identity_file is not None:
+            words += ["-i", str(self.identity_file)]
+        return [*words, host, f"exec {shlex.join(agent)}"]
+
+    def explain(self, host: str, last_lines: Sequence[str]) -> str | None:
+        """What to do about the last words of an ssh that has failed; None if they say it themselves."""
+        text = "\n".join(last_lines)
+        if _CHANGED.search(text):
+            name = host if self.port in (None, 22) else f"[{host}]:{self.port}"
+            return (
+                f"the key of {host} is not the one that ssh knows; if the host was set up anew, "
+                f"run: ssh-keygen -R {shlex.quote(name)}"
+            )
+        if _DENIED.search(text):
+            return (
+                f"ssh to {host} must work without a password; to copy your key there, run: ssh-copy-id {host}"
+            )
+        if _MISSING.search(text):
+            return f"{AGENT[0]} with edt_launch is missing on {host}: install the same environment there"
+        return None

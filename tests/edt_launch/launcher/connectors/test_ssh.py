@@ -1,0 +1,48 @@
+"""How an agent on another host is started, and what ssh's last words mean."""
+
+import shlex
+import sys
+from pathlib import Path
+
+import pytest
+
+from edt_launch.launcher.connectors.ssh import Ssh
+
+
+def test_the_command_line() -> None:
+    words = Ssh(2222, Path("/my keys/id")).command("node1")
+    assert words == [
+        *("ssh", "-o", "BatchMode=yes", "-o", "StrictHostKeyChecking=accept-new"),
+        *("-o", "ServerAliveInterval=5", "-o", "ServerAliveCountMax=3"),
+        *("-p", "2222", "-i", "/my keys/id", "node1", f"exec {sys.executable} -P -m edt_launch.agent"),
+    ]
+    assert "-p" not in Ssh().command("node1")
+    assert "-i" not in Ssh().command("node1")
+
+
+def test_a_shell_reads_the_interpreters_path_as_one_word() -> None:
+    (line,) = Ssh().command("node1", ("/a path/python", "-m", "x"))[-1:]
+    assert shlex.split(line) == ["exec", "/a path/python", "-m", "x"]
+
+
+CHANGED = ["@ WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED! @", "Host key verification failed."]
+
+
+@pytest.mark.parametrize(
+    "said, connector, words",
+    [
+        (CHANGED, Ssh(), "run: ssh-keygen -R node1"),
+        (CHANGED, Ssh(2222), "run: ssh-keygen -R '[node1]:2222'"),
+        (["me@node1: Permission denied (publickey)."], Ssh(), "run: ssh-copy-id node1"),
+        (["sh: 1: exec: /env/bin/python: not found"], Ssh(), "missing on node1"),
+        (["python: No module named edt_launch"], Ssh(), "missing on node1"),
+    ],
+)
+def test_what_to_do(said: list[str], connector: Ssh, words: str) -> None:
+    explained = connector.explain("node1", said)
+    assert explained is not None
+    assert words in explained
+
+
+def test_what_explains_itself() -> None:
+    assert Ssh().explain("node1", ["ssh: connect to host node1 port 22: No route to host"]) is None
