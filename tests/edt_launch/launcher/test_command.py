@@ -224,7 +224,7 @@ def slurm(monkeypatch):
 def test_inside_a_job_of_slurm_its_hosts_and_gpus_are_used(planned):
     result = invoke("--min-np", "3", "a script.py")
     assert result.exit_code == 0, result.output
-    (plan,) = planned
+    ((_, plan),) = planned
     assert plan.limits == Limits(3, 4)
     assert plan.allocation == Allocation(1, (HostSlots("n1", 2, ("0", "1")), HostSlots("n2", 2, ("0", "1"))))
     assert result.stderr == "edt-launch: uses the hosts of Slurm job 7 (4 slots): n1, n2\n"
@@ -235,7 +235,7 @@ def test_inside_a_job_of_slurm_its_hosts_and_gpus_are_used(planned):
 def test_hosts_that_are_named_come_before_those_of_slurm(planned, options, slots):
     result = invoke(*options, "a script.py")
     assert (result.exit_code, result.stderr) == (0, "")
-    assert (planned[0].allocation and planned[0].allocation.slots) == slots
+    assert (planned[0][1].allocation and planned[0][1].allocation.slots) == slots
 
 
 @pytest.mark.usefixtures("slurm")
