@@ -12,7 +12,7 @@ from edt_launch.service.api.context import Context
 from edt_launch.service.database.store import Store
 
 EXTENSIONS = ("edt_launch.adapters.wmla.extension",)
-"""Modules, each with an `EXTENSION`."""
+"""Modules, each with the functions of `Extension`."""
 
 
 class Extension(Protocol):
@@ -39,4 +39,4 @@ class Extension(Protocol):
 @cache
 def extensions() -> tuple[Extension, ...]:
     """All of them, imported when they are asked for first."""
-    return tuple(import_module(name).EXTENSION for name in EXTENSIONS)
+    return tuple(import_module(name) for name in EXTENSIONS)

@@ -16,7 +16,6 @@ def test_those_of_wmla_are_served() -> None:
 
 def test_another_one_is_found_by_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
     module = ModuleType("another_extension")
-    module.EXTENSION = object()  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, module.__name__, module)
     monkeypatch.setattr(extensions, "EXTENSIONS", (module.__name__,))
-    assert extensions.extensions.__wrapped__() == (module.EXTENSION,)
+    assert extensions.extensions.__wrapped__() == (module,)

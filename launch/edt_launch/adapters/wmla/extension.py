@@ -1,37 +1,16 @@
-"""The interfaces of WMLA in the service."""
+"""WMLA's interfaces in the service: the functions of `service.extensions.Extension`."""
 
 from collections.abc import Callable, Mapping
 
-from prometheus_client import Histogram
-from starlette.types import ASGIApp
-
 from edt_launch.adapters.wmla.hypersearch.controller import Controller
-from edt_launch.adapters.wmla.rest.app import create_app
-from edt_launch.adapters.wmla.rest.bases import is_below
+from edt_launch.adapters.wmla.rest.app import create_app as application
+from edt_launch.adapters.wmla.rest.bases import is_below as serves
 from edt_launch.adapters.wmla.submission.settling import settle
 from edt_launch.service.api.context import Context
-from edt_launch.service.database.store import Store
-from edt_launch.service.extensions import Extension
+
+__all__ = ["application", "serves", "settle", "threads"]
 
 
-class WmlaExtension:
-    """WMLA's REST, and what it starts."""
-
-    def settle(self, store: Store) -> None:
-        """Assign the names of jobs whose submission was cut off."""
-        settle(store)
-
-    def serves(self, path: str) -> bool:
-        """Whether a path is below one of WMLA's."""
-        return is_below(path)
-
-    def application(self, context: Context, seconds: Histogram) -> ASGIApp:
-        """All of WMLA's routes."""
-        return create_app(context, seconds)
-
-    def threads(self, context: Context) -> Mapping[str, Callable[[], None]]:
-        """The searches."""
-        return {"edt-searches": Controller(context).run}
-
-
-EXTENSION: Extension = WmlaExtension()
+def threads(context: Context) -> Mapping[str, Callable[[], None]]:
+    """What starts the jobs of searches."""
+    return {"edt-searches": Controller(context).run}

@@ -2,18 +2,19 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Annotated
 
 from typer import Option
 
-from edt_launch.cluster.follower import Limits
 from edt_launch.core.command_line import words
 from edt_launch.core.errors import UsageError
 from edt_launch.core.run_options import RunOptions
 from edt_launch.launcher.plan import Outcome
 from edt_launch.launcher.programs.program import Job, Kind
 from edt_launch.launcher.programs.script import Script
+
+UNKNOWN = ("max_restarts", "hang_timeout", "ready_timeout", "warm_start")
+"""Options that Horovod's driver has nothing like."""
 
 
 @dataclass(frozen=True)
@@ -29,21 +30,8 @@ class Options:
     ] = False
 
 
-@dataclass(frozen=True)
-class UnderHorovodrun:
-    """A script or a command that horovodrun runs.
-
-    Attributes:
-        command: words that each worker runs.
-    """
-
-    command: Sequence[str]
-    output_option: str = "--output-dir"
-    output_dir: Path | None = None
-
-    def bounds(self, limits: Limits) -> Limits:
-        """Any number of workers will do."""
-        return limits
+class UnderHorovodrun(Script):
+    """A script or a command that horovodrun runs."""
 
     def run(self, job: Job) -> Outcome:
         """Run it."""
@@ -67,24 +55,18 @@ class HorovodrunKind(Kind):
                 "--horovodrun takes hosts that do not change, or an allocation file: leave out "
                 "--horovodrun, or give --host-discovery-script to horovodrun itself"
             )
-        unknown = ("max_restarts", "hang_timeout", "ready_timeout", "warm_start")
-        given = [word for word in words(_only(options, unknown)) if word.startswith("--")]
-        if given:
+        unknown = {name: getattr(options, name) for name in UNKNOWN}
+        if given := [word for word in words(RunOptions(**unknown)) if word.startswith("--")]:
             raise UsageError(
                 f"leave out {' and '.join(given)} with --horovodrun: Horovod's driver has nothing like it"
             )
-        return UnderHorovodrun(Script.of(program).command)
+        return UnderHorovodrun.of(program)
 
     def command_line(
         self, options: RunOptions, framework: str | None, command: Sequence[str], data_dir: str | None
     ) -> list[str]:
         """As any other's; a job is not started again by itself."""
         return [*words(replace(options, max_restarts=None)), *words(Options(True)), "--", *command]
-
-
-def _only(options: RunOptions, names: Sequence[str]) -> RunOptions:
-    """The options of these names, the others by default."""
-    return RunOptions(**{name: getattr(options, name) for name in names})
 
 
 KIND = HorovodrunKind()

@@ -89,7 +89,8 @@ class WmlaKind(Kind):
     def read(self, program: list[str], options: RunOptions, own: Options) -> WmlaProgram | None:
         """The program: its script, as seen from the folder that it runs in, and the script's arguments."""
         if not own.wmla:
-            _check_none(own)
+            if given := [word for word in words(own) if word.startswith("--")]:
+                raise UsageError(f"{' and '.join(given)}: for WMLA programs alone; give --wmla, too")
             return None
         framework = _framework(own.framework)
         if None not in (own.result_dir, options.output_dir) and own.result_dir != options.output_dir:
@@ -155,13 +156,6 @@ def _code(script: Path, result_dir: Path | None) -> Path:
     here, script = Path.cwd(), script.absolute()
     is_submitted = result_dir is not None and here.is_relative_to(RunDir(result_dir.resolve()).code.resolve())
     return here if is_submitted and script.is_relative_to(here) else script.parent
-
-
-def _check_none(own: Options) -> None:
-    given = {"--framework": own.framework, "--data-dir": own.data_dir, "--result-dir": own.result_dir}
-    names = [name for name, value in given.items() if value is not None]
-    if names:
-        raise UsageError(f"{' and '.join(names)}: for WMLA programs alone; give --wmla, too")
 
 
 def _script(word: str) -> Path:
