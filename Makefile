@@ -10,6 +10,8 @@ BIN := .venv/bin
 export OMPI_ALLOW_RUN_AS_ROOT := 1
 export OMPI_ALLOW_RUN_AS_ROOT_CONFIRM := 1
 unexport PYTHONPATH PYTHONHOME
+# The tests start hundreds of processes, each of which would compile all that it imports.
+unexport PYTHONDONTWRITEBYTECODE
 # The environment's commands come first, whatever is active in the calling shell. Not for set-up itself: its
 # python3 is the one that the environment is made of.
 IN_VENV := PATH="$(CURDIR)/$(BIN):$$PATH"
