@@ -48,7 +48,8 @@ test-all: lint ## lint, and every test, properties on up to ten times as many ex
 
 test-affected: setup ## of what only test-all runs: the tests that cover the last change
 	@files=$$($(IN_VENV) python tools/affected_tests.py) && \
-	if [ -n "$$files" ]; then $(IN_VENV) pytest -n 2 -m full $(ARGS) $$files; fi
+	if [ -n "$$files" ]; then \
+	  $(IN_VENV) pytest -n 2 -m full $(ARGS) $$files || [ $$? = 5 ]; fi  # 5: no test of theirs was left out
 
 format: setup ## let ruff rewrite the sources
 	$(IN_VENV) ruff check --fix .
