@@ -51,7 +51,7 @@ TABLE: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("launch/edt_launch/tools/doctor.py", ()),
     ("launch/edt_launch/launcher/horovodrun/", HOROVODRUN),
     ("launch/edt_launch/launcher/programs/horovodrun.py", HOROVODRUN),
-    ("launch/edt_launch/jobs/", (*POOL, "tests/edt_launch/jobs/test_loop.py")),
+    ("launch/edt_launch/jobs/", (*POOL, *HOROVODRUN, "tests/edt_launch/jobs/test_loop.py")),
     ("launch/edt_launch/service/", (*POOL, *DATABASES, "tests/system/test_wmla_notebook.py")),
     ("launch/edt_launch/tools/simulate/", ()),
     ("launch/edt_launch/tools/verify/", ("tests/system/test_verify.py",)),

@@ -267,6 +267,7 @@ def test_a_script_for_plain_horovod_is_resized(job: ElasticJob) -> None:
 # edt serve --horovodrun
 
 
+@pytest.mark.full
 @pytest.mark.timeout(400)
 def test_the_service_runs_jobs_that_way(tmp_path: Path) -> None:
     """Two users share four slots; no slot is handed on before its worker is gone."""

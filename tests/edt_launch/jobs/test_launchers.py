@@ -74,6 +74,19 @@ def test_wmla_programs_are_started_as_such(paths: JobDir) -> None:
     ]
 
 
+def test_horovods_driver_runs_all_but_programs_for_wmla(paths: JobDir) -> None:
+    program = "import json, sys; print(json.dumps(sys.argv[1:]))"
+    launchers = Launchers((sys.executable, "-c", program), horovodrun=True)
+    for framework in (None, Framework.ELASTIC):
+        assert launchers.start(replace(RECORD, framework=framework, max_restarts=2), paths)
+        launchers.children[-1].wait()
+    plain, wmla = map(json.loads, paths.launcher_log.read_text().splitlines())
+    assert "--horovodrun" in plain
+    assert "--max-restarts" not in plain  # which Horovod's driver does not know
+    assert "--horovodrun" not in wmla
+    assert "--max-restarts" in wmla
+
+
 def test_while_one_is_alive_no_other_is_started(paths: JobDir) -> None:
     launchers = Launchers((sys.executable, "-c", "import sys; sys.stdin.read(); import time; time.sleep(60)"))
     assert launchers.start(RECORD, paths)

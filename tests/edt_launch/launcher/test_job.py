@@ -231,7 +231,8 @@ def test_a_mistake_of_ours_is_no_hang(run, monkeypatch, where):
 
 
 @pytest.mark.parametrize("name, numbers", [("waiting", [signal.SIGTERM]), ("stubborn", [signal.SIGINT] * 2)])
-def test_a_signal_ends_the_whole_tree(run, name, numbers):
+def test_a_signal_ends_the_whole_tree(run, monkeypatch, name, numbers):
+    monkeypatch.setattr(termination.Ending.decide, "__defaults__", (600.0,))  # however slow the machine is
     pids = []
 
     def react(text, signals):
