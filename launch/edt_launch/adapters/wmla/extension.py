@@ -1,14 +1,16 @@
 """The interfaces of WMLA in the service."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from prometheus_client import Histogram
 from starlette.types import ASGIApp
 
-from edt_launch.adapters.wmla.hypersearch.controller import Controller
+from edt_launch.adapters.wmla.hypersearch.create_search import KIND
+from edt_launch.adapters.wmla.hypersearch.trials import ExecTrials
 from edt_launch.adapters.wmla.rest.app import create_app
 from edt_launch.adapters.wmla.rest.bases import is_below
 from edt_launch.adapters.wmla.submission.settling import settle
+from edt_launch.jobs.experiments.trials import Trials
 from edt_launch.service.api.context import Context
 from edt_launch.service.database.store import Store
 from edt_launch.service.extensions import Extension
@@ -29,9 +31,9 @@ class WmlaExtension:
         """All of WMLA's routes."""
         return create_app(context, seconds)
 
-    def threads(self, context: Context) -> Mapping[str, Callable[[], None]]:
-        """The searches."""
-        return {"edt-searches": Controller(context).run}
+    def trials(self, context: Context) -> Mapping[str, Trials]:
+        """Those of searches."""
+        return {KIND: ExecTrials(context)}
 
 
 EXTENSION: Extension = WmlaExtension()
