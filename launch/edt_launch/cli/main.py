@@ -35,6 +35,10 @@ COMMANDS: Commands = {
         "edt_launch.cli.commands.change:change",
         "Change a job's size limits, priority, weight or name.",
     ),
+    "experiment": (
+        "edt_launch.cli.commands.experiment:app",
+        "Search for parameters; each trial is a job.",
+    ),
     "hosts": ("edt_launch.cli.commands.hosts:hosts", "List machines, and who has their devices."),
     "drain": ("edt_launch.cli.commands.drain:drain", "Move all workers off a host, and keep it free."),
     "shares": ("edt_launch.cli.commands.shares:shares", "Show the owners' tree, or change a node of it."),

@@ -14,6 +14,8 @@ from edt_launch.cli.transport import Answer, Body, Query, Transport
 Json = dict[str, Any]
 PAGE = 500
 """Jobs of one answer."""
+EXPERIMENTS_PAGE = 100
+"""Experiments of one answer."""
 LEAST_PREFIX = 3
 """Characters of an id that may stand for it."""
 
@@ -34,20 +36,8 @@ class Service:
         self, *, everything: bool = False, state: str | None = None, owner: str | None = None
     ) -> Iterator[Json]:
         """Live jobs and those that ended in the last hour, or all; oldest first."""
-        after: str | None = None
-        while True:
-            query: Query = {
-                "all": everything or None,
-                "state": state,
-                "owner": owner,
-                "limit": PAGE,
-                "after": after,
-            }
-            answer = self._object("GET", "/jobs", query=query)
-            yield from cast("Sequence[Json]", model.many(answer, "jobs"))
-            after = answer.get("next")
-            if after is None:
-                return
+        query: Query = {"all": everything or None, "state": state, "owner": owner, "limit": PAGE}
+        return self._pages("/jobs", "jobs", query)
 
     def job(self, job_id: str) -> Json:
         """One job."""
@@ -122,6 +112,28 @@ class Service:
                 ) from None
             return found[0].id
 
+    # Experiments
+
+    def experiments(self) -> Iterator[Json]:
+        """All experiments, oldest first."""
+        return self._pages("/experiments", "experiments", {"limit": EXPERIMENTS_PAGE})
+
+    def experiment(self, name: str) -> Json:
+        """One experiment, by its id or name, and its trials."""
+        return self._object("GET", f"/experiments/{_part(name, 'experiment')}")
+
+    def create_experiment(self, body: Body) -> Json:
+        """Create an experiment."""
+        return _checked(self._transport.send("POST", "/experiments", body=body, timeout=None).json())
+
+    def stop_experiment(self, name: str) -> Json:
+        """Stop an experiment and its trials."""
+        return self._object("POST", f"/experiments/{_part(name, 'experiment')}/stop")
+
+    def remove_experiment(self, name: str) -> None:
+        """Delete an experiment that has ended, and its trials."""
+        self._transport.send("DELETE", f"/experiments/{_part(name, 'experiment')}").json()
+
     # Machines and shares
 
     def cluster(self) -> Json:
@@ -187,6 +199,15 @@ class Service:
 
     def _object(self, method: str, path: str, *, query: Query | None = None, content: Any = None) -> Json:
         return _checked(self._transport.send(method, path, query=query, content=content).json())
+
+    def _pages(self, path: str, name: str, query: Query) -> Iterator[Json]:
+        after: str | None = None
+        while True:
+            answer = self._object("GET", path, query={**query, "after": after})
+            yield from cast("Sequence[Json]", model.many(answer, name))
+            after = answer.get("next")
+            if after is None:
+                return
 
     def _archive(self, job_id: str, path: str) -> Answer:
         headers = {"Accept": "application/gzip"}

@@ -1,6 +1,7 @@
-"""Jobs, machines and shares as tables and lines: pure functions of what the service said."""
+"""Jobs, experiments, machines and shares as tables and lines: pure functions of what the service said."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from edt_launch.cli.model import Host, Job, Share
 from edt_launch.cli.screen import (
@@ -265,3 +266,85 @@ def in_order(shares: Sequence[Share]) -> list[tuple[Share, int]]:
     for top in below.get(None, []):
         visit(top, 0)
     return found
+
+
+EXPERIMENT_COLUMNS = (
+    Column("ID"),
+    Column("NAME", least=8),
+    Column("OWNER", least=5, optional=True),
+    Column("STATE"),
+    Column("DONE", right=True),
+    Column("FAILED", right=True, optional=True),
+    Column("METRIC", least=6, optional=True),
+    Column("BEST", right=True),
+    Column("AGE", right=True, optional=True),
+)
+TRIAL_COLUMNS = (
+    Column("TRIAL", right=True),
+    Column("STATE"),
+    Column("METRIC", right=True),
+    Column("JOB"),
+    Column("PARAMETERS", least=10),
+)
+
+
+def experiments_table(
+    experiments: Sequence[Mapping[str, Any]], now: float, limit: int, colours: bool
+) -> list[str]:
+    """The experiments, one a line."""
+    if not experiments:
+        return ["no experiments; create one with: edt experiment create FILE.json"]
+    rows = [
+        (
+            visible(one.get("id")),
+            visible(one.get("name") or "-"),
+            visible(one.get("owner") or "-"),
+            _state(one),
+            _done(one),
+            str((one.get("counts") or {}).get("failed", 0)),
+            visible(one.get("metric") or "-"),
+            number((one.get("best") or {}).get("metric")),
+            duration(now - float(one.get("created") or now)),
+        )
+        for one in experiments
+    ]
+    return table(EXPERIMENT_COLUMNS, rows, limit, colours)
+
+
+def experiment_lines(experiment: Mapping[str, Any], limit: int, colours: bool) -> list[str]:
+    """An experiment and its trials, the best first; then those without a metric."""
+    sign = -1 if experiment.get("objective") == "maximize" else 1
+    trials = sorted(
+        experiment.get("trials") or (),
+        key=lambda one: (one["metric"] is None, sign * (one["metric"] or 0), one["number"]),
+    )
+    names = ("name", "owner", "state", "algorithm", "objective", "metric")
+    name, owner, state, algorithm, objective, metric = (visible(experiment.get(name)) for name in names)
+    head = f"{name} of {owner}: {state}, {_done(experiment)} trials; {algorithm} is to {objective} {metric}"
+    found = [cut(head, limit), *([visible(experiment["reason"])] if experiment.get("reason") else [])]
+    rows = [
+        (
+            str(one.get("number")),
+            _state(one),
+            number(one.get("metric")),
+            visible(one.get("job") or "-"),
+            visible(", ".join(f"{name}={value}" for name, value in (one.get("parameters") or {}).items())),
+        )
+        for one in trials
+    ]
+    reasons = [visible(one["reason"]) if one.get("state") == "failed" else "" for one in trials]
+    lines = noted(table(TRIAL_COLUMNS, rows, limit, colours), reasons, limit, colours) if rows else []
+    return [*found, *lines]
+
+
+def _state(thing: Mapping[str, Any]) -> Cell:
+    state = str(thing.get("state"))
+    return Cell(state, STATE_STYLES.get(state, ""))
+
+
+def _done(experiment: Mapping[str, Any]) -> str:
+    """Trials that have come to something, and how many there are to be."""
+    counts = experiment.get("counts") or {}
+    total = experiment.get("total")
+    done = counts.get("succeeded", 0) + counts.get("failed", 0)
+    return f"{done} of {'?' if total is None else total}"

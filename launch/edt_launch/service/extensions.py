@@ -1,6 +1,6 @@
 """What other systems' clients find in the service beside its own interface: the one place that names it."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import cache
 from importlib import import_module
 from typing import Protocol
@@ -32,8 +32,8 @@ class Extension(Protocol):
             seconds: where the time that answers take is told.
         """
 
-    def threads(self, context: Context) -> Mapping[str, Callable[[], None]]:
-        """What runs beside, by name, until `context.stop` is set."""
+    def trials(self, context: Context) -> Mapping[str, object]:
+        """What makes jobs of trials (`jobs.experiments.trials.Trials`), by the kind of its experiments."""
 
 
 @cache

@@ -42,6 +42,9 @@ log = structlog.get_logger()
 LOOP = "edt_launch.jobs.loop"
 """The module of the loop, whose `run(settings, store, bus, stop)` runs the jobs."""
 
+EXPERIMENTS = "edt_launch.jobs.experiments.controller"
+"""The module whose `Controller(context, trials)` runs experiments, named like the loop."""
+
 FILES = 65536
 """Open files that the service may have, if the system allows it: each connection is one."""
 
@@ -85,12 +88,12 @@ def run(settings: Settings) -> None:
             inventory.refresh()
             sole.hold()
 
+        trials = {kind: one for each in extensions() for kind, one in each.trials(context).items()}
         parts = {
+            "edt-experiments": importlib.import_module(EXPERIMENTS).Controller(context, trials).run,
             "edt-loop": lambda: loop(settings, store, bus, context.stop),
             "edt-inventory": lambda: repeat(look, INTERVAL, context.stop),
         }
-        for extension in extensions():
-            parts |= extension.threads(context)
         _serve(server, parts, listening, context.stop)
 
 

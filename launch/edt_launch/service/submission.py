@@ -143,6 +143,20 @@ class Submitter:
             return _same(job, submission), False
         return job, True
 
+    def rehearse(self, submission: Submission) -> None:
+        """See whether `submit` would take a submission; no job is made.
+
+        Raises:
+            ServiceError: as `submit`.
+            OSError: likewise.
+        """
+        self.check(submission)
+        folder = JobDir(self._home.incoming / new_id())
+        try:
+            self._fill(folder, submission)
+        finally:
+            delete_folder(folder.root)
+
     def check(self, submission: Submission) -> None:
         """See whether the user may submit that.
 

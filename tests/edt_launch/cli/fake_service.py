@@ -52,6 +52,22 @@ CLUSTER = {
     "total": 4, "used": 2, "free": 2,
 }  # fmt: skip
 
+TRIAL = {
+    "number": 0, "state": "succeeded", "reason": "", "parameters": {"rate": 0.0031, "units": 32}, "budget": 0,
+    "metric": 0.97, "job": "jaaaaaaaa", "started": NOW, "ended": NOW,
+}  # fmt: skip
+EXPERIMENT = {
+    "id": "haaaaaaaa", "name": "find-rate", "owner": "ada", "state": "running", "wanted": "run", "reason": "",
+    "algorithm": "random", "metric": "accuracy", "objective": "maximize", "total": 4,
+    "counts": {"succeeded": 2, "failed": 1, "queued": 1}, "created": NOW - 100, "started": NOW, "ended": None,
+    "best": TRIAL | {"number": 1, "metric": 0.98}, "spec": {}, "job": {},
+    "trials": [
+        TRIAL, TRIAL | {"number": 1, "metric": 0.98},
+        TRIAL | {"number": 2, "state": "queued", "metric": None},
+        TRIAL | {"number": 3, "state": "failed", "metric": None, "reason": "exit code 3"},
+    ],
+}  # fmt: skip
+
 SHARES = {
     "shares": [
         {"name": "", "parent": None, "weight": 1.0, "guarantee": 0, "limit": None, "lends": True, "policy":
@@ -226,6 +242,15 @@ class FakeService:
             raise ProblemError(404, f"{job_id} has no checkpoint {name!r}")
         return b"\x1f\x8b " + name.encode()
 
+    def experiments(self, asked: Asked) -> Any:
+        is_first = "after" not in asked.query
+        return {"experiments": [EXPERIMENT if is_first else {"id": "hbb"}], "next": 7 if is_first else None}
+
+    def experiment(self, asked: Asked, name: str = "find-rate", wish: str = "") -> Any:
+        if name != "find-rate":
+            raise ProblemError(404, f"there is no experiment {name!r}", "edt experiment ls")
+        return EXPERIMENT
+
     def cluster(self, asked: Asked) -> Any:
         return CLUSTER
 
@@ -268,6 +293,11 @@ ROUTES = (
     ("GET", "/jobs/([^/]+)/results", "results"),
     ("GET", "/jobs/([^/]+)/checkpoints", "checkpoints"),
     ("GET", "/jobs/([^/]+)/checkpoints/([^/]+)", "checkpoint"),
+    ("GET", "/experiments", "experiments"),
+    ("POST", "/experiments", "experiment"),
+    ("GET", "/experiments/([^/]+)", "experiment"),
+    ("POST", "/experiments/([^/]+)/(stop)", "experiment"),
+    ("DELETE", "/experiments/([^/]+)", "remove"),
     ("GET", "/cluster", "cluster"),
     ("POST", "/hosts/([^/]+)/(drain|undrain)", "drain"),
     ("GET", "/shares", "shares"),

@@ -1,14 +1,13 @@
 """What is done when the answer has been sent: deleting files, which may take a while."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 import structlog
 from fastapi import BackgroundTasks
 
-log = structlog.get_logger()
+from edt_launch.service.experiments import Deletion
 
-Deletion = Callable[[], None]
-"""Deletes files that are out of the way already."""
+log = structlog.get_logger()
 
 
 def carry_out(deletions: Iterable[Deletion], afterwards: BackgroundTasks) -> None:

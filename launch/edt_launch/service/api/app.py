@@ -11,6 +11,7 @@ from edt_launch.service.api import (
     cluster,
     desired_state,
     events,
+    experiments,
     history,
     jobs,
     logs,
@@ -31,7 +32,7 @@ from edt_launch.service.api.middleware import RequestMiddleware, histogram
 from edt_launch.service.extensions import extensions
 
 ROUTERS: tuple[Any, ...] = (
-    *(system, jobs, desired_state, why, logs, events, results),
+    *(system, jobs, desired_state, why, logs, events, results, experiments),
     *(stream, cluster, shares, history, users, tokens),
 )
 

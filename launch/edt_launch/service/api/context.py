@@ -11,6 +11,7 @@ from edt_launch.service.archive import Limits
 from edt_launch.service.bus import Bus, Topic
 from edt_launch.service.database.jobs import NoSuchJobError
 from edt_launch.service.database.records import JobRecord, TokenRecord, UserRecord
+from edt_launch.service.database.search_records import SearchRecord
 from edt_launch.service.database.store import Store
 from edt_launch.service.errors import ForbiddenError, NotFoundError
 from edt_launch.service.first_start import this_user
@@ -91,9 +92,9 @@ def no_such_job(job_id: str) -> NotFoundError:
     )
 
 
-def may(user: UserRecord, job: JobRecord) -> bool:
-    """Whether a user may see and change everything of a job."""
-    return user.is_admin or user.name == job.owner
+def may(user: UserRecord, thing: JobRecord | SearchRecord) -> bool:
+    """Whether a user may see and change everything of a job, or an experiment."""
+    return user.is_admin or user.name == thing.owner
 
 
 async def _context(request: Request) -> Context:

@@ -5,6 +5,8 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from edt_launch.service import passwords
+from edt_launch.service.database.search_records import SearchState, TrialState, Wish
+from edt_launch.service.experiment_spec import Algorithm, Objective
 from edt_launch.service.names import TEXT, USER
 from edt_launch.service.specification import Framework, Name
 from edt_launch.service.states import State, Wanted
@@ -72,6 +74,55 @@ class Jobs(BaseModel):
     """A page of jobs, in the order of their submission."""
 
     jobs: list[Job]
+    next: int | None = Field(description="What to continue `after`; null at the end.")
+
+
+class Trial(BaseModel):
+    """A trial of an experiment."""
+
+    number: int = Field(description="Its place in the experiment, from 0.")
+    state: TrialState
+    reason: str = Field(description="Why it is in its state.")
+    parameters: dict[str, float | int | str]
+    budget: int = Field(description="What it may use, for `hyperband`; else 0.")
+    metric: float | None
+    job: str | None = Field(description="Id of its job; null as long as it has none.")
+    started: float | None
+    ended: float | None
+
+
+class Experiment(BaseModel):
+    """An experiment; only its owner and administrators see `best`, `trials`, `spec` and `job`."""
+
+    id: str
+    name: str
+    owner: str
+    state: SearchState
+    wanted: Wish
+    reason: str = Field(description="Why it is in its state.")
+    algorithm: Algorithm
+    metric: str
+    objective: Objective
+    total: int | None = Field(description="Trials in all, if none fails; null until it has begun.")
+    counts: dict[TrialState, int] = Field(description="How many trials are in each state.")
+    created: float
+    started: float | None
+    ended: float | None
+    best: Trial | None = Field(description="The trial with the best metric so far.")
+
+
+class ExperimentWithTrials(Experiment):
+    """An experiment and its trials."""
+
+    trials: list[Trial] | None
+    spec: dict[str, Any] | None = Field(description="What is searched how.")
+    job: dict[str, Any] | None = Field(description="What each trial is.")
+
+
+class Experiments(BaseModel):
+    """A page of experiments, in the order of their creation."""
+
+    experiments: list[Experiment]
     next: int | None = Field(description="What to continue `after`; null at the end.")
 
 

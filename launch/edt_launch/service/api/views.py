@@ -1,4 +1,4 @@
-"""How jobs, hosts and shares look in answers: pure functions from what is stored."""
+"""How jobs, experiments, hosts and shares look in answers: pure functions from what is stored."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,6 +15,8 @@ from edt_launch.service.database.records import (
     TokenRecord,
     UserRecord,
 )
+from edt_launch.service.database.search_records import SearchRecord, TrialRecord
+from edt_launch.service.experiment_spec import SearchSpec, ranking
 from edt_launch.service.series import number
 
 Json = dict[str, Any]
@@ -184,6 +186,55 @@ def allocation(record: AllocationRecord) -> Json:
         "to": record.after,
         "hosts": held(record.devices),
         "reason": record.reason,
+    }
+
+
+def experiment(record: SearchRecord, trials: Sequence[TrialRecord], viewer: UserRecord) -> Json:
+    """An experiment, as `viewer` may see it."""
+    spec = SearchSpec.model_validate(record.definition)
+    best = ranking(spec.objective, trials)[:1] if may(viewer, record) else []
+    return {
+        "id": record.id,
+        "name": record.name,
+        "owner": record.owner,
+        "state": record.state,
+        "wanted": record.wanted,
+        "reason": record.reason,
+        "algorithm": spec.algorithm,
+        "metric": spec.metric,
+        "objective": spec.objective,
+        "total": record.total,
+        "counts": Counter(one.state for one in trials),
+        "created": record.created,
+        "started": record.started,
+        "ended": record.ended,
+        "best": trial(best[0]) if best else None,
+    }
+
+
+def experiment_with_trials(record: SearchRecord, trials: Sequence[TrialRecord], viewer: UserRecord) -> Json:
+    """An experiment and its trials, as `viewer` may see them."""
+    private: Json = {
+        "trials": [trial(one) for one in trials],
+        "spec": record.definition,
+        "job": record.template,
+    }
+    shown = private if may(viewer, record) else dict.fromkeys(private)
+    return {**experiment(record, trials, viewer), **shown}
+
+
+def trial(record: TrialRecord) -> Json:
+    """A trial of an experiment."""
+    return {
+        "number": record.number,
+        "state": record.state,
+        "reason": record.reason,
+        "parameters": record.parameters,
+        "budget": record.budget,
+        "metric": record.metric,
+        "job": record.job,
+        "started": record.started,
+        "ended": record.ended,
     }
 
 

@@ -1,42 +1,43 @@
 """What the store of searches gives and takes, and the states that there are."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
 
 class SearchState(StrEnum):
-    """Where a search stands, in WMLA's words."""
+    """Where a search stands; `waiting`: it cannot go on just now, and is going to."""
 
-    SUBMITTED = "SUBMITTED"
-    RUNNING = "RUNNING"
-    STOPPED = "STOPPED"
-    FINISHED = "FINISHED"
-    FAILED = "FAILED"
-    RECOVERPEND = "RECOVERPEND"
+    QUEUED = "queued"
+    RUNNING = "running"
+    WAITING = "waiting"
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    STOPPED = "stopped"
 
 
 class TrialState(StrEnum):
     """Where a trial stands."""
 
-    SUBMITTED = "SUBMITTED"
-    RUNNING = "RUNNING"
-    FINISHED = "FINISHED"
-    FAILED = "FAILED"
-    KILLED = "KILLED"
+    QUEUED = "queued"
+    RUNNING = "running"
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    STOPPED = "stopped"
 
 
 class Wish(StrEnum):
-    """What a search's owner wants of it."""
+    """What a search's owner wants of it; `force`: stop, without waiting for its trials' ends."""
 
     RUN = "run"
     STOP = "stop"
     FORCE = "force"
 
 
-SEARCH_ENDS = frozenset({SearchState.STOPPED, SearchState.FINISHED, SearchState.FAILED})
-TRIAL_ENDS = frozenset({TrialState.FINISHED, TrialState.FAILED, TrialState.KILLED})
+SEARCH_ENDS = frozenset({SearchState.STOPPED, SearchState.SUCCEEDED, SearchState.FAILED})
+SEARCH_LIVE = frozenset(SearchState) - SEARCH_ENDS
+TRIAL_ENDS = frozenset({TrialState.SUCCEEDED, TrialState.FAILED, TrialState.STOPPED})
 
 
 @dataclass(frozen=True)
@@ -46,9 +47,12 @@ class SearchRecord:
     Attributes:
         id: names its folder.
         name: what its owner calls it.
-        definition: what is searched how, as its owner has said it.
-        file_name: what its archive was called.
+        definition: what is searched how: an `experiment_spec.SearchSpec`.
+        file_name: what its archive was called; empty without one.
         seed: of all that is random.
+        kind: what makes jobs of its trials; empty: `template` is a `specification.JobSpec`.
+        template: of its trials' jobs.
+        total: trials in all, if none of them fails; None until it has begun.
         wanted: what its owner wants.
         reason: why it is in its state.
         started: when it was started, the last time.
@@ -61,9 +65,12 @@ class SearchRecord:
     file_name: str
     seed: int
     created: float
+    kind: str = ""
+    template: Mapping[str, Any] = field(default_factory=dict)
+    total: int | None = None
     number: int = 0
     wanted: Wish = Wish.RUN
-    state: SearchState = SearchState.SUBMITTED
+    state: SearchState = SearchState.QUEUED
     reason: str = ""
     started: float | None = None
     ended: float | None = None
@@ -82,7 +89,7 @@ class TrialRecord:
         search: the search's id.
         number: its place in the search, from 0.
         point: its coordinates in the search's space.
-        parameters: its hyperparameters.
+        parameters: their values.
         budget: iterations that it may use; 0 if the algorithm gives none.
         created: when it was chosen.
         exec, driver: what it and its driver are called, once it has been submitted.
@@ -99,7 +106,7 @@ class TrialRecord:
     exec: str | None = None
     driver: str | None = None
     job: str | None = None
-    state: TrialState = TrialState.SUBMITTED
+    state: TrialState = TrialState.QUEUED
     metric: float | None = None
     reason: str = ""
     started: float | None = None

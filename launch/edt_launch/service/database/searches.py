@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import fields
 from typing import Any
 
-from sqlalchemy import ColumnElement, and_, delete, insert, select, update
+from sqlalchemy import ColumnElement, and_, delete, insert, or_, select, update
 from sqlalchemy.exc import IntegrityError
 
 from edt_launch.service.database.engine import Database
@@ -17,18 +17,6 @@ from edt_launch.service.database.search_records import (
     Wish,
 )
 from edt_launch.service.database.tables import searches, trials
-
-
-class NoSuchSearchError(Exception):
-    """There is no search of that name.
-
-    Args:
-        name: the name.
-    """
-
-    def __init__(self, name: str) -> None:
-        super().__init__(f"there is no search {name!r}")
-        self.name = name
 
 
 class Searches:
@@ -47,23 +35,22 @@ class Searches:
             return False
         return True
 
-    def get(self, name: str) -> SearchRecord:
-        """The search of a name.
-
-        Raises:
-            NoSuchSearchError: there is none.
-        """
+    def get(self, name: str) -> SearchRecord | None:
+        """The search of a name, or of an id, if there is one."""
+        query = select(searches).where(or_(searches.c.name == name, searches.c.id == name))
         with self._database.reading() as connection:
-            row = connection.execute(select(searches).where(searches.c.name == name)).one_or_none()
-        if row is None:
-            raise NoSuchSearchError(name)
-        return _search(row)
+            found = [_search(row) for row in connection.execute(query)]
+        return max(found, key=lambda search: search.name == name, default=None)
 
-    def all(self, owner: str | None = None) -> list[SearchRecord]:
-        """All searches of a user, or of all users; oldest first."""
-        query = select(searches).order_by(searches.c.number)
+    def all(
+        self, owner: str | None = None, kind: str | None = None, after: int = 0, limit: int | None = None
+    ) -> list[SearchRecord]:
+        """All searches of a user and kind, or of all; oldest first."""
+        query = select(searches).where(searches.c.number > after).order_by(searches.c.number).limit(limit)
         if owner is not None:
             query = query.where(searches.c.owner == owner)
+        if kind is not None:
+            query = query.where(searches.c.kind == kind)
         with self._database.reading() as connection:
             return list(map(_search, connection.execute(query)))
 
@@ -94,7 +81,7 @@ class Searches:
     def start_again(self, seen: SearchRecord, drop: Collection[int]) -> bool:
         """Have a search go on without some of its trials, if it is as it was seen; whether it was."""
         fresh = {
-            "state": SearchState.SUBMITTED,
+            "state": SearchState.QUEUED,
             "wanted": Wish.RUN,
             "reason": "",
             "started": None,

@@ -1,7 +1,5 @@
 from dataclasses import replace
 
-import pytest
-
 from edt_launch.service.database.search_records import (
     SearchRecord,
     SearchState,
@@ -9,13 +7,12 @@ from edt_launch.service.database.search_records import (
     TrialState,
     Wish,
 )
-from edt_launch.service.database.searches import NoSuchSearchError
 from edt_launch.service.database.store import Store
 
 SEARCH = SearchRecord(
-    "haaaaaaaa", "ann-hpo-1", "ann", {"algoDef": {"algorithm": "Random"}}, "m.modelDir.tar", 2**32 - 1, 100.0
+    "haaaaaaaa", "ann-1", "ann", {"metric": "loss"}, "code", 2**32 - 1, 100.0, "wmla", {"args": "x"}, 12
 )
-OTHER = replace(SEARCH, id="hbbbbbbbb", name="bob-hpo-1", owner="bob")
+OTHER = replace(SEARCH, id="hbbbbbbbb", name="bob-1", owner="bob")
 
 
 def trial(number: int, **fields: object) -> TrialRecord:
@@ -23,13 +20,19 @@ def trial(number: int, **fields: object) -> TrialRecord:
     return replace(made, **fields)  # type: ignore[arg-type]
 
 
+def found_by(store: Store) -> SearchRecord:
+    found = store.searches.get(SEARCH.name)
+    assert found is not None
+    return found
+
+
 def test_a_search_comes_back_as_it_was_stored(store: Store) -> None:
     assert store.searches.add(SEARCH)
-    found = store.searches.get(SEARCH.name)
+    found = found_by(store)
     assert found == replace(SEARCH, number=found.number)
     assert store.searches.all() == store.searches.live() == [found]
-    with pytest.raises(NoSuchSearchError, match="nobody"):
-        store.searches.get("nobody")
+    assert store.searches.get(SEARCH.id) == found
+    assert store.searches.get("nobody") is None
 
 
 def test_a_name_is_given_once(store: Store) -> None:
@@ -38,6 +41,10 @@ def test_a_name_is_given_once(store: Store) -> None:
     assert store.searches.add(OTHER)
     assert store.searches.ids() == {SEARCH.id, OTHER.id}
     assert [search.owner for search in store.searches.all("bob")] == ["bob"]
+    assert store.searches.all(kind="") == []
+    first, second = store.searches.all(kind="wmla")
+    assert store.searches.all(limit=1) == [first]
+    assert store.searches.all(after=first.number) == [second]
 
 
 def test_a_trial_comes_back_as_it_was_stored(store: Store) -> None:
@@ -48,7 +55,7 @@ def test_a_trial_comes_back_as_it_was_stored(store: Store) -> None:
         exec="wmla-3",
         driver="driver-1",
         job="jaaaaaaaa",
-        state=TrialState.FINISHED,
+        state=TrialState.SUCCEEDED,
         metric=-0.25,
         ended=7.0,
     )
@@ -61,11 +68,11 @@ def test_a_trial_comes_back_as_it_was_stored(store: Store) -> None:
 
 def test_a_wish_comes_true_in_time_only(store: Store) -> None:
     store.searches.add(SEARCH)
-    assert store.searches.wish(SEARCH.id, Wish.STOP, {SearchState.SUBMITTED})
-    assert store.searches.get(SEARCH.name).wanted is Wish.STOP
+    assert store.searches.wish(SEARCH.id, Wish.STOP, {SearchState.QUEUED})
+    assert found_by(store).wanted is Wish.STOP
     store.searches.update(SEARCH.id, state=SearchState.STOPPED, ended=8.0, reason="stopped")
     assert store.searches.live() == []
-    assert not store.searches.wish(SEARCH.id, Wish.FORCE, {SearchState.SUBMITTED, SearchState.RUNNING})
+    assert not store.searches.wish(SEARCH.id, Wish.FORCE, {SearchState.QUEUED, SearchState.RUNNING})
 
 
 def test_it_starts_again_without_some_trials(store: Store) -> None:
@@ -74,10 +81,10 @@ def test_it_starts_again_without_some_trials(store: Store) -> None:
         store.searches.add_trial(trial(number))
     store.searches.wish(SEARCH.id, Wish.STOP, set(SearchState))
     store.searches.update(SEARCH.id, state=SearchState.STOPPED, started=7.0, ended=8.0, reason="stopped")
-    ended = store.searches.get(SEARCH.name)
+    ended = found_by(store)
     assert store.searches.start_again(ended, [0, 2])
     assert not store.searches.start_again(ended, [1])
-    found = store.searches.get(SEARCH.name)
+    found = found_by(store)
     assert found == replace(SEARCH, number=found.number)
     assert [one.number for one in store.searches.trials(SEARCH.id)] == [1]
 
@@ -85,7 +92,7 @@ def test_it_starts_again_without_some_trials(store: Store) -> None:
 def test_trials_go_with_their_search(store: Store) -> None:
     store.searches.add(SEARCH)
     store.searches.add_trial(trial(0))
-    search = store.searches.get(SEARCH.name)
+    search = found_by(store)
     assert not store.searches.delete(replace(search, state=SearchState.STOPPED))
     assert store.searches.delete(search)
     assert store.searches.trials(SEARCH.id) == []

@@ -5,13 +5,15 @@ from typing import Annotated, Self
 
 from pydantic import AfterValidator, AliasChoices, ConfigDict, Field, model_validator
 
-from edt_launch.adapters.wmla.hypersearch.fields import MOST_TRIALS, Fields, Value, Word, one_of
-
-MOST_AT_ONCE = 1_000
-"""Trials of a search that run at the same time."""
-
-MOST_MINUTES = 10**7
-MOST_RESOURCE = 10**9
+from edt_launch.adapters.wmla.hypersearch.fields import Fields, Value, one_of
+from edt_launch.service.experiment_spec import (
+    MOST_BUDGET,
+    MOST_MINUTES,
+    MOST_PARALLEL,
+    MOST_TRIALS,
+    Objective,
+    Word,
+)
 
 UNLIMITED = -1
 
@@ -28,18 +30,6 @@ class Algorithm(StrEnum):
     HYPERBAND = "Hyperband"
     TPE = "Tpe"
     BAYESIAN = "Bayesian"
-
-
-class Objective(StrEnum):
-    """What is to become of the metric."""
-
-    MINIMIZE = "minimize"
-    MAXIMIZE = "maximize"
-
-    @property
-    def sign(self) -> int:
-        """A metric times this is the smaller, the better it is."""
-        return 1 if self is Objective.MINIMIZE else -1
 
 
 def _check_limit(given: int) -> int:
@@ -72,9 +62,8 @@ class AlgoDef(Fields):
         int,
         Field(
             ge=1,
-            le=MOST_AT_ONCE,
+            le=MOST_PARALLEL,
             validation_alias=AliasChoices("maxParalleJobNum", "maxParalleJob", "maxParallelJobNum"),
-            serialization_alias="maxParalleJobNum",
         ),
     ] = 1
     hyperband_eta: Annotated[float, Field(ge=1.5, le=1000)] = 3.0
@@ -127,7 +116,7 @@ class AlgoDef(Fields):
     def resource(self) -> tuple[str, int]:
         """Name and highest value of a Hyperband trial's budget."""
         return self.text("ResourceName") or RESOURCE_NAME, int(
-            self.setting("ResourceValue", 1, 1, MOST_RESOURCE)
+            self.setting("ResourceValue", 1, 1, MOST_BUDGET)
         )
 
     @model_validator(mode="after")

@@ -9,16 +9,12 @@ from typing import Annotated, Any, Self
 
 from pydantic import Field, StringConstraints, ValidationError, model_validator
 
-from edt_launch.adapters.wmla.hypersearch.algorithm import AlgoDef, Algorithm
-from edt_launch.adapters.wmla.hypersearch.fields import MOST_TRIALS, Fields
-from edt_launch.adapters.wmla.hypersearch.hyperparameters import (
-    MOST_PARAMETERS,
-    DataType,
-    Experiment,
-    HyperParam,
-    Kind,
-)
+from edt_launch.adapters.wmla.hypersearch.algorithm import UNLIMITED, AlgoDef, Algorithm
+from edt_launch.adapters.wmla.hypersearch.fields import Fields
+from edt_launch.adapters.wmla.hypersearch.hyperparameters import DataType, Experiment, HyperParam, Kind
+from edt_launch.service import experiment_spec as core
 from edt_launch.service.errors import InvalidError
+from edt_launch.service.experiment_spec import MOST_PARAMETERS, MOST_TRIALS
 from edt_launch.service.names import PLAIN, TEXT, USER
 from edt_launch.service.specification import MOST_TEXT
 
@@ -60,9 +56,29 @@ class Definition(Fields):
         return self
 
     @property
-    def dumped(self) -> dict[str, Any]:
-        """As JSON says it, in WMLA's names."""
-        return self.model_dump(mode="json", by_alias=True, exclude_none=True)
+    def spec(self) -> core.SearchSpec:
+        """What is searched how, as the service says it."""
+        algo = self.algo_def
+        is_list = algo.algorithm is Algorithm.EXPERIMENTS
+        budget, most = algo.resource
+        return core.SearchSpec(
+            metric=algo.objective_metric,
+            objective=algo.objective,
+            algorithm=core.Algorithm.LIST if is_list else core.Algorithm(algo.algorithm.lower()),
+            parameters={param.name: param.parameter for param in self.hyper_params},
+            configurations=tuple(
+                {param.name: param.value for param in one.hyper_params} for one in self.experiments
+            ),
+            max_trials=None if algo.max_job_num == UNLIMITED else algo.max_job_num,
+            max_parallel=algo.max_at_once,
+            max_minutes=None if algo.max_run_time == UNLIMITED else algo.max_run_time,
+            seed=algo.seed,
+            warm_up=algo.warm_up,
+            candidates=algo.candidates,
+            eta=algo.eta,
+            budget=budget,
+            max_budget=most,
+        )
 
 
 def parse(text: str | bytes) -> Definition:

@@ -6,18 +6,12 @@ from typing import Annotated
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
 from pydantic.alias_generators import to_camel
 
-from edt_launch.service.names import PLAIN, TEXT
-
-EXACT = 2**53
-"""Integers up to this are the same in every client's arithmetic."""
-
-MOST_TRIALS = 10_000
-"""Trials of a search; what "unlimited" means, too."""
+from edt_launch.service.experiment_spec import EXACT
+from edt_launch.service.names import TEXT
 
 SYNONYMS = {"gridsearch": "Grid", "integer": "int", "float": "double", "string": "str"}
 """Other words that clients use."""
 
-Word = Annotated[str, StringConstraints(pattern=f"^{PLAIN}$", min_length=1, max_length=128)]
 Int = Annotated[int, Field(ge=-EXACT, le=EXACT)]
 Value = Annotated[str, StringConstraints(pattern=f"^{TEXT}$", max_length=4096)]
 

@@ -6,14 +6,15 @@ from typing import Annotated, Self
 
 from pydantic import AliasChoices, BeforeValidator, ConfigDict, Field, model_validator
 
-from edt_launch.adapters.wmla.hypersearch.fields import EXACT, Fields, Int, Value, Word, one_of
-
-MOST_PARAMETERS = 256
-MOST_VALUES = 10_000
-"""Values that a discrete hyperparameter may have."""
-
-LARGEST = 1e300
-"""Of the powers in a range; the smallest is its reciprocal."""
+from edt_launch.adapters.wmla.hypersearch.fields import Fields, Int, Value, one_of
+from edt_launch.service.experiment_spec import (
+    EXACT,
+    MOST_PARAMETERS,
+    MOST_VALUES,
+    Parameter,
+    Word,
+    check_range,
+)
 
 
 class DataType(StrEnum):
@@ -48,7 +49,6 @@ class HyperParam(Fields):
         Field(
             max_length=MOST_VALUES,
             validation_alias=AliasChoices("discreateStrVal", "discreteStrVal"),
-            serialization_alias="discreateStrVal",
         ),
     ] = None
     power: Annotated[float | None, Field(gt=0, le=1e6), BeforeValidator(lambda given: given or None)] = None
@@ -84,29 +84,23 @@ class HyperParam(Fields):
         least, most = self.bounds
         if least is None or most is None:
             raise ValueError(f"min{short}Val and max{short}Val are both needed for a Range")
-        if least > most:
-            raise ValueError(f"min{short}Val: {least} is above max{short}Val, {most}")
-        if not math.isfinite((most - least) / (self.step or 1)):
-            raise ValueError(
-                f"max{short}Val: {most} is too far above min{short}Val, {least}: narrow the range"
-            )
-        self._check_power(least, most)
+        is_int = self.data_type is DataType.INT
+        names = (f"min{short}Val", f"max{short}Val", "power")
+        check_range(least, most, self.step, self.power, is_int, names)
+        if is_int and (self.step or 1) % 1:
+            raise ValueError(f"step: {self.step} is no integer, as a Range of int needs it")
         return self
 
-    def _check_power(self, *bounds: float) -> None:
-        if self.data_type is DataType.INT and self.step is not None and self.step != int(self.step):
-            raise ValueError(f"step: {self.step} is no integer, as a Range of int needs it")
-        if self.power is None:
-            return
-        largest = EXACT if self.data_type is DataType.INT else LARGEST
-        for exponent in bounds:
-            try:
-                value = self.power**exponent
-            except OverflowError:
-                value = math.inf
-            if not 1 / LARGEST <= value <= largest:
-                limit = f"above {largest:g}" if value > largest else f"below {1 / LARGEST:g}"
-                raise ValueError(f"power: {self.power} to the power of {exponent} is {limit}")
+    @property
+    def parameter(self) -> Parameter:
+        """What it is chosen from, as the service says it."""
+        if self.kind is Kind.DISCRETE:
+            return Parameter(values=self.choices)
+        least, most = self.bounds
+        return Parameter(
+            type="int" if self.data_type is DataType.INT else "float",
+            min=least, max=most, step=self.step, base=self.power,
+        )  # fmt: skip
 
 
 class FixedParam(Fields):
@@ -152,6 +146,5 @@ class Experiment(Fields):
             min_length=1,
             max_length=MOST_PARAMETERS,
             validation_alias=AliasChoices("hyperParams", "fixedHyperParams"),
-            serialization_alias="hyperParams",
         ),
     ]

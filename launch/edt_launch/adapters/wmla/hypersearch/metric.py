@@ -5,23 +5,15 @@ The file is the trial's own; whatever is in it, or in its place, costs that tria
 
 import json
 import math
-from dataclasses import dataclass
 from pathlib import Path
 
-from edt_launch.adapters.wmla.hypersearch.algorithm import Objective
+from edt_launch.jobs.experiments.decide import Outcome
 from edt_launch.service import plain_files
+from edt_launch.service.experiment_spec import Objective
 
 FILE = "val_dict_list.json"
 MOST = 16 * 2**20
 """Bytes of the file that are read."""
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What a trial's program has left: a metric, or the reason why there is none."""
-
-    metric: float | None = None
-    reason: str = ""
 
 
 def read(folder: Path, name: str, objective: Objective) -> Outcome:

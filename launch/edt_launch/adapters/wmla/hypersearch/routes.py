@@ -5,20 +5,19 @@ from typing import Annotated, Any
 from fastapi import APIRouter, BackgroundTasks, File, Form, Query, Response, UploadFile
 from pydantic_core import to_json
 
-from edt_launch.adapters.wmla.hypersearch import removing, views
+from edt_launch.adapters.wmla.hypersearch import views
 from edt_launch.adapters.wmla.hypersearch.algorithm import Algorithm
-from edt_launch.adapters.wmla.hypersearch.create_search import take_in
+from edt_launch.adapters.wmla.hypersearch.create_search import KIND, create_search
+from edt_launch.adapters.wmla.hypersearch.restarting import as_hpo_task, restart
+from edt_launch.service import experiments
 from edt_launch.service.api.afterwards import carry_out
 from edt_launch.service.api.context import Context, Here, User
-from edt_launch.service.bus import Topic
 from edt_launch.service.database.records import UserRecord
-from edt_launch.service.database.search_records import SEARCH_ENDS, SearchRecord, SearchState, Wish
-from edt_launch.service.database.searches import NoSuchSearchError
+from edt_launch.service.database.search_records import SearchRecord, Wish
 from edt_launch.service.errors import ConflictError, InvalidError
+from edt_launch.service.experiments import Deletion
 
 router = APIRouter(prefix="/hypersearch", tags=["hypersearch"])
-
-LIVE = frozenset(SearchState) - SEARCH_ENDS
 
 
 @router.post("")
@@ -29,13 +28,13 @@ def start(
     file: Annotated[UploadFile, File(description="What trials run: tar, or a single script.")],
 ) -> Response:
     """Start a search; its name is returned."""
-    return _json(take_in(here, user, data, file.file, file.filename or "").name)
+    return _json(create_search(here, user, data, file.file, file.filename or "").name)
 
 
 @router.get("")
 def list_searches(here: Here, user: User) -> Response:
     """All searches that the user may see, oldest first."""
-    found = here.store.searches.all(None if user.is_admin else user.name)
+    found = here.store.searches.all(None if user.is_admin else user.name, KIND)
     trials = here.store.searches.trials_of([search.id for search in found])
     now = here.clock()
     return _json([views.search(search, trials[search.id], now) for search in found])
@@ -44,9 +43,9 @@ def list_searches(here: Here, user: User) -> Response:
 @router.delete("", status_code=204, response_class=Response)
 def delete_all(here: Here, user: User, afterwards: BackgroundTasks) -> None:
     """Delete all of the user's searches that have ended."""
-    for search in here.store.searches.all(user.name):
+    for search in here.store.searches.all(user.name, KIND):
         try:
-            deletions = removing.delete(here, search)
+            deletions = _delete(here, search)
         except ConflictError:
             continue  # it has not ended
         carry_out(deletions, afterwards)
@@ -80,48 +79,46 @@ def show(here: Here, user: User, name: str) -> Response:
 @router.put("/{name}", status_code=204, response_class=Response)
 def stop(here: Here, user: User, name: str) -> None:
     """Stop a search and its trials."""
-    _wish(here, _search(here, user, name), Wish.STOP)
+    _stop(here, _search(here, user, name), Wish.STOP)
 
 
 @router.put("/{name}/force", status_code=204, response_class=Response)
 def stop_at_once(here: Here, user: User, name: str) -> None:
     """Stop a search without waiting until its trials have ended."""
-    _wish(here, _search(here, user, name), Wish.FORCE)
+    _stop(here, _search(here, user, name), Wish.FORCE)
 
 
 @router.put("/{name}/restart", status_code=204, response_class=Response)
-def restart(here: Here, user: User, name: str, afterwards: BackgroundTasks) -> None:
+def start_again(here: Here, user: User, name: str, afterwards: BackgroundTasks) -> None:
     """Have a search that was stopped, or has failed, go on."""
-    carry_out(removing.restart(here, _search(here, user, name)), afterwards)
+    carry_out(restart(here, _search(here, user, name)), afterwards)
 
 
 @router.delete("/{name}", status_code=204, response_class=Response)
 def delete(here: Here, user: User, name: str, afterwards: BackgroundTasks) -> None:
     """Delete a search that has ended, with its trials' jobs and files."""
-    carry_out(removing.delete(here, _search(here, user, name)), afterwards)
+    carry_out(_delete(here, _search(here, user, name)), afterwards)
 
 
 def _search(here: Context, user: UserRecord, name: str) -> SearchRecord:
     """A search of the user's; others are as if they were not there."""
-    try:
-        search = here.store.searches.get(name)
-    except NoSuchSearchError:
-        search = None
-    if search is None or not (user.is_admin or user.name == search.owner):
+    search = here.store.searches.get(name)
+    if search is None or search.kind != KIND or not (user.is_admin or user.name == search.owner):
         raise InvalidError(f"Hpo task {name[:80]!r} not found")
     return search
 
 
-def _wish(here: Context, search: SearchRecord, wanted: Wish) -> None:
-    is_new = search.wanted is Wish.RUN or (search.wanted is Wish.STOP and wanted is Wish.FORCE)
-    if not is_new or not here.store.searches.wish(search.id, wanted, LIVE):
-        said = (
-            "is being stopped already"
-            if search.state in LIVE and not is_new
-            else f"is {search.state} already"
-        )
-        raise InvalidError(f"Hpo task {search.name} {said}")
-    here.bus.notify(Topic.SEARCHES)
+def _stop(here: Context, search: SearchRecord, wanted: Wish) -> None:
+    if not experiments.stop(here, search, wanted):
+        state = views.SEARCH_STATES[search.state] if search.has_ended else "being stopped"
+        raise InvalidError(f"Hpo task {search.name} is {state} already")
+
+
+def _delete(here: Context, search: SearchRecord) -> list[Deletion]:
+    if not search.has_ended:
+        raise ConflictError(f"Hpo task {search.name} is {views.SEARCH_STATES[search.state]}", "stop it first")
+    with as_hpo_task():
+        return experiments.delete(here, search)
 
 
 def _json(content: Any) -> Response:

@@ -5,52 +5,69 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from edt_launch.adapters.wmla.hypersearch.algorithm import Algorithm
-from edt_launch.adapters.wmla.hypersearch.definition import Definition
 from edt_launch.adapters.wmla.hypersearch.hyperparameters import DataType
-from edt_launch.adapters.wmla.hypersearch.plan import ranking, total
-from edt_launch.service.database.search_records import SearchRecord, TrialRecord, TrialState
+from edt_launch.jobs.experiments.decide import TIME_OVER
+from edt_launch.jobs.experiments.plan import total
+from edt_launch.service.database.search_records import SearchRecord, SearchState, TrialRecord, TrialState
+from edt_launch.service.experiment_spec import SearchSpec, ranking
 
 BUILT_IN = "BUILD_IN"
 """The type of an algorithm that comes with the service, in WMLA's spelling."""
 
+SEARCH_STATES: Mapping[SearchState, str] = {
+    SearchState.QUEUED: "SUBMITTED",
+    SearchState.RUNNING: "RUNNING",
+    SearchState.WAITING: "RECOVERPEND",
+    SearchState.SUCCEEDED: "FINISHED",
+    SearchState.FAILED: "FAILED",
+    SearchState.STOPPED: "STOPPED",
+}
+TRIAL_STATES: Mapping[TrialState, str] = {
+    TrialState.QUEUED: "SUBMITTED",
+    TrialState.RUNNING: "RUNNING",
+    TrialState.SUCCEEDED: "FINISHED",
+    TrialState.FAILED: "FAILED",
+    TrialState.STOPPED: "KILLED",
+}
+TYPES: Mapping[type, DataType] = {int: DataType.INT, float: DataType.DOUBLE, str: DataType.STR}
+
 
 def search(record: SearchRecord, trials: Sequence[TrialRecord], now: float) -> dict[str, Any]:
     """A search; `reason` is ours, WMLA has none."""
-    definition = Definition.model_validate(record.definition)
-    kinds = _kinds(definition)
+    spec = SearchSpec.model_validate(record.definition)
     count = {state: sum(trial.state is state for trial in trials) for state in TrialState}
-    done = count[TrialState.FINISHED] + count[TrialState.FAILED]  # one that was stopped is still to be done
-    best = ranking(definition.algo_def.objective, trials)[:1]
+    done = count[TrialState.SUCCEEDED] + count[TrialState.FAILED]  # one that was stopped is still to be done
+    best = ranking(spec.objective, trials)[:1]
     since = record.started or record.created
     return {
         "hpoName": record.name,
-        "state": record.state,
-        "running": count[TrialState.SUBMITTED] + count[TrialState.RUNNING],
-        "complete": count[TrialState.FINISHED],
+        "state": SEARCH_STATES[record.state],
+        "running": count[TrialState.QUEUED] + count[TrialState.RUNNING],
+        "complete": count[TrialState.SUCCEEDED],
         "failed": count[TrialState.FAILED],
-        "progress": f"{done}/{total(definition)}",
+        "progress": f"{done}/{total(spec)}",
         "createtime": _time(record.created),
         "creator": record.owner,
         "duration": _duration((record.ended or now) - since),
-        "experiments": [experiment(trial, kinds) for trial in trials],
-        "best": experiment(best[0], kinds) if best else None,
-        "reason": record.reason,
+        "experiments": [experiment(trial) for trial in trials],
+        "best": experiment(best[0]) if best else None,
+        "reason": _reason(record.reason),
     }
 
 
-def experiment(trial: TrialRecord, kinds: Mapping[str, DataType]) -> dict[str, Any]:
+def experiment(trial: TrialRecord) -> dict[str, Any]:
     """A trial. Its id is its exec's, empty before it is submitted; `number` and `reason` are ours."""
     return {
         "id": trial.exec or "",
         "number": trial.number,
         "appId": trial.exec or "",
         "driverId": trial.driver or "",
-        "state": trial.state,
+        "state": TRIAL_STATES[trial.state],
         "metricVal": trial.metric,
         "hyperParams": [
             {
                 "name": name,
-                "dataType": kinds.get(name, DataType.INT),
+                "dataType": TYPES[type(value)],
                 "fixedVal": str(value),
                 "userDefined": False,
             }
@@ -59,7 +76,7 @@ def experiment(trial: TrialRecord, kinds: Mapping[str, DataType]) -> dict[str, A
         "startTime": _time(trial.started),
         "endTime": _time(trial.ended),
         "maxiteration": trial.budget,
-        "reason": trial.reason,
+        "reason": _reason(trial.reason),
     }
 
 
@@ -68,12 +85,9 @@ def algorithm(name: Algorithm) -> dict[str, Any]:
     return {"name": name, "type": BUILT_IN, "remoteExec": False}
 
 
-def _kinds(definition: Definition) -> dict[str, DataType]:
-    """The types of all hyperparameters but a budget, which is an int."""
-    kinds = {param.name: param.data_type for param in definition.hyper_params}
-    for one in definition.experiments:
-        kinds |= {param.name: param.data_type for param in one.hyper_params}
-    return kinds
+def _reason(text: str) -> str:
+    """A reason, with the limit on time under WMLA's name."""
+    return text.replace(TIME_OVER, "maxRunTime is over")
 
 
 def _time(at: float | None) -> str:

@@ -18,7 +18,6 @@ from edt_launch.adapters.wmla.submission.args import Arguments, ArgumentsError
 from edt_launch.adapters.wmla.submission.catalogue import named
 from edt_launch.adapters.wmla.submission.request import ExecRequest
 from edt_launch.service.api.context import Context
-from edt_launch.service.archive import unpack
 from edt_launch.service.database.records import ExecRecord, UserRecord
 from edt_launch.service.errors import ArchiveError, InvalidError, TooLargeError
 from edt_launch.service.names import PLAIN
@@ -41,6 +40,7 @@ def submit(
     asked: ExecRequest,
     code: BinaryIO | None,
     extra: Mapping[str, bytes] | None = None,
+    key: str | None = None,
 ) -> ExecRecord:
     """Queue a job.
 
@@ -50,6 +50,7 @@ def submit(
         asked: what to run, as the client says it.
         code: a tar, plain or gzip, or a single script if `asked.file_name` ends so; it can be sought.
         extra: files to be put into the folder that the script runs in, by their names.
+        key: the job's idempotency key.
 
     Raises:
         ServiceError: it makes no sense, the code cannot be used, or the user may not do that.
@@ -62,7 +63,7 @@ def submit(
         final = replace(plan, names=record)
         spec = final.spec(".", plan.main)
         added = dict(extra or {})
-        submission = Submission(user, spec, archive, arrange=lambda folder: _arrange(folder, final, added))
+        submission = Submission(user, spec, archive, key, lambda folder: _arrange(folder, final, added))
         job, _ = context.submitter.submit(submission, plan.now)
     except BaseException:
         context.store.execs.release(record.number)
@@ -77,14 +78,12 @@ def check(
     user: UserRecord,
     asked: ExecRequest,
     code: BinaryIO,
-    folder: Path,
     extra: Collection[str],
 ) -> None:
     """See whether `submit` would take that; no job is made.
 
     Args:
         context, user, asked, code: as for `submit`.
-        folder: where the code is unpacked; it is not there yet, and the caller deletes it.
         extra: names of the files that are going to be put beside the script.
 
     Raises:
@@ -93,8 +92,11 @@ def check(
         OSError: likewise.
     """
     _, plan, archive = _read(context, user, asked, code)
-    unpack(archive, folder, context.limits)
-    _arrange(folder, plan, dict.fromkeys(extra, b""))
+    files = dict.fromkeys(extra, b"")
+    spec = plan.spec(".", plan.main)
+    context.submitter.rehearse(
+        Submission(user, spec, archive, arrange=lambda folder: _arrange(folder, plan, files))
+    )
 
 
 def _read(

@@ -5,9 +5,10 @@ from typing import Any
 
 from starlette.testclient import TestClient
 
-from edt_launch.adapters.wmla.hypersearch.controller import Controller
 from edt_launch.adapters.wmla.hypersearch.metric import FILE
+from edt_launch.adapters.wmla.hypersearch.trials import ExecTrials
 from edt_launch.adapters.wmla.rest.bases import DEEP_LEARNING
+from edt_launch.jobs.experiments.controller import Controller
 from edt_launch.service.database.records import JobRecord
 from edt_launch.service.states import State
 from searches import content
@@ -35,7 +36,7 @@ class Laboratory:
 
     def start_service(self) -> None:
         """The service starts; if it ran before, that one was killed."""
-        self.controller = Controller(self.world.context)
+        self.controller = Controller(self.world.context, {"wmla": ExecTrials(self.world.context)})
 
     def post(self, client: TestClient, given: Any = None, code: bytes = CODE, **algo: Any) -> Any:
         data = {"data": json.dumps(content(**algo) if given is None else given)}

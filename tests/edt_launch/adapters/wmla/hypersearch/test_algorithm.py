@@ -3,7 +3,8 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from edt_launch.adapters.wmla.hypersearch.algorithm import RESOURCE_NAME, AlgoDef, Objective
+from edt_launch.adapters.wmla.hypersearch.algorithm import RESOURCE_NAME, AlgoDef
+from edt_launch.service.experiment_spec import Objective
 
 
 def algo(algorithm: str = "Tpe", params: dict[str, Any] | None = None, **fields: Any) -> AlgoDef:

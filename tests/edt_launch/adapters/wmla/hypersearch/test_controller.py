@@ -4,12 +4,12 @@ from typing import Any
 import pytest
 from sqlalchemy.exc import OperationalError
 
-from edt_launch.adapters.wmla.hypersearch import controller
-from edt_launch.adapters.wmla.hypersearch.choosing import Chooser
-from edt_launch.adapters.wmla.hypersearch.controller import TROUBLE, Controller
-from edt_launch.adapters.wmla.hypersearch.decide import STARTS
-from edt_launch.adapters.wmla.hypersearch.space import Point
+from edt_launch.adapters.wmla.hypersearch import trials
 from edt_launch.adapters.wmla.submission import submitting
+from edt_launch.jobs.experiments.choosing import Chooser
+from edt_launch.jobs.experiments.controller import TROUBLE, Controller
+from edt_launch.jobs.experiments.decide import STARTS
+from edt_launch.jobs.experiments.space import Point
 from edt_launch.service.api.context import Context
 from edt_launch.service.database.records import UserRecord
 from edt_launch.service.database.search_records import TrialRecord, TrialState
@@ -168,7 +168,7 @@ def test_a_search_is_given_up_though_nothing_can_be_told_of_its_trials(
     name, other = laboratory.start(maxParalleJobNum=2, maxJobNum=2), laboratory.post(laboratory.bob).json()
     first, second = laboratory.jobs()
     laboratory.finish(first, 0.5)
-    monkeypatch.setattr(controller, "read", lambda *_: 1 / 0)
+    monkeypatch.setattr(trials, "read", lambda *_: 1 / 0)
     laboratory.look()
     shown = laboratory.show(name)
     assert (shown["state"], [trial["state"] for trial in shown["experiments"]]) == ("FAILED", ["KILLED"] * 2)
@@ -196,7 +196,7 @@ def test_a_search_that_cannot_be_given_up_holds_up_itself_alone(
     update_trial = searches.update_trial
 
     def fail(trial: TrialRecord) -> None:
-        if trial.state is TrialState.KILLED:
+        if trial.state is TrialState.STOPPED:
             raise ArithmeticError
         update_trial(trial)
 

@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from edt_launch.adapters.wmla.hypersearch.algorithm import UNLIMITED, Algorithm, Objective
-from edt_launch.adapters.wmla.hypersearch.definition import Definition, parse
+from edt_launch.adapters.wmla.hypersearch.algorithm import UNLIMITED, Algorithm
+from edt_launch.adapters.wmla.hypersearch.definition import parse
 from edt_launch.service.errors import InvalidError
+from edt_launch.service.experiment_spec import Objective, SearchSpec
 from searches import RATE, UNITS, budgets, content
 
 
@@ -30,7 +31,10 @@ def test_what_clients_send_is_read() -> None:
     assert found.algo_def.resource == ("epochs", 81)
     assert found.hyper_params[0].step == 0.002
     assert found.model_spec.sig_name == "dli-sig"
-    assert Definition.model_validate(found.dumped) == found
+    spec = found.spec
+    assert (spec.budget, spec.max_budget, spec.max_minutes, spec.max_trials) == ("epochs", 81, None, 4)
+    assert (spec.parameters["rate"].min, spec.parameters["rate"].step) == (0.001, 0.002)
+    assert SearchSpec.model_validate(spec.model_dump(mode="json")) == spec
 
 
 def test_case_and_spelling_are_forgiven() -> None:
@@ -164,7 +168,7 @@ def test_whatever_is_sent_is_taken_or_refused(part: str, field: str, value: Any)
     else:
         whole[part] = value
     with contextlib.suppress(InvalidError):
-        parse(json.dumps(whole))
+        _ = parse(json.dumps(whole)).spec
 
 
 def refused(given: dict[str, Any], *said: str) -> None:

@@ -3,8 +3,8 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from edt_launch.adapters.wmla.hypersearch.fields import EXACT
 from edt_launch.adapters.wmla.hypersearch.hyperparameters import Experiment, FixedParam, HyperParam
+from edt_launch.service.experiment_spec import EXACT
 from searches import RATE, UNITS
 
 

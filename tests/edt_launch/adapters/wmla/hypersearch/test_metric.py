@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from edt_launch.adapters.wmla.hypersearch.algorithm import Objective
 from edt_launch.adapters.wmla.hypersearch.metric import FILE, MOST, find, read
+from edt_launch.service.experiment_spec import Objective
 
 
 @pytest.mark.parametrize("objective, best", [(Objective.MINIMIZE, 0.5), (Objective.MAXIMIZE, 2.0)])

@@ -5,11 +5,11 @@ that was restarted chooses what it would have chosen.
 """
 
 import random
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Protocol
 
-from edt_launch.adapters.wmla.hypersearch.algorithm import AlgoDef, Algorithm
-from edt_launch.adapters.wmla.hypersearch.space import Axis, Point
+from edt_launch.jobs.experiments.space import Point, count
+from edt_launch.service.experiment_spec import Algorithm, Parameter, SearchSpec
 
 if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution
@@ -34,22 +34,21 @@ class Chooser:
     """Chooses points of a space.
 
     Args:
-        algo: how.
-        space: the space.
+        spec: how, and from what.
         seed: of all that is random.
         tried: the trials so far; those that are chosen are added.
     """
 
-    def __init__(self, algo: AlgoDef, space: Sequence[Axis], seed: int, tried: Iterable[Tried]) -> None:
+    def __init__(self, spec: SearchSpec, seed: int, tried: Iterable[Tried]) -> None:
         import optuna  # takes a while, and few services search
 
         optuna.logging.set_verbosity(optuna.logging.WARNING)
-        self._algo = algo
+        self._spec = spec
         self._seed = seed
-        self._distributions = {axis.name: _distribution(axis) for axis in space}
+        self._distributions = {name: _distribution(axis) for name, axis in spec.parameters.items()}
         pruner = optuna.pruners.NopPruner()
-        self._study = optuna.create_study(direction=algo.objective.value, pruner=pruner)
-        if algo.algorithm in MODELS:
+        self._study = optuna.create_study(direction=spec.objective.value, pruner=pruner)
+        if spec.algorithm in MODELS:
             self._study.add_trials([self._known(trial) for trial in tried])
 
     def choose(self, number: int) -> Point:
@@ -61,13 +60,13 @@ class Chooser:
     def _sampler(self, seed: int) -> "BaseSampler":
         from optuna.samplers import RandomSampler, TPESampler
 
-        if self._algo.algorithm not in MODELS:
+        if self._spec.algorithm not in MODELS:
             return RandomSampler(seed=seed)
         return TPESampler(
             seed=seed,
-            n_startup_trials=self._algo.warm_up,
-            n_ei_candidates=self._algo.candidates,
-            multivariate=self._algo.algorithm is Algorithm.BAYESIAN,
+            n_startup_trials=self._spec.warm_up,
+            n_ei_candidates=self._spec.candidates,
+            multivariate=self._spec.algorithm is Algorithm.BAYESIAN,
             constant_liar=True,  # trials that run at the same time try different things
         )
 
@@ -83,10 +82,9 @@ class Chooser:
         )
 
 
-def _distribution(axis: Axis) -> "BaseDistribution":
+def _distribution(axis: Parameter) -> "BaseDistribution":
     from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 
-    count = axis.count
-    if count is None:
-        return FloatDistribution(float(axis.low), float(axis.high))
-    return CategoricalDistribution(range(count)) if axis.choices else IntDistribution(0, count - 1)
+    if (number := count(axis)) is None:
+        return FloatDistribution(float(axis.min or 0), float(axis.max or 0))
+    return CategoricalDistribution(range(number)) if axis.values else IntDistribution(0, number - 1)

@@ -8,10 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, islice
 
-from edt_launch.adapters.wmla.hypersearch.algorithm import UNLIMITED
-from edt_launch.adapters.wmla.hypersearch.definition import Definition
-from edt_launch.adapters.wmla.hypersearch.metric import Outcome
-from edt_launch.adapters.wmla.hypersearch.plan import Next, following
+from edt_launch.jobs.experiments.plan import Next, following
 from edt_launch.service.database.records import JobRecord
 from edt_launch.service.database.search_records import (
     SearchRecord,
@@ -20,6 +17,7 @@ from edt_launch.service.database.search_records import (
     TrialState,
     Wish,
 )
+from edt_launch.service.experiment_spec import SearchSpec
 from edt_launch.service.states import State, Wanted
 
 MINUTE = 60.0
@@ -27,17 +25,28 @@ MINUTE = 60.0
 HOPELESS = 20
 """Trials of a search without a limit that must all have failed for it to give up."""
 
+TIME_OVER = "its time is over"
+"""Reason of a search's end, and of its trials'."""
+
 STARTS = 4
 """Trials that one decision starts at most: wishes, other searches and the service's end come in between."""
 
 STATES: Mapping[State, TrialState] = {
-    State.QUEUED: TrialState.SUBMITTED,
-    State.PAUSED: TrialState.SUBMITTED,
-    State.SUCCEEDED: TrialState.FINISHED,
+    State.QUEUED: TrialState.QUEUED,
+    State.PAUSED: TrialState.QUEUED,
+    State.SUCCEEDED: TrialState.SUCCEEDED,
     State.FAILED: TrialState.FAILED,
-    State.STOPPED: TrialState.KILLED,
+    State.STOPPED: TrialState.STOPPED,
 }
 """A trial's state by its job's; in all others the job runs."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a trial's program has left: a metric, or the reason why there is none."""
+
+    metric: float | None = None
+    reason: str = ""
 
 
 @dataclass(frozen=True)
@@ -107,23 +116,23 @@ class Decided:
     again_at: float | None = None
 
 
-def decide(now: float, search: SearchRecord, definition: Definition, facts: Sequence[TrialFacts]) -> Decided:
+def decide(now: float, search: SearchRecord, spec: SearchSpec, facts: Sequence[TrialFacts]) -> Decided:
     """What to do for a search now.
 
     Args:
         now: unix seconds.
         search: the search, which has not ended.
-        definition: of the search.
+        spec: of the search.
         facts: its trials, by number.
     """
-    over_at = _over_at(search, definition)
+    over_at = _over_at(search, spec)
     closing = _closing(now, search, over_at)
     trials = [seen(now, trial, closing) for trial in facts]
     notes = [Note(trial) for trial, known in zip(trials, facts, strict=True) if trial != known.record]
     if closing is not None:
         wanted = {known.record.number: known.job for known in facts}
         return Decided((*notes, *_close(now, search, closing, trials, wanted)))
-    actions, live = _go_on(search, definition, trials)
+    actions, live = _go_on(search, spec, trials)
     if not live and not actions:
         return Decided((*notes, _result(trials)))
     begun = [] if search.state is SearchState.RUNNING else [Begun()]
@@ -136,21 +145,21 @@ def seen(now: float, facts: TrialFacts, closing: str | None = None) -> TrialReco
     if trial.has_ended or trial.job is None:
         return trial
     if job is None:
-        return replace(trial, state=TrialState.KILLED, reason="its job was deleted", ended=now)
+        return replace(trial, state=TrialState.STOPPED, reason="its job was deleted", ended=now)
     state = STATES.get(job.state, TrialState.RUNNING)
     seen = replace(trial, state=state, started=job.started, ended=job.ended)
-    if state is TrialState.FINISHED:
+    if state is TrialState.SUCCEEDED:
         outcome = facts.outcome or Outcome(reason="nothing is known of its metric")
-        kept = TrialState.FINISHED if outcome.metric is not None else TrialState.FAILED
+        kept = TrialState.SUCCEEDED if outcome.metric is not None else TrialState.FAILED
         return replace(seen, state=kept, metric=outcome.metric, reason=outcome.reason)
-    if state is TrialState.KILLED and closing is not None:  # not its owner, as the job says
+    if state is TrialState.STOPPED and closing is not None:  # not its owner, as the job says
         return replace(seen, reason=closing)
     return replace(seen, reason=job.failure or job.reason) if seen.has_ended else seen
 
 
-def _over_at(search: SearchRecord, definition: Definition) -> float | None:
-    limit = definition.algo_def.max_run_time
-    return None if limit == UNLIMITED or search.started is None else search.started + limit * MINUTE
+def _over_at(search: SearchRecord, spec: SearchSpec) -> float | None:
+    limit = spec.max_minutes
+    return None if limit is None or search.started is None else search.started + limit * MINUTE
 
 
 def _closing(now: float, search: SearchRecord, over_at: float | None) -> str | None:
@@ -158,7 +167,7 @@ def _closing(now: float, search: SearchRecord, over_at: float | None) -> str | N
     if search.wanted is not Wish.RUN:
         return "stopped by its owner"
     if over_at is not None and now >= over_at:
-        return "maxRunTime is over"
+        return TIME_OVER
     return None
 
 
@@ -177,33 +186,33 @@ def _close(
         if job is not None and job.wanted is not Wanted.STOP:
             yield Stop(trial)
         if is_forced or job is None:
-            yield Note(replace(trial, state=TrialState.KILLED, reason=reason, ended=now))
+            yield Note(replace(trial, state=TrialState.STOPPED, reason=reason, ended=now))
     if is_forced or all(jobs[trial.number] is None for trial in live):
         yield _result(trials, reason) if search.wanted is Wish.RUN else End(SearchState.STOPPED, reason)
 
 
 def _go_on(
-    search: SearchRecord, definition: Definition, trials: Sequence[TrialRecord]
+    search: SearchRecord, spec: SearchSpec, trials: Sequence[TrialRecord]
 ) -> tuple[Sequence[Action], Sequence[TrialRecord]]:
     """What to start, one more than `STARTS` if there is more, and which trials live."""
     live = [trial for trial in trials if not trial.has_ended]
     again = (Submit(trial) for trial in live if trial.job is None)
-    room = 0 if _is_hopeless(definition, trials) else max(0, definition.algo_def.max_at_once - len(live))
-    chosen = map(Start, islice(following(definition, search.seed, trials), room))
+    room = 0 if _is_hopeless(spec, trials) else max(0, spec.max_parallel - len(live))
+    chosen = map(Start, islice(following(spec, search.seed, trials), room))
     return list(islice(chain(again, chosen), STARTS + 1)), live
 
 
-def _is_hopeless(definition: Definition, trials: Sequence[TrialRecord]) -> bool:
+def _is_hopeless(spec: SearchSpec, trials: Sequence[TrialRecord]) -> bool:
     """Whether a search without an end of its own has only failed."""
-    is_endless = definition.algo_def.max_job_num == UNLIMITED
+    is_endless = spec.max_trials is None
     failed = [trial.state is TrialState.FAILED for trial in trials if trial.has_ended]
     return is_endless and len(failed) >= HOPELESS and all(failed)
 
 
 def _result(trials: Sequence[TrialRecord], reason: str = "") -> End:
-    finished = sum(trial.state is TrialState.FINISHED for trial in trials)
+    finished = sum(trial.state is TrialState.SUCCEEDED for trial in trials)
     because = f"; {reason}" if reason else ""
     if finished:
-        return End(SearchState.FINISHED, f"{finished} of {len(trials)} trials have finished{because}")
+        return End(SearchState.SUCCEEDED, f"{finished} of {len(trials)} trials have finished{because}")
     last = next((f": {trial.reason}" for trial in reversed(trials) if trial.reason not in ("", reason)), "")
     return End(SearchState.FAILED, f"none of {len(trials)} trials has finished{because}{last}")

@@ -2,22 +2,21 @@ from typing import Any
 
 import pytest
 
-from edt_launch.adapters.wmla.hypersearch.choosing import Chooser
-from edt_launch.adapters.wmla.hypersearch.space import axes, values
+from edt_launch.jobs.experiments.choosing import Chooser
+from edt_launch.jobs.experiments.space import values
 from edt_launch.service.database.search_records import TrialRecord, TrialState
-from searches import RATE, UNITS, defined
+from plays import RATE, UNITS, specified
 
-WORD = {"name": "word", "type": "Discrete", "dataType": "STR", "discreateStrVal": ["a", "b"]}
-POWER = {"name": "power", "type": "Range", "dataType": "INT", "minIntVal": 2, "maxIntVal": 5, "power": 2}
+WORD = {"values": ["a", "b"]}
+POWER = {"type": "int", "min": 2, "max": 5, "base": 2}
 
 
 def chosen(algorithm: str, seed: int, tried: list[TrialRecord], number: int = 40) -> dict[str, Any]:
-    definition = defined(algorithm, RATE, UNITS, WORD, POWER)
-    space = axes(definition)
-    return dict(values(space, Chooser(definition.algo_def, space, seed, tried).choose(number)))
+    spec = specified(algorithm, {"rate": RATE, "units": UNITS, "word": WORD, "power": POWER})
+    return dict(values(spec.parameters, Chooser(spec, seed, tried).choose(number)))
 
 
-@pytest.mark.parametrize("algorithm", ["Random", "Tpe", "Bayesian"])
+@pytest.mark.parametrize("algorithm", ["random", "tpe", "bayesian"])
 def test_a_choice_follows_from_what_is_known(algorithm: str) -> None:
     first = chosen(algorithm, 7, [])
     assert first == chosen(algorithm, 7, [])
@@ -29,15 +28,14 @@ def test_a_choice_follows_from_what_is_known(algorithm: str) -> None:
     assert first["power"] in (4, 8, 16, 32)
 
 
-@pytest.mark.parametrize("algorithm", ["Tpe", "Bayesian"])
+@pytest.mark.parametrize("algorithm", ["tpe", "bayesian"])
 def test_models_learn_from_the_trials_before(algorithm: str) -> None:
     """Choices come near to the best rate, 0.03; failures and trials that run do no harm."""
-    definition = defined(algorithm, RATE)
-    space = axes(definition)
+    spec = specified(algorithm, {"rate": RATE})
     tried: list[TrialRecord] = []
     for number in range(40):
-        point = Chooser(definition.algo_def, space, 7, tried).choose(number)
-        state, metric = TrialState.FINISHED, abs(point["rate"] - 0.03)
+        point = Chooser(spec, 7, tried).choose(number)
+        state, metric = TrialState.SUCCEEDED, abs(point["rate"] - 0.03)
         if number % 10 == 3:
             state, metric = TrialState.FAILED, None
         elif number == 38:

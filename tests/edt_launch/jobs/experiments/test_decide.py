@@ -5,28 +5,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from edt_launch.adapters.wmla.hypersearch.decide import HOPELESS, STARTS, End, Note, Start, Stop, Submit
-from edt_launch.adapters.wmla.hypersearch.plan import ranking, total
+from edt_launch.jobs.experiments.decide import HOPELESS, STARTS, End, Note, Start, Stop, Submit
+from edt_launch.jobs.experiments.plan import total
 from edt_launch.service.database.search_records import SearchState, TrialState, Wish
+from edt_launch.service.experiment_spec import ranking
 from edt_launch.service.states import State
 from examples import fewer
-from searches import Play, budgets, defined
+from plays import Play, budgets, specified
 
-algorithms = some.sampled_from(["Random", "Grid", "Hyperband", "Tpe", "Bayesian"])
-STEPPED = {
-    "name": "rate",
-    "type": "Range",
-    "dataType": "DOUBLE",
-    "minDbVal": 0.1,
-    "maxDbVal": 1,
-    "step": "0.1",
-}
+algorithms = some.sampled_from(["random", "grid", "hyperband", "tpe", "bayesian"])
+STEPPED = {"rate": {"min": 0.1, "max": 1, "step": 0.1}}
 
 
 def play(algorithm: str, **fields: Any) -> Play:
     algo = fields.pop("algo", {})
-    settings = budgets(9) if algorithm == "Hyperband" else {}
-    return Play(defined(algorithm, STEPPED, **settings, **algo), **fields)
+    settings = budgets(9) if algorithm == "hyperband" else {}
+    return Play(specified(algorithm, STEPPED, **settings, **algo), **fields)
 
 
 @fewer(1 / 5)
@@ -40,18 +34,18 @@ def play(algorithm: str, **fields: Any) -> Play:
 def test_a_search_keeps_its_limits_and_ends(
     algorithm: str, most: int, at_once: int, fails: float, seed: int
 ) -> None:
-    one = play(algorithm, fails=fails, seed=seed, algo={"maxJobNum": most, "maxParalleJobNum": at_once})
+    one = play(algorithm, fails=fails, seed=seed, algo={"max_trials": most, "max_parallel": at_once})
     one.run()
     trials = list(one.trials.values())
     assert all(trial.has_ended for trial in trials)
-    assert len(trials) <= total(one.definition) <= most
+    assert len(trials) <= total(one.spec) <= most
     if fails == 0:
-        assert len(trials) == total(one.definition)
-    finished = [trial for trial in trials if trial.state is TrialState.FINISHED]
-    assert one.search.state is (SearchState.FINISHED if finished else SearchState.FAILED)
+        assert len(trials) == total(one.spec)
+    finished = [trial for trial in trials if trial.state is TrialState.SUCCEEDED]
+    assert one.search.state is (SearchState.SUCCEEDED if finished else SearchState.FAILED)
     metrics = [trial.metric for trial in finished if trial.metric is not None]
     assert len(metrics) == len(finished)
-    best = ranking(one.definition.algo_def.objective, trials)[:1]
+    best = ranking(one.spec.objective, trials)[:1]
     assert [trial.metric for trial in best] == ([min(metrics)] if metrics else [])
 
 
@@ -60,7 +54,7 @@ def test_a_search_keeps_its_limits_and_ends(
 def test_nothing_starts_when_time_is_over_and_what_runs_is_stopped(
     algorithm: str, at_once: int, seed: int, minutes: int
 ) -> None:
-    limits = {"maxRunTime": minutes, "maxJobNum": 100, "maxParalleJobNum": at_once}
+    limits = {"max_minutes": minutes, "max_trials": 100, "max_parallel": at_once}
     one = play(algorithm, seed=seed, algo=limits)
     for _ in range(1000):
         decided = one.decide()
@@ -82,8 +76,8 @@ def test_nothing_starts_when_time_is_over_and_what_runs_is_stopped(
 @given(algorithms, some.integers(0, 99), some.integers(0, 8))
 def test_a_restarted_service_chooses_what_it_would_have_chosen(algorithm: str, seed: int, when: int) -> None:
     """Trials that were chosen, but whose service died before it submitted them, are submitted as they are."""
-    one = play(algorithm, seed=seed, algo={"maxJobNum": 6, "maxParalleJobNum": 3})
-    other = play(algorithm, seed=seed, algo={"maxJobNum": 6, "maxParalleJobNum": 3})
+    one = play(algorithm, seed=seed, algo={"max_trials": 6, "max_parallel": 3})
+    other = play(algorithm, seed=seed, algo={"max_trials": 6, "max_parallel": 3})
     one.run()
     for turn in range(2000):
         other.decide()
@@ -102,7 +96,7 @@ def test_a_restarted_service_chooses_what_it_would_have_chosen(algorithm: str, s
 
 
 def test_it_starts_a_few_at_a_time_and_looks_again_at_once() -> None:
-    one = play("Random", algo={"maxJobNum": 6, "maxParalleJobNum": 6})
+    one = play("random", algo={"max_trials": 6, "max_parallel": 6})
     for starts, again_at in ((STARTS, one.now), (2, None), (0, None)):
         decided = one.decide()
         assert sum(isinstance(action, Start) for action in decided.actions) == starts
@@ -113,18 +107,18 @@ def test_it_starts_a_few_at_a_time_and_looks_again_at_once() -> None:
 
 
 def test_it_fills_the_room_that_there_is() -> None:
-    one = play("Random", algo={"maxJobNum": 5, "maxParalleJobNum": 2})
+    one = play("random", algo={"max_trials": 5, "max_parallel": 2})
     kinds = [type(action).__name__ for action in one.decide().actions]
     assert kinds == ["Start", "Start", "Begun"]
     assert one.decide().actions == ()
     one.jobs[0] = replace(one.jobs[0], state=State.SUCCEEDED, started=101.0, ended=102.0)
     one.decide()
-    assert one.trials[0].state is TrialState.FINISHED
+    assert one.trials[0].state is TrialState.SUCCEEDED
     assert sorted(one.trials) == [0, 1, 2]
 
 
 def test_a_stopped_search_waits_for_its_trials() -> None:
-    one = play("Random")
+    one = play("random")
     one.decide()
     one.search = replace(one.search, wanted=Wish.STOP)
     assert {type(action) for action in one.decide().actions} == {Stop}
@@ -133,11 +127,11 @@ def test_a_stopped_search_waits_for_its_trials() -> None:
         one.jobs[number] = replace(job, state=State.STOPPED, reason="stopped")
     one.decide()
     assert one.search.state is SearchState.STOPPED
-    assert {trial.state for trial in one.trials.values()} == {TrialState.KILLED}
+    assert {trial.state for trial in one.trials.values()} == {TrialState.STOPPED}
 
 
 def test_force_does_not_wait() -> None:
-    one = play("Random")
+    one = play("random")
     one.decide()
     one.search = replace(one.search, wanted=Wish.FORCE)
     one.decide()
@@ -147,25 +141,25 @@ def test_force_does_not_wait() -> None:
 
 
 def test_a_search_that_is_stopped_before_it_begins_just_ends() -> None:
-    one = play("Random")
+    one = play("random")
     one.search = replace(one.search, wanted=Wish.STOP)
     assert one.decide().actions == (End(SearchState.STOPPED, "stopped by its owner"),)
 
 
 def test_a_trial_that_could_not_be_submitted_is_over_when_its_search_is_stopped() -> None:
-    one = play("Random", algo={"maxJobNum": 1})
+    one = play("random", algo={"max_trials": 1})
     one.decide()
     one.trials[0] = replace(one.trials[0], exec=None, driver=None, job=None)
     del one.jobs[0]
     one.search = replace(one.search, wanted=Wish.STOP)
     one.decide()
     assert one.search.state is SearchState.STOPPED
-    assert (one.trials[0].state, one.trials[0].reason) == (TrialState.KILLED, "stopped by its owner")
+    assert (one.trials[0].state, one.trials[0].reason) == (TrialState.STOPPED, "stopped by its owner")
 
 
 def test_a_rung_goes_on_with_those_that_have_not_failed() -> None:
     """Of four with one epoch three fail: one goes on with two epochs, and then with four."""
-    one = Play(defined("Hyperband", STEPPED, **budgets(4, eta=2), maxJobNum=7, maxParalleJobNum=9))
+    one = Play(specified("hyperband", STEPPED, **budgets(4, eta=2), max_trials=7, max_parallel=9))
     one.decide()
     for number in range(4):
         one.jobs[number] = replace(one.jobs[number], state=State.FAILED if number else State.SUCCEEDED)
@@ -178,16 +172,16 @@ def test_a_rung_goes_on_with_those_that_have_not_failed() -> None:
 
 
 def test_a_trial_whose_job_was_deleted_is_over() -> None:
-    one = play("Random")
+    one = play("random")
     one.decide()
     del one.jobs[0]
     note = one.decide().actions[0]
     assert isinstance(note, Note)
-    assert (note.trial.state, note.trial.reason) == (TrialState.KILLED, "its job was deleted")
+    assert (note.trial.state, note.trial.reason) == (TrialState.STOPPED, "its job was deleted")
 
 
 def test_the_reason_of_a_failure_is_kept() -> None:
-    one = play("Random", algo={"maxJobNum": 1})
+    one = play("random", algo={"max_trials": 1})
     one.decide()
     one.jobs[0] = replace(one.jobs[0], state=State.FAILED, failure="exit code 3", ended=200.0)
     one.decide()
@@ -195,9 +189,9 @@ def test_the_reason_of_a_failure_is_kept() -> None:
     assert one.search.reason == "none of 1 trials has finished: exit code 3"
 
 
-@pytest.mark.parametrize("most, ends", [(-1, True), (100, False)])
-def test_a_search_without_a_limit_gives_up(most: int, ends: bool) -> None:
-    one = play("Random", fails=1.0, algo={"maxJobNum": most, "maxParalleJobNum": 1})
+@pytest.mark.parametrize("most, ends", [(None, True), (100, False)])
+def test_a_search_without_a_limit_gives_up(most: int | None, ends: bool) -> None:
+    one = play("random", fails=1.0, algo={"max_trials": most, "max_parallel": 1})
     one.run()
     assert one.search.state is SearchState.FAILED
     assert len(one.trials) == (HOPELESS if ends else 100)

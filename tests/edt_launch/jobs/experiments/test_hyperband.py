@@ -3,7 +3,7 @@ from itertools import groupby
 from hypothesis import given
 from hypothesis import strategies as some
 
-from edt_launch.adapters.wmla.hypersearch.hyperband import slots
+from edt_launch.jobs.experiments.hyperband import slots
 
 
 def test_the_plan_is_that_of_the_paper() -> None:

@@ -3,14 +3,15 @@ from threading import Barrier
 
 import pytest
 
-from edt_launch.adapters.wmla.hypersearch import removing
+from edt_launch.adapters.wmla.hypersearch.restarting import restart
+from edt_launch.service import experiments
 from edt_launch.service.database.search_records import SearchRecord, SearchState
 from edt_launch.service.errors import ConflictError, InvalidError, ServiceError
 from edt_launch.service.states import State
 from laboratory import Laboratory
 
 AT_ONCE = 8
-WAYS = {"restart": removing.restart, "delete": removing.delete}
+WAYS = {"restart": restart, "delete": experiments.delete}
 
 
 def stopped(laboratory: Laboratory) -> SearchRecord:
@@ -22,6 +23,7 @@ def stopped(laboratory: Laboratory) -> SearchRecord:
         laboratory.world.go(job.id, State.STOPPED)
     laboratory.look()
     search = laboratory.world.store.searches.get(name)
+    assert search is not None
     assert search.state is SearchState.STOPPED
     return search
 
@@ -47,7 +49,7 @@ def at_once(laboratory: Laboratory, ways: list[str], seen: SearchRecord) -> list
 @pytest.mark.parametrize("way", WAYS)
 def test_who_comes_late_changes_nothing(laboratory: Laboratory, way: str) -> None:
     seen = stopped(laboratory)
-    removing.restart(laboratory.world.context, seen)
+    restart(laboratory.world.context, seen)
     laboratory.look()
     jobs = laboratory.jobs()
     assert len(jobs) == 2
@@ -61,19 +63,19 @@ def test_who_comes_late_changes_nothing(laboratory: Laboratory, way: str) -> Non
 def test_what_has_ended_again_is_not_what_was_seen(laboratory: Laboratory) -> None:
     seen = stopped(laboratory)
     laboratory.world.clock.now += 1
-    removing.restart(laboratory.world.context, seen)
+    restart(laboratory.world.context, seen)
     laboratory.ann.put(f"hypersearch/{seen.name}")
     laboratory.look()
     assert laboratory.show(seen.name)["state"] == "STOPPED"
     with pytest.raises(ConflictError, match="just now"):
-        removing.delete(laboratory.world.context, seen)
+        experiments.delete(laboratory.world.context, seen)
 
 
 def test_what_was_deleted_is_not_started_again(laboratory: Laboratory) -> None:
     seen = stopped(laboratory)
-    removing.delete(laboratory.world.context, seen)
+    experiments.delete(laboratory.world.context, seen)
     with pytest.raises(InvalidError, match="just now"):
-        removing.restart(laboratory.world.context, seen)
+        restart(laboratory.world.context, seen)
     assert laboratory.ann.get("hypersearch").json() == []
 
 

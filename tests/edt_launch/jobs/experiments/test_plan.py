@@ -2,62 +2,59 @@ from typing import Any
 
 import pytest
 
-from edt_launch.adapters.wmla.hypersearch.algorithm import Objective
-from edt_launch.adapters.wmla.hypersearch.definition import Definition
-from edt_launch.adapters.wmla.hypersearch.fields import MOST_TRIALS
-from edt_launch.adapters.wmla.hypersearch.plan import Next, following, ranking, total
+from edt_launch.jobs.experiments.plan import Next, following, total
 from edt_launch.service.database.search_records import TrialRecord, TrialState
-from searches import UNITS, budgets, content, defined
+from edt_launch.service.experiment_spec import MOST_TRIALS, Objective, SearchSpec, ranking
+from plays import UNITS, budgets, specified
 
 
-def experiments(count: int, **algo: Any) -> Definition:
-    chosen = [
-        {"id": 10 + i, "hyperParams": [{"name": "x", "dataType": "int", "fixedVal": i}]} for i in range(count)
-    ]
-    given = content("ExperimentGridSearch", **algo) | {"hyperParams": [], "experiments": chosen}
-    return Definition.model_validate(given)
+def listed(count: int, **fields: Any) -> SearchSpec:
+    return specified("list", {}, configurations=[{"x": i} for i in range(count)], **fields)
 
 
-def tried(new: Next, metric: float | None, state: TrialState = TrialState.FINISHED) -> TrialRecord:
+def units(algorithm: str, **fields: Any) -> SearchSpec:
+    return specified(algorithm, {"units": UNITS}, **fields)
+
+
+def tried(new: Next, metric: float | None, state: TrialState = TrialState.SUCCEEDED) -> TrialRecord:
     known = TrialRecord("haaaaaaaa", new.number, new.point, new.parameters, new.budget, 1.0)
     return TrialRecord(**{**vars(known), "state": state, "metric": metric})
 
 
 def halving(trials: list[TrialRecord]) -> list[Next]:
     """What Hyperband's first bracket of nine, three and one can start."""
-    algo = {"maxJobNum": 13, "maxParalleJobNum": 13, **budgets(9)}
-    found = following(defined("Hyperband", UNITS, **algo), 7, trials)
+    found = following(units("hyperband", max_trials=13, max_parallel=13, **budgets(9)), 7, trials)
     return [new for new in found if new.number < 13]
 
 
 @pytest.mark.parametrize(
-    "definition, expected",
+    "spec, expected",
     [
-        (defined("Random", maxJobNum=5), 5),
-        (defined("Random", maxJobNum=-1), MOST_TRIALS),
-        (defined("Grid", UNITS, maxJobNum=-1), 3),
-        (defined("Grid", UNITS, maxJobNum=2), 2),
-        (experiments(3, maxJobNum=-1), 3),
-        (experiments(3, maxJobNum=2), 2),
-        (defined("Hyperband", UNITS, maxJobNum=-1, **budgets(9)), 22),
+        (specified("random", max_trials=5), 5),
+        (specified("random", max_trials=None), MOST_TRIALS),
+        (units("grid", max_trials=None), 3),
+        (units("grid", max_trials=2), 2),
+        (listed(3, max_trials=None), 3),
+        (listed(3, max_trials=2), 2),
+        (units("hyperband", max_trials=None, **budgets(9)), 22),
     ],
 )
-def test_a_search_has_so_many_trials(definition: Definition, expected: int) -> None:
-    assert total(definition) == expected
+def test_a_search_has_so_many_trials(spec: SearchSpec, expected: int) -> None:
+    assert total(spec) == expected
 
 
 def test_a_grid_has_all_points_and_those_that_were_tried_but_once() -> None:
-    definition = defined("Grid", UNITS, maxJobNum=-1)
-    first, second, third = following(definition, 7, [])
+    spec = units("grid", max_trials=None)
+    first, second, third = following(spec, 7, [])
     assert [new.parameters["units"] for new in (first, second, third)] == [16, 32, 64]
-    assert list(following(definition, 7, [tried(second, None)])) == [first, third]
+    assert list(following(spec, 7, [tried(second, None)])) == [first, third]
 
 
-def test_experiments_are_as_the_user_has_chosen_them() -> None:
-    found = list(following(experiments(2, maxJobNum=-1), 7, []))
+def test_configurations_are_as_the_user_has_chosen_them() -> None:
+    found = list(following(listed(2, max_trials=None), 7, []))
     assert [(new.number, new.parameters, new.why) for new in found] == [
-        (0, {"x": 0}, "experiment 10"),
-        (1, {"x": 1}, "experiment 11"),
+        (0, {"x": 0}, "configuration 0"),
+        (1, {"x": 1}, "configuration 1"),
     ]
 
 

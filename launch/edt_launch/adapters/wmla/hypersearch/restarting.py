@@ -1,0 +1,47 @@
+"""Having searches go on that were stopped or have failed."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from edt_launch.adapters.wmla.hypersearch.views import SEARCH_STATES
+from edt_launch.service.bus import Topic
+from edt_launch.service.database.search_records import SearchRecord, SearchState, TrialRecord, TrialState
+from edt_launch.service.errors import ConflictError, InvalidError
+from edt_launch.service.experiments import Deletion, Parts, delete_jobs, ended_jobs
+
+
+def restart(parts: Parts, search: SearchRecord) -> list[Deletion]:
+    """Have a search go on that was stopped, has failed, or waits for better times; what has finished stays.
+
+    Raises:
+        InvalidError: there is nothing to go on with, or somebody else was quicker.
+        ConflictError: jobs of it have not ended yet.
+    """
+    trials = parts.store.searches.trials(search.id)
+    match search.state:
+        case SearchState.WAITING:
+            again: Sequence[TrialRecord] = ()
+        case SearchState.STOPPED:
+            again = [trial for trial in trials if trial.state is TrialState.STOPPED]
+        case SearchState.FAILED:
+            again = trials
+        case other:
+            raise InvalidError(
+                f"Hpo task {search.name} is {SEARCH_STATES[other]}",
+                "only one that is STOPPED, FAILED or RECOVERPEND can be started again",
+            )
+    with as_hpo_task():
+        jobs = ended_jobs(parts, search, again)
+    if not parts.store.searches.start_again(search, [trial.number for trial in again]):
+        raise InvalidError(f"Hpo task {search.name} was started again, or deleted, just now")
+    parts.bus.notify(Topic.SEARCHES)
+    return delete_jobs(parts, jobs)
+
+
+@contextmanager
+def as_hpo_task() -> Iterator[None]:
+    """Call an experiment in errors what WMLA calls it; they begin with its name."""
+    try:
+        yield
+    except ConflictError as error:
+        raise ConflictError(f"Hpo task {error.detail}", error.next_step) from None

@@ -1,0 +1,1 @@
+"""Experiments: searches for parameters whose trials are ordinary elastic jobs."""
