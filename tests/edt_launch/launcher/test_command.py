@@ -72,7 +72,7 @@ def test_options_reach_the_plan(planned, folder):
     assert (found.network_interface, found.start_timeout, found.verbose) == ("eth7", 5.0, True)
     assert (found.hang_timeout, found.ready_timeout) == (7.0, 8.0)
     assert (found.max_restarts, found.checkpoint_interval, found.keep_checkpoints) == (7, 0.5, 2)
-    assert (plan.remote.port, plan.remote.identity_file) == (2222, Path("key"))
+    assert (found.ssh_port, found.ssh_identity_file) == (2222, Path("key"))
 
 
 @pytest.mark.parametrize(
