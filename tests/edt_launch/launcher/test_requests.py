@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from edt_launch.adapters.wmla.frameworks import Framework
+from edt_launch.adapters.wmla.running.kind import WmlaProgram
 from edt_launch.cluster.allocation import Allocation, HostSlots
 from edt_launch.cluster.follower import Limits
 from edt_launch.core.control_protocol import Pause, Request, Stop
@@ -17,7 +18,9 @@ from edt_launch.core.errors import ExitCode
 from edt_launch.core.run_dir import RunDir
 from edt_launch.jobs.control_client import Answer, Exchange
 from edt_launch.launcher import job
-from edt_launch.launcher.plan import Plan, Wmla
+from edt_launch.launcher.plan import Plan
+from edt_launch.launcher.programs.horovodrun import UnderHorovodrun
+from edt_launch.launcher.programs.script import Script
 from recorder import Recorder
 
 TESTS = Path(__file__).parents[2]
@@ -51,8 +54,11 @@ def ask(paths: RunDir) -> Iterator[Ask]:
 
 @pytest.mark.parametrize("request_, exit_code", ENDS)
 def test_elastic_jobs(paths: RunDir, ask: Ask, request_: Request, exit_code: ExitCode) -> None:
-    plan = Plan([*FAKE, "waiting"], Limits(1, 4), paths, allocation=TWO)
-    assert job.run(plan, Recorder(lambda _: ask(request_)), []).exit_code == exit_code
+    plan = Plan(Limits(1, 4), paths, allocation=TWO)
+    assert (
+        job.run(Script([*FAKE, "waiting"]), plan, Recorder(lambda _: ask(request_)), []).exit_code
+        == exit_code
+    )
 
 
 @pytest.mark.parametrize("request_, exit_code", ENDS)
@@ -60,14 +66,19 @@ def test_programs_of_wmla(paths: RunDir, ask: Ask, request_: Request, exit_code:
     train = {"number": 1, "program": [*FAKE, "waiting"], "max_workers": 16}
     acts = [{"train": train}, {"answer": "check"}, {"wait_for": "/no/such/file"}]
     words = [sys.executable, "main.py", json.dumps(acts)]
-    plan = Plan(words, Limits(1, 4), paths, allocation=TWO, wmla=Wmla(Framework.ELASTIC, MODEL))
-    assert job.run(plan, Recorder(lambda _: ask(request_)), []).exit_code == exit_code
+    plan = Plan(Limits(1, 4), paths, allocation=TWO)
+    assert (
+        job.run(
+            WmlaProgram(words, Framework.ELASTIC, MODEL), plan, Recorder(lambda _: ask(request_)), []
+        ).exit_code
+        == exit_code
+    )
 
 
-@pytest.mark.parametrize("horovodrun", [False, True])
+@pytest.mark.parametrize("kind", [Script, UnderHorovodrun])
 @pytest.mark.parametrize("request_, exit_code", ENDS)
 def test_jobs_that_wait_for_their_hosts(
-    paths: RunDir, ask: Ask, request_: Request, exit_code: ExitCode, horovodrun: bool
+    paths: RunDir, ask: Ask, request_: Request, exit_code: ExitCode, kind: type[Script]
 ) -> None:
     def when_it_is_there() -> None:
         while not paths.launcher.exists():  # which is written when the socket is there
@@ -76,6 +87,6 @@ def test_jobs_that_wait_for_their_hosts(
 
     thread = threading.Thread(target=when_it_is_there)
     thread.start()
-    plan = Plan([*FAKE, "success"], Limits(1, 4), paths, follow=paths.root / "missing", horovodrun=horovodrun)
-    assert job.run(plan, Recorder(), []).exit_code == exit_code
+    plan = Plan(Limits(1, 4), paths, follow=paths.root / "missing")
+    assert job.run(kind([*FAKE, "success"]), plan, Recorder(), []).exit_code == exit_code
     thread.join()
