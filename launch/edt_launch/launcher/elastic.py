@@ -228,8 +228,8 @@ class Elastic:
     def _listen(self, now: float) -> None:
         if not self._attend():
             self.ending = self.ending.unwanted(now)
-        for signal in self._take_signals():
-            self.ending = self.ending.signalled(now, signal)
+        for received in self._take_signals():
+            self.ending = self.ending.signalled(now, received)
         self._monitor.is_quiet = self.ending.is_wanted
 
     def _act(self, run: Run, now: float) -> None:

@@ -55,7 +55,7 @@ def run(program: Program, plan: Plan, view: View, signals: list[int]) -> Outcome
         try:
             write_atomically(plan.paths.launcher, json.dumps(me) + "\n")
             log.write(event_log.stamped(events.Begun(**me)))
-            outcome = program.run(Job(plan, view, log, lambda: _heard(signals, control)))
+            outcome = program.run(Job(plan, view, log, lambda: _received(signals, control)))
         except EdtLaunchError as error:
             outcome = Outcome(error.exit_code, str(error))
             raise
@@ -65,7 +65,7 @@ def run(program: Program, plan: Plan, view: View, signals: list[int]) -> Outcome
     return outcome
 
 
-def _heard(signals: list[int], control: ControlSocket) -> Iterator[int]:
+def _received(signals: list[int], control: ControlSocket) -> Iterator[int]:
     """What has come, over the control socket, too."""
     while signals:
         yield signals.pop(0)

@@ -37,7 +37,7 @@ class Rendezvous:
         self._thread.start()
 
     def void(self) -> None:
-        """This world will not be formed: whoever asks is told nonsense, and so stops waiting for it.
+        """This world will not be formed: whoever asks gets an answer that ends its waiting.
 
         Horovod takes -1 for "not part of the job" where it asks for its rank, and Gloo for no address.
         """
@@ -74,24 +74,24 @@ class _Store:
         self._waiting: dict[str, list[_Connection]] = {}
         self._is_void = False
 
-    def get(self, path: str, asking: "_Connection") -> None:
+    def get(self, path: str, connection: "_Connection") -> None:
         if self._is_void:
-            asking.answer(_OK, _VOID)
+            connection.answer(_OK, _VOID)
         elif path in self._values:
-            asking.answer(_OK, self._values[path])
+            connection.answer(_OK, self._values[path])
         else:
-            self._waiting.setdefault(path, []).append(asking)
+            self._waiting.setdefault(path, []).append(connection)
 
     def void(self) -> None:
         self._is_void = True
-        for asking in [each for waiting in self._waiting.values() for each in waiting]:
-            asking.answer(_OK, _VOID)
+        for connection in [one for waiting in self._waiting.values() for one in waiting]:
+            connection.answer(_OK, _VOID)
         self._waiting.clear()
 
     def put(self, path: str, value: bytes) -> None:
         self._values[path] = value
-        for asking in self._waiting.pop(path, []):
-            asking.answer(_OK, value)
+        for connection in self._waiting.pop(path, []):
+            connection.answer(_OK, value)
 
 
 class _Connection(asyncio.Protocol):

@@ -58,7 +58,7 @@ class Horovodrun:
         self._plan = plan = job.plan
         self._view = job.view
         self._log = job.log
-        self._hear_signals = job.listen
+        self._take_signals = job.listen
         self._commands = commands or Commands()
         self._hosts = HostChecker()
         self._follower = Follower(plan.follow, plan.limits, self._hosts) if plan.follow else None
@@ -179,8 +179,8 @@ class Horovodrun:
                 self._view.message(f"{processes.number(count)} had to be killed")
 
     def _listen(self, now: float) -> None:
-        for heard in self._hear_signals():
-            self._ending = self._ending.signalled(now, heard)
+        for received in self._take_signals():
+            self._ending = self._ending.signalled(now, received)
 
     def _follow(self, now: float) -> None:
         """Look at the allocation file, and put in force what is new."""

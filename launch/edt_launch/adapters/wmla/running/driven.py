@@ -45,7 +45,7 @@ class Driven:
         self._supervision = supervision
         self._monitor = supervision.monitor
         self._allocations = supervision.allocations
-        self._listen = supervision.listen
+        self._take_signals = supervision.listen
         self._ending = Ending()
         self._wanted: Train | None = None
         self._training: Limits | None = None
@@ -93,8 +93,8 @@ class Driven:
         """Wait until the driver wants something trained; None when it has ended."""
         while driver.exit_code is None:
             now = time.monotonic()
-            for signal in self._listen():
-                self._ending = self._ending.signalled(now, signal)
+            for received in self._take_signals():
+                self._ending = self._ending.signalled(now, received)
             self._monitor.is_quiet = self._ending.is_wanted
             self._follow(now)
             self._act(driver, now)
