@@ -1,6 +1,7 @@
 """A job's `events.jsonl`: appended to by its launcher, and read as it grows."""
 
 import json
+import os
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -53,8 +54,14 @@ class EventLog:
 def _drop_half_line(path: Path) -> None:
     try:
         with path.open("rb+") as file:
-            content = file.read()
-            file.truncate(content.rfind(b"\n") + 1)
+            end = file.seek(0, os.SEEK_END)
+            while end:
+                start = file.seek(max(0, end - LOOK))
+                length = file.read(end - start).rfind(b"\n") + 1
+                end = start + length
+                if length:
+                    break
+            file.truncate(end)
     except FileNotFoundError:
         return
 

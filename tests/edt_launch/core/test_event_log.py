@@ -1,6 +1,7 @@
 """Events into a file, and out of one that grows."""
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -41,6 +42,25 @@ def test_half_a_line_of_a_killed_launcher_does_no_harm(tmp_path: Path, before: s
     log.write(Usable(1))
     log.close()
     assert [json.loads(text)["event"] for text in path.read_text().splitlines()] == [*kept, "usable"]
+
+
+@pytest.mark.parametrize("length", [LOOK - 1, LOOK, LOOK + 1, 3 * LOOK])
+@pytest.mark.parametrize("before", [b"", line("a")])
+def test_half_a_line_is_cut_off_however_long_it_is(tmp_path: Path, before: bytes, length: int) -> None:
+    path = tmp_path / "events.jsonl"
+    path.write_bytes(before + b"x" * length)
+    EventLog(path, print).close()
+    assert path.read_bytes() == before
+
+
+def test_the_half_line_alone_is_looked_for_in_a_large_file(tmp_path: Path) -> None:
+    path = tmp_path / "events.jsonl"
+    path.touch()
+    os.truncate(path, 2**40)
+    with path.open("ab") as file:
+        file.write(b"\n" + line("a")[:9])
+    EventLog(path, print).close()
+    assert path.stat().st_size == 2**40 + 1
 
 
 def test_events_are_read_once_and_whole(tmp_path: Path) -> None:
