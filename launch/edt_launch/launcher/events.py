@@ -1,33 +1,19 @@
-"""The events of a job: read from horovodrun's pipe, kept in a file."""
+"""The events of a job, kept in a file."""
 
 import json
 import time
-from collections.abc import Iterator, Mapping
+from collections import deque
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from edt_launch.appender import Appender, Complain
+from edt_launch.lines import LineSplitter
 
 Event = Mapping[str, Any]
 
-
-class EventStream:
-    """JSON objects, one a line, from whatever pieces of them have been read."""
-
-    def __init__(self) -> None:
-        self._rest = b""
-
-    def feed(self, data: bytes) -> Iterator[Event | str]:
-        """The events that `data` completes; a line that is none is given as text."""
-        *lines, self._rest = (self._rest + data).split(b"\n")
-        for line in lines:
-            text = line.decode(errors="replace")
-            try:
-                event = json.loads(text)
-            except (ValueError, RecursionError):
-                yield text
-                continue
-            yield event if isinstance(event, dict) and isinstance(event.get("event"), str) else text
+CHUNK = 2**16
+"""Bytes read at once."""
 
 
 class EventLog:
@@ -58,10 +44,12 @@ class EventLog:
 
 
 def _drop_half_line(path: Path) -> None:
+    lines = LineSplitter()
     try:
         with path.open("rb+") as file:
-            content = file.read()
-            file.truncate(content.rfind(b"\n") + 1)
+            while data := file.read(CHUNK):
+                deque(lines.feed(data), maxlen=0)  # for where the last whole line ends
+            file.truncate(lines.offset)
     except FileNotFoundError:
         return
 

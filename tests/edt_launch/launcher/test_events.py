@@ -1,29 +1,12 @@
-"""Events from a pipe and into a file."""
+"""Events into a file."""
 
 import json
+import tracemalloc
+from pathlib import Path
 
 import pytest
 
-from edt_launch.launcher.events import EventLog, EventStream, new
-
-
-def test_events_come_in_any_pieces():
-    written = [{"event": "world", "size": 2}, {"event": "progress", "values": {"name": "zwölf"}}]
-    data = b"".join(json.dumps(event, ensure_ascii=False).encode() + b"\n" for event in written)
-    for size in (1, 5, len(data)):
-        stream = EventStream()
-        assert [e for at in range(0, len(data), size) for e in stream.feed(data[at : at + size])] == written
-
-
-def test_what_is_no_event_is_given_as_text():
-    assert list(EventStream().feed(b'nonsense\n[1]\n{"no": 1}\n\xff\n{"event": 3}\n')) == [
-        *("nonsense", "[1]", '{"no": 1}', "\N{REPLACEMENT CHARACTER}", '{"event": 3}'),
-    ]
-
-
-def test_a_line_that_is_nested_too_deeply_is_no_event():
-    line = "[" * 100_000
-    assert list(EventStream().feed(f"{line}\n".encode())) == [line]
+from edt_launch.launcher.events import EventLog, new
 
 
 def test_the_file_grows_event_by_event(tmp_path):
@@ -50,3 +33,17 @@ def test_half_a_line_of_a_killed_launcher_does_no_harm(tmp_path, before, kept):
     log.write({"event": "b"})
     log.close()
     assert [json.loads(line)["event"] for line in path.read_text().splitlines()] == [*kept, "b"]
+
+
+def test_of_what_the_file_has_little_is_in_memory_at_a_time(tmp_path: Path) -> None:
+    path = tmp_path / "events.jsonl"
+    whole = b'{"event": "a"}\n' * 2**17
+    path.write_bytes(whole + b"x" * 2**21)
+    tracemalloc.start()
+    try:
+        EventLog(path, print).close()
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert path.read_bytes() == whole
+    assert peak < 2**20
