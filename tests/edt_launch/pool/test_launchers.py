@@ -24,6 +24,8 @@ RECORD = JobRecord(
     "jaaaaaaaa", "ann", ("python", "train.py"), 1, 4, 0.0, name="mine", environment={"LR": "0.1"}
 )
 
+PRINTS_ITS_ARGUMENTS = (sys.executable, "-c", "import json, sys; print(json.dumps(sys.argv[1:]))")
+
 
 @pytest.fixture
 def paths(tmp_path: Path) -> JobDir:
@@ -62,8 +64,7 @@ def test_a_job_whose_code_leads_nowhere_is_not_started(paths: JobDir) -> None:
 
 
 def test_wmla_programs_are_started_as_such(paths: JobDir) -> None:
-    program = "import json, sys; print(json.dumps(sys.argv[1:]))"
-    launchers = Launchers((sys.executable, "-c", program))
+    launchers = Launchers(PRINTS_ITS_ARGUMENTS)
     record = replace(RECORD, command=("main.py", "-e", "1"), framework=Framework.ELASTIC, data_dir="/data")
     assert launchers.start(record, paths)
     for child in launchers.children:
@@ -73,6 +74,19 @@ def test_wmla_programs_are_started_as_such(paths: JobDir) -> None:
         *("--wmla", "--framework", "edtPyTorch", "--data-dir", "/data"),
         *("--", "main.py", "--", "-e", "1"),
     ]
+
+
+@pytest.mark.parametrize("framework, is_horovods", [(None, True), (Framework.ELASTIC, False)])
+def test_horovods_driver_gets_all_jobs_but_those_for_wmla(
+    framework: Framework | None, is_horovods: bool, paths: JobDir
+) -> None:
+    """And no option that `edt-launch --horovodrun` refuses."""
+    launchers = Launchers(PRINTS_ITS_ARGUMENTS, horovodrun=True)
+    assert launchers.start(replace(RECORD, framework=framework, max_restarts=2), paths)
+    for child in launchers.children:
+        child.wait()
+    words = json.loads(paths.launcher_log.read_text())
+    assert ("--horovodrun" in words, "--max-restarts" in words) == (is_horovods, not is_horovods)
 
 
 def test_while_one_is_alive_no_other_is_started(paths: JobDir) -> None:
