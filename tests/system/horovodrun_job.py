@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -106,23 +106,8 @@ class HorovodrunJob:
         return self.process.wait()
 
     def check(self, epochs: int, undisturbed: Mapping[str, Any], repeated: int = 0) -> None:
-        """Every sample of every epoch once, and the bits of one worker.
-
-        Up to `repeated` steps may have been begun in a world that lost a worker, and done in the next one.
-        """
-        worlds: dict[tuple[int, int], dict[int, list[dict[str, Any]]]] = {}
-        for row in self.trace():
-            worlds.setdefault((row["epoch"], row["step"]), {}).setdefault(row["size"], []).append(row)
-        assert sum(len(sizes) > 1 for sizes in worlds.values()) <= repeated
-        seen: Counter[tuple[int, int]] = Counter()
-        for sizes in worlds.values():
-            rows = sizes[min(sizes)]  # of the world that came last
-            assert sorted(row["rank"] for row in rows) == list(range(min(sizes)))
-            seen.update((row["epoch"], sample) for row in rows for sample in row["samples"])
-        assert seen == Counter((epoch, sample) for epoch in range(epochs) for sample in range(SAMPLES))
-        final = torch.load(self.results / "final.pt")
-        assert final["losses"] == undisturbed["losses"]
-        assert all(torch.equal(final["model"][name], value) for name, value in undisturbed["model"].items())
+        """As the function `check`, for this job."""
+        check(self.trace(), self.results, epochs, undisturbed, repeated)
 
     def kill(self) -> None:
         """Leave nothing behind, whatever the test did."""
@@ -130,6 +115,32 @@ class HorovodrunJob:
             os.killpg(self.process.pid, signal.SIGKILL)
             self.process.wait()
         processes.kill(processes.having({"EDT_LOGS": str(self.output)}))
+
+
+def check(
+    trace: Iterable[Mapping[str, Any]],
+    results: Path,
+    epochs: int,
+    undisturbed: Mapping[str, Any],
+    repeated: int = 0,
+) -> None:
+    """Every sample of every epoch once, and the bits of one worker.
+
+    Up to `repeated` steps may have been begun in a world that lost a worker, and done in the next one.
+    """
+    worlds: dict[tuple[int, int], dict[int, list[Mapping[str, Any]]]] = {}
+    for row in trace:
+        worlds.setdefault((row["epoch"], row["step"]), {}).setdefault(row["size"], []).append(row)
+    assert sum(len(sizes) > 1 for sizes in worlds.values()) <= repeated
+    seen: Counter[tuple[int, int]] = Counter()
+    for sizes in worlds.values():
+        rows = sizes[min(sizes)]  # of the world that came last
+        assert sorted(row["rank"] for row in rows) == list(range(min(sizes)))
+        seen.update((row["epoch"], sample) for row in rows for sample in row["samples"])
+    assert seen == Counter((epoch, sample) for epoch in range(epochs) for sample in range(SAMPLES))
+    final = torch.load(results / "final.pt")
+    assert final["losses"] == undisturbed["losses"]
+    assert all(torch.equal(final["model"][name], value) for name, value in undisturbed["model"].items())
 
 
 def train_alone(folder: Path, epochs: int) -> dict[str, Any]:

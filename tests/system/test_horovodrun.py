@@ -1,25 +1,33 @@
 """Scripts of ours under Horovod's own elastic driver: nothing lost, no hang, the bits of one worker."""
 
+import math
 import random
 import re
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from edt_launch.agent import processes
+from edt_launch.core.errors import ExitCode
+from edt_launch.launcher.checkpoints import newest
 from edt_launch.service.states import State, Wanted
 from harness import PROGRAMS, TRACED, ElasticJob
-from horovodrun_job import MAX_NP, HorovodrunJob, train_alone
+from horovodrun_job import MAX_NP, HorovodrunJob, check, train_alone
 from pool_harness import Pool
+from programs.traced import BATCH, SAMPLES
 from tiers import full
 
 EPOCHS = 30
 DELAY = 0.25
 """Seconds a step, so that a training lasts for 50 seconds unless it is to hurry: no change comes too late."""
+
+STEPS = math.ceil(SAMPLES / BATCH)
+"""Of an epoch."""
 
 ENDLESS = 100_000
 """Epochs of a job that does not end by itself."""
@@ -154,6 +162,119 @@ def test_hosts_that_are_all_replaced_end_the_job(plain: HorovodrunJob) -> None:
     assert "No hosts from previous set remaining, unable to broadcast state." in plain.printed
 
 
+@pytest.mark.full
+@pytest.mark.timeout(240)
+def test_a_newcomer_that_fails_before_it_joins_costs_its_host(
+    plain: HorovodrunJob, undisturbed: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("EDT_JOIN_TIMEOUT", "5")
+    plain.allocate(1)
+    plain.start(
+        1, "--epochs", EPOCHS, "--delay", DELAY, program=(PROGRAMS / "absent.py", "127.0.0.1", TRACED)
+    )
+    plain.until_size(1)
+    plain.allocate(1, 1)
+    plain.until(lambda: "Process 1 exit with status code 1." in plain.printed)
+    done = len(plain.trace())
+    plain.until(lambda: len(plain.trace()) > done + 20)  # meanwhile the driver looks at the hosts again
+    assert plain.end() == 0, plain.printed
+    plain.check(EPOCHS, undisturbed)
+    assert {row["size"] for row in plain.trace()} == {1}
+    assert plain.printed.count("exit with status code") == 1
+
+
+@pytest.mark.full
+@pytest.mark.timeout(180)
+@pytest.mark.parametrize("at_start", [True, False])
+def test_too_few_slots_for_too_long_end_the_job(at_start: bool, plain: HorovodrunJob) -> None:
+    plain.allocate(1 if at_start else 2)
+    limits = ("--min-np", 1 if at_start else 2, "--elastic-timeout", 5)
+    plain.start(2, "--epochs", ENDLESS, "--delay", DELAY, options=limits)
+    if not at_start:
+        plain.until_size(2)
+        plain.allocate(1)
+    assert plain.process is not None
+    assert plain.process.wait() == 1, plain.printed
+    assert "Please check that you have enough resources to run at least 2 Horovod processes." in plain.printed
+    assert plain.workers("localhost") == []
+    assert bool(plain.trace()) is not at_start
+
+
+@pytest.mark.full
+@pytest.mark.timeout(240)
+@pytest.mark.parametrize(
+    "spoiled",
+    [None, "", "# edt allocation v1 generation=9\nlocalhost:3"],
+    ids=["missing", "empty", "half written"],
+)
+def test_an_unusable_allocation_file_changes_nothing(
+    spoiled: str | None, plain: HorovodrunJob, undisturbed: dict[str, Any]
+) -> None:
+    plain.allocate(1)
+    plain.start(1, "--epochs", EPOCHS, "--delay", DELAY)
+    plain.until_size(1)
+    if spoiled is None:
+        plain.allocation.unlink()
+    else:
+        plain.allocation.write_text(spoiled)
+    plain.until(lambda: plain.printed.count("Failed to execute discovery script") > 1)
+    done = len(plain.trace())
+    plain.until(lambda: len(plain.trace()) > done)
+    assert plain.size() == 1
+    plain.allocate(2)
+    plain.until_size(2)
+    assert plain.end() == 0, plain.printed
+    plain.check(EPOCHS, undisturbed)
+    assert {row["size"] for row in plain.trace()} == {1, 2}
+
+
+@pytest.mark.timeout(60)
+def test_a_job_without_an_allocation_file_does_not_start(plain: HorovodrunJob) -> None:
+    plain.start(1)
+    assert plain.process is not None
+    assert plain.process.wait() == 1, plain.printed
+    assert f"edt-discover: {plain.allocation}: No such file or directory" in plain.printed
+    assert plain.trace() == []
+
+
+def check_going_on(
+    job: HorovodrunJob | ElasticJob,
+    checkpoint: Path | None,
+    undisturbed: dict[str, Any],
+    start: Callable[[], object],
+) -> None:
+    """Started again with one worker instead of two, a job goes on from a checkpoint to the same end."""
+    assert checkpoint is not None
+    done = {(row["epoch"], row["step"]) for row in job.trace()}
+    start()
+    assert job.end() == 0
+    again = [(row["epoch"], row["step"]) for row in job.trace() if row["size"] == 1]
+    assert again[0] == divmod(int(checkpoint.name.removeprefix("step-")), STEPS)
+    check(job.trace(), job.results, EPOCHS, undisturbed, repeated=len(done & {*again}))
+
+
+@pytest.mark.full
+@pytest.mark.timeout(300)
+def test_a_job_that_has_ended_goes_on_from_its_newest_checkpoint(
+    plain: HorovodrunJob,
+    undisturbed: dict[str, Any],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("EDT_CHECKPOINT_DIR", str(tmp_path / "checkpoints"))
+    monkeypatch.setenv("EDT_CHECKPOINT_INTERVAL", "0")
+    plain.allocate(2)
+    plain.start(2, "--epochs", EPOCHS, "--delay", DELAY)
+    plain.until(lambda: newest(tmp_path / "checkpoints") is not None)
+    plain.workers("localhost")[0].kill()
+    assert plain.process is not None
+    assert plain.process.wait() == 1, plain.printed
+    plain.allocate(1)
+    check_going_on(
+        plain, newest(tmp_path / "checkpoints"), undisturbed, lambda: plain.start(1, "--epochs", EPOCHS)
+    )
+
+
 def schedule(seed: int) -> list[tuple[int, int]]:
     """Slots on the two hosts; Horovod needs one host to stay, and here it is always the first."""
     numbers = random.Random(seed)
@@ -232,6 +353,27 @@ def test_nothing_of_it_outlives_edt_launch(number: signal.Signals, code: int, jo
     assert left == set()
 
 
+@pytest.mark.full
+@pytest.mark.timeout(300)
+def test_a_paused_job_goes_on_from_its_newest_checkpoint(
+    job: ElasticJob, undisturbed: dict[str, Any]
+) -> None:
+    options = ("--horovodrun", "--checkpoint-interval", "0")
+    start = partial(job.start, TRACED, job.results, "--epochs", EPOCHS, "--delay", DELAY, options=options)
+    job.allocate(2)
+    start()
+    job.until(lambda: newest(job.out / "checkpoint"))
+    assert job.process is not None
+    job.process.send_signal(signal.SIGUSR1)
+    assert job.process.wait() == ExitCode.LEFT
+    assert f"all workers have been ended; start it again with --output-dir {job.out} to go on" in job.stderr
+    assert job.survivors() == []
+    job.allocate(1)
+    check_going_on(job, newest(job.out / "checkpoint"), undisturbed, start)
+    (restored,) = job.events("restored")
+    assert restored["step"] > 0
+
+
 LEAVES_A_CHILD = """
 import subprocess
 import edt_hvd
@@ -268,7 +410,7 @@ def test_a_script_for_plain_horovod_is_resized(job: ElasticJob) -> None:
 
 
 @pytest.mark.full
-@pytest.mark.timeout(400)
+@pytest.mark.timeout(500)
 def test_the_service_runs_jobs_that_way(tmp_path: Path) -> None:
     """Two users share four slots; no slot is handed on before its worker is gone."""
     pool = Pool(tmp_path / "pool", horovodrun=True)
@@ -283,6 +425,11 @@ def test_the_service_runs_jobs_that_way(tmp_path: Path) -> None:
         pool.until(lambda: pool.job(first).state is State.SUCCEEDED)
         pool.until_sizes(0, 4)
         pool.until_training(second)
+        pool.wish(second, Wanted.PAUSE)
+        pool.until(lambda: pool.job(second).state is State.PAUSED)
+        done = len(pool.steps(second))
+        pool.wish(second, Wanted.RUN)
+        pool.until(lambda: len(pool.steps(second)) > done)
         pool.wish(second, Wanted.STOP)
         pool.until(lambda: pool.job(second).state is State.STOPPED)
         assert pool.overlaps() == []

@@ -23,6 +23,8 @@ RECORD = JobRecord(
     "jaaaaaaaa", "ann", ("python", "train.py"), 1, 4, 0.0, name="mine", environment={"LR": "0.1"}
 )
 
+PRINTS_ITS_ARGUMENTS = (sys.executable, "-c", "import json, sys; print(json.dumps(sys.argv[1:]))")
+
 
 @pytest.fixture
 def paths(tmp_path: Path) -> JobDir:
@@ -61,8 +63,7 @@ def test_a_job_whose_code_leads_nowhere_is_not_started(paths: JobDir) -> None:
 
 
 def test_wmla_programs_are_started_as_such(paths: JobDir) -> None:
-    program = "import json, sys; print(json.dumps(sys.argv[1:]))"
-    launchers = Launchers((sys.executable, "-c", program))
+    launchers = Launchers(PRINTS_ITS_ARGUMENTS)
     record = replace(RECORD, command=("main.py", "-e", "1"), framework=Framework.ELASTIC, data_dir="/data")
     assert launchers.start(record, paths)
     for child in launchers.children:
