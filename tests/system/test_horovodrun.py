@@ -50,9 +50,9 @@ def plain(tmp_path: Path) -> Iterator[HorovodrunJob]:
 
 @pytest.mark.timeout(240)
 def test_a_job_grows_and_shrinks(plain: HorovodrunJob, undisturbed: dict[str, Any]) -> None:
-    plain.allocate(1)
-    plain.start(1, "--epochs", EPOCHS, "--delay", DELAY)
-    for size in (1, 3, 2):
+    plain.allocate(2)
+    plain.start(2, "--epochs", EPOCHS, "--delay", DELAY)
+    for size in (2, 4, 1, 3):
         plain.allocate(size)
         plain.until_size(size)
     assert plain.end() == 0, plain.printed
