@@ -183,6 +183,8 @@ class Run:
                 ready = {key.fileobj for key, _ in selector.select(TICK)}
                 if self._wakeup in ready:
                     os.read(self._wakeup, 2**16)
+                if self._watch is not None and self._watch in ready:
+                    self._watch.clear()
                 while not self._happened.empty():
                     match self._happened.get():
                         case _HostEvent(_, agents.AllEnded(error)):
