@@ -12,6 +12,7 @@ from edt_launch.core.appender import Appender, Complain
 from edt_launch.core.event_codec import read_line, write
 from edt_launch.core.events import Event
 from edt_launch.core.lines import LineSplitter
+from edt_launch.core.plain_files import open_file
 
 E = TypeVar("E", bound=Event)
 
@@ -76,7 +77,7 @@ class EventReader:
     def read(self, most: int = LOOK) -> Iterator[Event]:
         """The events that have been completed since the last call, from the next `most` bytes."""
         try:
-            with self._path.open("rb") as file:
+            with open_file(self._path) as file:
                 file.seek(self._lines.offset + self._lines.pending)
                 data = file.read(most)
         except OSError:  # what the job has made of it is the job's own loss

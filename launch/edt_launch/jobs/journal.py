@@ -10,13 +10,13 @@ import logging
 from collections.abc import Iterator
 from pathlib import Path
 
+from edt_launch.core import plain_files
 from edt_launch.core.atomic import write_atomically
 from edt_launch.core.event_codec import read_line
 from edt_launch.core.events import Event
 from edt_launch.core.lines import LONGEST, LineSplitter
+from edt_launch.core.plain_files import NoFileError, open_file
 from edt_launch.jobs.progress import MOST, JobProgress
-from edt_launch.service import plain_files
-from edt_launch.service.plain_files import NoFileError, open_file
 
 CHUNK = 2**16
 """Bytes read at once."""

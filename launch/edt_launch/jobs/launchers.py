@@ -21,7 +21,9 @@ import psutil
 
 from edt_launch.agent import processes
 from edt_launch.cluster.network import HostChecker
+from edt_launch.core import plain_files
 from edt_launch.core.control_protocol import Pause, Request, Stop
+from edt_launch.core.plain_files import NoFileError, open_file
 from edt_launch.core.run_options import RunOptions, ViewKind
 from edt_launch.jobs.change_logger import ChangeLogger
 from edt_launch.jobs.control_client import Answer, Exchange
@@ -29,10 +31,8 @@ from edt_launch.jobs.device_grant import DeviceGrant
 from edt_launch.jobs.observed import Launcher
 from edt_launch.jobs.progress import LauncherRun
 from edt_launch.launcher.programs import kinds
-from edt_launch.service import plain_files
 from edt_launch.service.database.records import JobRecord
 from edt_launch.service.home import JobDir
-from edt_launch.service.plain_files import NoFileError, open_file
 
 REMOTE_GRACE = 30.0
 """Seconds after a launcher was killed in which its workers on other hosts end themselves."""

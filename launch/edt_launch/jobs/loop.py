@@ -12,6 +12,7 @@ from typing import Protocol
 
 from edt_launch.allocator.memory import dump, load
 from edt_launch.allocator.model import Memory, Options
+from edt_launch.core import plain_files
 from edt_launch.core.errors import AllocationError
 from edt_launch.jobs import device_grant, lifecycle
 from edt_launch.jobs.change_logger import ChangeLogger, is_passing
@@ -30,7 +31,6 @@ from edt_launch.jobs.observed import (
 from edt_launch.jobs.progress import LauncherRun
 from edt_launch.jobs.reconcile import Reconciler
 from edt_launch.jobs.step import step
-from edt_launch.service import plain_files
 from edt_launch.service.bus import Bus, Topic
 from edt_launch.service.database import mapping
 from edt_launch.service.database.engine import AWAY

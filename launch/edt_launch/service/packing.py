@@ -7,8 +7,8 @@ import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from edt_launch.service.plain_files import open_file
-from edt_launch.service.walking import walk
+from edt_launch.core.plain_files import open_file
+from edt_launch.core.walking import walk
 
 BLOCK = 2**16
 """Bytes that are read at a time."""

@@ -9,7 +9,7 @@ from typing import BinaryIO
 from anyio.to_thread import run_sync
 
 from edt_launch.core.lines import LineSplitter
-from edt_launch.service.plain_files import NoFileError, open_file
+from edt_launch.core.plain_files import NoFileError, open_file
 
 BLOCK = 2**16
 """Bytes that are read at a time."""

@@ -91,3 +91,9 @@ def test_a_look_reads_a_bounded_part(tmp_path: Path) -> None:
     reader = EventReader(path)
     assert len(reasons(reader)) == LOOK // len(line("a"))
     assert len(reasons(reader)) > 0
+
+
+def test_a_pipe_in_place_of_the_file_holds_nobody_up(tmp_path: Path) -> None:
+    path = tmp_path / "events"
+    os.mkfifo(path)
+    assert list(EventReader(path).read()) == []

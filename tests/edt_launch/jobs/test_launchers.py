@@ -12,11 +12,11 @@ import psutil
 import pytest
 
 from edt_launch.adapters.wmla.frameworks import Framework
+from edt_launch.core.plain_files import NoFileError
 from edt_launch.jobs.device_grant import DeviceGrant
 from edt_launch.jobs.launchers import SAID, Launchers, environment
 from edt_launch.service.database.records import JobRecord
 from edt_launch.service.home import JobDir
-from edt_launch.service.plain_files import NoFileError
 from no_files import KINDS, put
 
 RECORD = JobRecord(

@@ -19,10 +19,10 @@ from sqlalchemy.engine import URL
 from sqlalchemy.exc import OperationalError
 
 from edt_launch.allocator.model import Options
+from edt_launch.core import plain_files
 from edt_launch.core.unix_address import unix_address
 from edt_launch.jobs import device_grant, journal, lifecycle, loop
 from edt_launch.jobs.launchers import Launchers
-from edt_launch.service import plain_files
 from edt_launch.service.bus import Bus, Topic
 from edt_launch.service.database.engine import Database
 from edt_launch.service.database.records import HostRecord, JobRecord

@@ -11,11 +11,11 @@ from fastapi.responses import StreamingResponse
 from edt_launch.core.event_codec import read_line
 from edt_launch.core.events import Progress
 from edt_launch.core.lines import LineSplitter
+from edt_launch.core.plain_files import NoFileError
 from edt_launch.service import tailing
 from edt_launch.service.api import schemas, sse
 from edt_launch.service.api.context import Here, User
 from edt_launch.service.api.following import until_it_ends
-from edt_launch.service.plain_files import NoFileError
 from edt_launch.service.series import Series
 from edt_launch.service.tailing import IsOver
 

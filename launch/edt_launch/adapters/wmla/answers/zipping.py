@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from edt_launch.service.plain_files import open_file
+from edt_launch.core.plain_files import open_file
 
 BLOCK = 2**16
 """Bytes that are read at a time."""

@@ -7,8 +7,8 @@ import json
 import math
 from pathlib import Path
 
+from edt_launch.core import plain_files
 from edt_launch.jobs.experiments.decide import Outcome
-from edt_launch.service import plain_files
 from edt_launch.service.experiment_spec import Objective
 
 FILE = "val_dict_list.json"

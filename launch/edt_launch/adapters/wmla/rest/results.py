@@ -16,9 +16,9 @@ from edt_launch.adapters.wmla.answers.views import Execution
 from edt_launch.adapters.wmla.rest import texts
 from edt_launch.adapters.wmla.rest.authenticator import Style
 from edt_launch.adapters.wmla.rest.lookup import Found, Manner
+from edt_launch.core.walking import walk
 from edt_launch.service.api.context import Here
 from edt_launch.service.errors import ConflictError
-from edt_launch.service.walking import walk
 
 log = structlog.get_logger()
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from edt_launch.core.run_dir import RunDir
-from edt_launch.service.walking import names
+from edt_launch.core.walking import names
 
 
 @dataclass(frozen=True)

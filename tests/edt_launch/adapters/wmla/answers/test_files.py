@@ -7,9 +7,9 @@ from edt_launch.adapters.wmla.answers import files
 from edt_launch.adapters.wmla.answers.views import Execution, unnamed
 from edt_launch.adapters.wmla.frameworks import Framework
 from edt_launch.adapters.wmla.running.layout import executor_id
+from edt_launch.core import walking
 from edt_launch.core.event_codec import write
 from edt_launch.core.events import Released, Started
-from edt_launch.service import walking
 from edt_launch.service.database.records import ExecRecord, JobRecord
 from edt_launch.service.home import JobDir
 from no_files import KINDS, put

@@ -3,9 +3,9 @@ from pathlib import Path
 import pytest
 
 from deep import deepen
-from edt_launch.service import walking
+from edt_launch.core import walking
+from edt_launch.core.walking import names, walk
 from edt_launch.service.deleting import delete_folder
-from edt_launch.service.walking import names, walk
 
 
 def test_everything_is_told_by_name_and_links_are_not_followed(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from typing import Literal
 
 import pytest
 
-from edt_launch.service.plain_files import NoFileError, open_file, read
+from edt_launch.core.plain_files import NoFileError, open_file, read
 from no_files import KINDS, put
 
 MODES: tuple[Literal["rb", "ab"], ...] = ("rb", "ab")
