@@ -265,7 +265,7 @@ def test_a_job_that_has_ended_goes_on_from_its_newest_checkpoint(
     monkeypatch.setenv("EDT_CHECKPOINT_INTERVAL", "0")
     plain.allocate(2)
     plain.start(2, "--epochs", EPOCHS, "--delay", DELAY)
-    plain.until(lambda: newest(tmp_path / "checkpoints") is not None)
+    plain.until(lambda: len(list((tmp_path / "checkpoints").glob("step-*"))) > 1)
     plain.workers("localhost")[0].kill()
     assert plain.process is not None
     assert plain.process.wait() == 1, plain.printed
@@ -362,7 +362,7 @@ def test_a_paused_job_goes_on_from_its_newest_checkpoint(
     start = partial(job.start, TRACED, job.results, "--epochs", EPOCHS, "--delay", DELAY, options=options)
     job.allocate(2)
     start()
-    job.until(lambda: newest(job.out / "checkpoint"))
+    job.until(lambda: len(list((job.out / "checkpoint").glob("step-*"))) > 1)
     assert job.process is not None
     job.process.send_signal(signal.SIGUSR1)
     assert job.process.wait() == ExitCode.LEFT
