@@ -104,7 +104,7 @@ class Launchers:
         """
         identity = _identity(paths.launcher)
         if is_alive:
-            self._listen(job)
+            self._listen(job, paths)
             return Launcher(is_alive=True, identity=identity, accepted=self._accepted.get(job))
         self._hang_up(job)
         if identity is None:
@@ -171,8 +171,11 @@ class Launchers:
         for job in list(self._exchanges):
             self._hang_up(job)
 
-    def _listen(self, job: str) -> None:
-        """Take in what has become of the last request."""
+    def _listen(self, job: str, paths: JobDir) -> None:
+        """Take in what has become of the last request; a launcher that does not accept it gets a signal, too.
+
+        A job's program may have put a socket of its own in place of the launcher's.
+        """
         exchange = self._exchanges.get(job)
         answer = exchange.look() if exchange is not None else None
         if exchange is None or answer is None:
@@ -184,6 +187,7 @@ class Launchers:
             self._problems.recovered(what)
         elif answer is not Answer.NO_LAUNCHER:  # which has just been started
             self._problems.failed(what, RuntimeError(exchange.reason or answer.value))
+            _signal(paths, _like(exchange.request))
 
     def _hang_up(self, job: str) -> None:
         self._accepted.pop(job, None)

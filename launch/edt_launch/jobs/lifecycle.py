@@ -135,7 +135,8 @@ def _ask_again(now: float, transition: Transition) -> Transition:
         return transition
     asked = record.notes.get("asked", now)
     request = _request(record.state, asked, now - asked)
-    is_to_be_killed = record.state is State.STOPPING and now - asked >= STOP_PATIENCE[1]
+    patience = STOP_PATIENCE[1] if record.state is State.STOPPING else PAUSE_PATIENCE + STOP_PATIENCE[1]
+    is_to_be_killed = now - asked >= patience
     if transition.job.launcher.accepted == request.id and not is_to_be_killed:
         return transition
     notes = {**record.notes, "asked": asked, "told": now}

@@ -3,6 +3,8 @@
 import fcntl
 import json
 import os
+import signal
+import socket
 import sys
 import time
 from dataclasses import replace
@@ -12,7 +14,10 @@ import psutil
 import pytest
 
 from edt_launch.adapters.wmla.frameworks import Framework
+from edt_launch.core.control_protocol import Pause, Refused, write
 from edt_launch.core.plain_files import NoFileError
+from edt_launch.core.unix_address import unix_address
+from edt_launch.jobs import launchers as launchers_module
 from edt_launch.jobs.device_grant import DeviceGrant
 from edt_launch.jobs.launchers import SAID, Launchers, environment
 from edt_launch.service.database.records import JobRecord
@@ -188,3 +193,24 @@ def test_the_last_words_are_the_end_of_what_was_said(paths: JobDir) -> None:
     for text, said in (("", ""), ("short\n", "short"), ("é" * 10 * SAID + "end\n", "é" * (SAID - 4) + "end")):
         paths.launcher_log.write_text(text)
         assert Launchers().look(RECORD.id, paths, False, DeviceGrant(), None).said == said
+
+
+@pytest.mark.parametrize("said", [b"nonsense\n", write(Refused("a", "because"))])
+def test_a_launcher_that_does_not_accept_a_request_gets_a_signal(
+    said: bytes, paths: JobDir, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A job's program may listen in its launcher's place."""
+    signals: list[int] = []
+    monkeypatch.setattr(launchers_module, "_signal", lambda _, number: signals.append(number))
+    launchers = Launchers()
+    with socket.socket(socket.AF_UNIX) as impostor:
+        with unix_address(paths.output.control) as address:
+            impostor.bind(address)
+        impostor.listen()
+        launchers.send(RECORD.id, paths, Pause("a"))
+        with impostor.accept()[0] as accepted:
+            accepted.sendall(said)
+            assert signals == []
+            for _ in range(2):
+                launchers.look(RECORD.id, paths, True, DeviceGrant(), None)
+    assert signals == [signal.SIGUSR1]

@@ -90,6 +90,7 @@ def test_a_launcher_is_asked_until_it_accepts(
         (State.STOPPING, STOP_PATIENCE[0] - 1, Send("j1", Stop("stop-200.0"))),
         (State.STOPPING, STOP_PATIENCE[0], Send("j1", Stop("kill-200.0", at_once=True))),
         (State.STOPPING, STOP_PATIENCE[1], Kill("j1")),
+        (State.PAUSING, PAUSE_PATIENCE + STOP_PATIENCE[1], Kill("j1")),
     ],
 )
 def test_one_that_does_not_end_needs_more(state: State, waited: float, action: Send | Kill) -> None:
