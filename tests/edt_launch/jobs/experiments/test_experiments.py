@@ -129,10 +129,21 @@ def test_others_see_that_it_is_there_and_change_nothing(running: Running) -> Non
     bob, name = running.world.bob, running.create()["id"]
     shown = bob.get(f"/experiments/{name}").json()
     assert (shown["owner"], shown["counts"]) == ("ann", {"queued": 2})
-    assert {shown[private] for private in ("best", "trials", "spec", "job")} == {None}
+    assert {shown[private] for private in ("reason", "best", "trials", "spec", "job")} == {None}
     assert bob.post(f"/experiments/{name}/stop").status_code == 403
     assert bob.delete(f"/experiments/{name}").status_code == 403
     assert running.world.admin.post(f"/experiments/{name}/stop").status_code == 200
+
+
+def test_others_do_not_see_what_a_failed_job_has_printed(running: Running) -> None:
+    world, name = running.world, running.create(max_trials=1)["id"]
+    (job,) = world.store.jobs.live()
+    world.go(job.id, State.STARTING, State.RUNNING)
+    world.store.jobs.move(job.id, State.FAILED, "failed", world.clock.now, failure="password: secret")
+    running.look()
+    for reader, seen in ((world.ann, True), (world.admin, True), (world.bob, False)):
+        assert ("secret" in reader.get(f"/experiments/{name}").text) is seen
+        assert ("secret" in reader.get("/experiments").text) is seen
 
 
 def test_they_are_listed_page_by_page(running: Running) -> None:
