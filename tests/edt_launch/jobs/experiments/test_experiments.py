@@ -8,13 +8,15 @@ from typing import Any
 import pytest
 
 from edt_launch.jobs.experiments.controller import Controller
-from edt_launch.jobs.experiments.trials import JobTrials, filled
+from edt_launch.jobs.experiments.trials import JobTrials
 from edt_launch.service.database.records import JobRecord
 from edt_launch.service.states import State, Wanted
 from world import World, tar
 
 PAGE = Path(__file__).parents[4] / "docs" / "experiments.md"
 SPEC: dict[str, Any] = json.loads(re.findall(r"```json\n(.*?)```", PAGE.read_text(), re.DOTALL)[0])
+LONG = {"units": {"values": ["", "x" * 4000]}}
+WIDE = {f"p{n}": "x" * 4000 for n in range(17)}
 CODE = tar({"train.py": b"print()"})
 
 
@@ -180,6 +182,12 @@ def test_they_are_listed_page_by_page(running: Running) -> None:
         ({"max_parallel": 0}, "max_parallel"),
         ({"surprise": 1}, "surprise"),
         ({"name": "haaaaaaaa"}, "looks like an id"),
+        ({"name": "x" * 127}, "trial 3 it is none: name"),
+        ({"job": {"command": ["{units}" * 10_000]}, "parameters": LONG}, "has more than 98,304 characters"),
+        ({"job": {"command": ["{units}"] * 100}, "parameters": LONG}, "has more than 98,304 characters"),
+        ({"job": {"command": ["x"], "environment": {f"V{n}": "" for n in range(1022)}}}, "environment"),
+        ({"parameters": {f"p{n}": {"values": ["x" * 4000]} for n in range(17)}}, "65,536 at most"),
+        ({"parameters": {}, "algorithm": "list", "configurations": [{"a": 1}, WIDE]}, "65,536 at most"),
     ],
 )
 def test_what_makes_no_sense_is_refused(running: Running, change: dict[str, Any], said: str) -> None:
@@ -235,8 +243,3 @@ def test_an_experiment_of_a_kind_that_is_not_there_waits(running: Running) -> No
     shown = running.show("find-rate")
     assert shown["state"] == "waiting"
     assert shown["reason"] == "this service has nothing that makes jobs of 'other' trials"
-
-
-def test_only_parameters_are_filled_in() -> None:
-    assert filled("--a={a},{b}{", {"a": 0.5}) == "--a=0.5,{b}{"
-    assert filled('{"a": {a b}}', {"a b": "x"}) == '{"a": x}'
