@@ -18,6 +18,7 @@ from edt_launch.service.errors import ConflictError, InvalidError
 from edt_launch.service.experiment_spec import ExperimentSpec, SearchSpec
 from edt_launch.service.home import SEARCH_ID, Home
 from edt_launch.service.submission import Submission, Submitter, new_id, remove_files
+from edt_launch.service.trial_job import check_job, check_parameters
 
 Deletion = Callable[[], None]
 """Deletes files that are out of the way already."""
@@ -54,12 +55,13 @@ def submit(parts: Parts, user: UserRecord, spec: ExperimentSpec, code: BinaryIO 
         ServiceError: no trial could be submitted, or the name is taken.
         OSError: the disk is full, say.
     """
-    parts.submitter.rehearse(Submission(user, spec.job, code))
     if re.fullmatch(SEARCH_ID, spec.name):
         raise InvalidError(f"name: {spec.name!r} looks like an id", "take another name")
     template = spec.job.model_dump(mode="json")
     file_name = "" if code is None else "code"
     search = record_of(user, spec, parts.clock(), template=template, file_name=file_name)
+    check_job(spec, spec.job, spec.name or search.id)
+    parts.submitter.rehearse(Submission(user, spec.job, code))
     added = create(parts, search, code, [spec.name or search.id])
     if added is None:
         raise ConflictError(f"name: there is an experiment {spec.name!r} already", "take another name")
@@ -67,7 +69,12 @@ def submit(parts: Parts, user: UserRecord, spec: ExperimentSpec, code: BinaryIO 
 
 
 def record_of(user: UserRecord, spec: SearchSpec, now: float, **fields: Any) -> SearchRecord:
-    """An experiment as it is first written down, but for its name."""
+    """An experiment as it is first written down, but for its name.
+
+    Raises:
+        InvalidError: its trials' parameters are too large.
+    """
+    check_parameters(spec)
     definition = spec.model_dump(mode="json", include=set(SearchSpec.model_fields), exclude_none=True)
     seed = secrets.randbits(32) if spec.seed is None else spec.seed
     id_ = "h" + new_id()[1:]

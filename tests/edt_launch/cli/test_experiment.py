@@ -23,7 +23,13 @@ def test_an_experiment_is_created_from_a_file_and_a_folder(
 
 
 @pytest.mark.parametrize(
-    "content, said", [(b"{", "is no JSON"), (b"[1]", "is no JSON object"), (b"[" * 10**5, "is no JSON")]
+    "content, said",
+    [
+        (b"{", "is no JSON"),
+        (b"[1]", "is no JSON object"),
+        (b"[" * 10**5, "is no JSON"),
+        (b" " * 2**20 + b"{}", "has more than 1,048,576 bytes"),
+    ],
 )
 def test_a_file_that_makes_no_sense_is_a_mistake(
     edt: Edt, service: FakeService, tmp_path: Path, content: bytes, said: str

@@ -18,8 +18,8 @@ from edt_launch.cli.tables import experiment_lines, experiments_table
 app = typer.Typer(
     no_args_is_help=True, add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False
 )
-LARGEST = 2**24
-"""Bytes of a file that describes an experiment."""
+LARGEST = 2**20
+"""Bytes of a file that describes an experiment: the service takes no more in a field of a form."""
 
 Name = Annotated[str, typer.Argument(metavar="EXPERIMENT", help="Its id or name.")]
 

@@ -23,7 +23,7 @@ from edt_launch.service.states import State, Wanted
 MINUTE = 60.0
 
 HOPELESS = 20
-"""Trials of a search without a limit that must all have failed for it to give up."""
+"""Trials that must all have failed for a search to give up, if it has no limit or none of them had a job."""
 
 TIME_OVER = "its time is over"
 """Reason of a search's end, and of its trials'."""
@@ -203,10 +203,10 @@ def _go_on(
 
 
 def _is_hopeless(spec: SearchSpec, trials: Sequence[TrialRecord]) -> bool:
-    """Whether a search without an end of its own has only failed."""
-    is_endless = spec.max_trials is None
-    failed = [trial.state is TrialState.FAILED for trial in trials if trial.has_ended]
-    return is_endless and len(failed) >= HOPELESS and all(failed)
+    """Whether a search has only failed that has no end of its own, or whose trials fail without running."""
+    ended = [trial for trial in trials if trial.has_ended]
+    has_only_failed = len(ended) >= HOPELESS and all(trial.state is TrialState.FAILED for trial in ended)
+    return has_only_failed and (spec.max_trials is None or all(trial.job is None for trial in ended))
 
 
 def _result(trials: Sequence[TrialRecord], reason: str = "") -> End:

@@ -6,7 +6,8 @@ from edt_launch.core.event_codec import read_line
 from edt_launch.core.events import Progress
 from edt_launch.jobs.experiments.decide import Outcome
 from edt_launch.service import tailing
-from edt_launch.service.series import number
+
+NO_NUMBER = "no number of less than 1e300"
 
 
 def reported(events: Path, name: str) -> Outcome:
@@ -16,14 +17,14 @@ def reported(events: Path, name: str) -> Outcome:
         events: the file, `events.jsonl`.
         name: the metric's.
     """
-    found: list[object] = []
+    found: Progress | None = None
     try:
         for line in tailing.recent_lines(events):
             if b"progress" in line and isinstance(event := read_line(line), Progress):
-                found = [event.values[name]] if name in event.values else found
+                found = event if name in event.values else found
     except OSError as error:
         return Outcome(reason=f"{events.name} cannot be read: {error.strerror}")
-    if found and (last := number(found[0])) is not None:
-        return Outcome(last)
-    was = f"was last {found[0]!r:.80}, no finite number" if found else "was never reported"
+    if found is not None and (last := found.number(name)) is not None:
+        return Outcome(float(last))
+    was = "was never reported" if found is None else f"was last {found.values[name]!r:.80}, {NO_NUMBER}"
     return Outcome(reason=f"the metric {name!r} {was}: call edt_hvd.report({name}=...) while training")

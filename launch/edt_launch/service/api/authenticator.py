@@ -44,8 +44,8 @@ class BearerAuthenticator:
     OPEN = frozenset({"/healthz"})
     """Paths that anybody may read."""
 
-    SUBMIT = ("POST", "/api/v1/jobs")
-    """The one request with a large body."""
+    UPLOADS = frozenset({("POST", "/api/v1/jobs"), ("POST", "/api/v1/experiments")})
+    """The requests that carry an archive."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
@@ -53,8 +53,8 @@ class BearerAuthenticator:
     def limit(self, scope: Scope) -> int:
         """Bytes that its body may have."""
         settings = self._context.settings
-        is_submission = (scope["method"], scope["path"].rstrip("/")) == self.SUBMIT
-        return settings.max_upload + FORM if is_submission else settings.max_body
+        is_upload = (scope["method"], scope["path"].rstrip("/")) in self.UPLOADS
+        return settings.max_upload + FORM if is_upload else settings.max_body
 
     async def identify(self, scope: Scope) -> None:
         """Put who asks into the scope.

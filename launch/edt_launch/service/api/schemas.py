@@ -92,14 +92,14 @@ class Trial(BaseModel):
 
 
 class Experiment(BaseModel):
-    """An experiment; only its owner and administrators see `best`, `trials`, `spec` and `job`."""
+    """An experiment; only its owner and administrators see `reason`, `best`, `trials`, `spec`, `job`."""
 
     id: str
     name: str
     owner: str
     state: SearchState
     wanted: Wish
-    reason: str = Field(description="Why it is in its state.")
+    reason: str | None = Field(description="Why it is in its state.")
     algorithm: Algorithm
     metric: str
     objective: Objective

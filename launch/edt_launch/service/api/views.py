@@ -192,14 +192,15 @@ def allocation(record: AllocationRecord) -> Json:
 def experiment(record: SearchRecord, trials: Sequence[TrialRecord], viewer: UserRecord) -> Json:
     """An experiment, as `viewer` may see it."""
     spec = SearchSpec.model_validate(record.definition)
-    best = ranking(spec.objective, trials)[:1] if may(viewer, record) else []
+    is_theirs = may(viewer, record)
+    best = ranking(spec.objective, trials)[:1] if is_theirs else []
     return {
         "id": record.id,
         "name": record.name,
         "owner": record.owner,
         "state": record.state,
         "wanted": record.wanted,
-        "reason": record.reason,
+        "reason": record.reason if is_theirs else None,  # it may quote a job's private `failure`
         "algorithm": spec.algorithm,
         "metric": spec.metric,
         "objective": spec.objective,

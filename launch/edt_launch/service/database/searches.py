@@ -36,11 +36,11 @@ class Searches:
         return True
 
     def get(self, name: str) -> SearchRecord | None:
-        """The search of a name, or of an id, if there is one."""
+        """The search of an id, or of a name, if there is one."""
         query = select(searches).where(or_(searches.c.name == name, searches.c.id == name))
         with self._database.reading() as connection:
             found = [_search(row) for row in connection.execute(query)]
-        return max(found, key=lambda search: search.name == name, default=None)
+        return max(found, key=lambda search: search.id == name, default=None)
 
     def all(
         self, owner: str | None = None, kind: str | None = None, after: int = 0, limit: int | None = None

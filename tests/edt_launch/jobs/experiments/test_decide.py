@@ -189,6 +189,17 @@ def test_the_reason_of_a_failure_is_kept() -> None:
     assert one.search.reason == "none of 1 trials has finished: exit code 3"
 
 
+def test_a_search_whose_trials_cannot_be_submitted_gives_up() -> None:
+    one = play("random", algo={"max_trials": 100, "max_parallel": 1})
+    one.decide()
+    first = replace(one.trials[0], job=None, state=TrialState.FAILED, reason="no job", ended=101.0)
+    one.trials = {number: replace(first, number=number) for number in range(HOPELESS)}
+    one.jobs = {}
+    assert one.decide().actions == (
+        End(SearchState.FAILED, f"none of {HOPELESS} trials has finished: no job"),
+    )
+
+
 @pytest.mark.parametrize("most, ends", [(None, True), (100, False)])
 def test_a_search_without_a_limit_gives_up(most: int | None, ends: bool) -> None:
     one = play("random", fails=1.0, algo={"max_trials": most, "max_parallel": 1})

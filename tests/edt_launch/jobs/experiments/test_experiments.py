@@ -8,13 +8,15 @@ from typing import Any
 import pytest
 
 from edt_launch.jobs.experiments.controller import Controller
-from edt_launch.jobs.experiments.trials import JobTrials, filled
+from edt_launch.jobs.experiments.trials import JobTrials
 from edt_launch.service.database.records import JobRecord
 from edt_launch.service.states import State, Wanted
 from world import World, tar
 
 PAGE = Path(__file__).parents[4] / "docs" / "experiments.md"
 SPEC: dict[str, Any] = json.loads(re.findall(r"```json\n(.*?)```", PAGE.read_text(), re.DOTALL)[0])
+LONG = {"units": {"values": ["", "x" * 4000]}}
+WIDE = {f"p{n}": "x" * 4000 for n in range(17)}
 CODE = tar({"train.py": b"print()"})
 
 
@@ -129,10 +131,21 @@ def test_others_see_that_it_is_there_and_change_nothing(running: Running) -> Non
     bob, name = running.world.bob, running.create()["id"]
     shown = bob.get(f"/experiments/{name}").json()
     assert (shown["owner"], shown["counts"]) == ("ann", {"queued": 2})
-    assert {shown[private] for private in ("best", "trials", "spec", "job")} == {None}
+    assert {shown[private] for private in ("reason", "best", "trials", "spec", "job")} == {None}
     assert bob.post(f"/experiments/{name}/stop").status_code == 403
     assert bob.delete(f"/experiments/{name}").status_code == 403
     assert running.world.admin.post(f"/experiments/{name}/stop").status_code == 200
+
+
+def test_others_do_not_see_what_a_failed_job_has_printed(running: Running) -> None:
+    world, name = running.world, running.create(max_trials=1)["id"]
+    (job,) = world.store.jobs.live()
+    world.go(job.id, State.STARTING, State.RUNNING)
+    world.store.jobs.move(job.id, State.FAILED, "failed", world.clock.now, failure="password: secret")
+    running.look()
+    for reader, seen in ((world.ann, True), (world.admin, True), (world.bob, False)):
+        assert ("secret" in reader.get(f"/experiments/{name}").text) is seen
+        assert ("secret" in reader.get("/experiments").text) is seen
 
 
 def test_they_are_listed_page_by_page(running: Running) -> None:
@@ -169,6 +182,12 @@ def test_they_are_listed_page_by_page(running: Running) -> None:
         ({"max_parallel": 0}, "max_parallel"),
         ({"surprise": 1}, "surprise"),
         ({"name": "haaaaaaaa"}, "looks like an id"),
+        ({"name": "x" * 127}, "trial 3 it is none: name"),
+        ({"job": {"command": ["{units}" * 10_000]}, "parameters": LONG}, "has more than 98,304 characters"),
+        ({"job": {"command": ["{units}"] * 100}, "parameters": LONG}, "has more than 98,304 characters"),
+        ({"job": {"command": ["x"], "environment": {f"V{n}": "" for n in range(1022)}}}, "environment"),
+        ({"parameters": {f"p{n}": {"values": ["x" * 4000]} for n in range(17)}}, "65,536 at most"),
+        ({"parameters": {}, "algorithm": "list", "configurations": [{"a": 1}, WIDE]}, "65,536 at most"),
     ],
 )
 def test_what_makes_no_sense_is_refused(running: Running, change: dict[str, Any], said: str) -> None:
@@ -224,8 +243,3 @@ def test_an_experiment_of_a_kind_that_is_not_there_waits(running: Running) -> No
     shown = running.show("find-rate")
     assert shown["state"] == "waiting"
     assert shown["reason"] == "this service has nothing that makes jobs of 'other' trials"
-
-
-def test_only_parameters_are_filled_in() -> None:
-    assert filled("--a={a},{b}{", {"a": 0.5}) == "--a=0.5,{b}{"
-    assert filled('{"a": {a b}}', {"a b": "x"}) == '{"a": x}'

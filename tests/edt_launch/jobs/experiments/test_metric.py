@@ -29,9 +29,11 @@ def test_the_last_value_counts(tmp_path: Path, lines: list[str], expected: float
         ([], "was never reported"),
         ([progress(accuracy=1)], "was never reported"),
         (['{"event": "resumed", "values": {"loss": 1}, "is": "no progress"}'], "was never reported"),
-        ([progress(loss=1), progress(loss=float("nan"))], "was last nan, no finite number"),
+        ([progress(loss=1), progress(loss=float("nan"))], "was last nan, no number of less than 1e300"),
         ([progress(loss="low")], "was last 'low'"),
         ([progress(loss=True)], "was last True"),
+        ([progress(loss=10**400)], "was last 1000"),
+        ([progress(loss=-1e301)], "was last -1e+301"),
     ],
 )
 def test_what_is_no_metric_is_told(tmp_path: Path, lines: list[str], said: str) -> None:

@@ -114,10 +114,13 @@ def test_a_body_that_turns_out_too_large_is_refused(world: World) -> None:
     chunked = {"transfer_encoding": "chunked"}
     assert passing.ask("/api/v1/shares/lab", block, method="PUT", **chunked)["status"] == 200
     assert passing.ask("/api/v1/shares/lab", block, block, method="PUT", **chunked)["status"] == 413
-    assert passing.ask("/api/v1/jobs", block, block, method="POST", **chunked)["status"] == 200
     large = b"x" * (FORM + 3001)
-    assert passing.ask("/api/v1/jobs", large, method="POST", **chunked)["status"] == 413
-    assert passing.inside.bodies == [600, 1200]
+    for path in ("/api/v1/jobs", "/api/v1/experiments"):
+        assert passing.ask(path, block, block, method="POST", **chunked)["status"] == 200
+        assert passing.ask(path, large, method="POST", **chunked)["status"] == 413
+    stop = "/api/v1/experiments/x/stop"
+    assert passing.ask(stop, block, block, method="POST", **chunked)["status"] == 413
+    assert passing.inside.bodies == [600, 1200, 1200]
 
 
 def test_what_is_refused_is_taken_in_as_far_as_it_was_announced(

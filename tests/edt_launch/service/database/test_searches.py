@@ -47,6 +47,14 @@ def test_a_name_is_given_once(store: Store) -> None:
     assert store.searches.all(after=first.number) == [second]
 
 
+def test_an_id_comes_before_a_name_that_looks_like_it(store: Store) -> None:
+    assert store.searches.add(replace(OTHER, name=SEARCH.id))
+    assert store.searches.add(SEARCH)
+    found = store.searches.get(SEARCH.id)
+    assert found is not None
+    assert found.id == SEARCH.id
+
+
 def test_a_trial_comes_back_as_it_was_stored(store: Store) -> None:
     store.searches.add(SEARCH)
     store.searches.add(OTHER)

@@ -1,5 +1,6 @@
 """Creating a search: its definition is read, and becomes an experiment of the service."""
 
+import re
 from itertools import count
 from typing import BinaryIO
 
@@ -12,6 +13,7 @@ from edt_launch.service.api.context import Context
 from edt_launch.service.database.records import UserRecord
 from edt_launch.service.database.search_records import SearchRecord
 from edt_launch.service.errors import ConflictError, InvalidError
+from edt_launch.service.home import SEARCH_ID
 
 KIND = "wmla"
 """Of these searches, in `SearchRecord.kind`."""
@@ -43,6 +45,8 @@ def create_search(
         submitting.group_name(spec.sig_name)
     if definition.hpo_name == RESERVED:
         raise InvalidError(f"hpoName: {RESERVED!r} is reserved", "take another name")
+    if definition.hpo_name and re.fullmatch(SEARCH_ID, definition.hpo_name):
+        raise InvalidError(f"hpoName: {definition.hpo_name!r} looks like an id", "take another name")
     file_name = file_name[-255:]
     asked = ExecRequest(spec.args, group=spec.sig_name or None, file_name=file_name)
     submitting.check(context, user, asked, code, [CONFIG])

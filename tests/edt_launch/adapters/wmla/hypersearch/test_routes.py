@@ -155,6 +155,7 @@ def test_names_may_be_chosen_once(laboratory: Laboratory) -> None:
     assert answer.json() == "my-search"
     refused(laboratory.post(laboratory.bob, content() | {"hpoName": "my-search"}), 409, "'my-search' already")
     refused(laboratory.post(laboratory.bob, content() | {"hpoName": "algorithm"}), 400, "is reserved")
+    refused(laboratory.post(laboratory.bob, content() | {"hpoName": "haaaaaaaa"}), 400, "looks like an id")
     names = {laboratory.post(laboratory.ann).json() for _ in range(3)}
     assert len(names) == 3
     assert len(list(laboratory.world.settings.paths.searches.iterdir())) == 4

@@ -1,0 +1,140 @@
+"""The job of a trial: a template whose words and variables get the trial's parameters."""
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from pydantic import ValidationError
+
+from edt_launch.service.errors import InvalidError
+from edt_launch.service.experiment_spec import EXACT, Algorithm, Parameter, SearchSpec, Values
+from edt_launch.service.specification import MOST_START, JobSpec
+
+MOST_PARAMETERS_TEXT = 2**16
+"""Bytes of a trial's parameters as JSON."""
+
+LONGEST = -2.2250738585072014e-308
+"""No float has more characters."""
+
+
+def job_of(
+    template: Mapping[str, Any], experiment: str, number: int, parameters: Values, text: str = ""
+) -> JobSpec:
+    """The job of a trial.
+
+    Args:
+        template: of all trials, a `JobSpec`.
+        experiment: its name.
+        number: the trial's.
+        parameters: of the trial.
+        text: the parameters as JSON, if not those.
+
+    Raises:
+        InvalidError: with these parameters its command is too long.
+        pydantic.ValidationError: with these parameters it is none.
+    """
+    ours = {
+        "EDT_EXPERIMENT": experiment,
+        "EDT_TRIAL": str(number),
+        "EDT_PARAMETERS": text or json.dumps(parameters, allow_nan=False),
+    }
+    command, left = [], MOST_START
+    for word in template["command"]:
+        command.append(filled(word, parameters, left))
+        left -= len(command[-1])
+    return JobSpec.model_validate(
+        {
+            **template,
+            "name": f"{template['name'] or experiment}-{number}",
+            "command": command,
+            "environment": {**template["environment"], **ours},
+        }
+    )
+
+
+def filled(word: str, parameters: Values, most: int = MOST_START) -> str:
+    """A word of a command with values instead of parameters' names in braces; other braces stay.
+
+    Raises:
+        InvalidError: it would have more than `most` characters.
+    """
+    parts, size = [], 0
+    for part in _parts(word, parameters):
+        size += len(part)
+        if size > most:
+            raise InvalidError(
+                f"command: it has more than {MOST_START:,} characters with its parameters",
+                "read long ones from EDT_PARAMETERS, or from a file of the submitted code",
+            )
+        parts.append(part)
+    return "".join(parts)
+
+
+def _parts(word: str, parameters: Values) -> Iterator[str]:
+    end = 0
+    for name in re.finditer(r"\{([^{}]+)\}", word):
+        yield word[end : name.start()]
+        yield str(parameters.get(name[1], name[0]))
+        end = name.end()
+    yield word[end:]
+
+
+def check_parameters(spec: SearchSpec) -> None:
+    """See whether the parameters of all trials can be kept.
+
+    Raises:
+        InvalidError: those of some are too large.
+    """
+    size = len(_json(longest(spec, _json)))
+    if size > MOST_PARAMETERS_TEXT:
+        raise InvalidError(
+            f"a trial would have {size:,} bytes of parameters as JSON, with {MOST_PARAMETERS_TEXT:,} at most",
+            "put long values into files of the submitted code",
+        )
+
+
+def check_job(spec: SearchSpec, template: JobSpec, name: str) -> None:
+    """See whether the job of the trial with the longest parameters and number is one.
+
+    Raises:
+        InvalidError: it is none; the message names the field.
+    """
+    last = spec.most if spec.algorithm is not Algorithm.LIST else min(spec.most, len(spec.configurations))
+    try:
+        job_of(template.model_dump(), name, last - 1, longest(spec, str), _json(longest(spec, _json)))
+    except ValidationError as error:
+        one = error.errors()[0]
+        where = "".join(f"{part}: " for part in one["loc"])
+        said = str(one["msg"]).removeprefix("Value error, ")
+        raise InvalidError(
+            f"job: with the name and the parameters of trial {last - 1} it is none: {where}{said}",
+            "shorten it, or give fewer max_trials",
+        ) from None
+
+
+def longest(spec: SearchSpec, written: Callable[[Any], str]) -> Values:
+    """Parameters that are at least as long as those of every trial, as `written`."""
+
+    def size(value: object) -> int:
+        return len(written(value).encode(errors="surrogatepass"))
+
+    if spec.algorithm is Algorithm.LIST:
+        return max(spec.configurations, key=lambda one: sum(size(one[name]) + size(name) for name in one))
+    found = {name: max(_ends(axis), key=size) for name, axis in spec.parameters.items()}
+    if spec.algorithm is Algorithm.HYPERBAND:
+        found[spec.budget] = spec.max_budget or 1
+    return found
+
+
+def _ends(axis: Parameter) -> tuple[float | str, ...]:
+    """Values of a parameter of which one is the longest."""
+    if axis.values:
+        return axis.values
+    if axis.type == "float":
+        return (LONGEST,)
+    return (axis.min or 0, axis.max or 0) if axis.base is None else (EXACT,)
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, allow_nan=False)
