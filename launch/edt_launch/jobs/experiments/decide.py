@@ -135,7 +135,8 @@ def decide(now: float, search: SearchRecord, spec: SearchSpec, facts: Sequence[T
     actions, live = _go_on(search, spec, trials)
     if not live and not actions:
         return Decided((*notes, _result(trials)))
-    begun = [] if search.state is SearchState.RUNNING else [Begun()]
+    is_known = search.state is SearchState.RUNNING and search.total is not None  # not in earlier versions
+    begun = [] if is_known else [Begun()]
     return Decided((*notes, *actions[:STARTS], *begun), now if len(actions) > STARTS else over_at)
 
 

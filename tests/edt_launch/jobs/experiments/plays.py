@@ -17,6 +17,7 @@ from edt_launch.jobs.experiments.decide import (
     TrialFacts,
     decide,
 )
+from edt_launch.jobs.experiments.plan import total
 from edt_launch.service.database.records import JobRecord
 from edt_launch.service.database.search_records import SearchRecord, SearchState, TrialRecord
 from edt_launch.service.experiment_spec import SearchSpec
@@ -92,7 +93,9 @@ class Play:
                 self.jobs[trial.number] = replace(job, wanted=Wanted.STOP)
                 self.stopped.add(trial.number)
             case Begun():
-                self.search = replace(self.search, state=SearchState.RUNNING, started=self.now)
+                self.search = replace(
+                    self.search, state=SearchState.RUNNING, started=self.now, total=total(self.spec)
+                )
             case End(state, reason):
                 self.search = replace(self.search, state=state, reason=reason, ended=self.now)
 

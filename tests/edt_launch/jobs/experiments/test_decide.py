@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from edt_launch.jobs.experiments.decide import HOPELESS, STARTS, End, Note, Start, Stop, Submit
+from edt_launch.jobs.experiments.decide import HOPELESS, STARTS, Begun, End, Note, Start, Stop, Submit
 from edt_launch.jobs.experiments.plan import total
 from edt_launch.service.database.search_records import SearchState, TrialState, Wish
 from edt_launch.service.experiment_spec import ranking
@@ -115,6 +115,14 @@ def test_it_fills_the_room_that_there_is() -> None:
     one.decide()
     assert one.trials[0].state is TrialState.SUCCEEDED
     assert sorted(one.trials) == [0, 1, 2]
+
+
+def test_a_running_search_of_an_earlier_version_gets_its_total() -> None:
+    one = play("random")
+    one.decide()
+    one.search = replace(one.search, total=None)
+    assert one.decide().actions == (Begun(),)
+    assert one.decide().actions == ()
 
 
 def test_a_stopped_search_waits_for_its_trials() -> None:
