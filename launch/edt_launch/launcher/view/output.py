@@ -67,7 +67,7 @@ class LineReader:
     def __init__(self, stream: str, worker: int) -> None:
         self._stream = stream
         self._worker = worker
-        self._decode = codecs.getincrementaldecoder("utf-8")("replace").decode
+        self._decode = codecs.getincrementaldecoder("utf-8")("backslashreplace").decode
         self._rest = ""
         self._is_continued = False
         """Whether `_rest` continues a line that was broken."""

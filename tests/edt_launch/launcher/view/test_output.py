@@ -41,8 +41,8 @@ def test_nothing_is_lost_wherever_a_read_ends(written, data):
     assert lines(stream, size=size) == written
 
 
-def test_bytes_that_are_no_text_are_replaced():
-    assert lines(b"a\xffb\n\xc3") == ["a\N{REPLACEMENT CHARACTER}b", "\N{REPLACEMENT CHARACTER}"]
+def test_bytes_that_are_no_text_are_shown_by_their_numbers():
+    assert lines(b"a\xffb\n\xc3") == [r"a\xffb", r"\xc3"]
 
 
 @pytest.mark.parametrize("size", [1000, None])
