@@ -213,7 +213,7 @@ def test_says_where_it_looks_for_checkpoints(run, paths):
 def test_what_is_no_text_is_shown_all_the_same(run):
     outcome, view = run("noise")
     assert outcome.exit_code == ExitCode.SUCCESS
-    assert view.lines == [("0", "stdout", "\N{REPLACEMENT CHARACTER}")]
+    assert view.lines == [("0", "stdout", r"\xff")]
 
 
 def test_what_edt_launch_itself_decides_is_shown_on_demand(run):
