@@ -4,33 +4,15 @@ import signal
 from dataclasses import replace
 
 from edt_launch.core import events
+from edt_launch.membership import protocol
 from edt_launch.membership.lateness import learn
-from edt_launch.membership.members import GOING, Membership, changed, decide_end
-from edt_launch.membership.protocol import (
-    Abort,
-    Action,
-    Cut,
-    Desired,
-    Done,
-    Event,
-    Exited,
-    Hung,
-    Leaving,
-    Pause,
-    Phase,
-    Ready,
-    Slot,
-    Synced,
-    Terminate,
-    Tick,
-    Worker,
-)
+from edt_launch.membership.members import GOING, Membership, Turn
+from edt_launch.membership.protocol import Phase, Slot, Worker
 from edt_launch.membership.shortage import over
 from edt_launch.membership.suspension import START_FAILURES, Suspension, after_failure, after_notice
 
 RETURNED = "the training function has returned"
 NOT_ELASTIC = "the program has ended without calling an elastic function"
-
 ALL_ENDED = "all processes have ended"
 
 KILLED = 128 + signal.SIGKILL
@@ -40,105 +22,113 @@ TERMINATED = (128 + signal.SIGTERM, -signal.SIGTERM)
 """Exit codes of a worker that SIGTERM has ended: before it can listen, a notice takes this form."""
 
 
-def take_in(now: float, state: Membership, event: Event) -> tuple[Membership, list[Action]]:
-    """The state after an event, and what has to be done or told at once."""
+def take_in(turn: Turn, event: protocol.Event) -> None:
+    """Change the state by an event, and do what has to be done or told at once."""
     match event:
-        case Desired() if state.limits.is_gang and state.desired:
-            return state, []  # its processes know of those alone with whom they were started
-        case Desired(slots):
-            return _desire(state, slots[: state.limits.max_size]), []
-        case Ready(worker, progress):
-            return _ready(now, state, worker, progress)
-        case Synced(worker):
-            return changed(state, worker, has_state=True), []
-        case Done(worker):
-            return changed(state, worker, phase=Phase.DONE), []
-        case Leaving(worker, reason):
-            return _leaving(now, state, worker, reason)
-        case Hung(worker, reason):
-            return end_hung(now, state, worker, reason)
-        case Exited(worker, exit_code):
-            return _exited(now, state, worker, exit_code)
-        case Abort(reason):
-            return decide_end(state, events.Finished(1, reason, aborted=True)), []
-        case Pause(reason):
-            return _pause(state, reason), []
-        case Tick():
-            return state, []
+        case protocol.Desired() if turn.state.limits.is_gang and turn.state.desired:
+            return  # its processes know of those alone with whom they were started
+        case protocol.Desired(slots):
+            _desire(turn, slots[: turn.state.limits.max_size])
+        case protocol.Ready(worker, progress):
+            _ready(turn, worker, progress)
+        case protocol.Synced(worker):
+            turn.change(worker, has_state=True)
+        case protocol.Done(worker):
+            turn.change(worker, phase=Phase.DONE)
+        case protocol.Leaving(worker, reason):
+            _leaving(turn, worker, reason)
+        case protocol.Hung(worker, reason):
+            end_hung(turn, worker, reason)
+        case protocol.Exited(worker, exit_code):
+            _exited(turn, worker, exit_code)
+        case protocol.Abort(reason):
+            turn.decide_end(events.Finished(1, reason, aborted=True))
+        case protocol.Pause(reason):
+            _pause(turn, reason)
 
 
-def _desire(state: Membership, slots: tuple[Slot, ...]) -> Membership:
+def _desire(turn: Turn, slots: tuple[Slot, ...]) -> None:
     """Follow an allocation; what it drops loses its record of failures and notices."""
     keys = {slot.key for slot in slots}
-    suspended = {key: suspension for key, suspension in state.suspended.items() if key in keys}
-    return replace(state, desired=slots, suspended=suspended)
+    kept = {key: suspension for key, suspension in turn.state.suspended.items() if key in keys}
+    turn.set(desired=slots, suspended=kept)
 
 
-def _ready(now: float, state: Membership, worker: int, progress: int) -> tuple[Membership, list[Action]]:
-    known = state.workers.get(worker)
-    if known is None or known.phase in (*GOING, Phase.DONE):
-        return state, []
-    was_lost = known.phase is Phase.ACTIVE and not state.stop_sent
-    if known.phase is Phase.STARTING:
-        state = learn(now, state, known)
-    if not state.generation and state.outcome is not None and state.outcome.succeeded:
-        state = replace(state, outcome=None)  # the program is elastic: who has ended already is missing
-    state = changed(state, worker, phase=Phase.READY, progress=progress)
-    return state, _cut(state) if was_lost else []
+def _takes_part(worker: Worker) -> bool:
+    return worker.phase not in (*GOING, Phase.DONE)
 
 
-def _cut(state: Membership) -> list[Action]:
+def _ready(turn: Turn, worker_id: int, progress: int) -> None:
+    worker = turn.state.workers.get(worker_id)
+    if worker is None or not _takes_part(worker):
+        return
+    was_lost = worker.phase is Phase.ACTIVE and not turn.state.stop_sent
+    if worker.phase is Phase.STARTING:
+        learn(turn, worker)
+    outcome = turn.state.outcome
+    if not turn.state.generation and outcome is not None and outcome.succeeded:
+        turn.set(outcome=None)  # the program is elastic: who has ended already is missing
+    turn.change(worker_id, phase=Phase.READY, progress=progress)
+    if was_lost:
+        _cut(turn)
+
+
+def _cut(turn: Turn) -> None:
     """The world has lost a member: nobody shall wait for it."""
-    others = tuple(w.id for w in state.world if w.phase is Phase.ACTIVE)
-    return [Cut(others, state.generation)] if others else []
+    if others := tuple(w.id for w in turn.state.world if w.phase is Phase.ACTIVE):
+        turn.do(protocol.Cut(others, turn.state.generation))
 
 
-def _leaving(now: float, state: Membership, worker_id: int, reason: str) -> tuple[Membership, list[Action]]:
-    worker = state.workers.get(worker_id)
-    if worker is None or worker.notice is not None or worker.phase in (*GOING, Phase.DONE):
-        return state, []
-    key = worker.slot.key
-    suspension = after_notice(now, state.suspended.get(key), reason)
-    state = replace(state, suspended={**state.suspended, key: suspension})
-    state = changed(state, worker_id, notice=reason)
-    return state, [events.Leaving(*worker.where, worker.rank, reason)]
+def _leaving(turn: Turn, worker_id: int, reason: str) -> None:
+    worker = turn.state.workers.get(worker_id)
+    if worker is None or worker.notice is not None or not _takes_part(worker):
+        return
+    known = turn.state.suspended.get(worker.slot.key)
+    _suspend(turn, worker, after_notice(turn.now, known, reason))
+    turn.change(worker_id, notice=reason)
+    turn.do(events.Leaving(*worker.where, worker.rank, reason))
 
 
-def _pause(state: Membership, reason: str) -> Membership:
+def _suspend(turn: Turn, worker: Worker, suspension: Suspension) -> None:
+    turn.set(suspended={**turn.state.suspended, worker.slot.key: suspension})
+
+
+def _pause(turn: Turn, reason: str) -> None:
     """All are to leave. Slots are not suspended: whoever starts the job again wants them."""
-    for worker in state.workers.values():
-        if worker.notice is None and worker.phase not in (*GOING, Phase.DONE):
-            state = changed(state, worker.id, notice=reason)
-    return replace(state, pausing=reason)
+    for worker in turn.state.workers.values():
+        if worker.notice is None and _takes_part(worker):
+            turn.change(worker.id, notice=reason)
+    turn.set(pausing=reason)
 
 
-def end_hung(now: float, state: Membership, worker_id: int, reason: str) -> tuple[Membership, list[Action]]:
+def end_hung(turn: Turn, worker_id: int, reason: str) -> None:
     """Treat a worker that does not get on, because of `reason`, like a dead one."""
-    worker = state.workers.get(worker_id)
-    if worker is None or worker.phase in GOING:
-        return state, []
-    state = changed(state, worker_id, phase=Phase.ENDING)
-    state, actions = _lost(now, state, worker, KILLED, reason)
-    return state, [*actions, Terminate(worker_id, at_once=True)]
+    worker = turn.state.workers.get(worker_id)
+    if worker is not None and worker.phase not in GOING:
+        turn.change(worker_id, phase=Phase.ENDING)
+        _lost(turn, worker, KILLED, reason)
+        turn.do(protocol.Terminate(worker_id, at_once=True))
 
 
-def _exited(now: float, state: Membership, worker_id: int, exit_code: int) -> tuple[Membership, list[Action]]:
-    worker = state.workers.get(worker_id)
+def _exited(turn: Turn, worker_id: int, exit_code: int) -> None:
+    worker = turn.state.workers.get(worker_id)
     if worker is None:
-        return state, []
-    others = {key: other for key, other in state.workers.items() if key != worker_id}
-    gone = replace(state, workers=others)
-    if worker.phase in GOING:
+        return
+    is_noticed = exit_code in TERMINATED and _may_be_noticed(turn.state, worker)
+    if is_noticed:
+        _leaving(turn, worker_id, "SIGTERM")
+    others = {key: other for key, other in turn.state.workers.items() if key != worker_id}
+    turn.set(workers=others)
+    if is_noticed or worker.phase in GOING:
         if worker.saves:
-            gone = decide_end(gone, over(state) if worker.notice is None else _left_last(worker))
-        return gone, [events.Left(worker_id)]
-    if _may_be_noticed(state, worker) and exit_code in TERMINATED:
-        state, noticed = _leaving(now, state, worker_id, "SIGTERM")
-        return replace(gone, suspended=state.suspended), [*noticed, events.Left(worker_id)]
-    early = _ended_early(gone, worker) if exit_code == 0 else ""
+            turn.decide_end(over(turn.state.limits) if worker.notice is None else _left_last(worker))
+        turn.do(events.Left(worker_id))
+        return
+    early = _ended_early(turn.state, worker) if exit_code == 0 else ""
     if exit_code or early:
-        return _lost(now, gone, worker, exit_code, f"{_name(worker)} {early}" if early else "")
-    return decide_end(gone, events.Finished(0, _how_it_succeeds(state))), []
+        _lost(turn, worker, exit_code, f"{_name(worker)} {early}" if early else "")
+    else:
+        turn.decide_end(events.Finished(0, _how_it_succeeds(turn.state)))
 
 
 def _may_be_noticed(state: Membership, worker: Worker) -> bool:
@@ -178,22 +168,23 @@ def _name(worker: Worker) -> str:
     return f"rank {worker.rank} on {worker.slot.host}"
 
 
-def _lost(
-    now: float, state: Membership, worker: Worker, exit_code: int, reason: str
-) -> tuple[Membership, list[Action]]:
-    """A worker has died or is as good as dead; `state` has it no more, or as one that is being ended."""
-    key = worker.slot.key
-    suspension = after_failure(now, state.suspended.get(key))
+def _lost(turn: Turn, worker: Worker, exit_code: int, reason: str) -> None:
+    """A worker has died or is as good as dead; the state has it no more, or as one that is being ended."""
+    state = turn.state
+    suspension = after_failure(turn.now, state.suspended.get(worker.slot.key))
     failed = events.Failed(*worker.where, worker.rank, exit_code, events.signal_name(exit_code), reason)
-    end = _end_with(state, worker, exit_code, suspension)
-    if end:
+    if end := _end_with(state, worker, exit_code, suspension):
         how = "was lost" if reason else "failed"
-        return decide_end(state, events.Finished(1, f"{_name(worker)} {how}{end}")), [failed]
+        turn.decide_end(events.Finished(1, f"{_name(worker)} {how}{end}"))
+        turn.do(failed)
+        return
     if worker.generation == state.generation and exit_code != 0:
-        state = replace(state, is_torn=True)
-    state = replace(state, suspended={**state.suspended, key: suspension})
-    told = failed if _has_returned(state) else replace(failed, retry_after=suspension.until - now)
-    return state, [told, *(_cut(state) if worker.phase is Phase.ACTIVE else [])]
+        turn.set(is_torn=True)
+    _suspend(turn, worker, suspension)
+    is_tried_again = not _has_returned(state)
+    turn.do(replace(failed, retry_after=suspension.until - turn.now) if is_tried_again else failed)
+    if worker.phase is Phase.ACTIVE:
+        _cut(turn)
 
 
 def _end_with(state: Membership, worker: Worker, exit_code: int, suspension: Suspension) -> str:

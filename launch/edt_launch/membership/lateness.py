@@ -6,12 +6,11 @@ failure. As long as nobody has reached the rendezvous there is nothing to learn 
 then there is no limit but the user's.
 """
 
-from dataclasses import replace
 from math import inf
 
 from edt_launch.core import events
-from edt_launch.membership.members import Membership, changed
-from edt_launch.membership.protocol import Action, Phase, Worker
+from edt_launch.membership.members import Membership, Turn
+from edt_launch.membership.protocol import Phase, Worker
 
 TOLD_AFTER = 30.0
 """Seconds after which it is told that a newcomer takes long, if others were faster."""
@@ -43,27 +42,25 @@ def overdue(now: float, state: Membership) -> list[tuple[int, str]]:
     return [(w.id, f"the worker started in slot {w.slot.index} of {w.slot.host} {reason}") for w in late]
 
 
-def tell(now: float, state: Membership) -> tuple[Membership, list[Action]]:
+def tell(turn: Turn) -> None:
     """Tell of each newcomer once that it takes long; a gang's workers never reach the rendezvous."""
-    if state.limits.is_gang:
-        return state, []
-    usual = max(TOLD_AFTER, state.longest_start or 0.0)
+    now, state = turn.now, turn.state
+    usual = inf if state.limits.is_gang else max(TOLD_AFTER, state.longest_start or 0.0)
     wanted = {slot.key for slot in state.wanted(now)}
     starting = (w for w in state.workers.values() if w.phase is Phase.STARTING and w.slot.key in wanted)
-    late = tuple(w for w in starting if not w.is_late and now - w.started_at >= usual)
-    if not late:
-        return state, []
-    for worker in late:
-        state = changed(state, worker.id, is_late=True)
-    seconds = max(now - w.started_at for w in late)
-    places = tuple(events.Place(*worker.where) for worker in late)
-    limits = _finite(_hold_up(state)), _finite(_give_up(state))
-    return state, [events.SlowStart(places, seconds, state.longest_start, *limits)]
+    late = [w for w in starting if not w.is_late and now - w.started_at >= usual]
+    if late:
+        for worker in late:
+            turn.change(worker.id, is_late=True)
+        seconds = max(now - w.started_at for w in late)
+        places = tuple(events.Place(*worker.where) for worker in late)
+        limits = (None if limit == inf else limit for limit in (_hold_up(state), _give_up(state)))
+        turn.do(events.SlowStart(places, seconds, state.longest_start, *limits))
 
 
-def learn(now: float, state: Membership, worker: Worker) -> Membership:
+def learn(turn: Turn, worker: Worker) -> None:
     """A newcomer has reached the rendezvous."""
-    return replace(state, longest_start=max(state.longest_start or 0.0, now - worker.started_at))
+    turn.set(longest_start=max(turn.state.longest_start or 0.0, turn.now - worker.started_at))
 
 
 def _hold_up(state: Membership) -> float:
@@ -79,7 +76,3 @@ def _give_up(state: Membership) -> float:
     if timeout is not None:
         return timeout or inf
     return inf if longest is None else max(GIVE_UP, GIVE_UP_FACTOR * longest)
-
-
-def _finite(seconds: float) -> float | None:
-    return None if seconds == inf else seconds

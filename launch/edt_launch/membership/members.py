@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from math import inf
+from typing import Any
 
 from edt_launch.core import events
 from edt_launch.membership.protocol import Action, Dismiss, Phase, Slot, Terminate, Worker
@@ -37,7 +38,6 @@ class Membership:
     size: int = 0
     """Workers that the generation in force was formed of."""
     formed_at: float = -inf
-    """When it was."""
     longest_start: float | None = None
     """Seconds that newcomers have taken from their start to the rendezvous at most; None before the first."""
     is_torn: bool = False
@@ -66,29 +66,39 @@ class Membership:
         return tuple(free)
 
 
-def changed(state: Membership, worker_id: int, **changes: object) -> Membership:
-    """The state with another worker of that number; the same if there is none."""
-    worker = state.workers.get(worker_id)
-    if worker is None:
-        return state
-    return replace(state, workers={**state.workers, worker_id: replace(worker, **changes)})  # type: ignore[arg-type]
+class Turn:
+    """A step of the protocol under way: the state as it is by now, and what is to be done, in this order."""
 
+    def __init__(self, now: float, state: Membership) -> None:
+        self.now = now
+        self.state = state
+        self.actions: list[Action] = []
 
-def let_go(now: float, state: Membership, workers: Iterable[Worker]) -> tuple[Membership, list[Action]]:
-    """Tell those at the rendezvous to leave; who cannot be told is ended."""
-    actions: list[Action] = []
-    for worker in workers:
-        if worker.phase is Phase.READY:
-            actions.append(Dismiss(worker.id, worker.saves))
-            state = changed(state, worker.id, phase=Phase.DEPARTING, dismissed_at=now)
-        elif worker.phase in (Phase.STARTING, Phase.ACTIVE):
-            actions.append(Terminate(worker.id))
-            state = changed(state, worker.id, phase=Phase.ENDING)
-    return state, actions
+    def do(self, *actions: Action) -> None:
+        """Have something done."""
+        self.actions += actions
 
+    def set(self, **changes: Any) -> None:
+        """Change the state."""
+        self.state = replace(self.state, **changes)
 
-def decide_end(state: Membership, outcome: events.Finished) -> Membership:
-    """Decide how the job ends; a failure overrules success, the first failure overrules later ones."""
-    if state.outcome is None or (state.outcome.succeeded and not outcome.succeeded):
-        return replace(state, outcome=outcome)
-    return state
+    def change(self, worker: int, **changes: Any) -> None:
+        """Change a worker, if there is one of that number."""
+        if (known := self.state.workers.get(worker)) is not None:
+            self.set(workers={**self.state.workers, worker: replace(known, **changes)})
+
+    def let_go(self, workers: Iterable[Worker]) -> None:
+        """Tell those at the rendezvous to leave; who cannot be told is ended."""
+        for worker in workers:
+            if worker.phase is Phase.READY:
+                self.do(Dismiss(worker.id, worker.saves))
+                self.change(worker.id, phase=Phase.DEPARTING, dismissed_at=self.now)
+            elif worker.phase in (Phase.STARTING, Phase.ACTIVE):
+                self.do(Terminate(worker.id))
+                self.change(worker.id, phase=Phase.ENDING)
+
+    def decide_end(self, outcome: events.Finished) -> None:
+        """Decide how the job ends; a failure overrules success, the first failure overrules later ones."""
+        known = self.state.outcome
+        if known is None or (known.succeeded and not outcome.succeeded):
+            self.set(outcome=outcome)

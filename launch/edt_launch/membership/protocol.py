@@ -116,10 +116,7 @@ class Hung:
 class Exited:
     """A worker's process has ended, or has to be given up because nobody can say what has become of it.
 
-    Attributes:
-        worker: the worker.
-        exit_code: how it ended; of one that is given up, that of a worker that was killed.
-        is_gone: whether its process is known to be gone.
+    One that is given up, and may not be gone, has the exit code of a worker that was killed.
     """
 
     worker: int

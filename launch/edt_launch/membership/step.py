@@ -36,24 +36,14 @@ coordinator stays until newcomers have received the state from it, and leaves wi
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from edt_launch.core import events
 from edt_launch.membership import lateness
 from edt_launch.membership.intake import RETURNED, end_hung, take_in
-from edt_launch.membership.members import Membership, changed, decide_end, let_go
+from edt_launch.membership.members import Membership, Turn
 from edt_launch.membership.placement import assign
-from edt_launch.membership.protocol import (
-    Action,
-    Assign,
-    Event,
-    Phase,
-    Start,
-    Stop,
-    Terminate,
-    Worker,
-)
-from edt_launch.membership.shortage import over, waiting
+from edt_launch.membership.protocol import Action, Assign, Event, Phase, Start, Stop, Terminate, Worker
+from edt_launch.membership.shortage import over, tell
 
 LEAVE_TIMEOUT = 30.0
 """Seconds after which a worker that was told to leave is ended."""
@@ -66,106 +56,104 @@ GROWTH_INTERVAL = 1.0
 
 
 def step(now: float, state: Membership, event: Event) -> tuple[Membership, list[Action]]:
-    """The next state and what to do, given what happened.
+    """The next state and what to do, in this order, given what happened at a time of a monotonic clock.
 
-    Args:
-        now: seconds of a monotonic clock.
-        state: the state so far.
-        event: what happened. An event of a worker that is gone changes nothing.
-
-    Returns:
-        The new state, and the actions in the order in which to carry them out.
+    An event of a worker that is gone changes nothing.
     """
-    state, actions = take_in(now, state, event)
-    state, more = _reconcile(now, state)
-    return state, actions + more
+    turn = Turn(now, state)
+    take_in(turn, event)
+    _reconcile(turn)
+    return turn.state, turn.actions
 
 
-def _reconcile(now: float, state: Membership) -> tuple[Membership, list[Action]]:
+def _reconcile(turn: Turn) -> None:
+    state = turn.state
     if state.finished:
-        return state, []
+        return
     if state.outcome is not None and not state.outcome.succeeded:
-        return _end_all(state)
-    if state.outcome is not None or any(w.phase is Phase.DONE for w in state.workers.values()):
-        return _run_out(now, state)
-    if state.pausing is not None and not state.workers:
-        return _finish_if_empty(decide_end(state, events.Finished(1, state.pausing, left=True)), [])
-    if any(w.saves for w in state.workers.values()):
-        return _end_overdue(now, state)  # what comes then has to begin with what is being saved
-    state, actions = _dismiss_unwanted(now, state)
-    state, late = _end_late(now, state)
-    actions += late
-    if state.outcome is not None:
-        return _end_all(state, actions)
-    state, ended = _end_overdue(now, state)
-    state, started = _start_missing(now, state)
-    state, released = _dismiss_leavers(now, state)
-    if any(w.saves for w in state.workers.values()):
-        return state, actions + ended + started + released
-    state, formed = _form(now, state)
-    return state, actions + ended + started + released + formed
+        _end_all(turn)
+    elif state.outcome is not None or any(w.phase is Phase.DONE for w in state.workers.values()):
+        _run_out(turn)
+    elif state.pausing is not None and not state.workers:
+        turn.decide_end(events.Finished(1, state.pausing, left=True))
+        _finish_if_empty(turn)
+    elif _is_saving(state):
+        _end_overdue(turn)  # what comes then has to begin with what is being saved
+    else:
+        _move(turn)
 
 
-def _dismiss_unwanted(now: float, state: Membership) -> tuple[Membership, list[Action]]:
+def _move(turn: Turn) -> None:
+    """Move the world towards who should be in it."""
+    _dismiss_unwanted(turn)
+    _end_late(turn)
+    if turn.state.outcome is not None:
+        _end_all(turn)
+        return
+    _end_overdue(turn)
+    _start_missing(turn)
+    _dismiss_leavers(turn)
+    if not _is_saving(turn.state):
+        _form(turn)
+
+
+def _is_saving(state: Membership) -> bool:
+    return any(w.saves for w in state.workers.values())
+
+
+def _dismiss_unwanted(turn: Turn) -> None:
     """Newcomers whose slot has gone again are not waited for."""
-    wanted = {slot.key for slot in state.wanted(now)}
-    newcomers = (w for w in state.workers.values() if w.generation == 0)
-    unwanted = [w for w in newcomers if w.notice or w.slot.key not in wanted]
-    return let_go(now, state, unwanted)
+    wanted = {slot.key for slot in turn.state.wanted(turn.now)}
+    newcomers = (w for w in turn.state.workers.values() if w.generation == 0)
+    turn.let_go([w for w in newcomers if w.notice or w.slot.key not in wanted])
 
 
-def _end_late(now: float, state: Membership) -> tuple[Membership, list[Action]]:
+def _end_late(turn: Turn) -> None:
     """Tell of newcomers that take long, and end those that take too long."""
-    actions: list[Action] = []
-    for worker, reason in lateness.overdue(now, state):
-        state, ended = end_hung(now, state, worker, reason)
-        actions += ended
-    state, told = lateness.tell(now, state)
-    return state, [*actions, *told]
+    for worker, reason in lateness.overdue(turn.now, turn.state):
+        end_hung(turn, worker, reason)
+    lateness.tell(turn)
 
 
-def _end_overdue(now: float, state: Membership) -> tuple[Membership, list[Action]]:
+def _end_overdue(turn: Turn) -> None:
     """End workers that were told to leave and are still there."""
-    actions: list[Action] = []
-    for worker in state.workers.values():
+    for worker in turn.state.workers.values():
         patience = SAVE_TIMEOUT if worker.saves else LEAVE_TIMEOUT
-        if worker.phase is Phase.DEPARTING and now - (worker.dismissed_at or now) >= patience:
-            actions.append(Terminate(worker.id))
-            state = changed(state, worker.id, phase=Phase.ENDING)
-    return state, actions
+        if worker.phase is Phase.DEPARTING and turn.now - (worker.dismissed_at or turn.now) >= patience:
+            turn.do(Terminate(worker.id))
+            turn.change(worker.id, phase=Phase.ENDING)
 
 
-def _start_missing(now: float, state: Membership) -> tuple[Membership, list[Action]]:
+def _start_missing(turn: Turn) -> None:
     """Start a worker in every wanted slot whose last one, if any, is gone."""
-    if state.pausing is not None:
-        return state, []
-    taken = {worker.slot.key for worker in state.workers.values()}
-    actions: list[Action] = []
-    for rank, slot in enumerate(state.wanted(now)):
+    if turn.state.pausing is not None:
+        return
+    taken = {worker.slot.key for worker in turn.state.workers.values()}
+    for rank, slot in enumerate(turn.state.wanted(turn.now)):
         if slot.key not in taken:
-            worker = Worker(state.next_id, slot, Phase.STARTING, started_at=now, rank=rank)
-            state = replace(state, workers={**state.workers, worker.id: worker}, next_id=state.next_id + 1)
-            actions.append(Start(worker))
-    return state, actions
+            state = turn.state
+            worker = Worker(state.next_id, slot, Phase.STARTING, started_at=turn.now, rank=rank)
+            turn.set(workers={**state.workers, worker.id: worker}, next_id=state.next_id + 1)
+            turn.do(Start(worker))
 
 
-def _dismiss_leavers(now: float, state: Membership) -> tuple[Membership, list[Action]]:
+def _dismiss_leavers(turn: Turn) -> None:
     """Who has a notice goes as soon as it is out of the world, if the state is safe or cannot be saved."""
-    leavers = [w for w in state.world if w.notice and w.phase is Phase.READY]
-    if not leavers or not _may_leave(state):
-        return state, []
-    if any(w.has_state for w in state.world if not w.notice):
-        return let_go(now, state, leavers)
-    if any(w.phase is Phase.ACTIVE for w in state.world):
-        return state, []  # the one that is farthest saves the state, and may be still to come
-    state = _with_saver(state, leavers)
-    return let_go(now, state, [state.workers[w.id] for w in leavers])
+    world = turn.state.world
+    leavers = [w for w in world if w.notice and w.phase is Phase.READY]
+    if not leavers or not _may_leave(turn.state):
+        return
+    if not any(w.has_state for w in world if not w.notice):
+        if any(w.phase is Phase.ACTIVE for w in world):
+            return  # the one that is farthest saves the state, and may be still to come
+        _choose_saver(turn, leavers)
+    turn.let_go([turn.state.workers[w.id] for w in leavers])
 
 
-def _with_saver(state: Membership, candidates: Sequence[Worker]) -> Membership:
+def _choose_saver(turn: Turn, candidates: Sequence[Worker]) -> None:
     """The farthest of those who are to go is to save the state."""
     last = max(candidates, key=lambda w: (w.has_state, w.progress, -w.rank))
-    return changed(state, last.id, saves=True)
+    turn.change(last.id, saves=True)
 
 
 def _may_leave(state: Membership) -> bool:
@@ -175,24 +163,27 @@ def _may_leave(state: Membership) -> bool:
     return has_heir or not any(w.phase in (Phase.STARTING, Phase.READY, Phase.ACTIVE) for w in stay)
 
 
-def _form(now: float, state: Membership) -> tuple[Membership, list[Action]]:
+def _form(turn: Turn) -> None:
     """Stop the world in force, or assign the next one, if it is time."""
-    world = state.world
-    target = _target(now, state)
+    state, world = turn.state, turn.state.world
+    target = _target(turn.now, state)
     active = tuple(w.id for w in world if w.phase is Phase.ACTIVE)
     stable = len(active) == len(world)
     hurry = _may_leave(state) and any(w.notice and w.phase is Phase.ACTIVE for w in world)
     if not hurry:
         if world and stable and {w.id for w in target} == {w.id for w in world}:
-            return replace(state, stop_sent=False, short_since=None, shortage=None), []
+            turn.set(stop_sent=False, short_since=None, shortage=None)
+            return
         if len(target) < state.limits.min_size:
-            return _wait_for_more(now, state)
-        state = replace(state, short_since=None, shortage=None)
+            _wait_for_more(turn)
+            return
+        turn.set(short_since=None, shortage=None)
     if not active:
-        return _assign(now, state, target) if target else (state, [])
-    if state.stop_sent or (stable and not hurry and _is_early(now, state, target)):
-        return state, []
-    return replace(state, stop_sent=True), [Stop(active, state.generation + 1)]
+        if target:
+            _assign(turn, target)
+    elif not state.stop_sent and (hurry or not stable or not _is_early(turn.now, state, target)):
+        turn.set(stop_sent=True)
+        turn.do(Stop(active, state.generation + 1))
 
 
 def _is_early(now: float, state: Membership, target: list[Worker]) -> bool:
@@ -210,57 +201,52 @@ def _target(now: float, state: Membership) -> list[Worker]:
         w for w in state.workers.values() if w.generation != state.generation or not state.generation
     ]
     ready = [w for w in newcomers if w.phase is Phase.READY]
-    booting = [w for w in newcomers if lateness.is_waited_for(now, state, w)]
     needs_donor = any(w.has_state for w in world) and not any(w.has_state for w in stay)
     donors = [w for w in world if w.has_state][:1] if needs_donor else []
-    if booting:
-        enough = len(stay) >= state.limits.min_size or not world
-        return stay + donors if enough else _keep(world, stay + donors)
-    if needs_donor:
-        return stay + ready + donors if stay or ready else world
-    return stay + ready
+    if any(lateness.is_waited_for(now, state, w) for w in newcomers):
+        next_world = stay + donors
+        is_enough = len(stay) >= state.limits.min_size or len(world) <= len(next_world)
+        return next_world if is_enough else world  # nobody leaves yet
+    if needs_donor and not (stay or ready):
+        return world
+    return stay + ready + donors
 
 
-def _keep(world: list[Worker], stay: list[Worker]) -> list[Worker]:
-    """Too few would stay until the newcomers are ready: nobody leaves yet."""
-    return world if len(world) > len(stay) else stay
-
-
-def _wait_for_more(now: float, state: Membership) -> tuple[Membership, list[Action]]:
+def _wait_for_more(turn: Turn) -> None:
     """Too few can run. While a world trains, that holds up nothing; otherwise it is told, and has an end."""
-    world = state.world
+    state, world = turn.state, turn.state.world
     is_training = bool(world) and all(w.phase is Phase.ACTIVE for w in world)
-    booting = any(lateness.is_waited_for(now, state, w) for w in state.workers.values())
-    is_starting = not state.generation and booting and len(state.wanted(now)) >= state.limits.min_size
-    if is_starting:
-        return replace(state, short_since=None, shortage=None), []
+    booting = any(lateness.is_waited_for(turn.now, state, w) for w in state.workers.values())
+    if not state.generation and booting and len(state.wanted(turn.now)) >= state.limits.min_size:
+        turn.set(short_since=None, shortage=None)  # it is only starting
+        return
     if is_training or not state.desired or state.pausing is not None:
-        return state, []
-    since = now if state.short_since is None else state.short_since
-    state = replace(state, short_since=since)
-    if now - since < state.limits.shortage_timeout:
-        return waiting(now, state)
+        return
+    since = turn.now if state.short_since is None else state.short_since
+    turn.set(short_since=since)
     ready = [w for w in world if w.phase is Phase.READY and w.has_state]
-    if not ready:
-        return _end_all(decide_end(state, over(state)))
-    state = _with_saver(state, ready)  # the end is decided when it has gone
-    return let_go(now, state, state.workers.values())
+    if turn.now - since < state.limits.shortage_timeout:
+        tell(turn, since)
+    elif ready:
+        _choose_saver(turn, ready)  # the end is decided when it has gone
+        turn.let_go(turn.state.workers.values())
+    else:
+        turn.decide_end(over(state.limits))
+        _end_all(turn)
 
 
-def _assign(now: float, state: Membership, target: list[Worker]) -> tuple[Membership, list[Action]]:
-    previous = state.world
+def _assign(turn: Turn, target: list[Worker]) -> None:
+    state = turn.state
     generation = state.generation + 1
     assignments = assign(target, state.generation)
     for at in assignments:
         has_state = state.generation == 0 or state.workers[at.worker].has_state
-        changes = {"generation": generation, "rank": at.rank, "has_state": has_state}
-        state = changed(state, at.worker, phase=Phase.ACTIVE, **changes)
+        turn.change(at.worker, phase=Phase.ACTIVE, generation=generation, rank=at.rank, has_state=has_state)
+    size = len(assignments)
+    turn.do(Assign(generation, assignments, state.size or None, _reason(state.size, size)))
     chosen = {at.worker for at in assignments}
-    state, dismissed = let_go(now, state, [w for w in previous if w.id not in chosen])
-    action = Assign(generation, assignments, state.size or None, _reason(state.size, len(assignments)))
-    state = replace(state, generation=generation, size=len(assignments), formed_at=now)
-    state = replace(state, stop_sent=False, is_torn=False)
-    return state, [action, *dismissed]
+    turn.let_go([w for w in state.world if w.id not in chosen])
+    turn.set(generation=generation, size=size, formed_at=turn.now, stop_sent=False, is_torn=False)
 
 
 def _reason(previous: int, size: int) -> str:
@@ -272,38 +258,35 @@ def _reason(previous: int, size: int) -> str:
 # The end.
 
 
-def _end_all(state: Membership, before: Sequence[Action] = ()) -> tuple[Membership, list[Action]]:
-    """End every process, then finish; `before` is what has to be done first."""
-    living = [w for w in state.workers.values() if w.phase is not Phase.ENDING]
-    actions: list[Action] = [*before, *(Terminate(worker.id) for worker in living)]
-    for worker in living:
-        state = changed(state, worker.id, phase=Phase.ENDING)
-    return _finish_if_empty(state, actions)
+def _end_all(turn: Turn) -> None:
+    """End every process, then finish."""
+    for worker in turn.state.workers.values():
+        if worker.phase is not Phase.ENDING:
+            turn.do(Terminate(worker.id))
+            turn.change(worker.id, phase=Phase.ENDING)
+    _finish_if_empty(turn)
 
 
-def _run_out(now: float, state: Membership) -> tuple[Membership, list[Action]]:
+def _run_out(turn: Turn) -> None:
     """Training is over for some: nobody joins any more, and the rest is waited for.
 
     Members that lost the others on the way through the last step form a world of their own to repeat it.
     Programs that end without having reached an elastic function are left to themselves.
     """
-    world = state.world
-    newcomers = [w for w in state.workers.values() if w not in world] if state.generation else []
-    state, actions = let_go(now, state, newcomers)
-    state, overdue = _end_overdue(now, state)
-    actions += overdue
+    world = turn.state.world
+    turn.let_go([w for w in turn.state.workers.values() if turn.state.generation and w not in world])
+    _end_overdue(turn)
     ready = [w for w in world if w.phase is Phase.READY]
     if ready and not any(w.phase is Phase.ACTIVE for w in world):
-        finished = [w for w in world if w.phase is Phase.DONE]
-        state, assigned = _assign(now, state, ready)
-        for worker in finished:
-            state = changed(state, worker.id, generation=state.generation)
-        actions += assigned
-    return _finish_if_empty(state, actions)
+        _assign(turn, ready)
+        for worker in world:
+            if worker.phase is Phase.DONE:
+                turn.change(worker.id, generation=turn.state.generation)
+    _finish_if_empty(turn)
 
 
-def _finish_if_empty(state: Membership, actions: list[Action]) -> tuple[Membership, list[Action]]:
-    if state.workers:
-        return state, actions
-    outcome = state.outcome or events.Finished(0, RETURNED)
-    return replace(state, finished=True, outcome=outcome), [*actions, outcome]
+def _finish_if_empty(turn: Turn) -> None:
+    if not turn.state.workers:
+        outcome = turn.state.outcome or events.Finished(0, RETURNED)
+        turn.set(finished=True, outcome=outcome)
+        turn.do(outcome)

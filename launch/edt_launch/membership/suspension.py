@@ -20,14 +20,7 @@ FORGET = 600.0
 
 @dataclass(frozen=True)
 class Suspension:
-    """A slot that is left alone until a time of the protocol's clock.
-
-    Attributes:
-        failures: of workers in it, so far.
-        notices: on which workers have left it, so far.
-        until: when it is tried again.
-        reason: what happened there last, in words.
-    """
+    """A slot that is left alone until a time of the protocol's clock, after so many failures and notices."""
 
     failures: int = 0
     notices: int = 0
