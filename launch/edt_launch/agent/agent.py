@@ -2,36 +2,22 @@
 
 It hears from its launcher on standard input and answers on standard output, see `protocol`; `workers`
 decides what to do. This process holds no code of users. It has one thread, which waits for nobody.
+
+What finds and kills processes is imported when it is needed, because importing it takes time.
 """
 
 import contextlib
 import os
 import selectors
+import socket
 import sys
 import time
-from collections.abc import Callable
-from typing import Any
 
-from edt_launch.agent import endings, forkable, workers
+from edt_launch.agent import forkable, protocol, subreaper, workers
 from edt_launch.agent.printing import Printing
-from edt_launch.agent.protocol import (
-    VERSION,
-    Hello,
-    Kill,
-    Order,
-    ProtocolError,
-    Reader,
-    Report,
-    Setup,
-    Start,
-    Swept,
-    Taken,
-    Warm,
-    write,
-)
-from edt_launch.agent.subreaper import drain, woken_by_children
 from edt_launch.agent.warm import CHUNK, WarmServer, open_log
 from edt_launch.agent.worker import Worker
+from edt_launch.agent.workers import Do, Verb
 
 ATTEMPTS = 2
 """Warm servers that are asked for a worker: one may be ending at the very moment that it is asked."""
@@ -39,17 +25,16 @@ ATTEMPTS = 2
 FLUSH_TIMEOUT = 5.0
 """Seconds that the launcher has at the end to read what is still to be sent."""
 
-Call = Callable[[], None]
-
 
 class Agent:
     """An agent with the descriptors over which it talks to its launcher."""
 
+    _setup: protocol.Setup  # the first order
+
     def __init__(self, reading: int, writing: int) -> None:
         self._reading, self._writing = reading, writing
-        self._reader = Reader.of_orders()
+        self._reader: protocol.Reader[protocol.Order] = protocol.Reader(protocol.Order)
         self._unsent = bytearray()
-        self._setup: Setup | None = None
         self._environment: dict[str, str] = {}
         self._program: forkable.Program | None = None
         self._state = workers.State(can_fork=False)
@@ -61,18 +46,17 @@ class Agent:
         """Warm servers that have ended before they could fork."""
         self._selector = selectors.DefaultSelector()
         self._printing = Printing(self._selector, self._send, self._take)
-        self._is_over = False
 
     def run(self) -> None:
         """Serve until the launcher is gone, and every worker with it."""
         for descriptor in (self._reading, self._writing):
             os.set_blocking(descriptor, False)
-        with woken_by_children() as wakeup:
+        with subreaper.woken_by_children() as wakeup:
             self._selector.register(self._reading, selectors.EVENT_READ, self._hear)
-            self._selector.register(wakeup, selectors.EVENT_READ, lambda: drain(wakeup))
-            while not self._is_over:
+            self._selector.register(wakeup, selectors.EVENT_READ, lambda: wakeup.recv(CHUNK))
+            while not self._state.is_over:
                 self._turn()
-            self._send(Swept(endings.sweep(workers.LEFTOVER_GRACE)))
+            self._send(protocol.Swept(self._sweep()))
         self._flush()
 
     def _turn(self) -> None:
@@ -80,16 +64,19 @@ class Agent:
         due = workers.deadline(self._state)
         timeout = None if due is None else max(0.0, due - time.monotonic())
         for key, mask in self._selector.select(timeout):
-            if mask & selectors.EVENT_WRITE:
-                self._write(key.fileobj)
-            if mask & selectors.EVENT_READ and not self._is_over:
+            if mask & selectors.EVENT_READ and not self._state.is_over:
                 key.data()
         self._reap()
         if due is not None and time.monotonic() >= due:
-            silent = workers.silent(self._state)
-            living = frozenset(worker for worker, pid in silent.items() if endings.is_running(pid))
-            self._take(workers.Tick(living))
-        self._watch_writing()
+            self._tick()
+        self._send_rest()
+
+    def _tick(self) -> None:
+        from edt_launch.agent import processes
+
+        silent = workers.silent(self._state)
+        living = frozenset(worker for worker, pid in silent.items() if processes.is_running(pid))
+        self._take(workers.Tick(living))
 
     # The launcher.
 
@@ -103,7 +90,7 @@ class Agent:
         try:
             for order in self._reader.feed(data):
                 self._obey(order)
-        except ProtocolError as error:
+        except protocol.ProtocolError as error:
             print(f"edt agent: the launcher has sent {error}", file=sys.stderr, flush=True)
             data = b""
         if not data:
@@ -111,44 +98,42 @@ class Agent:
             self._close_server(kill=True)  # then its workers are our children
             self._take(workers.Closed())
 
-    def _obey(self, order: Order) -> None:
+    def _obey(self, order: protocol.Order) -> None:
         match order:
-            case Setup():
+            case protocol.Setup():
                 self._set_up(order)
-            case Start() | Kill():
+            case protocol.Start() | protocol.Kill():
                 self._take(order)
-            case Taken(size):
+            case protocol.Taken(size):
                 self._printing.taken(size)
 
-    def _set_up(self, setup: Setup) -> None:
+    def _set_up(self, setup: protocol.Setup) -> None:
         self._setup = setup
-        inherited = dict(os.environ) if setup.inherits else {}
-        self._environment = {**inherited, **setup.environment}
+        self._environment = {**(os.environ if setup.inherits else {}), **setup.environment}
         if setup.sweeps:
-            endings.sweep_job(setup.environment)
-        self._send(Hello(VERSION, os.getpid()))
+            from edt_launch.agent import processes
+
+            processes.sweep_host(setup.environment)
+        self._send(protocol.Hello(protocol.VERSION, os.getpid()))
         program = forkable.parse(setup.command) if setup.forks and sys.platform == "linux" else None
+        script = os.path.join(self._directory or "", program.script or "") if program is not None else ""
         # A script that is not there is the interpreter's to report.
-        if program is not None and (program.module or os.path.isfile(self._path(program.script))):
+        if program is not None and (program.module or os.path.isfile(script)):
             self._program = program
             self._start_server()
         self._state = workers.State(can_fork=self._server is not None)
 
-    def _path(self, script: str | None) -> str:
-        return os.path.join(self._directory or "", script or "")
-
     @property
     def _directory(self) -> str | None:
         """Where workers start; None for where this process is, as on a host without the folder."""
-        assert self._setup is not None
         folder = self._setup.directory
         return None if self._setup.inherits and not os.path.isdir(folder) else folder
 
-    def _send(self, report: Report) -> None:
-        self._unsent += write(report)
-        self._write_launcher()
+    def _send(self, report: protocol.Report) -> None:
+        self._unsent += protocol.write(report)
+        self._write()
 
-    def _write_launcher(self) -> None:
+    def _write(self) -> None:
         with contextlib.suppress(BlockingIOError):
             try:
                 while self._unsent:
@@ -156,46 +141,59 @@ class Agent:
             except (BrokenPipeError, ConnectionResetError):  # the end of the other direction tells the rest
                 self._unsent.clear()
 
+    def _send_rest(self) -> None:
+        """Send what there is room for, and wait for room for the rest."""
+        self._write()
+        is_awaited = self._writing in self._selector.get_map()
+        if self._unsent and not is_awaited:
+            self._selector.register(self._writing, selectors.EVENT_WRITE)
+        elif is_awaited and not self._unsent:
+            self._selector.unregister(self._writing)
+        for request in (worker.request for worker in self._workers.values()):
+            if request is not None:
+                key = self._selector.get_key(request.connection)
+                wanted = selectors.EVENT_READ | (selectors.EVENT_WRITE if request.send() else 0)
+                if key.events != wanted:
+                    self._selector.modify(request.connection, wanted, key.data)
+
     def _flush(self) -> None:
         """Send the rest."""
         deadline = time.monotonic() + FLUSH_TIMEOUT
         while self._unsent and time.monotonic() < deadline:
-            self._write_launcher()
+            self._write()
             time.sleep(0.01 if self._unsent else 0)
 
     # Decisions.
 
     def _take(self, event: workers.Event) -> None:
-        if isinstance(event, Start) and event.worker not in self._workers:
+        if isinstance(event, protocol.Start) and event.worker not in self._workers:
             self._workers[event.worker] = worker = Worker({**self._environment, **event.environment})
             self._printing.begin(event.worker, worker.reading)
         self._state, actions = workers.step(time.monotonic(), self._state, event)
         for action in actions:
-            self._carry_out(action)
+            if isinstance(action, Do):
+                self._carry_out(action)
+            else:
+                self._send(action)
 
-    def _carry_out(self, action: workers.Action) -> None:
-        match action:
-            case workers.Fork(worker):
-                self._fork(worker)
-            case workers.Execute(worker, reason):
-                self._execute(worker, reason)
-            case workers.Release(worker):
-                self._workers[worker].release()
-            case workers.KillAll(worker):
-                process = self._state.processes.get(worker)
-                endings.kill_worker(worker, process.pid if process is not None else None)
-            case workers.CloseLifeline(worker):
-                self._close_lifeline(self._workers[worker])
-            case workers.Forget(worker):
-                self._forget(worker)
-            case workers.Send(report):
-                self._send(report)
-            case workers.End():
-                self._is_over = True
+    def _carry_out(self, action: Do) -> None:
+        number, worker = action.worker, self._workers[action.worker]
+        match action.verb:
+            case Verb.FORK:
+                self._fork(number, worker)
+            case Verb.EXECUTE:
+                self._execute(number, worker, action.reason)
+            case Verb.RELEASE:
+                worker.release()
+            case Verb.KILL:
+                self._kill(number)
+            case Verb.CLOSE_LIFELINE:
+                self._close_lifeline(worker)
+            case Verb.FORGET:
+                self._forget(number, worker)
 
-    def _execute(self, number: int, reason: str) -> None:
-        assert self._setup is not None
-        worker, command = self._workers[number], self._setup.command
+    def _execute(self, number: int, worker: Worker, reason: str) -> None:
+        command = self._setup.command
         self._close_request(worker)
         if reason:
             worker.note(f"{reason}; this worker starts without it")
@@ -204,20 +202,19 @@ class Agent:
         try:
             process = worker.execute(command, self._directory)
         except (OSError, ValueError) as error:
-            told = error.strerror if isinstance(error, OSError) else str(error)
-            worker.note(f"cannot run {command[0]}: {told}")
+            why = error.strerror if isinstance(error, OSError) else str(error)
+            worker.note(f"cannot run {command[0]}: {why}")
             worker.close_its_ends()
-            self._take(workers.NotExecuted(number))
+            self._take(workers.Gone(number, workers.NOT_FOUND))
             return
         worker.close_its_ends()
         process.returncode = 0  # `_reap` waits for it
         self._children[process.pid] = number
-        self._take(workers.Executed(number, process.pid))
+        self._take(workers.Running(number, process.pid))
 
     # The warm server.
 
     def _start_server(self) -> None:
-        assert self._setup is not None
         assert self._program is not None
         log = open_log(self._setup.log)
         try:
@@ -232,29 +229,27 @@ class Agent:
 
     def _hear_server(self) -> None:
         assert self._server is not None
-        told = self._server.hear()
-        if told is None:
+        said = self._server.hear()
+        if said is None:
             self._stillborn += not self._server.is_ready
             self._close_server()
-        elif told:
-            pid = self._server.process.pid
-            warm = Warm(pid, told["seconds"], tuple(told["imports"]), told["private"], told["refused"])
+        elif said:
+            warm = protocol.Warm(self._server.process.pid, **{**said, "imports": tuple(said["imports"])})
             self._send(warm)
             if warm.refused is not None:
                 self._stillborn = ATTEMPTS
                 self._close_server()
 
     def _close_server(self, kill: bool = False) -> None:
+        """Let the warm server end with its last worker, or kill it."""
         if self._server is not None:
             if kill:
                 self._server.process.kill()
             self._server.process.returncode = 0  # `_reap` waits for it
-            self._selector.unregister(self._server.channel)
-            self._server.close()
+            self._close(self._server.channel)
             self._server = None
 
-    def _fork(self, number: int) -> None:
-        worker = self._workers[number]
+    def _fork(self, number: int, worker: Worker) -> None:
         while worker.attempts < ATTEMPTS:
             worker.attempts += 1
             if self._server is None and self._stillborn < ATTEMPTS:
@@ -267,20 +262,19 @@ class Agent:
                 self._close_server()
                 continue
             self._selector.register(
-                worker.request.connection, selectors.EVENT_READ, lambda: self._hear_request(number)
+                worker.request.connection, selectors.EVENT_READ, lambda: self._hear_request(number, worker)
             )
             return
         self._take(workers.Refused(number))
 
-    def _hear_request(self, number: int) -> None:
-        worker = self._workers.get(number)
-        if worker is None or worker.request is None:  # closed in the same turn
+    def _hear_request(self, number: int, worker: Worker) -> None:
+        if worker.request is None:  # closed in the same turn
             return
         answers = worker.request.answers()
         if answers is None:
             self._close_request(worker)
             if self._state.processes[number].phase is workers.Phase.ASKED:
-                self._fork(number)  # from another server
+                self._fork(number, worker)  # from another server
             return
         for answer in answers:
             match answer:
@@ -290,7 +284,7 @@ class Agent:
                     worker.close_its_ends()
                     self._children[pid] = number
                     self._watch_lifeline(number, worker)
-                    self._take(workers.Forked(number, pid))
+                    self._take(workers.Running(number, pid, is_forked=True))
                 case {"status": int(status)}:
                     self._take(workers.Gone(number, os.waitstatus_to_exitcode(status)))
                 case _:
@@ -298,89 +292,56 @@ class Agent:
                     self._take(workers.Refused(number))
 
     def _watch_lifeline(self, number: int, worker: Worker) -> None:
-        if worker.lifeline is None:
-            return
-        worker.lifeline.setblocking(False)
-        self._selector.register(
-            worker.lifeline, selectors.EVENT_READ, lambda: self._hear_lifeline(number, worker)
-        )
+        def hear() -> None:
+            if worker.lifeline.fileno() >= 0 and not worker.hear():  # else closed in the same turn
+                self._close(worker.lifeline)
+                self._take(workers.LifelineEnded(number, worker.exit_code_said))
 
-    def _hear_lifeline(self, number: int, worker: Worker) -> None:
-        if worker.lifeline is None:
-            return
-        try:
-            data = worker.lifeline.recv(64)
-        except BlockingIOError:
-            return
-        except ConnectionResetError:
-            data = b""
-        worker.said = (worker.said + data)[-64:]
-        if not data:
-            self._selector.unregister(worker.lifeline)
-            worker.lifeline.close()
-            worker.lifeline = None
-            self._take(workers.LifelineEnded(number, worker.exit_code_said()))
+        worker.lifeline.setblocking(False)
+        self._selector.register(worker.lifeline, selectors.EVENT_READ, hear)
 
     # Ends.
 
     def _reap(self) -> None:
         """Take note of the children that have ended."""
-        while True:
-            try:
-                pid, status = os.waitpid(-1, os.WNOHANG)
-            except ChildProcessError:
-                return
-            if pid == 0:
-                return
-            worker = self._children.pop(pid, None)
-            if worker is not None:
-                self._take(workers.Gone(worker, os.waitstatus_to_exitcode(status)))
+        for pid, exit_code in subreaper.reap():
+            if (worker := self._children.pop(pid, None)) is not None:
+                self._take(workers.Gone(worker, exit_code))
+
+    def _kill(self, number: int) -> None:
+        from edt_launch.agent import processes
+
+        process = self._state.processes.get(number)
+        processes.kill_worker(number, process.pid if process is not None else None)
+
+    def _sweep(self) -> int:
+        """End what the workers have left; returns how many processes had to be killed."""
+        self._reap()
+        if not subreaper.has_children():
+            return 0
+        from edt_launch.agent import processes
+
+        return processes.sweep_descendants(workers.LEFTOVER_GRACE)
+
+    def _close(self, connection: socket.socket) -> None:
+        """Hear no more from a socket, which may be closed already."""
+        if connection.fileno() >= 0:
+            if connection in self._selector.get_map():
+                self._selector.unregister(connection)
+            connection.close()
 
     def _close_request(self, worker: Worker) -> None:
         if worker.request is not None:
-            self._selector.unregister(worker.request.connection)
-            worker.request.connection.close()
+            self._close(worker.request.connection)
             worker.request = None
 
     def _close_lifeline(self, worker: Worker) -> None:
         self._close_request(worker)
         worker.close_its_ends()
-        if worker.lifeline is not None:
-            if worker.lifeline in self._selector.get_map():
-                self._selector.unregister(worker.lifeline)
-            worker.lifeline.close()
-            worker.lifeline = None
+        self._close(worker.lifeline)
 
-    def _forget(self, number: int) -> None:
-        worker = self._workers.pop(number)
+    def _forget(self, number: int, worker: Worker) -> None:
+        del self._workers[number]
         self._close_lifeline(worker)
         self._printing.end(number)
         self._children = {pid: other for pid, other in self._children.items() if other != number}
-
-    # Writing.
-
-    def _watch_writing(self) -> None:
-        """Wait for room where there is something to send."""
-        targets: list[tuple[Any, bool]] = [(self._writing, bool(self._unsent))]
-        requests = (worker.request for worker in self._workers.values() if worker.request is not None)
-        targets += [(request.connection, request.has_more) for request in requests]
-        for target, has_more in targets:
-            key = self._selector.get_map().get(target)
-            events = key.events if key is not None else 0
-            wanted = (events & selectors.EVENT_READ) | (selectors.EVENT_WRITE if has_more else 0)
-            if wanted == events:
-                continue
-            if key is None:
-                self._selector.register(target, wanted)
-            elif wanted:
-                self._selector.modify(target, wanted, key.data)
-            else:
-                self._selector.unregister(target)
-
-    def _write(self, target: Any) -> None:
-        if target == self._writing:
-            self._write_launcher()
-            return
-        for worker in self._workers.values():
-            if worker.request is not None and worker.request.connection is target:
-                worker.request.send()

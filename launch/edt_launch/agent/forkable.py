@@ -16,14 +16,7 @@ _MODULE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
 
 @dataclass(frozen=True)
 class Program:
-    """A Python program.
-
-    Attributes:
-        interpreter: the command and the options that it runs under.
-        script: path of the script; None for a module.
-        module: name of the module; None for a script.
-        arguments: what follows.
-    """
+    """A Python script or module, the command and options that it runs under, and its arguments."""
 
     interpreter: tuple[str, ...]
     script: str | None
@@ -40,11 +33,6 @@ def parse(
 
     That is ``python [-u] SCRIPT.py ...`` or ``python [-u] -m MODULE ...`` with the interpreter of this
     environment. Any other option might change what the imports do.
-
-    Args:
-        words: the command.
-        python: this environment's interpreter.
-        which: finds a command's path.
     """
     if not words or not _is_same(words[0], python, which):
         return None

@@ -1,6 +1,5 @@
 """Passing on what workers print, as fast as the launcher deals with it."""
 
-import contextlib
 import os
 import selectors
 from collections.abc import Callable
@@ -11,13 +10,7 @@ from edt_launch.agent.workers import OutputEnded
 
 
 class Printing:
-    """Reads the workers' output and sends it.
-
-    Args:
-        selector: calls what is registered with it for reading.
-        send: sends to the launcher.
-        ended: told when nothing more comes from a worker.
-    """
+    """Reads what workers print and sends it; `ended` is told when nothing more comes from one."""
 
     def __init__(
         self,
@@ -45,13 +38,9 @@ class Printing:
 
     def end(self, worker: int) -> None:
         """Send what there is of a worker, and read no more: somebody else may have its pipes open."""
-        for pipe, (whose, stream) in list(self._pipes.items()):
-            if whose == worker:
-                with contextlib.suppress(BlockingIOError):
-                    if data := os.read(pipe, CHUNK):
-                        self._untaken += len(data)
-                        self._send(Output(worker, stream, data))
-                self._close(pipe)
+        for pipe in [pipe for pipe, (whose, _) in self._pipes.items() if whose == worker]:
+            self._read(pipe)
+            self._close(pipe)
 
     def _watch(self) -> None:
         """Wait for output as long as the launcher keeps up with it."""
@@ -66,20 +55,25 @@ class Printing:
     def _pass_on(self, pipe: int) -> None:
         if pipe not in self._pipes or pipe not in self._selector.get_map():  # closed or full in the same turn
             return
-        worker, stream = self._pipes[pipe]
-        try:
-            data = os.read(pipe, CHUNK)
-        except BlockingIOError:
-            return
-        if data:
-            self._untaken += len(data)
-            self._send(Output(worker, stream, data))
+        worker, _ = self._pipes[pipe]
+        if self._read(pipe):
             if self._untaken >= WINDOW:
                 self._watch()
             return
         self._close(pipe)
         if all(whose != worker for whose, _ in self._pipes.values()):
             self._ended(OutputEnded(worker))
+
+    def _read(self, pipe: int) -> bool:
+        """Send what can be read; whether more may come."""
+        try:
+            data = os.read(pipe, CHUNK)
+        except BlockingIOError:
+            return True
+        if data:
+            self._untaken += len(data)
+            self._send(Output(*self._pipes[pipe], data))
+        return bool(data)
 
     def _close(self, pipe: int) -> None:
         del self._pipes[pipe]

@@ -1,7 +1,8 @@
 """Finding and ending every process of a job, wherever it has got to on this machine."""
 
+import os
 import time
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
 import psutil
 
@@ -11,11 +12,11 @@ JOB_VARIABLE = "EDT_JOB"
 REAP_TIMEOUT = 5.0
 """Seconds to wait until killed processes are gone."""
 
-KILL_TIMEOUT = 20.0
-"""Seconds after which no more is looked for, though some that were killed have started others each time."""
-
 LOOK_INTERVAL = 0.02
 """Seconds between two looks whether they are."""
+
+KILL_TIMEOUT = 20.0
+"""Seconds after which no more is looked for, though some that were killed have started others each time."""
 
 
 def tree(pid: int) -> set[psutil.Process]:
@@ -105,33 +106,83 @@ def wait_until_gone(processes: Iterable[psutil.Process], timeout: float) -> set[
 def kill_job(pid: int | None, job: str, seen: Iterable[psutil.Process]) -> int:
     """Kill what is left of a job; returns how many processes that were.
 
-    Args:
-        pid: its first process; None if it is gone.
-        job: the job's mark.
-        seen: processes that are known to have belonged to it.
+    It is found below its first process, by its mark, and among those that were seen to belong to it.
+    """
+    known = set(seen)
+    return _kill_those(lambda: known | (tree(pid) if pid else set()) | marked(job))
+
+
+def _kill_those(find: Callable[[], set[psutil.Process]]) -> int:
+    """Kill what is found, and what those were starting when they were killed; returns how many.
+
+    What cannot be killed is left: another user's, waiting for a device, or quicker than this.
     """
     count = 0
-    known = set(seen)
+    tried: set[psutil.Process] = set()
     deadline = time.monotonic() + KILL_TIMEOUT
-    # Twice or more, for what was being started while the first were killed.
-    while left := {p for p in known | (tree(pid) if pid else set()) | marked(job) if is_alive(p)}:
+    while left := {process for process in find() if is_alive(process)} - tried:
         count += len(left)
         kill(left)
-        known = set()
-        if all(is_alive(process) for process in left) or time.monotonic() > deadline:
-            break  # they cannot be killed: another user's, waiting for a device, or quicker than this
+        tried = left
+        if time.monotonic() > deadline:
+            break
     return count
 
 
 def sweep(job: str, seen: Iterable[psutil.Process], grace: float) -> int:
     """End what a job has left behind whose first process is gone; returns how many had to be killed.
 
-    Args:
-        job: the job's mark.
-        seen: processes that are known to have belonged to it.
-        grace: seconds that they have to follow it into its end.
+    They have `grace` seconds to follow it into its end.
     """
     return kill_job(None, job, wait_until_gone({*seen} | marked(job), grace))
+
+
+def sweep_descendants(grace: float) -> int:
+    """End every descendant of this process; returns how many had to be killed after so many seconds."""
+    wait_until_gone(_descendants(), grace)
+    return _kill_those(_descendants)
+
+
+def sweep_host(environment: Mapping[str, str]) -> None:
+    """Kill what an earlier agent of the job and host that this environment names has left."""
+    marks = {name: environment[name] for name in (JOB_VARIABLE, "HOROVOD_HOSTNAME")}
+    kill(process for process in having(marks) if process.pid != os.getpid())
+
+
+def kill_worker(number: int, pid: int | None) -> None:
+    """Kill a worker of this process's and what it has started; does not wait for that.
+
+    What has left its parent and its session is found by the worker's variables. Python's resource trackers
+    end by themselves, once they have removed what others leave in shared memory.
+    """
+    ours = tree(pid) if pid is not None else set()
+    for process in _descendants():
+        is_its = (
+            process in ours
+            or (pid is not None and _session(process.pid) == pid)
+            or environment(process).get("EDT_WORKER") == str(number)
+        )
+        if is_its and not is_tracker(process):
+            kill_now(process)
+
+
+def _descendants() -> set[psutil.Process]:
+    return set(psutil.Process().children(recursive=True))
+
+
+def _session(pid: int) -> int | None:
+    try:
+        return os.getsid(pid)
+    except OSError:
+        return None
+
+
+def is_running(pid: int) -> bool:
+    """Whether there is such a process, and it has not ended."""
+    try:
+        return is_alive(psutil.Process(pid))
+    except psutil.NoSuchProcess:
+        return False
 
 
 def is_alive(process: psutil.Process) -> bool:

@@ -2,6 +2,7 @@
 
 import contextlib
 import ctypes
+import os
 import signal
 import socket
 import sys
@@ -32,7 +33,16 @@ def woken_by_children() -> Iterator[socket.socket]:
             signal.signal(signal.SIGCHLD, previous)
 
 
-def drain(wakeup: socket.socket) -> None:
-    """Wait for the next child."""
-    with contextlib.suppress(BlockingIOError):
-        wakeup.recv(4096)
+def reap() -> Iterator[tuple[int, int]]:
+    """The children that have ended, each with its exit code; then it is gone."""
+    with contextlib.suppress(ChildProcessError):
+        while (ended := os.waitpid(-1, os.WNOHANG))[0]:
+            yield ended[0], os.waitstatus_to_exitcode(ended[1])
+
+
+def has_children() -> bool:
+    """Whether this process has any child, ended or not."""
+    with contextlib.suppress(ChildProcessError):
+        os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        return True
+    return False

@@ -30,6 +30,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from edt_launch.agent.forkable import Program
+from edt_launch.core.lines import LineSplitter
 
 # The folder of the program comes to the front of the path in the worker, nothing in the server.
 _SERVER = (
@@ -39,16 +40,14 @@ _SERVER = (
 
 CHUNK = 2**16
 
+MAX_LINE = 2**20
+"""Bytes of a message of the server at most."""
+
 
 class WarmServer:
     """A warm server that has been started; it listens when it has imported everything.
 
-    Args:
-        program: what it is to fork.
-        command: the same as a command line.
-        environment: the variables of the job.
-        directory: where it runs.
-        log: descriptor of what it says.
+    What it says goes to the descriptor `log`.
 
     Raises:
         OSError: it cannot be executed.
@@ -62,10 +61,16 @@ class WarmServer:
         directory: str | None,
         log: int,
     ) -> None:
-        self._program = program
-        self._command = list(command)
-        self._umask = os.umask(0o077)
-        os.umask(self._umask)
+        umask = os.umask(0o077)
+        os.umask(umask)
+        self._request = {
+            "script": program.script,
+            "module": program.module,
+            "arguments": program.arguments,
+            "command": list(command),
+            "directory": directory or os.getcwd(),
+            "umask": umask,
+        }
         self.channel, theirs = socket.socketpair()
         with theirs:
             try:
@@ -83,28 +88,17 @@ class WarmServer:
             except OSError:
                 self.channel.close()
                 raise
-        self.directory = directory or os.getcwd()
         self.is_ready = False
-        self._received = b""
+        self._lines = LineSplitter(longest=MAX_LINE)
         self.channel.setblocking(False)
 
     def hear(self) -> dict[str, Any] | None:
         """What it says of its imports, if it has just said that; empty if nothing yet, None if it is gone."""
-        try:
-            data = self.channel.recv(CHUNK)
-        except BlockingIOError:
-            return {}
-        except ConnectionResetError:
-            data = b""
-        if not data:
-            return None
-        self._received += data
-        line, end, self._received = self._received.partition(b"\n")
-        if not end:
-            self._received = line
-            return {}
+        messages = _received(self.channel, self._lines)
+        if not messages:
+            return None if messages is None else {}
         self.is_ready = True
-        return dict(json.loads(line))
+        return messages[0]
 
     def request(self, environment: Mapping[str, str]) -> "Request":
         """Ask for a worker with these variables.
@@ -119,47 +113,25 @@ class WarmServer:
         except OSError:
             ours.close()
             raise
-        return Request(ours, _framed(self._request(environment)))
-
-    def close(self) -> None:
-        """Let it end with its last worker."""
-        self.channel.close()
-
-    def _request(self, environment: Mapping[str, str]) -> dict[str, Any]:
-        return {
-            "script": self._program.script,
-            "module": self._program.module,
-            "arguments": self._program.arguments,
-            "command": self._command,
-            "directory": self.directory,
-            "environment": dict(environment),
-            "umask": self._umask,
-        }
+        body = json.dumps({**self._request, "environment": dict(environment)}).encode()
+        return Request(ours, struct.pack("!I", len(body)) + body)
 
 
 class Request:
-    """A worker that the server has been asked for, over a socket of its own.
-
-    Args:
-        connection: the socket.
-        body: what is to be sent first.
-    """
+    """A worker that the server has been asked for, over a socket of its own."""
 
     def __init__(self, connection: socket.socket, body: bytes) -> None:
         self.connection = connection
         self._unsent = memoryview(body)
-        self._received = b""
+        self._lines = LineSplitter(longest=MAX_LINE)
         connection.setblocking(False)
 
-    @property
-    def has_more(self) -> bool:
-        """Whether there is something left to be sent."""
-        return bool(self._unsent)
-
-    def send(self) -> None:
-        """Send what the server has room for."""
+    def send(self) -> bool:
+        """Send what the server has room for; whether there is something left to be sent."""
         with contextlib.suppress(BlockingIOError, BrokenPipeError, ConnectionResetError):
-            self._unsent = self._unsent[self.connection.send(self._unsent) :]
+            while self._unsent:
+                self._unsent = self._unsent[self.connection.send(self._unsent) :]
+        return bool(self._unsent)
 
     def give(self, descriptors: Sequence[int]) -> None:
         """Hand over the worker's standard streams and its lifeline."""
@@ -168,28 +140,24 @@ class Request:
 
     def answers(self) -> list[dict[str, Any]] | None:
         """What the server has answered since the last look; None at the end."""
-        try:
-            data = self.connection.recv(CHUNK)
-        except BlockingIOError:
-            return []
-        except ConnectionResetError:
-            data = b""
-        if not data:
-            return None
-        *lines, self._received = (self._received + data).split(b"\n")
-        return [dict(json.loads(line)) for line in lines]
+        return _received(self.connection, self._lines)
 
 
-def _framed(content: Mapping[str, Any]) -> bytes:
-    body = json.dumps(content).encode()
-    return struct.pack("!I", len(body)) + body
+def _received(connection: socket.socket, lines: LineSplitter) -> list[dict[str, Any]] | None:
+    """The messages that have come; None at the end, which comes for those, too, that are too long."""
+    try:
+        data = connection.recv(CHUNK)
+    except BlockingIOError:
+        return []
+    except ConnectionResetError:
+        data = b""
+    messages = [dict(json.loads(line)) for line in lines.feed(data)]
+    return messages if data and not lines.skipped else None
 
 
 def open_log(path: str | None) -> int:
     """A descriptor of a warm server's log, or of nothing where its folder is not."""
     if path is not None:
-        try:
+        with contextlib.suppress(OSError):  # another host, which does not see the folder
             return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
-        except OSError:  # another host, which does not see the folder
-            pass
     return os.open(os.devnull, os.O_WRONLY)

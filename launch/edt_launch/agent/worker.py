@@ -1,5 +1,6 @@
 """One worker as an agent has it: its pipes, its lifeline, and what it was asked to run."""
 
+import contextlib
 import os
 import socket
 import subprocess
@@ -12,25 +13,19 @@ STREAMS = ("stdout", "stderr")
 
 
 class Worker:
-    """The open ends of a worker.
-
-    Args:
-        environment: its variables.
-    """
+    """The open ends of a worker, and its variables."""
 
     def __init__(self, environment: Mapping[str, str]) -> None:
         self.environment = environment
         self.request: Request | None = None
         self.attempts = 0
         """Warm servers that have been asked for it."""
-        self.lifeline: socket.socket | None
         self.lifeline, self._its_lifeline = socket.socketpair()
         pipes = [os.pipe() for _ in STREAMS]
         self.reading = {stream: pipe[0] for stream, pipe in zip(STREAMS, pipes, strict=True)}
         """The ends of its output, by stream."""
         self._writing = [pipe[1] for pipe in pipes]
-        self.said = b""
-        """On its lifeline."""
+        self._said = b""
         for descriptor in self.reading.values():
             os.set_blocking(descriptor, False)
 
@@ -65,11 +60,8 @@ class Worker:
 
     def release(self) -> None:
         """Let it begin, if it waits for that."""
-        assert self.lifeline is not None
-        try:
+        with contextlib.suppress(OSError):  # it was killed
             self.lifeline.send(b"!")
-        except OSError:  # it was killed
-            return
 
     def close_its_ends(self) -> None:
         """Leave its ends to it alone."""
@@ -77,6 +69,18 @@ class Worker:
         while self._writing:
             os.close(self._writing.pop())
 
+    def hear(self) -> bool:
+        """Take in what it says on its lifeline of how it ends; whether more may come."""
+        try:
+            data = self.lifeline.recv(64)
+        except BlockingIOError:
+            return True
+        except ConnectionResetError:
+            data = b""
+        self._said = (self._said + data)[-64:]
+        return bool(data)
+
+    @property
     def exit_code_said(self) -> int | None:
         """What it has said on its lifeline of how it ends; None if nothing."""
-        return int(self.said.split()[-1]) if self.said.strip() else None
+        return int(self._said.split()[-1]) if self._said.strip() else None

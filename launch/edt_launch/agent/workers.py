@@ -3,7 +3,7 @@
 =========  =============================================  ===============================================
 phase      meaning                                        leaves it by
 =========  =============================================  ===============================================
-ASKED      the warm server has been asked for it          `Forked`, `Refused`, a time limit
+ASKED      the warm server has been asked for it          `Running`, `Refused`, a time limit
 RUNNING    its process runs                               `Gone`, or `LifelineEnded` and a time limit
 ENDED      its process is gone, its output is not at end  `OutputEnded`, a time limit
 =========  =============================================  ===============================================
@@ -18,6 +18,7 @@ import signal
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from math import inf
 
 from edt_launch.agent.protocol import Exited, Kill, Report, Start, Started
 
@@ -44,55 +45,35 @@ class Phase(Enum):
 
 @dataclass(frozen=True)
 class Process:
-    """One worker.
-
-    Attributes:
-        since: when it came into its phase.
-        pid: its process; None while that is not known.
-        is_killed: whether the launcher wants it killed.
-        exit_code: what it said on its lifeline, or how it ended; None if unknown.
-        has_output: whether more of its output may come.
-        is_silent: whether its lifeline has ended, so that its process should have, too.
-    """
+    """One worker, which came into its phase at a time `since`."""
 
     phase: Phase
     since: float
     pid: int | None = None
     is_killed: bool = False
+    """Whether the launcher wants it killed."""
     exit_code: int | None = None
+    """What it said on its lifeline, or how it ended; None if unknown."""
     has_output: bool = True
     is_silent: bool = False
+    """Whether its lifeline has ended, so that its process should have, too."""
 
 
 # What happens, besides the launcher's `Start` and `Kill`.
 
 
 @dataclass(frozen=True)
-class Forked:
-    """The warm server has forked a worker."""
+class Running:
+    """A worker's process runs; one that was forked waits until it may begin."""
 
     worker: int
     pid: int
+    is_forked: bool = False
 
 
 @dataclass(frozen=True)
 class Refused:
     """The warm server is gone, or does not fork."""
-
-    worker: int
-
-
-@dataclass(frozen=True)
-class Executed:
-    """A worker's command runs, without a warm server."""
-
-    worker: int
-    pid: int
-
-
-@dataclass(frozen=True)
-class NotExecuted:
-    """A worker's command cannot be run."""
 
     worker: int
 
@@ -107,7 +88,7 @@ class LifelineEnded:
 
 @dataclass(frozen=True)
 class Gone:
-    """A worker's process has ended."""
+    """A worker's process has ended, or its command cannot be run."""
 
     worker: int
     exit_code: int
@@ -132,108 +113,60 @@ class Tick:
     living: frozenset[int] = frozenset()
 
 
-Event = (
-    Start
-    | Kill
-    | Forked
-    | Refused
-    | Executed
-    | NotExecuted
-    | LifelineEnded
-    | Gone
-    | OutputEnded
-    | Closed
-    | Tick
-)
+_WorkerEvent = Kill | Running | Refused | LifelineEnded | Gone | OutputEnded
+Event = _WorkerEvent | Start | Closed | Tick
 
-# What to do.
+
+class Verb(Enum):
+    """What to do about a worker."""
+
+    FORK = "ask the warm server for it"
+    EXECUTE = "run its command"
+    RELEASE = "let it begin, as it was forked"
+    KILL = "kill it and everything that it has started"
+    CLOSE_LIFELINE = "have the kernel kill what is left of its process group"
+    FORGET = "close everything of it"
 
 
 @dataclass(frozen=True)
-class Fork:
-    """Ask the warm server for a worker."""
+class Do:
+    """Do something about a worker; `reason` is why it is not forked, if that is news."""
 
-    worker: int
-    environment: Mapping[str, str]
-
-
-@dataclass(frozen=True)
-class Execute:
-    """Run a worker's command; `reason` is why it is not forked, if that is news."""
-
+    verb: Verb
     worker: int
     reason: str = ""
 
 
-@dataclass(frozen=True)
-class Release:
-    """Let a forked worker begin."""
+Action = Do | Report
+"""What to do. A report is to be sent."""
 
-    worker: int
-
-
-@dataclass(frozen=True)
-class KillAll:
-    """Kill a worker and everything that it has started."""
-
-    worker: int
-
-
-@dataclass(frozen=True)
-class CloseLifeline:
-    """Have the kernel kill what is left of a worker's process group."""
-
-    worker: int
-
-
-@dataclass(frozen=True)
-class Forget:
-    """Close everything of a worker."""
-
-    worker: int
-
-
-@dataclass(frozen=True)
-class Send:
-    """Tell the launcher."""
-
-    report: Report
-
-
-@dataclass(frozen=True)
-class End:
-    """Nothing is left to be done."""
-
-
-Action = Fork | Execute | Release | KillAll | CloseLifeline | Forget | Send | End
+_Step = tuple["State", list[Action]]
 
 
 @dataclass(frozen=True)
 class State:
-    """The workers of an agent.
-
-    Attributes:
-        can_fork: whether a warm server may be asked.
-        processes: the workers that have not been forgotten.
-        is_closing: whether the launcher is gone.
-    """
+    """The workers of an agent."""
 
     can_fork: bool
     processes: Mapping[int, Process] = field(default_factory=dict)
+    """Of the workers that have not been forgotten."""
     is_closing: bool = False
+    """Whether the launcher is gone."""
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing is left to be done."""
+        return self.is_closing and not self.processes
 
 
-def step(now: float, state: State, event: Event) -> tuple[State, list[Action]]:
+def step(now: float, state: State, event: Event) -> _Step:
     """The next state and what to do, given what happened.
 
-    Args:
-        now: seconds of a monotonic clock.
-        state: the state so far.
-        event: what happened. One of a worker that is forgotten, or too late for its phase, changes nothing.
+    An event of a worker that is forgotten, or too late for its phase, changes nothing.
     """
     match event:
-        case Start(worker, environment):
-            return _start(now, state, worker, environment)
+        case Start(worker):
+            return _start(now, state, worker)
         case Closed():
             return _close(replace(state, is_closing=True, can_fork=False))
         case Tick(living):
@@ -242,28 +175,20 @@ def step(now: float, state: State, event: Event) -> tuple[State, list[Action]]:
     return (state, []) if process is None else _of_worker(now, state, process, event)
 
 
-_WorkerEvent = Kill | Forked | Refused | Executed | NotExecuted | LifelineEnded | Gone | OutputEnded
-
-
-def _of_worker(now: float, state: State, process: Process, event: _WorkerEvent) -> tuple[State, list[Action]]:
+def _of_worker(now: float, state: State, process: Process, event: _WorkerEvent) -> _Step:
     """Something has happened to a worker that is not forgotten."""
     match event, process.phase:
         case Kill(worker), Phase.ASKED | Phase.RUNNING:
             return _kill(now, state, worker)
-        case Forked(worker, pid), Phase.ASKED if not process.is_killed:
+        case Running(worker, pid, is_forked), Phase.ASKED if not process.is_killed:
             running = replace(process, phase=Phase.RUNNING, since=now, pid=pid)
-            return _with(state, worker, running), [Send(Started(worker, pid)), Release(worker)]
+            release = [Do(Verb.RELEASE, worker)] if is_forked else []
+            return _with(state, worker, running), [Started(worker, pid), *release]
         case Refused(worker), Phase.ASKED if not process.is_killed:
-            return state, [Execute(worker)]
-        case Executed(worker, pid), Phase.ASKED:
-            running = replace(process, phase=Phase.RUNNING, since=now, pid=pid)
-            return _with(state, worker, running), [Send(Started(worker, pid))]
-        case NotExecuted(worker), Phase.ASKED:
-            return _end(now, state, worker, NOT_FOUND)
+            return state, [Do(Verb.EXECUTE, worker)]
         case LifelineEnded(worker, exit_code), Phase.RUNNING:
-            silent = replace(process, is_silent=True, since=now, exit_code=exit_code)
-            return _with(state, worker, silent), []
-        case Gone(worker, exit_code), Phase.RUNNING:
+            return _with(state, worker, replace(process, is_silent=True, since=now, exit_code=exit_code)), []
+        case Gone(worker, exit_code), Phase.ASKED | Phase.RUNNING:
             return _end(now, state, worker, exit_code)
         case OutputEnded(worker), phase:
             state = _with(state, worker, replace(process, has_output=False))
@@ -275,75 +200,69 @@ def _with(state: State, worker: int, process: Process) -> State:
     return replace(state, processes={**state.processes, worker: process})
 
 
-def _start(
-    now: float, state: State, worker: int, environment: Mapping[str, str]
-) -> tuple[State, list[Action]]:
+def _start(now: float, state: State, worker: int) -> _Step:
     if state.is_closing or worker in state.processes:
         return state, []
-    state = _with(state, worker, Process(Phase.ASKED, now))
-    return state, [Fork(worker, environment) if state.can_fork else Execute(worker)]
+    verb = Verb.FORK if state.can_fork else Verb.EXECUTE
+    return _with(state, worker, Process(Phase.ASKED, now)), [Do(verb, worker)]
 
 
-def _kill(now: float, state: State, worker: int) -> tuple[State, list[Action]]:
+def _kill(now: float, state: State, worker: int) -> _Step:
     """Kill a worker. One that is still to be forked never begins, because its lifeline has ended."""
     process = replace(state.processes[worker], is_killed=True)
     state = _with(state, worker, process)
     if process.phase is Phase.ASKED:
         return _end(now, state, worker, -signal.SIGKILL)
-    return state, [KillAll(worker)]
+    return state, [Do(Verb.KILL, worker)]
 
 
-def _end(now: float, state: State, worker: int, exit_code: int) -> tuple[State, list[Action]]:
+def _end(now: float, state: State, worker: int, exit_code: int) -> _Step:
     """A worker's process is gone."""
     process = state.processes[worker]
-    ended = replace(process, phase=Phase.ENDED, since=now, exit_code=exit_code)
-    state = _with(state, worker, ended)
-    # What it was just starting when the others were killed is left.
-    actions: list[Action] = [*([KillAll(worker)] if process.is_killed else []), CloseLifeline(worker)]
+    state = _with(state, worker, replace(process, phase=Phase.ENDED, since=now, exit_code=exit_code))
+    actions: list[Action] = [Do(Verb.CLOSE_LIFELINE, worker)]
+    if process.is_killed:  # what it was just starting when the others were killed is left
+        actions.insert(0, Do(Verb.KILL, worker))
     if process.has_output:
         return state, actions
     state, more = _forget(state, worker)
     return state, actions + more
 
 
-def _forget(state: State, worker: int) -> tuple[State, list[Action]]:
+def _forget(state: State, worker: int) -> _Step:
     """Everything that a worker has printed has been sent."""
     exit_code = state.processes[worker].exit_code
     assert exit_code is not None
-    left = {key: other for key, other in state.processes.items() if key != worker}
-    state = replace(state, processes=left)
-    actions: list[Action] = [Forget(worker), Send(Exited(worker, exit_code))]
-    return state, [*actions, End()] if state.is_closing and not left else actions
+    others = {key: other for key, other in state.processes.items() if key != worker}
+    return replace(state, processes=others), [Do(Verb.FORGET, worker), Exited(worker, exit_code)]
 
 
-def _close(state: State) -> tuple[State, list[Action]]:
+def _close(state: State) -> _Step:
     """Kill every worker; the agent ends with the last one."""
-    if not state.processes:
-        return state, [End()]
-    actions: list[Action] = []
-    for worker, process in state.processes.items():
-        state = _with(state, worker, replace(process, is_killed=True))
-        actions += [KillAll(worker), CloseLifeline(worker)]
-    return state, actions
+    killed = {worker: replace(process, is_killed=True) for worker, process in state.processes.items()}
+    verbs = (Verb.KILL, Verb.CLOSE_LIFELINE)
+    return replace(state, processes=killed), [Do(verb, worker) for worker in killed for verb in verbs]
 
 
-def _tick(now: float, state: State, living: frozenset[int]) -> tuple[State, list[Action]]:
+def _tick(now: float, state: State, living: frozenset[int]) -> _Step:
     actions: list[Action] = []
     for worker, process in state.processes.items():
-        waited = now - process.since
+        if now < _deadline(state, process):
+            continue
         more: list[Action] = []
         match process.phase:
             case Phase.ASKED if state.is_closing:  # its lifeline is closed: it never begins
                 state, more = _end(now, state, worker, -signal.SIGKILL)
-            case Phase.ASKED if waited >= REQUEST_TIMEOUT:
+            case Phase.ASKED:
                 state = _with(state, worker, replace(process, since=now))
-                more = [Execute(worker, f"the warm server has not answered for {REQUEST_TIMEOUT:g} s")]
-            case Phase.RUNNING if process.is_silent and waited >= STATUS_TIMEOUT and worker in living:
+                reason = f"the warm server has not answered for {REQUEST_TIMEOUT:g} s"
+                more = [Do(Verb.EXECUTE, worker, reason)]
+            case Phase.RUNNING if worker in living:
                 state = _with(state, worker, replace(process, since=now))
-            case Phase.RUNNING if process.is_silent and waited >= STATUS_TIMEOUT:
+            case Phase.RUNNING:
                 exit_code = process.exit_code if process.exit_code is not None else -signal.SIGKILL
                 state, more = _end(now, state, worker, exit_code)
-            case Phase.ENDED if waited >= LEFTOVER_GRACE:
+            case Phase.ENDED:
                 state, more = _forget(state, worker)
         actions += more
     return state, actions
@@ -358,13 +277,16 @@ def silent(state: State) -> dict[int, int]:
 
 def deadline(state: State) -> float | None:
     """When a `Tick` is due at the latest, by the same clock; None if none is."""
-    limits = []
-    for process in state.processes.values():
-        match process.phase:
-            case Phase.ASKED:
-                limits.append(process.since + (0.0 if state.is_closing else REQUEST_TIMEOUT))
-            case Phase.ENDED:
-                limits.append(process.since + LEFTOVER_GRACE)
-            case Phase.RUNNING if process.is_silent:
-                limits.append(process.since + STATUS_TIMEOUT)
-    return min(limits, default=None)
+    due = min((_deadline(state, process) for process in state.processes.values()), default=inf)
+    return None if due == inf else due
+
+
+def _deadline(state: State, process: Process) -> float:
+    """When the time limit of a worker's phase is over."""
+    match process.phase:
+        case Phase.ASKED:
+            return process.since + (0.0 if state.is_closing else REQUEST_TIMEOUT)
+        case Phase.ENDED:
+            return process.since + LEFTOVER_GRACE
+        case Phase.RUNNING:
+            return process.since + STATUS_TIMEOUT if process.is_silent else inf

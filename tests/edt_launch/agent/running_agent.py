@@ -17,6 +17,7 @@ from edt_launch.agent.protocol import (
     Kill,
     Output,
     Reader,
+    Report,
     Setup,
     Start,
     Started,
@@ -128,7 +129,7 @@ class RunningAgent:
             self.process.kill()
 
     def _read(self):
-        reader = Reader.of_reports()
+        reader = Reader(Report)
         with contextlib.suppress(OSError):
             while data := self._socket.recv(2**16):
                 for report in reader.feed(data):

@@ -11,9 +11,11 @@ from edt_launch.agent.protocol import (
     Exited,
     Hello,
     Kill,
+    Order,
     Output,
     ProtocolError,
     Reader,
+    Report,
     Setup,
     Start,
     Started,
@@ -68,12 +70,12 @@ def fed(reader, data, size):
 
 @given(st.lists(orders, max_size=4), st.integers(1, 100))
 def test_orders_arrive_as_they_were_sent_wherever_a_read_ends(sent, size):
-    assert fed(Reader.of_orders(), b"".join(map(write, sent)), size) == sent
+    assert fed(Reader(Order), b"".join(map(write, sent)), size) == sent
 
 
 @given(st.lists(reports, max_size=4), st.integers(1, 100))
 def test_reports_arrive_as_they_were_sent_wherever_a_read_ends(sent, size):
-    assert fed(Reader.of_reports(), b"".join(map(write, sent)), size) == sent
+    assert fed(Reader(Report), b"".join(map(write, sent)), size) == sent
 
 
 @given(orders | reports)
@@ -105,20 +107,20 @@ def test_a_message_is_one_line_of_ascii(message):
 )
 def test_what_is_no_order_is_an_error(content):
     with pytest.raises(ProtocolError):
-        list(Reader.of_orders().feed(content.encode() + b"\n"))
+        list(Reader(Order).feed(content.encode() + b"\n"))
 
 
 @given(st.binary())
 def test_no_bytes_do_worse_than_that(data):
     try:
-        list(Reader.of_reports().feed(data + b"\n"))
+        list(Reader(Report).feed(data + b"\n"))
     except ProtocolError:
         return
 
 
 def test_a_line_without_end_is_given_up(monkeypatch):
     monkeypatch.setattr(protocol, "MAX_LINE", 1000)
-    reader = Reader.of_orders()
+    reader = Reader(Order)
     assert not list(reader.feed(b"x" * 1000))
     with pytest.raises(ProtocolError, match="longer than 1000 bytes"):
         list(reader.feed(b"x"))
@@ -128,4 +130,4 @@ def test_numbers_may_be_whole_where_they_need_not_be():
     line = json.dumps(
         {"kind": "warm", "pid": 1, "seconds": 2, "imports": [], "private": None, "refused": None}
     )
-    assert list(Reader.of_reports().feed(line.encode() + b"\n")) == [Warm(1, 2.0, ())]
+    assert list(Reader(Report).feed(line.encode() + b"\n")) == [Warm(1, 2.0, ())]
