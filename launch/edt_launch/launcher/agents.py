@@ -1,23 +1,32 @@
-"""The agents of a job, one a host: their processes and the streams to and from them, served by one thread.
+"""The agents of a job, one a host: their processes and the pipes to and from them, served by one thread.
 
-An agent on this host is a child, connected by a pair of sockets; on another one it is reached through the
-pipes of a connector's command. Workers are asked for only after an agent has said hello, so that one that was
-never heard of has started none.
+An agent on this host is a child; on another one it is reached through a connector's command. Workers are
+asked for only after an agent has said hello, so that one that was never heard of has started none.
 """
 
+import asyncio
 import contextlib
-import os
-import selectors
+import subprocess
 import threading
-from collections.abc import Callable, Mapping
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
+from edt_launch.agent import protocol
 from edt_launch.agent.processes import JOB_VARIABLE
-from edt_launch.agent.protocol import VERSION, Hello, Kill, Order, ProtocolError, Report, Setup, Start, Taken
 from edt_launch.core.errors import StartError
+from edt_launch.core.lines import LineSplitter
 from edt_launch.launcher.connectors.connector import AGENT, Connector
-from edt_launch.launcher.link import CHUNK, Link
+
+CHUNK = 2**16
+
+LAST_WORDS = 20
+"""Lines of an agent, or of ssh, that are kept to explain its end."""
+
+LAST_WORDS_GRACE = 1.0
+"""Seconds after its end in which those may come, as somebody else may have its standard error open."""
 
 
 @dataclass(frozen=True)
@@ -29,12 +38,9 @@ class AgentOutput:
 
 @dataclass(frozen=True)
 class Lost:
-    """An agent has ended, or the way to it.
+    """An agent has ended, or the way to it, by a signal if the exit code is negative.
 
-    Attributes:
-        exit_code: of the agent, or of the command that leads to it; negative for a signal.
-        explanation: what to tell about its workers, line by line.
-        has_connected: whether it had ever said hello.
+    `explanation` is what to tell about its workers, line by line. `has_connected`: it had said hello before.
     """
 
     exit_code: int
@@ -49,40 +55,46 @@ class AllEnded:
     error: BaseException | None = None
 
 
-Happening = Report | AgentOutput | Lost | AllEnded
+@dataclass(frozen=True)
+class HostEvent:
+    """Something has happened on a host, whose name is empty for `AllEnded`."""
 
-Notify = Callable[[str, Happening], None]
-"""Called with a host, empty for `AllEnded`, and what has happened there, from the thread of the agents."""
+    host: str
+    happening: protocol.Report | AgentOutput | Lost | AllEnded
 
 
 class Agents:
     """Starts agents, sends orders to them and hears their reports.
 
-    Args:
-        setup: what the workers have in common; what differs from host to host is filled in.
-        logs: the folder of the warm servers' logs.
-        is_remote: whether a host is another machine.
-        connector: starts the agents of those.
-        notify: told of everything that happens.
+    What differs from host to host is filled in in `setup`. `connector` starts the agents of remote hosts.
+    `notify` is told of everything that happens, in the thread of the agents.
     """
 
+    _group: asyncio.TaskGroup
+
     def __init__(
-        self, setup: Setup, logs: Path, is_remote: Callable[[str], bool], connector: Connector, notify: Notify
+        self,
+        setup: protocol.Setup,
+        logs: Path,
+        is_remote: Callable[[str], bool],
+        connector: Connector,
+        notify: Callable[[HostEvent], None],
     ) -> None:
         self._setup = setup
         self._logs = logs
         self._is_remote = is_remote
         self._connector = connector
         self._notify = notify
-        self._links: dict[str, Link] = {}
+        self._links: dict[str, _Link] = {}
         self._known: set[str] = set()
         """Hosts that have had an agent."""
-        self._lock = threading.RLock()
-        self._selector = selectors.DefaultSelector()
-        self._wakeup, self._woken = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
-        self._selector.register(self._wakeup, selectors.EVENT_READ)
+        self._lock = threading.Lock()
+        """The loop runs as long as there is a link, or none has asked for the end."""
         self._is_closing = False
-        self._thread = threading.Thread(target=self._serve, name="edt-agents", daemon=True)
+        self._closed = asyncio.Event()
+        self._loop = asyncio.new_event_loop()
+        self._all_served = self._loop.create_task(self._serve_all())
+        self._thread = threading.Thread(target=self._run, name="edt-agents", daemon=True)
         self._thread.start()
 
     @property
@@ -121,8 +133,8 @@ class Agents:
             )
             words = self._connector.command(host) if is_remote else AGENT
             self._known.add(host)
-            self._links[host] = Link(words, None if is_remote else setup.environment)
-        self._send(host, setup)
+            self._links[host] = link = _Link(words, None if is_remote else setup.environment)
+            self._loop.call_soon_threadsafe(lambda: self._group.create_task(self._serve(host, link, setup)))
 
     def start(self, host: str, worker: int, environment: Mapping[str, str]) -> None:
         """Start a worker with variables of its own.
@@ -131,23 +143,22 @@ class Agents:
             StartError: there is no agent, and none can be executed.
         """
         self.open(host)
-        self._send(host, Start(worker, dict(environment)))
+        self._send(host, protocol.Start(worker, dict(environment)))
 
     def kill(self, host: str, worker: int) -> None:
         """Kill a worker and everything that it has started."""
-        self._send(host, Kill(worker))
+        self._send(host, protocol.Kill(worker))
 
     def taken(self, host: str, size: int) -> None:
         """So many more bytes of output have been dealt with."""
-        self._send(host, Taken(size))
+        self._send(host, protocol.Taken(size))
 
     def close(self) -> None:
         """Have every agent end everything that its workers have left, and itself."""
         with self._lock:
-            self._is_closing = True
-            for link in self._links.values():
-                link.is_closing = True
-        self._wake()
+            if not self._is_closing:
+                self._is_closing = True
+                self._loop.call_soon_threadsafe(self._hang_up)
 
     def abandon(self) -> None:
         """Kill all agents; the kernel kills what they have started here."""
@@ -158,111 +169,169 @@ class Agents:
     def join(self) -> None:
         """Wait for the last agent's end, after `close`. Nothing else may be called then."""
         self._thread.join()
-        os.close(self._wakeup)
-        os.close(self._woken)
 
-    def _send(self, host: str, order: Order) -> None:
+    def _send(self, host: str, order: protocol.Order) -> None:
         with self._lock:
-            link = self._links.get(host)
-            if link is not None:
-                link.put(order)
-        self._wake()
-
-    def _wake(self) -> None:
-        with contextlib.suppress(BlockingIOError):
-            os.write(self._woken, b"!")
+            if (link := self._links.get(host)) is not None:
+                self._loop.call_soon_threadsafe(link.put, order)
 
     # The thread.
 
-    def _serve(self) -> None:
+    def _run(self) -> None:
         error: BaseException | None = None
         try:
-            self._serve_links()
-        except BaseException as caught:  # noqa: BLE001 - it is raised again where the job is run
-            error = caught
-            self.abandon()
-            for link in self._links.values():
-                link.process.wait()
-                link.close(self._selector)
-        self._selector.close()
-        self._notify("", AllEnded(error))
+            self._loop.run_until_complete(self._all_served)
+        except BaseExceptionGroup as group:  # it is raised again where the job is run
+            error = group.exceptions[0]
+        self._loop.run_until_complete(self._loop.shutdown_default_executor())
+        self._loop.close()
+        self._notify(HostEvent("", AllEnded(error)))
 
-    def _serve_links(self) -> None:
-        while True:
-            with self._lock:
-                links = dict(self._links)
-                is_over = self._is_closing and not links
-                for host, link in links.items():
-                    link.watch(self._selector, host)
-            if is_over:
-                return
-            for key, mask in self._selector.select():
-                if key.fileobj == self._wakeup:
-                    with contextlib.suppress(BlockingIOError):
-                        os.read(self._wakeup, CHUNK)
-                    continue
-                host, link = key.data
-                if mask & selectors.EVENT_WRITE:
-                    with self._lock:
-                        link.flush()
-                if mask & selectors.EVENT_READ:
-                    self._read(host, link, key.fd)
-
-    def _read(self, host: str, link: Link, descriptor: int) -> None:
-        if self._links.get(host) is not link:  # it has ended in the same turn
-            return
+    async def _serve_all(self) -> None:
         try:
-            data = os.read(descriptor, CHUNK)
-        except BlockingIOError:
-            return
-        except OSError:
-            data = b""
-        if not data:
-            link.unwatch(self._selector, descriptor)
-            if not link.is_read:
-                self._end(host, link)
-            return
-        if descriptor == link.errors:
-            for text in link.words(data):
-                self._notify(host, AgentOutput(text))
-            return
-        try:
-            for report in link.reader.feed(data):
-                self._take(host, link, report)
-        except ProtocolError as error:
-            self._refuse(host, link, f"the agent has sent {error}")
+            async with asyncio.TaskGroup() as self._group:
+                await self._closed.wait()
+        finally:
+            with self._lock:  # there are links only after a mistake of ours
+                self._is_closing = True
+                for link in self._links.values():
+                    link.process.kill()
+                    link.process.wait()
+                self._links.clear()
 
-    def _take(self, host: str, link: Link, report: Report) -> None:
-        if isinstance(report, Hello):
-            if report.version != VERSION:
-                versions = f"version {report.version} of the agent's messages, this one version {VERSION}"
-                self._refuse(
-                    host, link, f"edt_launch on {host} has {versions}: install the same on all hosts"
-                )
-                return
-            with self._lock:
-                link.greet()
-        self._notify(host, report)
+    def _hang_up(self) -> None:
+        self._closed.set()
+        for link in self._links.values():
+            link.hang_up()
 
-    def _refuse(self, host: str, link: Link, reason: str) -> None:
-        link.last_words.append(f"edt-launch: {reason}")
-        self._notify(host, AgentOutput(reason))
-        link.process.kill()
-
-    def _end(self, host: str, link: Link) -> None:
-        for text in link.rest():
-            self._notify(host, AgentOutput(text))
-        link.close(self._selector)
-        exit_code = link.process.wait()
+    async def _serve(self, host: str, link: "_Link", setup: protocol.Setup) -> None:
+        """Talk to an agent from its start to its end."""
+        reports, errors = asyncio.StreamReader(), asyncio.StreamReader()
+        async with link.opened(reports, errors):
+            link.write(setup)
+            if self._is_closing:
+                link.hang_up()
+            listening = self._group.create_task(self._listen(host, link, errors))
+            await self._hear(host, link, reports)
+            exit_code = await asyncio.to_thread(link.process.wait)
+            await asyncio.wait([listening], timeout=LAST_WORDS_GRACE)
+            listening.cancel()
         with self._lock:
             del self._links[host]
-            is_expected = link.is_closing and exit_code == 0
-        if is_expected:
-            return
-        said = [*link.last_words]
+        if exit_code or not self._is_closing:
+            self._notify(HostEvent(host, self._lost(host, link, exit_code)))
+
+    async def _hear(self, host: str, link: "_Link", reports: asyncio.StreamReader) -> None:
+        reader: protocol.Reader[protocol.Report] = protocol.Reader(protocol.Report)
+        while data := await reports.read(CHUNK):
+            try:
+                for report in reader.feed(data):
+                    self._take(host, link, report)
+            except protocol.ProtocolError as error:
+                self._refuse(host, link, f"the agent has sent {error}")
+                return
+
+    async def _listen(self, host: str, link: "_Link", errors: asyncio.StreamReader) -> None:
+        """Take in what an agent says of itself."""
+        lines = LineSplitter(longest=CHUNK)
+        while data := await errors.read(CHUNK):
+            self._keep(host, link, *lines.feed(data))
+        if lines.pending:
+            self._keep(host, link, *lines.feed(b"\n"))
+
+    def _keep(self, host: str, link: "_Link", *lines: bytes) -> None:
+        for line in lines:
+            text = line.decode(errors="replace").rstrip("\r")
+            link.last_words.append(text)
+            self._notify(HostEvent(host, AgentOutput(text)))
+
+    def _take(self, host: str, link: "_Link", report: protocol.Report) -> None:
+        if isinstance(report, protocol.Hello):
+            if report.version != protocol.VERSION:
+                versions = f"version {report.version} of the agent's messages, this one {protocol.VERSION}"
+                reason = f"edt_launch on {host} has {versions}: install the same on all hosts"
+                self._refuse(host, link, reason)
+                return
+            link.greet()
+        self._notify(HostEvent(host, report))
+
+    def _refuse(self, host: str, link: "_Link", reason: str) -> None:
+        link.last_words.append(f"edt-launch: {reason}")
+        self._notify(HostEvent(host, AgentOutput(reason)))
+        link.process.kill()
+
+    def _lost(self, host: str, link: "_Link", exit_code: int) -> Lost:
         is_remote = self._is_remote(host)
-        hint = self._connector.explain(host, said) if is_remote else None
+        hint = self._connector.explain(host, [*link.last_words]) if is_remote else None
         what = f"{self._connector.name} to {host}" if is_remote else "the agent of this host"
         how = f"was killed by signal {-exit_code}" if exit_code < 0 else f"ended with exit code {exit_code}"
-        said.append(f"edt-launch: {hint or f'{what} {how}'}")
-        self._notify(host, Lost(exit_code, tuple(said), link.has_connected))
+        return Lost(
+            exit_code, (*link.last_words, f"edt-launch: {hint or f'{what} {how}'}"), link.has_connected
+        )
+
+
+class _Link:
+    """The process through which an agent is reached: the agent itself, or a connector's command.
+
+    Raises:
+        StartError: it cannot be executed.
+    """
+
+    input: asyncio.WriteTransport
+
+    def __init__(self, words: Sequence[str], environment: Mapping[str, str] | None) -> None:
+        try:
+            self.process = subprocess.Popen(
+                words,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                env=environment,
+                start_new_session=True,
+                bufsize=0,
+            )
+        except OSError as error:
+            raise StartError(f"cannot run {words[0]}: {error.strerror}") from None
+        self.last_words: deque[str] = deque(maxlen=LAST_WORDS)
+        self.has_connected = False
+        self._input: asyncio.WriteTransport | None = None
+        self._waiting: list[protocol.Order] = []
+        """What is to be sent after the hello."""
+
+    @contextlib.asynccontextmanager
+    async def opened(
+        self, reports: asyncio.StreamReader, errors: asyncio.StreamReader
+    ) -> AsyncIterator[None]:
+        """Feed these readers, and be able to write."""
+        loop = asyncio.get_running_loop()
+        with contextlib.ExitStack() as pipes:
+            for reader, pipe in ((reports, self.process.stdout), (errors, self.process.stderr)):
+                feed = partial(asyncio.StreamReaderProtocol, reader)
+                transport, _ = await loop.connect_read_pipe(feed, pipe)
+                pipes.callback(transport.close)
+            self._input, _ = await loop.connect_write_pipe(asyncio.BaseProtocol, self.process.stdin)
+            pipes.callback(self._input.abort)
+            yield
+
+    def put(self, order: protocol.Order) -> None:
+        """Send an order as soon as may be."""
+        if self.has_connected:
+            self.write(order)
+        else:
+            self._waiting.append(order)
+
+    def greet(self) -> None:
+        """The agent has said hello."""
+        self.has_connected = True
+        while self._waiting:
+            self.write(self._waiting.pop(0))
+
+    def write(self, order: protocol.Order) -> None:
+        """Send an order now, if there is somebody to read it."""
+        if self._input is not None and not self._input.is_closing():
+            self._input.write(protocol.write(order))
+
+    def hang_up(self) -> None:
+        """Send no more than what has been written."""
+        if self._input is not None:
+            self._input.close()

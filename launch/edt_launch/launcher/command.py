@@ -14,8 +14,8 @@ from edt_launch.core.command_line import taking
 from edt_launch.core.errors import EdtLaunchError, ExitCode
 from edt_launch.core.run_dir import RunDir
 from edt_launch.core.run_options import RunOptions
-from edt_launch.launcher import hosts, job
-from edt_launch.launcher.plan import Outcome, Plan
+from edt_launch.launcher import job
+from edt_launch.launcher.plan import Outcome, Plan, allocation_of, announcement, limits_of, source_of
 from edt_launch.launcher.programs import kinds
 from edt_launch.launcher.view.view import make_view
 
@@ -38,7 +38,7 @@ def launch(
     SIGHUP, Ctrl-C, SIGTERM.
     """
     try:
-        found = kinds.read(program, options, own)
+        chosen = kinds.read(program, options, own)
         where = HostOptions(
             os.environ,
             options.hosts,
@@ -46,22 +46,22 @@ def launch(
             script=options.host_discovery_script,
             slots_per_host=options.slots_per_host,
         )
-        source = hosts.source_of(where, options.allocation)
-        limits = hosts.limits_of(options.min_np, options.max_np, source, options.allocation, where)
-        limits = found.bounds(limits)
-        folder = found.output_dir or options.output_dir or _new_folder(program)
+        source = source_of(where, options.allocation)
+        limits = limits_of(options.min_np, options.max_np, source, options.allocation, where)
+        limits = chosen.bounds(limits)
+        folder = chosen.output_dir or options.output_dir or _new_folder(program)
         plan = Plan(
             limits=limits,
             paths=RunDir(Path(os.path.abspath(folder))),
-            allocation=hosts.allocation_of(source, limits),
+            allocation=allocation_of(source, limits),
             follow=options.allocation.absolute() if options.allocation else None,
             source=source if source is not None and source.may_change else None,
             options=options,
         )
-        if text := hosts.announcement(source, where):
+        if text := announcement(source, where):
             typer.echo(text, err=True)
         with job.received_signals() as signals:
-            outcome = job.run(found, plan, make_view(options.view, sys.stdout, sys.stderr), signals)
+            outcome = job.run(chosen, plan, make_view(options.view, sys.stdout, sys.stderr), signals)
     except EdtLaunchError as error:
         outcome = Outcome(error.exit_code, f"edt-launch: {error}")
     if outcome.message:

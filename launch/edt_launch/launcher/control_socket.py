@@ -31,8 +31,8 @@ _CREDENTIALS = struct.Struct("3i")
 
 def peer_user(connection: socket.socket) -> int:
     """The user whose process is at the other end, as the kernel says."""
-    found = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
-    return int(_CREDENTIALS.unpack(found)[1])
+    credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+    return int(_CREDENTIALS.unpack(credentials)[1])
 
 
 @dataclass
@@ -45,11 +45,7 @@ class _Connection:
 class ControlSocket:
     """Accepts requests of this user's processes. Where it cannot be made, only signals reach the launcher.
 
-    Args:
-        path: where it is; what is there was left by a launcher that was killed.
-        complain: told why it cannot be made.
-        peer_user: finds out who is at the other end of a connection.
-        clock: gives seconds.
+    What is at its path was left by a launcher that was killed.
     """
 
     def __init__(
@@ -76,9 +72,8 @@ class ControlSocket:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        for connection in self._connections:
-            connection.socket.close()
-        self._connections.clear()
+        for connection in self._connections[:]:
+            self._close(connection)
         if self._listener is not None:
             self._listener.close()
             with contextlib.suppress(OSError):
@@ -86,20 +81,21 @@ class ControlSocket:
 
     def requests(self) -> list[Request]:
         """The new requests, in their order; each of them has been acknowledged."""
+        if self._listener is None:
+            return []
         now = self._clock()
-        self._accept(now)
-        found: list[Request] = []
+        self._accept(now, self._listener)
+        requests: list[Request] = []
         for connection in self._connections[:]:
-            found += self._read(connection)
+            requests += self._read(connection)
             if now >= connection.until:
                 self._close(connection)
-        return found
+        return requests
 
-    def _accept(self, now: float) -> None:
-        for _ in range(CONNECTIONS if self._listener is not None else 0):
-            assert self._listener is not None
+    def _accept(self, now: float, listener: socket.socket) -> None:
+        for _ in range(CONNECTIONS):
             try:
-                accepted, _ = self._listener.accept()
+                accepted, _ = listener.accept()
             except OSError:  # there is none, or no room for it at the moment
                 return
             accepted.setblocking(False)
@@ -126,8 +122,7 @@ class ControlSocket:
                 data = b""
         if connection.lines.skipped:
             _send(connection.socket, Refused(None, f"a message of more than {MAX_LINE} bytes"))
-            data = b""
-        if not data:
+        if not data or connection.lines.skipped:
             self._close(connection)
 
     def _close(self, connection: _Connection) -> None:

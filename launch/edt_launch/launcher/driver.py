@@ -5,7 +5,7 @@ import logging
 import queue
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import asdict, dataclass
 from itertools import count
 from typing import Any
@@ -17,12 +17,12 @@ from edt_launch.agent.protocol import Exited as ProcessEnded
 from edt_launch.agent.protocol import Hello, Started, Warm
 from edt_launch.core import event_codec, events
 from edt_launch.core.errors import StartError
-from edt_launch.launcher import agents, watchdog
-from edt_launch.launcher.agents import Agents
+from edt_launch.core.event_log import stamped
+from edt_launch.launcher import watchdog
+from edt_launch.launcher.agents import Agents, HostEvent, Lost
 from edt_launch.launcher.connectors.connector import HOST_LOST
 from edt_launch.launcher.control import ControlServer
 from edt_launch.launcher.programs.program import Workers
-from edt_launch.launcher.reports import Reports, Sink
 from edt_launch.membership import protocol
 from edt_launch.membership.intake import KILLED
 from edt_launch.membership.members import Limits, Membership
@@ -44,23 +44,10 @@ KILL_GRACE = 10.0
 PAUSED = "the job was told to pause"
 """Why workers leave that SIGUSR1 makes leave."""
 
-PrintLine = Callable[[int, str], None]
-"""Puts a line among what a worker prints to standard error."""
-
 
 @dataclass(frozen=True)
 class Settings:
-    """What a driver goes by.
-
-    Attributes:
-        limits: the job's bounds.
-        workers: what differs from worker to worker.
-        world: lets them find one another.
-        address: of this machine, where workers reach it.
-        first_worker: serial number of the first worker.
-        hang_timeout: see `watchdog.Watch`.
-        visible_devices: CUDA_VISIBLE_DEVICES of workers without a device of their own; None for none.
-    """
+    """What a driver goes by. Workers without a device of their own have `visible_devices`; None for none."""
 
     limits: Limits
     workers: Workers
@@ -71,31 +58,28 @@ class Settings:
     visible_devices: str | None = None
 
 
-@dataclass(frozen=True)
-class _HostEvent:
-    """Something has happened on a host."""
-
-    host: str
-    happening: agents.Happening
+_Queued = protocol.Event | watchdog.Beat | HostEvent
 
 
 class Driver:
     """Carries out what `membership` decides.
 
-    Args:
-        settings: what it goes by.
-        agents: start and kill workers.
-        sink: takes events.
-        print_line: puts lines among what workers print.
+    `sink` takes events; `print_line` puts lines among what workers print to standard error.
     """
 
-    def __init__(self, settings: Settings, agents: Agents, sink: Sink, print_line: PrintLine) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        agents: Agents,
+        sink: Callable[[events.Event], None],
+        print_line: Callable[[int, str], None],
+    ) -> None:
         self._settings = settings
         self._agents = agents
-        self._reports = Reports(sink)
+        self._sink = sink
         self._print_line = print_line
         # A simple queue: many threads put into it.
-        self._events: queue.SimpleQueue[protocol.Event | watchdog.Beat | _HostEvent] = queue.SimpleQueue()
+        self._events: queue.SimpleQueue[_Queued] = queue.SimpleQueue()
         self._state = Membership(settings.limits, next_id=settings.first_worker)
         self._token = secrets.token_hex(16)
         self._server = ControlServer(settings.address, self._token, self._receive)
@@ -114,10 +98,10 @@ class Driver:
         """Something has happened; may be called from any thread."""
         self._events.put(event)
 
-    def notify(self, host: str, happening: agents.Happening) -> None:
+    def notify(self, event: HostEvent) -> None:
         """Something has happened on a host; may be called from any thread."""
-        if isinstance(happening, Hello | Warm | Started | ProcessEnded | agents.Lost):
-            self._events.put(_HostEvent(host, happening))
+        if isinstance(event.happening, Hello | Warm | Started | ProcessEnded | Lost):
+            self._events.put(event)
 
     def run(self) -> None:
         """Run the job; returns when its last worker has gone."""
@@ -132,7 +116,7 @@ class Driver:
         now = time.monotonic()
         timeout = min(TICK, max(0.0, self._timers[0][0] - now)) if self._timers else TICK
         try:
-            event: protocol.Event | watchdog.Beat | _HostEvent = self._events.get(timeout=timeout)
+            event: _Queued = self._events.get(timeout=timeout)
         except queue.Empty:
             event = protocol.Tick()
         now = time.monotonic()
@@ -142,8 +126,8 @@ class Driver:
         match event:
             case watchdog.Beat():
                 self._watch = watchdog.observe(now, self._watch, event)
-            case _HostEvent(host, happening):
-                self._take_report(now, host, happening)
+            case HostEvent():
+                self._take_report(now, event)
             case _:
                 self._take(now, event)
         for worker, reason in watchdog.overdue(now, self._watch, self._state.workers.values()):
@@ -154,40 +138,43 @@ class Driver:
             case protocol.Exited():
                 self._report_end(event)
             case protocol.Desired(slots) if slots != self._state.desired:
-                self._reports.send(events.Desired(len(slots)))
+                self._report(events.Desired(len(slots)))
         if isinstance(event, protocol.Desired):
             event = protocol.Desired(self._settings.workers.slots(event.slots), event.generation)
         self._state, actions = step(now, self._state, event)
         for action in actions:
             self._carry_out(action)
         if self._state.limits.is_gang and any(isinstance(action, protocol.Start) for action in actions):
-            self._reports.gang(self._state.workers.values())
+            self._report(gang_world(self._state.workers.values()))
         if isinstance(event, protocol.Desired) and event.generation is not None:
-            self._reports.send(events.Following(event.generation))
+            self._report(events.Following(event.generation))
+
+    def _report(self, event: events.Event) -> None:
+        self._sink(stamped(event))
 
     # What the agents say.
 
-    def _take_report(self, now: float, host: str, happening: agents.Happening) -> None:
-        match happening:
+    def _take_report(self, now: float, event: HostEvent) -> None:
+        match event.happening:
             case Hello():  # it has killed what an agent before it has left
-                gone = [key for key, worker in self._given_up.items() if worker.slot.host == host]
+                gone = [key for key, worker in self._given_up.items() if worker.slot.host == event.host]
                 for worker in gone:
-                    self._reports.send(events.Released(*self._given_up.pop(worker).where))
-            case Warm():
-                self._reports.send(events.WarmServer(host, **asdict(happening)))
+                    self._report(events.Released(*self._given_up.pop(worker).where))
+            case Warm() as warm:
+                self._report(events.WarmServer(event.host, **asdict(warm)))
             case Started(worker, pid):
                 self._pids[worker] = pid
             case ProcessEnded(worker, exit_code):
                 self._end(now, worker, exit_code)
-            case agents.Lost():
-                self._lose(now, host, happening)
+            case Lost() as lost:
+                self._lose(now, event.host, lost)
 
     def _end(self, now: float, worker: int, exit_code: int, is_gone: bool = True) -> None:
         """A worker has ended, or is given up; one that was given up before may be known to be gone now."""
         if self._hosts.pop(worker, None) is not None:
             self._take(now, protocol.Exited(worker, exit_code, is_gone))
         elif is_gone and worker in self._given_up:
-            self._reports.send(events.Released(*self._given_up.pop(worker).where))
+            self._report(events.Released(*self._given_up.pop(worker).where))
 
     def _report_end(self, exited: protocol.Exited) -> None:
         worker = self._state.workers.get(exited.worker)
@@ -196,9 +183,9 @@ class Driver:
         if not exited.is_gone:
             self._given_up[worker.id] = worker
         kind = events.Released if exited.is_gone else events.Lost
-        self._reports.send(kind(*worker.where))
+        self._report(kind(*worker.where))
 
-    def _lose(self, now: float, host: str, lost: agents.Lost) -> None:
+    def _lose(self, now: float, host: str, lost: Lost) -> None:
         """The agent of a host is gone, or the way to it. Here its workers are gone with it.
 
         Raises:
@@ -208,42 +195,42 @@ class Driver:
             said = "\n".join(f"  | {text}" for text in lost.explanation)
             raise StartError(f"the agent of this machine does not start:\n{said}")
         workers = [worker for worker, at in self._hosts.items() if at == host]
-        is_gone = not lost.has_connected or self._agents.is_here(host)
-        exit_code = KILLED if self._agents.is_here(host) else HOST_LOST
-        if self._agents.is_here(host):
+        is_here = self._agents.is_here(host)
+        if is_here:
             for worker in workers:
                 processes.kill(self._processes_of(worker))
         for worker in workers:
             if worker not in self._to_end:
                 for text in lost.explanation:
                     self._print_line(worker, text)
-            self._end(now, worker, exit_code, is_gone)
+            exit_code = KILLED if is_here else HOST_LOST
+            self._end(now, worker, exit_code, is_gone=is_here or not lost.has_connected)
 
     # What the workers say.
 
     def _receive(self, worker: int, message: dict[str, Any]) -> None:
-        kind = message.pop("type")
-        if kind == "hello":
-            self._pids[worker] = int(message["pid"])
-            if worker in self._to_end:
-                self._server.send(worker, "end")  # it was not there yet when it was told
-        elif kind == "door":
-            self._reports.send(events.Ready(worker, self._pids[worker]))
-            self._events.put(protocol.Ready(worker, int(message["progress"])))
-        elif kind == "synced":
-            self._events.put(protocol.Synced(worker))
-        elif kind == "done":
-            self._events.put(protocol.Done(worker))
-        elif kind == "leaving":
-            self._events.put(protocol.Leaving(worker, str(message["reason"])))
-        elif kind == "beat":
-            self._events.put(watchdog.Beat.from_message(worker, message))
-        else:
-            event = event_codec.read({**message, "event": kind, "worker": worker})
-            if isinstance(event, events.Reported):
-                self._reports.send(event)
-            else:
-                log.info("worker %d has sent a message that is none: %s", worker, kind)
+        match kind := message.pop("type"):
+            case "hello":
+                self._pids[worker] = int(message["pid"])
+                if worker in self._to_end:
+                    self._server.send(worker, "end")  # it was not there yet when it was told
+            case "door":
+                self._report(events.Ready(worker, self._pids[worker]))
+                self._events.put(protocol.Ready(worker, int(message["progress"])))
+            case "synced":
+                self._events.put(protocol.Synced(worker))
+            case "done":
+                self._events.put(protocol.Done(worker))
+            case "leaving":
+                self._events.put(protocol.Leaving(worker, str(message["reason"])))
+            case "beat":
+                self._events.put(watchdog.Beat.from_message(worker, message))
+            case _:
+                event = event_codec.read({**message, "event": kind, "worker": worker})
+                if isinstance(event, events.Reported):
+                    self._report(event)
+                else:
+                    log.info("worker %d has sent a message that is none: %s", worker, kind)
 
     # What to do.
 
@@ -253,7 +240,7 @@ class Driver:
             case protocol.Start(worker):
                 self._start(worker)
             case protocol.Stop(workers, generation):
-                self._reports.send(events.Stopping(generation))
+                self._report(events.Stopping(generation))
                 for worker_id in workers:
                     self._server.send(worker_id, "stop", generation=generation)
             case protocol.Assign():
@@ -265,16 +252,17 @@ class Driver:
             case protocol.Cut(workers, generation):
                 self._cut(workers, generation)
             case events.Event():
-                self._reports.send(action)
+                self._report(action)
 
     def _start(self, worker: Worker) -> None:
-        self._reports.started(worker)
+        for event in start_events(worker):
+            self._report(event)
         self._hosts[worker.id] = worker.slot.host
         try:
             self._agents.start(worker.slot.host, worker.id, self._variables(worker))
         except (OSError, StartError) as error:  # a folder of its own cannot be made, say
             self._print_line(worker.id, f"edt-launch: this worker cannot be started: {error}")
-            self._events.put(_HostEvent(worker.slot.host, ProcessEnded(worker.id, 1)))
+            self._events.put(HostEvent(worker.slot.host, ProcessEnded(worker.id, 1)))
 
     def _variables(self, worker: Worker) -> dict[str, str]:
         """What a worker has of its own.
@@ -306,7 +294,7 @@ class Driver:
 
     def _terminate(self, worker: int, at_once: bool) -> None:
         """Ask a connected worker to end itself, which is quick, and make sure of it after a grace."""
-        self._reports.send(events.Ending(worker))
+        self._report(events.Ending(worker))
         self._to_end.add(worker)
         is_told = self._server.send(worker, "end")
         if is_told and not at_once:
@@ -326,7 +314,7 @@ class Driver:
         is_here = self._agents.is_here(self._hosts[worker])
         left = self._processes_of(worker) if is_here else set()
         processes.kill(left)
-        is_gone = is_here and not any(processes.is_alive(process) for process in left)
+        is_gone = is_here and not any(map(processes.is_alive, left))
         log.info("the agent does not say that worker %d is gone", worker)
         self._end(time.monotonic(), worker, KILLED, is_gone)
 
@@ -344,9 +332,7 @@ class Driver:
     def _assign(self, action: protocol.Assign) -> None:
         shared = self._world.open(action.generation, action.assignments)
         ranks = {at.worker: at.rank for at in action.assignments}
-        self._reports.send(
-            events.World(action.generation, len(ranks), action.previous_size, ranks, action.reason)
-        )
+        self._report(events.World(action.generation, len(ranks), action.previous_size, ranks, action.reason))
         for at in action.assignments:
             content = {**asdict(at), "generation": action.generation, **shared}
             self._server.send(content.pop("worker"), "assign", **content)
@@ -356,3 +342,15 @@ class Driver:
         self._world.abort()
         for worker in workers:
             self._server.send(worker, "cut", generation=generation)
+
+
+def start_events(worker: Worker) -> list[events.Started]:
+    """The events of a worker that is being started: one for each of its devices."""
+    devices = [None] if worker.slot.device is None else worker.slot.device.split(",")
+    return [events.Started(*worker.where[:3], device, worker.rank) for device in devices]
+
+
+def gang_world(workers: Collection[Worker]) -> events.World:
+    """The event of a world whose members know one another without our help."""
+    ranks = {worker.id: worker.rank for worker in workers}
+    return events.World(0, len(ranks), None, ranks, "all processes have been started")

@@ -1,27 +1,35 @@
 """One training from its first worker to its last: the loop around all the decisions."""
 
+import contextlib
 import math
 import os
+import shlex
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 from edt_launch.agent.processes import number
 from edt_launch.agent.protocol import Setup
 from edt_launch.cluster.allocation import Allocation
+from edt_launch.cluster.network import HostChecker
 from edt_launch.core import events
+from edt_launch.core.atomic import write_atomically
 from edt_launch.core.errors import ExitCode, StartTimeoutError
 from edt_launch.core.event_log import stamped
 from edt_launch.core.file_watch import watching
-from edt_launch.launcher import checkpoints, discovery, restarts
+from edt_launch.core.run_dir import RunDir
+from edt_launch.launcher import checkpoints, restarts
+from edt_launch.launcher.allocations import Allocations
 from edt_launch.launcher.connectors.choice import choose
 from edt_launch.launcher.driver import Settings
 from edt_launch.launcher.environment import environment
 from edt_launch.launcher.failures import describe
+from edt_launch.launcher.horovodrun.command import DISCOVER
+from edt_launch.launcher.job_monitor import JobMonitor
 from edt_launch.launcher.plan import Outcome, Plan
 from edt_launch.launcher.programs.program import Job, Workers
-from edt_launch.launcher.run import TICK, EventReceived, LeftBehind, Run
-from edt_launch.launcher.supervision import Supervision, supervised
-from edt_launch.launcher.termination import Ending, Step, signal_name
+from edt_launch.launcher.run import TICK, LeftBehind, Run, Tick
+from edt_launch.launcher.termination import Ending, Listen, Step, signal_name
 from edt_launch.launcher.view.output import KEPT_LINES, Line
 from edt_launch.membership import members
 from edt_launch.worlds.gloo import GlooWorld
@@ -32,8 +40,26 @@ RESTARTS = 3
 DEFAULT_TIMEOUT = 600.0
 """Seconds for which survivors wait for others where the user has no time to wait for the first ones."""
 
-Attend = Callable[[], bool]
-"""Called at every tick; whether somebody still needs what the job does."""
+
+@dataclass(frozen=True)
+class Supervision:
+    """What looks after a job while its program runs."""
+
+    monitor: JobMonitor
+    allocations: Allocations
+    hosts: HostChecker
+    listen: Listen
+
+
+@contextlib.contextmanager
+def supervised(job: Job) -> Iterator[Supervision]:
+    """Look after a job; in the end its view shows the last of it, and its logs are complete."""
+    hosts = HostChecker()
+    with (
+        contextlib.closing(JobMonitor(job.plan, job.view, job.log)) as monitor,
+        contextlib.closing(Allocations(job.plan, monitor.note, hosts)) as allocations,
+    ):
+        yield Supervision(monitor, allocations, hosts, job.listen)
 
 
 def run(job: Job, workers: Workers) -> Outcome:
@@ -50,11 +76,7 @@ def run(job: Job, workers: Workers) -> Outcome:
 class Elastic:
     """Runs workers, again where that helps, until the training is over or told to end.
 
-    Args:
-        plan: where and how to run.
-        workers: what to run.
-        supervision: looks after the job.
-        attend: looks after what else there is; see `Attend`.
+    `attend` is called at every tick: whether somebody still needs what the job does.
     """
 
     def __init__(
@@ -62,7 +84,7 @@ class Elastic:
         plan: Plan,
         workers: Workers,
         supervision: Supervision,
-        attend: Attend = lambda: True,
+        attend: Callable[[], bool] = lambda: True,
     ) -> None:
         self._plan = plan
         self._workers = workers
@@ -77,7 +99,6 @@ class Elastic:
         self._applied: Allocation | None = None
         """What the run under way knows of."""
         self._has_left = False
-        self._has_run = False
         self.ending = Ending()
         """How far the end is that somebody has asked for."""
 
@@ -89,26 +110,33 @@ class Elastic:
             StartError: there were not enough slots in time, or an agent cannot be executed.
         """
         if self._has_slots():
-            discovery.write(self._plan.paths.discovery_script, self._plan.paths.allocation)
+            write_discovery_script(self._plan.paths)
             self._announce_checkpoints()
             self._run_to_the_end()
-            self._has_run = True
+        else:
+            self._has_left = self.ending.is_pausing
         return self._conclude()
 
     def _has_slots(self) -> bool:
         """Wait for the first allocation; whether it has come before the job is to end."""
-        deadline = time.monotonic() + self._plan.options.start_timeout
+        timeout = self._plan.options.start_timeout
+        if self._is_told_to_end_within(0.0 if self._allocations.current is not None else timeout):
+            return False
+        if self._allocations.current is None:
+            raise StartTimeoutError(0, self._plan.limits.min_np, timeout, self._allocations.rejection)
+        return True
+
+    def _is_told_to_end_within(self, seconds: float) -> bool:
+        """Wait so long, or until the allocation changes; whether the job is to end."""
+        until, before = time.monotonic() + seconds, self._allocations.current
         while True:
             now = time.monotonic()
-            if self._is_to_end(now):
-                return False
-            self._allocations.follow(now)
-            if self._allocations.current is not None:
+            self._listen(now)
+            if self.ending.is_wanted or self.ending.is_pausing:
                 return True
-            if now >= deadline:
-                raise StartTimeoutError(
-                    0, self._plan.limits.min_np, self._plan.options.start_timeout, self._allocations.rejection
-                )
+            self._allocations.follow(now)
+            if self._allocations.current != before or now >= until:
+                return False
             self._monitor.refresh()
             time.sleep(TICK)
 
@@ -125,9 +153,9 @@ class Elastic:
         while True:
             self._run_once()
             self._listen(time.monotonic())
-            verdict = restarts.decide(self._end(), self._restarts, self._max_restarts)
-            self._has_left = isinstance(verdict, restarts.Leave)
-            if not isinstance(verdict, restarts.Restart):
+            verdict = self._decide()
+            if isinstance(verdict, restarts.Stop):
+                self._has_left = verdict is restarts.Stop.LEAVE
                 return
             self._restarts += 1
             has_checkpoint = checkpoints.newest(self._plan.checkpoints) is not None
@@ -138,21 +166,17 @@ class Elastic:
                 self._has_left = self.ending.is_pausing
                 return
 
-    def _is_told_to_end_within(self, seconds: float) -> bool:
-        """Wait so long, or until the allocation changes; whether the job is to end."""
-        until, before = time.monotonic() + seconds, self._allocations.current
-        while (now := time.monotonic()) < until and self._allocations.current == before:
-            if self._is_to_end(now):
-                return True
-            self._allocations.follow(now)
-            self._monitor.refresh()
-            time.sleep(TICK)
-        return False
+    def _decide(self) -> restarts.Restart | restarts.Stop:
+        run = self._monitor.run
+        first = run.failures.first(self._monitor.logs.last_lines) if run.is_fatal else None
+        is_lost = first is not None and restarts.is_loss(first, self._hosts.is_remote(first.host))
+        return restarts.decide(run, self.ending, first, is_lost, self._restarts, self._max_restarts)
 
     def _run_once(self) -> None:
         plan, monitor = self._plan, self._monitor
         assert self._allocations.current is not None
-        interface = self._interface(self._allocations.current)
+        named = [host.host for host in self._allocations.current.hosts if host.slots]
+        interface = self._hosts.choose(plan.options.network_interface, named)
         connector = choose(plan.options, os.environ)
         self.ending = Ending()
         monitor.begin_run()
@@ -160,21 +184,20 @@ class Elastic:
             watching(plan.follow) as watch,
             Run(*self._how(interface), plan.paths.log, self._hosts, connector, watch) as run,
         ):
-            command = tuple(self._workers.command)
-            monitor.note(stamped(events.Launched(command, os.getpid(), interface)))
+            monitor.note(stamped(events.Launched(tuple(self._workers.command), os.getpid(), interface)))
             self._applied = self._allocations.current
             run.start(self._applied)
             for happening in run.happenings():
                 match happening:
-                    case EventReceived(event):
-                        monitor.note(event)
-                        if isinstance(event, events.Finished):
+                    case events.Event():
+                        monitor.note(happening)
+                        if isinstance(happening, events.Finished):
                             self.ending = self.ending.finished(time.monotonic())
                     case Line():
                         monitor.show(happening)
                     case LeftBehind(count):
                         monitor.message(f"killed {number(count)} that the workers had left behind")
-                    case _:
+                    case Tick():
                         self._tick(run)
 
     def _how(self, interface: str) -> tuple[Setup, Settings]:
@@ -205,10 +228,6 @@ class Elastic:
         )
         return setup, settings
 
-    def _interface(self, allocation: Allocation) -> str:
-        named = (host.host for host in allocation.hosts if host.slots)
-        return self._hosts.choose(self._plan.options.network_interface, named)
-
     def _tick(self, run: Run) -> None:
         now = time.monotonic()
         self._listen(now)
@@ -220,10 +239,6 @@ class Elastic:
         self._monitor.refresh()
 
     # The end.
-
-    def _is_to_end(self, now: float) -> bool:
-        self._listen(now)
-        return self.ending.is_wanted or self.ending.is_pausing
 
     def _listen(self, now: float) -> None:
         if not self._attend():
@@ -246,34 +261,14 @@ class Elastic:
             case Step.KILL:
                 self._monitor.message(f"{number(run.kill())} had to be killed")
 
-    def _end(self) -> restarts.End:
-        """How the last run has ended."""
-        run, status = self._monitor.run, self._monitor.status
-        first = run.failures.first(self._monitor.logs.last_lines) if run.is_fatal else None
-        return restarts.End(
-            succeeded=status.exit_code == 0,
-            is_wanted=self.ending.is_wanted,
-            is_pausing=self.ending.is_pausing,
-            has_trained=run.has_trained,
-            has_checkpointed=run.has_checkpointed,
-            has_returned=run.has_returned,
-            ended_by=first,
-            is_lost=first is not None and restarts.is_loss(first, self._hosts.is_remote(first.host)),
-            has_left=run.has_left,
-            reason=status.reason,
-        )
-
-    def _how_to_go_on(self) -> str:
-        if checkpoints.newest(self._plan.checkpoints) is None:
-            return "there is no checkpoint: started again, the job begins anew"
-        return f"start it again with {self._workers.output_option} {self._plan.paths.root} to go on"
-
     def _conclude(self) -> Outcome:
         """How the job ended."""
         if self.ending.exit_code is not None:
             return Outcome(self.ending.exit_code, f"edt-launch: ended by {signal_name(self.ending.first)}")
-        if self._has_left or (not self._has_run and self.ending.is_pausing):
-            return Outcome(ExitCode.LEFT, f"edt-launch: all workers have left; {self._how_to_go_on()}")
+        if self._has_left:
+            output = f"{self._workers.output_option} {self._plan.paths.root}"
+            how = checkpoints.how_to_go_on(self._plan.checkpoints, output)
+            return Outcome(ExitCode.LEFT, f"edt-launch: all workers have left; {how}")
         logs, run, status = self._monitor.logs, self._monitor.run, self._monitor.status
         if status.exit_code == 0:
             return Outcome(ExitCode.SUCCESS)
@@ -294,3 +289,10 @@ class Elastic:
 
 def _after(restarts: int) -> str:
     return f" after {restarts} {'restart' if restarts == 1 else 'restarts'}" if restarts else ""
+
+
+def write_discovery_script(paths: RunDir) -> None:
+    """Write a host-discovery script that shows the accepted allocation, for whoever has use for it."""
+    command = shlex.join([DISCOVER, str(paths.allocation.absolute())])
+    write_atomically(paths.discovery_script, f"#!/bin/sh\nexec {command}\n")
+    paths.discovery_script.chmod(0o755)

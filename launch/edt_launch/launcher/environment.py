@@ -19,12 +19,7 @@ HASH_SEED = "PYTHONHASHSEED"
 
 
 def environment(inherited: Mapping[str, str], plan: Plan) -> dict[str, str]:
-    """The variables that all workers of a job have.
-
-    Args:
-        inherited: our own. What another job's launcher has put there does not pass.
-        plan: where and how the job is run.
-    """
+    """The variables that all workers of a job have. What another job's launcher has left does not pass."""
     passed = {name: value for name, value in inherited.items() if not _STALE.fullmatch(name)}
     return {
         **passed,

@@ -16,15 +16,11 @@ PEER_LOST = ("HorovodInternalError", "Connection closed by peer", "Connection re
 
 @dataclass(frozen=True)
 class Failures:
-    """The failures of a job.
-
-    Attributes:
-        open: those that the job has not survived yet, in the order in which they were noticed.
-        survived: those after which it trained on.
-    """
+    """The failures of a job, in the order in which they were noticed."""
 
     open: tuple[Failed, ...] = ()
     survived: tuple[Failed, ...] = ()
+    """Those after which the job trained on."""
     is_formed_anew: bool = False
 
     def observe(self, event: Event) -> "Failures":
@@ -39,13 +35,10 @@ class Failures:
         return self
 
     def first(self, last_lines: Callable[[int], Sequence[str]]) -> Failed | None:
-        """The failure that ended the job.
+        """The failure that ended the job, given the last lines of each worker.
 
         Exits are noticed in an order of chance when one failure brings the others about, so those that look
         like a consequence come last.
-
-        Args:
-            last_lines: the last lines of a worker, by its serial number.
         """
 
         def is_consequence(failure: Failed) -> bool:

@@ -35,11 +35,7 @@ def received_signals() -> Iterator[list[int]]:
 def run(program: Program, plan: Plan, view: View, signals: list[int]) -> Outcome:
     """Run a job to its end. No process of it is left on this machine, whatever happens.
 
-    Args:
-        program: what to run.
-        plan: where and how.
-        view: shows it.
-        signals: grows by the signals that this process receives; see `received_signals`.
+    `signals` grows by the signals that this process receives; see `received_signals`.
 
     Raises:
         UsageError: a host, the interface or the output directory is wrong.

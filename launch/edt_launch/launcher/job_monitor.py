@@ -14,13 +14,7 @@ from edt_launch.launcher.view.wording import describe
 
 
 class JobMonitor:
-    """Takes in the events and lines of one `edt-launch`.
-
-    Args:
-        plan: what it runs.
-        view: shows it.
-        log: keeps the events.
-    """
+    """Takes in the events and lines of one `edt-launch`: keeps, counts and shows them."""
 
     def __init__(self, plan: Plan, view: View, log: EventLog) -> None:
         self._is_verbose = plan.options.verbose

@@ -1,37 +1,33 @@
-"""What `edt-launch` has made of its options, and how a job ended."""
+"""What `edt-launch` makes of its options: where and how a job runs. And how the job ended."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from edt_launch.cluster.allocation import Allocation
+from edt_launch.cluster.allocation import Allocation, HostSlots, parse, read
 from edt_launch.cluster.follower import Limits
-from edt_launch.cluster.hosts import HostSource
-from edt_launch.core.errors import ExitCode
+from edt_launch.cluster.hosts import HostOptions, HostSource, cap, spread, unbound
+from edt_launch.cluster.sources import THIS_MACHINE, choose
+from edt_launch.core.errors import AllocationError, ExitCode, UsageError
 from edt_launch.core.run_dir import RunDir
 from edt_launch.core.run_options import RunOptions
 
 
 @dataclass(frozen=True)
 class Plan:
-    """Where and how to run a program.
-
-    Attributes:
-        limits: bounds on the number of workers.
-        paths: the job's output directory.
-        allocation: hosts that never change; None to follow a file or a source.
-        follow: allocation file to follow; None for none.
-        source: of hosts, to follow; None for none.
-        options: those that count as they are given.
-        checkpoint_dir: the folder of its checkpoints; None for that of the output directory.
-    """
+    """Where and how to run a program."""
 
     limits: Limits
     paths: RunDir
     allocation: Allocation | None = None
+    """Hosts that never change; None to follow a file or a source."""
     follow: Path | None = None
+    """The allocation file to follow."""
     source: HostSource | None = None
+    """The source of hosts to follow."""
     options: RunOptions = field(default_factory=RunOptions)
+    """Those that count as they are given."""
     checkpoint_dir: Path | None = None
+    """The folder of its checkpoints; None for that of the output directory."""
 
     @property
     def checkpoints(self) -> Path:
@@ -45,3 +41,91 @@ class Outcome:
 
     exit_code: ExitCode
     message: str = ""
+
+
+def source_of(options: HostOptions, allocation: Path | None) -> HostSource | None:
+    """The source of a job's hosts; None if it follows an allocation file.
+
+    Raises:
+        UsageError: options exclude one another, or what they name cannot be used.
+    """
+    given = {
+        "-H": options.hosts,
+        "--hostfile": options.hostfile,
+        "--allocation": allocation,
+        "--host-discovery-script": options.script,
+    }
+    named = [option for option, value in given.items() if value is not None]
+    if len(named) > 1:
+        raise UsageError(f"{' and '.join(named)} exclude one another: give one of them")
+    if options.slots_per_host is not None and options.script is None:
+        raise UsageError("--slots-per-host is for --host-discovery-script: give that, too")
+    return None if allocation is not None else choose(options)
+
+
+def announcement(source: HostSource | None, options: HostOptions) -> str:
+    """What to tell a user who has named no hosts, and gets others than this machine; else empty."""
+    is_named = any((options.hosts, options.hostfile, options.script))
+    if source is None or source.oversubscribes or is_named:
+        return ""
+    hosts = source.hosts()
+    slots = sum(host.slots for host in hosts)
+    return f"edt-launch: uses the hosts of {source} ({slots} slots): {', '.join(host.host for host in hosts)}"
+
+
+def limits_of(
+    min_np: int,
+    max_np: int | None,
+    source: HostSource | None,
+    allocation: Path | None,
+    options: HostOptions,
+) -> Limits:
+    """The job's bounds; it may have one worker a slot at most, unless `max_np` says otherwise.
+
+    Raises:
+        UsageError: they contradict one another, or hosts that may change have no limit.
+    """
+    if max_np is not None:
+        default = f"--max-np {max_np}"
+    elif source is not None and source.may_change:
+        raise UsageError(f"{source}: give --max-np, too, as more hosts may come at any time")
+    elif source is not None and not source.oversubscribes:
+        max_np = _slots(source)
+        default = f"the {max_np} slots of the hosts"
+    else:
+        max_np = max(_slots(source or choose(options, THIS_MACHINE)), _slots_in(allocation))
+        default = f"--max-np, by default {max_np} here"
+    if min_np > max_np:
+        raise UsageError(f"--min-np {min_np} is more than {default}: lower it or raise the other")
+    return Limits(min_np, max_np)
+
+
+def allocation_of(source: HostSource | None, limits: Limits) -> Allocation | None:
+    """What a job has whose hosts do not change; None for others.
+
+    Raises:
+        UsageError: the hosts have too few slots.
+    """
+    if source is None or source.may_change:
+        return None
+    hosts: tuple[HostSlots, ...] = tuple(map(unbound, source.hosts()))
+    if source.oversubscribes:
+        hosts = (spread(hosts[0], limits.max_np),)
+    allocation = Allocation(1, cap(hosts, limits.max_np))
+    if allocation.slots < limits.min_np:
+        raise UsageError(
+            f"{allocation.slots} slots are fewer than --min-np {limits.min_np}: name more hosts or lower it"
+        )
+    return allocation
+
+
+def _slots(source: HostSource) -> int:
+    return sum(host.slots for host in source.hosts())
+
+
+def _slots_in(allocation: Path | None) -> int:
+    """Slots in an allocation file at the moment; 0 while it says nothing."""
+    try:
+        return parse(read(allocation)).slots if allocation else 0
+    except (OSError, AllocationError):
+        return 0

@@ -1,41 +1,15 @@
 """Whether a job that has ended is started again: a pure decision."""
 
 from dataclasses import dataclass
+from enum import Enum
 
 from edt_launch.core.events import Failed
 from edt_launch.launcher.connectors.connector import HOST_LOST
+from edt_launch.launcher.run_summary import RunSummary
+from edt_launch.launcher.termination import Ending
 
 NOTICE_DELAY = 60.0
 """Seconds for which slots are left alone that their workers were told to give up."""
-
-
-@dataclass(frozen=True)
-class End:
-    """How a run of the workers has ended.
-
-    Attributes:
-        succeeded: whether the training function has returned everywhere.
-        is_wanted: whether a signal has told the launcher to end the job.
-        is_pausing: whether a signal has told it to have all workers leave.
-        has_trained: whether there was a world in this run.
-        has_checkpointed: whether a checkpoint was written in this run.
-        has_returned: whether the training function had returned on the coordinator.
-        ended_by: the first of the failures that ended the job; None if none did, too few workers, say.
-        is_lost: whether that failure was the loss of a worker or its host, not an error of the script.
-        has_left: whether the last workers that had the state were told to leave.
-        reason: why the job ended, in words; may be empty.
-    """
-
-    succeeded: bool = False
-    is_wanted: bool = False
-    is_pausing: bool = False
-    has_trained: bool = False
-    has_checkpointed: bool = False
-    has_returned: bool = False
-    ended_by: Failed | None = None
-    is_lost: bool = False
-    has_left: bool = False
-    reason: str = ""
 
 
 @dataclass(frozen=True)
@@ -46,18 +20,11 @@ class Restart:
     delay: float = 0.0
 
 
-@dataclass(frozen=True)
-class GiveUp:
-    """Leave it at that, because of `reason`."""
+class Stop(Enum):
+    """Leave it at that."""
 
-    reason: str
-
-
-@dataclass(frozen=True)
-class Leave:
-    """Leave it at that until somebody starts the job again, which then goes on."""
-
-    reason: str
+    GIVE_UP = "for good"
+    LEAVE = "until somebody starts the job again, which then goes on"
 
 
 def is_loss(failure: Failed, is_remote: bool) -> bool:
@@ -66,48 +33,26 @@ def is_loss(failure: Failed, is_remote: bool) -> bool:
     return failure.signal is not None or failure.exit_code == 0 or is_gone
 
 
-def decide(end: End, restarts: int, most: int) -> Restart | GiveUp | Leave:
-    """Whether to start the job again.
+def decide(
+    run: RunSummary, ending: Ending, ended_by: Failed | None, is_lost: bool, restarts: int, most: int
+) -> Restart | Stop:
+    """Whether to start the job again, of which `restarts` of at most `most` restarts are used up.
 
     The loss of all workers that had the state is made good by a restart. An error of the
     script would come again, unless the job has got on since it started, so that it may be a rare one. A job
     that is to pause is left, whatever else it has lost on the way, unless it would fail again.
 
-    Args:
-        end: how the last run has ended.
-        restarts: how often the job has been started again so far.
-        most: how often it may be.
+    `ended_by` is the first of the failures that ended the run, None if none did (too few workers, say);
+    `is_lost` whether that was the loss of a worker or its host, not an error of the script.
     """
-    if end.succeeded:
-        return GiveUp("the job has succeeded")
-    if end.is_wanted:
-        return GiveUp("it was told to end")
-    if end.is_pausing and (_reason(end) is not None or end.ended_by is None):
-        return Leave(end.reason)
-    if not end.has_trained and not (restarts and end.is_lost):
-        return GiveUp("it had not begun to train")
-    reason = _reason(end)
-    if reason is None:
-        return GiveUp(_why_not(end))
-    if restarts >= most:
-        return GiveUp(f"it has been restarted {restarts} of {most} times")
-    return Restart(reason, NOTICE_DELAY if end.has_left else 0.0)
-
-
-def _reason(end: End) -> str | None:
-    """Why a restart is worth trying; None if it is not."""
-    if end.has_left:
-        return end.reason
-    if end.ended_by is None:
-        return None
-    if end.is_lost or (end.has_checkpointed and not end.has_returned):
-        return end.reason
-    return None
-
-
-def _why_not(end: End) -> str:
-    if end.ended_by is None:
-        return "no worker was lost"
-    if end.has_returned:
-        return "the script has failed after training"
-    return "the script has failed, and would fail the same way again"
+    has_left = run.outcome is not None and run.outcome.left
+    if ending.is_wanted or (run.outcome is not None and run.outcome.succeeded):
+        return Stop.GIVE_UP
+    has_got_on = run.has_checkpointed and not run.has_returned
+    is_worth_it = has_left or (ended_by is not None and (is_lost or has_got_on))
+    if ending.is_pausing and (is_worth_it or ended_by is None):
+        return Stop.LEAVE
+    has_begun = run.has_trained or (restarts > 0 and is_lost)
+    if not is_worth_it or not has_begun or restarts >= most:
+        return Stop.GIVE_UP
+    return Restart(run.reason, NOTICE_DELAY if has_left else 0.0)

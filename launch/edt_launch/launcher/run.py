@@ -1,5 +1,6 @@
 """One run of a job's workers, from the first to the last process: what happens in it, and how it is ended."""
 
+import contextlib
 import logging
 import os
 import queue
@@ -7,7 +8,7 @@ import selectors
 import threading
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
@@ -22,8 +23,7 @@ from edt_launch.cluster.network import HostChecker
 from edt_launch.core import events
 from edt_launch.core.appender import Appender
 from edt_launch.core.file_watch import Watch
-from edt_launch.launcher import agents
-from edt_launch.launcher.agents import Agents
+from edt_launch.launcher.agents import AgentOutput, Agents, AllEnded, HostEvent
 from edt_launch.launcher.connectors.connector import Connector
 from edt_launch.launcher.driver import PAUSED, Driver, Settings
 from edt_launch.launcher.view.output import Line, LineReader
@@ -34,13 +34,6 @@ TICK = 0.05
 """Seconds between two looks at everything else."""
 
 LOG_FORMAT = "%(asctime)s %(name)s: %(message)s"
-
-
-@dataclass(frozen=True)
-class EventReceived:
-    """The driver has reported an event."""
-
-    event: events.Event
 
 
 @dataclass(frozen=True)
@@ -55,15 +48,8 @@ class LeftBehind:
     count: int
 
 
-Happening = EventReceived | Line | Tick | LeftBehind
-
-
-@dataclass(frozen=True)
-class _HostEvent:
-    """Something has happened on a host."""
-
-    host: str
-    happening: agents.Happening
+Happening = events.Event | Line | Tick | LeftBehind
+"""An event is the driver's."""
 
 
 @dataclass(frozen=True)
@@ -73,16 +59,13 @@ class _Stopped:
     error: BaseException | None
 
 
+_Queued = HostEvent | events.Event | Line | _Stopped
+
+
 class Run:
     """A driver and its agents. Leaving its context leaves no process of theirs on this machine.
 
-    Args:
-        setup: what the workers have in common; the mark of their processes is added.
-        settings: what the driver goes by.
-        logs: the folder of the logs.
-        hosts: tells which are other machines.
-        connector: starts the agents of those.
-        watch: when it wakes, a `Tick` comes at once.
+    The mark of the workers' processes is added to `setup`. When `watch` wakes, a `Tick` comes at once.
     """
 
     def __init__(
@@ -97,18 +80,16 @@ class Run:
         self._job = uuid.uuid4().hex
         self._settings = settings
         self._watch = watch
-        self._happened: queue.SimpleQueue[_HostEvent | EventReceived | Line | _Stopped] = queue.SimpleQueue()
+        self._happened: queue.SimpleQueue[_Queued] = queue.SimpleQueue()
         self._wakeup, self._woken = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         self._readers: dict[tuple[int, str], LineReader] = {}
         self._copies: dict[tuple[int, str], Appender] = {}
         self._swept = 0
         setup = replace(setup, environment={**setup.environment, JOB_VARIABLE: self._job})
         self._agents = Agents(setup, logs, hosts.is_remote, connector, self._notify)
-        self._driver = Driver(
-            settings, self._agents, lambda event: self._put(EventReceived(event)), self._print_line
-        )
+        self._driver = Driver(settings, self._agents, self._put, self._print_line)
         self._thread = threading.Thread(target=self._drive, name="edt-driver", daemon=True)
-        self._handler = _LogHandler(self)
+        self._handler = _LogHandler(lambda text: self._put(Line(None, "stderr", text)))
         self._logger = logging.getLogger("edt_launch")
         self._logger.addHandler(self._handler)
         self._level = self._logger.level
@@ -187,7 +168,7 @@ class Run:
                     self._watch.clear()
                 while not self._happened.empty():
                     match self._happened.get():
-                        case _HostEvent(_, agents.AllEnded(error)):
+                        case HostEvent(_, AllEnded(error)):
                             is_over = True
                             if error is not None:
                                 raise error
@@ -211,40 +192,38 @@ class Run:
             error = caught
         self._put(_Stopped(error))
 
-    def _notify(self, host: str, happening: agents.Happening) -> None:
-        self._put(_HostEvent(host, happening))
-        self._driver.notify(host, happening)
+    def _notify(self, event: HostEvent) -> None:
+        self._put(event)
+        self._driver.notify(event)
 
     def _print_line(self, worker: int, text: str) -> None:
         self._put(Line(worker, "stderr", text))
 
-    def _put(self, happening: _HostEvent | EventReceived | Line | _Stopped) -> None:
+    def _put(self, happening: _Queued) -> None:
         self._happened.put(happening)
-        try:
+        with contextlib.suppress(OSError):  # it is full, or everything is over
             os.write(self._woken, b"!")
-        except OSError:  # it is full, or everything is over
-            return
 
     # In the thread that runs the job.
 
-    def _take(self, happening: _HostEvent | EventReceived | Line | _Stopped) -> Iterator[Happening]:
+    def _take(self, happening: _Queued) -> Iterator[Happening]:
         match happening:
             case _Stopped(error):
                 if error is not None:
                     raise error
                 self._agents.close()
-            case _HostEvent(host, Output(worker, stream, data)):
+            case HostEvent(host, Output(worker, stream, data)):
                 yield from self._print(worker, stream, data)
                 self._agents.taken(host, len(data))
-            case _HostEvent(_, ProcessEnded(worker)):
+            case HostEvent(_, ProcessEnded(worker)):
                 for stream in ("stdout", "stderr"):
                     reader = self._readers.pop((worker, stream), None)
                     yield from reader.close() if reader is not None else ()
-            case _HostEvent(host, agents.AgentOutput(text)):
+            case HostEvent(host, AgentOutput(text)):
                 yield Line(None, "stderr", f"{host}: {text}" if host else text)
-            case _HostEvent(_, Swept(count)):
+            case HostEvent(_, Swept(count)):
                 self._swept += count
-            case EventReceived() | Line():
+            case events.Event() | Line():
                 yield happening
 
     def _print(self, worker: int, stream: str, data: bytes) -> Iterator[Line]:
@@ -264,11 +243,11 @@ class Run:
 class _LogHandler(logging.Handler):
     """Puts what is logged among what edt-launch says itself."""
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, put: Callable[[str], None]) -> None:
         super().__init__(logging.INFO)
         self.setFormatter(logging.Formatter(LOG_FORMAT))
-        self._run = run
+        self._put = put
 
     def emit(self, record: logging.LogRecord) -> None:
         """Take in a record."""
-        self._run._put(Line(None, "stderr", self.format(record)))
+        self._put(self.format(record))

@@ -8,29 +8,27 @@ from edt_launch.launcher.failures import Failures
 
 @dataclass(frozen=True)
 class RunSummary:
-    """One run of the workers.
-
-    Attributes:
-        next_worker: serial number that no worker of the job has had.
-        failures: of its workers.
-        is_fatal: whether the last failure ended the run.
-        has_started: whether a worker was started.
-        has_been_ready: whether one has come to an elastic function.
-        has_trained: whether there was a world.
-        has_checkpointed: whether a checkpoint was written.
-        has_returned: whether the training function had returned where they are written.
-        has_left: whether the last workers that had the state were told to leave.
-    """
+    """One run of the workers."""
 
     next_worker: int = 0
+    """A serial number that no worker of the job has had."""
     failures: Failures = field(default_factory=Failures)
     is_fatal: bool = False
+    """Whether the last failure ended the run."""
     has_started: bool = False
+    """Whether a worker was started."""
     has_been_ready: bool = False
+    """Whether one has come to an elastic function."""
     has_trained: bool = False
     has_checkpointed: bool = False
     has_returned: bool = False
-    has_left: bool = False
+    """Whether the training function had returned where checkpoints are written."""
+    outcome: events.Finished | None = None
+
+    @property
+    def reason(self) -> str:
+        """Why it ended, in words; may be empty."""
+        return self.outcome.reason if self.outcome is not None else ""
 
     def observe(self, event: events.Event) -> "RunSummary":
         """The run after one more event."""
@@ -45,7 +43,7 @@ class RunSummary:
             case events.Failed():
                 return replace(after, is_fatal=event.retry_after is None)
             case events.Finished():
-                return replace(after, has_left=event.left)
+                return replace(after, outcome=event)
             case events.Checkpointed():
                 return replace(after, has_checkpointed=True, has_returned=event.last)
         return after

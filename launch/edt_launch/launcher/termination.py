@@ -20,7 +20,6 @@ CODES = {
 }
 """The other signals that end a job, and the exit codes they lead to."""
 
-
 Listen = Callable[[], Iterable[int]]
 """Gives the signals that have come since it was called last, and what else has asked for the same."""
 
@@ -39,26 +38,21 @@ class Step(Enum):
 
 @dataclass(frozen=True)
 class Ending:
-    """How far the end of a job is.
-
-    Attributes:
-        first: the signal that has asked for the end, if one has.
-        since: when the end began, by a signal or because the job is finished; None while it runs.
-        is_told: whether the driver has been told.
-        is_pausing: whether a signal has asked for all workers to leave.
-        is_pause_told: whether the driver has been told of that.
-        is_unwanted: whether nobody needs what the job does any more.
-        is_urgent: whether the user does not want to wait.
-        is_killed: whether everything has been killed.
-    """
+    """How far the end of a job is."""
 
     first: int | None = None
+    """The signal that has asked for the end, if one has."""
     since: float | None = None
+    """When the end began, by a signal or because the job is finished; None while it runs."""
     is_told: bool = False
+    """Whether the driver has been told."""
     is_pausing: bool = False
+    """Whether a signal has asked for all workers to leave."""
     is_pause_told: bool = False
     is_unwanted: bool = False
+    """Whether nobody needs what the job does any more."""
     is_urgent: bool = False
+    """Whether the user does not want to wait."""
     is_killed: bool = False
 
     def signalled(self, now: float, number: int) -> "Ending":
@@ -71,8 +65,7 @@ class Ending:
 
     def unwanted(self, now: float) -> "Ending":
         """Nobody needs what the job does any more."""
-        since = now if self.since is None else self.since
-        return replace(self, is_unwanted=True, since=since)
+        return replace(self.finished(now), is_unwanted=True)
 
     def finished(self, now: float) -> "Ending":
         """The driver says that the job has ended; what is left should be gone soon, too."""

@@ -76,24 +76,16 @@ class Times:
 
 @dataclass(frozen=True)
 class Beat:
-    """What a worker says of itself.
-
-    Attributes:
-        worker: its serial number.
-        step: optimizer steps done; None if unknown.
-        stage: what its training thread is doing.
-        seconds: for how long.
-        stages: the times of each stage so far.
-        idle: seconds of the stage since the worker, or a process that it has started, last used a processor
-            or a disk.
-    """
+    """What a worker says of itself: what its training thread is doing, and for how long."""
 
     worker: int
     step: int | None
     stage: str
     seconds: float
     stages: Mapping[str, Times]
+    """The times of each stage so far."""
     idle: float = 0.0
+    """Seconds of the stage since it, or a process that it has started, last used a processor or a disk."""
 
     @classmethod
     def from_message(cls, worker: int, message: Mapping[str, Any]) -> "Beat":
@@ -102,30 +94,25 @@ class Beat:
         Raises:
             KeyError, TypeError, ValueError: it is none.
         """
-        stages = {
-            name: Times(int(count), float(longest)) for name, (count, longest) in message["stages"].items()
-        }
-        step = message["step"]
-        stage, seconds, idle = str(message["stage"]), float(message["seconds"]), float(message["idle"])
-        return cls(worker, None if step is None else int(step), stage, seconds, stages, idle)
+        return cls(
+            worker,
+            None if message["step"] is None else int(message["step"]),
+            str(message["stage"]),
+            float(message["seconds"]),
+            {name: Times(int(number), float(most)) for name, (number, most) in message["stages"].items()},
+            float(message["idle"]),
+        )
 
 
 @dataclass(frozen=True)
 class _Heartbeats:
-    """The heartbeats of a worker.
-
-    Attributes:
-        beat: the last one; None before the first.
-        at: when that came.
-        longest_gap: seconds between two of them at most.
-        generation: of the world it is or was a member of.
-        member_since: since when.
-    """
+    """The heartbeats of a worker: the last one, None before the first, and when it came."""
 
     beat: Beat | None
     at: float
     longest_gap: float = 0.0
     generation: int = 0
+    """Of the world that it is or was a member of."""
     member_since: float = -inf
 
     def seconds(self, now: float, generation: int) -> float:
@@ -141,18 +128,15 @@ class _Heartbeats:
 
 @dataclass(frozen=True)
 class Watch:
-    """What is known of the workers.
-
-    Attributes:
-        timeout: replaces all floors; 0 switches the detection off, None leaves them as they are.
-        woken_at: when this process was found to have been stopped, the last time.
-    """
+    """What is known of the workers."""
 
     timeout: float | None = None
+    """Replaces all floors; 0 switches the detection off, None leaves them as they are."""
     heartbeats: Mapping[int, _Heartbeats] = field(default_factory=dict)
     stages: Mapping[str, Times] = field(default_factory=dict)
     ticked_at: float | None = None
     woken_at: float = -inf
+    """When this process was found to have been stopped, the last time."""
 
 
 def observe(now: float, watch: Watch, beat: Beat) -> Watch:
@@ -181,43 +165,33 @@ def tick(now: float, watch: Watch, workers: Mapping[int, Worker]) -> Watch:
                 known = replace(known, generation=worker.generation, member_since=now)
             heartbeats[key] = replace(known, at=now) if has_slept else known
     woken_at = now if has_slept else watch.woken_at
-    ending = [w for w in workers.values() if w.phase is Phase.ENDING]
-    return replace(
-        watch, heartbeats=heartbeats, stages=_learned(now, watch, ending), ticked_at=now, woken_at=woken_at
-    )
+    stages = _learned(now, watch, workers.values())
+    return replace(watch, heartbeats=heartbeats, stages=stages, ticked_at=now, woken_at=woken_at)
 
 
-def _learned(now: float, watch: Watch, ending: Iterable[Worker]) -> Mapping[str, Times]:
+def _learned(now: float, watch: Watch, workers: Iterable[Worker]) -> Mapping[str, Times]:
     """The times of all stages, with those of workers that are ended because they hang.
 
     They may have been slow only, and who takes their place would do the same. Whoever has set a timeout has
     decided that.
     """
     stages = dict(watch.stages)
-    if watch.timeout is not None:
-        return stages
-    for worker in ending:
+    for worker in workers if watch.timeout is None else ():
         beats = watch.heartbeats.get(worker.id)
-        if beats is None or beats.beat is None:
+        if worker.phase is not Phase.ENDING or beats is None or beats.beat is None:
             continue
-        seconds = beats.seconds(now, worker.generation)
         if _lasting(now, watch, worker, is_waited_for=True):
             known = stages.get(beats.beat.stage, Times())
-            stages[beats.beat.stage] = replace(known, longest=max(known.longest, seconds))
+            longest = max(known.longest, beats.seconds(now, worker.generation))
+            stages[beats.beat.stage] = replace(known, longest=longest)
     return stages
 
 
 def overdue(now: float, watch: Watch, workers: Iterable[Worker]) -> list[tuple[int, str]]:
-    """The workers that hang, each with the reason.
-
-    Args:
-        now: seconds of a monotonic clock.
-        watch: what is known of them.
-        workers: those there are.
-    """
+    """The workers that hang, each with the reason."""
     if watch.timeout == 0 or now - watch.woken_at < PAUSE:
         return []
-    found = []
+    hanging = []
     watched = [
         w for w in workers if w.phase in (Phase.READY, Phase.ACTIVE, Phase.DONE) and w.id in watch.heartbeats
     ]
@@ -228,8 +202,8 @@ def overdue(now: float, watch: Watch, workers: Iterable[Worker]) -> list[tuple[i
         if reason is None and worker in members:
             reason = _lasting(now, watch, worker, is_waited_for=any(other != worker.id for other in waiting))
         if reason is not None:
-            found.append((worker.id, f"rank {worker.rank} on {worker.slot.host} {reason}"))
-    return found
+            hanging.append((worker.id, f"rank {worker.rank} on {worker.slot.host} {reason}"))
+    return hanging
 
 
 def _stage(watch: Watch, worker: int) -> str | None:

@@ -13,12 +13,7 @@ KEPT = 2
 
 
 class GlooWorld:
-    """Serves a store for each generation.
-
-    Args:
-        address: of this machine, where the workers reach it.
-        interface: the network interface that has it.
-    """
+    """Serves a store for each generation, on an interface of this machine."""
 
     def __init__(self, address: str, interface: str) -> None:
         self._address = address

@@ -22,9 +22,7 @@ _BAD_REQUEST = b"400 Bad Request"
 class Rendezvous:
     """A store for one world, served by a thread of its own until it is closed.
 
-    Args:
-        address: to listen on; the port is chosen by the system.
-        values: what is there from the beginning, by path (``scope/key``).
+    `values` are there from the beginning, by path (``scope/key``). The system chooses the port.
     """
 
     def __init__(self, address: str, values: Mapping[str, bytes]) -> None:

@@ -13,15 +13,7 @@ class World(Protocol):
         """What a worker that is to be started finds in its environment; its rank is not known yet."""
 
     def open(self, generation: int, assignments: Sequence[Assignment]) -> Mapping[str, object]:
-        """Let a generation form.
-
-        Args:
-            generation: its number; larger than the last one.
-            assignments: those of its members.
-
-        Returns:
-            What each member is told beside its place.
-        """
+        """Let a generation form, which is larger than the last one; returns what each member is told."""
 
     def abort(self) -> None:
         """The newest generation will not form: its members are not to wait for one another."""

@@ -42,7 +42,7 @@ class Hearing:
             folder,
             lambda host: host.startswith("far"),
             connector or Ssh(),
-            lambda host, happening: self.heard.put((host, happening)),
+            lambda event: self.heard.put((event.host, event.happening)),
         )
 
     def until(self, kind: Any) -> tuple[str, Any]:
@@ -84,8 +84,8 @@ def test_a_host_has_one_agent_for_all_of_its_workers(hearing: Hearing) -> None:
         hearing.agents.start("here", worker, {"EDT_WORKER": str(worker)})
     assert isinstance(hearing.until(Hello)[1], Hello)
     said = {hearing.until(Started | Output)[1] for _ in range(4)}
-    assert {each.worker for each in said if isinstance(each, Started)} == {3, 4}
-    assert {each.data for each in said if isinstance(each, Output)} == {b"3 here\n", b"4 here\n"}
+    assert {report.worker for report in said if isinstance(report, Started)} == {3, 4}
+    assert {report.data for report in said if isinstance(report, Output)} == {b"3 here\n", b"4 here\n"}
     assert len(hearing.agents.pids) == 1
     hearing.agents.kill("here", 3)
     assert hearing.until(Exited)[1] == Exited(3, -signal.SIGKILL)

@@ -11,15 +11,7 @@ from edt_launch.core.atomic import write_atomically
 from edt_launch.core.event_log import EventLog
 from edt_launch.core.run_dir import RunDir
 from edt_launch.launcher.allocations import Allocations
-from edt_launch.launcher.job_monitor import JobMonitor
 from edt_launch.launcher.plan import Plan
-
-
-class Silent:
-    """A view that shows nothing."""
-
-    def message(self, text):
-        pass
 
 
 def allocation(generation, *slots):
@@ -38,7 +30,7 @@ def make(paths):
     def make(**changes):
         plan = Plan(Limits(1, 8), paths, **changes)
         log = EventLog(paths.events, print)
-        return Allocations(plan, JobMonitor(plan, Silent(), log), HostChecker())
+        return Allocations(plan, log.write, HostChecker())
 
     return make
 
@@ -52,41 +44,41 @@ def in_force(paths):
 
 
 def test_a_cap_keeps_the_first_slots_of_the_file(make, paths):
-    found = make(allocation=allocation(1, 2, 3))
-    found.cap(3)
-    found.follow(0.0)
-    assert found.current == in_force(paths) == allocation(1, 2, 1)
-    found.cap(2)
-    found.follow(1.0)
+    allocations = make(allocation=allocation(1, 2, 3))
+    allocations.cap(3)
+    allocations.follow(0.0)
+    assert allocations.current == in_force(paths) == allocation(1, 2, 1)
+    allocations.cap(2)
+    allocations.follow(1.0)
     assert in_force(paths) == allocation(1, 2)
-    found.cap(8)
-    found.follow(2.0)
+    allocations.cap(8)
+    allocations.follow(2.0)
     assert in_force(paths) == allocation(1, 2, 3)
     kinds = [event["event"] for event in events(paths)]
     assert kinds == ["usable", "allocation_accepted"] * 3
 
 
 def test_a_cap_that_changes_nothing_is_not_told(make, paths):
-    found = make(allocation=allocation(1, 2))
-    found.cap(8)
-    found.follow(0.0)
-    found.follow(1.0)
+    allocations = make(allocation=allocation(1, 2))
+    allocations.cap(8)
+    allocations.follow(0.0)
+    allocations.follow(1.0)
     assert [event["event"] for event in events(paths)] == ["allocation_accepted"]
 
 
 def test_a_cap_counts_for_what_the_file_says_later(make, paths, tmp_path):
     file = tmp_path / "theirs"
-    found = make(follow=file)
-    found.follow(0.0)
-    assert found.current is None
-    assert "missing" in found.rejection
+    allocations = make(follow=file)
+    allocations.follow(0.0)
+    assert allocations.current is None
+    assert "missing" in allocations.rejection
     write_atomically(file, render(allocation(1, 1)))
-    found.cap(2)
-    found.follow(1.0)
-    assert found.current == allocation(1, 1)
+    allocations.cap(2)
+    allocations.follow(1.0)
+    assert allocations.current == allocation(1, 1)
     write_atomically(file, render(allocation(2, 4)))
-    found.follow(2.0)
+    allocations.follow(2.0)
     assert in_force(paths) == allocation(2, 2)
     write_atomically(file, render(allocation(3, 6)))
-    found.follow(3.0)
+    allocations.follow(3.0)
     assert in_force(paths) == allocation(3, 2)  # the generation is told as followed

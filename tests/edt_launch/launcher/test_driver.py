@@ -12,13 +12,24 @@ from edt_launch.agent.protocol import Exited as ProcessEnded
 from edt_launch.agent.protocol import Hello, Started, Warm
 from edt_launch.core.errors import StartError
 from edt_launch.core.event_codec import write
+from edt_launch.core.events import Started as WorkerStarted
 from edt_launch.launcher import driver as driver_module
-from edt_launch.launcher.agents import Lost
-from edt_launch.launcher.driver import Driver, Settings, _HostEvent
+from edt_launch.launcher.agents import HostEvent, Lost
+from edt_launch.launcher.driver import Driver, Settings, gang_world, start_events
 from edt_launch.launcher.programs.program import Workers
 from edt_launch.launcher.watchdog import Beat, Times
 from edt_launch.membership.members import Limits
-from edt_launch.membership.protocol import Assign, Assignment, Desired, Hung, Leaving, Ready, Slot
+from edt_launch.membership.protocol import (
+    Assign,
+    Assignment,
+    Desired,
+    Hung,
+    Leaving,
+    Phase,
+    Ready,
+    Slot,
+    Worker,
+)
 from simulated_world import SimulatedWorld
 
 
@@ -71,7 +82,7 @@ class Running:
         self.driver._turn()
 
     def notify(self, host: str, happening: Any) -> None:
-        self.driver.notify(host, happening)
+        self.driver.notify(HostEvent(host, happening))
         self.turn()
 
     def of(self, *kinds: str) -> list[tuple[str, int]]:
@@ -212,7 +223,7 @@ def test_a_host_that_was_never_heard_of_has_nothing_to_lose(far: Running) -> Non
 
 
 def test_an_agent_of_this_machine_that_does_not_start_ends_the_run(running: Running) -> None:
-    running.driver.notify("here", Lost(1, ("No module named x",), has_connected=False))
+    running.driver.notify(HostEvent("here", Lost(1, ("No module named x",), has_connected=False)))
     with pytest.raises(StartError, match="No module named x"):
         running.turn()
 
@@ -240,4 +251,18 @@ def test_a_worker_that_cannot_be_started_has_failed(running: Running) -> None:
     running.driver._start(running.driver._state.workers[1])
     assert running.told == [(1, "edt-launch: this worker cannot be started: no agent")]
     event = running.driver._events.get(timeout=30)
-    assert event == _HostEvent("here", ProcessEnded(1, 1))
+    assert event == HostEvent("here", ProcessEnded(1, 1))
+
+
+def test_a_worker_that_is_started_is_reported_once_for_each_of_its_devices() -> None:
+    def started(device: str | None) -> list[WorkerStarted]:
+        return start_events(Worker(4, Slot("h", 1, device), Phase.ACTIVE, started_at=0.0, rank=2))
+
+    assert started("7") == [WorkerStarted(4, "h", 1, "7", 2)]
+    assert started("7,9") == [WorkerStarted(4, "h", 1, "7", 2), WorkerStarted(4, "h", 1, "9", 2)]
+    assert started(None) == [WorkerStarted(4, "h", 1, None, 2)]
+
+
+def test_a_gang_is_a_world() -> None:
+    world = gang_world([Worker(4, Slot("h", 1, "7"), Phase.ACTIVE, started_at=0.0, rank=2)])
+    assert (world.size, world.ranks) == (1, {4: 2})

@@ -4,82 +4,72 @@ from dataclasses import replace
 
 import pytest
 
-from edt_launch.core.events import Failed
-from edt_launch.launcher.restarts import (
-    HOST_LOST,
-    NOTICE_DELAY,
-    End,
-    GiveUp,
-    Leave,
-    Restart,
-    decide,
-    is_loss,
-)
+from edt_launch.core.events import Failed, Finished
+from edt_launch.launcher.restarts import HOST_LOST, NOTICE_DELAY, Restart, Stop, decide, is_loss
+from edt_launch.launcher.run_summary import RunSummary
+from edt_launch.launcher.termination import Ending
 
 KILLED = Failed(1, "h", 0, None, 0, 137, "SIGKILL")
 RAISED = Failed(1, "h", 0, None, 0, 1)
-LOST = End(has_trained=True, ended_by=KILLED, is_lost=True, reason="rank 0 failed")
-LEFT = End(has_trained=True, has_left=True, reason="rank 0 left")
-FAILED = replace(LOST, ended_by=RAISED, is_lost=False)
+RUN = RunSummary(has_trained=True, outcome=Finished(1, "rank 0 failed"))
+NEW = replace(RUN, has_trained=False)
+GONE = replace(RUN, outcome=Finished(1, "rank 0 left", left=True))
+SUCCEEDED = replace(RUN, outcome=Finished(0, "rank 0 failed"))
+BETTER = replace(RUN, has_checkpointed=True)
+RETURNED = replace(BETTER, has_returned=True)
+PAUSING, ENDED = Ending(is_pausing=True), Ending(first=15)
+
+LOST, FAILED, LEFT = (KILLED, True), (RAISED, False), (None, False)
+"""By what a run has ended, and whether that was the loss of a worker."""
 
 
-@pytest.mark.parametrize(
-    "end, reason",
-    [
-        (LOST, "rank 0 failed"),
-        (replace(LOST, has_returned=True, has_checkpointed=True), "rank 0 failed"),
-        (replace(FAILED, has_checkpointed=True), "rank 0 failed"),
-    ],
-)
-def test_what_is_restarted(end, reason):
-    assert decide(end, 0, 1) == Restart(reason)
+@pytest.mark.parametrize("run, end", [(RUN, LOST), (RETURNED, LOST), (BETTER, FAILED)])
+def test_what_is_restarted(run, end):
+    assert decide(run, Ending(), *end, 0, 1) == Restart("rank 0 failed")
 
 
 def test_slots_that_were_given_up_are_left_alone_for_a_while():
-    assert decide(LEFT, 0, 1) == Restart("rank 0 left", NOTICE_DELAY)
+    assert decide(GONE, Ending(), *LEFT, 0, 1) == Restart("rank 0 left", NOTICE_DELAY)
 
 
 @pytest.mark.parametrize(
-    "end", [LEFT, LOST, replace(LEFT, has_trained=False), replace(LOST, has_trained=False)]
+    "run, end", [(GONE, LEFT), (RUN, LOST), (replace(GONE, has_trained=False), LEFT), (NEW, LOST)]
 )
-def test_a_job_that_is_to_pause_is_left(end):
-    assert decide(replace(end, is_pausing=True), 3, 3) == Leave(end.reason)
-
-
-@pytest.mark.parametrize("end", [FAILED, replace(LOST, succeeded=True), replace(LOST, is_wanted=True)])
-def test_a_job_that_is_to_pause_may_end_before(end):
-    assert isinstance(decide(replace(end, is_pausing=True), 0, 3), GiveUp)
+def test_a_job_that_is_to_pause_is_left(run, end):
+    assert decide(run, PAUSING, *end, 3, 3) is Stop.LEAVE
 
 
 @pytest.mark.parametrize(
-    "end, words",
+    "run, ending, end",
+    [(RUN, PAUSING, FAILED), (SUCCEEDED, PAUSING, LOST), (RUN, replace(ENDED, is_pausing=True), LOST)],
+)
+def test_a_job_that_is_to_pause_may_end_before(run, ending, end):
+    assert decide(run, ending, *end, 0, 3) is Stop.GIVE_UP
+
+
+@pytest.mark.parametrize(
+    "run, ending, end",
     [
-        (replace(LOST, succeeded=True), "succeeded"),
-        (replace(LOST, is_wanted=True), "told to end"),
-        (replace(LOST, has_trained=False), "not begun"),
-        (replace(LOST, ended_by=None, is_lost=False), "no worker was lost"),
-        (FAILED, "would fail the same way"),
-        (replace(FAILED, has_checkpointed=True, has_returned=True), "after training"),
+        (SUCCEEDED, Ending(), LOST),
+        (RUN, ENDED, LOST),
+        (NEW, Ending(), LOST),
+        (RUN, Ending(), LEFT),
+        (RUN, Ending(), FAILED),
+        (RETURNED, Ending(), FAILED),
     ],
 )
-def test_what_is_not(end, words):
-    verdict = decide(end, 0, 1)
-    assert isinstance(verdict, GiveUp)
-    assert words in verdict.reason
+def test_what_is_not(run, ending, end):
+    assert decide(run, ending, *end, 0, 1) is Stop.GIVE_UP
 
 
 def test_a_loss_before_training_counts_once_the_job_has_trained():
-    end = replace(LOST, has_trained=False)
-    assert isinstance(decide(end, 0, 3), GiveUp)
-    assert isinstance(decide(end, 1, 3), Restart)
+    assert decide(NEW, Ending(), *LOST, 0, 3) is Stop.GIVE_UP
+    assert isinstance(decide(NEW, Ending(), *LOST, 1, 3), Restart)
 
 
 @pytest.mark.parametrize("restarts, most, is_restarted", [(0, 0, False), (2, 3, True), (3, 3, False)])
 def test_only_so_often(restarts, most, is_restarted):
-    verdict = decide(LOST, restarts, most)
-    assert isinstance(verdict, Restart) == is_restarted
-    if not is_restarted:
-        assert verdict == GiveUp(f"it has been restarted {restarts} of {most} times")
+    assert isinstance(decide(RUN, Ending(), *LOST, restarts, most), Restart) == is_restarted
 
 
 @pytest.mark.parametrize(

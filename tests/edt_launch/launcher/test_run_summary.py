@@ -22,7 +22,8 @@ def test_what_has_happened_in_a_run():
     run = run.observe(Checkpointed(7, "/p", 1, 0.5))
     assert (run.has_checkpointed, run.has_returned) == (True, False)
     assert run.observe(Checkpointed(7, "/p", 1, 0.5, last=True)).has_returned
-    assert run.observe(Finished(1, left=True)).has_left
+    assert run.reason == ""
+    assert run.observe(Finished(1, "no more", left=True)).reason == "no more"
 
 
 def test_only_a_failure_whose_slot_is_not_tried_again_ends_the_run():

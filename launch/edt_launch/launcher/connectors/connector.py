@@ -15,23 +15,14 @@ HOST_LOST = 255
 
 
 class Connector(ABC):
-    """A way to start the agent of another host.
-
-    Attributes:
-        name: what messages call it.
-    """
+    """A way to start the agent of another host. `name` is what messages call it."""
 
     name: ClassVar[str]
 
     @classmethod
     @abstractmethod
     def detect(cls, options: RunOptions, environment: Mapping[str, str]) -> Self | None:
-        """The connector, if it is to be used; else None.
-
-        Args:
-            options: those of `edt-launch`.
-            environment: of this process.
-        """
+        """The connector, if it is to be used with these options and in this environment; else None."""
 
     @abstractmethod
     def command(self, host: str, agent: Sequence[str] = AGENT) -> list[str]:

@@ -23,12 +23,7 @@ _MISSING = re.compile(r"not found|No such file or directory|No module named")
 
 @dataclass(frozen=True)
 class Ssh(Connector):
-    """Agents are started over ssh; None leaves it to ssh's own configuration.
-
-    Attributes:
-        port: of the hosts' ssh servers.
-        identity_file: the private key.
-    """
+    """Agents are started over ssh; None leaves it to ssh's own configuration."""
 
     name: ClassVar[str] = "ssh"
     port: int | None = None

@@ -4,25 +4,14 @@ import math
 import shlex
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from edt_launch.cluster.allocation import Allocation
 from edt_launch.cluster.follower import Limits
 from edt_launch.core.run_options import RunOptions
 
-
-@dataclass(frozen=True)
-class Commands:
-    """The commands that a job needs, whatever PATH it has.
-
-    Attributes:
-        horovodrun: Horovod's.
-        discover: `edt-discover`.
-    """
-
-    horovodrun: str = str(Path(sys.executable).with_name("horovodrun"))
-    discover: str = str(Path(sys.executable).with_name("edt-discover"))
+HOROVODRUN, DISCOVER = (str(Path(sys.executable).with_name(name)) for name in ("horovodrun", "edt-discover"))
+"""The commands that a job needs, whatever PATH it has."""
 
 
 def command(
@@ -34,7 +23,6 @@ def command(
     interface: str,
     options: RunOptions,
     note: Path,
-    commands: Commands,
 ) -> list[str]:
     """The command line.
 
@@ -47,9 +35,8 @@ def command(
         interface: network interface over which the workers talk.
         options: those of edt-launch: ssh's, and the time to wait for enough slots.
         note: where the discovery script writes down which generation horovodrun has seen.
-        commands: the commands that it is made of.
     """
-    discovery = shlex.join([commands.discover, "--note", str(note), str(file)])
+    discovery = shlex.join([DISCOVER, "--note", str(note), str(file)])
     low, high = str(limits.min_np), str(limits.max_np)
     words = ["-np", low, "--min-np", low, "--max-np", high]  # it waits for -np slots, and then takes all
     words += ["--host-discovery-script", discovery, "--network-interface", interface]
@@ -60,5 +47,5 @@ def command(
         # Horovod puts it into a shell command as it is.
         words += ["--ssh-identity-file", shlex.quote(str(options.ssh_identity_file.absolute()))]
     if changes or any(host.devices for host in first.hosts):
-        program = [commands.discover, str(file), "--exec", *program]
-    return [commands.horovodrun, *words, *program]
+        program = [DISCOVER, str(file), "--exec", *program]
+    return [HOROVODRUN, *words, *program]

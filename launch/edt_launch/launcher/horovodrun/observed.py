@@ -5,17 +5,13 @@ from dataclasses import dataclass, field, replace
 
 from edt_launch.cluster.allocation import Allocation
 from edt_launch.core import events
-from edt_launch.launcher.horovodrun.slots import Processes, Slot
+from edt_launch.launcher.horovodrun.slots import Processes
+from edt_launch.membership.protocol import Slot
 
 
 @dataclass(frozen=True)
 class Noted:
-    """What the discovery script has written down.
-
-    Attributes:
-        generation: of the allocation that it printed last.
-        at: when, as a number that grows from one time to the next.
-    """
+    """The generation that the discovery script has printed last, and when: a number that grows."""
 
     generation: int
     at: int
@@ -23,24 +19,20 @@ class Noted:
 
 @dataclass(frozen=True)
 class Observed:
-    """A horovodrun so far.
-
-    Attributes:
-        workers: those whose processes are there: their serial numbers and slots, by process number.
-        started: how many workers there have been.
-        devices: what the slots have, or had when they were last allocated.
-        following: generation of the allocation that new workers are started by; -1 before the first.
-        first: the first time that the discovery script printed the latest generation.
-        unclear: processes that may still become workers of an older generation; None until the script has
-            printed the latest one twice.
-    """
+    """A horovodrun so far."""
 
     workers: Mapping[int, tuple[int, Slot]] = field(default_factory=dict)
+    """The serial numbers and slots of the workers whose processes are there, by process number."""
     started: int = 0
+    """How many workers there have been."""
     devices: Mapping[Slot, str] = field(default_factory=dict)
+    """What the slots have, or had when they were last allocated."""
     following: int = -1
+    """Generation of the allocation that new workers are started by; -1 before the first."""
     first: Noted | None = None
+    """The first time that the discovery script printed the latest generation."""
     unclear: frozenset[int] | None = None
+    """Processes that may still become workers of an older one; None until it was printed twice."""
 
     def allocate(self, allocation: Allocation) -> "Observed":
         """Another allocation is in force."""
@@ -51,27 +43,19 @@ class Observed:
         }
         return replace(self, devices={**self.devices, **named})
 
-    def look(self, found: Processes, noted: Noted | None) -> tuple["Observed", Sequence[events.Event]]:
-        """Compare with what there is now.
-
-        Args:
-            found: the processes.
-            noted: what the discovery script has written down; None before it has.
-
-        Returns:
-            What is known after that, and the events that have happened.
-        """
+    def look(self, present: Processes, noted: Noted | None) -> tuple["Observed", Sequence[events.Event]]:
+        """What is known after a look at the processes and the script's note, and what has happened."""
         workers, count = dict(self.workers), self.started
         changes: list[events.Event] = []
-        for pid in self.workers.keys() - found.workers.keys():
+        for pid in self.workers.keys() - present.workers.keys():
             number, slot = workers.pop(pid)
             changes.append(events.Released(*self._place(number, slot)))
-        for pid in sorted(found.workers.keys() - self.workers.keys()):
-            process = found.workers[pid]
+        for pid in sorted(present.workers.keys() - self.workers.keys()):
+            process = present.workers[pid]
             workers[pid] = (count, process.slot)
             changes.append(events.Started(*self._place(count, process.slot), process.rank))
             count += 1
-        after = replace(self, workers=workers, started=count)._note(noted, found.starting)
+        after = replace(self, workers=workers, started=count)._note(noted, present.starting)
         if after.following > self.following:
             changes.append(events.Following(after.following))
         return after, changes

@@ -23,13 +23,7 @@ _PREFIX = re.compile(rb"\[(\d{1,9})\]<(?:stdout|stderr)>:")
 
 
 class Output:
-    """Passes two streams on, and appends their lines to the logs of ranks, and of horovodrun itself.
-
-    Args:
-        paths: the job's.
-        streams: where each stream goes.
-        complain: told when a log cannot be written.
-    """
+    """Passes two streams on, and appends their lines to the logs of ranks, and of horovodrun itself."""
 
     def __init__(self, paths: RunDir, streams: Mapping[str, BinaryIO], complain: Complain) -> None:
         self._paths = paths

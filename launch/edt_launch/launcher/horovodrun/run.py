@@ -16,18 +16,16 @@ from pathlib import Path
 from edt_launch.agent import processes
 from edt_launch.agent.lifeline import hang_on
 from edt_launch.agent.processes import JOB_VARIABLE
-from edt_launch.cluster.allocation import Allocation, render
-from edt_launch.cluster.follower import Accepted, Follower, Rejected
+from edt_launch.cluster.allocation import Allocation
 from edt_launch.cluster.network import HostChecker
 from edt_launch.core import events
-from edt_launch.core.atomic import write_atomically
 from edt_launch.core.errors import ExitCode, StartError, StartTimeoutError
 from edt_launch.core.event_log import EventReader, stamped
 from edt_launch.launcher import checkpoints
-from edt_launch.launcher.allocations import accepted
+from edt_launch.launcher.allocations import Allocations
 from edt_launch.launcher.environment import environment
 from edt_launch.launcher.horovodrun import slots
-from edt_launch.launcher.horovodrun.command import Commands, command
+from edt_launch.launcher.horovodrun.command import command
 from edt_launch.launcher.horovodrun.observed import Noted, Observed
 from edt_launch.launcher.horovodrun.output import Output
 from edt_launch.launcher.plan import Outcome
@@ -45,90 +43,66 @@ LEFTOVER_GRACE = 2.0
 
 
 class Horovodrun:
-    """Runs a job through Horovod's own elastic driver.
+    """Runs a job through Horovod's own elastic driver; each worker runs `program`."""
 
-    Args:
-        program: words that each worker runs.
-        job: where and how.
-        commands: what the command line is made of.
-    """
-
-    def __init__(self, program: Sequence[str], job: Job, commands: Commands | None = None) -> None:
+    def __init__(self, program: Sequence[str], job: Job) -> None:
         self._program = program
-        self._plan = plan = job.plan
+        self._plan = job.plan
         self._view = job.view
         self._log = job.log
         self._take_signals = job.listen
-        self._commands = commands or Commands()
         self._hosts = HostChecker()
-        self._follower = Follower(plan.follow, plan.limits, self._hosts) if plan.follow else None
-        self._allocation = plan.allocation
+        self._allocations = Allocations(job.plan, self._note_allocation, self._hosts)
         self._ending = Ending()
         self._observed = Observed()
         self._looked_at = self._workers_at = time.monotonic()
         self._name = uuid.uuid4().hex
-        self._interface = ""
         self._size: int | None = None
         """Workers of the present world; None before the first."""
         streams = {"stdout": sys.stdout.buffer, "stderr": sys.stderr.buffer}
-        self._output = Output(plan.paths, streams, job.view.message)
-        self._reported = EventReader(plan.paths.worker_events)
+        self._output = Output(job.plan.paths, streams, job.view.message)
+        self._reported = EventReader(job.plan.paths.worker_events)
 
     def run(self) -> Outcome:
         """Run the job.
 
         Raises:
-            UsageError: the network interface is wrong.
+            UsageError: a host or the network interface is wrong.
             StartError: there were not enough slots in time, or horovodrun cannot be executed.
         """
         first = self._wait_for_slots()
-        if first is None:
-            return self._conclude(None)
-        write_atomically(self._plan.paths.allocation, render(first))
-        self._observed = self._observed.allocate(first)
-        words = self._command(first)
-        if self._plan.options.verbose:
-            self._view.message(shlex.join(words))
-        return self._conclude(self._supervise(words))
+        return self._conclude(None if first is None else self._supervise(first))
 
     def _wait_for_slots(self) -> Allocation | None:
         """The first allocation; None if the job is to end before there is one."""
-        deadline = time.monotonic() + self._plan.options.start_timeout
-        while self._allocation is None:
+        timeout = self._plan.options.start_timeout
+        deadline = time.monotonic() + timeout
+        while True:
             now = time.monotonic()
             self._listen(now)
             if self._ending.is_wanted or self._ending.is_pausing:
                 return None
-            self._follow(now)
+            self._allocations.follow(now)
+            if self._allocations.current is not None:
+                return self._allocations.current
             if now >= deadline:
-                rejection = self._follower.rejection if self._follower is not None else ""
-                options = self._plan.options
-                raise StartTimeoutError(0, self._plan.limits.min_np, options.start_timeout, rejection)
+                raise StartTimeoutError(0, self._plan.limits.min_np, timeout, self._allocations.rejection)
             time.sleep(TICK)
-        return self._allocation
-
-    def _command(self, first: Allocation) -> list[str]:
-        plan = self._plan
-        named = (host.host for host in first.hosts if host.slots)
-        self._interface = self._hosts.choose(plan.options.network_interface, named)
-        return command(
-            self._program,
-            plan.paths.allocation,
-            first,
-            plan.follow is not None,
-            plan.limits,
-            self._interface,
-            plan.options,
-            plan.paths.discovered,
-            self._commands,
-        )
 
     # The process.
 
-    def _supervise(self, words: Sequence[str]) -> int:
+    def _supervise(self, first: Allocation) -> int:
         """Run horovodrun to its end; returns its exit code, negative for a signal."""
+        plan, paths = self._plan, self._plan.paths
+        named = [host.host for host in first.hosts if host.slots]
+        interface = self._hosts.choose(plan.options.network_interface, named)
+        is_followed = plan.follow is not None
+        how = plan.limits, interface, plan.options
+        words = command(self._program, paths.allocation, first, is_followed, *how, paths.discovered)
+        if plan.options.verbose:
+            self._view.message(shlex.join(words))
         with _started(words, self._environment()) as process:
-            self._note(events.Launched(tuple(self._program), process.pid, self._interface))
+            self._note(events.Launched(tuple(self._program), process.pid, interface))
             try:
                 for stream, data in _read(process):
                     if stream:
@@ -148,11 +122,9 @@ class Horovodrun:
     def _environment(self) -> dict[str, str]:
         plan = self._plan
         plan.paths.worker_events.unlink(missing_ok=True)
+        inherited = {name: value for name, value in os.environ.items() if name.isidentifier()}  # a shell's
         return {
-            **environment(
-                {name: value for name, value in os.environ.items() if name.isidentifier()},  # a shell's
-                plan,
-            ),
+            **environment(inherited, plan),
             "EDT_MAX_NP": str(plan.limits.max_np),
             "EDT_REPORTS": str(plan.paths.worker_events),
             JOB_VARIABLE: self._name,
@@ -163,7 +135,7 @@ class Horovodrun:
     def _tick(self, process: subprocess.Popen[bytes]) -> None:
         now = time.monotonic()
         self._listen(now)
-        self._follow(now)
+        self._allocations.follow(now)
         if now >= self._looked_at + TICK:
             self._looked_at = now
             self._look(process.pid)
@@ -182,20 +154,13 @@ class Horovodrun:
         for received in self._take_signals():
             self._ending = self._ending.signalled(now, received)
 
-    def _follow(self, now: float) -> None:
-        """Look at the allocation file, and put in force what is new."""
-        match self._follower.poll(now) if self._follower is not None else None:
-            case Accepted(allocation, changed):
-                try:
-                    write_atomically(self._plan.paths.allocation, render(allocation))
-                except OSError as error:
-                    self._view.message(f"{self._plan.paths.allocation} cannot be written: {error.strerror}")
-                    return
-                is_first, self._allocation = self._allocation is None, allocation
-                self._observed = self._observed.allocate(allocation)
-                self._note(accepted(allocation, is_first, changed))
-            case Rejected(reason):
-                self._note(events.AllocationRejected(reason))
+    def _note_allocation(self, event: events.Event) -> None:
+        self._log.write(event)
+        match event:
+            case events.AllocationAccepted():
+                assert self._allocations.current is not None
+                self._observed = self._observed.allocate(self._allocations.current)
+            case events.AllocationRejected(reason):
                 self._view.message(reason)
 
     def _look(self, pid: int) -> None:
@@ -230,7 +195,8 @@ class Horovodrun:
         if exit_code == 0:
             return Outcome(ExitCode.SUCCESS)
         if self._ending.is_pausing:
-            return Outcome(ExitCode.LEFT, f"edt-launch: all workers have been ended; {self._how_to_go_on()}")
+            how = checkpoints.how_to_go_on(self._plan.checkpoints, f"--output-dir {self._plan.paths.root}")
+            return Outcome(ExitCode.LEFT, f"edt-launch: all workers have been ended; {how}")
         first, reason = self._output.first_failure, self._output.stop_reason
         has_begun = self._observed.started > 0 or first is not None
         code = ExitCode.JOB_FAILED if has_begun else ExitCode.NOT_STARTED
@@ -241,11 +207,6 @@ class Horovodrun:
         elif reason is not None:
             how = f"horovodrun ended it: {reason}, see {self._plan.paths.horovodrun_log}"
         return Outcome(code, f"edt-launch: {what}: {how}\nlog: {self._plan.paths.log}")
-
-    def _how_to_go_on(self) -> str:
-        if checkpoints.newest(self._plan.checkpoints) is None:
-            return "there is no checkpoint: started again, the job begins anew"
-        return f"start it again with --output-dir {self._plan.paths.root} to go on"
 
 
 @contextmanager

@@ -12,19 +12,12 @@ from dataclasses import dataclass, field
 import psutil
 
 from edt_launch.agent import processes
+from edt_launch.membership.protocol import Slot
 
 _HOST = "HOROVOD_HOSTNAME"
 _SLOT = "HOROVOD_LOCAL_RANK"
 _RANK = "HOROVOD_RANK"
 _IN_COMMAND = re.compile(rf"\b({_HOST}|{_SLOT}|{_RANK})=([^\s'\"]+)")
-
-
-@dataclass(frozen=True)
-class Slot:
-    """A place for a worker; `index` is its number on the host."""
-
-    host: str
-    index: int
 
 
 @dataclass(frozen=True)
@@ -37,28 +30,18 @@ class Process:
 
 @dataclass(frozen=True)
 class Processes:
-    """The processes below a horovodrun.
-
-    Attributes:
-        workers: those that run for a worker, and end with it, by their numbers.
-        starting: processes that have not started anything yet.
-    """
+    """The workers below a horovodrun, by process, and the processes that have not started anything yet."""
 
     workers: Mapping[int, Process] = field(default_factory=dict)
     starting: frozenset[int] = frozenset()
 
 
 def of_process(words: Iterable[str], environment: Mapping[str, str]) -> Process | None:
-    """What a process was started for; None if it is no worker's.
-
-    Args:
-        words: its command line.
-        environment: what it was started with.
-    """
+    """What a process with this command line was started for; None if it is no worker's."""
     named = dict(_IN_COMMAND.findall(" ".join(words)))
-    found = named if _HOST in named else environment
+    variables = named if _HOST in named else environment
     try:
-        return Process(Slot(found[_HOST], int(found[_SLOT])), int(found[_RANK]))
+        return Process(Slot(variables[_HOST], int(variables[_SLOT])), int(variables[_RANK]))
     except (KeyError, ValueError):
         return None
 

@@ -17,6 +17,9 @@ UNKNOWN = ("max_restarts", "hang_timeout", "ready_timeout", "warm_start")
 """Options that Horovod's driver has nothing like."""
 
 
+STATIC_HOSTS = "--horovodrun takes hosts that do not change, or an allocation file: leave out --horovodrun"
+
+
 @dataclass(frozen=True)
 class Options:
     """The option that asks for it."""
@@ -34,7 +37,13 @@ class UnderHorovodrun(Script):
     """A script or a command that horovodrun runs."""
 
     def run(self, job: Job) -> Outcome:
-        """Run it."""
+        """Run it.
+
+        Raises:
+            UsageError: its hosts may change.
+        """
+        if job.plan.source is not None:
+            raise UsageError(f"{job.plan.source}: {STATIC_HOSTS}")
         from edt_launch.launcher.horovodrun.run import Horovodrun
 
         return Horovodrun(self.command, job).run()
@@ -51,10 +60,7 @@ class HorovodrunKind(Kind):
         if not own.horovodrun:
             return None
         if options.host_discovery_script is not None:
-            raise UsageError(
-                "--horovodrun takes hosts that do not change, or an allocation file: leave out "
-                "--horovodrun, or give --host-discovery-script to horovodrun itself"
-            )
+            raise UsageError(f"{STATIC_HOSTS}, or give --host-discovery-script to horovodrun itself")
         unknown = {name: getattr(options, name) for name in UNKNOWN}
         if given := [word for word in words(RunOptions(**unknown)) if word.startswith("--")]:
             raise UsageError(

@@ -29,12 +29,7 @@ def kinds() -> "tuple[Kind, ...]":
 
 
 def read(program: list[str], options: RunOptions, own: Sequence[object]) -> "Program":
-    """The program of a command line.
-
-    Args:
-        program: its words, without options.
-        options: those that every kind has.
-        own: those that each of `kinds()` alone has.
+    """The program of a command line without options; `own` are the options that each of `kinds()` alone has.
 
     Raises:
         UsageError: an option makes no sense, or a file is not there.

@@ -21,14 +21,7 @@ from edt_launch.membership.protocol import Slot, Worker
 
 @dataclass(frozen=True)
 class Job:
-    """A job that is to be run.
-
-    Attributes:
-        plan: where and how.
-        view: shows it.
-        log: keeps its events.
-        listen: gives the signals that have come.
-    """
+    """A job that is to be run."""
 
     plan: Plan
     view: View
@@ -62,14 +55,8 @@ class Program(Protocol):
 class Workers:
     """The workers that a program has: what they run, and what differs from one to the next.
 
-    These are any command's; a kind of program overrides what is different about its own.
-
-    Attributes:
-        command: words that each worker runs.
-        variables: environment variables that all get besides ours.
-        directory: where they start; None for the present one.
-        is_gang: whether all run together or none: they are not resized, not forked, and not started again.
-        output_option: see `Program.output_option`.
+    These are any command's; a kind of program overrides what is different about its own. A gang runs together
+    or not at all: its workers are not resized, not forked, and not started again.
     """
 
     command: Sequence[str]
@@ -89,10 +76,7 @@ class Workers:
     def variables_of(self, worker: Worker, slots: Sequence[Slot], address: str) -> dict[str, str]:
         """What a worker that is to be started finds besides.
 
-        Args:
-            worker: the worker.
-            slots: those of all workers.
-            address: of this machine, where the workers reach it.
+        `slots` are those of all workers, `address` is where they reach this machine.
         """
         return {}
 
@@ -101,11 +85,7 @@ class Workers:
         return None
 
     def advice(self, last_lines: Sequence[str]) -> str:
-        """What to tell the user when no worker has come to a rendezvous; empty if there is nothing to tell.
-
-        Args:
-            last_lines: of the worker that failed first.
-        """
+        """What to tell the user when no worker has come to a rendezvous; may be empty."""
         return ""
 
 
@@ -117,10 +97,8 @@ class NoOptions:
 class Kind(ABC):
     """A kind of program: `KIND` of a module that `kinds.KINDS` names.
 
-    Attributes:
-        name: of the kind; "--name" is the option that asks for it.
-        options: a dataclass of the options that it alone has.
-        frameworks: the names by which jobs of the service ask for it.
+    "--name" is the option that asks for it, `options` a dataclass of the options that it alone has, and
+    `frameworks` are the names by which jobs of the service ask for it.
     """
 
     name: ClassVar[str]
@@ -129,12 +107,7 @@ class Kind(ABC):
 
     @abstractmethod
     def read(self, program: list[str], options: RunOptions, own: Any) -> Program | None:
-        """The program of a command line; None if that does not ask for this kind.
-
-        Args:
-            program: its words, without options.
-            options: those that every kind has.
-            own: an instance of `options`.
+        """The program of a command line without options; None if that does not ask for this kind.
 
         Raises:
             UsageError: an option makes no sense for it, or a file is not there.
@@ -143,12 +116,7 @@ class Kind(ABC):
     def check(  # noqa: B027 - a kind may have nothing to check
         self, framework: str, command: Sequence[str], least: int, most: int
     ) -> None:
-        """See whether a job of the service can run so.
-
-        Args:
-            framework: one of `frameworks`.
-            command: the job's words.
-            least, most: its numbers of workers.
+        """See whether a job of the service can run so, on so many workers.
 
         Raises:
             ValueError: it cannot.
@@ -159,10 +127,6 @@ class Kind(ABC):
     ) -> list[str]:
         """The arguments of the `edt-launch` that runs a job of the service.
 
-        Args:
-            options: those that every kind has.
-            framework: one of `frameworks`; None for a job that names none.
-            command: the job's words.
-            data_dir: the folder of its data; None if it names none.
+        The job may name no framework, and no folder of its data.
         """
         return [*words(options), "--", *command]

@@ -22,12 +22,7 @@ no worker has come to an elastic function: a script for plain Horovod needs `imp
 
 @dataclass(frozen=True)
 class Script:
-    """A script or a command.
-
-    Attributes:
-        command: words that each worker runs.
-        variables: environment variables that they get besides ours.
-    """
+    """A script or a command, and the environment variables that its workers get besides ours."""
 
     command: Sequence[str]
     variables: Mapping[str, str] = field(default_factory=dict)

@@ -38,13 +38,7 @@ _LOST_A_PEER = re.compile(
 
 @dataclass(frozen=True)
 class Line:
-    """A line of output, without its end.
-
-    Attributes:
-        worker: serial number of the worker, or `DRIVER`; None for edt-launch itself.
-        stream: "stdout" or "stderr".
-        text: the line.
-    """
+    """A line of output of a worker, of the `DRIVER` or of edt-launch itself (None), without its end."""
 
     worker: int | None
     stream: str
@@ -57,12 +51,7 @@ def is_for_the_log(line: Line) -> bool:
 
 
 class LineReader:
-    """Lines of one stream of one process, from whatever pieces of it have been read.
-
-    Args:
-        stream: "stdout" or "stderr".
-        worker: whose it is.
-    """
+    """Lines of one stream ("stdout" or "stderr") of a worker, from whatever pieces of it have been read."""
 
     def __init__(self, stream: str, worker: int) -> None:
         self._stream = stream
@@ -76,14 +65,10 @@ class LineReader:
         self._is_overwriting = False
 
     def feed(self, now: float, data: bytes) -> Iterator[Line]:
-        """The lines that `data` completes.
+        """The lines that `data` completes, which may end anywhere, also within a character.
 
         Of a line that overwrites itself (ends with a carriage return), one state each `OVERWRITE_INTERVAL`
-        is given.
-
-        Args:
-            now: seconds of a monotonic clock.
-            data: what was read; it may end anywhere, also within a character.
+        is given; `now` are seconds of a monotonic clock.
         """
         *ended, rest = _END.split(self._decode(data))
         for text, end in zip(ended[::2], ended[1::2], strict=True):
@@ -168,12 +153,7 @@ class Ranks:
 
 
 class Logs:
-    """The log files of a job, and the last lines of each worker.
-
-    Args:
-        paths: the job's.
-        complain: told of a file that cannot be written; lines are lost then.
-    """
+    """The log files of a job, and the last lines of each worker. Lines that cannot be written are lost."""
 
     def __init__(self, paths: RunDir, complain: Complain) -> None:
         self._paths = paths

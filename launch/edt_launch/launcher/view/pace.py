@@ -13,14 +13,7 @@ SETTLED = 3
 
 @dataclass(frozen=True)
 class Mark:
-    """One report of progress.
-
-    Attributes:
-        time: seconds of any clock that `now` is of, too.
-        step: optimizer steps done.
-        size: number of workers.
-        generation: of the world that did the step.
-    """
+    """One report of progress: so many optimizer steps done by a world of that size; `time` is in seconds."""
 
     time: float
     step: int
@@ -33,10 +26,7 @@ def rate(history: Sequence[Mark]) -> float | None:
 
     Measured over the last `WINDOW` seconds at that size. While those are fewer than `SETTLED` steps, it is
     foretold from the size before, in proportion. Pauses between two worlds and steps that are done again do
-    not count.
-
-    Args:
-        history: reports of progress, oldest first.
+    not count. The oldest report comes first.
     """
     if not history:
         return None
@@ -55,17 +45,14 @@ def remaining(now: float, history: Sequence[Mark], total: int | None) -> float |
     """Seconds until step `total` is done; None while nothing is known.
 
     Between two reports it counts down, for as long as a report took last; in a pause it stands still.
-
-    Args:
-        now: the present time, in seconds.
-        history: reports of progress, oldest first.
-        total: optimizer steps in all; None if unknown.
     """
     pace = rate(history)
     if total is None or not pace:
         return None
     last = history[-1]
-    since = min(max(now - last.time, 0.0), _usual_gap(history))
+    intervals = _intervals(history)
+    usual_gap = intervals[-1][1].time - intervals[-1][0].time if intervals else 0.0
+    since = min(max(now - last.time, 0.0), usual_gap)
     return max((total - last.step) / pace - since, 0.0)
 
 
@@ -86,8 +73,3 @@ def _measure(history: Sequence[Mark], size: int) -> tuple[int, float]:
             steps += b.step - a.step
             seconds += b.time - a.time
     return steps, seconds
-
-
-def _usual_gap(history: Sequence[Mark]) -> float:
-    intervals = _intervals(history)
-    return intervals[-1][1].time - intervals[-1][0].time if intervals else 0.0

@@ -17,6 +17,7 @@ The launcher and its driver run on one machine, so their times are of one clock.
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from edt_launch.core import events
 
@@ -25,37 +26,30 @@ PHASES = ("detect", "prepare", "drain", "rendezvous", "transfer", "first_step")
 
 @dataclass(frozen=True)
 class Phases:
-    """How far the resize under way is, in unix seconds; None for what has not been.
-
-    Attributes:
-        hosts: of the newest allocation, as its event has them.
-        before: those before the change that nothing has been done about yet.
-        changed: when the allocation changed last, if nothing has been done about it yet.
-        detected: when the driver knew of that.
-        members: the workers in the world, as its event has them.
-        noticed: whether one of them has asked to leave, which is a reason of its own to stop.
-        wanted: `changed` and `detected` for the resize under way.
-        stopped: when that began.
-        gathered: when everybody was there for it.
-    """
+    """How far the resize under way is, in unix seconds; None for what has not been."""
 
     hosts: tuple[events.AllocatedHost, ...] = ()
     before: tuple[events.AllocatedHost, ...] = ()
+    """The hosts before the change that nothing has been done about yet."""
     changed: float | None = None
+    """When the allocation changed last, if nothing has been done about it yet."""
     detected: float | None = None
+    """When the driver knew of that."""
     members: Collection[int] = ()
     noticed: bool = False
+    """Whether a member has asked to leave, which is a reason of its own to stop."""
     wanted: tuple[float | None, float | None] = (None, None)
+    """`changed` and `detected` for the resize under way."""
     stopped: float | None = None
     gathered: float | None = None
+    """When everybody was there for it."""
 
     def observe(self, event: events.Event) -> "tuple[Phases, events.Event]":
         """How far it is after one more event; and the event, `resumed` with all phases that are known."""
-        match event:
-            case events.Resumed(phases=measured):
-                found = replace(self, wanted=(None, None), stopped=None, gathered=None)
-                return found, replace(event, phases=self._all(measured))
-        return self._after(event), event
+        if not isinstance(event, events.Resumed):
+            return self._after(event), event
+        after = replace(self, wanted=(None, None), stopped=None, gathered=None)
+        return after, replace(event, phases=self._all(event.phases))
 
     def _after(self, event: events.Event) -> "Phases":
         match event:
@@ -89,14 +83,9 @@ class Phases:
 
     def _all(self, measured: Mapping[str, float]) -> dict[str, float]:
         """Seconds of every phase that is known, in their order, given what the workers have measured."""
-        known = {
-            "detect": _between(*self.wanted),
-            "prepare": _between(self.wanted[1], self.stopped),
-            "drain": _between(self.stopped, self.gathered),
-        }
-        found = {**measured, **{name: seconds for name, seconds in known.items() if seconds is not None}}
-        return {name: found[name] for name in (*PHASES, *found) if name in found}
-
-
-def _between(start: float | None, end: float | None) -> float | None:
-    return None if start is None or end is None else max(0.0, end - start)
+        ours = pairwise((*self.wanted, self.stopped, self.gathered))
+        seconds = dict(measured)
+        for name, (start, end) in zip(PHASES, ours, strict=False):
+            if start is not None and end is not None:
+                seconds[name] = max(0.0, end - start)
+        return {name: seconds[name] for name in (*PHASES, *seconds) if name in seconds}

@@ -13,15 +13,9 @@ HISTORY = 500
 
 @dataclass(frozen=True)
 class Resize:
-    """A change of the number of workers.
+    """A change of the number of workers after so many optimizer steps, which led to world `generation`.
 
-    Attributes:
-        generation: of the world after it.
-        step: optimizer steps done before; None if unknown.
-        before, after: numbers of workers.
-        pause: seconds in which nothing was trained; None while it lasts.
-        reason: why the world was formed anew.
-        phases: seconds of each of `edt_launch.launcher.view.phases.PHASES`, as far as they are known.
+    `pause` is in seconds, None while it lasts; so are the `phases`, as far as they are known.
     """
 
     generation: int
@@ -35,33 +29,23 @@ class Resize:
 
 @dataclass(frozen=True)
 class Status:
-    """A job at the moment.
-
-    Attributes:
-        size: number of workers; None before the first world.
-        generation: of the world in force, 0 before the first.
-        epoch: of the last report.
-        values: what the script has reported, latest values.
-        history: the latest reports of progress, oldest first.
-        resizes: all changes of size, oldest first.
-        starting: workers that are being started.
-        standbys: what those cost that have come in by a resize.
-        warm_servers: the latest of each host.
-        checkpoint: optimizer steps done when the last checkpoint was taken; None before the first.
-        exit_code: how the job ended, None while it runs.
-        reason: why it ended.
-    """
+    """A job at the moment; None and 0 stand for what has not been."""
 
     size: int | None = None
     generation: int = 0
     epoch: int | None = None
     values: Mapping[str, Value] = field(default_factory=dict)
+    """What the script has reported, latest values."""
     history: tuple[Mark, ...] = ()
     resizes: tuple[Resize, ...] = ()
     starting: frozenset[int] = frozenset()
+    """Workers that are being started."""
     standbys: tuple[events.Standby, ...] = ()
+    """What those cost that have come in by a resize."""
     warm_servers: Mapping[str, events.WarmServer] = field(default_factory=dict)
+    """The latest of each host."""
     checkpoint: int | None = None
+    """Optimizer steps done when the last checkpoint was taken."""
     exit_code: int | None = None
     reason: str = ""
 
@@ -84,14 +68,8 @@ class Status:
                 return replace(self, history=history, values={**self.values, **values}, epoch=epoch)
             case events.Started(worker):
                 return replace(self, starting=self.starting | {worker})
-            case (
-                events.Ready(worker)
-                | events.Left(worker)
-                | events.Failed(worker)
-                | events.Released(worker)
-                | events.Lost(worker)
-            ):
-                return replace(self, starting=self.starting - {worker})
+            case events.Ready() | events.Left() | events.Failed() | events.Released() | events.Lost():
+                return replace(self, starting=self.starting - {event.worker})
             case events.World(generation, size):
                 return self._world(generation, size, event.reason)
             case events.Resumed(generation, pause=pause, phases=phases):

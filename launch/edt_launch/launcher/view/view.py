@@ -1,7 +1,8 @@
 """What a user sees of a job: a live view in a terminal, plain lines elsewhere."""
 
 import io
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from statistics import fmean
 from typing import Protocol, TextIO
 
@@ -67,8 +68,7 @@ class PlainView:
         """Show how the job stands, if it is time."""
         if status.step is None or status.step == self._told_step:
             return
-        if self._told_at is None:
-            self._told_at = now
+        self._told_at = now if self._told_at is None else self._told_at
         if now - self._told_at >= PLAIN_INTERVAL:
             self._told_at, self._told_step = now, status.step
             self.message(summary(now, status))
@@ -79,19 +79,15 @@ class PlainView:
             text = io.StringIO()
             console = Console(file=text, width=80, color_system=None, force_terminal=False)
             console.print(resizes_table(status))
-            for line in standby_lines(status):
-                console.print(line, soft_wrap=True)
-            self._streams["stderr"].write(
-                "".join(f"{line.rstrip()}\n" for line in text.getvalue().splitlines())
-            )
+            console.print(*standby_lines(status), sep="\n", soft_wrap=True)
+            lines = [line.rstrip() for line in text.getvalue().rstrip().splitlines()]
+            self._streams["stderr"].write("\n".join([*lines, ""]))
 
 
 class LiveView:
     """A few lines at the bottom of a terminal, redrawn in place; everything else appears above them.
 
-    Args:
-        console: the terminal.
-        err: standard error, if it does not lead to the same terminal; the workers' errors go there.
+    `err` is for the workers' errors, if standard error does not lead to the same terminal.
     """
 
     def __init__(self, console: Console, err: TextIO | None = None) -> None:
@@ -121,16 +117,13 @@ class LiveView:
         if not self._is_visible or now - self._drawn_at < REDRAW_INTERVAL:
             return
         self._drawn_at = now
-        try:
-            if not self._live.is_started:
-                self._live.start()
+        with self._drawing():
+            self._live.start()
             self._live.update(panel(now, status), refresh=True)
-        except OSError:
-            self._is_visible = False
 
     def close(self, status: Status) -> None:
         """Show the table of resizes."""
-        try:
+        with self._drawing():
             if self._live.is_started:
                 last = status.history[-1].time if status.history else 0.0
                 self._live.update(panel(last, status), refresh=True)
@@ -139,14 +132,16 @@ class LiveView:
                 self._console.print(resizes_table(status))
                 for line in standby_lines(status):
                     self._console.print(line, style="dim")
-        except OSError:
-            self._is_visible = False
 
     def _print(self, text: Text) -> None:
-        if not self._is_visible:
-            return
+        if self._is_visible:
+            with self._drawing():
+                self._console.print(text, soft_wrap=True)
+
+    @contextmanager
+    def _drawing(self) -> Iterator[None]:
         try:
-            self._console.print(text, soft_wrap=True)
+            yield
         except OSError:
             self._is_visible = False
 
@@ -179,12 +174,9 @@ class Output:
 
 
 def make_view(kind: str, out: TextIO, err: TextIO) -> View:
-    """The view for these streams.
+    """The view for standard output and error: "live", "plain", or "auto".
 
-    Args:
-        kind: "live", "plain", or "auto" for live where `out` is a terminal that can redraw lines.
-        out: standard output.
-        err: standard error.
+    The last means live where `out` is a terminal that can redraw lines.
     """
     console = Terminal(file=out, highlight=False, force_terminal=True if kind == "live" else None)
     if kind == "plain" or (kind == "auto" and (not console.is_terminal or console.is_dumb_terminal)):
@@ -195,10 +187,7 @@ def make_view(kind: str, out: TextIO, err: TextIO) -> View:
 def panel(now: float, status: Status) -> RenderableType:
     """The live view: one line about the progress, one about everything else."""
     if status.size is None:
-        waiting = len(status.starting)
-        text = (
-            f"starting {waiting} {'worker' if waiting == 1 else 'workers'} ..." if waiting else "waiting ..."
-        )
+        text = f"starting {workers(len(status.starting))} ..." if status.starting else "waiting ..."
         return Text(text, style="dim", no_wrap=True, overflow="ellipsis")
     first = Table.grid(padding=(0, 1), expand=True)
     first.add_column(no_wrap=True)
@@ -236,20 +225,19 @@ def resizes_table(status: Status) -> Table:
 
 def standby_lines(status: Status) -> list[str]:
     """What it cost that newcomers were ready, one or two lines; none if there were no newcomers."""
-    lines = []
     count = len(status.standbys)
-    if count:
-        waited = fmean(standby.waited for standby in status.standbys)
-        processor = fmean(standby.processor for standby in status.standbys)
-        own = _memory([standby.private for standby in status.standbys])
-        who = "1 newcomer" if count == 1 else f"{count} newcomers, on average"
-        lines.append(
-            f"standby: {who} {waited:.2g} s at the rendezvous, {processor:.2g} s of processor time{own}"
-        )
-        for host, server in status.warm_servers.items():
-            own = _memory([server.private])
-            lines.append(f"warm server on {host}: imported for {server.seconds:.1f} s{own}")
-    return lines
+    if not count:
+        return []
+    waited = fmean(standby.waited for standby in status.standbys)
+    processor = fmean(standby.processor for standby in status.standbys)
+    own = _memory([standby.private for standby in status.standbys])
+    who = "1 newcomer" if count == 1 else f"{count} newcomers, on average"
+    first = f"standby: {who} {waited:.2g} s at the rendezvous, {processor:.2g} s of processor time{own}"
+    servers = (
+        f"warm server on {host}: imported for {server.seconds:.1f} s{_memory([server.private])}"
+        for host, server in status.warm_servers.items()
+    )
+    return [first, *servers]
 
 
 def _memory(sizes: Sequence[int | None]) -> str:

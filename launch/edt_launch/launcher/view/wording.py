@@ -6,7 +6,7 @@ from edt_launch.launcher.failures import how_it_ended
 
 def describe(event: events.Event) -> str | None:
     """What to tell a user about an event; None if nothing."""
-    return _of_workers(event) or _of_the_job(event) or _of_checkpoints(event)
+    return _of_workers(event) or _of_the_job(event)
 
 
 def workers(size: int | None) -> str:
@@ -18,7 +18,7 @@ def _of_workers(event: events.Event) -> str | None:
     match event:
         case events.Failed(_, host, rank=rank, reason=reason, retry_after=retry_after):
             said = reason or f"rank {rank} on {host} has failed: {how_it_ended(event)}"
-            return f"{said}{_what_next(retry_after, 'its slot')}"
+            return f"{said}{_retried(retry_after, 'its slot')}"
         case events.Leaving(_, host, rank=rank, reason=reason):
             return f"rank {rank} on {host} has been told to leave: {reason}"
         case events.Waiting():
@@ -46,7 +46,8 @@ def _of_the_job(event: events.Event) -> str | None:
             return f"allocation {generation}: {_slots(slots)}"
         case events.AllocationRejected(reason):
             return f"allocation not followed: {reason}"
-    return None
+        case _:
+            return _of_checkpoints(event)
 
 
 def _of_checkpoints(event: events.Event) -> str | None:
@@ -66,17 +67,15 @@ def _slots(count: int) -> str:
     return "1 slot" if count == 1 else f"{count} slots"
 
 
-def _what_next(retry_after: float | None, slot: str) -> str:
-    """What becomes of a slot in which workers have failed or which they have left."""
+def _retried(retry_after: float | None, slot: str) -> str:
     return f"; {slot} is tried again in {retry_after:.0f} s" if retry_after is not None else ""
 
 
 def _describe_shortage(waiting: events.Waiting) -> str:
-    """Why training stands still, slot by slot."""
     have, need, seconds = waiting.have, waiting.need, waiting.seconds
     lines = [f"waiting: {have} of at least {need} workers can run; for {seconds:.0f} s at most"]
     lines += [
-        f"  slot {lack.slot} of {lack.host} {lack.reason}{_what_next(lack.retry_after, 'it')}"
+        f"  slot {lack.slot} of {lack.host} {lack.reason}{_retried(lack.retry_after, 'it')}"
         for lack in waiting.missing
     ]
     if waiting.allocated < need:
@@ -85,7 +84,6 @@ def _describe_shortage(waiting: events.Waiting) -> str:
 
 
 def _describe_slow_start(slow: events.SlowStart) -> str:
-    """Which newcomers take long, and what becomes of them."""
     names = ", ".join(f"slot {worker.slot} of {worker.host}" for worker in slow.workers)
     usual = "no worker has come to the elastic function yet"
     if slow.longest is not None:

@@ -6,9 +6,8 @@ from typing import Any
 from edt_launch.cluster.allocation import Allocation, HostSlots
 from edt_launch.cluster.follower import Limits
 from edt_launch.core.run_options import RunOptions
-from edt_launch.launcher.horovodrun.command import Commands, command
+from edt_launch.launcher.horovodrun.command import DISCOVER, HOROVODRUN, command
 
-COMMANDS = Commands("horovodrun", "edt-discover")
 FILE, NOTE = Path("/a folder/allocation"), Path("/a folder/discovered")
 PROGRAM = ["python", "train.py"]
 
@@ -16,13 +15,13 @@ PROGRAM = ["python", "train.py"]
 def words(*hosts: HostSlots, changes: bool = False, **options: Any) -> list[str]:
     chosen = RunOptions(start_timeout=99.5, **options)
     first = Allocation(1, hosts)
-    return command(PROGRAM, FILE, first, changes, Limits(1, 4), "lo", chosen, NOTE, COMMANDS)
+    return command(PROGRAM, FILE, first, changes, Limits(1, 4), "lo", chosen, NOTE)
 
 
 def test_it_is_what_one_writes_by_hand():
     assert words(HostSlots("h1", 2), HostSlots("h2", 1)) == [
-        *("horovodrun", "-np", "1", "--min-np", "1", "--max-np", "4"),
-        *("--host-discovery-script", "edt-discover --note '/a folder/discovered' '/a folder/allocation'"),
+        *(HOROVODRUN, "-np", "1", "--min-np", "1", "--max-np", "4"),
+        *("--host-discovery-script", f"{DISCOVER} --note '/a folder/discovered' '/a folder/allocation'"),
         *("--network-interface", "lo", "--elastic-timeout", "100"),
         *PROGRAM,
     ]
@@ -30,7 +29,7 @@ def test_it_is_what_one_writes_by_hand():
 
 def test_workers_with_devices_are_shown_those_of_their_host():
     start = words(HostSlots("h1", 2, ("0", "3"))).index("100") + 1
-    shown = ["edt-discover", str(FILE), "--exec", *PROGRAM]
+    shown = [DISCOVER, str(FILE), "--exec", *PROGRAM]
     assert words(HostSlots("h1", 2, ("0", "3")))[start:] == shown
     assert words(HostSlots("h1", 2), changes=True)[start:] == shown, "devices may be named later"
 

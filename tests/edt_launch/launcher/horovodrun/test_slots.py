@@ -6,7 +6,8 @@ import time
 
 import pytest
 
-from edt_launch.launcher.horovodrun.slots import Process, Slot, find, of_process
+from edt_launch.launcher.horovodrun.slots import Process, find, of_process
+from edt_launch.membership.protocol import Slot
 
 LOCAL = [
     "/bin/sh",

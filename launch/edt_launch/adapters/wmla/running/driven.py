@@ -15,11 +15,10 @@ from edt_launch.cluster.follower import Limits
 from edt_launch.core import events
 from edt_launch.core.errors import EdtLaunchError, ExitCode
 from edt_launch.core.event_log import stamped
-from edt_launch.launcher.elastic import Elastic
+from edt_launch.launcher.elastic import Elastic, Supervision
 from edt_launch.launcher.environment import environment
 from edt_launch.launcher.plan import Outcome, Plan
 from edt_launch.launcher.run import TICK, LeftBehind
-from edt_launch.launcher.supervision import Supervision
 from edt_launch.launcher.termination import PAUSE_SIGNAL, Ending, Step, signal_name
 from edt_launch.launcher.view.output import DRIVER, Line
 

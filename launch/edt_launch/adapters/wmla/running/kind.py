@@ -68,8 +68,7 @@ class WmlaProgram:
         """Run it: through its driver, or as one or more processes that are not resized."""
         from edt_launch.adapters.wmla.running.driven import Driven
         from edt_launch.adapters.wmla.running.preparing import prepare
-        from edt_launch.launcher.elastic import Elastic
-        from edt_launch.launcher.supervision import supervised
+        from edt_launch.launcher.elastic import Elastic, supervised
 
         with supervised(job) as supervision:
             paths = job.plan.paths
