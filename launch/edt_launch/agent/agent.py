@@ -60,7 +60,6 @@ class Agent:
         self._flush()
 
     def _turn(self) -> None:
-        """Wait for something to happen, and do what follows."""
         due = workers.deadline(self._state)
         timeout = None if due is None else max(0.0, due - time.monotonic())
         for key, mask in self._selector.select(timeout):
@@ -142,7 +141,6 @@ class Agent:
                 self._unsent.clear()
 
     def _send_rest(self) -> None:
-        """Send what there is room for, and wait for room for the rest."""
         self._write()
         is_awaited = self._writing in self._selector.get_map()
         if self._unsent and not is_awaited:
@@ -157,7 +155,6 @@ class Agent:
                     self._selector.modify(request.connection, wanted, key.data)
 
     def _flush(self) -> None:
-        """Send the rest."""
         deadline = time.monotonic() + FLUSH_TIMEOUT
         while self._unsent and time.monotonic() < deadline:
             self._write()
@@ -241,7 +238,6 @@ class Agent:
                 self._close_server()
 
     def _close_server(self, kill: bool = False) -> None:
-        """Let the warm server end with its last worker, or kill it."""
         if self._server is not None:
             if kill:
                 self._server.process.kill()
@@ -303,7 +299,6 @@ class Agent:
     # Ends.
 
     def _reap(self) -> None:
-        """Take note of the children that have ended."""
         for pid, exit_code in subreaper.reap():
             if (worker := self._children.pop(pid, None)) is not None:
                 self._take(workers.Gone(worker, exit_code))

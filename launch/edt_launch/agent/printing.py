@@ -65,7 +65,6 @@ class Printing:
             self._ended(OutputEnded(worker))
 
     def _read(self, pipe: int) -> bool:
-        """Send what can be read; whether more may come."""
         try:
             data = os.read(pipe, CHUNK)
         except BlockingIOError:

@@ -176,7 +176,6 @@ def step(now: float, state: State, event: Event) -> _Step:
 
 
 def _of_worker(now: float, state: State, process: Process, event: _WorkerEvent) -> _Step:
-    """Something has happened to a worker that is not forgotten."""
     match event, process.phase:
         case Kill(worker), Phase.ASKED | Phase.RUNNING:
             return _kill(now, state, worker)
@@ -217,7 +216,6 @@ def _kill(now: float, state: State, worker: int) -> _Step:
 
 
 def _end(now: float, state: State, worker: int, exit_code: int) -> _Step:
-    """A worker's process is gone."""
     process = state.processes[worker]
     state = _with(state, worker, replace(process, phase=Phase.ENDED, since=now, exit_code=exit_code))
     actions: list[Action] = [Do(Verb.CLOSE_LIFELINE, worker)]
@@ -230,7 +228,6 @@ def _end(now: float, state: State, worker: int, exit_code: int) -> _Step:
 
 
 def _forget(state: State, worker: int) -> _Step:
-    """Everything that a worker has printed has been sent."""
     exit_code = state.processes[worker].exit_code
     assert exit_code is not None
     others = {key: other for key, other in state.processes.items() if key != worker}
@@ -282,7 +279,6 @@ def deadline(state: State) -> float | None:
 
 
 def _deadline(state: State, process: Process) -> float:
-    """When the time limit of a worker's phase is over."""
     match process.phase:
         case Phase.ASKED:
             return process.since + (0.0 if state.is_closing else REQUEST_TIMEOUT)

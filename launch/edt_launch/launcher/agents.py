@@ -183,7 +183,6 @@ class Agents:
             self._loop.run_until_complete(self._all_served)
         except BaseExceptionGroup as group:  # it is raised again where the job is run
             error = group.exceptions[0]
-        self._loop.run_until_complete(self._loop.shutdown_default_executor())
         self._loop.close()
         self._notify(HostEvent("", AllEnded(error)))
 
@@ -205,7 +204,6 @@ class Agents:
             link.hang_up()
 
     async def _serve(self, host: str, link: "_Link", setup: protocol.Setup) -> None:
-        """Talk to an agent from its start to its end."""
         reports, errors = asyncio.StreamReader(), asyncio.StreamReader()
         async with link.opened(reports, errors):
             link.write(setup)
@@ -213,7 +211,7 @@ class Agents:
                 link.hang_up()
             listening = self._group.create_task(self._listen(host, link, errors))
             await self._hear(host, link, reports)
-            exit_code = await asyncio.to_thread(link.process.wait)
+            exit_code = link.process.wait()
             await asyncio.wait([listening], timeout=LAST_WORDS_GRACE)
             listening.cancel()
         with self._lock:
@@ -232,7 +230,6 @@ class Agents:
                 return
 
     async def _listen(self, host: str, link: "_Link", errors: asyncio.StreamReader) -> None:
-        """Take in what an agent says of itself."""
         lines = LineSplitter(longest=CHUNK)
         while data := await errors.read(CHUNK):
             self._keep(host, link, *lines.feed(data))
@@ -310,7 +307,7 @@ class _Link:
                 transport, _ = await loop.connect_read_pipe(feed, pipe)
                 pipes.callback(transport.close)
             self._input, _ = await loop.connect_write_pipe(asyncio.BaseProtocol, self.process.stdin)
-            pipes.callback(self._input.abort)
+            pipes.callback(self.hang_up)
             yield
 
     def put(self, order: protocol.Order) -> None:

@@ -14,30 +14,31 @@ from typing import Any
 
 log = logging.getLogger(__name__)
 
-Receive = Callable[[int, dict[str, Any]], None]
-
 MAX_LINE = 2**20
 """Bytes that one message may have."""
 
 
-class ControlServer:
+class ControlServer(socketserver.ThreadingTCPServer):
     """Accepts workers, hands their messages to `receive(worker, message)`, and sends to them.
 
     `receive` is called from the connections' threads.
     """
 
-    def __init__(self, address: str, token: str, receive: Receive) -> None:
+    allow_reuse_address = True
+    daemon_threads = True
+
+    def __init__(self, address: str, token: str, receive: Callable[[int, dict[str, Any]], None]) -> None:
+        super().__init__((address, 0), socketserver.BaseRequestHandler)
         self._token = token
         self._receive = receive
         self._connections: dict[int, socket.socket] = {}
         self._lock = threading.Lock()
-        self._server = _Server((address, 0), self._handler())
-        threading.Thread(target=self._server.serve_forever, name="edt-control", daemon=True).start()
+        threading.Thread(target=self.serve_forever, name="edt-control", daemon=True).start()
 
     @property
     def address(self) -> str:
         """`ip:port` that workers connect to."""
-        ip, port = self._server.server_address[:2]
+        ip, port = self.server_address[:2]
         return f"{ip!s}:{port}"
 
     def send(self, worker: int, message_type: str, **content: Any) -> bool:
@@ -56,30 +57,25 @@ class ControlServer:
 
     def close(self) -> None:
         """Accept no more connections."""
-        self._server.shutdown()
-        self._server.server_close()
+        self.shutdown()
+        self.server_close()
 
-    def _handler(self) -> type[socketserver.StreamRequestHandler]:
-        server = self
-
-        class Handler(socketserver.StreamRequestHandler):
-            def handle(self) -> None:
-                server._converse(self.connection, self.rfile)
-
-        return Handler
-
-    def _converse(self, connection: socket.socket, lines: Any) -> None:
+    def finish_request(self, request: Any, client_address: Any) -> None:
+        """Converse with a worker, in the thread of its connection."""
         worker: int | None = None
         try:
-            while line := lines.readline(MAX_LINE):
-                message = json.loads(line)
-                if worker is None:
-                    worker = self._greet(connection, message)
-                self._receive(worker, message)
+            with request.makefile("rb") as lines:
+                while line := lines.readline(MAX_LINE):
+                    message = json.loads(line)
+                    if worker is None:
+                        worker = self._greet(request, message)
+                    self._receive(worker, message)
         except (OSError, ValueError, KeyError, TypeError) as error:
             log.info("connection of worker %s ended: %r", worker, error)
         finally:
-            self._forget(worker, connection)
+            with self._lock:
+                if worker is not None and self._connections.get(worker) is request:
+                    del self._connections[worker]
 
     def _greet(self, connection: socket.socket, message: dict[str, Any]) -> int:
         token = str(message.pop("token"))
@@ -90,13 +86,3 @@ class ControlServer:
         with self._lock:
             self._connections[worker] = connection
         return worker
-
-    def _forget(self, worker: int | None, connection: socket.socket) -> None:
-        with self._lock:
-            if worker is not None and self._connections.get(worker) is connection:
-                del self._connections[worker]
-
-
-class _Server(socketserver.ThreadingTCPServer):
-    allow_reuse_address = True
-    daemon_threads = True

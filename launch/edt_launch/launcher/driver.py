@@ -1,13 +1,12 @@
 """The shell around `membership`: sockets, processes and clocks in, actions out."""
 
-import heapq
 import logging
 import queue
+import sched
 import secrets
 import time
 from collections.abc import Callable, Collection
 from dataclasses import asdict, dataclass
-from itertools import count
 from typing import Any
 
 import psutil
@@ -91,8 +90,7 @@ class Driver:
         self._given_up: dict[int, Worker] = {}
         """Workers whose processes may be there still."""
         self._to_end: set[int] = set()
-        self._timers: list[tuple[float, int, Callable[[], None]]] = []
-        self._numbers = count()
+        self._timers = sched.scheduler()
 
     def put(self, event: protocol.Event) -> None:
         """Something has happened; may be called from any thread."""
@@ -113,15 +111,13 @@ class Driver:
             self._world.close()
 
     def _turn(self) -> None:
-        now = time.monotonic()
-        timeout = min(TICK, max(0.0, self._timers[0][0] - now)) if self._timers else TICK
+        due = self._timers.run(blocking=False)
         try:
-            event: _Queued = self._events.get(timeout=timeout)
+            event: _Queued = self._events.get(timeout=TICK if due is None else min(TICK, due))
         except queue.Empty:
             event = protocol.Tick()
+        self._timers.run(blocking=False)
         now = time.monotonic()
-        while self._timers and self._timers[0][0] <= now:
-            heapq.heappop(self._timers)[2]()
         self._watch = watchdog.tick(now, self._watch, self._state.workers)
         match event:
             case watchdog.Beat():
@@ -265,11 +261,6 @@ class Driver:
             self._events.put(HostEvent(worker.slot.host, ProcessEnded(worker.id, 1)))
 
     def _variables(self, worker: Worker) -> dict[str, str]:
-        """What a worker has of its own.
-
-        Raises:
-            OSError: a folder for it cannot be made.
-        """
         settings, slot = self._settings, worker.slot
         variables = {
             **self._world.variables(worker),
@@ -298,14 +289,14 @@ class Driver:
         self._to_end.add(worker)
         is_told = self._server.send(worker, "end")
         if is_told and not at_once:
-            self._later(END_GRACE, lambda: self._kill(worker))
+            self._timers.enter(END_GRACE, 0, self._kill, (worker,))
         else:
             self._kill(worker)
 
     def _kill(self, worker: int) -> None:
         if worker in self._hosts:
             self._agents.kill(self._hosts[worker], worker)
-            self._later(KILL_GRACE, lambda: self._give_up(worker))
+            self._timers.enter(KILL_GRACE, 0, self._give_up, (worker,))
 
     def _give_up(self, worker: int) -> None:
         """The agent does not say that a worker is gone that it was to kill: it may be stopped."""
@@ -319,15 +310,11 @@ class Driver:
         self._end(time.monotonic(), worker, KILLED, is_gone)
 
     def _processes_of(self, worker: int) -> set[psutil.Process]:
-        """What there is of a worker on this machine."""
         ours = {processes.JOB_VARIABLE: self._agents.job}
         known = processes.tree(self._pids[worker]) if worker in self._pids else set()
         is_ours = any(ours.items() <= processes.environment(process).items() for process in known)
         marked = processes.having({"EDT_TOKEN": self._token, "EDT_WORKER": str(worker)})
         return (known if is_ours else set()) | marked
-
-    def _later(self, seconds: float, call: Callable[[], None]) -> None:
-        heapq.heappush(self._timers, (time.monotonic() + seconds, next(self._numbers), call))
 
     def _assign(self, action: protocol.Assign) -> None:
         shared = self._world.open(action.generation, action.assignments)

@@ -23,12 +23,12 @@ from edt_launch.launcher.allocations import Allocations
 from edt_launch.launcher.connectors.choice import choose
 from edt_launch.launcher.driver import Settings
 from edt_launch.launcher.environment import environment
-from edt_launch.launcher.failures import describe
 from edt_launch.launcher.horovodrun.command import DISCOVER
 from edt_launch.launcher.job_monitor import JobMonitor
 from edt_launch.launcher.plan import Outcome, Plan
 from edt_launch.launcher.programs.program import Job, Workers
 from edt_launch.launcher.run import TICK, LeftBehind, Run, Tick
+from edt_launch.launcher.run_summary import describe
 from edt_launch.launcher.termination import Ending, Listen, Step, signal_name
 from edt_launch.launcher.view.output import KEPT_LINES, Line
 from edt_launch.membership import members
@@ -63,12 +63,7 @@ def supervised(job: Job) -> Iterator[Supervision]:
 
 
 def run(job: Job, workers: Workers) -> Outcome:
-    """Run a job that is one training.
-
-    Raises:
-        UsageError: a host or the interface is wrong.
-        StartError: there were not enough slots in time, or an agent cannot be executed.
-    """
+    """Run a job that is one training; what it raises is what `job.run` raises."""
     with supervised(job) as supervision:
         return Elastic(job.plan, workers, supervision).run()
 
@@ -103,12 +98,7 @@ class Elastic:
         """How far the end is that somebody has asked for."""
 
     def run(self) -> Outcome:
-        """Run the job.
-
-        Raises:
-            UsageError: a host or the interface is wrong.
-            StartError: there were not enough slots in time, or an agent cannot be executed.
-        """
+        """Run the job; what it raises is what `job.run` raises."""
         if self._has_slots():
             write_discovery_script(self._plan.paths)
             self._announce_checkpoints()
@@ -118,7 +108,6 @@ class Elastic:
         return self._conclude()
 
     def _has_slots(self) -> bool:
-        """Wait for the first allocation; whether it has come before the job is to end."""
         timeout = self._plan.options.start_timeout
         if self._is_told_to_end_within(0.0 if self._allocations.current is not None else timeout):
             return False
@@ -149,7 +138,6 @@ class Elastic:
             )
 
     def _run_to_the_end(self) -> None:
-        """Run the workers, again where that helps."""
         while True:
             self._run_once()
             self._listen(time.monotonic())
@@ -262,7 +250,6 @@ class Elastic:
                 self._monitor.message(f"{number(run.kill())} had to be killed")
 
     def _conclude(self) -> Outcome:
-        """How the job ended."""
         if self.ending.exit_code is not None:
             return Outcome(self.ending.exit_code, f"edt-launch: ended by {signal_name(self.ending.first)}")
         if self._has_left:

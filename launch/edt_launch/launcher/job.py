@@ -62,7 +62,6 @@ def run(program: Program, plan: Plan, view: View, signals: list[int]) -> Outcome
 
 
 def _received(signals: list[int], control: ControlSocket) -> Iterator[int]:
-    """What has come, over the control socket, too."""
     while signals:
         yield signals.pop(0)
     for request in control.requests():

@@ -124,7 +124,6 @@ def _slots(source: HostSource) -> int:
 
 
 def _slots_in(allocation: Path | None) -> int:
-    """Slots in an allocation file at the moment; 0 while it says nothing."""
     try:
         return parse(read(allocation)).slots if allocation else 0
     except (OSError, AllocationError):

@@ -241,8 +241,6 @@ class Run:
 
 
 class _LogHandler(logging.Handler):
-    """Puts what is logged among what edt-launch says itself."""
-
     def __init__(self, put: Callable[[str], None]) -> None:
         super().__init__(logging.INFO)
         self.setFormatter(logging.Formatter(LOG_FORMAT))

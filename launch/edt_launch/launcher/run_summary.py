@@ -1,9 +1,52 @@
-"""What has become of one run of the workers so far: a pure fold over its events."""
+"""What has become of one run of the workers, and which failure ended it: pure folds over its events."""
 
+import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 from edt_launch.core import events
-from edt_launch.launcher.failures import Failures
+
+STOPPED = ("SIGTERM", "SIGINT", "SIGHUP")
+"""Signals by which a worker is told to stop; one that died of them was not the first to fail."""
+
+PEER_LOST = ("HorovodInternalError", "Connection closed by peer", "Connection reset by peer")
+"""What the last lines of a worker say that failed because another one had gone."""
+
+
+@dataclass(frozen=True)
+class Failures:
+    """The failures of a job, in the order in which they were noticed."""
+
+    open: tuple[events.Failed, ...] = ()
+    survived: tuple[events.Failed, ...] = ()
+    """Those after which the job trained on."""
+    is_formed_anew: bool = False
+
+    def observe(self, event: events.Event) -> "Failures":
+        """The failures after one more event."""
+        match event:
+            case events.Failed():
+                return Failures((*self.open, event), self.survived)
+            case events.World():
+                return replace(self, is_formed_anew=bool(self.open))
+            case events.Progress() if self.is_formed_anew:
+                return Failures((), (*self.survived, *self.open))
+        return self
+
+    def first(self, last_lines: Callable[[int], Sequence[str]]) -> events.Failed | None:
+        """The failure that ended the job, given the last lines of each worker.
+
+        Exits are noticed in an order of chance when one failure brings the others about, so those that look
+        like a consequence come last.
+        """
+
+        def is_consequence(failure: events.Failed) -> bool:
+            text = "\n".join(last_lines(failure.worker))
+            return failure.signal in STOPPED or any(sign in text for sign in PEER_LOST)
+
+        candidates = self.open or self.survived[-1:]
+        return next((f for f in candidates if not is_consequence(f)), candidates[0] if candidates else None)
 
 
 @dataclass(frozen=True)
@@ -47,3 +90,27 @@ class RunSummary:
             case events.Checkpointed():
                 return replace(after, has_checkpointed=True, has_returned=event.last)
         return after
+
+
+def how_it_ended(failure: events.Failed) -> str:
+    """How a worker ended that has failed, in words."""
+    if failure.reason:
+        return failure.reason
+    return f"killed by {failure.signal}" if failure.signal else f"exit code {failure.exit_code}"
+
+
+_OUR_ERROR = re.compile(r"edt_hvd(?:\.\w+)*\.\w+Error: (.+)")
+"""The last line of a traceback of an error of edt_hvd, whose message says what to do."""
+
+
+def describe(failure: events.Failed, lines: Sequence[str], log: Path) -> str:
+    """The message about the failure that ended a job: the last thing a user sees.
+
+    What an error of edt_hvd says comes last.
+    """
+    said = [f"  | {line}" for line in lines if not _OUR_ERROR.fullmatch(line)]
+    if not lines:
+        said = ["  (it has printed nothing)"]
+    ours = [error[1] for error in map(_OUR_ERROR.fullmatch, lines) if error is not None]
+    head = f"first failure: rank {failure.rank} on {failure.host}, {how_it_ended(failure)}"
+    return "\n".join([head, *said, f"log: {log}", *ours[-1:]])

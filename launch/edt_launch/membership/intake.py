@@ -6,10 +6,17 @@ from dataclasses import replace
 from edt_launch.core import events
 from edt_launch.membership import protocol
 from edt_launch.membership.lateness import learn
-from edt_launch.membership.members import GOING, Membership, Turn
+from edt_launch.membership.members import (
+    GOING,
+    START_FAILURES,
+    Membership,
+    Suspension,
+    Turn,
+    after_failure,
+    after_notice,
+)
 from edt_launch.membership.protocol import Phase, Slot, Worker
 from edt_launch.membership.shortage import over
-from edt_launch.membership.suspension import START_FAILURES, Suspension, after_failure, after_notice
 
 RETURNED = "the training function has returned"
 NOT_ELASTIC = "the program has ended without calling an elastic function"
@@ -155,7 +162,6 @@ def _ended_early(state: Membership, worker: Worker) -> str:
 
 
 def _at_work(state: Membership) -> bool:
-    """Whether there are members whose elastic function has not returned."""
     return any(w.phase is not Phase.DONE for w in state.world)
 
 
@@ -188,7 +194,6 @@ def _lost(turn: Turn, worker: Worker, exit_code: int, reason: str) -> None:
 
 
 def _end_with(state: Membership, worker: Worker, exit_code: int, suspension: Suspension) -> str:
-    """Why the job ends with a worker; empty if it goes on."""
     if state.limits.is_gang:
         return ", and the job with it"
     if worker.phase is Phase.DONE:
@@ -204,5 +209,4 @@ def _end_with(state: Membership, worker: Worker, exit_code: int, suspension: Sus
 
 
 def _has_returned(state: Membership) -> bool:
-    """Whether the elastic function of a member has returned."""
     return state.outcome is not None or any(w.phase is Phase.DONE for w in state.world)

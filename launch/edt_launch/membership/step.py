@@ -84,7 +84,6 @@ def _reconcile(turn: Turn) -> None:
 
 
 def _move(turn: Turn) -> None:
-    """Move the world towards who should be in it."""
     _dismiss_unwanted(turn)
     _end_late(turn)
     if turn.state.outcome is not None:
@@ -109,14 +108,12 @@ def _dismiss_unwanted(turn: Turn) -> None:
 
 
 def _end_late(turn: Turn) -> None:
-    """Tell of newcomers that take long, and end those that take too long."""
     for worker, reason in lateness.overdue(turn.now, turn.state):
         end_hung(turn, worker, reason)
     lateness.tell(turn)
 
 
 def _end_overdue(turn: Turn) -> None:
-    """End workers that were told to leave and are still there."""
     for worker in turn.state.workers.values():
         patience = SAVE_TIMEOUT if worker.saves else LEAVE_TIMEOUT
         if worker.phase is Phase.DEPARTING and turn.now - (worker.dismissed_at or turn.now) >= patience:
@@ -259,7 +256,6 @@ def _reason(previous: int, size: int) -> str:
 
 
 def _end_all(turn: Turn) -> None:
-    """End every process, then finish."""
     for worker in turn.state.workers.values():
         if worker.phase is not Phase.ENDING:
             turn.do(Terminate(worker.id))

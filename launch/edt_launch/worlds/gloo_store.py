@@ -8,7 +8,7 @@ time is lost between two of them. The protocol is that of Horovod's `http_store.
 
 import asyncio
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 MAX_REQUEST = 2**20
@@ -26,9 +26,12 @@ class Rendezvous:
     """
 
     def __init__(self, address: str, values: Mapping[str, bytes]) -> None:
-        self._store = _Store(values)
+        self._values = dict(values)
+        self._waiting: dict[str, list[_Connection]] = {}
+        self._open: set[_Connection] = set()
+        self._is_void = False
         self._loop = asyncio.new_event_loop()
-        listening = self._loop.create_server(lambda: _Connection(self._store), address, 0)
+        listening = self._loop.create_server(lambda: _Connection(self._open, self._answer), address, 0)
         self._server = self._loop.run_until_complete(listening)
         self.port = int(self._server.sockets[0].getsockname()[1])
         self._thread = threading.Thread(target=self._serve, name="edt-rendezvous", daemon=True)
@@ -40,13 +43,15 @@ class Rendezvous:
         Horovod takes -1 for "not part of the job" where it asks for its rank, and Gloo for no address.
         """
         if self._thread.is_alive():
-            self._loop.call_soon_threadsafe(self._store.void)
+            self._loop.call_soon_threadsafe(self._void)
 
     def close(self) -> None:
         """Stop listening; whoever still waits for an answer gets the end of the connection."""
         if self._thread.is_alive():
             self._loop.call_soon_threadsafe(self._loop.stop)
             self._thread.join()
+
+    # The thread.
 
     def _serve(self) -> None:
         self._loop.run_forever()
@@ -57,55 +62,51 @@ class Rendezvous:
         self._server.close()
         while pending := asyncio.all_tasks() - {asyncio.current_task()}:  # what is just being accepted
             await asyncio.wait(pending)
-        while self._store.open:
-            for connection in self._store.open:
+        while self._open:
+            for connection in self._open:
                 connection.abort()
             await asyncio.sleep(0)
 
-
-class _Store:
-    """The values, and who waits for which."""
-
-    def __init__(self, values: Mapping[str, bytes]) -> None:
-        self.open: set[_Connection] = set()
-        self._values = dict(values)
-        self._waiting: dict[str, list[_Connection]] = {}
-        self._is_void = False
-
-    def get(self, path: str, connection: "_Connection") -> None:
-        if self._is_void:
-            connection.answer(_OK, _VOID)
-        elif path in self._values:
-            connection.answer(_OK, self._values[path])
-        else:
-            self._waiting.setdefault(path, []).append(connection)
-
-    def void(self) -> None:
+    def _void(self) -> None:
         self._is_void = True
-        for connection in [one for waiting in self._waiting.values() for one in waiting]:
-            connection.answer(_OK, _VOID)
-        self._waiting.clear()
+        for path in list(self._waiting):
+            self._answer_waiting(path, _VOID)
 
-    def put(self, path: str, value: bytes) -> None:
-        self._values[path] = value
+    def _answer_waiting(self, path: str, value: bytes) -> None:
         for connection in self._waiting.pop(path, []):
             connection.answer(_OK, value)
 
+    def _answer(self, connection: "_Connection", method: str, path: str, body: bytes) -> None:
+        match method:
+            case "GET" if self._is_void:
+                connection.answer(_OK, _VOID)
+            case "GET" if path in self._values:
+                connection.answer(_OK, self._values[path])
+            case "GET":
+                self._waiting.setdefault(path, []).append(connection)
+            case "PUT":
+                self._values[path] = body
+                self._answer_waiting(path, body)
+                connection.answer(_OK)
+            case "DELETE":  # a worker is through with a mesh; another may still be asking for it
+                connection.answer(_OK)
+            case _:
+                connection.answer(_BAD_REQUEST)
+
 
 class _Connection(asyncio.Protocol):
-    """One request and its answer."""
-
-    def __init__(self, store: _Store) -> None:
-        self._store = store
+    def __init__(self, everyone: "set[_Connection]", ask: "_Ask") -> None:
+        self._everyone = everyone
+        self._ask = ask
         self._received = b""
         self._transport: Any = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = transport
-        self._store.open.add(self)
+        self._everyone.add(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._store.open.discard(self)
+        self._everyone.discard(self)
 
     def data_received(self, data: bytes) -> None:
         self._received += data
@@ -114,21 +115,10 @@ class _Connection(asyncio.Protocol):
         except ValueError:
             self.answer(_BAD_REQUEST)
             return
-        if request is None:
-            if len(self._received) > MAX_REQUEST:
-                self.answer(_BAD_REQUEST)
-            return
-        method, path, body = request
-        match method:
-            case "GET":
-                self._store.get(path, self)
-            case "PUT":
-                self._store.put(path, body)
-                self.answer(_OK)
-            case "DELETE":  # a worker is through with a mesh; another may still be asking for it
-                self.answer(_OK)
-            case _:
-                self.answer(_BAD_REQUEST)
+        if request is not None:
+            self._ask(self, *request)
+        elif len(self._received) > MAX_REQUEST:
+            self.answer(_BAD_REQUEST)
 
     def answer(self, status: bytes, content: bytes = b"") -> None:
         self._transport.write(
@@ -154,3 +144,6 @@ def _parse(received: bytes) -> tuple[str, str, bytes] | None:
     fields = {name.lower(): value for name, _, value in (header.partition(":") for header in headers)}
     length = int(fields.get("content-length", "0"))
     return (method, path.strip("/"), body[:length]) if len(body) >= length else None
+
+
+_Ask = Callable[[_Connection, str, str, bytes], None]

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from edt_launch.core.events import Failed, Progress, World
-from edt_launch.launcher.failures import Failures, describe, how_it_ended
+from edt_launch.launcher.run_summary import Failures, describe, how_it_ended
 
 
 def failed(worker, exit_code=1, signal=None, reason=""):

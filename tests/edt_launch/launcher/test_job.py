@@ -11,6 +11,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from edt_launch.agent.processes import command_line
 from edt_launch.cluster.allocation import Allocation, HostSlots, parse, render
 from edt_launch.cluster.follower import Limits
 from edt_launch.core.atomic import write_atomically
@@ -158,7 +159,7 @@ def test_an_unknown_host_is_a_usage_error(run):
 def test_a_job_whose_agent_is_killed_is_started_again_as_often_as_it_may(run, paths):
     def react(text, signals):
         for process in psutil.Process().children():
-            if "edt_launch.agent" in process.cmdline():  # not what another test has left running
+            if "edt_launch.agent" in command_line(process):  # not what another test has left running
                 process.kill()
 
     outcome, view = run("waiting", react, max_restarts=1)

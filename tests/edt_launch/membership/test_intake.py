@@ -4,6 +4,7 @@ import pytest
 
 from edt_launch.core import events
 from edt_launch.membership.lateness import TOLD_AFTER
+from edt_launch.membership.members import NOTICE_SUSPENSION, START_FAILURES, SUSPENSION
 from edt_launch.membership.protocol import (
     Abort,
     Assign,
@@ -24,7 +25,6 @@ from edt_launch.membership.protocol import (
     Tick,
 )
 from edt_launch.membership.step import GROWTH_INTERVAL
-from edt_launch.membership.suspension import NOTICE_SUSPENSION, START_FAILURES, SUSPENSION
 from simulated import Job, of, slots
 
 

@@ -5,6 +5,7 @@ import pytest
 from edt_launch.core import events
 from edt_launch.membership.intake import KILLED
 from edt_launch.membership.lateness import GIVE_UP, GIVE_UP_FACTOR, HOLD_UP, HOLD_UP_FACTOR, TOLD_AFTER
+from edt_launch.membership.members import START_FAILURES, SUSPENSION
 from edt_launch.membership.protocol import (
     Desired,
     Exited,
@@ -15,7 +16,6 @@ from edt_launch.membership.protocol import (
     Terminate,
     Tick,
 )
-from edt_launch.membership.suspension import START_FAILURES, SUSPENSION
 from simulated import Job, of, slots
 
 

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from edt_launch.core import events
 from edt_launch.membership.lateness import HOLD_UP
+from edt_launch.membership.members import NOTICE_SUSPENSION
 from edt_launch.membership.protocol import (
     Assign,
     Desired,
@@ -18,7 +19,6 @@ from edt_launch.membership.protocol import (
     Tick,
 )
 from edt_launch.membership.step import LEAVE_TIMEOUT, SAVE_TIMEOUT
-from edt_launch.membership.suspension import NOTICE_SUSPENSION
 from simulated import Job, of, slots
 
 

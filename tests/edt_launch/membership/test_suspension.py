@@ -1,8 +1,7 @@
 """For how long a slot is left alone."""
 
 from edt_launch.core import events
-from edt_launch.membership.protocol import Desired, Exited, Ready, Start, Tick
-from edt_launch.membership.suspension import (
+from edt_launch.membership.members import (
     FORGET,
     LONGEST,
     NOTICE_SUSPENSION,
@@ -11,6 +10,7 @@ from edt_launch.membership.suspension import (
     after_failure,
     after_notice,
 )
+from edt_launch.membership.protocol import Desired, Exited, Ready, Start, Tick
 from simulated import Job, of, slots
 
 

@@ -24,9 +24,8 @@ from edt_launch.core.event_log import EventReader, stamped
 from edt_launch.launcher import checkpoints
 from edt_launch.launcher.allocations import Allocations
 from edt_launch.launcher.environment import environment
-from edt_launch.launcher.horovodrun import slots
 from edt_launch.launcher.horovodrun.command import command
-from edt_launch.launcher.horovodrun.observed import Noted, Observed
+from edt_launch.launcher.horovodrun.observed import Noted, Observed, find
 from edt_launch.launcher.horovodrun.output import Output
 from edt_launch.launcher.plan import Outcome
 from edt_launch.launcher.programs.program import Job
@@ -64,17 +63,11 @@ class Horovodrun:
         self._reported = EventReader(job.plan.paths.worker_events)
 
     def run(self) -> Outcome:
-        """Run the job.
-
-        Raises:
-            UsageError: a host or the network interface is wrong.
-            StartError: there were not enough slots in time, or horovodrun cannot be executed.
-        """
+        """Run the job; what it raises is what `job.run` raises."""
         first = self._wait_for_slots()
         return self._conclude(None if first is None else self._supervise(first))
 
     def _wait_for_slots(self) -> Allocation | None:
-        """The first allocation; None if the job is to end before there is one."""
         timeout = self._plan.options.start_timeout
         deadline = time.monotonic() + timeout
         while True:
@@ -166,7 +159,7 @@ class Horovodrun:
     def _look(self, pid: int) -> None:
         """Look at the processes, and at what the discovery script and the coordinator have written."""
         noted = _read_note(self._plan.paths.discovered)
-        self._observed, changes = self._observed.look(slots.find(pid), noted)
+        self._observed, changes = self._observed.look(find(pid), noted)
         for change in changes:
             self._note(change)
         for event in self._reported.read():
@@ -177,7 +170,7 @@ class Horovodrun:
                 self._log.write(event)
 
     def _end_leftovers(self, now: float, pid: int) -> None:
-        """Kill what workers have left running, once all are gone: horovodrun waits for whoever may print."""
+        """Kill what workers have left, once all are gone: horovodrun waits for whoever may print."""
         if self._observed.workers or not self._observed.started:
             self._workers_at = now
         elif now >= self._workers_at + LEFTOVER_GRACE:
@@ -257,7 +250,6 @@ def _read(process: subprocess.Popen[bytes]) -> Iterator[tuple[str, bytes]]:
 
 
 def _read_note(path: Path) -> Noted | None:
-    """What the discovery script has written down; None before it has."""
     try:
         with path.open() as file:
             return Noted(int(file.read(32)), os.stat(file.fileno()).st_mtime_ns)

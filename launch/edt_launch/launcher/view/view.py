@@ -13,7 +13,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from edt_launch.launcher.view import pace
+from edt_launch.launcher.view import status as pace
 from edt_launch.launcher.view.output import Line
 from edt_launch.launcher.view.phases import PHASES
 from edt_launch.launcher.view.status import Status

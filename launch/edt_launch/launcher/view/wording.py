@@ -1,7 +1,7 @@
 """A job's events in words, for its user."""
 
 from edt_launch.core import events
-from edt_launch.launcher.failures import how_it_ended
+from edt_launch.launcher.run_summary import how_it_ended
 
 
 def describe(event: events.Event) -> str | None:

@@ -2,8 +2,7 @@
 
 from edt_launch.cluster.allocation import Allocation, HostSlots
 from edt_launch.core.events import Following, Released, Started
-from edt_launch.launcher.horovodrun.observed import Noted, Observed
-from edt_launch.launcher.horovodrun.slots import Process, Processes
+from edt_launch.launcher.horovodrun.observed import Noted, Observed, Process, Processes
 from edt_launch.membership.protocol import Slot
 
 A0, A1 = Process(Slot("a", 0), 4), Process(Slot("a", 1), 5)

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from edt_launch.launcher.horovodrun.slots import Process, find, of_process
+from edt_launch.launcher.horovodrun.observed import Process, find, of_process
 from edt_launch.membership.protocol import Slot
 
 LOCAL = [

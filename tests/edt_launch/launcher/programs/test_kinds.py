@@ -1,12 +1,20 @@
 """The kinds of programs, as the launcher and the service find them."""
 
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 
+from edt_launch.cluster.follower import Limits
 from edt_launch.core.errors import UsageError
+from edt_launch.core.run_dir import RunDir
 from edt_launch.core.run_options import RunOptions
+from edt_launch.launcher.plan import Plan
 from edt_launch.launcher.programs import kinds
 from edt_launch.launcher.programs.horovodrun import UnderHorovodrun
 from edt_launch.launcher.programs.script import Script
+from simulated_hosts import SimulatedHosts
 
 
 def own(**given: object) -> list[object]:
@@ -30,6 +38,15 @@ def test_a_program_is_of_one_kind(tmp_path, monkeypatch) -> None:
     (tmp_path / "main.py").touch()
     with pytest.raises(UsageError, match="--wmla and --horovodrun exclude one another"):
         kinds.read(["main.py"], RunOptions(), own(wmla=True, horovodrun=True))
+
+
+def test_horovods_driver_takes_no_hosts_that_may_change(tmp_path: Path) -> None:
+    plan = Plan(Limits(1, 2), RunDir(tmp_path), source=SimulatedHosts())
+    job: Any = SimpleNamespace(plan=plan)
+    with pytest.raises(
+        UsageError, match="the simulated cluster: --horovodrun takes hosts that do not change"
+    ):
+        UnderHorovodrun(["true"]).run(job)
 
 
 @pytest.mark.parametrize(

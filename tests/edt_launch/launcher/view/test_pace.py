@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edt_launch.launcher.view.pace import WINDOW, Mark, rate, remaining
+from edt_launch.launcher.view.status import WINDOW, Mark, rate, remaining
 
 
 def run(start, step, steps, size, pace, generation=1, gap=1.0):

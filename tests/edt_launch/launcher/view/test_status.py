@@ -16,8 +16,7 @@ from edt_launch.core.events import (
     WarmServer,
     World,
 )
-from edt_launch.launcher.view.pace import Mark
-from edt_launch.launcher.view.status import HISTORY, Resize, Status
+from edt_launch.launcher.view.status import HISTORY, Mark, Resize, Status
 
 
 def world(generation, size, reason=""):

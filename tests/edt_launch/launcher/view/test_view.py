@@ -8,8 +8,7 @@ from rich.console import Console
 
 from edt_launch.core.events import Standby, WarmServer
 from edt_launch.launcher.view.output import Line
-from edt_launch.launcher.view.pace import Mark
-from edt_launch.launcher.view.status import Resize, Status
+from edt_launch.launcher.view.status import Mark, Resize, Status
 from edt_launch.launcher.view.view import (
     PLAIN_INTERVAL,
     LiveView,
