@@ -48,12 +48,11 @@ def parse(
 def _is_same(command: str, python: str, which: Callable[[str], str | None]) -> bool:
     """Whether a command is the interpreter `python`, under any of its names in the same folder."""
     folder, name = os.path.split(command)
-    found = command if folder else which(command)
-    if found == python:
-        return True
+    path = command if folder else which(command)
+    if path is None or path == python:
+        return path == python
     return (
-        found is not None
-        and _PYTHON.fullmatch(name) is not None
-        and os.path.dirname(os.path.abspath(found)) == os.path.dirname(python)
-        and os.path.realpath(found) == os.path.realpath(python)
+        _PYTHON.fullmatch(name) is not None
+        and os.path.dirname(os.path.abspath(path)) == os.path.dirname(python)
+        and os.path.realpath(path) == os.path.realpath(python)
     )

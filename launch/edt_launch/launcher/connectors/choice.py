@@ -12,5 +12,5 @@ CONNECTORS: tuple[type[Connector], ...] = (Ssh,)
 
 def choose(options: RunOptions, environment: Mapping[str, str]) -> Connector:
     """The connector for a job."""
-    found = (kind.detect(options, environment) for kind in CONNECTORS)
-    return next(connector for connector in found if connector is not None)
+    connectors = (kind.detect(options, environment) for kind in CONNECTORS)
+    return next(connector for connector in connectors if connector is not None)

@@ -16,9 +16,19 @@ ALIVE_INTERVAL = 5
 ALIVE_COUNT = 3
 """Questions without an answer after which ssh gives a host up."""
 
-_CHANGED = re.compile(r"REMOTE HOST IDENTIFICATION HAS CHANGED|Host key verification failed")
-_DENIED = re.compile(r"Permission denied \(")
-_MISSING = re.compile(r"not found|No such file or directory|No module named")
+_HINTS = {
+    r"REMOTE HOST IDENTIFICATION HAS CHANGED|Host key verification failed": (
+        "the key of {host} is not the one that ssh knows; if the host was set up anew, "
+        "run: ssh-keygen -R {name}"
+    ),
+    r"Permission denied \(": (
+        "ssh to {host} must work without a password; to copy your key there, run: ssh-copy-id {host}"
+    ),
+    r"not found|No such file or directory|No module named": (
+        "{python} with edt_launch is missing on {host}: install the same environment there"
+    ),
+}
+"""What to do about an ssh that has failed, by what it says."""
 
 
 @dataclass(frozen=True)
@@ -51,17 +61,8 @@ class Ssh(Connector):
 
     def explain(self, host: str, last_lines: Sequence[str]) -> str | None:
         """What to do about the last words of an ssh that has failed; None if they say it themselves."""
-        text = "\n".join(last_lines)
-        if _CHANGED.search(text):
-            name = host if self.port in (None, 22) else f"[{host}]:{self.port}"
-            return (
-                f"the key of {host} is not the one that ssh knows; if the host was set up anew, "
-                f"run: ssh-keygen -R {shlex.quote(name)}"
-            )
-        if _DENIED.search(text):
-            return (
-                f"ssh to {host} must work without a password; to copy your key there, run: ssh-copy-id {host}"
-            )
-        if _MISSING.search(text):
-            return f"{AGENT[0]} with edt_launch is missing on {host}: install the same environment there"
+        name = shlex.quote(host if self.port in (None, 22) else f"[{host}]:{self.port}")
+        for sign, hint in _HINTS.items():
+            if re.search(sign, "\n".join(last_lines)):
+                return hint.format(host=host, name=name, python=AGENT[0])
         return None

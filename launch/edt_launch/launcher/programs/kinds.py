@@ -34,16 +34,15 @@ def read(program: list[str], options: RunOptions, own: Sequence[object]) -> "Pro
     Raises:
         UsageError: an option makes no sense, or a file is not there.
     """
-    *special, last = zip(kinds(), own, strict=True)
+    *special, (last, its_own) = zip(kinds(), own, strict=True)
     read = {kind.name: kind.read(program, options, mine) for kind, mine in special}
-    found = {name: program for name, program in read.items() if program is not None}
-    if len(found) > 1:
-        names = " and ".join(f"--{name}" for name in found)
+    chosen = {name: program for name, program in read.items() if program is not None}
+    if len(chosen) > 1:
+        names = " and ".join(f"--{name}" for name in chosen)
         raise UsageError(f"{names} exclude one another: give one of them")
-    kind, mine = last
-    chosen = next(iter(found.values()), None) or kind.read(program, options, mine)
-    assert chosen is not None
-    return chosen
+    result = next(iter(chosen.values()), None) or last.read(program, options, its_own)
+    assert result is not None
+    return result
 
 
 def named(name: str) -> "Kind":
@@ -52,10 +51,10 @@ def named(name: str) -> "Kind":
     Raises:
         LookupError: there is none.
     """
-    found = next((kind for kind in kinds() if name in (kind.name, *kind.frameworks)), None)
-    if found is None:
-        raise LookupError(f"no kind of program is called {name!r:.40}")
-    return found
+    for kind in kinds():
+        if name in (kind.name, *kind.frameworks):
+            return kind
+    raise LookupError(f"no kind of program is called {name!r:.40}")
 
 
 def frameworks() -> tuple[str, ...]:
