@@ -1,5 +1,6 @@
 """Finding and ending every process of a job, wherever it has got to on this machine."""
 
+import contextlib
 import os
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -73,10 +74,8 @@ def _kill_all(processes: Collection[psutil.Process]) -> None:
 
 def kill_now(process: psutil.Process) -> None:
     """Kill a process, if it is there and we may; does not wait for its end."""
-    try:
+    with contextlib.suppress(psutil.NoSuchProcess, psutil.AccessDenied):
         process.kill()
-    except (psutil.NoSuchProcess, psutil.AccessDenied):
-        return
 
 
 def is_tracker(process: psutil.Process) -> bool:

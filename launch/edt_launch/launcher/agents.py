@@ -181,8 +181,8 @@ class Agents:
         error: BaseException | None = None
         try:
             self._loop.run_until_complete(self._all_served)
-        except BaseExceptionGroup as group:  # it is raised again where the job is run
-            error = group.exceptions[0]
+        except BaseException as caught:  # noqa: BLE001 - it is raised again where the job is run
+            error = caught.exceptions[0] if isinstance(caught, BaseExceptionGroup) else caught
         self._loop.close()
         self._notify(HostEvent("", AllEnded(error)))
 

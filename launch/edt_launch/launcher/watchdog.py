@@ -232,8 +232,8 @@ def _lasting(now: float, watch: Watch, worker: Worker, is_waited_for: bool) -> s
         return None
     known = watch.stages.get(beat.stage, Times())
     idle, learned = beats.idle(now, worker.generation), STAGE_FACTOR * known.longest
-    limit = max(_floor(watch, beat.stage, known, is_waited_for), learned)
-    idle_limit = max(_idle_floor(watch, beat.stage, known, is_waited_for), learned)
+    floors = _floors(watch, beat.stage, known, is_waited_for)
+    limit, idle_limit = (max(floor, learned) for floor in floors)
     if seconds <= limit and idle <= idle_limit:
         return None
     waits = "while others wait" if is_waited_for else "with nobody waiting"
@@ -245,19 +245,15 @@ def _lasting(now: float, watch: Watch, worker: Worker, is_waited_for: bool) -> s
     )
 
 
-def _floor(watch: Watch, stage: str, known: Times, is_waited_for: bool) -> float:
+def _floors(watch: Watch, stage: str, known: Times, is_waited_for: bool) -> tuple[float, float]:
+    """Seconds that a stage may last, and may do nothing, at least."""
     if stage == OUTSIDE and not is_waited_for:
-        return inf
-    floor = FLOORS[stage] if watch.timeout is None else watch.timeout
-    if known.count < TRIED:
-        floor = max(floor, UNTRIED[stage])
-    return floor if is_waited_for else ALONE_FACTOR * floor
-
-
-def _idle_floor(watch: Watch, stage: str, known: Times, is_waited_for: bool) -> float:
-    if watch.timeout is not None or (stage == OUTSIDE and not is_waited_for):
-        return inf
-    floor = min(FLOORS[stage], SETTLED_IDLE if known.count >= SETTLED else IDLE)
-    if known.count < TRIED:
-        floor = max(floor, UNTRIED[stage])
-    return floor if is_waited_for else ALONE_IDLE_FACTOR * max(floor, SETTLED_IDLE)
+        return inf, inf
+    untried = UNTRIED[stage] if known.count < TRIED else 0.0
+    floor = max(FLOORS[stage] if watch.timeout is None else watch.timeout, untried)
+    idle = max(min(FLOORS[stage], SETTLED_IDLE if known.count >= SETTLED else IDLE), untried)
+    if watch.timeout is not None:
+        idle = inf
+    if is_waited_for:
+        return floor, idle
+    return ALONE_FACTOR * floor, ALONE_IDLE_FACTOR * max(idle, SETTLED_IDLE)

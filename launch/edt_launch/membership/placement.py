@@ -1,6 +1,7 @@
 """Numbering the members of a world, in Horovod's terms."""
 
 from collections.abc import Sequence
+from itertools import groupby
 
 from edt_launch.membership.protocol import Assignment, Worker
 
@@ -20,14 +21,12 @@ def assign(members: Sequence[Worker], generation: int) -> tuple[Assignment, ...]
     for worker in sorted(members, key=lambda w: w.id):
         host_age.setdefault(worker.slot.host, (worker.slot.host != root.slot.host, worker.id))
     order = sorted(members, key=lambda w: (host_age[w.slot.host], w is not root, w.slot.index, w.id))
-    on_host = {host: [w for w in order if w.slot.host == host] for host in host_age}
+    on_host = {host: [*workers] for host, workers in groupby(order, lambda w: w.slot.host)}
     assignments = []
     for rank, worker in enumerate(order):
         neighbours = on_host[worker.slot.host]
         local_rank = neighbours.index(worker)
-        across = [
-            host for host in sorted(host_age, key=host_age.__getitem__) if len(on_host[host]) > local_rank
-        ]
+        across = [host for host, workers in on_host.items() if len(workers) > local_rank]
         assignments.append(
             Assignment(
                 worker=worker.id,

@@ -86,12 +86,10 @@ class Horovodrun:
 
     def _supervise(self, first: Allocation) -> int:
         """Run horovodrun to its end; returns its exit code, negative for a signal."""
-        plan, paths = self._plan, self._plan.paths
+        plan = self._plan
         named = [host.host for host in first.hosts if host.slots]
         interface = self._hosts.choose(plan.options.network_interface, named)
-        is_followed = plan.follow is not None
-        how = plan.limits, interface, plan.options
-        words = command(self._program, paths.allocation, first, is_followed, *how, paths.discovered)
+        words = command(self._program, plan, first, interface)
         if plan.options.verbose:
             self._view.message(shlex.join(words))
         with _started(words, self._environment()) as process:

@@ -159,21 +159,17 @@ class Logs:
         self._paths = paths
         self._complain = complain
         self._files: dict[str, Appender] = {}
-        self._last: dict[int, deque[str]] = {}
-        self._own: deque[str] = deque(maxlen=KEPT_LINES)
+        self._last: dict[int | None, deque[str]] = {}
 
     def begin(self) -> None:
         """The workers are started again: what was said before explains nothing about that."""
-        self._own.clear()
+        self._last.pop(None, None)
 
     def write(self, line: Line, label: str | None) -> None:
         """Log a line of the worker called `label`; None for edt-launch itself."""
-        if line.worker is None or label is None:
-            path = self._paths.own_log
-            self._own.append(line.text)
-        else:
-            path = self._paths.rank_log(label)
-            self._last.setdefault(line.worker, deque(maxlen=KEPT_LINES)).append(line.text)
+        worker = line.worker if label is not None else None
+        path = self._paths.own_log if label is None else self._paths.rank_log(label)
+        self._last.setdefault(worker, deque(maxlen=KEPT_LINES)).append(line.text)
         file = self._files.get(path.name)
         if file is None:
             file = self._files[path.name] = Appender(path, self._complain)
@@ -181,8 +177,7 @@ class Logs:
 
     def last_lines(self, worker: int | None, count: int = LAST_LINES) -> tuple[str, ...]:
         """The last lines of a worker, or of edt-launch (None), oldest first; `KEPT_LINES` at the most."""
-        kept = tuple(self._own if worker is None else self._last.get(worker, ()))
-        return kept[-count:]
+        return tuple(self._last.get(worker, ()))[-count:]
 
     def flush(self) -> None:
         """Let readers see everything written so far."""

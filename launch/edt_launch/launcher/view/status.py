@@ -113,12 +113,12 @@ class Status:
 
     def _resumed(self, generation: int, pause: float, phases: Mapping[str, float]) -> "Status":
         """After a restart generations are counted anew: the last one of that number is meant."""
-        numbers = [resize.generation for resize in self.resizes]
-        if generation not in numbers:
-            return self
-        at = len(numbers) - 1 - numbers[::-1].index(generation)
-        resumed = replace(self.resizes[at], pause=pause, phases=phases)
-        return replace(self, resizes=(*self.resizes[:at], resumed, *self.resizes[at + 1 :]))
+        resizes = list(self.resizes)
+        for at in reversed(range(len(resizes))):
+            if resizes[at].generation == generation:
+                resizes[at] = replace(resizes[at], pause=pause, phases=phases)
+                break
+        return replace(self, resizes=tuple(resizes))
 
     def _restarting(self) -> "Status":
         """A first world comes next; the pace is measured anew."""

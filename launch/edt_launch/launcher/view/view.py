@@ -13,10 +13,9 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from edt_launch.launcher.view import status as pace
 from edt_launch.launcher.view.output import Line
 from edt_launch.launcher.view.phases import PHASES
-from edt_launch.launcher.view.status import Status
+from edt_launch.launcher.view.status import Status, rate, remaining
 from edt_launch.launcher.view.wording import workers
 
 REDRAW_INTERVAL = 0.125
@@ -256,13 +255,12 @@ def _progress(now: float, status: Status) -> list[str]:
     parts: list[str] = []
     if status.step is not None:
         parts.append(f"step {status.step}" + (f"/{status.total}" if status.total is not None else ""))
-    rate = pace.rate(status.history)
-    if rate:
-        parts.append(f"{rate:.3g} steps/s")
+    if pace := rate(status.history):
+        parts.append(f"{pace:.3g} steps/s")
         batch = status.values.get("effective_batch_size")
         if isinstance(batch, int | float):
-            parts.append(f"{rate * batch:.3g} samples/s")
-    left = pace.remaining(now, status.history, status.total)
+            parts.append(f"{pace * batch:.3g} samples/s")
+    left = remaining(now, status.history, status.total)
     if status.exit_code is not None:
         interrupted = status.reason.startswith("SIG")
         parts.append("finished" if status.exit_code == 0 else "ended" if interrupted else "failed")
