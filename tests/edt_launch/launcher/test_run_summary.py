@@ -1,16 +1,19 @@
 """One run of the workers, folded from its events."""
 
 from functools import reduce
+from pathlib import Path
 
-from edt_launch.core.events import Checkpointed, Failed, Finished, Ready, Started, World
-from edt_launch.launcher.run_summary import RunSummary
+import pytest
+
+from edt_launch.core.events import Checkpointed, Failed, Finished, Progress, Ready, Started, World
+from edt_launch.launcher.run_summary import Failures, RunSummary, describe, how_it_ended
 
 
 def fold(*events):
     return reduce(RunSummary.observe, events, RunSummary(next_worker=4))
 
 
-def failed(retry_after=None):
+def lost(retry_after=None):
     return Failed(4, "h", 0, None, 0, 1, retry_after=retry_after)
 
 
@@ -27,7 +30,77 @@ def test_what_has_happened_in_a_run():
 
 
 def test_only_a_failure_whose_slot_is_not_tried_again_ends_the_run():
-    assert fold(failed()).is_fatal
-    assert not fold(failed(5.0)).is_fatal
-    assert not fold(failed(), failed(5.0)).is_fatal
-    assert len(fold(failed(), failed(5.0)).failures.open) == 2
+    assert fold(lost()).is_fatal
+    assert not fold(lost(5.0)).is_fatal
+    assert not fold(lost(), lost(5.0)).is_fatal
+    assert len(fold(lost(), lost(5.0)).failures.open) == 2
+
+
+def failed(worker, exit_code=1, signal=None, reason=""):
+    return Failed(worker, f"node{worker}", 0, None, worker, exit_code, signal, reason)
+
+
+WORLD = World(2, 1)
+PROGRESS = Progress(7, None, 1)
+
+
+def first(*events, **said):
+    failures = reduce(Failures.observe, events, Failures())
+    found = failures.first(lambda worker: (said.get(f"w{worker}", ""),))
+    return None if found is None else found.worker
+
+
+@pytest.mark.parametrize(
+    "events, worker",
+    [
+        ((), None),
+        ((WORLD, PROGRESS), None),
+        ((failed(1), failed(0)), 1),
+        ((failed(0, 143, "SIGTERM"), failed(1)), 1),
+        ((failed(0, 130, "SIGINT"), failed(1, 143, "SIGTERM"), failed(2, 137, "SIGKILL")), 2),
+        ((failed(0, 143, "SIGTERM"),), 0),
+        ((failed(0), WORLD, PROGRESS, failed(1)), 1),
+        ((failed(0), WORLD, failed(1)), 0),
+        ((failed(0), PROGRESS, failed(1)), 0),
+        ((failed(0), WORLD, PROGRESS), 0),
+    ],
+)
+def test_the_first_that_the_job_has_not_survived_and_that_was_nobody_elses_doing(events, worker):
+    assert first(*events) == worker
+
+
+def test_who_lost_a_peer_was_not_the_first_to_fail():
+    lost = "horovod.common.exceptions.HorovodInternalError: Connection closed by peer"
+    assert first(failed(0), failed(1), w0=lost, w1="ValueError: boom") == 1
+    assert first(failed(0), failed(1), w0=lost, w1=lost) == 0
+
+
+def test_a_worker_that_hung_is_named_with_the_reason():
+    hung = failed(2, 137, "SIGKILL", "rank 2 on node2 is silent")
+    assert how_it_ended(hung) == "rank 2 on node2 is silent"
+
+
+def test_the_message_names_host_rank_end_lines_and_log():
+    failures = Failures().observe(failed(2, 139, "SIGSEGV")).observe(failed(1, 3))
+    text = describe(failures.open[0], ["one", "", "two"], Path("/out/log/rank.2.log"))
+    assert text.splitlines() == [
+        "first failure: rank 2 on node2, killed by SIGSEGV",
+        "  | one",
+        "  | ",
+        "  | two",
+        "log: /out/log/rank.2.log",
+    ]
+    assert "exit code 3" in describe(failures.open[1], [], Path("log"))
+    assert "printed nothing" in describe(failures.open[1], [], Path("log"))
+
+
+def test_an_error_of_edt_hvd_is_the_last_word():
+    failure = Failures().observe(failed(1, 1)).open[0]
+    lines = ["  File x", "edt_hvd.errors.StateError: checkpoint c does not fit: a. Do b", "and more"]
+    assert describe(failure, lines, Path("log")).splitlines()[1:] == [
+        "  |   File x",
+        "  | and more",
+        "log: log",
+        "checkpoint c does not fit: a. Do b",
+    ]
+    assert describe(failure, ["ValueError: x"], Path("log")).endswith("log: log")

@@ -1,6 +1,28 @@
 """Which slot is the same one, and how workers are let go."""
 
-from edt_launch.membership.protocol import Assign, Desired, Dismiss, Leaving, Ready, Slot, Stop, Terminate
+from edt_launch.core import events
+from edt_launch.membership.members import (
+    FORGET,
+    LONGEST,
+    NOTICE_SUSPENSION,
+    SUSPENSION,
+    Suspension,
+    after_failure,
+    after_notice,
+)
+from edt_launch.membership.protocol import (
+    Assign,
+    Desired,
+    Dismiss,
+    Exited,
+    Leaving,
+    Ready,
+    Slot,
+    Start,
+    Stop,
+    Terminate,
+    Tick,
+)
 from simulated import Job, of, slots
 
 
@@ -23,3 +45,62 @@ def test_devices_make_the_slot_so_that_losing_the_first_one_keeps_the_others() -
     assert isinstance(assign, Assign)
     assert assign.assignments[0].worker == 1
     assert dismissed == Dismiss(0)
+
+
+def test_failures_double_it_up_to_a_limit() -> None:
+    found = None
+    seconds = []
+    for _ in range(20):
+        found = after_failure(0.0, found)
+        seconds.append(found.until)
+    assert seconds[:4] == [SUSPENSION, 2 * SUSPENSION, 4 * SUSPENSION, 8 * SUSPENSION]
+    assert seconds[-1] == LONGEST
+    assert found is not None
+    assert found.reason == "failed 20 times"
+
+
+def test_notices_double_it_up_to_a_limit() -> None:
+    found = None
+    for number in range(20):
+        found = after_notice(0.0, found, "SIGTERM")
+        assert found.until == min(NOTICE_SUSPENSION * 2**number, LONGEST)
+    assert found == Suspension(0, 20, LONGEST, "left: SIGTERM")
+
+
+def test_they_are_counted_apart_and_the_longer_one_holds() -> None:
+    noticed = after_notice(100.0, None, "spot")
+    failed = after_failure(101.0, noticed)
+    assert (failed.failures, failed.notices, failed.until) == (1, 1, 100.0 + NOTICE_SUSPENSION)
+
+
+def test_all_is_forgotten_after_a_while() -> None:
+    first = after_failure(0.0, after_notice(0.0, None, "spot"))
+    assert after_failure(first.until + FORGET, first).failures == 1
+    assert after_notice(first.until + FORGET, first, "spot").notices == 1
+
+
+def test_suspension_doubles_and_is_never_for_good() -> None:
+    job = Job().grown_to(2)
+    for failure in range(1, 12):
+        newest = max(job.state.workers)
+        job(Exited(newest, 1))
+        job(Ready(0, failure))
+        seconds = min(SUSPENSION * 2 ** (failure - 1), LONGEST)
+        job.now += seconds - 0.1
+        assert job(Tick()) == []
+        job.now += 0.2
+        assert len(of(Start, job(Tick()))) == 1
+
+
+def test_failures_are_forgotten_after_a_while_and_with_the_slot() -> None:
+    job = Job().grown_to(2)
+    job(Exited(1, 1))
+    job(Ready(0, 1))
+    job.now += SUSPENSION + FORGET
+    job(Tick())
+    (failed, *_) = job(Exited(2, 1))
+    assert isinstance(failed, events.Failed)
+    assert failed.retry_after == SUSPENSION
+    job(Desired(slots(1)))
+    job(Desired(slots(2)))
+    assert job.state.suspended == {}
