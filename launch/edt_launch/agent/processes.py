@@ -149,10 +149,11 @@ def sweep_host(environment: Mapping[str, str]) -> None:
 
 
 def kill_worker(number: int, pid: int | None) -> None:
-    """Kill a worker of this process's and what it has started; does not wait for that.
+    """Kill a worker and what it has started; does not wait for that.
 
-    What has left its parent and its session is found by the worker's variables. Python's resource trackers
-    end by themselves, once they have removed what others leave in shared memory.
+    An agent is the parent of every orphan among its descendants (see `subreaper`). So what has left its
+    parent is found, too: by its session, or by the worker's variables. Python's resource trackers end by
+    themselves, once they have removed what others leave in shared memory.
     """
     ours = tree(pid) if pid is not None else set()
     for process in _descendants():

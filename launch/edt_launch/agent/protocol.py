@@ -108,7 +108,7 @@ class Output:
 
 @dataclass(frozen=True)
 class Exited:
-    """A worker's process has ended, negative for a signal, and all that it has printed has been sent."""
+    """A worker's process has ended, by a signal if the code is negative; all that it printed was sent."""
 
     worker: int
     exit_code: int
