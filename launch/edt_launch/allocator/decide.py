@@ -26,12 +26,7 @@ MOST_ROUNDS = 5
 
 
 def decide(now: float, cluster: Cluster, jobs: Sequence[Job]) -> tuple[Plan, Mapping[str, Reason]]:
-    """Sizes and devices of all jobs.
-
-    Args:
-        now: seconds.
-        cluster: machines, owners, constants, and the memory of the last plan.
-        jobs: all that want to run or do, with what they hold.
+    """Sizes and devices of all jobs that want to run, or do.
 
     Returns:
         The plan, and a reason for each job by its id; reasons are made when they are asked for.
@@ -45,6 +40,7 @@ def decide(now: float, cluster: Cluster, jobs: Sequence[Job]) -> tuple[Plan, Map
     target(work, entered)
     settled = settle(work)
     assignments = place(work, settled.sizes)
+    sized = list(zip(jobs, work.target, settled.sizes, strict=True))
     memory = Memory(
         imbalanced_since=settled.imbalanced_since,
         behind_since=settled.behind_since,
@@ -54,27 +50,15 @@ def decide(now: float, cluster: Cluster, jobs: Sequence[Job]) -> tuple[Plan, Map
         owner_steps={name: step for name, step in work.owner_steps.items() if step},
         job_steps=work.job_steps,
         pending=pending(work, settled.sizes, assignments),
-        due={
-            job.id: due
-            for job, due, size in zip(jobs, work.target, settled.sizes, strict=True)
-            if due != size
-        },
+        due={job.id: due for job, due, size in sized if due != size},
         suspended=suspended(work, settled.sizes),
     )
-    targets = {job.id: size for job, size in zip(jobs, settled.sizes, strict=True)}
+    targets = {job.id: size for job, _, size in sized}
     if len(targets) < len(jobs):
-        raise ValueError(f"two jobs have the id {_repeated(jobs)!r}: ids have to be unique")
-    plan = Plan(
-        assignments=assignments,
-        targets=targets,
-        memory=memory,
-        again_at=_again_at(work, settled),
-    )
+        repeated = Counter(job.id for job in jobs).most_common(1)[0][0]
+        raise ValueError(f"two jobs have the id {repeated!r}: ids have to be unique")
+    plan = Plan(assignments, targets, memory, _again_at(work, settled))
     return plan, Reasons(work, plan)
-
-
-def _repeated(jobs: Sequence[Job]) -> str:
-    return Counter(job.id for job in jobs).most_common(1)[0][0]
 
 
 def pending(
@@ -109,13 +93,13 @@ def target(work: Work, entered: Mapping[str, float]) -> None:
         return
     soon, runs = work.soon, work.runs
     for _ in range(MOST_ROUNDS):
-        found = work.target
-        work.soon = work.last = found
-        work.runs = [size > 0 for size in found]
+        whole = work.target
+        work.soon = work.last = whole
+        work.runs = [size > 0 for size in whole]
         work.last_pinned = {job: place for place, job in enumerate(pinned(work))}
         work.last_reserved = reserved(work)
         _fill_in(work, entered)
-        if work.target == found:
+        if work.target == whole:
             break
     work.soon, work.runs = soon, runs
 
