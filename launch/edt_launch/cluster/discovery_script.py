@@ -83,14 +83,9 @@ def run(path: Path, time_limit: float = TIME_LIMIT) -> str:
     Raises:
         DiscoveryError: it cannot be run, fails, or takes or prints too much.
     """
+    pipe, none = subprocess.PIPE, subprocess.DEVNULL
     try:
-        process = subprocess.Popen(
-            [path],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            start_new_session=True,
-        )
+        process = subprocess.Popen([path], stdin=none, stdout=pipe, stderr=pipe, start_new_session=True)
     except OSError as error:
         raise DiscoveryError(path, "", f"a program that can be run ({error.strerror})") from None
     assert process.stdout is not None
