@@ -76,19 +76,12 @@ class HostsError(SourceError):
 
 
 class DiscoveryError(SourceError):
-    """A host-discovery script has failed, or has printed what makes no sense.
-
-    Args:
-        path: the script.
-        value: what it has said.
-        expected: what it should have.
-    """
+    """A host-discovery script has failed, or has printed what makes no sense."""
 
     def __init__(self, path: Path, value: str, expected: str) -> None:
         super().__init__(
             f"the host-discovery script {path} has said {_shorten(value)!r}: expected {expected}"
         )
-        self.path, self.value, self.expected = path, value, expected
 
 
 class TraceError(UsageError):
@@ -108,13 +101,7 @@ class TraceError(UsageError):
 
 
 class AllocationError(EdtLaunchError):
-    """The text of an allocation file makes no sense.
-
-    Args:
-        line: number of the line, from 1; None when the text as a whole is wrong.
-        value: the offending part of it.
-        expected: what it should be.
-    """
+    """The text of an allocation file makes no sense; the arguments are as for `TraceError`."""
 
     exit_code = ExitCode.USAGE
 
@@ -146,7 +133,6 @@ class StartTimeoutError(StartError):
             f"{slots} of at least {min_np} slots after {timeout:g} s{free}, lower --min-np, or wait longer "
             "with --start-timeout"
         )
-        self.slots, self.min_np, self.timeout, self.reason = slots, min_np, timeout, reason
 
 
 class RunError(EdtLaunchError):

@@ -56,9 +56,9 @@ def tell(now: float, state: Membership) -> tuple[Membership, list[Action]]:
     for worker in late:
         state = changed(state, worker.id, is_late=True)
     seconds = max(now - w.started_at for w in late)
-    places = tuple(events.Place(*worker.where) for worker in late)
+    slots = tuple(events.WorkerSlot(*worker.where) for worker in late)
     limits = _finite(_hold_up(state)), _finite(_give_up(state))
-    return state, [events.SlowStart(places, seconds, state.longest_start, *limits)]
+    return state, [events.SlowStart(slots, seconds, state.longest_start, *limits)]
 
 
 def learn(now: float, state: Membership, worker: Worker) -> Membership:
