@@ -30,12 +30,10 @@ class HostList(HostSource):
         return "-H"
 
     @classmethod
-    def detect(cls, options: HostOptions) -> Self | None:
-        """If the options give one."""
+    def detect(cls, options: HostOptions) -> Self | None:  # noqa: D102
         return None if options.hosts is None else cls(options.hosts)
 
-    def hosts(self) -> tuple[HostSlots, ...]:
-        """The hosts in the list."""
+    def hosts(self) -> tuple[HostSlots, ...]:  # noqa: D102
         return _unique((f"{self}", _slots(f"{self}", *_split(part))) for part in self.text.split(","))
 
 
@@ -51,16 +49,14 @@ class HostFile(HostSource):
         return f"--hostfile {self.path}"
 
     @classmethod
-    def detect(cls, options: HostOptions) -> Self | None:
-        """If the options name one."""
+    def detect(cls, options: HostOptions) -> Self | None:  # noqa: D102
         if options.hostfile is None:
             return None
         source = cls(options.hostfile)
         source.hosts()
         return source
 
-    def hosts(self) -> tuple[HostSlots, ...]:
-        """What the file says."""
+    def hosts(self) -> tuple[HostSlots, ...]:  # noqa: D102
         try:
             status = os.stat(self.path)
             seen = (status.st_mtime_ns, status.st_size, status.st_ino)

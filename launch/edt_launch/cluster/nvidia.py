@@ -85,16 +85,14 @@ class Nvidia(HostSource):
         return "this machine's GPUs"
 
     @classmethod
-    def detect(cls, options: HostOptions) -> Self | None:
-        """If there is a GPU."""
+    def detect(cls, options: HostOptions) -> Self | None:  # noqa: D102
         source = cls(Nvml(), options.environment.get("CUDA_VISIBLE_DEVICES"))
         try:
             return source if source.hosts()[0].devices else None
         except SourceError:
             return None
 
-    def hosts(self) -> tuple[HostSlots, ...]:
-        """This machine."""
+    def hosts(self) -> tuple[HostSlots, ...]:  # noqa: D102
         gpus = visible(self.driver.gpus(), self.variable)
         return (HostSlots(LOCAL, len(gpus), gpus),)
 

@@ -47,8 +47,7 @@ class Slurm(HostSource):
         found = (without_devices(name, count) for name, count in zip(names, counts, strict=True))
         return cls(tuple(found), job)
 
-    def hosts(self) -> tuple[HostSlots, ...]:
-        """The nodes."""
+    def hosts(self) -> tuple[HostSlots, ...]:  # noqa: D102
         return self.found
 
 

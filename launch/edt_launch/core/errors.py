@@ -62,13 +62,7 @@ class SourceError(UsageError):
 
 
 class HostsError(SourceError):
-    """A list of hosts or of their slots makes no sense.
-
-    Args:
-        where: the option, the variable, or file and line.
-        value: the text that makes no sense.
-        expected: what it should be.
-    """
+    """A list of hosts or slots makes no sense; `where` is an option, a variable, or file and line."""
 
     def __init__(self, where: str, value: str, expected: str) -> None:
         super().__init__(f"{where}: {_shorten(value)!r}: expected {expected}")
@@ -120,11 +114,7 @@ class StartError(EdtLaunchError):
 class StartTimeoutError(StartError):
     """The slots that the job needs did not come in time.
 
-    Args:
-        slots: slots there are.
-        min_np: slots the job needs.
-        timeout: seconds waited for them.
-        reason: why the last allocation was not accepted, if there was one.
+    `reason` is why the last allocation was not accepted, if there was one; `timeout` is in seconds.
     """
 
     def __init__(self, slots: int, min_np: int, timeout: float, reason: str = "") -> None:

@@ -56,16 +56,13 @@ TROUBLE = 5.0
 class Settings(mapping.Constants, Protocol):
     """The settings that the loop looks at; `service.settings.Settings` has them."""
 
+    coalesce: float
+    interval: float
+    protected: float
+    horovodrun: bool
+
     @property
     def paths(self) -> Home: ...  # noqa: D102
-    @property
-    def coalesce(self) -> float: ...  # noqa: D102
-    @property
-    def interval(self) -> float: ...  # noqa: D102
-    @property
-    def protected(self) -> float: ...  # noqa: D102
-    @property
-    def horovodrun(self) -> bool: ...  # noqa: D102
 
 
 def run(

@@ -5,7 +5,7 @@ perhaps not to the end: the next step sees how far they came, and goes on from t
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
 from edt_launch.allocator.decide import decide
@@ -190,15 +190,10 @@ def _columns(grant: DeviceGrant, left: Held) -> dict[str, Any]:
 def _reasons(reason: Reason | None, target: int) -> dict[str, Any]:
     if reason is None:
         return {"target": target}
-    why = {
-        "binding": str(reason.binding.value),
-        "share": round(reason.share, 2),
-        "target": reason.target,
-        "path": [[name, round(share, 2)] for name, share in reason.path],
-        "text": reason.text,
-        "change": reason.change,
-    }
-    return {"target": target, "share": why["share"], "why": why, "reason": reason.text}
+    share = round(reason.share, 2)
+    path = [[name, round(part, 2)] for name, part in reason.path]
+    why = asdict(reason) | {"binding": reason.binding.value, "share": share, "path": path}
+    return {"target": target, "share": share, "why": why, "reason": reason.text}
 
 
 def _text(reason: Reason | None) -> str:

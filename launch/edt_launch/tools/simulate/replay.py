@@ -156,10 +156,10 @@ class _State:
 
     job: TraceJob
     waiting_since: float | None
+    updated: float
     held: tuple[HostDevices, ...] = ()
     leaving: list[tuple[float, tuple[HostDevices, ...]]] = field(default_factory=list)
     left: float = 1.0
-    updated: float = 0.0
     paused_until: float = 0.0
     speed: float = 0.0
     size: int = 0

@@ -222,11 +222,11 @@ def _fixed(path: Path) -> Callable[[_Row], RunTime]:
         if key not in apps:
             raise row.error("app_key", f"a key of {FIXED_BATCH}: {', '.join(sorted(apps))}")
         if key not in models:
-            app = apps[key]
+            steps, step_time = apps[key]["total_steps"], apps[key]["step_time"]
             models[key] = Measured(
                 {
-                    int(n): {int(k): app["total_steps"] * seconds for k, seconds in by_hosts.items()}
-                    for n, by_hosts in app["step_time"].items()
+                    int(n): {int(k): steps * t for k, t in by_hosts.items()}
+                    for n, by_hosts in step_time.items()
                 }
             )
         return models[key]
