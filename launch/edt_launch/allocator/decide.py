@@ -45,13 +45,13 @@ def decide(now: float, cluster: Cluster, jobs: Sequence[Job]) -> tuple[Plan, Map
         imbalanced_since=settled.imbalanced_since,
         behind_since=settled.behind_since,
         entered=entered,
-        reserved=reserved(work),
-        pinned=pinned(work),
+        reserved=_reserved(work),
+        pinned=_pinned(work),
         owner_steps={name: step for name, step in work.owner_steps.items() if step},
         job_steps=work.job_steps,
-        pending=pending(work, settled.sizes, assignments),
+        pending=_pending(work, settled.sizes, assignments),
         due={job.id: due for job, due, size in sized if due != size},
-        suspended=suspended(work, settled.sizes),
+        suspended=_suspended(work, settled.sizes),
     )
     targets = {job.id: size for job, _, size in sized}
     if len(targets) < len(jobs):
@@ -61,7 +61,7 @@ def decide(now: float, cluster: Cluster, jobs: Sequence[Job]) -> tuple[Plan, Map
     return plan, Reasons(work, plan)
 
 
-def pending(
+def _pending(
     work: Work, sizes: Sequence[int], assignments: Mapping[str, tuple[HostDevices, ...]]
 ) -> dict[str, int]:
     """Sizes that jobs are to have and do not get yet, by their ids."""
@@ -72,7 +72,7 @@ def pending(
     }
 
 
-def suspended(work: Work, sizes: Sequence[int]) -> dict[str, float]:
+def _suspended(work: Work, sizes: Sequence[int]) -> dict[str, float]:
     """When jobs were suspended that are to stay so for a while, by their ids."""
     known = {job.id: work.cluster.memory.suspended[job.id] for job in work.jobs if is_resting(work, job)}
     return {
@@ -96,8 +96,8 @@ def target(work: Work, entered: Mapping[str, float]) -> None:
         whole = work.target
         work.soon = work.last = whole
         work.runs = [size > 0 for size in whole]
-        work.last_pinned = {job: place for place, job in enumerate(pinned(work))}
-        work.last_reserved = reserved(work)
+        work.last_pinned = {job: place for place, job in enumerate(_pinned(work))}
+        work.last_reserved = _reserved(work)
         _fill_in(work, entered)
         if work.target == whole:
             break
@@ -111,13 +111,11 @@ def _fill_in(work: Work, entered: Mapping[str, float]) -> None:
         _pass(work, entered)
 
 
-def pinned(work: Work) -> tuple[str, ...]:
-    """Ids of the jobs that owners' guarantees have room for, in the order in which it was found."""
+def _pinned(work: Work) -> tuple[str, ...]:
     return tuple(work.jobs[index].id for index in work.pinned)
 
 
-def reserved(work: Work) -> str | None:
-    """Id of the job that devices are kept for, if any."""
+def _reserved(work: Work) -> str | None:
     return None if work.reserved is None else work.jobs[work.reserved[0]].id
 
 

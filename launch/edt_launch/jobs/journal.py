@@ -19,9 +19,6 @@ from edt_launch.core.lines import LONGEST, LineSplitter
 from edt_launch.core.plain_files import NoFileError, open_file
 from edt_launch.jobs.progress import MOST, JobProgress
 
-CHUNK = 2**16
-"""Bytes read at once."""
-
 LOOK = 2**18
 """Bytes read in one look: they hold up the loop for less than a tenth of a second."""
 
@@ -113,14 +110,12 @@ class Journal:
         return self.progress != before
 
     def _next(self) -> Iterator[Event]:
-        left = LOOK
         with open_file(self._events, buffering=0) as file:
             file.seek(self._at)
-            while left and (data := file.read(min(CHUNK, left))):
-                left -= len(data)
-                for line in self._lines.feed(data):
-                    if (event := read_line(line)) is not None:
-                        yield event
+            data = file.read(LOOK)
+        for line in self._lines.feed(data):
+            if (event := read_line(line)) is not None:
+                yield event
 
     def _skip(self, end: int) -> None:
         start = end - BEHIND

@@ -15,14 +15,13 @@ from edt_launch.jobs.experiments.decide import (
     Begun,
     End,
     Note,
-    Start,
     Stop,
     Submit,
     TrialFacts,
     decide,
     seen,
 )
-from edt_launch.jobs.experiments.plan import total
+from edt_launch.jobs.experiments.plan import Next, total
 from edt_launch.jobs.experiments.trials import JobTrials, Trials
 from edt_launch.service.bus import Topic
 from edt_launch.service.database.engine import AWAY
@@ -189,7 +188,7 @@ class Controller:
     def _do(self, now: float, search: SearchRecord, spec: SearchSpec, action: Action) -> None:
         searches = self._store.searches
         match action:
-            case Start(new):
+            case Next() as new:
                 log.info("a trial starts", search=search.name, trial=new.number, reason=new.why)
                 trial = TrialRecord(search.id, new.number, new.point, new.parameters, new.budget, now)
                 searches.add_trial(trial)

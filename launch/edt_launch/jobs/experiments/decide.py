@@ -65,13 +65,6 @@ class TrialFacts:
 
 
 @dataclass(frozen=True)
-class Start:
-    """Start a trial."""
-
-    trial: Next
-
-
-@dataclass(frozen=True)
 class Submit:
     """Submit a trial that was chosen before, but could not be submitted then."""
 
@@ -105,7 +98,8 @@ class End:
     reason: str
 
 
-Action = Start | Submit | Begun | Note | Stop | End
+Action = Next | Submit | Begun | Note | Stop | End
+"""`Next`: start that trial."""
 
 
 @dataclass(frozen=True)
@@ -131,7 +125,7 @@ def decide(now: float, search: SearchRecord, spec: SearchSpec, facts: Sequence[T
     live = [trial for trial in trials if not trial.has_ended]
     again = (Submit(trial) for trial in live if trial.job is None)
     room = 0 if _is_hopeless(spec, trials) else max(0, spec.max_parallel - len(live))
-    chosen = map(Start, islice(following(spec, search.seed, trials), room))
+    chosen = islice(following(spec, search.seed, trials), room)
     starts: Iterator[Action] = chain(again, chosen)
     actions = list(islice(starts, STARTS + 1))  # one more, if there is more to start
     if not live and not actions:
