@@ -20,10 +20,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import mean
 
-from edt_launch.tools.simulate.baselines import Fifo, Tiresias
-from edt_launch.tools.simulate.due import Due
-from edt_launch.tools.simulate.fair import FairShare
 from edt_launch.tools.simulate.figures import TOLERANCE, Figures, contention_rho, judge
+from edt_launch.tools.simulate.policies import FairShare, Fifo, Tiresias
 from edt_launch.tools.simulate.replay import ROUNDS, Timing, machines, replay
 from edt_launch.tools.simulate.trace import read
 
@@ -80,7 +78,7 @@ def run(case: Case) -> Result:
     outcome = replay(trace, hosts, policy, case.timing)
     fairness = contention_rho(outcome)
     unfair = sum(value > TOLERANCE for value in fairness) / len(fairness)
-    return Result(judge(outcome, Due(case.gpus, by_user=False)), max(fairness), unfair)
+    return Result(judge(outcome, by_user=False), max(fairness), unfair)
 
 
 def pollux(pool: "multiprocessing.pool.Pool", events: Mapping[str, Timing]) -> None:

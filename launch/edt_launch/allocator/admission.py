@@ -9,14 +9,13 @@ and nothing new starts where it lacks devices until it runs (a reservation, as i
 its turn.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import inf
 
 from edt_launch.allocator.model import Job, Policy, Preemption
-from edt_launch.allocator.room import Room
 from edt_launch.allocator.shares import hold_back
 from edt_launch.allocator.usage import virtual_times
-from edt_launch.allocator.work import Work, usable
+from edt_launch.allocator.work import Room, Work, usable
 
 Rank = tuple[object, ...]
 
@@ -174,11 +173,11 @@ def is_resting(work: Work, job: Job) -> bool:
 def _pin(work: Work) -> None:
     """Admit what fits into guarantees, and let owners claim the rest of these, if there is enough."""
     room = Room(work, _pinned(work), {})
-    wishes = {node.name: 0 for node in work.nodes if node.guarantee}
+    wanted = {node.name: 0 for node in work.nodes if node.guarantee}
     for node in work.nodes:
         for above in node.path if node.unlent else ():
             if above.guarantee:
-                wishes[above.name] += node.unlent
+                wanted[above.name] += node.unlent
     for _, members in work.tiers:
         for index in sorted(members, key=_seniority(work)):
             need = work.low[index]
@@ -189,12 +188,9 @@ def _pin(work: Work) -> None:
                 work.kept[index] = need
                 for node in work.homes[index].path:
                     if node.guarantee:
-                        wishes[node.name] += work.high[index]
-    claims = {
-        node.name: int(min(node.guarantee, node.limit, wishes[node.name]))
-        for node in work.nodes
-        if node.guarantee
-    }
+                        wanted[node.name] += work.high[index]
+    owners = [node for node in work.nodes if node.guarantee]
+    claims = {node.name: int(min(node.guarantee, node.limit, wanted[node.name])) for node in owners}
     if Room(work, _pinned(work), claims).fits(work.nodes):
         work.claims = claims
 
@@ -209,41 +205,38 @@ def _seniority(work: Work) -> Callable[[int], Rank]:
 
 
 def _keep_unlent(work: Work) -> None:
-    """Keep what owners who do not lend own and do not use."""
     if all(node.lends for node in work.nodes):
         return
-    wishes = {node.name: 0 for node in work.nodes}
+    wanted = {node.name: 0 for node in work.nodes}
     for index, node in enumerate(work.homes):
-        wishes[node.name] += work.high[index]
+        wanted[node.name] += work.high[index]
     free = work.nodes[0].limit
     for node in reversed(work.nodes):
         if not node.lends:
-            node.unlent = int(max(0, min(node.guarantee - wishes[node.name], free)))
+            node.unlent = int(max(0, min(node.guarantee - wanted[node.name], free)))
             free -= node.unlent
         if node.parent is not None:
-            wishes[node.parent.name] += wishes[node.name] + node.unlent
+            wanted[node.parent.name] += wanted[node.name] + node.unlent
 
 
 def _fit(work: Work) -> bool:
     """Whether the minimums of all jobs of all tiers fit, beside what is guaranteed."""
-    fixed = {node.name: node.unlent for node in work.nodes}
-    for index, need in enumerate(work.low):
-        fixed[work.homes[index].name] += need
+    fixed = _needed(work, "unlent", range(len(work.low)))
     claims = {node.name: node.guarantee for node in work.nodes if node.guarantee}
     return Room(work, fixed, claims).fits(work.nodes)
 
 
 def _is_short(work: Work, candidates: Sequence[int]) -> bool:
-    fixed = {node.name: node.fixed for node in work.nodes}
-    for index in candidates:
-        fixed[work.homes[index].name] += work.low[index]
-    return not Room(work, fixed, work.claims).fits(work.nodes)
+    return not Room(work, _needed(work, "fixed", candidates), work.claims).fits(work.nodes)
 
 
 def _pinned(work: Work) -> dict[str, int]:
-    """What is not lent, and what pinned jobs need, right below each node."""
-    fixed = {node.name: node.unlent for node in work.nodes}
-    for index, is_pinned in enumerate(work.is_pinned):
-        if is_pinned:
-            fixed[work.homes[index].name] += work.low[index]
-    return fixed
+    return _needed(work, "unlent", [index for index, is_pinned in enumerate(work.is_pinned) if is_pinned])
+
+
+def _needed(work: Work, beside: str, members: Iterable[int]) -> dict[str, int]:
+    """The minimums of jobs right below each node, beside GPUs of the node's own, by its name."""
+    needed: dict[str, int] = {node.name: getattr(node, beside) for node in work.nodes}
+    for index in members:
+        needed[work.homes[index].name] += work.low[index]
+    return needed

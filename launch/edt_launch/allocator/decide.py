@@ -26,12 +26,7 @@ MOST_ROUNDS = 5
 
 
 def decide(now: float, cluster: Cluster, jobs: Sequence[Job]) -> tuple[Plan, Mapping[str, Reason]]:
-    """Sizes and devices of all jobs.
-
-    Args:
-        now: seconds.
-        cluster: machines, owners, constants, and the memory of the last plan.
-        jobs: all that want to run or do, with what they hold.
+    """Sizes and devices of all jobs that want to run, or do.
 
     Returns:
         The plan, and a reason for each job by its id; reasons are made when they are asked for.
@@ -45,39 +40,28 @@ def decide(now: float, cluster: Cluster, jobs: Sequence[Job]) -> tuple[Plan, Map
     target(work, entered)
     settled = settle(work)
     assignments = place(work, settled.sizes)
+    sized = list(zip(jobs, work.target, settled.sizes, strict=True))
     memory = Memory(
         imbalanced_since=settled.imbalanced_since,
         behind_since=settled.behind_since,
         entered=entered,
-        reserved=reserved(work),
-        pinned=pinned(work),
+        reserved=_reserved(work),
+        pinned=_pinned(work),
         owner_steps={name: step for name, step in work.owner_steps.items() if step},
         job_steps=work.job_steps,
-        pending=pending(work, settled.sizes, assignments),
-        due={
-            job.id: due
-            for job, due, size in zip(jobs, work.target, settled.sizes, strict=True)
-            if due != size
-        },
-        suspended=suspended(work, settled.sizes),
+        pending=_pending(work, settled.sizes, assignments),
+        due={job.id: due for job, due, size in sized if due != size},
+        suspended=_suspended(work, settled.sizes),
     )
-    targets = {job.id: size for job, size in zip(jobs, settled.sizes, strict=True)}
+    targets = {job.id: size for job, _, size in sized}
     if len(targets) < len(jobs):
-        raise ValueError(f"two jobs have the id {_repeated(jobs)!r}: ids have to be unique")
-    plan = Plan(
-        assignments=assignments,
-        targets=targets,
-        memory=memory,
-        again_at=_again_at(work, settled),
-    )
+        repeated = Counter(job.id for job in jobs).most_common(1)[0][0]
+        raise ValueError(f"two jobs have the id {repeated!r}: ids have to be unique")
+    plan = Plan(assignments, targets, memory, _again_at(work, settled))
     return plan, Reasons(work, plan)
 
 
-def _repeated(jobs: Sequence[Job]) -> str:
-    return Counter(job.id for job in jobs).most_common(1)[0][0]
-
-
-def pending(
+def _pending(
     work: Work, sizes: Sequence[int], assignments: Mapping[str, tuple[HostDevices, ...]]
 ) -> dict[str, int]:
     """Sizes that jobs are to have and do not get yet, by their ids."""
@@ -88,7 +72,7 @@ def pending(
     }
 
 
-def suspended(work: Work, sizes: Sequence[int]) -> dict[str, float]:
+def _suspended(work: Work, sizes: Sequence[int]) -> dict[str, float]:
     """When jobs were suspended that are to stay so for a while, by their ids."""
     known = {job.id: work.cluster.memory.suspended[job.id] for job in work.jobs if is_resting(work, job)}
     return {
@@ -109,13 +93,13 @@ def target(work: Work, entered: Mapping[str, float]) -> None:
         return
     soon, runs = work.soon, work.runs
     for _ in range(MOST_ROUNDS):
-        found = work.target
-        work.soon = work.last = found
-        work.runs = [size > 0 for size in found]
-        work.last_pinned = {job: place for place, job in enumerate(pinned(work))}
-        work.last_reserved = reserved(work)
+        whole = work.target
+        work.soon = work.last = whole
+        work.runs = [size > 0 for size in whole]
+        work.last_pinned = {job: place for place, job in enumerate(_pinned(work))}
+        work.last_reserved = _reserved(work)
         _fill_in(work, entered)
-        if work.target == found:
+        if work.target == whole:
             break
     work.soon, work.runs = soon, runs
 
@@ -127,13 +111,11 @@ def _fill_in(work: Work, entered: Mapping[str, float]) -> None:
         _pass(work, entered)
 
 
-def pinned(work: Work) -> tuple[str, ...]:
-    """Ids of the jobs that owners' guarantees have room for, in the order in which it was found."""
+def _pinned(work: Work) -> tuple[str, ...]:
     return tuple(work.jobs[index].id for index in work.pinned)
 
 
-def reserved(work: Work) -> str | None:
-    """Id of the job that devices are kept for, if any."""
+def _reserved(work: Work) -> str | None:
     return None if work.reserved is None else work.jobs[work.reserved[0]].id
 
 

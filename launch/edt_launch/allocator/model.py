@@ -4,9 +4,10 @@ All times are seconds of one clock of the caller's choice, the same in every cal
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, fields, replace
 from enum import Enum
 from math import inf
+from typing import Any
 
 
 class Policy(Enum):
@@ -273,3 +274,15 @@ class Plan:
     targets: Mapping[str, int]
     memory: Memory
     again_at: float | None = None
+
+
+def dump(memory: Memory) -> dict[str, Any]:
+    """The memory as dictionaries, strings and numbers, fit for JSON."""
+    return asdict(memory)
+
+
+def load(values: Mapping[str, Any]) -> Memory:
+    """The memory that `dump` has made values of; what is unknown is left out, what is missing is empty."""
+    known = {field.name for field in fields(Memory)}
+    memory = Memory(**{name: value for name, value in values.items() if name in known})
+    return replace(memory, pinned=tuple(memory.pinned))  # JSON knows lists only

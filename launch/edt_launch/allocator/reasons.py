@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 
 from edt_launch.allocator.filling import SLACK
-from edt_launch.allocator.model import Binding, Plan, Reason
+from edt_launch.allocator.model import Binding, Job, Plan, Reason
 from edt_launch.allocator.work import Work, next_usable
 
 
@@ -11,7 +11,6 @@ class Reasons(Mapping[str, Reason]):
     """Reasons by the jobs' ids, each made when it is asked for: there are many, and few are read."""
 
     def __init__(self, work: Work, plan: Plan) -> None:
-        """Remember the decision's figures."""
         self._work = work
         self._plan = plan
         self._places: dict[str, int] | None = None
@@ -57,6 +56,11 @@ def _binding(work: Work, plan: Plan, index: int, size: int) -> tuple[Binding, st
     return _by_share(work, index, size)
 
 
+def _of_higher_tiers(work: Work, index: int) -> int:
+    tier = work.jobs[index].tier
+    return sum(size for size, other in zip(work.target, work.jobs, strict=True) if other.tier > tier)
+
+
 def _not_admitted(work: Work, index: int) -> tuple[Binding, str, str]:
     job, need = work.jobs[index], work.low[index]
     if not need:
@@ -79,8 +83,8 @@ def _not_admitted(work: Work, index: int) -> tuple[Binding, str, str]:
                 f"waits: it needs {need}, and the limit of {node.name} is {int(node.limit)}",
                 f"A lower --min, or a higher limit for {node.name}.",
             )
-    higher = sum(size for size, other in zip(work.target, work.jobs, strict=True) if other.tier > job.tier)
-    if higher and work.nodes[0].limit - higher < need:
+    higher = _of_higher_tiers(work, index)
+    if higher and root.limit - higher < need:
         return (
             Binding.TIER,
             f"waits: jobs of a higher priority have {higher} of {int(root.limit)}",
@@ -136,10 +140,7 @@ def _by_share(work: Work, index: int, size: int) -> tuple[Binding, str, str]:
                 f"has {size}: {node.name} has its limit of {int(node.limit)}",
                 f"A higher limit for {node.name}, or fewer jobs there.",
             )
-    higher = sum(
-        other_size for other_size, other in zip(work.target, work.jobs, strict=True) if other.tier > job.tier
-    )
-    if higher:
+    if higher := _of_higher_tiers(work, index):
         return (
             Binding.TIER,
             f"has {size} of what {higher} GPUs for jobs of a higher priority leave",
@@ -157,3 +158,22 @@ def _by_share(work: Work, index: int, size: int) -> tuple[Binding, str, str]:
         f"has {size}: its fair share is {work.share[index]:.2f} {owner}",
         "It grows when other jobs end or need less, or with a larger weight.",
     )
+
+
+def explain(job: Job, reason: Reason, name: str | None = None) -> tuple[str, ...]:
+    """The lines of `edt why`: what a job asks for, its share, what binds, what would change it."""
+    shares = [(owner or "pool", share) for owner, share in reason.path] + [("this job", reason.share)]
+    workers = "1 worker" if job.size == 1 else f"{job.size} workers"
+    lines = (
+        f"{name or job.id} has {workers} and asks for {_asked(job)}.",
+        "share   " + " > ".join(f"{owner} {share:.2f}" for owner, share in shares),
+        f"binds   {reason.binding.value}: {reason.text}",
+    )
+    return (*lines, f"change  {reason.change}") if reason.change else lines
+
+
+def _asked(job: Job) -> str:
+    if job.allowed is not None:
+        numbers = ", ".join(str(number) for number in job.allowed if job.min <= number <= job.max)
+        return f"one of {numbers}" if numbers else "no number that it can run with"
+    return str(job.min) if job.min == job.max else f"{job.min} to {job.max}"

@@ -11,10 +11,9 @@ from math import inf
 
 from edt_launch.allocator.filling import SLACK
 from edt_launch.allocator.model import Job
-from edt_launch.allocator.room import Room
 from edt_launch.allocator.speedup import best_division
 from edt_launch.allocator.tree import Node
-from edt_launch.allocator.work import Work, next_usable, usable
+from edt_launch.allocator.work import Room, Work, next_usable, usable
 
 Tie = tuple[float, str]
 
@@ -103,7 +102,6 @@ def _raise_some(
 
 
 def _division(work: Work, members: Sequence[int], total: int) -> list[int]:
-    """Sizes of an owner's own jobs, by what they gain."""
     return best_division(
         total,
         [work.jobs[index] for index in members],

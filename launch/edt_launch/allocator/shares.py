@@ -20,7 +20,7 @@ Weigh = Callable[[Node, float, list[Node], list[int]], list[float]]
 def sum_up(work: Work, tier: int, members: Sequence[int]) -> None:
     """Bounds of every node for a pass over the jobs `members` of one tier, which are all in."""
     nodes, low, high, last = work.nodes, work.low, work.high, work.last
-    wishes = hold_back(work, tier)
+    lower = hold_back(work, tier)
     homes = work.homes
     for index in members:
         homes[index].jobs.append(index)
@@ -38,9 +38,9 @@ def sum_up(work: Work, tier: int, members: Sequence[int]) -> None:
             most += child.high
             own += child.last
         if node.guarantee:
-            wanted, kept = wishes.get(node.name, (0, 0))
-            wish = min(float(node.guarantee), most + wanted)
-            floor, most = max(floor, wish), max(most, wish)
+            wanted, kept = lower.get(node.name, (0, 0))
+            asked = min(float(node.guarantee), most + wanted)
+            floor, most = max(floor, asked), max(most, asked)
             own = max(own, min(node.guarantee, own + kept))
         node.least, node.last = least, own
         node.low = max(least, min(floor, node.limit))
@@ -53,7 +53,7 @@ def hold_back(work: Work, tier: int) -> dict[str, tuple[int, int]]:
     Returns:
         What lower tiers could use, and have, beyond what they keep, by the names of nodes with a guarantee.
     """
-    wishes: dict[str, tuple[int, int]] = {}
+    lower: dict[str, tuple[int, int]] = {}
     for node in work.nodes:
         node.jobs = []
         node.fixed = node.unlent
@@ -66,10 +66,10 @@ def hold_back(work: Work, tier: int) -> dict[str, tuple[int, int]]:
             if other < tier and fixed:
                 for node in work.homes[index].path:
                     if node.guarantee:
-                        wanted, held = wishes.get(node.name, (0, 0))
+                        wanted, held = lower.get(node.name, (0, 0))
                         held += max(0, work.last[index] - fixed)
-                        wishes[node.name] = wanted + work.high[index] - fixed, held
-    return wishes
+                        lower[node.name] = wanted + work.high[index] - fixed, held
+    return lower
 
 
 def pour(work: Work, weigh: Weigh) -> None:
@@ -130,7 +130,6 @@ def _order(work: Work, node: Node) -> list[list[int]]:
 
 
 def _first(work: Work, node: Node) -> tuple[float, str]:
-    """Submit time of the oldest job of the pass below a node."""
     times = [work.jobs[index].submitted for index in node.jobs]
     times += [_first(work, child)[0] for child in node.children]
     return min(times, default=float("inf")), node.name

@@ -3,16 +3,22 @@
 At once: what is below its minimum, above a limit or on hosts that are gone; what an owner reclaims of its
 guarantee, and a higher tier of lower ones; an owner's number that has been off for a while. Otherwise a job
 grows only if that pays within the horizon, by enough, and not too soon after its last resize. Others shrink
-only to serve such growth, as few of them as may be, and free GPUs go to as few jobs as may be (see
-`tolerance`); none idles while somebody is short.
+only to serve such growth, as few of them as may be, and free GPUs go to as few jobs as may be; none idles
+while somebody is short.
+
+An owner's number is put right to the GPU. Among the jobs of one owner that would cost a resize of almost all
+of them whenever one starts or ends, for a GPU each. So few others serve a job instead, as long as everybody
+stays within a factor of its share; whoever is behind by as much as makes a resize worth it is put right when
+that has lasted for many times what a resize costs.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from math import ceil, floor
 
+from edt_launch.allocator.filling import SLACK
 from edt_launch.allocator.model import Job, Options
 from edt_launch.allocator.speedup import gain
-from edt_launch.allocator.tolerance import band, is_behind, patience
 from edt_launch.allocator.tree import Node
 from edt_launch.allocator.work import Work, usable
 
@@ -48,16 +54,34 @@ def settle(work: Work) -> Settled:
     settled = Settled(moves.decided())
     settled.imbalanced_since = {name: since.get(name, now) for name in _imbalanced(work, settled.sizes, due)}
     settled.behind_since = _behind(work, settled.sizes)
+    behind = settled.behind_since
     settled.again_at = [
         *moves.again_at,
         *(start + options.imbalance_time for start in settled.imbalanced_since.values()),
-        *(
-            settled.behind_since[job.id] + patience(options, job.resize_cost)
-            for job in work.jobs
-            if job.id in settled.behind_since
-        ),
+        *(behind[job.id] + patience(options, job.resize_cost) for job in work.jobs if job.id in behind),
     ]
     return settled
+
+
+def band(work: Work, index: int) -> tuple[int, int]:
+    """Fewest and most workers that a job may be put to, or left with; its whole number is among them."""
+    due, share, tolerance = work.target[index], work.share[index], work.cluster.options.tolerance
+    if work.jobs[index].allowed is not None:
+        return due, due
+    middle = share if abs(share - due) < 1 else due  # by speed-up a job may be due more than its share
+    low, high = ceil(middle / tolerance - SLACK), floor(middle * tolerance + SLACK)
+    return max(work.low[index], min(due, low)), min(work.high[index], max(due, high))
+
+
+def is_behind(work: Work, index: int, size: int) -> bool:
+    """Whether a size is worth putting right once it has lasted."""
+    least = work.share[index] * (1 - work.cluster.options.least_change)
+    return size < min(work.target[index], least)
+
+
+def patience(options: Options, resize_cost: float) -> float:
+    """Seconds for which a job may be behind."""
+    return max(options.imbalance_time, options.patience_costs * resize_cost)
 
 
 def _totals(work: Work, sizes: Sequence[int]) -> dict[str, int]:
@@ -116,11 +140,9 @@ class _Moves:
         return self.sizes if self._is_sound() else list(target)
 
     def _above(self) -> list[int]:
-        """Jobs above their due."""
         return [index for index, size in enumerate(self.sizes) if size > self.work.target[index]]
 
     def _below(self) -> list[int]:
-        """Jobs below their due."""
         return [index for index, size in enumerate(self.sizes) if size < self.work.target[index]]
 
     def _is_wanting(self, index: int) -> bool:
@@ -135,7 +157,6 @@ class _Moves:
         return is_behind(work, index, size) and work.now - since >= patience(self.options, job.resize_cost)
 
     def _shrink_what_must(self) -> None:
-        """Jobs above their own maximum, and below owners above their limit."""
         work = self.work
         over = {node for node in work.nodes if self.have[node.name] > node.limit and node.parent is not None}
         for index, size in enumerate(self.sizes):
@@ -232,7 +253,6 @@ class _Moves:
         return gifts
 
     def _cover(self) -> None:
-        """Shrink until the sizes fit on what is there."""
         for index in sorted(self._above(), key=self._expendable) if self._free() < 0 else ():
             self._set(index, self._shrunk(index, self.sizes[index], -self._free(), self.work.target[index]))
             if self._free() >= 0:

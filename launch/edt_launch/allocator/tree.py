@@ -103,9 +103,11 @@ def _node(owner: Owner) -> Node:
 
 
 def _check(owner: Owner) -> None:
-    if not 0 < owner.weight < inf:
-        raise TreeError(f"owner {owner.name!r} has weight {owner.weight:g}: it has to be above 0")
-    if not 0 <= owner.guarantee < inf:
-        raise TreeError(f"owner {owner.name!r} has guarantee {owner.guarantee:g}: it has to be 0 or more")
-    if not owner.limit >= 0:
-        raise TreeError(f"owner {owner.name!r} has limit {owner.limit:g}: it has to be 0 or more")
+    for name, is_sound, least in (
+        ("weight", 0 < owner.weight < inf, "above 0"),
+        ("guarantee", 0 <= owner.guarantee < inf, "0 or more"),
+        ("limit", owner.limit >= 0, "0 or more"),
+    ):
+        if not is_sound:
+            value = getattr(owner, name)
+            raise TreeError(f"owner {owner.name!r} has {name} {value:g}: it has to be {least}")

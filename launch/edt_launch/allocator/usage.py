@@ -102,14 +102,8 @@ def remember(
 ) -> tuple[tuple[Owner, ...], tuple[Job, ...]]:
     """Owners and jobs with their usage brought up to `now`.
 
-    Call it before whatever changes sizes, with the jobs as they were since the last call. What was due is the
-    real share of everybody who wanted to run, by plain weights.
-
-    Args:
-        now: seconds.
-        cluster: as it was.
-        jobs: as they were; the sizes they hold are what they have used.
-        plan: that was in force.
+    Call it before whatever changes sizes, with the jobs as they were since the last call, which have used the
+    sizes that they hold. What was due is the real share of everybody who wanted to run, by plain weights.
     """
     work = gather(now, cluster, jobs)
     _entitle(work)
@@ -120,25 +114,16 @@ def remember(
         if node.parent is not None:
             used[node.parent.name] += used[node.name]
     due = {node.name: node.share for node in work.nodes}
-    owners = tuple(
-        replace(
-            owner,
-            usage=advance(_begun(owner.usage, now), now, used[owner.name], due[owner.name], owner.half_life),
-        )
-        for owner in cluster.owners
-    )
-    return owners, tuple(
-        replace(
-            job,
-            usage=advance(replace(job.usage, at=max(job.usage.at, job.submitted)), now, held, due_, inf),
-        )
-        for job, held, due_ in zip(jobs, work.held, work.share, strict=True)
-    )
-
-
-def _begun(usage: Usage, now: float) -> Usage:
-    """Usage of which something is remembered, or that begins now."""
-    return usage if usage.at else replace(usage, at=now)
+    owners = []
+    for owner in cluster.owners:
+        before = owner.usage if owner.usage.at else replace(owner.usage, at=now)
+        usage = advance(before, now, used[owner.name], due[owner.name], owner.half_life)
+        owners.append(replace(owner, usage=usage))
+    known = []
+    for job, held, share in zip(jobs, work.held, work.share, strict=True):
+        before = replace(job.usage, at=max(job.usage.at, job.submitted))
+        known.append(replace(job, usage=advance(before, now, held, share, inf)))
+    return tuple(owners), tuple(known)
 
 
 def _entitle(work: Work) -> None:

@@ -1,7 +1,7 @@
 """The figures of one decision, by the jobs' positions in the caller's sequence."""
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import gt
 
@@ -53,10 +53,10 @@ class Work:
     is_stepwise: bool
     has_speedups: bool
     share: list[float]
-    target: list[int]
-    is_admitted: list[bool]
-    kept: list[int]
-    is_pinned: list[bool]
+    target: list[int] = field(default_factory=list)
+    is_admitted: list[bool] = field(default_factory=list)
+    kept: list[int] = field(default_factory=list)
+    is_pinned: list[bool] = field(default_factory=list)
     pinned: list[int] = field(default_factory=list)
     claims: dict[str, int] = field(default_factory=dict)
     reserved: tuple[int, Node] | None = None
@@ -82,7 +82,6 @@ def gather(now: float, cluster: Cluster, jobs: Sequence[Job]) -> Work:
     is_stepwise = any(job.allowed is not None for job in jobs)
     if is_stepwise or min(low, default=1) < 1 or any(map(gt, low, high)):
         low, high = ([], []) if not jobs else map(list, zip(*map(bounds, jobs), strict=True))
-    count = len(jobs)
     return Work(
         now=now,
         cluster=cluster,
@@ -100,24 +99,13 @@ def gather(now: float, cluster: Cluster, jobs: Sequence[Job]) -> Work:
         tiers=_by_tier(jobs),
         is_stepwise=is_stepwise,
         has_speedups=cluster.options.by_speedup and any(job.speedup for job in jobs),
-        share=[0.0] * count,
-        target=[0] * count,
-        is_admitted=[False] * count,
-        kept=[0] * count,
-        is_pinned=[False] * count,
+        share=[0.0] * len(jobs),
     )
 
 
 def _held(cluster: Cluster, jobs: Sequence[Job]) -> list[int]:
-    up = None if all(host.is_up for host in cluster.hosts) else {h.name for h in cluster.hosts if h.is_up}
-    held = []
-    for job in jobs:
-        size = 0
-        for part in job.held:
-            if up is None or part.host in up:
-                size += len(part.devices)
-        held.append(size)
-    return held
+    up = {host.name for host in cluster.hosts if host.is_up}
+    return [sum([len(part.devices) for part in job.held if part.host in up]) for job in jobs]
 
 
 def _by_tier(jobs: Sequence[Job]) -> list[tuple[int, list[int]]]:
@@ -157,3 +145,47 @@ def next_usable(job: Job, count: int) -> int | None:
     if job.allowed is None:
         return max(least, count + 1)
     return min(number for number in job.allowed if max(least, count + 1) <= number <= most)
+
+
+class Room:
+    """What is still free of the limits along the owners' tree.
+
+    What owners are guaranteed, and can use, counts as taken by them.
+    """
+
+    def __init__(self, work: Work, fixed: Mapping[str, int], claims: Mapping[str, int]) -> None:
+        """Start with what is taken right below each node, and what it may claim, both by its name."""
+        self._homes = work.homes
+        self._claims = claims
+        self._used = {node.name: fixed.get(node.name, 0) for node in work.nodes}
+        for node in reversed(work.nodes):
+            if node.parent is not None:
+                self._used[node.parent.name] += max(self._used[node.name], claims.get(node.name, 0))
+
+    def lacking(self, index: int, count: int) -> Node | None:
+        """The node, nearest first, that has no room for `count` more GPUs of a job."""
+        for node in self._homes[index].path:
+            before, after = self._step(node, count)
+            if after > node.limit:
+                return node
+            count = after - before
+        return None
+
+    def is_guaranteed(self, index: int, count: int) -> bool:
+        """Whether some node above a job has that much left of its guarantee."""
+        return any(self._used[node.name] + count <= node.guarantee for node in self._homes[index].path)
+
+    def fits(self, nodes: Sequence[Node]) -> bool:
+        """Whether what is taken and claimed keeps all limits."""
+        return all(max(self._step(node, 0)) <= node.limit for node in nodes)
+
+    def take(self, index: int, count: int) -> None:
+        """Count GPUs as taken by a job."""
+        for node in self._homes[index].path:
+            before, after = self._step(node, count)
+            self._used[node.name] += count
+            count = after - before
+
+    def _step(self, node: Node, count: int) -> tuple[int, int]:
+        claim, used = self._claims.get(node.name, 0), self._used[node.name]
+        return max(claim, used), max(claim, used + count)

@@ -37,8 +37,7 @@ class Script(HostSource):
         return f"the host-discovery script {self.path}"
 
     @classmethod
-    def detect(cls, options: HostOptions) -> Self | None:
-        """If the options name one."""
+    def detect(cls, options: HostOptions) -> Self | None:  # noqa: D102
         path = options.script
         if path is None:
             return None
@@ -46,8 +45,7 @@ class Script(HostSource):
             raise UsageError(f"--host-discovery-script {path} is no program: name one, and chmod +x it")
         return cls(path.absolute(), options.slots_per_host)
 
-    def hosts(self) -> tuple[HostSlots, ...]:
-        """Run it."""
+    def hosts(self) -> tuple[HostSlots, ...]:  # noqa: D102
         return self.parse(run(self.path))
 
     def parse(self, text: str) -> tuple[HostSlots, ...]:
@@ -83,14 +81,9 @@ def run(path: Path, time_limit: float = TIME_LIMIT) -> str:
     Raises:
         DiscoveryError: it cannot be run, fails, or takes or prints too much.
     """
+    pipe, none = subprocess.PIPE, subprocess.DEVNULL
     try:
-        process = subprocess.Popen(
-            [path],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            start_new_session=True,
-        )
+        process = subprocess.Popen([path], stdin=none, stdout=pipe, stderr=pipe, start_new_session=True)
     except OSError as error:
         raise DiscoveryError(path, "", f"a program that can be run ({error.strerror})") from None
     assert process.stdout is not None

@@ -1,15 +1,21 @@
-"""Following an allocation file that something else rewrites: only a good, newer text is taken over."""
+"""Following an allocation file that something else rewrites, or a source of hosts that may change."""
 
 import os
-from collections.abc import Callable
+import threading
+import time
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from edt_launch.cluster.allocation import Allocation, parse, read
-from edt_launch.core.errors import AllocationError
+from edt_launch.cluster.allocation import Allocation, HostSlots, parse, read
+from edt_launch.cluster.hosts import HostSource, cap, unbound
+from edt_launch.core.errors import AllocationError, SourceError
 
 CheckHost = Callable[[str], str | None]
 """What is wrong with a host, in words; None if it can be used."""
+
+INTERVAL = 1.0
+"""Seconds from the end of a source's answer to the next question, as in Horovod."""
 
 REREAD_INTERVAL = 1.0
 """Seconds after which the content is compared even if the file looks untouched."""
@@ -17,12 +23,7 @@ REREAD_INTERVAL = 1.0
 
 @dataclass(frozen=True)
 class Limits:
-    """Workers that a job may have.
-
-    Attributes:
-        min_np: at least, 1 or more.
-        max_np: at most, `min_np` or more.
-    """
+    """Workers that a job may have: `min_np`, which is 1 or more, to `max_np`."""
 
     min_np: int
     max_np: int
@@ -30,20 +31,10 @@ class Limits:
 
 @dataclass(frozen=True)
 class Accepted:
-    """The job has this from now on.
-
-    Attributes:
-        allocation: what it has.
-        changed: when the file said so first, in unix seconds; None if unknown.
-    """
+    """The job has this from now on; the file said so first at `changed`, unix seconds, None if unknown."""
 
     allocation: Allocation
     changed: float | None = field(default=None, compare=False)
-
-
-@dataclass(frozen=True)
-class Unchanged:
-    """The text says what the job has already."""
 
 
 @dataclass(frozen=True)
@@ -53,24 +44,18 @@ class Rejected:
     reason: str
 
 
-Verdict = Accepted | Unchanged | Rejected
+Verdict = Accepted | Rejected | None
+"""None: the job has it already."""
 
 
 def accept(previous: Allocation | None, text: str, limits: Limits, check_host: CheckHost) -> Verdict:
-    """Judge the text of an allocation file.
-
-    Args:
-        previous: what the job has, None before the first.
-        text: content of the file.
-        limits: bounds on the number of slots.
-        check_host: asked for each host.
-    """
+    """Judge the text of an allocation file; `previous` is what the job has, None before the first."""
     try:
         allocation = parse(text)
     except AllocationError as error:
         return Rejected(str(error))
     if allocation == previous:
-        return Unchanged()
+        return None
     if previous is not None and allocation.generation <= previous.generation:
         return Rejected(
             f"generation {allocation.generation} is not newer than {previous.generation}, which is in force: "
@@ -80,9 +65,12 @@ def accept(previous: Allocation | None, text: str, limits: Limits, check_host: C
         return Rejected(f"{allocation.slots} slots are more than --max-np {limits.max_np}")
     if allocation.slots < limits.min_np:
         return Rejected(f"{allocation.slots} slots are fewer than --min-np {limits.min_np}")
-    problems = (check_host(host.host) for host in allocation.hosts if host.slots)
-    problem = next((problem for problem in problems if problem is not None), None)
+    problem = _problem(allocation.hosts, check_host)
     return Accepted(allocation) if problem is None else Rejected(problem)
+
+
+def _problem(hosts: Iterable[HostSlots], check_host: CheckHost) -> str | None:
+    return next(filter(None, (check_host(host.host) for host in hosts if host.slots)), None)
 
 
 class AllocationSource:
@@ -95,30 +83,24 @@ class AllocationSource:
         self.rejection = ""
         """Why what there is changes nothing; empty if it is in force."""
 
-    def poll(self, now: float) -> Accepted | Rejected | None:
-        """What has not been told yet, or None.
-
-        Args:
-            now: seconds of a monotonic clock.
-        """
+    def poll(self, now: float) -> Verdict:
+        """What has not been reported yet, or None. `now` is in seconds of a monotonic clock."""
         raise NotImplementedError
 
     def close(self) -> None:
         """Nobody asks any more."""
 
-    def _judge(self, verdict: Verdict) -> Accepted | Rejected | None:
-        match verdict:
-            case Rejected(reason):
-                self.rejection = reason
-                if reason in self._told:
-                    return None
-                self._told.add(reason)
-                return verdict
-            case Accepted():
-                self.allocation = verdict.allocation
+    def _judge(self, verdict: Verdict) -> Verdict:
+        if isinstance(verdict, Rejected):
+            self.rejection = verdict.reason
+            is_new = verdict.reason not in self._told
+            self._told.add(verdict.reason)
+            return verdict if is_new else None
+        if verdict is not None:
+            self.allocation = verdict.allocation
         self.rejection = ""
         self._told.clear()
-        return verdict if isinstance(verdict, Accepted) else None
+        return verdict
 
 
 class Follower(AllocationSource):
@@ -133,15 +115,18 @@ class Follower(AllocationSource):
         self._read_at = float("-inf")
         self._text: str | None = None
 
-    def poll(self, now: float) -> Accepted | Rejected | None:
-        """Look at the file; what has not been told yet, or None."""
+    def poll(self, now: float) -> Verdict:
+        """Look at the file; what has not been reported yet, or None."""
         look = _metadata(self._path)
         if look == self._looked and now - self._read_at < REREAD_INTERVAL:
             return None
         is_first = self._looked is None
         self._looked, self._read_at = look, now
         try:
-            text = _read(self._path)
+            text = read(self._path)
+        except FileNotFoundError:
+            reason = "is missing: write it, or name another with --allocation"
+            return self._judge(Rejected(f"the allocation file {self._path} {reason}"))
         except OSError as error:
             return self._judge(Rejected(f"the allocation file {self._path} cannot be read: {error.strerror}"))
         except AllocationError as error:
@@ -149,11 +134,6 @@ class Follower(AllocationSource):
         if text == self._text and not is_first and not self.rejection:
             return None
         self._text = text
-        if text is None:
-            reason = (
-                f"the allocation file {self._path} is missing: write it, or name another with --allocation"
-            )
-            return self._judge(Rejected(reason))
         verdict = accept(self.allocation, text, self._limits, self._check_host)
         if isinstance(verdict, Accepted):
             verdict = replace(verdict, changed=_changed(self._path))
@@ -177,8 +157,58 @@ def _changed(path: Path) -> float | None:
     return max(status.st_mtime, status.st_ctime)
 
 
-def _read(path: Path) -> str | None:
-    try:
-        return read(path)
-    except FileNotFoundError:
-        return None
+class SourceFollower(AllocationSource):
+    """Asks a source again and again, in a thread of its own, as it may take its time.
+
+    Slots beyond `limits.max_np` are left out. `interval` is in seconds, from one answer to the next question.
+    """
+
+    def __init__(
+        self, source: HostSource, limits: Limits, check_host: CheckHost, interval: float = INTERVAL
+    ) -> None:
+        super().__init__()
+        self._source = source
+        self._limits = limits
+        self._check_host = check_host
+        self._interval = interval
+        self._news: tuple[HostSlots, ...] | str | None = None
+        """Hosts, or what is wrong; None once that is known."""
+        self._lock = threading.Lock()
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._serve, name="edt-hosts", daemon=True)
+        self._thread.start()
+
+    def poll(self, now: float) -> Verdict:
+        """What has not been reported yet, or None; the time does not matter."""
+        with self._lock:
+            news, self._news = self._news, None
+        if news is None:
+            return None
+        if isinstance(news, str):
+            return self._judge(Rejected(news))
+        hosts = cap(map(unbound, news), self._limits.max_np)
+        if self.allocation is not None and set(hosts) == set(self.allocation.hosts):
+            return self._judge(None)
+        slots = sum(host.slots for host in hosts)
+        if slots < self._limits.min_np:
+            least = f"fewer than --min-np {self._limits.min_np}"
+            return self._judge(Rejected(f"{self._source} shows {slots} slots, {least}"))
+        if (problem := _problem(hosts, self._check_host)) is not None:
+            return self._judge(Rejected(problem))
+        generation = 1 if self.allocation is None else self.allocation.generation + 1
+        return self._judge(Accepted(Allocation(generation, hosts), changed=time.time()))
+
+    def close(self) -> None:
+        """Ask no more. A question under way is left to its time limit."""
+        self._stopped.set()
+
+    def _serve(self) -> None:
+        while not self._stopped.is_set():
+            news: tuple[HostSlots, ...] | str
+            try:
+                news = self._source.hosts()
+            except SourceError as error:
+                news = str(error)
+            with self._lock:
+                self._news = news
+            self._stopped.wait(self._interval)

@@ -30,12 +30,10 @@ class HostList(HostSource):
         return "-H"
 
     @classmethod
-    def detect(cls, options: HostOptions) -> Self | None:
-        """If the options give one."""
+    def detect(cls, options: HostOptions) -> Self | None:  # noqa: D102
         return None if options.hosts is None else cls(options.hosts)
 
-    def hosts(self) -> tuple[HostSlots, ...]:
-        """The hosts in the list."""
+    def hosts(self) -> tuple[HostSlots, ...]:  # noqa: D102
         return _unique((f"{self}", _slots(f"{self}", *_split(part))) for part in self.text.split(","))
 
 
@@ -51,34 +49,28 @@ class HostFile(HostSource):
         return f"--hostfile {self.path}"
 
     @classmethod
-    def detect(cls, options: HostOptions) -> Self | None:
-        """If the options name one."""
+    def detect(cls, options: HostOptions) -> Self | None:  # noqa: D102
         if options.hostfile is None:
             return None
         source = cls(options.hostfile)
         source.hosts()
         return source
 
-    def hosts(self) -> tuple[HostSlots, ...]:
-        """What the file says."""
+    def hosts(self) -> tuple[HostSlots, ...]:  # noqa: D102
         try:
             status = os.stat(self.path)
             seen = (status.st_mtime_ns, status.st_size, status.st_ino)
             can_change = stat.S_ISREG(status.st_mode)  # what a pipe gives is gone when it has been read
             if self._read is None or (can_change and self._read[0] != seen):
-                self._read = (seen, parse(self._text(), str(self)))
+                with self.path.open(encoding="utf-8", errors="replace") as file:
+                    text = file.read(MAX_CHARACTERS + 1)
+                if len(text) > MAX_CHARACTERS:
+                    what = f"more than {MAX_CHARACTERS} characters"
+                    raise SourceError(f"{self}: {what}: name a file with one host a line")
+                self._read = (seen, parse(text, str(self)))
         except OSError as error:
             raise SourceError(f"{self}: {error.strerror}") from None
         return self._read[1]
-
-    def _text(self) -> str:
-        with self.path.open(encoding="utf-8", errors="replace") as file:
-            text = file.read(MAX_CHARACTERS + 1)
-        if len(text) > MAX_CHARACTERS:
-            raise SourceError(
-                f"{self}: more than {MAX_CHARACTERS} characters: name a file with one host a line"
-            )
-        return text
 
 
 def parse(text: str, where: str) -> tuple[HostSlots, ...]:
@@ -87,11 +79,9 @@ def parse(text: str, where: str) -> tuple[HostSlots, ...]:
     Raises:
         HostsError: it makes no sense; line, value and what is expected are named.
     """
-    lines = (
-        (number, line.partition("#")[0].strip()) for number, line in enumerate(text.splitlines(), start=1)
-    )
-    places = ((f"{where}, line {number}", content) for number, content in lines if content)
-    hosts = _unique((place, _line(place, content)) for place, content in places)
+    contents = (line.partition("#")[0].strip() for line in text.splitlines())
+    lines = ((f"{where}, line {number}", content) for number, content in enumerate(contents, 1) if content)
+    hosts = _unique((line, _line(line, content)) for line, content in lines)
     if not hosts:
         raise HostsError(where, "", "at least one line 'host slots=N' or 'host devices=a,b'")
     return hosts

@@ -18,9 +18,7 @@ class HostOptions:
     """What sources are detected from.
 
     Attributes:
-        environment: environment variables.
         hosts: value of `-H`.
-        hostfile: a file of hosts.
         slots: slots of this machine, without GPUs.
         script: a host-discovery script.
         slots_per_host: of hosts for which the script prints no number.

@@ -22,12 +22,10 @@ class Slots(HostSource):
         return f"--slots {self.count}"
 
     @classmethod
-    def detect(cls, options: HostOptions) -> Self | None:
-        """If the options give a number."""
+    def detect(cls, options: HostOptions) -> Self | None:  # noqa: D102
         return None if options.slots is None else cls(options.slots)
 
-    def hosts(self) -> tuple[HostSlots, ...]:
-        """This machine."""
+    def hosts(self) -> tuple[HostSlots, ...]:  # noqa: D102
         return (without_devices(LOCAL, self.count),)
 
 
@@ -43,13 +41,11 @@ class Cores(HostSource):
         return "this machine's cores"
 
     @classmethod
-    def detect(cls, options: HostOptions) -> Self:
-        """Always."""
+    def detect(cls, options: HostOptions) -> Self:  # noqa: D102
         is_known = hasattr(os, "sched_getaffinity")
         return cls(len(os.sched_getaffinity(0)) if is_known else os.cpu_count() or 1)
 
-    def hosts(self) -> tuple[HostSlots, ...]:
-        """This machine."""
+    def hosts(self) -> tuple[HostSlots, ...]:  # noqa: D102
         return (without_devices(LOCAL, self.count),)
 
 

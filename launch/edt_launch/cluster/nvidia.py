@@ -2,24 +2,13 @@
 
 import contextlib
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Protocol, Self
+from typing import Any, ClassVar, Protocol, Self
 
 from edt_launch.cluster.allocation import DEVICE, HostSlots
 from edt_launch.cluster.hosts import LOCAL, HostOptions, HostSource
 from edt_launch.core.errors import SourceError
-
-
-class Driver(Protocol):
-    """What is asked of NVIDIA's driver."""
-
-    def gpus(self) -> tuple[str, ...]:
-        """Indices of the GPUs that work.
-
-        Raises:
-            SourceError: the driver does not answer.
-        """
 
 
 @dataclass(frozen=True)
@@ -42,54 +31,45 @@ class Nvml:
 
     def loads(self, names: Iterable[str]) -> Mapping[str, Load]:
         """How GPUs are used; nothing is known without a driver."""
-        import pynvml
-
-        try:
-            pynvml.nvmlInit()
-        except pynvml.NVMLError:
-            return {}
-        try:
-            found = {name: self._load(name) for name in names}
-        finally:
-            with contextlib.suppress(pynvml.NVMLError):
-                pynvml.nvmlShutdown()
-        return {name: load for name, load in found.items() if load is not None}
-
-    def _load(self, name: str) -> Load | None:
-        import pynvml
-
-        try:
-            if name.isdecimal():
-                handle = pynvml.nvmlDeviceGetHandleByIndex(int(name))
-            else:
-                handle = pynvml.nvmlDeviceGetHandleByUUID(name)
-            used = pynvml.nvmlDeviceGetMemoryInfo(handle).used
-            return Load(used // 2**20, float(pynvml.nvmlDeviceGetUtilizationRates(handle).gpu))
-        except pynvml.NVMLError:
-            return None
+        loads = {}
+        with contextlib.suppress(SourceError), _nvml() as nvml:
+            for name in names:
+                with contextlib.suppress(nvml.NVMLError):
+                    by_index = name.isdecimal()
+                    find = nvml.nvmlDeviceGetHandleByIndex if by_index else nvml.nvmlDeviceGetHandleByUUID
+                    handle = find(int(name) if by_index else name)
+                    used = nvml.nvmlDeviceGetMemoryInfo(handle).used
+                    loads[name] = Load(used // 2**20, float(nvml.nvmlDeviceGetUtilizationRates(handle).gpu))
+        return loads
 
     def gpus(self) -> tuple[str, ...]:
-        """Indices of the GPUs that answer; one that has fallen off its bus does not."""
-        import pynvml
+        """Indices of the GPUs that answer; one that has fallen off its bus does not.
 
-        try:
-            pynvml.nvmlInit()
-        except pynvml.NVMLError as error:
-            raise SourceError(f"NVIDIA's driver does not answer: {error}") from None
-        try:
-            return tuple(str(index) for index in range(pynvml.nvmlDeviceGetCount()) if self._answers(index))
-        finally:
-            with contextlib.suppress(pynvml.NVMLError):
-                pynvml.nvmlShutdown()
+        Raises:
+            SourceError: the driver does not answer.
+        """
+        gpus = []
+        with _nvml() as nvml:
+            for index in range(nvml.nvmlDeviceGetCount()):
+                with contextlib.suppress(nvml.NVMLError):
+                    nvml.nvmlDeviceGetUUID(nvml.nvmlDeviceGetHandleByIndex(index))
+                    gpus.append(str(index))
+        return tuple(gpus)
 
-    def _answers(self, index: int) -> bool:
-        import pynvml
 
-        try:
-            pynvml.nvmlDeviceGetUUID(pynvml.nvmlDeviceGetHandleByIndex(index))
-        except pynvml.NVMLError:
-            return False
-        return True
+@contextlib.contextmanager
+def _nvml() -> Iterator[Any]:
+    import pynvml
+
+    try:
+        pynvml.nvmlInit()
+    except pynvml.NVMLError as error:
+        raise SourceError(f"NVIDIA's driver does not answer: {error}") from None
+    try:
+        yield pynvml
+    finally:
+        with contextlib.suppress(pynvml.NVMLError):
+            pynvml.nvmlShutdown()
 
 
 @dataclass(frozen=True)
@@ -98,23 +78,21 @@ class Nvidia(HostSource):
 
     name: ClassVar[str] = "nvidia"
     oversubscribes: ClassVar[bool] = True
-    driver: Driver
+    driver: Nvml
     variable: str | None = None
 
     def __str__(self) -> str:
         return "this machine's GPUs"
 
     @classmethod
-    def detect(cls, options: HostOptions) -> Self | None:
-        """If there is a GPU."""
+    def detect(cls, options: HostOptions) -> Self | None:  # noqa: D102
         source = cls(Nvml(), options.environment.get("CUDA_VISIBLE_DEVICES"))
         try:
             return source if source.hosts()[0].devices else None
         except SourceError:
             return None
 
-    def hosts(self) -> tuple[HostSlots, ...]:
-        """This machine."""
+    def hosts(self) -> tuple[HostSlots, ...]:  # noqa: D102
         gpus = visible(self.driver.gpus(), self.variable)
         return (HostSlots(LOCAL, len(gpus), gpus),)
 

@@ -36,9 +36,9 @@ class Slurm(HostSource):
         gpus = variables.get("SLURM_GPUS_ON_NODE", "").strip()
         if gpus.isdecimal() and int(gpus):
             listed = variables.get("SLURM_STEP_GPUS") or variables.get("SLURM_JOB_GPUS") or ""
-            devices = (
-                tuple(listed.split(",")) if len(names) == 1 and listed else tuple(map(str, range(int(gpus))))
-            )
+            devices = tuple(map(str, range(int(gpus))))
+            if len(names) == 1 and listed:
+                devices = tuple(listed.split(","))
             if not all(device.isdecimal() for device in devices):
                 raise HostsError("SLURM_JOB_GPUS", listed, "numbers with commas between")
             return cls(tuple(HostSlots(name, len(devices), devices) for name in names), job)
@@ -47,8 +47,7 @@ class Slurm(HostSource):
         found = (without_devices(name, count) for name, count in zip(names, counts, strict=True))
         return cls(tuple(found), job)
 
-    def hosts(self) -> tuple[HostSlots, ...]:
-        """The nodes."""
+    def hosts(self) -> tuple[HostSlots, ...]:  # noqa: D102
         return self.found
 
 

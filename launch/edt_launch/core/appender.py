@@ -8,12 +8,7 @@ Complain = Callable[[str], None]
 
 
 class Appender:
-    """Appends text to a file. What cannot be written is dropped, and that is told once until it works again.
-
-    Args:
-        path: the file; made if it is not there.
-        complain: told of a failure.
-    """
+    """Appends text to a file. What cannot be written is dropped, which `complain` is told of once."""
 
     def __init__(self, path: Path, complain: Complain) -> None:
         self._path = path

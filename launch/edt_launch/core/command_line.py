@@ -5,7 +5,7 @@ variable by which workers find its value.
 """
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import Field, dataclass, fields
 from enum import Enum
 from typing import Annotated, Any, get_args, get_origin, get_type_hints
@@ -25,10 +25,8 @@ class Option:
     """An option as its field declares it.
 
     Attributes:
-        field: the field.
         annotation: its type, with what typer has to know.
         names: under which it is given, such as "-H" and "--hosts".
-        help: what it does.
         variable: by which workers find its value; None for none.
     """
 
@@ -47,6 +45,13 @@ class Option:
     def negation(self) -> str:
         """What says no to an option that is on by default."""
         return f"--no-{self.name.removeprefix('--')}"
+
+    @property
+    def parameter(self) -> inspect.Parameter:
+        """What a command takes it as."""
+        name, default = self.field.name, self.field.default
+        kind = inspect.Parameter.KEYWORD_ONLY
+        return inspect.Parameter(name, kind, default=default, annotation=self.annotation)
 
     def words(self, value: Any) -> list[str]:
         """What says `value` on a command line; nothing for the default."""
@@ -93,26 +98,13 @@ def taking(*groups: type) -> Callable[[Callable[..., None]], Callable[..., None]
         own = [parameter for parameter in parameters if get_origin(parameter.annotation) is Annotated]
 
         def command(**given: Any) -> None:
-            filled = [group(**_taken(given, group)) for group in groups]
+            filled = [group(**{field.name: given[field.name] for field in fields(group)}) for group in groups]
             function(*(given[parameter.name] for parameter in own), *filled)
 
-        declared = [
-            inspect.Parameter(
-                option.field.name,
-                inspect.Parameter.KEYWORD_ONLY,
-                default=option.field.default,
-                annotation=option.annotation,
-            )
-            for group in groups
-            for option in options(group)
-        ]
+        declared = [option.parameter for group in groups for option in options(group)]
         command.__doc__ = function.__doc__
         command.__annotations__ = {}
         command.__signature__ = inspect.Signature([*own, *declared])  # type: ignore[attr-defined]
         return command
 
     return decorate
-
-
-def _taken(given: Mapping[str, Any], group: type) -> dict[str, Any]:
-    return {field.name: given[field.name] for field in fields(group)}

@@ -62,13 +62,7 @@ class SourceError(UsageError):
 
 
 class HostsError(SourceError):
-    """A list of hosts or of their slots makes no sense.
-
-    Args:
-        where: the option, the variable, or file and line.
-        value: the text that makes no sense.
-        expected: what it should be.
-    """
+    """A list of hosts or slots makes no sense; `where` is an option, a variable, or file and line."""
 
     def __init__(self, where: str, value: str, expected: str) -> None:
         super().__init__(f"{where}: {_shorten(value)!r}: expected {expected}")
@@ -76,19 +70,12 @@ class HostsError(SourceError):
 
 
 class DiscoveryError(SourceError):
-    """A host-discovery script has failed, or has printed what makes no sense.
-
-    Args:
-        path: the script.
-        value: what it has said.
-        expected: what it should have.
-    """
+    """A host-discovery script has failed, or has printed what makes no sense."""
 
     def __init__(self, path: Path, value: str, expected: str) -> None:
         super().__init__(
             f"the host-discovery script {path} has said {_shorten(value)!r}: expected {expected}"
         )
-        self.path, self.value, self.expected = path, value, expected
 
 
 class TraceError(UsageError):
@@ -108,13 +95,7 @@ class TraceError(UsageError):
 
 
 class AllocationError(EdtLaunchError):
-    """The text of an allocation file makes no sense.
-
-    Args:
-        line: number of the line, from 1; None when the text as a whole is wrong.
-        value: the offending part of it.
-        expected: what it should be.
-    """
+    """The text of an allocation file makes no sense; the arguments are as for `TraceError`."""
 
     exit_code = ExitCode.USAGE
 
@@ -133,11 +114,7 @@ class StartError(EdtLaunchError):
 class StartTimeoutError(StartError):
     """The slots that the job needs did not come in time.
 
-    Args:
-        slots: slots there are.
-        min_np: slots the job needs.
-        timeout: seconds waited for them.
-        reason: why the last allocation was not accepted, if there was one.
+    `reason` is why the last allocation was not accepted, if there was one; `timeout` is in seconds.
     """
 
     def __init__(self, slots: int, min_np: int, timeout: float, reason: str = "") -> None:
@@ -146,7 +123,6 @@ class StartTimeoutError(StartError):
             f"{slots} of at least {min_np} slots after {timeout:g} s{free}, lower --min-np, or wait longer "
             "with --start-timeout"
         )
-        self.slots, self.min_np, self.timeout, self.reason = slots, min_np, timeout, reason
 
 
 class RunError(EdtLaunchError):

@@ -6,7 +6,7 @@ its class says is no event.
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import MISSING, Field, asdict, fields, is_dataclass
+from dataclasses import MISSING, asdict, fields, is_dataclass
 from types import NoneType
 from typing import Annotated, Any, Never, get_args, get_origin, get_type_hints
 
@@ -49,22 +49,18 @@ _VALUES = frozenset(get_args(Value))
 
 
 def _reader(cls: Any) -> _Convert:
-    types = get_type_hints(cls, include_extras=True)
-    table = [
-        (one.name, one.name.rstrip("_"), _converter(types[one.name]), _default(one)) for one in fields(cls)
-    ]
+    types, table = get_type_hints(cls, include_extras=True), []
+    for field in fields(cls):
+        default = field.default if field.default_factory is MISSING else field.default_factory()
+        table.append((field.name, field.name.rstrip("_"), _converter(types[field.name]), default))
 
     def convert_all(written: Any) -> Any:
         get = _checked(written, dict).get
-        found = cls.__new__(cls)  # the constructor of a frozen class takes three times as long
-        found.__dict__.update([(name, convert(get(key, default))) for name, key, convert, default in table])
-        return found
+        event = cls.__new__(cls)  # the constructor of a frozen class takes three times as long
+        event.__dict__.update([(name, convert(get(key, default))) for name, key, convert, default in table])
+        return event
 
     return convert_all
-
-
-def _default(of: "Field[Any]") -> Any:
-    return of.default if of.default_factory is MISSING else of.default_factory()
 
 
 def _converter(kind: Any) -> _Convert:
@@ -99,11 +95,11 @@ def _mapping(key: Any, item: Any) -> _Convert:
         return lambda value: (
             value if _VALUES.issuperset(map(type, _checked(value, dict).values())) else _refuse()
         )
-    of_item = _converter(item)
-    if key is str:
-        return lambda value: {name: of_item(each) for name, each in _checked(value, dict).items()}
-    of_key = _converter(key)
-    return lambda value: {of_key(int(name)): of_item(each) for name, each in _checked(value, dict).items()}
+    of_item, of_key = _converter(item), str if key is str else _converter(key)
+    as_key = str if key is str else int
+    return lambda written: {
+        of_key(as_key(name)): of_item(value) for name, value in _checked(written, dict).items()
+    }
 
 
 def _checked(value: Any, *types: type) -> Any:

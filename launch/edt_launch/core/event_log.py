@@ -29,10 +29,7 @@ class EventLog:
     """Appends events to a file, each at once, so that others can follow it.
 
     What the file has already stays, but for half a line that a killed launcher has left at its end.
-
-    Args:
-        path: the file.
-        complain: told when it cannot be written; events are lost then.
+    `complain` is told when it cannot be written; events are lost then.
 
     Raises:
         OSError: what the file has cannot be read.

@@ -25,8 +25,8 @@ ExitCode = Annotated[int, (-(2**31), 2**31)]
 
 
 @dataclass(frozen=True)
-class Place:
-    """A worker and where it runs; `device` is None where no devices are bound."""
+class WorkerSlot:
+    """A worker and its slot; `device` is None where no devices are bound."""
 
     worker: Serial
     host: str
@@ -35,7 +35,7 @@ class Place:
 
 
 @dataclass(frozen=True)
-class _AtPlace(Place, Event):
+class _OfWorker(WorkerSlot, Event):
     """Something that has happened to a worker."""
 
 
@@ -189,7 +189,7 @@ class WarmServer(Event):
 
 
 @dataclass(frozen=True)
-class Started(_AtPlace):
+class Started(_OfWorker):
     """A worker is being started. There is one event for each of its devices."""
 
     rank: Number
@@ -215,7 +215,7 @@ class SlowStart(Event):
         limit: seconds after their start at which they are ended; null for never.
     """
 
-    workers: tuple[Place, ...]
+    workers: tuple[WorkerSlot, ...]
     seconds: Seconds
     longest: Seconds | None
     waited: Seconds | None
@@ -223,7 +223,7 @@ class SlowStart(Event):
 
 
 @dataclass(frozen=True)
-class Leaving(_AtPlace):
+class Leaving(_OfWorker):
     """A worker has been told from outside to give up its slot, by a signal for instance."""
 
     rank: Number
@@ -245,7 +245,7 @@ class Ending(Event):
 
 
 @dataclass(frozen=True)
-class Failed(_AtPlace):
+class Failed(_OfWorker):
     """A worker died on its own, or was killed because it hung.
 
     Attributes:
@@ -263,12 +263,12 @@ class Failed(_AtPlace):
 
 
 @dataclass(frozen=True)
-class Released(_AtPlace):
+class Released(_OfWorker):
     """A worker's process is known to be gone, for whatever reason."""
 
 
 @dataclass(frozen=True)
-class Lost(_AtPlace):
+class Lost(_OfWorker):
     """A worker is given up, but its process may live on, because the way to its host is cut for instance.
 
     `released` follows if the process is found to be gone.

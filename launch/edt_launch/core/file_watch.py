@@ -19,10 +19,7 @@ class Watch:
     """Becomes readable, for `select` and its like, when something has happened in a file's folder.
 
     It only makes looking quicker: where the system does not tell of changes (some network file systems), or
-    the folder is not there, it stays silent.
-
-    Args:
-        path: the file, which need not exist.
+    the folder is not there, it stays silent. The file need not exist.
     """
 
     def __init__(self, path: Path) -> None:

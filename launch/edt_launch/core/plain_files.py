@@ -20,9 +20,6 @@ class NoFileError(OSError):
 def open_file(path: Path, mode: Literal["rb", "ab"] = "rb", buffering: int = -1) -> BinaryIO:
     """Open a regular file and nothing else, without waiting.
 
-    Args:
-        path, mode, buffering: as for `open`.
-
     Raises:
         NoFileError: something else is there.
         OSError: it cannot be opened.
@@ -43,15 +40,10 @@ def read(path: Path, most: int = MOST) -> bytes:
 def _descriptor(path: str, flags: int) -> int:
     try:
         descriptor = os.open(path, flags | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
+        if stat.S_ISREG(os.fstat(descriptor).st_mode):
+            return descriptor
+        os.close(descriptor)
     except OSError as error:
-        if error.errno in _NO_FILES:
-            raise _no_file(path) from None
-        raise
-    if stat.S_ISREG(os.fstat(descriptor).st_mode):
-        return descriptor
-    os.close(descriptor)
-    raise _no_file(path)
-
-
-def _no_file(path: str) -> NoFileError:
-    return NoFileError(errno.EINVAL, "it is no file", str(path))
+        if error.errno not in _NO_FILES:
+            raise
+    raise NoFileError(errno.EINVAL, "it is no file", str(path))

@@ -9,97 +9,58 @@ from pathlib import Path
 from edt_launch.core.errors import UsageError
 
 
+class _Below:
+    def __init__(self, path: str) -> None:
+        self._path = path
+
+    def __get__(self, paths: "RunDir", owner: object) -> Path:
+        return paths.root / self._path
+
+
 @dataclass(frozen=True)
 class RunDir:
     """The output directory of a job, an absolute path."""
 
     root: Path
 
-    @property
-    def events(self) -> Path:
-        """Every event of the job, one JSON object a line."""
-        return self.root / "events.jsonl"
-
-    @property
-    def log(self) -> Path:
-        """The folder of the logs."""
-        return self.root / "log"
+    events = _Below("events.jsonl")
+    """Every event of the job, one JSON object a line."""
+    log = _Below("log")
+    """The folder of the logs."""
+    own_log = _Below("log/edt-launch.log")
+    """What `edt-launch` itself decides, and what agents and ssh say."""
+    horovodrun_log = _Below("log/horovodrun.log")
+    """What Horovod's own horovodrun says itself, where that runs the job."""
+    checkpoint = _Below("checkpoint")
+    """The folder of the checkpoints, which workers write and read."""
+    code = _Below("_submitted_code")
+    """The copy of the submitted code, if one was made."""
+    model = _Below("model")
+    """The folder of what the job is for, where the job has one."""
+    train = _Below("model/train")
+    """The folder that a training script writes its model into."""
+    run = _Below("run")
+    """The folder of what the job's processes read."""
+    allocation = _Below("run/allocation")
+    """The accepted copy of the allocation."""
+    launcher = _Below("run/launcher")
+    """Who runs the job, or did last: `pid` and `started` (unix time) of the process, as JSON."""
+    control = _Below("run/control")
+    """The socket over which the running launcher takes requests."""
+    discovery_script = _Below("run/discover_hosts.sh")
+    """The host-discovery script."""
+    discovered = _Below("run/discovered")
+    """Generation of the allocation that plain horovodrun has seen last."""
+    worker_events = _Below("run/worker_events.jsonl")
+    """Events that the workers of plain horovodrun have written down, one JSON object a line."""
 
     def rank_log(self, label: str) -> Path:
-        """Output of whoever was called `label` then: a rank, or 'w' and a serial number."""
+        """Output of the worker that was called `label` then: a rank, or 'w' and a serial number."""
         return self.log / f"rank.{label}.log"
-
-    @property
-    def own_log(self) -> Path:
-        """What `edt-launch` itself decides, and what agents and ssh say."""
-        return self.log / "edt-launch.log"
-
-    @property
-    def horovodrun_log(self) -> Path:
-        """What Horovod's own horovodrun says itself, where that runs the job."""
-        return self.log / "horovodrun.log"
-
-    @property
-    def checkpoint(self) -> Path:
-        """The folder of the checkpoints, which workers write and read."""
-        return self.root / "checkpoint"
-
-    @property
-    def code(self) -> Path:
-        """The copy of the submitted code, if one was made."""
-        return self.root / "_submitted_code"
-
-    @property
-    def model(self) -> Path:
-        """The folder of what the job is for, where the job has one."""
-        return self.root / "model"
-
-    @property
-    def train(self) -> Path:
-        """The folder that a training script writes its model into."""
-        return self.model / "train"
-
-    @property
-    def run(self) -> Path:
-        """The folder of what the job's processes read."""
-        return self.root / "run"
-
-    @property
-    def allocation(self) -> Path:
-        """The accepted copy of the allocation."""
-        return self.run / "allocation"
-
-    @property
-    def launcher(self) -> Path:
-        """Who runs the job, or did last: `pid` and `started` (unix time) of the process, as JSON."""
-        return self.run / "launcher"
-
-    @property
-    def control(self) -> Path:
-        """The socket over which the running launcher takes requests."""
-        return self.run / "control"
-
-    @property
-    def discovery_script(self) -> Path:
-        """The host-discovery script."""
-        return self.run / "discover_hosts.sh"
-
-    @property
-    def discovered(self) -> Path:
-        """Generation of the allocation that plain horovodrun has seen last."""
-        return self.run / "discovered"
-
-    @property
-    def worker_events(self) -> Path:
-        """Events that the workers of plain horovodrun have written down, one JSON object a line."""
-        return self.run / "worker_events.jsonl"
 
     @contextlib.contextmanager
     def opened(self, option: str = "--output-dir") -> Iterator[None]:
-        """Make the folders, and keep other launchers out of them.
-
-        Args:
-            option: what names it on the command line.
+        """Make the folders, which `option` names, and keep other launchers out of them.
 
         Raises:
             UsageError: it cannot be made or written, or another `edt-launch` is using it.

@@ -1,5 +1,6 @@
 """What is in a folder, however deep: `os.walk` recurses."""
 
+import contextlib
 import os
 from collections.abc import Iterator
 from itertools import islice
@@ -29,23 +30,15 @@ def walk(folder: Path) -> Iterator[Path]:
     """
     pending = [] if folder.is_symlink() else [folder]
     while pending:
-        try:
-            entries = os.scandir(pending.pop())
-        except OSError:
-            continue
         folders: list[Path] = []
-        with entries:
-            for path, is_folder in _sorted(entries):
-                if is_folder:
-                    folders.append(path)
-                yield path
+        for path, is_folder in _entries(pending.pop()):
+            if is_folder:
+                folders.append(path)
+            yield path
         pending += reversed(folders)
 
 
-def _sorted(entries: Iterator[os.DirEntry[str]]) -> Iterator[tuple[Path, bool]]:
-    """Each entry, and whether it is a folder."""
-    try:
+def _entries(folder: Path) -> Iterator[tuple[Path, bool]]:
+    with contextlib.suppress(OSError), os.scandir(folder) as entries:
         while part := sorted(islice(entries, SORTED), key=lambda entry: entry.name):
             yield from [(Path(entry.path), entry.is_dir(follow_symlinks=False)) for entry in part]
-    except OSError:
-        return

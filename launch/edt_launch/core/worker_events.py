@@ -40,7 +40,7 @@ KINDS: dict[str, type[Event]] = {}
 
 @dataclass(frozen=True)
 class Standby(Event):
-    """What a newcomer cost until it got its place.
+    """What a newcomer cost until it got its slot.
 
     Attributes:
         waited: seconds.

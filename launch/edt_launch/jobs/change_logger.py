@@ -5,12 +5,8 @@ import logging
 
 log = logging.getLogger(__name__)
 
-PASSING = frozenset(
-    {
-        *(errno.EAGAIN, errno.EMFILE, errno.ENFILE, errno.ENOMEM),
-        *(errno.EDQUOT, errno.EIO, errno.ENOSPC, errno.ESTALE),
-    }
-)
+_OUT_OF = "EAGAIN", "EMFILE", "ENFILE", "ENOMEM", "EDQUOT", "EIO", "ENOSPC", "ESTALE"
+PASSING = frozenset(getattr(errno, name) for name in _OUT_OF)
 """What the machine runs out of, and has again later."""
 
 

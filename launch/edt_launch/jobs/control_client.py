@@ -1,4 +1,4 @@
-"""Requests of the service to launchers. Nothing here waits: answers are there at a later look, or are not."""
+"""Requests of the service to launchers. Nothing here waits: a later look finds the answer, or does not."""
 
 import contextlib
 import socket
@@ -24,18 +24,7 @@ class Answer(Enum):
 
 
 class Exchange:
-    """A request to a launcher, and its answer.
-
-    Args:
-        path: the launcher's socket.
-        request: what it is asked for.
-        clock: gives seconds.
-
-    Attributes:
-        request: as given.
-        answer: None until it is known.
-        reason: why the request was refused.
-    """
+    """A request to the launcher that listens at `path`; `answer` is None until it is known."""
 
     def __init__(self, path: Path, request: Request, clock: Callable[[], float] = time.monotonic) -> None:
         self.request = request
@@ -45,11 +34,10 @@ class Exchange:
         self._until = clock() + TIMEOUT
         self._received = b""
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
-        line = write(request)
         try:
             with unix_address(path) as address:
                 self._socket.connect(address)
-            self._socket.sendall(line)  # its buffer is empty, and far larger
+            self._socket.sendall(write(request))  # its buffer is empty, and far larger
         except (BlockingIOError, BrokenPipeError, ConnectionResetError):  # more wait than it has room for
             self._end(Answer.NO_ANSWER)
         except OSError:
@@ -92,4 +80,4 @@ class Exchange:
     def _end(self, answer: Answer) -> None:
         self.answer = answer
         with contextlib.suppress(OSError):
-            self._socket.close()
+            self.close()

@@ -29,7 +29,7 @@ class DeviceGrant:
     """The content of a job's allocation file.
 
     Attributes:
-        generation: of the file; 0 if there has been none.
+        generation: 0 if there has been no file.
         held: what it gives the job, the coordinator's host first.
         leaving: what earlier generations gave the job, and was not known to be left when it was written.
     """
@@ -37,10 +37,6 @@ class DeviceGrant:
     generation: int = 0
     held: Held = ()
     leaving: Held = ()
-
-    def next(self, held: Held, leaving: Held) -> "DeviceGrant":
-        """The next generation of the file."""
-        return DeviceGrant(self.generation + 1, held, leaving)
 
     @property
     def size(self) -> int:
@@ -101,4 +97,4 @@ def leaving(grant: DeviceGrant, run: LauncherRun | None) -> Held:
 
 def in_use(grant: DeviceGrant, run: LauncherRun | None) -> Held:
     """All devices that a live launcher's workers may use."""
-    return as_held(devices_of(grant.held) | devices_of(leaving(grant, run)))
+    return as_held(devices_of((*grant.held, *leaving(grant, run))))

@@ -1,4 +1,4 @@
-"""Follows a job's `events.jsonl` from where it was left, also by a process that is gone.
+"""Follows a job's `events.jsonl`, and goes on where an earlier process stopped.
 
 The job can write into that file, and into the one that keeps how far it was read. So a look at it takes
 bounded time and memory, whatever is there.
@@ -8,6 +8,7 @@ import contextlib
 import json
 import logging
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 
 from edt_launch.core import plain_files
@@ -17,9 +18,6 @@ from edt_launch.core.events import Event
 from edt_launch.core.lines import LONGEST, LineSplitter
 from edt_launch.core.plain_files import NoFileError, open_file
 from edt_launch.jobs.progress import MOST, JobProgress
-
-CHUNK = 2**16
-"""Bytes read at once."""
 
 LOOK = 2**18
 """Bytes read in one look: they hold up the loop for less than a tenth of a second."""
@@ -39,12 +37,10 @@ class Journal:
     Args:
         events: the file of events; it may be missing.
         kept: the file in which the progress is kept, with how far it goes.
-        most: workers that the job can have at most.
+        most: workers that the job can have at most; what events say of more is refused.
 
     Attributes:
-        progress: of the job.
         is_behind: whether there was more to read than one look may.
-        most: as given; what events say of more is refused.
 
     Raises:
         OSError: what there is cannot be read.
@@ -55,14 +51,14 @@ class Journal:
         self.is_behind = False
         self._events = events
         self._kept = kept
-        self._kept_at, self.progress = _taken_up(kept)
+        self._kept_at, self.progress = _resumed(kept)
         self._lines = LineSplitter(self._kept_at)
         self._file_number: int | None = None
         self._goal: int | None = None
         self._reported: set[str] = set()
 
     def read_on(self, is_final: bool = False) -> bool:
-        """Take in what has been written since, `LOOK` bytes at most; whether that has changed the progress.
+        """Read what has been written since, `LOOK` bytes at most; whether that has changed the progress.
 
         Args:
             is_final: whether its launcher is gone: what is appended from now on does not count, so that the
@@ -71,10 +67,10 @@ class Journal:
         Raises:
             OSError: it cannot be read.
         """
+        self.is_behind = False
         try:
             status = self._events.stat()
         except FileNotFoundError:
-            self.is_behind = False
             return False
         if self._file_number not in (None, status.st_ino) or status.st_size < self._lines.offset:
             self.progress, self._kept_at, self._goal = JobProgress(), 0, None  # another file
@@ -86,16 +82,13 @@ class Journal:
         end = status.st_size if self._goal is None else min(self._goal, status.st_size)
         if end - self._at > BEHIND:
             self._skip(end)
-        if self._at < end:
-            return self._read(end)
-        self.is_behind = False
-        return False
+        return self._at < end and self._read(end)
 
     def keep(self) -> None:
         """Write down the progress. Without it the next process reads more; that is all."""
         if self._lines.offset == self._kept_at:
             return
-        text = json.dumps({"offset": self._lines.offset, "progress": self.progress.as_json()})
+        text = json.dumps({"offset": self._lines.offset, "progress": asdict(self.progress)})
         with contextlib.suppress(OSError):  # a full disk, say: the events are still there
             write_atomically(self._kept, text + "\n")
             self._kept_at = self._lines.offset
@@ -117,15 +110,12 @@ class Journal:
         return self.progress != before
 
     def _next(self) -> Iterator[Event]:
-        """The events of the next `LOOK` bytes."""
-        left = LOOK
         with open_file(self._events, buffering=0) as file:
             file.seek(self._at)
-            while left and (data := file.read(min(CHUNK, left))):
-                left -= len(data)
-                for line in self._lines.feed(data):
-                    if (event := read_line(line)) is not None:
-                        yield event
+            data = file.read(LOOK)
+        for line in self._lines.feed(data):
+            if (event := read_line(line)) is not None:
+                yield event
 
     def _skip(self, end: int) -> None:
         start = end - BEHIND
@@ -138,7 +128,7 @@ class Journal:
             log.warning("%s: %s; this is logged once", self._events, what)
 
 
-def _taken_up(kept: Path) -> tuple[int, JobProgress]:
+def _resumed(kept: Path) -> tuple[int, JobProgress]:
     """Where to go on from, and what was before; the beginning, if nothing sensible was kept."""
     try:
         written = json.loads(plain_files.read(kept))

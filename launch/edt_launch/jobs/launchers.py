@@ -22,7 +22,7 @@ import psutil
 from edt_launch.agent import processes
 from edt_launch.cluster.network import HostChecker
 from edt_launch.core import plain_files
-from edt_launch.core.control_protocol import Pause, Request, Stop
+from edt_launch.core.control_protocol import Pause, Request
 from edt_launch.core.plain_files import NoFileError, open_file
 from edt_launch.core.run_options import RunOptions, ViewKind
 from edt_launch.jobs.change_logger import ChangeLogger
@@ -93,15 +93,7 @@ class Launchers:
     def look(
         self, job: str, paths: JobDir, is_alive: bool, grant: DeviceGrant, run: LauncherRun | None
     ) -> Launcher:
-        """What is known of a job's launcher.
-
-        Args:
-            job: its id.
-            paths: its folder.
-            is_alive: whether it runs.
-            grant: what its allocation file says.
-            run: what its events say of their last launcher, read after it was seen whether it runs.
-        """
+        """What is known of a job's launcher; `run` was read from its events after `is_alive` was seen."""
         identity = _identity(paths.launcher)
         if is_alive:
             self._listen(job, paths)
@@ -177,8 +169,7 @@ class Launchers:
         A job's program may have put a socket of its own in place of the launcher's.
         """
         exchange = self._exchanges.get(job)
-        answer = exchange.look() if exchange is not None else None
-        if exchange is None or answer is None:
+        if exchange is None or (answer := exchange.look()) is None:
             return
         del self._exchanges[job]
         what = f"{job}: a request to its launcher"
@@ -206,11 +197,8 @@ def environment(inherited: Mapping[str, str], record: JobRecord, paths: JobDir) 
     The user's PATH comes before ours: what edt-launch runs itself must be found, too.
     """
     passed = {name: value for name, value in inherited.items() if not name.startswith(OURS)}
-    folders = [
-        record.environment.get("PATH"),
-        str(Path(sys.executable).parent),
-        passed.get("PATH", os.defpath),
-    ]
+    own = passed.get("PATH", os.defpath)
+    folders = [record.environment.get("PATH"), str(Path(sys.executable).parent), own]
     return {
         **passed,
         **record.environment,
@@ -256,7 +244,6 @@ def _identity(path: Path) -> tuple[int, float] | None:
 
 
 def _process(paths: JobDir) -> psutil.Process | None:
-    """The job's launcher, if it has written down who it is, and runs."""
     identity = _identity(paths.launcher)
     if identity is None:
         return None
@@ -269,12 +256,9 @@ def _process(paths: JobDir) -> psutil.Process | None:
 
 
 def _like(request: Request) -> signal.Signals:
-    """The signal that asks for the same."""
-    match request:
-        case Pause():
-            return signal.SIGUSR1
-        case Stop(_, at_once):
-            return signal.SIGINT if at_once else signal.SIGTERM
+    if isinstance(request, Pause):
+        return signal.SIGUSR1
+    return signal.SIGINT if request.at_once else signal.SIGTERM
 
 
 def _signal(paths: JobDir, number: int) -> bool:
@@ -302,9 +286,8 @@ def _is_free(paths: JobDir) -> bool:
 
 
 def _leftovers(paths: JobDir) -> set[psutil.Process]:
-    """Processes of the job that are still there."""
-    found = processes.having({"EDT_LOGS": str(paths.output.log)})
-    return {process for process in found if processes.is_alive(process)}
+    of_job = processes.having({"EDT_LOGS": str(paths.output.log)})
+    return {process for process in of_job if processes.is_alive(process)}
 
 
 def _last_words(path: Path) -> str:

@@ -11,7 +11,6 @@ from typing import Any
 
 from edt_launch.core.control_protocol import Pause, Request, Stop
 from edt_launch.core.errors import ExitCode
-from edt_launch.jobs import performance_model
 from edt_launch.jobs.observed import Action, Kill, Move, Note, ObservedJob, Remember, Send, Sweep
 from edt_launch.service.database.records import AllocationRecord, JobRecord
 from edt_launch.service.states import ENDED, HAS_LAUNCHER, State, Wanted
@@ -31,14 +30,9 @@ MAX_LOST = 3
 _SIGNALLED = frozenset({ExitCode.HUNG_UP, ExitCode.INTERRUPTED, ExitCode.TERMINATED})
 
 _GONE: dict[str, Any] = {
-    "size": 0,
-    "target": 0,
-    "held": (),
-    "leaving": (),
-    "launcher_pid": None,
-    "launcher_started": None,
-    "running_since": None,
-    "throughput": None,
+    **dict.fromkeys(("size", "target"), 0),
+    **dict.fromkeys(("held", "leaving"), ()),
+    **dict.fromkeys(("launcher_pid", "launcher_started", "running_since", "throughput")),
 }
 """Columns of a job without a launcher."""
 
@@ -51,26 +45,24 @@ class Transition:
     actions: tuple[Action, ...] = ()
 
     def move(self, to: State, reason: str, **fields: Any) -> "Transition":
-        """It comes to another state."""
+        """Bring the job to another state."""
         record = replace(self.job.record, state=to, reason=reason, **fields)
-        move = Move(record.id, to, reason, fields)
-        return Transition(replace(self.job, record=record), (*self.actions, move))
+        return Transition(replace(self.job, record=record), self.actions).do(
+            Move(record.id, to, reason, fields)
+        )
 
-    def do(self, *actions: Action) -> "Transition":
-        """There is more to do."""
-        return replace(self, actions=(*self.actions, *actions))
+    def do(self, action: Action) -> "Transition":
+        """Add an action."""
+        return replace(self, actions=(*self.actions, action))
 
 
 def advance(now: float, job: ObservedJob) -> Transition:
     """What becomes of a job now."""
-    transition = Transition(job)
-    if job.is_hidden:
-        return transition
-    while True:
-        after = _advance(now, transition)
-        if after.job.record.state is transition.job.record.state:
-            return after
-        transition = after
+    before, after = None, Transition(job)
+    while not job.is_hidden and after.job.record.state is not before:
+        before = after.job.record.state
+        after = _advance(now, after)
+    return after
 
 
 def _advance(now: float, transition: Transition) -> Transition:
@@ -141,8 +133,8 @@ def _ask_again(now: float, transition: Transition) -> Transition:
         return transition
     notes = {**record.notes, "asked": asked, "told": now}
     job = replace(transition.job, record=replace(record, notes=notes))
-    action = Kill(record.id) if is_to_be_killed else Send(record.id, request)
-    return Transition(job, (*transition.actions, Note(record.id, {"notes": notes}), action))
+    after = Transition(job, transition.actions).do(Note(record.id, {"notes": notes}))
+    return after.do(Kill(record.id) if is_to_be_killed else Send(record.id, request))
 
 
 # Its launcher is gone.
@@ -208,7 +200,6 @@ def _end(
 
 
 def _freed(now: float, transition: Transition, reason: str) -> Transition:
-    """Its devices are free."""
     record = transition.job.record
     if not record.size:
         return transition
@@ -220,17 +211,12 @@ def _freed(now: float, transition: Transition, reason: str) -> Transition:
 
 def progress(job: ObservedJob) -> dict[str, Any]:
     """Columns that follow from its events."""
-    progress = job.progress
-    run = job.run
+    progress, run = job.progress, job.run
     return {
-        "step": progress.step,
-        "total_steps": progress.total_steps,
-        "loss": progress.loss,
-        "throughput": _rounded(performance_model.throughput(progress)),
-        "resizes": progress.resizes,
+        **{name: getattr(progress, name) for name in ("step", "total_steps", "loss", "resizes", "speedup")},
+        "throughput": _rounded(progress.throughput),
         "restarts": progress.restarts + int(job.record.notes.get("lost", 0)),
-        "resize_cost": _rounded(performance_model.resize_cost(progress)),
-        "speedup": performance_model.speedup(progress),
+        "resize_cost": _rounded(progress.resize_cost),
         "launcher_pid": run.pid if run is not None else None,
         "launcher_started": run.started if run is not None else None,
     }
@@ -242,11 +228,9 @@ def changed(record: JobRecord, fields: dict[str, Any]) -> dict[str, Any]:
 
 
 def record_progress(job: ObservedJob) -> Iterator[Note]:
-    """Write down what a job's events tell, if it is new."""
-    if job.record.state in ENDED or job.is_hidden:
-        return
-    fields = changed(job.record, progress(job))
-    if fields:
+    """Record what a job's events tell, if it is new."""
+    is_open = job.record.state not in ENDED and not job.is_hidden
+    if is_open and (fields := changed(job.record, progress(job))):
         yield Note(job.record.id, fields)
 
 

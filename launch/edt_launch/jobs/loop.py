@@ -1,4 +1,4 @@
-"""The loop: looks at what there is, decides, acts; and again whenever something has happened.
+"""The loop: observes, decides, acts; and again whenever something has happened.
 
 It remembers nothing that is not in the database or the jobs' files, but what is quicker not to read again.
 """
@@ -10,8 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Protocol
 
-from edt_launch.allocator.memory import dump, load
-from edt_launch.allocator.model import Memory, Options
+from edt_launch.allocator.model import Memory, Options, dump, load
 from edt_launch.core import plain_files
 from edt_launch.core.errors import AllocationError
 from edt_launch.jobs import device_grant, lifecycle
@@ -57,16 +56,13 @@ TROUBLE = 5.0
 class Settings(mapping.Constants, Protocol):
     """The settings that the loop looks at; `service.settings.Settings` has them."""
 
+    coalesce: float
+    interval: float
+    protected: float
+    horovodrun: bool
+
     @property
     def paths(self) -> Home: ...  # noqa: D102
-    @property
-    def coalesce(self) -> float: ...  # noqa: D102
-    @property
-    def interval(self) -> float: ...  # noqa: D102
-    @property
-    def protected(self) -> float: ...  # noqa: D102
-    @property
-    def horovodrun(self) -> bool: ...  # noqa: D102
 
 
 def run(
@@ -75,8 +71,7 @@ def run(
     """Run the jobs until `stop` is set. Jobs go on without it; the next one finds them.
 
     Args:
-        settings: of the service.
-        store: its database.
+        settings, store: of the service.
         bus: wakes it, and is told of what jobs do.
         stop: ends it.
         options: the allocator's constants; from the settings by default.
@@ -138,8 +133,7 @@ class Pool:
     """What the loop knows, read again where it may have changed.
 
     Args:
-        settings: of the service.
-        store: its database.
+        settings, store: of the service.
         bus: told of changes.
         launchers: of its jobs.
         between: see `reconcile.Reconciler`.
@@ -196,7 +190,9 @@ class Pool:
                 has_happened |= _news(job) != _news(seen)
         if not 0 <= now - self._recorded_at < RECORD:
             self._recorded_at = now
-            self._record_progress()
+            notes = [note for job in self._jobs.values() for note in lifecycle.record_progress(job)]
+            if notes:
+                self._apply(0.0, notes)
         return has_happened
 
     def _read_rows(self, now: float) -> None:
@@ -206,7 +202,7 @@ class Pool:
         self._jobs = {
             record.id: replace(known[record.id], record=record)
             if record.id in known
-            else self._first_seen(record)
+            else self._seen(ObservedJob(record, _stored(record)))
             for record in records
         }
         self._shares = tuple(self._store.shares.all())
@@ -217,14 +213,14 @@ class Pool:
         self._read_files &= self._jobs.keys()
         self._read_at = now
 
-    def _first_seen(self, record: JobRecord) -> ObservedJob:
-        return self._seen(ObservedJob(record, _stored(record)))
-
     def _seen(self, job: ObservedJob) -> ObservedJob:
         """The job with what its processes and events say now; as it was, if that cannot be found out."""
-        what = f"{job.record.id}: looking at it"
+        id_ = job.record.id
+        what = f"{id_}: looking at it"
         try:
-            job = self._with_file(job)
+            if id_ not in self._read_files:  # once: nobody else writes it
+                job = replace(job, grant=_grant(job.record, self._home.job(id_)))
+                self._read_files.add(id_)
             seen = self._looked_at(job)
         except Exception as error:  # noqa: BLE001 - whatever a job has written must not stop the others; it is logged
             self._problems.failed(what, error, has_trace=not isinstance(error, OSError))
@@ -232,14 +228,6 @@ class Pool:
             return replace(job, launcher=replace(job.launcher, is_alive=is_alive), is_hidden=True)
         self._problems.recovered(what)
         return seen
-
-    def _with_file(self, job: ObservedJob) -> ObservedJob:
-        """The job with what its allocation file says, read once: nobody else writes it."""
-        record = job.record
-        if record.id not in self._read_files:
-            job = replace(job, grant=_grant(record, self._home.job(record.id)))
-            self._read_files.add(record.id)
-        return job
 
     def _looked_at(self, job: ObservedJob) -> ObservedJob:
         id_ = job.record.id
@@ -256,29 +244,21 @@ class Pool:
             job, progress=progress, launcher=launcher, is_hidden=False, is_behind=journal.is_behind
         )
 
-    def _record_progress(self) -> None:
-        """Write down how far the jobs are."""
-        notes = [note for job in self._jobs.values() for note in lifecycle.record_progress(job)]
-        if notes:
-            self._apply(0.0, notes)
-
     # Acting.
 
     def act(self, now: float) -> float | None:
         """Decide, and carry it out; when to do so again at the latest, None for no such time."""
+        jobs, memory = tuple(self._jobs.values()), self._memory
         observed = ObservedState(
-            tuple(self._jobs.values()),
-            self._hosts,
-            self._shares,
-            self._memory,
-            self._last,
-            self._options,
-            self._protected,
+            jobs, self._hosts, self._shares, memory, self._last, self._options, self._protected
         )
         decided = step(now, observed)
         self._apply(now, decided.actions)
         self._last = decided.round
-        self._remember(decided.round.plan.memory)
+        memory = decided.round.plan.memory
+        if memory != self._memory:
+            self._store.memory.set(mapping.MEMORY, dump(memory))
+            self._memory = memory
         if not 0 <= now - self._kept_at < KEEP:
             self._kept_at = now
             self._keep_usage()
@@ -302,8 +282,8 @@ class Pool:
             if id_ in self._jobs:
                 self._jobs[id_] = replace(self._jobs[id_], grant=content)
         for action in actions:
-            if isinstance(action, Launch | Prepare) and (job := _id(action)) in self._jobs:
-                self._jobs[job] = self._seen(self._jobs[job])
+            if isinstance(action, Launch | Prepare) and action.job in self._jobs:
+                self._jobs[action.job] = self._seen(self._jobs[action.job])
         if actions:
             self._bus.notify(Topic.JOBS)
 
@@ -315,27 +295,17 @@ class Pool:
         else:
             self._jobs[job] = replace(self._jobs[job], record=record)
 
-    def _remember(self, memory: Memory) -> None:
-        if memory != self._memory:
-            self._store.memory.set(mapping.MEMORY, dump(memory))
-            self._memory = memory
-
     def _keep_usage(self) -> None:
         """Write down remembered usage; what is lost by a crash is that of half a minute."""
         if self._last is None:
             return
         owners = {owner.name: owner.usage for owner in self._last.cluster.owners}
-        self._store.shares.remember(
-            {name: (usage.service, usage.entitlement, usage.at) for name, usage in owners.items()}
-        )
+        jobs = {job.id: job.usage for job in self._last.jobs}
+        self._store.shares.remember({name: (u.service, u.entitlement, u.at) for name, u in owners.items()})
         self._store.jobs.record(
             {
-                job.id: {
-                    "service": job.usage.service,
-                    "entitlement": job.usage.entitlement,
-                    "usage_at": job.usage.at,
-                }
-                for job in self._last.jobs
+                id_: {"service": u.service, "entitlement": u.entitlement, "usage_at": u.at}
+                for id_, u in jobs.items()
             }
         )
 
@@ -352,12 +322,7 @@ def _most_workers(job: ObservedJob, hosts: Sequence[HostRecord]) -> int:
     return max(1, min(declared, max(devices, job.grant.size)))
 
 
-def _id(action: Launch | Prepare) -> str:
-    return action.record.id if isinstance(action, Launch) else action.job
-
-
 def _stored(record: JobRecord) -> DeviceGrant:
-    """What the job's row says of its allocation file."""
     return DeviceGrant(record.generation, mapping.held(record.held), mapping.held(record.leaving))
 
 
@@ -368,7 +333,7 @@ def _grant(record: JobRecord, paths: JobDir) -> DeviceGrant:
         OSError: the machine is in trouble; the file may be right.
     """
     try:
-        found = device_grant.read(plain_files.read(paths.allocation).decode(errors="replace"))
+        grant = device_grant.read(plain_files.read(paths.allocation).decode(errors="replace"))
     except FileNotFoundError:
         return DeviceGrant(record.generation)
     except (OSError, AllocationError) as error:
@@ -376,4 +341,4 @@ def _grant(record: JobRecord, paths: JobDir) -> DeviceGrant:
             raise
         log.warning("%s: the allocation file cannot be read, the database is believed: %s", record.id, error)
         return _stored(record)
-    return replace(found, generation=max(found.generation, record.generation))
+    return replace(grant, generation=max(grant.generation, record.generation))

@@ -1,4 +1,4 @@
-"""What the loop decides from, and what it decides to do. Frozen; times are unix seconds."""
+"""The observed state that the loop decides from, and its actions. Frozen; times are unix seconds."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -39,7 +39,7 @@ class ObservedJob:
     """A job: its row, its files, its process.
 
     Attributes:
-        is_hidden: whether these could not be looked at; it is left alone then, and keeps what it uses.
+        is_hidden: whether these could not be read; it is left alone then, and keeps what it uses.
         is_behind: whether not all of its events have been read yet; how it ended is not known then.
     """
 
@@ -72,11 +72,9 @@ class ObservedState:
 
     Attributes:
         jobs: all that have not ended.
-        hosts: the machines.
         shares: the owners' tree; owners of jobs that are not in it are added below the root.
         memory: of the allocator's last plan.
         last: round of the last step; None for the first.
-        options: the allocator's constants.
         protected: seconds for which a started job keeps its minimum.
     """
 
@@ -84,7 +82,7 @@ class ObservedState:
     hosts: tuple[HostRecord, ...] = ()
     shares: tuple[ShareRecord, ...] = ()
     memory: Memory = field(default_factory=Memory)
-    last: "AllocationRound | None" = None
+    last: AllocationRound | None = None
     options: Options = field(default_factory=Options)
     protected: float = 300.0
 
@@ -131,6 +129,10 @@ class Launch:
 
     record: JobRecord
 
+    @property
+    def job(self) -> str:  # noqa: D102
+        return self.record.id
+
 
 @dataclass(frozen=True)
 class Send:
@@ -160,6 +162,10 @@ class Remember:
 
     change: AllocationRecord
 
+    @property
+    def job(self) -> str:  # noqa: D102
+        return self.change.job
+
 
 Action = Prepare | WriteFile | Move | Note | Launch | Send | Kill | Sweep | Remember
 
@@ -169,7 +175,6 @@ class Decided:
     """What a step has decided.
 
     Attributes:
-        actions: what to do, in that order.
         round: of the allocator; `last` for the next step. Remembered usage is in it.
         again_at: when to look again at the latest though nothing has happened; None: not for that.
     """

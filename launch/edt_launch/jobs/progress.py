@@ -1,8 +1,8 @@
-"""What a job's events say of it: a pure fold over them that can be written down and taken up again."""
+"""What a job's events say of it: a pure fold over them that can be stored and continued."""
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
 from pydantic import Field, TypeAdapter
@@ -19,6 +19,12 @@ MEMORY_STEPS = 1000
 
 MOST = 2**20
 """Workers of a job of which nothing is known."""
+
+PRIOR_COST = 5.0
+"""Seconds that a resize is taken to cost; counts like one resize that was seen."""
+
+SETTLED_STEPS = 10
+"""Optimizer steps at one size before its pace is believed."""
 
 # The bounds of events, for progress that was written down, where the job can change it.
 Number = Annotated[int, Field(ge=0, lt=2**31)]
@@ -115,34 +121,48 @@ class JobProgress:
             fold.observe(event)
         return fold.progress(), fold.refused
 
-    def observe(self, event: Event) -> "JobProgress":
-        """The progress after one more event."""
-        return self.after([event])[0]
-
-    def as_json(self) -> dict[str, Any]:
-        """What `from_json` makes the same progress of."""
-        return asdict(self)
-
     @classmethod
     def from_json(cls, written: Mapping[str, Any]) -> "JobProgress":
-        """Progress that was written down.
+        """The progress that `asdict` made this of.
 
         Raises:
             ValueError: it was written by another version, or by somebody else.
         """
         return TypeAdapter(cls).validate_python(written)
 
+    @property
+    def resize_cost(self) -> float:
+        """Seconds of its time that a resize costs the job: the mean of its latest pauses and the prior."""
+        return (PRIOR_COST + sum(self.pauses)) / (1 + len(self.pauses))
+
+    @property
+    def speedup(self) -> tuple[tuple[int, float], ...]:
+        """Points (workers, speed), ascending, relative to one worker; empty while fewer than two are known.
+
+        Up to the smallest size that has been measured the speed is taken to be linear.
+        """
+        known = [pace for pace in self.paces if pace.steps >= SETTLED_STEPS and pace.seconds > 0]
+        if len(known) < 2:
+            return ()
+        unit = known[0].steps / known[0].seconds / known[0].size
+        return tuple((pace.size, round(pace.steps / pace.seconds / unit, 3)) for pace in known)
+
+    @property
+    def throughput(self) -> float | None:
+        """Optimizer steps a second at the present size; None while it is unknown."""
+        size = self.run.size if self.run is not None else 0
+        pace = next((pace for pace in self.paces if pace.size == size), None)
+        return pace.steps / pace.seconds if pace is not None and pace.seconds > 0 else None
+
 
 class _Fold:
-    """Progress while events are added to it: what changes often, and what is large, is changed in place."""
+    """Progress while events are added to it: what is large is changed in place."""
 
     def __init__(self, before: JobProgress, most: int) -> None:
         self.refused = 0
         self._most = most
         self._run = before.run
-        self._step, self._total, self._loss = before.step, before.total_steps, before.loss
-        self._reported = before.reported
-        self._pauses, self._resizes, self._restarts = before.pauses, before.resizes, before.restarts
+        self._now = before
         self._paces = {pace.size: pace for pace in before.paces[:most]}
         workers = () if before.run is None else before.run.workers
         self._workers = {number: (host, device) for number, host, device in workers}
@@ -152,10 +172,10 @@ class _Fold:
         run = self._run
         if run is not None:
             run = replace(run, workers=tuple((number, *at) for number, at in self._workers.items()))
-        latest = self._step, self._total, self._loss
-        return JobProgress(run, *latest, paces, self._pauses, self._resizes, self._restarts, self._reported)
+        return replace(self._now, run=run, paces=paces)
 
     def observe(self, event: Event) -> None:
+        now = self._now
         match event:
             case events.Progress(size=size) | events.World(size=size) if size > self._most:
                 self.refused += 1
@@ -164,39 +184,38 @@ class _Fold:
             case events.Begun(pid, started, low, high):
                 self._run = LauncherRun(pid, started, low, high)
                 self._workers.clear()
-                self._reported = None
+                self._now = replace(now, reported=None)
             case events.Restarting():
-                self._restarts += 1
-                self._reported = None
+                self._now = replace(now, restarts=now.restarts + 1, reported=None)
             case events.Resumed(pause=pause):
-                self._pauses = (*self._pauses, pause)[-PAUSES:]
+                self._now = replace(now, pauses=(*now.pauses, pause)[-PAUSES:])
             case _ if self._run is not None:
                 self._run = self._after(self._run, event)
 
     def _report(self, report: events.Progress) -> None:
-        self._step = step = report.step
+        before, step, size = self._now, report.step, report.size
         total, loss = report.number("total_steps"), report.number("loss")
-        if total is not None and 0 < total < 2**62:
-            self._total = int(total)
-        if loss is not None:
-            self._loss = float(loss)
-        before, self._reported = self._reported, (report.time, step, report.size)
-        if before is None or before[2] != report.size:
+        self._now = replace(
+            before,
+            step=step,
+            total_steps=int(total) if total is not None and 0 < total < 2**62 else before.total_steps,
+            loss=float(loss) if loss is not None else before.loss,
+            reported=(report.time, step, size),
+        )
+        if before.reported is None or before.reported[2] != size:
             return
-        steps, seconds = step - before[1], report.time - before[0]
+        steps, seconds = step - before.reported[1], report.time - before.reported[0]
         if steps <= 0 or seconds <= 0:
             return
-        known = self._paces.get(report.size, Pace(report.size, 0.0, 0.0))
+        known = self._paces.get(size, Pace(size, 0.0, 0.0))
         kept = min(1.0, MEMORY_STEPS / (known.steps + steps))
-        self._paces[report.size] = Pace(
-            report.size, known.steps * kept + steps, known.seconds * kept + seconds
-        )
+        self._paces[size] = Pace(size, known.steps * kept + steps, known.seconds * kept + seconds)
 
     def _after(self, run: LauncherRun, event: Event) -> LauncherRun:
         match event:
             case events.World(size=size):
-                self._resizes += run.size not in (0, size)
-                self._reported = None
+                resizes = self._now.resizes + (run.size not in (0, size))
+                self._now = replace(self._now, resizes=resizes, reported=None)
                 return replace(run, size=size)
             case events.Launched():  # whatever ran before has been ended, as far as it could be reached
                 self._workers = {number: at for number, at in self._workers.items() if number in run.lost}

@@ -1,4 +1,4 @@
-"""Carries out what a step has decided: files, rows, processes."""
+"""Carries out the actions of a step: files, rows, processes."""
 
 import logging
 from collections.abc import Callable, Iterable
@@ -49,14 +49,7 @@ class Applied:
 
 
 class Reconciler:
-    """Does actions in their order. What cannot be done with a job today leaves it as it is.
-
-    Args:
-        home: the folder of the service.
-        store: its database.
-        launchers: of its jobs.
-        between: called before each single change of the world; tests stop it there.
-    """
+    """Does actions in their order. `between` is called before each single change; tests stop it there."""
 
     def __init__(
         self, home: Home, store: Store, launchers: Launchers, between: Callable[[], None] = lambda: None
@@ -77,20 +70,24 @@ class Reconciler:
         done = Applied()
         failed: set[str] = set()
         for action in actions:
-            job = action.change.job if isinstance(action, Remember) else _job(action)
-            if job in failed:
+            if action.job in failed:
                 continue
-            what = f"{job}: {type(action).__name__}"
+            what = f"{action.job}: {type(action).__name__}"
             try:
                 self._do(now, action, done)
                 self._problems.recovered(what)
             except OSError as error:
                 self._problems.failed(what, error)
-                failed.add(job)
+                failed.add(action.job)
             except NoSuchJobError:
-                failed.add(job)
-                done.records[job] = None
-        self._write_down(done)
+                failed.add(action.job)
+                done.records[action.job] = None
+        if done.notes:
+            self._between()
+            self._store.jobs.record(done.notes)
+        if done.changes:
+            self._between()
+            self._store.history.add(done.changes)
         return done
 
     def _do(self, now: float, action: Action, done: Applied) -> None:
@@ -130,16 +127,3 @@ class Reconciler:
             fields = {"size": 0, "target": 0, "held": (), "running_since": None, "failure": str(error)}
             reason = "it could not be started"
             done.records[record.id] = self._store.jobs.move(record.id, State.FAILED, reason, now, **fields)
-
-    def _write_down(self, done: Applied) -> None:
-        """The rest, in two transactions."""
-        if done.notes:
-            self._between()
-            self._store.jobs.record(done.notes)
-        if done.changes:
-            self._between()
-            self._store.history.add(done.changes)
-
-
-def _job(action: Prepare | WriteFile | Move | Note | Launch | Send | Kill | Sweep) -> str:
-    return action.record.id if isinstance(action, Launch) else action.job

@@ -5,13 +5,13 @@ perhaps not to the end: the next step sees how far they came, and goes on from t
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
 from edt_launch.allocator.decide import decide
-from edt_launch.allocator.model import Reason
-from edt_launch.jobs import lifecycle, performance_model
-from edt_launch.jobs.allocator_input import RUNS, inputs, is_wanted
+from edt_launch.allocator.model import Binding, Cluster, Job, Plan, Reason
+from edt_launch.allocator.usage import remember
+from edt_launch.jobs import lifecycle
 from edt_launch.jobs.device_grant import DeviceGrant, Held, as_held, devices_of, in_use, leaving, size_of
 from edt_launch.jobs.observed import (
     Action,
@@ -26,22 +26,22 @@ from edt_launch.jobs.observed import (
     Remember,
     WriteFile,
 )
-from edt_launch.jobs.progress import Device
+from edt_launch.jobs.progress import Device, LauncherRun
+from edt_launch.service.database import mapping
 from edt_launch.service.database.records import BOUNDS, AllocationRecord
 from edt_launch.service.database.records import Held as StoredHeld
-from edt_launch.service.states import ENDED, HAS_LAUNCHER, State
+from edt_launch.service.states import ENDED, HAS_LAUNCHER, State, Wanted
 
 REPEAT = 60.0
 """Seconds after which a file that its launcher does not follow is written again, with a newer generation."""
 
 
-def step(now: float, observed: ObservedState) -> Decided:
-    """What to do now.
+RUNS = frozenset({State.STARTING, State.RUNNING})
+"""States in which a job's number of workers may be changed."""
 
-    Args:
-        now: unix seconds.
-        observed: everything there is to know.
-    """
+
+def step(now: float, observed: ObservedState) -> Decided:
+    """What to do now."""
     actions: list[Action] = []
     jobs: list[ObservedJob] = []
     for job in observed.jobs:
@@ -57,7 +57,7 @@ def step(now: float, observed: ObservedState) -> Decided:
         id_ = job.record.id
         held = _ordered(job, plan.assignments.get(id_, ()))
         if is_wanted(job) and not job.is_hidden and not _clashes(id_, held, users):
-            reason = performance_model.explained(job.run, job.record.max, reasons.get(id_))
+            reason = explained(job.run, job.record.max, reasons.get(id_))
             actions += _carry_out(now, job, held, reason, plan.targets.get(id_, 0))
             given[id_] = held
             users |= dict.fromkeys(devices_of(held), id_)
@@ -68,11 +68,10 @@ def step(now: float, observed: ObservedState) -> Decided:
 
 
 def _users(jobs: Sequence[ObservedJob]) -> dict[Device, str]:
-    """Who may be using which device, for all that run or whose processes are still there."""
     return {
         device: job.record.id
         for job in jobs
-        if job.launcher.is_alive or job.launcher.has_leftovers
+        if has_processes(job)
         for device in devices_of(in_use(job.grant, job.run))
     }
 
@@ -88,36 +87,45 @@ def _ordered(job: ObservedJob, held: Held) -> Held:
     return tuple(sorted(held, key=lambda at: before.index(at.host) if at.host in before else len(before)))
 
 
+def explained(run: LauncherRun | None, most: int, reason: Reason | None) -> Reason | None:
+    """The allocator's reason for a job's size, where its program has asked for no more than that.
+
+    Args:
+        run: its launcher's.
+        most: workers that it may have, as its owner says.
+        reason: what the allocator says, which knows of the lower number alone.
+    """
+    if run is None or run.usable is None or reason is None:
+        return reason
+    if reason.binding is not Binding.MAX or run.usable >= min(most, run.max_np):
+        return reason
+    return replace(
+        reason,
+        text=f"has {reason.target}: its program has said that it can use {run.usable} at most",
+        change="Its script decides: by its batch sizes, its number of engines, or its scale-up function.",
+    )
+
+
 def _carry_out(
     now: float, job: ObservedJob, held: Held, reason: Reason | None, target: int
 ) -> Sequence[Action]:
     fields = _reasons(reason, target)
     if job.record.state is State.QUEUED:
-        if held:
-            return _start(now, job, held, fields)
-        return _note(job, fields)
+        return _start(now, job, held, fields) if held else _note(job, fields)
     if not held:
         return lifecycle.suspend(now, job, _text(reason) or "others need its devices").actions
     if held == job.grant.held and not _is_ignored(now, job):
-        return [*_note(job, fields | _seen(job)), *_missed(now, job, held, _text(reason))]
+        fields |= _columns(job.grant, leaving(job.grant, job.run))
+        return [*_note(job, fields), *_missed(now, job, held, _text(reason))]
     return _resize(now, job, held, fields)
 
 
 def _start(now: float, job: ObservedJob, held: Held, fields: dict[str, Any]) -> Sequence[Action]:
-    """Give a job that waits its devices, and start it."""
     record = job.record
     grant = _next(job, held, ())
-    fields = {
-        **fields,
-        "size": size_of(held),
-        "held": stored(held),
-        "leaving": (),
-        "generation": grant.generation,
-        "running_since": now,
-        "waiting_since": None,
-        "notes": {**record.notes, "written": now, BOUNDS: (record.min, record.max)},
-    }
     reason = fields.pop("reason", record.reason)
+    notes = {**record.notes, "written": now, BOUNDS: (record.min, record.max)}
+    fields |= _columns(grant, ()) | {"running_since": now, "waiting_since": None, "notes": notes}
     return [
         Prepare(record.id),
         WriteFile(record.id, grant),
@@ -130,29 +138,22 @@ def _start(now: float, job: ObservedJob, held: Held, fields: dict[str, Any]) -> 
 def _resize(now: float, job: ObservedJob, held: Held, fields: dict[str, Any]) -> Sequence[Action]:
     """Give a job that runs other devices. Those it loses are in use until its workers have left them."""
     record = job.record
-    used = devices_of(in_use(job.grant, job.run)) - devices_of(held)
-    left = as_held(used)
+    left = as_held(devices_of(in_use(job.grant, job.run)) - devices_of(held))
     grant = _next(job, held, left)
-    fields |= {
-        **_seen(job),
-        "size": size_of(held),
-        "held": stored(held),
-        "leaving": stored(left),
-        "generation": grant.generation,
-        "notes": {**record.notes, "written": now},
-    }
+    fields |= _columns(grant, left) | {"notes": {**record.notes, "written": now}}
     before = job.grant.size
-    if size_of(held) != before:
+    if grant.size != before:
         fields["resized"] = now
-    change = Remember(_change(now, job, before, held, fields.get("reason", record.reason)))
-    is_new = held != job.grant.held
-    return [WriteFile(record.id, grant), Note(record.id, fields), *([change] if is_new else [])]
+    actions: list[Action] = [WriteFile(record.id, grant), Note(record.id, fields)]
+    if held != job.grant.held:
+        actions.append(Remember(_change(now, job, before, held, fields.get("reason", record.reason))))
+    return actions
 
 
 def _next(job: ObservedJob, held: Held, left: Held) -> DeviceGrant:
     """The next content of its file, newer also than what its launcher has got from elsewhere."""
     following = job.run.following if job.run is not None else 0
-    return replace(job.grant, generation=max(job.grant.generation, following)).next(held, left)
+    return DeviceGrant(max(job.grant.generation, following) + 1, held, left)
 
 
 def _is_ignored(now: float, job: ObservedJob) -> bool:
@@ -171,37 +172,28 @@ def _missed(now: float, job: ObservedJob, held: Held, reason: str) -> Sequence[A
 
 
 def _note(job: ObservedJob, fields: dict[str, Any]) -> Sequence[Action]:
-    """Write down what is new."""
     if job.record.state in HAS_LAUNCHER:
         fields |= lifecycle.progress(job)
     new = lifecycle.changed(job.record, fields)
     return [Note(job.record.id, new)] if new else []
 
 
-def _seen(job: ObservedJob) -> dict[str, Any]:
-    """What its files and events say, as its row should have it."""
-    grant = job.grant
+def _columns(grant: DeviceGrant, left: Held) -> dict[str, Any]:
     return {
         "size": grant.size,
         "held": stored(grant.held),
-        "leaving": stored(leaving(grant, job.run)),
+        "leaving": stored(left),
         "generation": grant.generation,
     }
 
 
 def _reasons(reason: Reason | None, target: int) -> dict[str, Any]:
-    """The allocator's reason, as a job's row has it."""
     if reason is None:
         return {"target": target}
-    why = {
-        "binding": str(reason.binding.value),
-        "share": round(reason.share, 2),
-        "target": reason.target,
-        "path": [[name, round(share, 2)] for name, share in reason.path],
-        "text": reason.text,
-        "change": reason.change,
-    }
-    return {"target": target, "share": why["share"], "why": why, "reason": reason.text}
+    share = round(reason.share, 2)
+    path = [[name, round(part, 2)] for name, part in reason.path]
+    why = asdict(reason) | {"binding": reason.binding.value, "share": share, "path": path}
+    return {"target": target, "share": share, "why": why, "reason": reason.text}
 
 
 def _text(reason: Reason | None) -> str:
@@ -216,3 +208,71 @@ def _change(now: float, job: ObservedJob, before: int, held: Held, reason: str) 
 def stored(held: Held) -> StoredHeld:
     """Devices in the form that rows have them."""
     return tuple((host.host, host.devices) for host in held)
+
+
+# The input of the allocator.
+
+
+def inputs(
+    now: float, observed: ObservedState, jobs: Sequence[ObservedJob]
+) -> tuple[Cluster, tuple[Job, ...]]:
+    """The input, with remembered usage brought up to `now`; `jobs` are those that have not ended."""
+    cluster = Cluster(
+        tuple(map(mapping.host, observed.hosts)),
+        tuple(mapping.owners(observed.shares, {job.record.owner for job in jobs})),
+        observed.options,
+        observed.memory if observed.last is None else observed.last.plan.memory,
+    )
+    wanted = tuple(as_job(job, observed.protected) for job in jobs if has_processes(job) or is_wanted(job))
+    was = observed.last or AllocationRound(cluster, wanted, Plan({}, {}, observed.memory))
+    known_owners, known_jobs = remember(now, was.cluster, was.jobs, was.plan)
+    of_owners = {owner.name: owner.usage for owner in known_owners}
+    of_jobs = {job.id: job.usage for job in known_jobs}
+    owners = (replace(owner, usage=of_owners.get(owner.name, owner.usage)) for owner in cluster.owners)
+    updated = (replace(job, usage=of_jobs.get(job.id, job.usage)) for job in wanted)
+    return replace(cluster, owners=tuple(owners)), tuple(updated)
+
+
+def has_processes(job: ObservedJob) -> bool:
+    """Whether it may be using devices."""
+    return job.launcher.is_alive or job.launcher.has_leftovers
+
+
+def is_wanted(job: ObservedJob) -> bool:
+    """Whether the allocator may give it devices."""
+    if job.record.state is State.QUEUED:
+        return job.record.wanted is Wanted.RUN and not has_processes(job) and not job.is_hidden
+    return job.record.state in RUNS and job.launcher.is_alive
+
+
+def as_job(job: ObservedJob, protected: float) -> Job:
+    """A job as the allocator sees it; one that is on its way out wants nothing, and holds what it uses."""
+    record, run = job.record, job.run
+    known = replace(
+        mapping.job(record, protected),
+        resize_cost=job.progress.resize_cost,
+        speedup=job.progress.speedup,
+        held=(),
+        leaving=(),
+        started=None,
+        waiting_since=None,
+    )
+    if not is_wanted(job):
+        return replace(known, min=0, max=0, allowed=None, leaving=in_use(job.grant, run))
+    if record.state is State.QUEUED:
+        return replace(known, waiting_since=record.waiting_since or record.submitted)
+    least, most = _limits(job)
+    left, started = leaving(job.grant, run), record.running_since or record.submitted
+    return replace(known, min=least, max=most, held=job.grant.held, leaving=left, started=started)
+
+
+def _limits(job: ObservedJob) -> tuple[int, int]:
+    """The job's bounds, as far as its launcher, started with those of then, and its program go along."""
+    record, run = job.record, job.run
+    if job.is_hidden:
+        return job.grant.size, job.grant.size
+    if run is None:
+        return record.min, record.max
+    usable = record.max if run.usable is None else run.usable
+    most = max(min(record.max, run.max_np, usable), run.min_np)
+    return min(max(record.min, run.min_np), most), most

@@ -4,10 +4,9 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from edt_launch.cluster.allocation import Allocation, render
-from edt_launch.cluster.follower import Accepted, AllocationSource, Follower, Rejected
+from edt_launch.cluster.follower import Accepted, AllocationSource, Follower, Rejected, SourceFollower
 from edt_launch.cluster.hosts import cap
 from edt_launch.cluster.network import HostChecker
-from edt_launch.cluster.source_follower import SourceFollower
 from edt_launch.core import events
 from edt_launch.core.atomic import write_atomically
 from edt_launch.core.errors import UsageError

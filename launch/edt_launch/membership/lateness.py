@@ -53,9 +53,9 @@ def tell(turn: Turn) -> None:
         for worker in late:
             turn.change(worker.id, is_late=True)
         seconds = max(now - w.started_at for w in late)
-        places = tuple(events.Place(*worker.where) for worker in late)
+        slots = tuple(events.WorkerSlot(*worker.where) for worker in late)
         limits = (None if limit == inf else limit for limit in (_hold_up(state), _give_up(state)))
-        turn.do(events.SlowStart(places, seconds, state.longest_start, *limits))
+        turn.do(events.SlowStart(slots, seconds, state.longest_start, *limits))
 
 
 def learn(turn: Turn, worker: Worker) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from edt_launch.allocator import explain as allocator
+from edt_launch.allocator import reasons
 from edt_launch.allocator.model import Binding, Reason
 from edt_launch.service.database import mapping
 from edt_launch.service.database.records import JobRecord
@@ -22,7 +22,7 @@ def explain(job: JobRecord) -> dict[str, Any]:
     reason = _bounded(stored, job)
     # What has happened since the last decision, a pause say, is in the job's own reason.
     own = [] if job.reason == stored.text else [f"{job.id} is {job.state}: {job.reason}"]
-    told = allocator.explain(mapping.job(job, protected=0.0), reason)
+    told = reasons.explain(mapping.job(job, protected=0.0), reason)
     return _answer(job, reason, reason.text, reason.change, lines=[*own, *told])
 
 

@@ -18,11 +18,6 @@ UNUSABLE = 1
 """Exit code: the file is missing or makes no sense, or nobody reads what is printed."""
 
 
-def lines(allocation: Allocation) -> str:
-    """What a discovery script prints: the hosts that have slots."""
-    return "".join(f"{host.host}:{host.slots}\n" for host in allocation.hosts if host.slots)
-
-
 def device_variables(allocation: Allocation, environ: Mapping[str, str]) -> Mapping[str, str]:
     """What a worker that horovodrun has started has to know of its devices; empty where none are bound.
 
@@ -68,9 +63,13 @@ def main(words: Sequence[str] | None = None) -> int:
     except AllocationError as error:
         return _fail(f"{options.file}: {error}")
     if options.exec:
-        return _exec(options.exec, device_variables(allocation, os.environ))
+        os.environ.update(device_variables(allocation, os.environ))
+        try:
+            os.execvp(options.exec[0], options.exec)
+        except OSError as error:
+            return _fail(f"{options.exec[0]}: {error.strerror}")
     try:
-        sys.stdout.write(lines(allocation))
+        sys.stdout.writelines(f"{host.host}:{host.slots}\n" for host in allocation.hosts if host.slots)
         sys.stdout.flush()
     except OSError as error:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python flushes once more at its end
@@ -81,14 +80,6 @@ def main(words: Sequence[str] | None = None) -> int:
         except OSError as error:
             print(f"edt-discover: {options.note}: {error.strerror}", file=sys.stderr)  # the hosts count
     return 0
-
-
-def _exec(command: list[str], variables: Mapping[str, str]) -> int:
-    os.environ.update(variables)
-    try:
-        os.execvp(command[0], command)
-    except OSError as error:
-        return _fail(f"{command[0]}: {error.strerror}")
 
 
 def _fail(text: str) -> int:

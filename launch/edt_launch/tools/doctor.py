@@ -11,22 +11,23 @@ import shutil
 import socket
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
-from typing import Annotated, Any, Literal, Protocol
+from typing import Annotated, Any, Literal
 
 import psutil
 import typer
 
+from edt_launch.cluster.hosts import HostOptions
+from edt_launch.cluster.local import Cores
+
 Status = Literal["ok", "warn", "fail"]
 
-#: A child that takes longer than this many seconds to import something is stuck.
 PROBE_TIMEOUT = 120.0
-
-#: Seconds within which the job service must answer.
+"""Seconds after which a child that imports something is stuck."""
 SERVICE_TIMEOUT = 5.0
-
+"""Seconds within which the job service must answer."""
 SET_UP = "run 'make setup'"
 
 
@@ -57,46 +58,15 @@ class Output:
         return lines[-1].strip() if lines else f"exit code {self.code}"
 
 
-class Machine(Protocol):
-    """What the checks ask the machine."""
-
-    @property
-    def version(self) -> tuple[int, int, int]:
-        """The interpreter's version."""
-
-    @property
-    def executable(self) -> str:
-        """The interpreter's path."""
-
-    @property
-    def environment(self) -> Mapping[str, str]:
-        """The environment variables."""
-
-    def which(self, command: str) -> str | None:
-        """Return the path of a command, or None."""
-
-    def run(self, *command: str) -> Output:
-        """Run a command; one that cannot be started has exit code 127."""
-
-    def cores(self) -> int:
-        """Return how many processor cores this process may use."""
-
-    def interfaces(self) -> Mapping[str, str]:
-        """Return the IPv4 address of each network interface that is up."""
-
-    def service(self) -> str | None:
-        """Return what the job service says of itself, None if none is named; raises a ClientError."""
-
-
-class ThisMachine:
-    """The machine that this process runs on."""
+class Machine:
+    """What the checks ask the machine that this process runs on."""
 
     version = sys.version_info[:3]
     executable = sys.executable
     environment: Mapping[str, str] = os.environ
 
     def which(self, command: str) -> str | None:
-        """Return the path of a command: the environment's own before those on PATH."""
+        """The path of a command: the environment's own before those on PATH; None if there is none."""
         beside = os.path.join(os.path.dirname(sys.executable), command)
         return beside if os.access(beside, os.X_OK) else shutil.which(command)
 
@@ -120,11 +90,11 @@ class ThisMachine:
         return Output(done.returncode, done.stdout, done.stderr)
 
     def cores(self) -> int:
-        """Return how many processor cores this process may use."""
-        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        """How many processor cores this process may use."""
+        return Cores.detect(HostOptions()).count
 
     def interfaces(self) -> Mapping[str, str]:
-        """Return the IPv4 address of each network interface that is up."""
+        """The IPv4 address of each network interface that is up."""
         up = {name for name, state in psutil.net_if_stats().items() if state.isup}
         return {
             name: address.address
@@ -134,7 +104,7 @@ class ThisMachine:
         }
 
     def service(self) -> str | None:
-        """Ask the job service that the environment and the files name, if they do."""
+        """What the job service says of itself, None if none is named; raises a ClientError."""
         from edt_launch.cli.configuration import find
         from edt_launch.cli.service import Service
         from edt_launch.cli.transport import Http
@@ -158,8 +128,8 @@ def check_interpreter(machine: Machine) -> Finding:
 
 def check_compiler(machine: Machine) -> Finding:
     """A C++ compiler; only building needs it."""
-    names = (machine.environment.get("CXX", ""), "c++", "g++", "clang++")
-    path = next((path for name in names if name and (path := machine.which(name))), None)
+    names = filter(None, (machine.environment.get("CXX"), "c++", "g++", "clang++"))
+    path = next(filter(None, map(machine.which, names)), None)
     return _tool(machine, "c++", path, "apt install g++, or dnf install gcc-c++")
 
 
@@ -330,12 +300,10 @@ def check_determinism(machine: Machine) -> Finding:
 
 def check_devices(machine: Machine) -> Finding:
     """The GPUs that jobs here may use, or the processor cores."""
-    cores = machine.cores()
-    gpus = _gpus(machine)
-    if gpus:
-        names = sorted(set(gpus))
-        return Finding("devices", "ok", f"{len(gpus)} GPUs ({', '.join(names)}), {cores} cores")
-    return Finding("devices", "ok", f"no GPU, {cores} cores: workers run on the CPU")
+    cores, gpus = machine.cores(), _gpus(machine)
+    if not gpus:
+        return Finding("devices", "ok", f"no GPU, {cores} cores: workers run on the CPU")
+    return Finding("devices", "ok", f"{len(gpus)} GPUs ({', '.join(sorted(set(gpus)))}), {cores} cores")
 
 
 def check_network(machine: Machine) -> Finding:
@@ -359,9 +327,7 @@ def check_service(machine: Machine) -> Finding:
         found = machine.service()
     except ClientError as error:
         return Finding("service", "warn", error.text, error.next_step or None)
-    if found is None:
-        return Finding("service", "ok", "none is known here; 'edt serve' starts one")
-    return Finding("service", "ok", found)
+    return Finding("service", "ok", found or "none is known here; 'edt serve' starts one")
 
 
 CHECKS: tuple[Callable[[Machine], Finding], ...] = (
@@ -387,35 +353,26 @@ def examine(machine: Machine) -> list[Finding]:
         return list(pool.map(lambda check: check(machine), CHECKS))
 
 
-def render(findings: Iterable[Finding]) -> str:
-    """One line each; the fix, where there is one, at its end."""
-    lines = []
-    for finding in findings:
-        fix = f" -> {finding.fix}" if finding.fix else ""
-        lines.append(f"{finding.status:4}  {finding.name:11}  {finding.finding}{fix}")
-    return "\n".join(lines)
-
-
 def doctor(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of lines.")] = False,
 ) -> None:
     """Check this machine, the environment and the service. Exit code 1 when a check fails."""
-    raise typer.Exit(report(as_json=as_json))
+    raise typer.Exit(report(Machine(), as_json=as_json))
 
 
-def report(*, as_json: bool, machine: Machine | None = None) -> int:
+def report(machine: Machine, *, as_json: bool) -> int:
     """Print the findings and return the exit code: 1 when a check failed, otherwise 0.
 
-    Args:
-        as_json: Print ``{"ok": bool, "checks": [{"name", "status", "finding", "fix"}]}`` instead of lines.
-        machine: The machine to examine, by default this one.
+    As JSON they are ``{"ok": bool, "checks": [{"name", "status", "finding", "fix"}]}``.
     """
-    findings = examine(machine or ThisMachine())
+    findings = examine(machine)
     failed = any(finding.status == "fail" for finding in findings)
     if as_json:
         print(json.dumps({"ok": not failed, "checks": [asdict(finding) for finding in findings]}, indent=2))
     else:
-        print(render(findings))
+        for finding in findings:
+            fix = f" -> {finding.fix}" if finding.fix else ""
+            print(f"{finding.status:4}  {finding.name:11}  {finding.finding}{fix}")
     return int(failed)
 
 
@@ -431,17 +388,13 @@ def _tool(machine: Machine, name: str, path: str | None, fix: str) -> Finding:
 def _probe(machine: Machine, code: str) -> tuple[dict[str, Any] | None, Output]:
     """Run `code` in a child interpreter; return the JSON object of its last line, None when it failed."""
     output = machine.run(machine.executable, "-c", code)
-    lines = output.stdout.strip().splitlines()
-    if output.code != 0 or not lines:
-        return None, output
     try:
-        found = json.loads(lines[-1])
-    except json.JSONDecodeError:
+        found = json.loads(output.stdout.strip().splitlines()[-1])
+    except (IndexError, json.JSONDecodeError):
         return None, output
-    return (found if isinstance(found, dict) else None), output
+    return (found if output.code == 0 and isinstance(found, dict) else None), output
 
 
 def _gpus(machine: Machine) -> list[str]:
-    """Names of the GPUs that the driver lists."""
     listing = machine.run("nvidia-smi", "-L")
     return re.findall(r"^GPU \d+: (.*?) \(", listing.stdout, re.MULTILINE) if listing.code == 0 else []

@@ -2,9 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edt_launch.allocator.free import Free
 from edt_launch.allocator.model import HostDevices
-from edt_launch.allocator.placement import grown, shrunk
+from edt_launch.allocator.placement import Free, grown, shrunk
 
 
 def parts(**hosts):

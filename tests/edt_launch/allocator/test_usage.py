@@ -4,8 +4,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 
-from edt_launch.allocator import memory
-from edt_launch.allocator.model import Cluster, Host, HostDevices, Job, Memory, Owner, Usage
+from edt_launch.allocator.model import Cluster, Host, HostDevices, Job, Memory, Owner, Usage, dump, load
 from edt_launch.allocator.usage import advance, remember
 from pools import Pool, applied, pools
 
@@ -40,5 +39,5 @@ def test_an_idle_owner_banks_nothing_and_a_waiting_one_does():
 @given(pools("usage"))
 def test_a_memory_survives_being_written_down(pool):
     after = applied(pool, is_released=False).plan.memory
-    assert memory.load(json.loads(json.dumps(memory.dump(after)))) == after
-    assert memory.load({"unknown": 1}) == Memory()
+    assert load(json.loads(json.dumps(dump(after)))) == after
+    assert load({"unknown": 1}) == Memory()

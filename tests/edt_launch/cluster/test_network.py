@@ -2,15 +2,7 @@
 
 import pytest
 
-from edt_launch.cluster.network import (
-    ASK_AGAIN,
-    HostChecker,
-    check_host,
-    choose_interface,
-    interfaces,
-    resolve,
-    source_address,
-)
+from edt_launch.cluster.network import ASK_AGAIN, HostChecker, interfaces, resolve, source_address
 from edt_launch.core.errors import StartError, UsageError
 
 KNOWN = {"lo": ("127.0.0.1",), "eth0": ("10.0.0.5",), "ib0": ("192.168.7.5", "192.168.8.5")}
@@ -22,7 +14,7 @@ def route(address):
 
 
 def choose(named, *hosts):
-    return choose_interface(named, hosts, KNOWN, ADDRESSES.get, route)
+    return HostChecker(ADDRESSES.get, known=KNOWN, route=route).choose(named, hosts)
 
 
 def test_loopback_while_every_host_is_this_machine():
@@ -58,7 +50,9 @@ def test_says_when_there_is_no_way():
     ],
 )
 def test_says_what_is_wrong_with_a_host(interface, host, problem):
-    found = check_host(interface, KNOWN, ADDRESSES.get, host)
+    checker = HostChecker(ADDRESSES.get, known=KNOWN)
+    checker.interface = interface
+    found = checker(host)
     assert found is None if problem is None else problem in found
 
 
@@ -78,7 +72,7 @@ def test_a_checker_remembers_what_it_has_found_and_for_a_while_what_it_has_not()
 
 def test_of_this_very_machine():
     known = interfaces()
-    loopback = choose_interface(None, ["localhost"], known)
+    loopback = HostChecker().choose(None, ["localhost"])
     assert "127.0.0.1" in known[loopback]
     assert source_address("127.0.0.1") == "127.0.0.1"
     assert resolve("127.0.0.1") == "127.0.0.1"

@@ -131,7 +131,7 @@ class World:
 
     def event(self, id_: str, event: events.Event) -> None:
         progress = self.progress.get(id_, JobProgress())
-        self.progress[id_] = progress.observe(replace(event, time=self.now))
+        self.progress[id_] = progress.after([replace(event, time=self.now)])[0]
 
     def begin(self, id_: str) -> None:
         process = self.processes[id_]

@@ -5,6 +5,7 @@ import json
 import logging
 import os
 import time
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -27,7 +28,7 @@ def progress(step: int) -> str:
 
 
 def reported(step: int) -> JobProgress:
-    return JobProgress().observe(Progress(step, None, 1, time=float(step)))
+    return JobProgress().after([Progress(step, None, 1, time=float(step))])[0]
 
 
 def append(events: Path, text: str) -> None:
@@ -211,7 +212,7 @@ def test_many_workers_take_linear_time(events: Path, tmp_path: Path) -> None:
 
 
 def test_a_course_that_a_job_has_made_up_is_not_believed(events: Path, tmp_path: Path) -> None:
-    kept = reported(7).as_json()
+    kept = asdict(reported(7))
     (tmp_path / "kept").write_text(json.dumps({"offset": -1, "progress": kept}))
     append(events, progress(1))
     one = Journal(events, tmp_path / "kept")

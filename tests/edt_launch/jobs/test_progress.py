@@ -1,7 +1,7 @@
 """What a job's events say of it."""
 
 import json
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import pytest
 
@@ -23,7 +23,7 @@ from edt_launch.core.events import (
     World,
 )
 from edt_launch.core.worker_events import Value
-from edt_launch.jobs.progress import JobProgress, LauncherRun, Pace
+from edt_launch.jobs.progress import PRIOR_COST, JobProgress, LauncherRun, Pace
 
 BEGUN = Begun(7, 0.5, 1, 4)
 
@@ -59,7 +59,7 @@ def test_a_lost_worker_keeps_its_device_until_it_is_known_to_be_gone() -> None:
     job = after(BEGUN, *lost)
     assert job.run is not None
     assert job.run.devices == {("h", "a")}
-    assert JobProgress.from_json(json.loads(json.dumps(job.as_json()))) == job
+    assert JobProgress.from_json(json.loads(json.dumps(asdict(job)))) == job
     job = after(BEGUN, *lost, released(0))
     assert job.run is not None
     assert (job.run.devices, job.run.lost) == (frozenset(), ())
@@ -81,7 +81,7 @@ def test_what_its_program_can_use_is_what_it_has_said_last() -> None:
     job = after(BEGUN, *(Usable(number) for number in (3, 2, 0)))
     assert job.run is not None
     assert job.run.usable == 2
-    again = job.observe(replace(BEGUN, pid=8))
+    again = job.after([replace(BEGUN, pid=8)])[0]
     assert again.run is not None
     assert again.run.usable is None
 
@@ -96,7 +96,7 @@ def test_the_end_and_the_next_beginning() -> None:
     job = after(BEGUN, started(0, "a"), end)
     assert job.run is not None
     assert (job.run.exit_code, job.run.message, job.run.workers) == (5, "left", ())
-    assert job.observe(replace(BEGUN, pid=8)).run == LauncherRun(8, 0.5, 1, 4)
+    assert job.after([replace(BEGUN, pid=8)])[0].run == LauncherRun(8, 0.5, 1, 4)
 
 
 def test_paces_are_measured_between_reports_of_one_world() -> None:
@@ -131,7 +131,7 @@ def test_reports_that_make_no_sense_are_left_out(values: dict[str, Value]) -> No
 @pytest.mark.parametrize("event", [started(0, "a\0"), started(0, "a", "h\nother:4"), Usable(0), Ready(0, 1)])
 def test_events_that_are_not_as_expected_change_nothing(event: Event) -> None:
     job = after(BEGUN)
-    assert job.observe(event) == job
+    assert job.after([event])[0] == job
 
 
 def test_progress_can_be_written_down() -> None:
@@ -143,9 +143,9 @@ def test_progress_can_be_written_down() -> None:
         progress(2, 2, 2),
         Restarting("r", 0.0, 1, 3, True),
     )
-    job = job.observe(Resumed(1, 1, 2, 0.5))
-    assert JobProgress.from_json(json.loads(json.dumps(job.as_json()))) == job
-    assert JobProgress.from_json(json.loads(json.dumps(JobProgress().as_json()))) == JobProgress()
+    job = job.after([Resumed(1, 1, 2, 0.5)])[0]
+    assert JobProgress.from_json(json.loads(json.dumps(asdict(job)))) == job
+    assert JobProgress.from_json(json.loads(json.dumps(asdict(JobProgress())))) == JobProgress()
 
 
 def test_what_no_job_of_its_size_can_have_changes_nothing() -> None:
@@ -171,4 +171,22 @@ def test_what_no_job_of_its_size_can_have_changes_nothing() -> None:
 )
 def test_progress_that_no_events_can_lead_to_is_refused(change: dict[str, object]) -> None:
     with pytest.raises(ValueError, match="validation error"):
-        JobProgress.from_json(json.loads(json.dumps(JobProgress().as_json() | change)))
+        JobProgress.from_json(json.loads(json.dumps(asdict(JobProgress()) | change)))
+
+
+def test_the_cost_of_a_resize_starts_with_the_prior() -> None:
+    assert JobProgress().resize_cost == PRIOR_COST
+    assert JobProgress(pauses=(1.0, 1.0, 1.0)).resize_cost == (PRIOR_COST + 3) / 4
+
+
+def test_speed_is_relative_to_one_worker() -> None:
+    paces = (Pace(2, 20, 10), Pace(3, 5, 0.1), Pace(4, 30, 10))
+    assert JobProgress(paces=paces).speedup == ((2, 2.0), (4, 3.0))
+    assert JobProgress(paces=paces[:2]).speedup == ()
+
+
+def test_throughput_is_that_at_the_present_size() -> None:
+    paces = (Pace(2, 20, 10), Pace(4, 30, 10))
+    assert JobProgress(LauncherRun(size=4), paces=paces).throughput == 3.0
+    assert JobProgress(LauncherRun(size=3), paces=paces).throughput is None
+    assert JobProgress(paces=paces).throughput is None

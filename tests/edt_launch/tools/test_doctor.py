@@ -59,7 +59,7 @@ class FakeMachine:
 
 
 def test_a_healthy_machine_has_nothing_to_fix(capsys: pytest.CaptureFixture[str]) -> None:
-    assert doctor.report(as_json=False, machine=FakeMachine()) == 0
+    assert doctor.report(FakeMachine(), as_json=False) == 0
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[:2] for line in lines] == [
         ["ok", name]
@@ -75,7 +75,7 @@ def test_json_has_the_same_findings(capsys: pytest.CaptureFixture[str]) -> None:
     broken = FakeMachine(
         probes={doctor.TORCH_PROBE: Output(1, "", "ModuleNotFoundError: No module named 'torch'")}
     )
-    assert doctor.report(as_json=True, machine=broken) == 1
+    assert doctor.report(broken, as_json=True) == 1
     found = json.loads(capsys.readouterr().out)
     assert found["ok"] is False
     assert len(found["checks"]) == len(doctor.CHECKS)
@@ -88,7 +88,7 @@ def test_json_has_the_same_findings(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_a_warning_does_not_fail(capsys: pytest.CaptureFixture[str]) -> None:
-    assert doctor.report(as_json=False, machine=FakeMachine(missing=frozenset({"make"}))) == 0
+    assert doctor.report(FakeMachine(missing=frozenset({"make"})), as_json=False) == 0
     assert "warn  make         not found; building needs it -> apt install make" in capsys.readouterr().out
 
 
@@ -191,19 +191,19 @@ def test_findings(
 
 
 def test_a_command_that_is_not_there_is_told_not_raised() -> None:
-    output = doctor.ThisMachine().run("/nonexistent/edt-command")
+    output = doctor.Machine().run("/nonexistent/edt-command")
     assert (output.code, output.reason) == (127, "/nonexistent/edt-command: No such file or directory")
 
 
 def test_a_crash_of_the_child_does_not_harm_the_doctor() -> None:
-    output = doctor.ThisMachine().run(
+    output = doctor.Machine().run(
         sys.executable, "-c", "import os, signal; os.kill(os.getpid(), signal.SIGSEGV)"
     )
     assert output.reason == "ended by signal 11"
 
 
 def test_this_machine_passes() -> None:
-    findings = doctor.examine(doctor.ThisMachine())
+    findings = doctor.examine(doctor.Machine())
     assert [finding for finding in findings if finding.status == "fail"] == []
 
 

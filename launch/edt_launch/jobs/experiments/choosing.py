@@ -6,9 +6,10 @@ that was restarted chooses what it would have chosen.
 
 import random
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from edt_launch.jobs.experiments.space import Point, count
+from edt_launch.service.database.search_records import TrialRecord
 from edt_launch.service.experiment_spec import Algorithm, Parameter, SearchSpec
 
 if TYPE_CHECKING:
@@ -19,27 +20,10 @@ MODELS = frozenset({Algorithm.TPE, Algorithm.BAYESIAN})
 """Those that learn from the trials before."""
 
 
-class Tried(Protocol):
-    """What is known of a trial; `records.TrialRecord` is one."""
-
-    @property
-    def point(self) -> Point: ...  # noqa: D102
-    @property
-    def metric(self) -> float | None: ...  # noqa: D102
-    @property
-    def has_ended(self) -> bool: ...  # noqa: D102
-
-
 class Chooser:
-    """Chooses points of a space.
+    """Chooses points of a space, after the trials that were `tried` before."""
 
-    Args:
-        spec: how, and from what.
-        seed: of all that is random.
-        tried: the trials so far; those that are chosen are added.
-    """
-
-    def __init__(self, spec: SearchSpec, seed: int, tried: Iterable[Tried]) -> None:
+    def __init__(self, spec: SearchSpec, seed: int, tried: Iterable[TrialRecord]) -> None:
         import optuna  # takes a while, and few services search
 
         optuna.logging.set_verbosity(optuna.logging.WARNING)
@@ -53,8 +37,7 @@ class Chooser:
 
     def choose(self, number: int) -> Point:
         """The point for a trial."""
-        seed = random.Random(f"{self._seed} {number}").getrandbits(32)
-        self._study.sampler = self._sampler(seed)
+        self._study.sampler = self._sampler(random.Random(f"{self._seed} {number}").getrandbits(32))
         return self._study.ask(self._distributions).params
 
     def _sampler(self, seed: int) -> "BaseSampler":
@@ -70,7 +53,7 @@ class Chooser:
             constant_liar=True,  # trials that run at the same time try different things
         )
 
-    def _known(self, trial: Tried) -> Any:
+    def _known(self, trial: TrialRecord) -> Any:
         from optuna.trial import TrialState, create_trial
 
         state = TrialState.FAIL if trial.has_ended else TrialState.RUNNING

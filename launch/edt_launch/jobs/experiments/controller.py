@@ -1,4 +1,4 @@
-"""The part of the service that runs searches: looks at what there is, decides, acts; again when it is woken.
+"""The part of the service that runs searches: observes, decides, acts; again when it is woken.
 
 It remembers nothing that is not in the database, but what is quicker not to read again.
 """
@@ -15,19 +15,17 @@ from edt_launch.jobs.experiments.decide import (
     Begun,
     End,
     Note,
-    Start,
     Stop,
     Submit,
     TrialFacts,
     decide,
     seen,
 )
-from edt_launch.jobs.experiments.plan import total
+from edt_launch.jobs.experiments.plan import Next, total
 from edt_launch.jobs.experiments.trials import JobTrials, Trials
 from edt_launch.service.bus import Topic
 from edt_launch.service.database.engine import AWAY
 from edt_launch.service.database.jobs import NoSuchJobError
-from edt_launch.service.database.records import JobRecord
 from edt_launch.service.database.search_records import (
     SearchRecord,
     SearchState,
@@ -57,12 +55,7 @@ class TroubleError(Exception):
 
 
 class Controller:
-    """Runs searches.
-
-    Args:
-        parts: of the service.
-        kinds: what makes jobs of the trials of other kinds than `JobTrials`, by `SearchRecord.kind`.
-    """
+    """Runs searches; `kinds` make jobs of other trials than `JobTrials` does, by `SearchRecord.kind`."""
 
     def __init__(self, parts: Parts, kinds: Mapping[str, Trials] | None = None) -> None:
         self._parts = parts
@@ -70,13 +63,9 @@ class Controller:
         self._kinds = {"": JobTrials(parts), **(kinds or {})}
         self._specs: dict[str, SearchSpec] = {}
         self._retry_at: dict[str, float] = {}
-        self._remove_strays()
-
-    def _remove_strays(self) -> None:
-        """Delete archives that no search has: a service was killed just before one was written down."""
         known = self._store.searches.ids()
-        for path in self._parts.home.searches.iterdir():
-            if path.name not in known:
+        for path in parts.home.searches.iterdir():
+            if path.name not in known:  # a service was killed just before its search was written down
                 delete_file(path)
 
     def run(self) -> None:
@@ -97,11 +86,7 @@ class Controller:
                 again_at = now + TROUBLE
 
     def look(self, now: float) -> float | None:
-        """Do what is to be done for all searches.
-
-        Returns:
-            When to look again even if nothing happens.
-        """
+        """Do what is to be done for all searches; returns when to look again even if nothing happens."""
         searches = self._store.searches.live()
         trials = self._store.searches.trials_of([search.id for search in searches])
         for gone in self._specs.keys() - {search.id for search in searches}:
@@ -121,21 +106,19 @@ class Controller:
             return self._wait(now, search, "the service's database did not answer")
         except Exception as error:
             log.error("a search cannot go on", search=search.name, exc_info=error)
-            return self._try_to_give_up(now, search, f"it cannot go on: {error!r:.300}")
-
-    def _wait(self, now: float, search: SearchRecord, reason: str) -> float:
-        """Have a search try again later. While the database is away, this fails as well."""
-        self._store.searches.update(search.id, state=SearchState.WAITING, reason=reason)
-        self._retry_at[search.id] = now + TROUBLE
-        return now + TROUBLE
-
-    def _try_to_give_up(self, now: float, search: SearchRecord, reason: str) -> float | None:
+            reason = f"it cannot go on: {error!r:.300}"
         try:
             self._give_up(now, search, reason)
         except Exception as error:
             log.error("a search cannot be given up", search=search.name, exc_info=error)
             return self._wait(now, search, reason)
         return None
+
+    def _wait(self, now: float, search: SearchRecord, reason: str) -> float:
+        """Have a search try again later. While the database is away, this fails as well."""
+        self._store.searches.update(search.id, state=SearchState.WAITING, reason=reason)
+        self._retry_at[search.id] = now + TROUBLE
+        return now + TROUBLE
 
     def _give_up(self, now: float, search: SearchRecord, reason: str) -> None:
         """End a search of which nothing more is known than that it cannot go on; its jobs are stopped.
@@ -186,11 +169,6 @@ class Controller:
         return self._specs[search.id]
 
     def _trials(self, search: SearchRecord) -> Trials:
-        """What makes jobs of a search's trials.
-
-        Raises:
-            TroubleError: it is not there now.
-        """
         if search.kind not in self._kinds:
             raise TroubleError(f"this service has nothing that makes jobs of {search.kind!r} trials")
         return self._kinds[search.kind]
@@ -199,19 +177,18 @@ class Controller:
         self, search: SearchRecord, spec: SearchSpec | None, trials: Sequence[TrialRecord]
     ) -> list[TrialFacts]:
         jobs = self._store.jobs.some([trial.job for trial in trials if trial.job and not trial.has_ended])
-        return [self._fact(search, spec, trial, jobs.get(trial.job or "")) for trial in trials]
-
-    def _fact(
-        self, search: SearchRecord, spec: SearchSpec | None, trial: TrialRecord, job: JobRecord | None
-    ) -> TrialFacts:
-        if spec is None or trial.has_ended or job is None or job.state is not State.SUCCEEDED:
-            return TrialFacts(trial, job)
-        return TrialFacts(trial, job, self._trials(search).outcome(spec, job))
+        facts = []
+        for trial in trials:
+            job, outcome = jobs.get(trial.job or ""), None
+            if spec is not None and not trial.has_ended and job is not None and job.state is State.SUCCEEDED:
+                outcome = self._trials(search).outcome(spec, job)
+            facts.append(TrialFacts(trial, job, outcome))
+        return facts
 
     def _do(self, now: float, search: SearchRecord, spec: SearchSpec, action: Action) -> None:
         searches = self._store.searches
         match action:
-            case Start(new):
+            case Next() as new:
                 log.info("a trial starts", search=search.name, trial=new.number, reason=new.why)
                 trial = TrialRecord(search.id, new.number, new.point, new.parameters, new.budget, now)
                 searches.add_trial(trial)
@@ -233,12 +210,7 @@ class Controller:
                 searches.update(search.id, state=state, reason=reason, ended=now)
 
     def _submit(self, now: float, search: SearchRecord, trial: TrialRecord) -> None:
-        """Make a job of a trial. What is wrong with the trial is written down with it.
-
-        Raises:
-            TroubleError: nothing can be submitted just now.
-            OSError: likewise.
-        """
+        """Make a job of a trial; TroubleError or OSError if nothing can be submitted just now."""
         user = self._store.accounts.user(search.owner)
         try:
             if user is None:
@@ -260,6 +232,6 @@ class Controller:
         job = self._store.jobs.submitted_as(search.owner, key_of(search, trial))
         if job is None:
             return trial
-        found = self._trials(search).found(trial, job)
-        self._store.searches.update_trial(found)
-        return found
+        submitted = self._trials(search).found(trial, job)
+        self._store.searches.update_trial(submitted)
+        return submitted

@@ -1,7 +1,7 @@
-"""What becomes of a search, as a pure function: facts in, actions out.
+"""What becomes of a search, as a pure function: observed state in, actions out.
 
-What is decided is carried out in order, but perhaps not to its end: then the next decision sees how far it
-came, and goes on from there.
+Actions are carried out in order, but perhaps not to the end: the next decision sees how far they came, and
+goes on from there.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -51,7 +51,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class TrialFacts:
-    """What there is to know of a trial.
+    """The observed state of a trial.
 
     Attributes:
         record: as it is stored.
@@ -62,13 +62,6 @@ class TrialFacts:
     record: TrialRecord
     job: JobRecord | None = None
     outcome: Outcome | None = None
-
-
-@dataclass(frozen=True)
-class Start:
-    """Start a trial."""
-
-    trial: Next
 
 
 @dataclass(frozen=True)
@@ -105,7 +98,8 @@ class End:
     reason: str
 
 
-Action = Start | Submit | Begun | Note | Stop | End
+Action = Next | Submit | Begun | Note | Stop | End
+"""`Next`: start that trial."""
 
 
 @dataclass(frozen=True)
@@ -117,22 +111,23 @@ class Decided:
 
 
 def decide(now: float, search: SearchRecord, spec: SearchSpec, facts: Sequence[TrialFacts]) -> Decided:
-    """What to do for a search now.
-
-    Args:
-        now: unix seconds.
-        search: the search, which has not ended.
-        spec: of the search.
-        facts: its trials, by number.
-    """
-    over_at = _over_at(search, spec)
-    closing = _closing(now, search, over_at)
+    """What to do now for a search that has not ended; `facts` are its trials, by number."""
+    limit, started = spec.max_minutes, search.started
+    over_at = None if limit is None or started is None else started + limit * MINUTE
+    closing = None if search.wanted is Wish.RUN else "stopped by its owner"
+    if closing is None and over_at is not None and now >= over_at:
+        closing = TIME_OVER
     trials = [seen(now, trial, closing) for trial in facts]
     notes = [Note(trial) for trial, known in zip(trials, facts, strict=True) if trial != known.record]
     if closing is not None:
         wanted = {known.record.number: known.job for known in facts}
         return Decided((*notes, *_close(now, search, closing, trials, wanted)))
-    actions, live = _go_on(search, spec, trials)
+    live = [trial for trial in trials if not trial.has_ended]
+    again = (Submit(trial) for trial in live if trial.job is None)
+    room = 0 if _is_hopeless(spec, trials) else max(0, spec.max_parallel - len(live))
+    chosen = islice(following(spec, search.seed, trials), room)
+    starts: Iterator[Action] = chain(again, chosen)
+    actions = list(islice(starts, STARTS + 1))  # one more, if there is more to start
     if not live and not actions:
         return Decided((*notes, _result(trials)))
     is_known = search.state is SearchState.RUNNING and search.total is not None  # not in earlier versions
@@ -158,20 +153,6 @@ def seen(now: float, facts: TrialFacts, closing: str | None = None) -> TrialReco
     return replace(seen, reason=job.failure or job.reason) if seen.has_ended else seen
 
 
-def _over_at(search: SearchRecord, spec: SearchSpec) -> float | None:
-    limit = spec.max_minutes
-    return None if limit is None or search.started is None else search.started + limit * MINUTE
-
-
-def _closing(now: float, search: SearchRecord, over_at: float | None) -> str | None:
-    """Why no trial may start any more, if so."""
-    if search.wanted is not Wish.RUN:
-        return "stopped by its owner"
-    if over_at is not None and now >= over_at:
-        return TIME_OVER
-    return None
-
-
 def _close(
     now: float,
     search: SearchRecord,
@@ -190,17 +171,6 @@ def _close(
             yield Note(replace(trial, state=TrialState.STOPPED, reason=reason, ended=now))
     if is_forced or all(jobs[trial.number] is None for trial in live):
         yield _result(trials, reason) if search.wanted is Wish.RUN else End(SearchState.STOPPED, reason)
-
-
-def _go_on(
-    search: SearchRecord, spec: SearchSpec, trials: Sequence[TrialRecord]
-) -> tuple[Sequence[Action], Sequence[TrialRecord]]:
-    """What to start, one more than `STARTS` if there is more, and which trials live."""
-    live = [trial for trial in trials if not trial.has_ended]
-    again = (Submit(trial) for trial in live if trial.job is None)
-    room = 0 if _is_hopeless(spec, trials) else max(0, spec.max_parallel - len(live))
-    chosen = map(Start, islice(following(spec, search.seed, trials), room))
-    return list(islice(chain(again, chosen), STARTS + 1)), live
 
 
 def _is_hopeless(spec: SearchSpec, trials: Sequence[TrialRecord]) -> bool:

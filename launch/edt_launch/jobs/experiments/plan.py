@@ -1,13 +1,22 @@
-"""Which trials a search has, and which of them can start now."""
+"""Which trials a search has, and which of them can start now.
 
+Hyperband's plan has brackets of rungs, as in Li et al., JMLR 18 (2018), algorithm 1. A bracket starts many
+configurations with a small budget, and gives the best of them `eta` times as much, again and again, until few
+are left that get all. The first bracket is the boldest, the last one is random search.
+"""
+
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from edt_launch.jobs.experiments.choosing import Chooser
-from edt_launch.jobs.experiments.hyperband import Slot, slots
 from edt_launch.jobs.experiments.space import Point, grid_point, size, values
 from edt_launch.service.database.search_records import TrialRecord
-from edt_launch.service.experiment_spec import Algorithm, Objective, SearchSpec, Values, ranking
+from edt_launch.service.experiment_spec import Algorithm, SearchSpec, Values, ranking
+
+EPSILON = 1e-9
+"""What powers of a number that is no integer may be off."""
 
 
 @dataclass(frozen=True)
@@ -29,6 +38,21 @@ class Next:
     why: str
 
 
+@dataclass(frozen=True)
+class Slot:
+    """A place in Hyperband's plan for one trial.
+
+    Attributes:
+        budget: iterations that it may use.
+        place: 0 for the best of the rung before.
+        before: numbers of the trials of the rung before; empty in a bracket's first rung.
+    """
+
+    budget: int
+    place: int
+    before: range
+
+
 def total(spec: SearchSpec) -> int:
     """Trials that a search has in all, if none of them fails."""
     match spec.algorithm:
@@ -37,7 +61,7 @@ def total(spec: SearchSpec) -> int:
         case Algorithm.LIST:
             return min(spec.most, len(spec.configurations))
         case Algorithm.HYPERBAND:
-            return len(_slots(spec))
+            return sum(1 for _ in _slots(spec))
         case _:
             return spec.most
 
@@ -50,13 +74,13 @@ def following(spec: SearchSpec, seed: int, trials: Sequence[TrialRecord]) -> Ite
         seed: of all that is random.
         trials: those that have been started, by number.
     """
+    started = {trial.number: trial for trial in trials}
     if spec.algorithm is Algorithm.HYPERBAND:
-        yield from _hyperband(spec, seed, {trial.number: trial for trial in trials})
+        yield from _hyperband(spec, seed, started)
         return
-    taken = {trial.number for trial in trials}
     chooser: Chooser | None = None
     for number in range(total(spec)):
-        if number in taken:
+        if number in started:
             continue
         if spec.algorithm is Algorithm.LIST:
             yield Next(number, {}, spec.configurations[number], 0, f"configuration {number}")
@@ -71,7 +95,8 @@ def following(spec: SearchSpec, seed: int, trials: Sequence[TrialRecord]) -> Ite
 
 def _hyperband(spec: SearchSpec, seed: int, trials: Mapping[int, TrialRecord]) -> Iterator[Next]:
     chooser: Chooser | None = None
-    rungs = _Rungs(spec.objective, trials)
+    void: set[int] = set()  # trials that there will not be: too many of the rung before have failed
+    rungs: dict[range, list[TrialRecord] | None] = {}  # the best first; None: the rung is not over
     for number, slot in enumerate(_slots(spec)):
         if number in trials:
             continue
@@ -79,11 +104,15 @@ def _hyperband(spec: SearchSpec, seed: int, trials: Mapping[int, TrialRecord]) -
             chooser = chooser or Chooser(spec, seed, ())
             point, why = chooser.choose(number), "chosen at random"
         else:
-            ranked = rungs.ranked(slot.before)
+            if slot.before not in rungs:
+                rung = [trials.get(earlier) for earlier in slot.before if earlier not in void]
+                ended = [trial for trial in rung if trial is not None and trial.has_ended]
+                rungs[slot.before] = ranking(spec.objective, ended) if len(ended) == len(rung) else None
+            ranked = rungs[slot.before]
             if ranked is None:
-                continue  # its rung is not over
+                continue
             if slot.place >= len(ranked):
-                rungs.void.add(number)
+                void.add(number)
                 continue
             best = ranked[slot.place]
             point, why = best.point, f"trial {best.number} is number {slot.place + 1} of its rung"
@@ -91,32 +120,26 @@ def _hyperband(spec: SearchSpec, seed: int, trials: Mapping[int, TrialRecord]) -
         yield Next(number, point, parameters, slot.budget, f"{why}; {spec.budget} {slot.budget}")
 
 
-class _Rungs:
-    """The rungs of a search, and who is the best of each.
+def _slots(spec: SearchSpec) -> Iterator[Slot]:
+    return islice(slots(spec.eta, spec.max_budget or 1), spec.most)
 
-    Attributes:
-        void: numbers of trials that there will not be: too many of the rung before have failed.
+
+def slots(eta: float, resource: int) -> Iterator[Slot]:
+    """Hyperband's plan; a trial's number is its slot's index.
+
+    Args:
+        eta: of how many configurations one goes on; more than 1.
+        resource: the greatest budget; at least 1.
     """
-
-    def __init__(self, objective: Objective, trials: Mapping[int, TrialRecord]) -> None:
-        self._objective = objective
-        self._trials = trials
-        self._ranked: dict[range, list[TrialRecord] | None] = {}
-        self.void: set[int] = set()
-
-    def ranked(self, numbers: range) -> list[TrialRecord] | None:
-        """The trials of a rung that have a metric, the best first; None while it is not over."""
-        if numbers not in self._ranked:
-            self._ranked[numbers] = self._rank(numbers)
-        return self._ranked[numbers]
-
-    def _rank(self, numbers: range) -> list[TrialRecord] | None:
-        there = [self._trials.get(number) for number in numbers if number not in self.void]
-        trials = [trial for trial in there if trial is not None and trial.has_ended]
-        if len(trials) < len(there):
-            return None
-        return ranking(self._objective, trials)
-
-
-def _slots(spec: SearchSpec) -> list[Slot]:
-    return slots(spec.eta, spec.max_budget or 1, spec.most)
+    boldest = math.floor(math.log(resource, eta) + EPSILON)
+    number = 0
+    for bracket in range(boldest, -1, -1):
+        first = math.ceil((boldest + 1) / (bracket + 1) * eta**bracket - EPSILON)
+        before = range(0)
+        for rung in range(bracket + 1):
+            count = math.floor(first * eta**-rung + EPSILON)
+            budget = max(1, math.floor(resource * eta ** (rung - bracket) + EPSILON))
+            for place in range(count):
+                yield Slot(budget, place, before)
+            before = range(number, number + count)
+            number += count

@@ -3,8 +3,7 @@
 from typing import Any
 
 from edt_launch.allocator.decide import decide
-from edt_launch.allocator.memory import load
-from edt_launch.allocator.model import Cluster
+from edt_launch.allocator.model import Cluster, load
 from edt_launch.service.api import views
 from edt_launch.service.database import mapping
 from edt_launch.service.database.records import JobRecord

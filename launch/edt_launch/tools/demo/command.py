@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
@@ -19,16 +20,74 @@ import typer
 
 from edt_launch.cluster.local import allocate_here
 from edt_launch.cluster.nvidia import gpus_here
+from edt_launch.core import events
 from edt_launch.core.event_log import EventReader
 from edt_launch.core.run_dir import RunDir
 from edt_launch.tools.demo import plot
-from edt_launch.tools.demo.scenario import DEMO, Progress, Stage, advance, is_complete, observe
 
 LAUNCHER = (sys.executable, "-m", "edt_launch.launcher.command")
 SCRIPT_ARGUMENTS = ("--epochs", "30", "--delay", "0.25")
 FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 POLL_INTERVAL = 0.1
 """Seconds between two looks at the event log."""
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One part of the demo: from `at` (0 to 1, of all optimizer steps) on, `size` workers are asked for."""
+
+    at: float
+    size: int
+
+
+DEMO = (Stage(0.0, 2), Stage(0.25, 4), Stage(0.5, 1), Stage(0.75, 3))
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far the demo is.
+
+    Attributes:
+        stage: index of the stage whose size has been asked for.
+        size: number of workers that the last step ran on; None before the first.
+        done: part of all optimizer steps that is done, 0 to 1.
+        accuracy: the last one the script has reported, or None.
+    """
+
+    stage: int = 0
+    size: int | None = None
+    done: float = 0.0
+    accuracy: float | None = None
+
+
+def observe(progress: Progress, event: events.Event) -> Progress:
+    """The progress after one event of the job; events of no interest change nothing."""
+    if not isinstance(event, events.Progress):
+        return progress
+    total, accuracy = event.number("total_steps"), event.number("accuracy")
+    return replace(
+        progress,
+        size=event.size,
+        done=event.step / total if total is not None and total > 0 else progress.done,
+        accuracy=progress.accuracy if accuracy is None else accuracy,
+    )
+
+
+def advance(progress: Progress, plan: Sequence[Stage]) -> Progress:
+    """The next stage if it is due, else `progress` itself.
+
+    It is due when the training has come that far and was seen to run with the size of the stage before.
+    """
+    following = progress.stage + 1
+    is_settled = progress.size == plan[progress.stage].size
+    if following < len(plan) and is_settled and progress.done >= plan[following].at:
+        return replace(progress, stage=following)
+    return progress
+
+
+def is_complete(progress: Progress, plan: Sequence[Stage]) -> bool:
+    """Whether the last stage has been asked for and seen."""
+    return progress.stage == len(plan) - 1 and progress.size == plan[-1].size
 
 
 def demo(
@@ -67,16 +126,18 @@ def run(
 ) -> tuple[int, Progress]:
     """Run a job under `launcher` to its end, asking for the plan's sizes as they come due.
 
+    With fewer GPUs than the largest size, the job runs on the CPU.
+
     Args:
         command: the script and its arguments.
         folder: the job's output directory; the allocation file is made in it.
-        plan: the sizes to ask for. With fewer GPUs than the largest of them, the job runs on the CPU.
+        plan: the sizes to ask for.
         launcher: command that is `edt-launch` or behaves like it.
 
     Returns:
         The job's exit code and how far the plan came.
     """
-    allocation, events = folder / "allocation", EventReader(RunDir(folder).events)
+    allocation, log = folder / "allocation", EventReader(RunDir(folder).events)
     largest = max(stage.size for stage in plan)
     gpus = gpus_here(os.environ)
     devices = gpus if len(gpus) >= largest else ()
@@ -87,8 +148,10 @@ def run(
     with job([*launcher, *options, *command], environment) as child:
         running = True
         while running:
-            running = not _ended(child, POLL_INTERVAL)
-            for event in events.read():
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                child.wait(POLL_INTERVAL)
+            running = child.returncode is None
+            for event in log.read():
                 progress = observe(progress, event)
             following = advance(progress, plan)
             if following is not progress and running:
@@ -103,8 +166,8 @@ def conclude(name: str, folder: Path, progress: Progress) -> int:
     if progress.accuracy is not None:
         print(f"test accuracy  {progress.accuracy:.3f}")
     picture = folder / "plot.png"
-    events = RunDir(folder).events
-    points = plot.curve(EventReader(events).read(events.stat().st_size))
+    path = RunDir(folder).events
+    points = plot.curve(EventReader(path).read(path.stat().st_size))
     try:
         plot.draw(points, picture, title=f"{name}: one training, {len(DEMO)} sizes")
         print(f"plot           {picture}")
@@ -150,10 +213,3 @@ def job(command: Sequence[str], environment: Mapping[str, str]) -> Iterator[subp
         child.wait()
         for number, handler in previous.items():
             signal.signal(number, handler)
-
-
-def _ended(child: subprocess.Popen[bytes], timeout: float) -> bool:
-    """Whether `child` has ended, after waiting for it for at most `timeout` seconds."""
-    with contextlib.suppress(subprocess.TimeoutExpired):
-        child.wait(timeout)
-    return child.returncode is not None

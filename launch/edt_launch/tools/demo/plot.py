@@ -43,27 +43,19 @@ def draw(points: list[Progress], path: Path, title: str) -> None:
         2, 1, sharex=True, figsize=(9, 5), height_ratios=(2, 1), layout="constrained"
     )
     figure.suptitle(title)
-    _draw_loss(upper, points)
-    _draw_workers(lower, points)
+    losses = [(point.step, loss) for point in points if (loss := point.number("loss")) is not None]
+    upper.plot([step for step, _ in losses], [loss for _, loss in losses], color=LOSS_COLOUR, linewidth=1.2)
+    upper.set(ylabel="loss of the whole batch", yscale="log")
+    steps, sizes = [point.step for point in points], [point.size for point in points]
+    lower.fill_between(steps, sizes, step="post", color=WORKERS_COLOUR, alpha=0.3)
+    lower.step(steps, sizes, where="post", color=WORKERS_COLOUR)
+    lower.set(ylabel="workers", xlabel="optimizer steps", ylim=(0, max(sizes) + 0.8))
+    lower.set(xlim=(0, max(steps[-1], 1)), yticks=range(max(sizes) + 1))
     _mark_resizes(upper, lower, points)
     unfinished = path.with_name(path.name + ".part")
     figure.savefig(unfinished, dpi=120, format="png")
     plt.close(figure)
     unfinished.replace(path)
-
-
-def _draw_loss(axes: "Axes", points: list[Progress]) -> None:
-    losses = [(point.step, loss) for point in points if (loss := point.number("loss")) is not None]
-    axes.plot([step for step, _ in losses], [loss for _, loss in losses], color=LOSS_COLOUR, linewidth=1.2)
-    axes.set(ylabel="loss of the whole batch", yscale="log")
-
-
-def _draw_workers(axes: "Axes", points: list[Progress]) -> None:
-    steps, sizes = [point.step for point in points], [point.size for point in points]
-    axes.fill_between(steps, sizes, step="post", color=WORKERS_COLOUR, alpha=0.3)
-    axes.step(steps, sizes, where="post", color=WORKERS_COLOUR)
-    axes.set(ylabel="workers", xlabel="optimizer steps", ylim=(0, max(sizes) + 0.8))
-    axes.set(xlim=(0, max(steps[-1], 1)), yticks=range(max(sizes) + 1))
 
 
 def _mark_resizes(upper: "Axes", lower: "Axes", points: list[Progress]) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -17,10 +17,8 @@ from edt_launch.cli.errors import MistakenError, RefusedError
 from edt_launch.cli.screen import plural
 from edt_launch.core.errors import TraceError
 from edt_launch.tools.simulate import picture
-from edt_launch.tools.simulate.baselines import Fifo, StrictPriority, Tiresias
-from edt_launch.tools.simulate.due import Due
-from edt_launch.tools.simulate.fair import FairShare
 from edt_launch.tools.simulate.figures import Figures, judge
+from edt_launch.tools.simulate.policies import FairShare, Fifo, StrictPriority, Tiresias
 from edt_launch.tools.simulate.replay import (
     ROUNDS,
     Live,
@@ -32,9 +30,6 @@ from edt_launch.tools.simulate.replay import (
     replay,
 )
 from edt_launch.tools.simulate.trace import LONGEST, Trace, read
-
-if TYPE_CHECKING:
-    from rich.table import Table
 
 CLASSES = 3
 """Priority classes that users are dealt into where a trace has no priorities."""
@@ -99,9 +94,9 @@ def simulate(
     Exit code 2 when the trace makes no sense, 1 when the cluster is too small for one of its jobs.
     """
     default = ROUNDS if rounds else Timing()
-    timing = Timing(
+    timing = dataclasses.replace(
+        default,
         interval=default.interval if decision_interval is None else decision_interval,
-        coalesce=default.coalesce,
         resize_cost=default.resize_cost if resize_cost is None else resize_cost,
         start_cost=start_cost,
         hand_over=hand_over,
@@ -120,15 +115,22 @@ def simulate(
             outcomes = [replay(jobs, hosts, each, timing, bar(each.name)) for each in policies]
     except StuckError as error:
         raise RefusedError(str(error), "give it more --gpus") from None
-    shares = Due(gpus, by_user=not flat)
-    figures = {outcome.policy: judge(outcome, shares) for outcome in outcomes}
+    figures = {outcome.policy: judge(outcome, by_user=not flat) for outcome in outcomes}
     drew = drawn is not None and _draw(outcomes[0], drawn, jobs.name)
-    if as_json:
-        print(json.dumps(_record(jobs, outcomes[0], notes, figures)))
-    else:
+    if not as_json:
         _show(jobs, outcomes[0], notes, figures)
         if drew:
             print(f"picture        {drawn}")
+        return
+    record = {
+        "trace": jobs.name,
+        "jobs": len(jobs.jobs),
+        "gpus": gpus,
+        "timing": dataclasses.asdict(timing),
+        "notes": notes,
+        "policies": {name: dataclasses.asdict(of_policy) for name, of_policy in figures.items()},
+    }
+    print(json.dumps(record))
 
 
 def _check_sizes(trace: Trace, gpus: int, choices: Sequence[Choice]) -> None:
@@ -181,7 +183,6 @@ def choose(
 
 @contextmanager
 def _bars(jobs: int, shown: bool) -> Iterator[Callable[[str], Callable[[int], None]]]:
-    """Progress bars, one a policy, on standard error."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -197,38 +198,26 @@ def _bars(jobs: int, shown: bool) -> Iterator[Callable[[str], Callable[[int], No
         yield start
 
 
-ROWS: tuple[tuple[str, Callable[[Figures], str]], ...] = (
-    ("mean JCT", lambda f: f"{f.mean_jct:,.0f} s"),
-    ("median JCT", lambda f: f"{f.median_jct:,.0f} s"),
-    ("p99 JCT", lambda f: f"{f.p99_jct:,.0f} s"),
-    ("makespan", lambda f: f"{f.makespan:,.0f} s"),
-    ("finish-time fairness rho, worst", lambda f: f"{f.worst_rho:.2f}"),
-    ("finish-time fairness rho, mean", lambda f: f"{f.mean_rho:.2f}"),
-    ("unfair jobs (rho > 1.05)", lambda f: f"{f.unfair:.1%}"),
-    ("share error", lambda f: f"{f.share_error:.1%}"),
-    ("idle though wanted", lambda f: f"{f.idle:.1%}"),
-    ("resizes per job", lambda f: f"{f.resizes_per_job:.2f}"),
-    ("suspensions per job", lambda f: f"{f.suspensions_per_job:.2f}"),
-)
+ROWS = {
+    "mean JCT": "{0.mean_jct:,.0f} s",
+    "median JCT": "{0.median_jct:,.0f} s",
+    "p99 JCT": "{0.p99_jct:,.0f} s",
+    "makespan": "{0.makespan:,.0f} s",
+    "finish-time fairness rho, worst": "{0.worst_rho:.2f}",
+    "finish-time fairness rho, mean": "{0.mean_rho:.2f}",
+    "unfair jobs (rho > 1.05)": "{0.unfair:.1%}",
+    "share error": "{0.share_error:.1%}",
+    "idle though wanted": "{0.idle:.1%}",
+    "resizes per job": "{0.resizes_per_job:.2f}",
+    "suspensions per job": "{0.suspensions_per_job:.2f}",
+}
 """The lines of the table."""
 
 
-def table(figures: Mapping[str, Figures]) -> "Table":
-    """The figures, a policy a column."""
-    from rich.box import SIMPLE
-    from rich.table import Table
-
-    made = Table(box=SIMPLE, pad_edge=False)
-    made.add_column("")
-    for name in figures:
-        made.add_column(name, justify="right")
-    for label, shown in ROWS:
-        made.add_row(label, *(shown(each) for each in figures.values()))
-    return made
-
-
 def _show(trace: Trace, outcome: Outcome, notes: Sequence[str], figures: Mapping[str, Figures]) -> None:
+    from rich.box import SIMPLE
     from rich.console import Console
+    from rich.table import Table
 
     console = Console(highlight=False, soft_wrap=True)
     timing = outcome.timing
@@ -241,25 +230,15 @@ def _show(trace: Trace, outcome: Outcome, notes: Sequence[str], figures: Mapping
     )
     for note in notes:
         console.print(f"- {note}")
-    console.print(table(figures))
-
-
-def _record(
-    trace: Trace, outcome: Outcome, notes: Sequence[str], figures: Mapping[str, Figures]
-) -> dict[str, Any]:
-    """What `--json` prints."""
-    return {
-        "trace": trace.name,
-        "jobs": len(trace.jobs),
-        "gpus": outcome.gpus,
-        "timing": dataclasses.asdict(outcome.timing),
-        "notes": list(notes),
-        "policies": {name: dataclasses.asdict(each) for name, each in figures.items()},
-    }
+    table = Table("", box=SIMPLE, pad_edge=False)
+    for name in figures:
+        table.add_column(name, justify="right")
+    for label, form in ROWS.items():
+        table.add_row(label, *map(form.format, figures.values()))
+    console.print(table)
 
 
 def _draw(outcome: Outcome, path: Path, name: str) -> bool:
-    """Draw the picture; whether that was possible."""
     try:
         picture.draw(outcome, path, f"{name} under {outcome.policy}, {outcome.gpus} GPUs")
     except ImportError:

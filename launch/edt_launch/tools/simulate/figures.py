@@ -10,26 +10,26 @@
   short jobs have a rho above 1 however they are treated.
 * Unfair: the part of jobs whose rho is above 1.05 (the tolerance of Zheng et al., Shockwave, NSDI 2023).
 * Share error: of the GPU time that was due to jobs, the part that they did not have. Due at a time is the
-  real share that the tree of owners gives with nothing remembered and nothing rounded.
+  real share that the tree of owners gives with nothing remembered and nothing rounded: it knows nothing of
+  minimums and of what runs, and is the same for every policy.
 * Idle: of the GPU time that jobs could have used, the part in which GPUs stood idle.
 * Resizes: changes of a running job's devices; suspensions: times that it lost all of them. Per job.
 """
 
 from bisect import bisect_right
-from collections.abc import Callable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from math import ceil
 
+from edt_launch.allocator.filling import fill
 from edt_launch.tools.simulate.replay import Outcome, Run
 from edt_launch.tools.simulate.runtime import best
 from edt_launch.tools.simulate.trace import TraceJob
 
 TOLERANCE = 1.05
 """A finish-time fairness up to which a job is not treated unfairly."""
-
-Shares = Callable[[Sequence[TraceJob]], Mapping[str, float]]
-"""GPUs due to each of the live jobs, by id."""
 
 
 @dataclass(frozen=True)
@@ -51,12 +51,12 @@ class Figures:
     decisions: int
 
 
-def judge(outcome: Outcome, shares: Shares) -> Figures:
-    """The figures of a replay."""
+def judge(outcome: Outcome, by_user: bool = True) -> Figures:
+    """The figures of a replay; see `due` for `by_user`."""
     runs = outcome.runs
     times = sorted(jct(run) for run in runs)
     fairness = rho(outcome)
-    error, idle = _errors(outcome, shares)
+    error, idle = _errors(outcome, by_user)
     return Figures(
         jobs=len(runs),
         mean_jct=sum(times) / len(times),
@@ -98,14 +98,14 @@ def rho(outcome: Outcome) -> list[float]:
         at = bisect_right(times, time) - 1
         return integral[at] + counts[at] * (time - times[at])
 
-    found = []
+    ratios = []
     for run in outcome.runs:
         mean = (jobs_until(run.ended) - jobs_until(run.job.submitted)) / jct(run)
         part = outcome.gpus / mean
         most = max(run.job.min, int(part + 1e-9))
         alone = best(run.job.run_time, min(most, run.job.max), per_host)
-        found.append(jct(run) / (alone * max(1.0, run.job.min / part)))
-    return found
+        ratios.append(jct(run) / (alone * max(1.0, run.job.min / part)))
+    return ratios
 
 
 def contention_rho(outcome: Outcome) -> list[float]:
@@ -117,8 +117,25 @@ def contention_rho(outcome: Outcome) -> list[float]:
     return [jct(run) / (run.job.run_time.seconds(run.job.requested, 1) * contention) for run in outcome.runs]
 
 
-def _errors(outcome: Outcome, shares: Shares) -> tuple[float, float]:
-    """Share error and idle part: sweeps over everything that changed, in the order of time."""
+def due(gpus: int, live: Sequence[TraceJob], by_user: bool = True) -> dict[str, float]:
+    """GPUs due to each live job: users have equal parts, or all jobs if not `by_user`."""
+    groups: defaultdict[str, list[TraceJob]] = defaultdict(list)
+    for job in live:
+        groups[job.user if by_user else ""].append(job)
+    users = list(groups.values())
+    parts = _divide(gpus, [1.0] * len(users), [sum(job.max for job in jobs) for jobs in users])
+    shares: dict[str, float] = {}
+    for jobs, part in zip(users, parts, strict=True):
+        of_jobs = _divide(part, [job.weight for job in jobs], [job.max for job in jobs])
+        shares |= zip((job.id for job in jobs), of_jobs, strict=True)
+    return shares
+
+
+def _divide(total: float, weights: Sequence[float], most: Sequence[float]) -> list[float]:
+    return fill(total, weights, [0.0] * len(most), most)
+
+
+def _errors(outcome: Outcome, by_user: bool) -> tuple[float, float]:
     changes: list[tuple[float, TraceJob, int | None]] = []
     for run in outcome.runs:
         changes.append((run.job.submitted, run.job, 0))
@@ -127,25 +144,22 @@ def _errors(outcome: Outcome, shares: Shares) -> tuple[float, float]:
     changes.sort(key=lambda change: change[0])
     live: dict[str, TraceJob] = {}
     sizes: dict[str, int] = {}
-    due: Mapping[str, float] = {}
+    shares: Mapping[str, float] = {}
     then = total_due = missed = usable = unused = 0.0
     for time, job, size in changes:
         if time > then and live:
-            if not due:
-                due = shares([*live.values()])
+            shares = shares or due(outcome.gpus, [*live.values()], by_user)
             length = time - then
-            total_due += length * sum(due.values())
-            missed += length * sum(max(0.0, due[key] - sizes[key]) for key in live)
+            total_due += length * sum(shares.values())
+            missed += length * sum(max(0.0, shares[key] - sizes[key]) for key in live)
             could = min(outcome.gpus, sum(entry.max for entry in live.values()))
             usable += length * could
             unused += length * max(0, could - sum(sizes.values()))
         then = time
+        if size is None or job.id not in live:
+            shares = {}
         if size is None:
             del live[job.id], sizes[job.id]
-            due = {}
-            continue
-        if job.id not in live:
-            live[job.id] = job
-            due = {}
-        sizes[job.id] = size
+        else:
+            live[job.id], sizes[job.id] = job, size
     return (missed / total_due if total_due else 0.0), (unused / usable if usable else 0.0)

@@ -84,5 +84,4 @@ def jobs_at(runs: Sequence[Run], times: Sequence[float]) -> tuple[list[int], lis
 
 
 def _between(times: Sequence[float], start: float, end: float) -> range:
-    """Indices of the times in [start, end)."""
     return range(bisect_left(times, start), bisect_left(times, end))

@@ -76,8 +76,7 @@ class Policy(Protocol):
     """Decides who holds what."""
 
     @property
-    def name(self) -> str:
-        """What it is called."""
+    def name(self) -> str: ...  # noqa: D102
 
     def decide(self, now: float, live: Sequence[Live]) -> Mapping[str, tuple[HostDevices, ...]]:
         """What every job is to hold; jobs that are not named hold nothing.
@@ -141,12 +140,7 @@ def replay(
 
 
 class StuckError(Exception):
-    """Jobs wait for ever.
-
-    Args:
-        policy: the policy's name.
-        jobs: who waits.
-    """
+    """Jobs wait for ever."""
 
     def __init__(self, policy: str, jobs: Sequence[TraceJob]) -> None:
         first = jobs[0]
@@ -154,7 +148,6 @@ class StuckError(Exception):
             f"{policy}: {plural(len(jobs), 'job')} left and nothing runs, the first is {first.id} "
             f"(min {first.min}, requested {first.requested})"
         )
-        self.policy, self.jobs = policy, tuple(jobs)
 
 
 @dataclass
@@ -163,10 +156,10 @@ class _State:
 
     job: TraceJob
     waiting_since: float | None
+    updated: float
     held: tuple[HostDevices, ...] = ()
     leaving: list[tuple[float, tuple[HostDevices, ...]]] = field(default_factory=list)
     left: float = 1.0
-    updated: float = 0.0
     paused_until: float = 0.0
     speed: float = 0.0
     size: int = 0
@@ -199,8 +192,6 @@ class _State:
 
 
 class _Engine:
-    """The state of a replay."""
-
     def __init__(self, trace: Trace, hosts: tuple[Host, ...], policy: Policy, timing: Timing) -> None:
         self._coming = list(reversed(trace.jobs))
         self._hosts, self._policy, self._timing = hosts, policy, timing
@@ -232,30 +223,23 @@ class _Engine:
         return job in self._live and self._live[job].version == version
 
     def _happen(self, now: float) -> None:
-        """Take in everything that happens now."""
         while self._coming and self._coming[-1].submitted <= now:
             job = self._coming.pop()
             self._live[job.id] = _State(job, waiting_since=job.submitted, updated=now)
         while self._ends and self._ends[0][0] <= now:
             end = heapq.heappop(self._ends)
             if self._is_valid(end):
-                self._end(now, self._live.pop(end[2]))
+                state = self._live.pop(end[2])
+                sizes = (*state.sizes, (now, 0))
+                self.runs.append(Run(state.job, now, state.resizes, state.suspensions, sizes))
         while self._free_at and self._free_at[0][0] <= now:
             _, job_id = heapq.heappop(self._free_at)
             if job_id in self._live:
                 state = self._live[job_id]
                 state.leaving = [(at, parts) for at, parts in state.leaving if at > now]
-        self._decide_at = min(self._decide_at, self._due(now))
-
-    def _due(self, now: float) -> float:
-        """When an event that happens now is decided about."""
-        if self._timing.coalesce is not None:
-            return now + self._timing.coalesce
-        return ceil((now - EPSILON) / self._timing.interval) * self._timing.interval
-
-    def _end(self, now: float, state: _State) -> None:
-        state.sizes.append((now, 0))
-        self.runs.append(Run(state.job, now, state.resizes, state.suspensions, tuple(state.sizes)))
+        coalesce, interval = self._timing.coalesce, self._timing.interval
+        due = ceil((now - EPSILON) / interval) * interval if coalesce is None else now + coalesce
+        self._decide_at = min(self._decide_at, due)
 
     def _decide(self, now: float) -> None:
         before = {job_id: state.held for job_id, state in self._live.items()}
@@ -270,7 +254,6 @@ class _Engine:
             raise StuckError(self._policy.name, [state.job for state in self._live.values()])
 
     def _is_stuck(self, now: float) -> bool:
-        """Whether nobody runs and nobody has for so long that nobody will."""
         longest = max(3600.0, 10 * self._timing.interval)
         waits = [now if s.waiting_since is None else s.waiting_since for s in self._live.values()]
         return now - max(waits) > longest
@@ -294,7 +277,6 @@ class _Engine:
         return given_up
 
     def _change(self, now: float, state: _State, before: tuple[HostDevices, ...]) -> None:
-        """Account for other devices than `before`."""
         state.advance(now)
         state.version += 1
         state.size = sum(len(part.devices) for part in state.held)
@@ -317,7 +299,6 @@ class _Engine:
 
 
 def _without(held: Sequence[HostDevices], kept: Sequence[HostDevices]) -> tuple[HostDevices, ...]:
-    """The devices of `held` that are not in `kept`."""
     stay = {part.host: set(part.devices) for part in kept}
     rest = ((part.host, tuple(d for d in part.devices if d not in stay.get(part.host, ()))) for part in held)
     return tuple(HostDevices(host, devices) for host, devices in rest if devices)

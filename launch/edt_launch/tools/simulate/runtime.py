@@ -25,50 +25,36 @@ class Linear:
     gpu_seconds: float
     largest: int
 
-    def seconds(self, workers: int, hosts: int) -> float:
-        """See `RunTime`."""
+    def seconds(self, workers: int, hosts: int) -> float:  # noqa: D102
         return self.gpu_seconds / workers
 
 
 @dataclass(frozen=True)
 class Measured:
-    """Measured for numbers of workers and of hosts.
-
-    Attributes:
-        by_shape: seconds by workers, then by hosts. For numbers of hosts that are missing the nearest one
-            counts.
-    """
+    """Seconds measured by workers, then by hosts; of missing numbers of hosts the nearest one counts."""
 
     by_shape: Mapping[int, Mapping[int, float]]
 
     @cached_property
-    def largest(self) -> int:
-        """See `RunTime`."""
+    def largest(self) -> int:  # noqa: D102
         return max(self.by_shape)
 
-    def seconds(self, workers: int, hosts: int) -> float:
-        """See `RunTime`."""
+    def seconds(self, workers: int, hosts: int) -> float:  # noqa: D102
         row = self.by_shape[workers]
         return row[hosts] if hosts in row else row[min(row, key=lambda known: (abs(known - hosts), known))]
 
 
 @dataclass(frozen=True)
 class Interpolated:
-    """Measured for some numbers of workers; between them speed is taken to grow linearly.
-
-    Attributes:
-        points: (workers, seconds), ascending, from one worker on.
-    """
+    """Measured at points (workers, seconds), ascending, from one worker on; speed is linear between them."""
 
     points: tuple[tuple[int, float], ...]
 
     @cached_property
-    def largest(self) -> int:
-        """See `RunTime`."""
+    def largest(self) -> int:  # noqa: D102
         return self.points[-1][0]
 
-    def seconds(self, workers: int, hosts: int) -> float:
-        """See `RunTime`."""
+    def seconds(self, workers: int, hosts: int) -> float:  # noqa: D102
         at = bisect_left(self.points, (workers, 0.0))
         more, seconds_with_more = self.points[at]
         if more == workers:

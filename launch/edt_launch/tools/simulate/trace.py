@@ -33,12 +33,9 @@ class TraceJob:
     """A job of a trace.
 
     Attributes:
-        id: unique.
         submitted: seconds from the start of the trace.
-        user: whose it is.
         requested: workers that it asked for, where it could name one number only.
         min, max: workers that it can do with, and can use.
-        run_time: how long it takes alone.
         priority: larger is more urgent.
         weight: relative to its user's other jobs.
     """
@@ -59,7 +56,6 @@ class Trace:
     """A trace.
 
     Attributes:
-        name: of its file.
         jobs: in the order of their submission.
         notes: what is assumed or made up about it, for people.
         has_priorities: whether the file says which jobs are more urgent.
@@ -88,15 +84,21 @@ class _Row:
             raise self.error(column, "a name")
         return value
 
-    def number(self, column: str, least: float = 0.0, most: float = math.inf) -> float:
+    def number(self, column: str, most: float = math.inf) -> float:
         try:
             value = float(self.values[column])
         except ValueError:
             raise self.error(column, "a number") from None
-        if not (math.isfinite(value) and value >= least):
-            raise self.error(column, f"a number of at least {least:g}")
+        if not (math.isfinite(value) and value >= 0):
+            raise self.error(column, "a number of at least 0")
         if value > most:
             raise self.error(column, f"a number of at most {most:g}")
+        return value
+
+    def positive(self, column: str, most: float = math.inf) -> float:
+        value = self.number(column, most)
+        if value == 0:
+            raise self.error(column, "a number above 0")
         return value
 
     def whole(self, column: str, least: int) -> int:
@@ -174,9 +176,6 @@ def _job(row: _Row, run_time: RunTime, columns: frozenset[str], is_adaptive: boo
         raise row.error("gpus_requested", f"at most {most}, its gpus_max")
     if requested > run_time.largest:
         raise row.error("gpus_requested", f"at most {run_time.largest}, beyond which its speed is not known")
-    weight = row.number("weight") if "weight" in columns else 1.0
-    if weight == 0:
-        raise row.error("weight", "a number above 0")
     return TraceJob(
         id=row.text("job_id"),
         submitted=row.number("submit_time_s"),
@@ -186,14 +185,13 @@ def _job(row: _Row, run_time: RunTime, columns: frozenset[str], is_adaptive: boo
         max=run_time.largest if is_adaptive else min(most, run_time.largest),
         run_time=run_time,
         priority=row.whole("priority", -1000) if "priority" in columns else 0,
-        weight=weight,
+        weight=row.positive("weight") if "weight" in columns else 1.0,
     )
 
 
 def _models(
     path: Path, columns: frozenset[str], adaptive: bool
 ) -> tuple[Callable[[_Row], RunTime], tuple[str, ...]]:
-    """What turns a line into a run time, and what that assumes."""
     if adaptive and "app_key" not in columns:
         raise TraceError(path, 1, "no app_key", "a trace with an app_key for batch-adaptive jobs")
     if "app_key" in columns and adaptive:
@@ -212,10 +210,7 @@ def _models(
 
 
 def _linear(row: _Row) -> RunTime:
-    seconds = row.number("service_gpu_s", most=LONGEST)
-    if seconds == 0:
-        raise row.error("service_gpu_s", "a number above 0")
-    return Linear(seconds, row.whole("gpus_max", 1))
+    return Linear(row.positive("service_gpu_s", LONGEST), row.whole("gpus_max", 1))
 
 
 def _fixed(path: Path) -> Callable[[_Row], RunTime]:
@@ -227,11 +222,11 @@ def _fixed(path: Path) -> Callable[[_Row], RunTime]:
         if key not in apps:
             raise row.error("app_key", f"a key of {FIXED_BATCH}: {', '.join(sorted(apps))}")
         if key not in models:
-            app = apps[key]
+            steps, step_time = apps[key]["total_steps"], apps[key]["step_time"]
             models[key] = Measured(
                 {
-                    int(n): {int(k): app["total_steps"] * seconds for k, seconds in by_hosts.items()}
-                    for n, by_hosts in app["step_time"].items()
+                    int(n): {int(k): steps * t for k, t in by_hosts.items()}
+                    for n, by_hosts in step_time.items()
                 }
             )
         return models[key]

@@ -1,9 +1,10 @@
-"""The likely cause of a difference between two runs, and what to do about it. No I/O."""
+"""Whether the bits of several runs agree, and if not, the likely cause and what to do about it. No I/O."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from edt_launch.tools.verify.differences import LENGTH, Difference
+from edt_launch.tools.verify.records import KINDS, LENGTH, Difference, Run, first_difference
 from edt_launch.tools.verify.traces import Finding, Parting
 
 
@@ -28,6 +29,30 @@ class Explanation:
     cause: Cause
     why: str
     advice: str
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The result.
+
+    Attributes:
+        runs: names of all runs.
+        steps: steps that were compared.
+        compared: tensors and values compared after every step.
+        difference: the first, or None if the bits agree.
+        explanation: its likely cause.
+    """
+
+    runs: tuple[str, ...]
+    steps: int
+    compared: int
+    difference: Difference | None = None
+    explanation: Explanation | None = None
+
+    @property
+    def agree(self) -> bool:
+        """Whether the bits agree."""
+        return self.difference is None
 
 
 _LENGTH = Explanation(
@@ -62,14 +87,54 @@ _NOT_SEEN = Explanation(
     "Look at what a step does without torch's operators: numpy, files, time.",
 )
 
+_BY_PARTING = {
+    Parting.DATA: Explanation(
+        Cause.DATA,
+        "the samples differ {place}, before anything is computed with them",
+        "In the dataset, its transforms and the collate function, draw from the global generators of torch, "
+        "numpy or random, or seed your own with the number of the sample.",
+    ),
+    Parting.RANDOM: Explanation(
+        Cause.RANDOM,
+        "{operator} drew other random numbers {place}",
+        "Let it draw from torch's global generator, and call torch.manual_seed(...) before training. Seed a "
+        "generator of its own, and put its state into TorchState.",
+    ),
+    Parting.OPERATOR: Explanation(
+        Cause.OPERATOR,
+        "{operator} made other outputs of the same inputs {place}",
+        "Try edt_hvd.init(deterministic=True), or replace the operator.",
+    ),
+    Parting.GRADIENT: Explanation(
+        Cause.UNKNOWN,
+        "all micro-batches agree, but the reduced gradient of {operator} does not",
+        "Look for gradients that are computed without torch's operators, such as with numpy.",
+    ),
+}
+"""By what differs first, where that alone says it."""
 
-def explain(difference: Difference, finding: Finding | None) -> Explanation:
-    """The likely cause of a difference.
+
+def verdict(runs: Sequence[Run], finding: Finding | None = None) -> Verdict:
+    """Judge the runs of a script.
 
     Args:
-        difference: the difference.
-        finding: where the traces of the two runs part, if they do.
+        runs: the reference first; the more alike a run is to it, the earlier it should come.
+        finding: where the traces of the runs that differ first part, if they have been taken.
     """
+    reference = runs[0]
+    last = reference.coordinator[reference.steps]
+    difference = first_difference(runs)
+    return Verdict(
+        runs=tuple(run.name for run in runs),
+        steps=reference.steps,
+        compared=sum(len(last.digests[kind]) for kind in KINDS),
+        difference=difference,
+        explanation=None if difference is None else explain(difference, finding),
+    )
+
+
+def explain(difference: Difference, finding: Finding | None) -> Explanation:
+    """The likely cause of a difference; `finding` is where the traces of the two runs part, if they do."""
     if difference.kind == LENGTH:
         return _LENGTH
     if difference.step == 0:
@@ -80,7 +145,6 @@ def explain(difference: Difference, finding: Finding | None) -> Explanation:
 
 
 def _by_sizes(difference: Difference) -> Explanation:
-    """The likely cause when the traces do not part."""
     if difference.is_repetition:
         return _NOT_SEEN_AGAIN
     if _is_ring(difference):
@@ -93,57 +157,21 @@ def _by_sizes(difference: Difference) -> Explanation:
 
 
 def _by_trace(difference: Difference, finding: Finding) -> Explanation:
-    """The likely cause when the traces part there."""
-    operator, place = finding.operator, _place(finding)
+    operator = finding.operator
+    place = f"in {'the backward pass of ' if finding.backward else ''}micro-batch {finding.micro_batch}"
+    if finding.micro_batch is None:
+        place = "between the reduction and commit()"
     match finding.parting:
-        case Parting.DATA:
-            return _data(place)
-        case Parting.RANDOM:
-            return _random(operator, place)
-        case Parting.OPERATOR:
-            return _operator(operator, place)
-        case Parting.GRADIENT:
-            return _RING if _is_ring(difference) else _gradient(operator)
+        case Parting.GRADIENT if _is_ring(difference):
+            return _RING
         case Parting.INPUT if buffers := _buffers_read(difference, finding):
             return replace(_BUFFERS, why=f"{operator} reads {buffers}, which differs {place}")
         case Parting.INPUT:
             return _from_elsewhere(difference, f"{operator} gets other inputs {place}")
         case Parting.PATH:
             return _from_elsewhere(difference, f"{operator} runs {place} in place of another operator")
-
-
-def _data(place: str) -> Explanation:
-    return Explanation(
-        Cause.DATA,
-        f"the samples differ {place}, before anything is computed with them",
-        "In the dataset, its transforms and the collate function, draw from the global generators of torch, "
-        "numpy or random, or seed your own with the number of the sample.",
-    )
-
-
-def _random(operator: str, place: str) -> Explanation:
-    return Explanation(
-        Cause.RANDOM,
-        f"{operator} drew other random numbers {place}",
-        "Let it draw from torch's global generator, and call torch.manual_seed(...) before training. Seed a "
-        "generator of its own, and put its state into TorchState.",
-    )
-
-
-def _operator(operator: str, place: str) -> Explanation:
-    return Explanation(
-        Cause.OPERATOR,
-        f"{operator} made other outputs of the same inputs {place}",
-        "Try edt_hvd.init(deterministic=True), or replace the operator.",
-    )
-
-
-def _gradient(parameter: str) -> Explanation:
-    return Explanation(
-        Cause.UNKNOWN,
-        f"all micro-batches agree, but the reduced gradient of {parameter} does not",
-        "Look for gradients that are computed without torch's operators, such as with numpy.",
-    )
+    known = _BY_PARTING[finding.parting]
+    return replace(known, why=known.why.format(operator=operator, place=place))
 
 
 def _from_elsewhere(difference: Difference, what: str) -> Explanation:
@@ -168,16 +196,9 @@ def _outside(difference: Difference, why: str) -> Explanation:
 
 
 def _buffers_read(difference: Difference, finding: Finding) -> str:
-    """The first buffer among an operator's inputs; empty if there is none."""
     known = difference.reference.coordinator[difference.step].digests["buffers"]
     return "" if difference.is_repetition else next((name for name in finding.reads if name in known), "")
 
 
 def _is_ring(difference: Difference) -> bool:
     return "ring" in difference.reference.reductions and not difference.is_of_workers
-
-
-def _place(finding: Finding) -> str:
-    if finding.micro_batch is None:
-        return "between the reduction and commit()"
-    return f"in {'the backward pass of ' if finding.backward else ''}micro-batch {finding.micro_batch}"

@@ -6,7 +6,6 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, TextIO
 
@@ -15,14 +14,13 @@ import typer
 from edt_launch.cluster.nvidia import gpus_here
 from edt_launch.core.errors import EdtLaunchError, ExitCode, RunError, UsageError
 from edt_launch.launcher import job
-from edt_launch.tools.verify.differences import LENGTH, Difference, first_difference
-from edt_launch.tools.verify.records import Run
+from edt_launch.tools.verify.causes import Verdict
+from edt_launch.tools.verify.causes import verdict as judge
+from edt_launch.tools.verify.records import LENGTH, Difference, Run, first_difference
 from edt_launch.tools.verify.report import as_data, describe, wrapped
 from edt_launch.tools.verify.runs import InterruptedRunError, Runner
 from edt_launch.tools.verify.schedules import LEAST_STEPS, Schedule, resizing
 from edt_launch.tools.verify.traces import Finding, compare
-from edt_launch.tools.verify.verdict import Verdict
-from edt_launch.tools.verify.verdict import verdict as judge
 
 DIFFER = 1
 """Exit code when the bits differ."""
@@ -54,7 +52,11 @@ def verify(
     try:
         numbers = _numbers(sizes)
         with job.received_signals() as signals:
-            runner = _runner([str(script), *(arguments or [])], folder, numbers, steps, timeout, signals)
+            _check(str(script))
+            gpus, largest = gpus_here(os.environ), max(numbers)
+            devices = gpus[:largest] if len(gpus) >= largest else ()
+            program = [str(script), *(arguments or [])]
+            runner = Runner(program, folder, largest, steps, timeout, signals, devices)
             verdict = _examine(runner, numbers, schedules, seed, progress)
     except InterruptedRunError as ended:
         _leave(folder, keep)
@@ -78,21 +80,11 @@ def _numbers(text: str) -> tuple[int, ...]:
     return tuple(dict.fromkeys(map(int, parts)))
 
 
-def _runner(
-    program: Sequence[str],
-    folder: Path,
-    sizes: Sequence[int],
-    steps: int,
-    timeout: float,
-    signals: list[int],
-) -> Runner:
-    if program[0].startswith("-"):  # unknown options are let through, for the script's sake
-        raise UsageError(f"there is no option {program[0]}; `edt verify --help` lists the options")
-    if not program[0].endswith(".py") or not Path(program[0]).is_file():
-        raise UsageError(f"{program[0]} is not a Python file: give the path of a training script (.py)")
-    gpus, largest = gpus_here(os.environ), max(sizes)
-    devices = gpus[:largest] if len(gpus) >= largest else ()
-    return Runner(program, folder, largest, steps, timeout, signals, devices)
+def _check(script: str) -> None:
+    if script.startswith("-"):  # unknown options are let through, for the script's sake
+        raise UsageError(f"there is no option {script}; `edt verify --help` lists the options")
+    if not script.endswith(".py") or not Path(script).is_file():
+        raise UsageError(f"{script} is not a Python file: give the path of a training script (.py)")
 
 
 def _leave(folder: Path, keep: bool) -> None:
@@ -103,12 +95,13 @@ def _leave(folder: Path, keep: bool) -> None:
 
 
 def _examine(runner: Runner, sizes: tuple[int, ...], count: int, seed: int, progress: TextIO) -> Verdict:
-    """Run the script until two runs differ, or all agree."""
     reference = _shown(runner, Schedule(sizes[:1]), progress)
     if reference.steps < LEAST_STEPS and count:
         print(f"  too short to be resized; it needs {LEAST_STEPS} steps", file=progress)
     runs = [reference]
-    for schedule, suffix in _others(sizes, count, seed, reference.steps):
+    again, others = (Schedule(sizes[:1]), " again"), [(Schedule((size,)), "") for size in sizes[1:]]
+    resized = [(schedule, "") for schedule in resizing(seed, count, sizes, reference.steps)]
+    for schedule, suffix in (again, *others, *resized):  # the more alike the earlier: that tells causes best
         if first_difference(runs) is not None:
             break
         runs.append(_shown(runner, schedule, progress, suffix=suffix))
@@ -123,15 +116,6 @@ def _examine(runner: Runner, sizes: tuple[int, ...], count: int, seed: int, prog
     return judge(runs, finding)
 
 
-def _others(sizes: tuple[int, ...], count: int, seed: int, steps: int) -> Iterator[tuple[Schedule, str]]:
-    """The runs after the first one, the more alike the earlier: a cause is sought where they first differ."""
-    yield Schedule((sizes[0],)), " again"
-    for size in sizes[1:]:
-        yield Schedule((size,)), ""
-    for schedule in resizing(seed, count, sizes, steps):
-        yield schedule, ""
-
-
 def _trace(runner: Runner, difference: Difference, progress: TextIO) -> Finding | None:
     """Where the two runs that differ part, from two more with the operators of that step traced."""
     step, suffix = difference.step, f", step {difference.step} traced"
@@ -144,7 +128,6 @@ def _trace(runner: Runner, difference: Difference, progress: TextIO) -> Finding 
 
 
 def _shown(runner: Runner, schedule: Schedule, progress: TextIO, traced: int = 0, suffix: str = "") -> Run:
-    """Run, with a line about it while it lasts and when it is over."""
     name = f"{schedule}{suffix}"
     began = time.monotonic()
     print(f"  {name:<34}", end="", flush=True, file=progress)

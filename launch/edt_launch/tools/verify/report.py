@@ -3,8 +3,8 @@
 import textwrap
 from typing import Any
 
-from edt_launch.tools.verify.differences import LENGTH, Difference
-from edt_launch.tools.verify.verdict import Verdict
+from edt_launch.tools.verify.causes import Verdict
+from edt_launch.tools.verify.records import LENGTH, Difference
 
 WIDTH = 80
 
@@ -26,19 +26,15 @@ def describe(verdict: Verdict) -> str:
             f"The bits agree: {verdict.compared} tensors and values after each of {verdict.steps} steps, "
             f"in {len(verdict.runs)} runs."
         )
-    lines = [
-        "The bits differ.",
-        _item("first", _first(difference)),
-        _item("between", _between(difference)),
-    ]
-    if difference.others:
-        lines.append(_item("also", _others(difference)))
-    lines += [
-        _item("likely cause", explanation.cause),
-        _item("because", explanation.why),
-        _item("what to do", explanation.advice),
-    ]
-    return "\n".join(lines)
+    items = {
+        "first": _first(difference),
+        "between": _between(difference),
+        "also": ", ".join(f"{count} {NOUNS[kind][count > 1]}" for kind, count in difference.others.items()),
+        "likely cause": explanation.cause,
+        "because": explanation.why,
+        "what to do": explanation.advice,
+    }
+    return "\n".join(["The bits differ.", *(_item(label, text) for label, text in items.items() if text)])
 
 
 def as_data(verdict: Verdict) -> dict[str, Any]:
@@ -52,39 +48,26 @@ def as_data(verdict: Verdict) -> dict[str, Any]:
     difference, explanation = verdict.difference, verdict.explanation
     if difference is None or explanation is None:
         return data
-    return data | {
-        "difference": {
-            "reference": difference.reference.name,
-            "run": difference.run.name,
-            "step": difference.step,
-            "rank": difference.rank,
-            "size": difference.size,
-            "kind": difference.kind,
-            "name": difference.name,
-            "others": difference.others,
-        },
-        "cause": str(explanation.cause),
-        "why": explanation.why,
-        "advice": explanation.advice,
-    }
+    runs = {"reference": difference.reference.name, "run": difference.run.name}
+    where = {name: getattr(difference, name) for name in ("step", "rank", "size", "kind", "name", "others")}
+    cause = {"cause": str(explanation.cause), "why": explanation.why, "advice": explanation.advice}
+    return data | {"difference": runs | where} | cause
 
 
 def wrapped(message: str) -> str:
     """A message about a run, wrapped; but words of the script and paths are to be copied as they are."""
-    return "\n".join(map(_wrapped, message.splitlines()))
-
-
-def _wrapped(line: str) -> str:
-    if line.startswith(("  |", "log: ", "logs: ")):
-        return line
-    return textwrap.fill(line, WIDTH, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
+    wrapper = textwrap.TextWrapper(
+        WIDTH, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
+    )
+    lines = message.splitlines()
+    return "\n".join(
+        line if line.startswith(("  |", "log: ", "logs: ")) else wrapper.fill(line) for line in lines
+    )
 
 
 def _item(label: str, text: str) -> str:
-    indent = " " * 16
-    return textwrap.fill(
-        text, WIDTH, initial_indent=f"  {label:<14}", subsequent_indent=indent, break_on_hyphens=False
-    )
+    first, rest = f"  {label:<14}", " " * 16
+    return textwrap.fill(text, WIDTH, initial_indent=first, subsequent_indent=rest, break_on_hyphens=False)
 
 
 def _first(difference: Difference) -> str:
@@ -99,7 +82,3 @@ def _between(difference: Difference) -> str:
         return f"rank {difference.rank} and rank 0 of {difference.run.name}"
     worker = f", rank {difference.rank} of {difference.size}" if difference.rank else ""
     return f"{difference.reference.name} and {difference.run.name}{worker}"
-
-
-def _others(difference: Difference) -> str:
-    return ", ".join(f"{count} {NOUNS[kind][count > 1]}" for kind, count in difference.others.items())

@@ -58,7 +58,7 @@ class Runner:
         """Run the script once.
 
         Args:
-            name: of the run; its folder gets it, too.
+            name: of the run, and of its folder.
             schedule: the sizes.
             traced: number of the step whose operators are traced and with which training ends; 0: none.
 
@@ -71,13 +71,16 @@ class Runner:
         records.mkdir(parents=True)
         schedule = schedule.until(traced) if traced else schedule
         watcher = _Watcher(folder / "allocation", records, schedule, self)
-        program = Script([sys.executable, *self.program], self._variables(records, schedule, traced))
-        plan = Plan(
-            limits=Limits(1, self.max_np),
-            paths=paths,
-            follow=folder / "allocation",
-            options=RunOptions(start_timeout=self.timeout),
-        )
+        variables = {
+            "EDT_RECORD": str(records),
+            "EDT_RECORD_STEPS": str(traced or self.steps),
+            "EDT_RECORD_HOLD": ",".join(map(str, schedule.holds)),
+            "EDT_RECORD_OPERATORS": str(traced),
+            **({} if self.devices else {"CUDA_VISIBLE_DEVICES": ""}),
+        }
+        program = Script([sys.executable, *self.program], variables)
+        limits, options = Limits(1, self.max_np), RunOptions(start_timeout=self.timeout)
+        plan = Plan(limits=limits, paths=paths, follow=folder / "allocation", options=options)
         outcome = job.run(program, plan, watcher, self.signals)
         if watcher.is_late:
             raise RunError(f"{name}: not done after {self.timeout:g} s; raise --timeout\nlogs: {paths.log}")
@@ -86,15 +89,6 @@ class Runner:
         if outcome.exit_code is not ExitCode.SUCCESS:
             raise RunError(f"{name}: {outcome.message}")
         return _checked(read(name, schedule, records), paths)
-
-    def _variables(self, records: Path, schedule: Schedule, traced: int) -> dict[str, str]:
-        return {
-            "EDT_RECORD": str(records),
-            "EDT_RECORD_STEPS": str(traced or self.steps),
-            "EDT_RECORD_HOLD": ",".join(map(str, schedule.holds)),
-            "EDT_RECORD_OPERATORS": str(traced),
-            **({} if self.devices else {"CUDA_VISIBLE_DEVICES": ""}),
-        }
 
 
 def _checked(run: Run, paths: RunDir) -> Run:

@@ -11,13 +11,12 @@ from edt_launch.jobs.experiments.decide import (
     End,
     Note,
     Outcome,
-    Start,
     Stop,
     Submit,
     TrialFacts,
     decide,
 )
-from edt_launch.jobs.experiments.plan import total
+from edt_launch.jobs.experiments.plan import Next, total
 from edt_launch.service.database.records import JobRecord
 from edt_launch.service.database.search_records import SearchRecord, SearchState, TrialRecord
 from edt_launch.service.experiment_spec import SearchSpec
@@ -78,7 +77,7 @@ class Play:
 
     def do(self, action: object) -> None:
         match action:
-            case Start(new):
+            case Next() as new:
                 assert new.number not in self.trials
                 trial = TrialRecord(
                     self.search.id, new.number, new.point, new.parameters, new.budget, self.now

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from edt_launch.jobs.experiments.decide import HOPELESS, STARTS, Begun, End, Note, Start, Stop, Submit
-from edt_launch.jobs.experiments.plan import total
+from edt_launch.jobs.experiments.decide import HOPELESS, STARTS, Begun, End, Note, Stop, Submit
+from edt_launch.jobs.experiments.plan import Next, total
 from edt_launch.service.database.search_records import SearchState, TrialState, Wish
 from edt_launch.service.experiment_spec import ranking
 from edt_launch.service.states import State
@@ -62,7 +62,7 @@ def test_nothing_starts_when_time_is_over_and_what_runs_is_stopped(
             over = one.search.started + 60 * minutes
             assert decided.again_at in (None, over)
             if one.now >= over:
-                assert not any(isinstance(action, Start | Submit) for action in decided.actions)
+                assert not any(isinstance(action, Next | Submit) for action in decided.actions)
                 live = {number for number, trial in one.trials.items() if not trial.has_ended}
                 assert live <= one.stopped
         if one.search.has_ended:
@@ -86,7 +86,7 @@ def test_a_restarted_service_chooses_what_it_would_have_chosen(algorithm: str, s
                 if not trial.has_ended and other.jobs[number].state is State.QUEUED:
                     other.trials[number] = replace(trial, exec=None, driver=None, job=None)
             again = other.decide().actions
-            assert not any(isinstance(action, Start) for action in again)
+            assert not any(isinstance(action, Next) for action in again)
         if other.search.has_ended:
             break
         other.step()
@@ -99,7 +99,7 @@ def test_it_starts_a_few_at_a_time_and_looks_again_at_once() -> None:
     one = play("random", algo={"max_trials": 6, "max_parallel": 6})
     for starts, again_at in ((STARTS, one.now), (2, None), (0, None)):
         decided = one.decide()
-        assert sum(isinstance(action, Start) for action in decided.actions) == starts
+        assert sum(isinstance(action, Next) for action in decided.actions) == starts
         assert decided.again_at == again_at
     again = [replace(trial, exec=None, driver=None, job=None) for trial in one.trials.values()]
     one.trials = {trial.number: trial for trial in again}
@@ -109,7 +109,7 @@ def test_it_starts_a_few_at_a_time_and_looks_again_at_once() -> None:
 def test_it_fills_the_room_that_there_is() -> None:
     one = play("random", algo={"max_trials": 5, "max_parallel": 2})
     kinds = [type(action).__name__ for action in one.decide().actions]
-    assert kinds == ["Start", "Start", "Begun"]
+    assert kinds == ["Next", "Next", "Begun"]
     assert one.decide().actions == ()
     one.jobs[0] = replace(one.jobs[0], state=State.SUCCEEDED, started=101.0, ended=102.0)
     one.decide()

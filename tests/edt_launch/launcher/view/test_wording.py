@@ -5,7 +5,7 @@ import pytest
 from edt_launch.core import events
 from edt_launch.launcher.view.wording import describe, workers
 
-PLACES = events.Place(1, "h", 1, None), events.Place(2, "g", 0, None)
+SLOTS = events.WorkerSlot(1, "h", 1, None), events.WorkerSlot(2, "g", 0, None)
 RANK_1 = (7, "h", 0, None, 1)
 
 
@@ -49,14 +49,14 @@ RANK_1 = (7, "h", 0, None, 1)
         (events.Failed(*RANK_1, 137, reason="rank 1 on h is silent"), "rank 1 on h is silent"),
         (events.Leaving(*RANK_1, "SIGTERM"), "rank 1 on h has been told to leave: SIGTERM"),
         (
-            events.SlowStart(PLACES, 30.1, 4.9, 60.0, 600.0),
+            events.SlowStart(SLOTS, 30.1, 4.9, 60.0, 600.0),
             (
                 "still starting after 30 s (others took 5 s): slot 1 of h, slot 0 of g; after 60 s the "
                 "others go on without; after 600 s they are ended and tried again (--ready-timeout)"
             ),
         ),
         (
-            events.SlowStart(PLACES[:1], 30.0, None, None, None),
+            events.SlowStart(SLOTS[:1], 30.0, None, None, None),
             (
                 "still starting after 30 s (no worker has come to the elastic function yet): slot 1 of h; "
                 "there is no limit to that (--ready-timeout sets one)"

@@ -1,7 +1,6 @@
 import pytest
 
-from edt_launch.tools.simulate.due import Due
-from edt_launch.tools.simulate.figures import contention_rho, judge, quantile, rho
+from edt_launch.tools.simulate.figures import contention_rho, due, judge, quantile, rho
 from edt_launch.tools.simulate.replay import Outcome, Run, Timing, machines
 from small import job
 
@@ -55,7 +54,6 @@ def test_with_a_fixed_contention_the_whole_trace_counts():
 def test_the_figures_of_a_small_replay():
     figures = judge(
         outcome(run("a", 0, (0, 2), (10, 4), (40, 0), resizes=1), run("b", 10, (20, 4), (30, 0), user="bob")),
-        Due(8),
     )
     assert (figures.jobs, figures.decisions) == (2, 7)
     assert (figures.mean_jct, figures.median_jct, figures.p99_jct, figures.makespan) == (30, 20, 40, 40)
@@ -64,3 +62,18 @@ def test_the_figures_of_a_small_replay():
     assert figures.share_error == pytest.approx((60 + 40 + 40) / 320)
     # Could be used: all 8 throughout. Unused: 6 x 10 + 4 x 10 + 0 + 4 x 10.
     assert figures.idle == pytest.approx(140 / 320)
+
+
+def test_users_share_alike_and_their_jobs_share_what_is_theirs():
+    live = [job("a1"), job("a2"), job("b1", user="bob")]
+    assert due(8, live) == {"a1": 2, "a2": 2, "b1": 4}
+
+
+def test_what_a_user_cannot_use_goes_to_others():
+    live = [job("a1"), job("b1", user="bob", max=1)]
+    assert due(8, live) == {"a1": 7, "b1": 1}
+
+
+def test_without_users_all_jobs_share_alike():
+    live = [job("a1"), job("a2"), job("b1", user="bob", max=8)]
+    assert due(6, live, by_user=False) == {"a1": 2, "a2": 2, "b1": 2}

@@ -1,6 +1,6 @@
 import pytest
 
-from edt_launch.tools.simulate.baselines import Fifo
+from edt_launch.tools.simulate.policies import Fifo
 from edt_launch.tools.simulate.replay import ROUNDS, StuckError, Timing, machines, replay
 from edt_launch.tools.simulate.runtime import Measured
 from small import Scripted, devices, job, trace

@@ -2,9 +2,8 @@
 
 import pytest
 
-from edt_launch.tools.verify.causes import Cause
+from edt_launch.tools.verify.causes import Cause, verdict
 from edt_launch.tools.verify.traces import Finding, Parting
-from edt_launch.tools.verify.verdict import verdict
 from handwritten import BUFFER, GROWN, ONE, TWO, WEIGHT, run
 
 AGAIN = {"schedule": ONE, "suffix": " again"}

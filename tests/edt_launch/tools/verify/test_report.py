@@ -2,9 +2,9 @@ import json
 
 import pytest
 
+from edt_launch.tools.verify.causes import verdict
 from edt_launch.tools.verify.report import WIDTH, as_data, describe, wrapped
 from edt_launch.tools.verify.traces import Finding, Parting
-from edt_launch.tools.verify.verdict import verdict
 from handwritten import BIAS, BUFFER, GROWN, ONE, TWO, WEIGHT, run
 
 

@@ -7,7 +7,7 @@ from hypothesis import given
 
 from edt_launch.allocator.decide import decide, target
 from edt_launch.allocator.model import Cluster, Host, Job, Owner
-from edt_launch.allocator.tolerance import band, patience
+from edt_launch.allocator.stability import band, patience
 from edt_launch.allocator.usage import enter
 from edt_launch.allocator.work import gather
 from pools import NOW, Pool, applied, pools, settled

@@ -1,16 +1,90 @@
-"""Policies that others use, to compare with: written from their papers.
+"""Policies of a replay: the service's own allocator, and those that others use, written from their papers.
 
-All of them are rigid: a job runs on exactly the GPUs that it requested, or waits. They place a job that
+The others are rigid: a job runs on exactly the GPUs that it requested, or waits. They place a job that
 starts on the hosts with most free devices, and it stays there until it ends or is suspended.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Any
 
-from edt_launch.allocator.model import Host, HostDevices
+from edt_launch.allocator.decide import decide
+from edt_launch.allocator.model import Cluster, Host, HostDevices, Job, Options, Owner, Plan, Usage
+from edt_launch.allocator.speedup import hull
+from edt_launch.allocator.usage import remember
 from edt_launch.tools.simulate.replay import Live
+from edt_launch.tools.simulate.runtime import speedup
+from edt_launch.tools.simulate.trace import Trace, TraceJob
 
 Assignments = dict[str, tuple[HostDevices, ...]]
+
+
+class FairShare:
+    """The allocator, with every user of the trace as an owner below the root.
+
+    Args:
+        trace: whose jobs will come: their speed-ups are worked out once.
+        hosts: the cluster.
+        resize_cost: what the allocator takes a resize to cost, in seconds.
+        options: its constants.
+        knows_speed: whether it has learned the jobs' speed-ups (on packed hosts), or takes them to be linear.
+        by_user: whether users share the cluster and jobs their user's part, or all jobs the cluster directly.
+    """
+
+    name = "EDT"
+
+    def __init__(
+        self,
+        trace: Trace,
+        hosts: tuple[Host, ...],
+        resize_cost: float,
+        options: Options | None = None,
+        knows_speed: bool = True,
+        by_user: bool = True,
+    ) -> None:
+        users = sorted({job.user for job in trace.jobs}) if by_user else []
+        owners = (Owner("", None), *(Owner(user) for user in users))
+        self._cluster = Cluster(hosts, owners, options or Options())
+        per_host = max(len(host.devices) for host in hosts)
+        gpus = sum(len(host.devices) for host in hosts)
+        self._jobs = {
+            job.id: Job(
+                id=job.id,
+                owner=job.user if by_user else "",
+                min=job.min,
+                max=job.max,
+                submitted=job.submitted,
+                weight=job.weight,
+                tier=job.priority,
+                resize_cost=resize_cost,
+                speedup=_learned(job, min(job.max, gpus), per_host) if knows_speed else (),
+            )
+            for job in trace.jobs
+        }
+        self._usage: dict[str, Usage] = {}
+        self._plan: Plan | None = None
+
+    def decide(self, now: float, live: Sequence[Live]) -> Assignments:  # noqa: D102
+        jobs: Sequence[Job] = [self._job(entry) for entry in live]
+        if self._plan is not None:
+            owners, jobs = remember(now, self._cluster, jobs, self._plan)
+            self._cluster = replace(self._cluster, owners=tuple(owners))
+            self._usage = {job.id: job.usage for job in jobs}
+        self._plan, _ = decide(now, self._cluster, jobs)
+        self._cluster = replace(self._cluster, memory=self._plan.memory)
+        return dict(self._plan.assignments)
+
+    def _job(self, entry: Live) -> Job:
+        job = self._jobs[entry.job.id]
+        names = "held", "leaving", "started", "resized", "waiting_since"
+        known: dict[str, Any] = {name: getattr(entry, name) for name in names}
+        return replace(job, **known, usage=self._usage.get(job.id, job.usage))
+
+
+def _learned(job: TraceJob, most: int, per_host: int) -> tuple[tuple[int, float], ...]:
+    """The corners of the job's speed-up, up to `most` workers: all that the allocator takes of it."""
+    corners = hull(speedup(job.run_time, most, per_host))
+    return tuple((int(workers), speed) for workers, speed in corners if workers)
 
 
 @dataclass(frozen=True)
@@ -20,8 +94,7 @@ class Fifo:
     hosts: tuple[Host, ...]
     name: str = "FIFO"
 
-    def decide(self, now: float, live: Sequence[Live]) -> Assignments:
-        """See `Policy`."""
+    def decide(self, now: float, live: Sequence[Live]) -> Assignments:  # noqa: D102
         chosen = [entry for entry in live if entry.held]
         free = _size(self.hosts) - sum(entry.job.requested for entry in chosen)
         for entry in live:
@@ -36,18 +109,13 @@ class Fifo:
 
 @dataclass(frozen=True)
 class StrictPriority:
-    """The most urgent first, then first come; a job that is overtaken is suspended, with its state saved.
-
-    Attributes:
-        priority: of a job; larger is more urgent.
-    """
+    """The most urgent first, then first come; a job that is overtaken is suspended, with its state saved."""
 
     hosts: tuple[Host, ...]
     priority: Callable[[Live], int] = lambda entry: entry.job.priority
     name: str = "strict priority"
 
-    def decide(self, now: float, live: Sequence[Live]) -> Assignments:
-        """See `Policy`."""
+    def decide(self, now: float, live: Sequence[Live]) -> Assignments:  # noqa: D102
         order = sorted(live, key=lambda entry: (-self.priority(entry), entry.job.submitted))
         return place(self.hosts, live, fill(self.hosts, order))
 
@@ -71,8 +139,7 @@ class Tiresias:
     _arrivals: dict[str, tuple[int, int]] = field(default_factory=dict)
     _count: int = 0
 
-    def decide(self, now: float, live: Sequence[Live]) -> Assignments:
-        """See `Policy`."""
+    def decide(self, now: float, live: Sequence[Live]) -> Assignments:  # noqa: D102
         for entry in live:
             queue = sum(entry.service >= threshold for threshold in self.thresholds)
             if self._arrivals.get(entry.job.id, (-1, 0))[0] != queue:

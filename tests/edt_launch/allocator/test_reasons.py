@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 
 from edt_launch.allocator.decide import decide
-from edt_launch.allocator.explain import explain
 from edt_launch.allocator.model import Binding, Cluster, Host, Job, Owner
+from edt_launch.allocator.reasons import explain
 from pools import Pool, pools, settled
 
 HOSTS = (Host("h", ("0", "1", "2", "3")),)
