@@ -12,14 +12,13 @@
 """
 
 from enum import IntEnum
-from typing import Any, ClassVar
+from typing import ClassVar
 
 
 class ExitCode(IntEnum):
     """The exit codes of `edt`'s commands."""
 
     SUCCESS = 0
-    """Done."""
     FAILED = 1
     """The service refused, or the job that was followed did not succeed."""
     USAGE = 2
@@ -31,18 +30,14 @@ class ExitCode(IntEnum):
     NOT_ALLOWED = 5
     """The token is unknown, or its user may not do this."""
     NO_SUCH_JOB = 6
-    """There is no such job."""
     INTERRUPTED = 130
     """Ended by Ctrl-C."""
 
 
 class ClientError(Exception):
-    """The root of the client's exceptions.
+    """The root of the client's exceptions: what is wrong, with value and limit, and what to do about it.
 
-    Args:
-        text: what is wrong, with the value and the limit.
-        next_step: what to do about it; empty if there is nothing to say.
-        status: the service's HTTP status, if it was the service that complained.
+    `status` is the service's HTTP status, if it was the service that complained.
     """
 
     exit_code: ClassVar[ExitCode] = ExitCode.INTERNAL
@@ -50,15 +45,6 @@ class ClientError(Exception):
     def __init__(self, text: str, next_step: str = "", status: int | None = None) -> None:
         super().__init__(f"{text}; {next_step}" if next_step else text)
         self.text, self.next_step, self.status = text, next_step, status
-
-    def as_data(self) -> dict[str, Any]:
-        """What `--json` prints instead of an answer."""
-        return error_data(self.text, self.exit_code, self.next_step, self.status)
-
-
-def error_data(text: str, exit_code: int, next_step: str = "", status: int | None = None) -> dict[str, Any]:
-    """The JSON object of an error."""
-    return {"error": {"detail": text, "next": next_step, "status": status, "exit_code": int(exit_code)}}
 
 
 class MistakenError(ClientError):

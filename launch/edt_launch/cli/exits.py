@@ -8,7 +8,7 @@ import sys
 import typer
 from typer.exceptions import TyperException
 
-from edt_launch.cli.errors import ClientError, ExitCode, error_data
+from edt_launch.cli.errors import ClientError, ExitCode, MistakenError, RefusedError
 from edt_launch.cli.screen import has_colours, paint, width
 
 UNWRITABLE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EPIPE})
@@ -19,20 +19,18 @@ def report(error: TyperException, as_json: bool) -> int:
     """Say what is wrong with the words of the command line."""
     context = getattr(error, "ctx", None)
     text = error.format_message().strip()
-    if context is not None and text.startswith(
-        context.get_usage()
-    ):  # no arguments at all: the help is the message
-        print(text)
+    if context is not None and text.startswith(context.get_usage()):
+        print(text)  # no arguments at all: the help is the message
         return ExitCode.USAGE
     text = text.rstrip(".").replace("Input should be", "expected")  # as pydantic says it
     command = context.command_path if context is not None else "edt"
-    return _tell(text, f"see '{command} --help'", ExitCode.USAGE, as_json, None)
+    return _tell(MistakenError(text, f"see '{command} --help'"), as_json)
 
 
 def ended_by(error: Exception, as_json: bool) -> int:
     """Say what went wrong; what we did not foresee is written to a file with all details."""
     if isinstance(error, ClientError):
-        return _tell(error.text, error.next_step, error.exit_code, as_json, error.status)
+        return _tell(error, as_json)
     if isinstance(error, typer.Abort):
         return ExitCode.INTERRUPTED
     if isinstance(error, OSError) and error.filename is None and error.errno in UNWRITABLE:
@@ -42,24 +40,20 @@ def ended_by(error: Exception, as_json: bool) -> int:
 
     with tempfile.NamedTemporaryFile("w", prefix="edt-", suffix=".txt", delete=False) as file:
         traceback.print_exception(error, file=file)
-    return _tell(
-        f"a mistake in edt: {type(error).__name__}: {error}",
-        f"please report it with {file.name}",
-        ExitCode.INTERNAL,
-        as_json,
-        None,
-    )
+    text = f"a mistake in edt: {type(error).__name__}: {error}"
+    return _tell(ClientError(text, f"please report it with {file.name}"), as_json)
 
 
-def _tell(text: str, next_step: str, code: ExitCode, as_json: bool, status: int | None) -> int:
+def _tell(error: ClientError, as_json: bool) -> int:
+    code = error.exit_code
     if as_json:
+        data = {"detail": error.text, "next": error.next_step, "status": error.status, "exit_code": code}
         try:
-            print(json.dumps(error_data(text, code, next_step, status)), flush=True)
-        except OSError as error:
-            return _unwritable(error)
+            print(json.dumps({"error": data}), flush=True)
+        except OSError as unwritable:
+            return _unwritable(unwritable)
         return code
-    message = f"edt: {text}" + (f"; {next_step}" if next_step else "")
-    lines = [part for line in message.splitlines() for part in _wrapped(line)]
+    lines = [part for line in f"edt: {error}".splitlines() for part in _wrapped(line)]
     head = lines[0].replace("edt:", paint("edt:", "red", has_colours(sys.stderr)), 1)
     print("\n".join([head, *lines[1:]]), file=sys.stderr)
     return code
@@ -70,7 +64,7 @@ def _unwritable(error: OSError) -> int:
     sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - else what waits to be written fails at exit again
     if error.errno == errno.EPIPE:
         return ExitCode.FAILED
-    return _tell(f"standard output cannot be written: {error.strerror}", "", ExitCode.FAILED, False, None)
+    return _tell(RefusedError(f"standard output cannot be written: {error.strerror}"), as_json=False)
 
 
 def _wrapped(line: str) -> list[str]:

@@ -6,7 +6,7 @@ have been seen are skipped: lines of one rank never change their order, those of
 
 import re
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
 
 from edt_launch.cli import model
@@ -32,9 +32,8 @@ def output(
     """The lines of a job's workers, each with its rank in front unless one rank was asked for.
 
     Args:
-        service: where the job is.
-        job_id: which one.
-        rank: only this worker's lines, without the rank in front.
+        service, job_id: where the job is, and which one.
+        rank: only this worker's lines.
         follow: go on until the job ends, also when the service is started again meanwhile.
         tail: only the last lines that there are now, so many, and what comes.
         told: is told about connections that are lost and found.
@@ -44,19 +43,17 @@ def output(
         ClientError: the first connection fails, or any later one for another reason than an absent service.
     """
     if not follow:
-        yield from service.logs(job_id, rank=rank, follow=False, tail=tail).lines()
+        yield from service.logs(job_id, rank=rank, tail=tail).lines()
         return
-    seen: dict[str, int] = {}
+    seen: Counter[str] = Counter()
     if tail is not None:
-        yield from deque(
-            _unseen(service.logs(job_id, rank=rank, follow=False, tail=None).lines(), seen), tail
-        )
-    answer = service.logs(job_id, rank=rank, follow=True, tail=None)
+        yield from deque(_unseen(service.logs(job_id, rank=rank).lines(), seen), tail)
+    answer = service.logs(job_id, rank=rank, follow=True)
     is_lost = False
     while True:
         try:
             if is_lost:
-                answer = service.logs(job_id, rank=rank, follow=True, tail=None)
+                answer = service.logs(job_id, rank=rank, follow=True)
                 told("the service is back")
                 is_lost = False
             yield from _unseen(answer.lines(), seen)
@@ -70,14 +67,14 @@ def output(
         pause(RETRY)
 
 
-def _unseen(lines: Iterable[str], seen: dict[str, int]) -> Iterator[str]:
+def _unseen(lines: Iterable[str], seen: Counter[str]) -> Iterator[str]:
     """The lines after those that were counted in `seen`; counts them, too."""
-    skipped = dict(seen)
+    skipped = seen.copy()
     for line in lines:
-        found = RANK.match(line)
-        source = found[1] if found else ""
-        if skipped.get(source, 0):
+        label = RANK.match(line)
+        source = label[1] if label else ""
+        if skipped[source]:
             skipped[source] -= 1
-            continue
-        seen[source] = seen.get(source, 0) + 1
-        yield line
+        else:
+            seen[source] += 1
+            yield line

@@ -3,7 +3,7 @@
 import json
 import secrets
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from edt_launch.cli import packing
@@ -13,11 +13,9 @@ from edt_launch.cli.transport import Writer
 
 
 class Submission:
-    """A multipart body; the archive is made while it is sent, so it needs no room anywhere.
+    """A multipart body of a job's properties and its code, if the service does not have that already.
 
-    Args:
-        spec: the job's properties.
-        code: its code; None when the service has it already, or nothing is to be run.
+    The archive is made while it is sent, so it needs no room anywhere.
     """
 
     def __init__(self, spec: Mapping[str, Any], code: Code | None) -> None:
@@ -32,9 +30,11 @@ class Submission:
         file.write(json.dumps(self._spec).encode())
         if self._code is not None:
             self._start(file, 'name="code"; filename="code.tar.gz"', "application/gzip")
-            progress = Progress(self._code.size)
-            packing.write(self._code, file, progress)
-            progress.close()
+            if self._code.size >= LARGE and sys.stderr.isatty():
+                packing.write(self._code, file, _progress(self._code.size))
+                sys.stderr.write("\r\x1b[K")
+            else:
+                packing.write(self._code, file)
         file.write(f"\r\n--{self._boundary}--\r\n".encode())
 
     def _start(self, file: Writer, disposition: str, kind: str) -> None:
@@ -48,28 +48,20 @@ LARGE = 50_000_000
 """Bytes from which on the size is worth a remark and a bar."""
 
 
-class Progress:
-    """A bar on a terminal, while much is sent."""
+def _progress(total: int) -> Callable[[Entry], None]:
+    """A bar on a terminal, while much is sent: called with each file before that is sent."""
+    done, shown = 0, -1
 
-    def __init__(self, total: int) -> None:
-        self._total = total
-        self._done = 0
-        self._shown = -1
-        self._is_shown = total >= LARGE and sys.stderr.isatty()
-
-    def __call__(self, entry: Entry) -> None:
-        """A file is about to be sent."""
-        percent = 100 * self._done // max(self._total, 1)
-        if self._is_shown and percent != self._shown:
-            self._shown = percent
-            sys.stderr.write(f"\r{bar(percent / 100, 30)} {percent:3} % of {size(self._total)} \x1b[K")
+    def draw(entry: Entry) -> None:
+        nonlocal done, shown
+        percent = 100 * done // max(total, 1)
+        if percent != shown:
+            shown = percent
+            sys.stderr.write(f"\r{bar(percent / 100, 30)} {percent:3} % of {size(total)} \x1b[K")
             sys.stderr.flush()
-        self._done += entry.size
+        done += entry.size
 
-    def close(self) -> None:
-        """Everything has been sent."""
-        if self._is_shown:
-            sys.stderr.write("\r\x1b[K")
+    return draw
 
 
 def tell(code: Code) -> None:

@@ -1,6 +1,8 @@
 """Jobs, experiments, machines and shares as tables and lines: pure functions of what the service said."""
 
-from collections.abc import Iterable, Mapping, Sequence
+import shlex
+import textwrap
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from edt_launch.cli.model import Host, Job, Share
@@ -15,6 +17,7 @@ from edt_launch.cli.screen import (
     number,
     paint,
     plural,
+    state_cell,
     table,
     visible,
 )
@@ -30,10 +33,8 @@ JOB_COLUMNS = (
     Column("LEFT", right=True, optional=True),
     Column("SINCE", right=True, optional=True),
 )
-BAR = 10
-"""Columns of a bar in a table."""
-WIDE = 100
-"""Columns from which on there is room for bars."""
+BAR, WIDE = 10, 100
+"""Columns of a bar in a table, and of a terminal that has room for bars."""
 
 
 def jobs_table(jobs: Sequence[Job], now: float, limit: int, colours: bool) -> list[str]:
@@ -45,16 +46,16 @@ def jobs_table(jobs: Sequence[Job], now: float, limit: int, colours: bool) -> li
             job.id,
             visible(job.name) or "-",
             visible(job.owner),
-            Cell(job.state, STATE_STYLES.get(job.state, "")),
-            size_of(job),
-            range_of(job),
-            progress_of(job, BAR if limit >= WIDE else 0),
+            state_cell(job.state),
+            _size(job),
+            _range(job),
+            _progress(job, BAR if limit >= WIDE else 0),
             duration(job.eta) if job.state == "running" else "-",
-            duration(now - since(job)),
+            duration(now - _since(job)),
         )
         for job in jobs
     ]
-    return noted(table(JOB_COLUMNS, rows, limit, colours), map(note_of, jobs), limit, colours)
+    return noted(table(JOB_COLUMNS, rows, limit, colours), map(_note, jobs), limit, colours)
 
 
 def noted(lines: Sequence[str], notes: Iterable[str], limit: int, colours: bool) -> list[str]:
@@ -67,41 +68,38 @@ def noted(lines: Sequence[str], notes: Iterable[str], limit: int, colours: bool)
     return found
 
 
-def size_of(job: Job) -> str:
+def _size(job: Job) -> str:
     """Its workers, and how many they are going to be where that is something else."""
     if job.has_ended:
         return "-"
     return f"{job.size}" if job.target is None or job.target == job.size else f"{job.size}→{job.target}"
 
 
-def range_of(job: Job) -> str:
-    """What it may have, such as 1-4."""
+def _range(job: Job) -> str:
     if job.min is None or job.max is None:
         return "-"
     return f"{job.min}" if job.min == job.max else f"{job.min}-{job.max}"
 
 
-def progress_of(job: Job, length: int) -> str:
+def _progress(job: Job, length: int) -> str:
     """A bar of that length and a percentage, or the number of steps."""
     if job.progress is not None:
         return f"{bar(job.progress, length)} {job.progress:4.0%}".strip()
     return f"step {job.step}" if job.step is not None else "-"
 
 
-def since(job: Job) -> float:
+def _since(job: Job) -> float:
     """When its present part of life began."""
     if job.has_ended and job.ended is not None:
         return job.ended
     return (job.started if job.size else None) or job.submitted or 0.0
 
 
-def note_of(job: Job) -> str:
+def _note(job: Job) -> str:
     """What a user may want to know of it: why it failed, or waits."""
     if job.state == "failed":
         return visible(job.failure or ("" if job.exit_code is None else f"exit code {job.exit_code}"))
-    if job.state == "queued":
-        return visible(job.reason or "")
-    return ""
+    return visible(job.reason or "") if job.state == "queued" else ""
 
 
 def job_lines(job: Job, now: float, limit: int, colours: bool) -> list[str]:
@@ -110,14 +108,14 @@ def job_lines(job: Job, now: float, limit: int, colours: bool) -> list[str]:
     state = paint(job.state, STATE_STYLES.get(job.state, ""), colours)
     facts: list[tuple[str, str]] = [
         ("job", f"{named}  of {visible(job.owner)}"),
-        ("state", f"{state} since {moment(since(job), now)} ({duration(now - since(job))})"),
+        ("state", f"{state} since {moment(_since(job), now)} ({duration(now - _since(job))})"),
     ]
     if job.reason:
         facts.append(("", visible(job.reason)))
     if job.failure or (job.exit_code or 0) != 0:
         code = "" if job.exit_code is None else f"exit code {job.exit_code}"
         facts.append(("failure", ": ".join(filter(None, (code, visible(job.failure or ""))))))
-    facts += [("size", _sizes(job))]
+    facts.append(("size", _sizes(job)))
     facts += [
         ("" if i else "devices", f"{one.host}: {', '.join(one.devices)}") for i, one in enumerate(job.hosts)
     ]
@@ -125,7 +123,7 @@ def job_lines(job: Job, now: float, limit: int, colours: bool) -> list[str]:
     if job.priority is not None:
         facts.append(("priority", f"{job.priority}, weight {number(job.weight)}"))
     if job.command is not None:
-        facts.append(("command", visible(_joined(job.command))))
+        facts.append(("command", visible(shlex.join(job.command))))
     if job.directory not in (None, "", "."):
         facts.append(("in", visible(str(job.directory))))
     times = [("submitted", job.submitted), ("started", job.started), ("ended", job.ended)]
@@ -167,15 +165,7 @@ def _progress_facts(job: Job, limit: int) -> list[tuple[str, str]]:
     return [*facts, ("", ", ".join(values))] if values else facts
 
 
-def _joined(command: Sequence[str]) -> str:
-    from shlex import join
-
-    return join(command)
-
-
 def _fact(name: str, text: str, limit: int, colours: bool) -> list[str]:
-    import textwrap
-
     room = max(limit - 11, 20)
     lines = [text] if "\x1b" in text else textwrap.wrap(text, room, break_on_hyphens=False) or [""]
     head = paint(f"{name:9}", "bold", colours)
@@ -197,26 +187,21 @@ def hosts_table(hosts: Sequence[Host], jobs: Mapping[str, Job], limit: int, colo
     """The machines, a line for each device."""
     if not hosts:
         return ["no hosts"]
-    rows: list[list[Cell | str]] = []
-    for host in hosts:
-        style = {"up": "green", "down": "red", "draining": "yellow"}.get(host.state, "")
-        head: list[Cell | str] = [
-            visible(host.name), Cell(host.state, style), f"{host.used} of {len(host.devices)}",
-        ]  # fmt: skip
-        for i, device in enumerate(host.devices):
-            job = jobs.get(device.job or "")
-            rows.append(
-                [
-                    *(head if i == 0 else ["", "", ""]),
-                    visible(device.name),
-                    device.job or Cell("free", "dim"),
-                    visible(job.owner) if job else "",
-                    visible(job.name) if job else "",
-                ]
-            )
-        if not host.devices:
-            rows.append([*head, "", "", "", ""])
+    rows = [row for host in hosts for row in _host_rows(host, jobs)]
     return table(HOST_COLUMNS, rows, limit, colours)
+
+
+def _host_rows(host: Host, jobs: Mapping[str, Job]) -> Iterator[Sequence[Cell | str]]:
+    style = {"up": "green", "down": "red", "draining": "yellow"}.get(host.state, "")
+    used = f"{host.used} of {len(host.devices)}"
+    head: Sequence[Cell | str] = (visible(host.name), Cell(host.state, style), used)
+    if not host.devices:
+        yield *head, "", "", "", ""
+    for device in host.devices:
+        job = jobs.get(device.job or "")
+        names = (visible(job.owner), visible(job.name)) if job else ("", "")
+        yield *head, visible(device.name), device.job or Cell("free", "dim"), *names
+        head = ("", "", "")
 
 
 SHARE_COLUMNS = (
@@ -254,18 +239,15 @@ def in_order(shares: Sequence[Share]) -> list[tuple[Share, int]]:
     names = {share.name for share in shares}
     below: dict[str | None, list[Share]] = {}
     for share in sorted(shares, key=lambda share: share.name):
-        is_top = share.parent is None or share.parent not in names or share.name == ""
+        is_top = share.parent not in names or share.name == ""
         below.setdefault(None if is_top else share.parent, []).append(share)
-    found: list[tuple[Share, int]] = []
 
-    def visit(share: Share, depth: int) -> None:
-        found.append((share, depth))
-        for one in below.get(share.name, []):
-            visit(one, depth + 1)
+    def visit(parent: str | None, depth: int) -> Iterator[tuple[Share, int]]:
+        for share in below.get(parent, []):
+            yield share, depth
+            yield from visit(share.name, depth + 1)
 
-    for top in below.get(None, []):
-        visit(top, 0)
-    return found
+    return list(visit(None, 0))
 
 
 EXPERIMENT_COLUMNS = (
@@ -299,7 +281,7 @@ def experiments_table(
             visible(one.get("id")),
             visible(one.get("name") or "-"),
             visible(one.get("owner") or "-"),
-            _state(one),
+            state_cell(str(one.get("state"))),
             _done(one),
             str((one.get("counts") or {}).get("failed", 0)),
             visible(one.get("metric") or "-"),
@@ -325,7 +307,7 @@ def experiment_lines(experiment: Mapping[str, Any], limit: int, colours: bool) -
     rows = [
         (
             str(one.get("number")),
-            _state(one),
+            state_cell(str(one.get("state"))),
             number(one.get("metric")),
             visible(one.get("job") or "-"),
             visible(", ".join(f"{name}={value}" for name, value in (one.get("parameters") or {}).items())),
@@ -335,11 +317,6 @@ def experiment_lines(experiment: Mapping[str, Any], limit: int, colours: bool) -
     reasons = [visible(one["reason"]) if one.get("state") == "failed" else "" for one in trials]
     lines = noted(table(TRIAL_COLUMNS, rows, limit, colours), reasons, limit, colours) if rows else []
     return [*found, *lines]
-
-
-def _state(thing: Mapping[str, Any]) -> Cell:
-    state = str(thing.get("state"))
-    return Cell(state, STATE_STYLES.get(state, ""))
 
 
 def _done(experiment: Mapping[str, Any]) -> str:

@@ -2,6 +2,7 @@
 
 import json
 import sys
+from collections.abc import Iterable
 from typing import Annotated
 
 import typer
@@ -29,25 +30,31 @@ def logs(
     """
     service = connect()
     job_id = service.resolve(job)
+    lines = output(service, job_id, rank=rank, follow=follow, tail=tail, told=told)
+    print_lines(lines, as_json, rank=rank, flush=follow)
+
+
+def told(text: str) -> None:
+    """Say what happens to the connection."""
+    note(f"edt: {text}")
+
+
+def print_lines(lines: Iterable[str], as_json: bool, *, rank: int | None = None, flush: bool = True) -> None:
+    """Print a job's output: with the ranks in colour, or as JSON objects; `rank` is the one asked for."""
     colours = has_colours(sys.stdout)
-    lines = output(
-        service, job_id, rank=rank, follow=follow, tail=tail, told=lambda text: note(f"edt: {text}")
-    )
     for line in lines:
-        print(as_object(line, rank) if as_json else painted(line, colours), flush=follow)
+        print(_object(line, rank) if as_json else _painted(line, colours), flush=flush)
 
 
-def as_object(line: str, rank: int | None) -> str:
-    """A line as a JSON object."""
-    found = RANK.match(line) if rank is None else None
-    source = found[1] if found else None if rank is None else str(rank)
-    return json.dumps({"rank": source, "text": line[found.end() :] if found else line})
+def _object(line: str, rank: int | None) -> str:
+    label = RANK.match(line) if rank is None else None
+    source = label[1] if label else None if rank is None else str(rank)
+    return json.dumps({"rank": source, "text": line[label.end() :] if label else line})
 
 
-def painted(line: str, colours: bool) -> str:
-    """The line with its rank in colour."""
-    found = RANK.match(line) if colours else None
-    if found is None:
+def _painted(line: str, colours: bool) -> str:
+    label = RANK.match(line) if colours else None
+    if label is None:
         return line
-    style = COLOURS[int(found[1]) % len(COLOURS)] if found[1].isdecimal() else "dim"
-    return paint(line[: found.end() - 1], style, colours) + line[found.end() - 1 :]
+    style = COLOURS[int(label[1]) % len(COLOURS)] if label[1].isdecimal() else "dim"
+    return paint(line[: label.end() - 1], style, colours) + line[label.end() - 1 :]

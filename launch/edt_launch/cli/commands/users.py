@@ -1,31 +1,37 @@
 """``edt users``."""
 
 import sys
-from typing import Annotated
+from collections.abc import Mapping
+from typing import Annotated, Any
 
 import typer
 
 from edt_launch.cli import model
 from edt_launch.cli.errors import MistakenError
-from edt_launch.cli.screen import Column, has_colours, moment, note, show, table, visible, width
-from edt_launch.cli.session import AsJson, connect, print_json
+from edt_launch.cli.screen import Column, moment, note, table, terminal, visible
+from edt_launch.cli.session import AsJson, answer, confirm, connect, group, print_json
 
-app = typer.Typer(
-    invoke_without_command=True, add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False
-)
+app = group(invoke_without_command=True)
+HEADS = (Column("NAME", least=8), Column("ROLE"), Column("SINCE"))
 
 
 @app.callback(help="List users; add and remove them; set passwords. For administrators.")
 def users(context: typer.Context, as_json: AsJson = False) -> None:
     """List them, unless a command follows."""
     if context.invoked_subcommand is None:
-        _list(as_json)
+        listing(as_json)
 
 
 @app.command("list")
 def listing(as_json: AsJson = False) -> None:
     """List users."""
-    _list(as_json)
+    data = connect().call("GET", "users")
+    answer(data, as_json, lambda: table(HEADS, map(_row, model.many(data, "users")), *terminal()))
+
+
+def _row(user: Mapping[str, Any]) -> tuple[str, ...]:
+    role = "admin" if user.get("is_admin") else "user"
+    return visible(user.get("name")), role, moment(user.get("created"), 0.0)  # the date always
 
 
 @app.command()
@@ -35,16 +41,14 @@ def add(
     as_json: AsJson = False,
 ) -> None:
     """Let somebody use the service; prints a token for them, which is shown only now."""
-    answer = connect().add_user(name, is_admin=is_admin)
+    data = connect().call("POST", "users", content={"name": name, "is_admin": is_admin})
     if as_json:
-        print_json(answer)
-        return
-    token = answer.get("token")
-    if token:
+        print_json(data)
+    elif token := data.get("token"):
         print(token)
         note(f"{name} may use the service with this token, in EDT_TOKEN or ~/.config/edt/config.toml")
-        if answer.get("expires") is not None:
-            note(f"it ends with yours: {moment(answer['expires'], 0.0)}")
+        if data.get("expires") is not None:
+            note(f"it ends with yours: {moment(data['expires'], 0.0)}")
     else:
         note(f"{name} may use the service; a token: edt tokens add --user {name}")
 
@@ -52,11 +56,8 @@ def add(
 @app.command()
 def remove(name: str, as_json: AsJson = False) -> None:
     """Let somebody no longer use the service."""
-    connect().remove_user(name)
-    if as_json:
-        print_json({"removed": name})
-    else:
-        note(f"{name} may no longer use the service")
+    connect().order("DELETE", "users", name)
+    confirm({"removed": name}, as_json, f"{name} may no longer use the service")
 
 
 @app.command()
@@ -71,24 +72,16 @@ def password(
     as_json: AsJson = False,
 ) -> None:
     """Set a password for WMLA's interfaces: one's own, or for administrators anybody's."""
-    connect().set_password(name, _read() if from_stdin else _asked(name), revoke_tokens=revoke_tokens)
-    if as_json:
-        print_json({"changed": name})
-    else:
-        over = "sessions that were begun with another one"
-        note(f"{name} may log on with it; {f'{over}, and tokens,' if revoke_tokens else over} are over")
-
-
-def _read() -> str:
-    return sys.stdin.readline().rstrip("\r\n")
+    service = connect()
+    content = {"password": sys.stdin.readline().rstrip("\r\n") if from_stdin else _asked(name)}
+    revoked = {"revoke_tokens": True} if revoke_tokens else {}
+    service.order("PUT", "users", name, "password", content=content | revoked)
+    over = "sessions that were begun with another one" + (", and tokens," if revoke_tokens else "")
+    confirm({"changed": name}, as_json, f"{name} may log on with it; {over} are over")
 
 
 def _asked(name: str) -> str:
-    """Ask for it twice, without showing it.
-
-    Raises:
-        MistakenError: they differ, or there is no terminal.
-    """
+    """Ask for it twice, without showing it."""
     from getpass import getpass
 
     if not sys.stdin.isatty():
@@ -97,21 +90,3 @@ def _asked(name: str) -> str:
     if first != getpass("Once more: "):
         raise MistakenError("these are two different ones", "try again")
     return first
-
-
-def _list(as_json: bool) -> None:
-    answer = connect().users()
-    if as_json:
-        print_json(answer)
-        return
-    heads = (Column("NAME", least=8), Column("ROLE"), Column("SINCE"))
-    now = 0.0  # the date always
-    rows = [
-        (
-            visible(one.get("name")),
-            "admin" if one.get("is_admin") else "user",
-            moment(one.get("created"), now),
-        )
-        for one in model.many(answer, "users")
-    ]
-    show(table(heads, rows, width(), has_colours(sys.stdout)))

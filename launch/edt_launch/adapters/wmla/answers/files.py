@@ -54,8 +54,8 @@ def executors(execution: Execution) -> list[str]:
     """The ids of the executors and workers that the job has had, in order."""
     if Framework.of(execution.job.framework) is None:
         return [executor_id(execution.job.id, number + 1) for number in range(execution.job.size)]
-    found = ((number_of(name), name) for name in names(execution.result.processes))
-    return [name for _, name in sorted((number, name) for number, name in found if number is not None)]
+    numbered = ((number_of(name), name) for name in names(execution.result.processes))
+    return [name for _, name in sorted((number, name) for number, name in numbered if number is not None)]
 
 
 def released(execution: Execution) -> frozenset[int]:
@@ -91,7 +91,7 @@ def _exec_id(execution: Execution) -> str:
 def _own(execution: Execution, name: str) -> str:
     """One of the names that a job has written down."""
     try:
-        found = str(json.loads(plain_files.read(execution.result.identity))[name])
+        own = str(json.loads(plain_files.read(execution.result.identity))[name])
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return execution.job.id
-    return found if re.fullmatch(r"[\w@-][\w.@-]*", found) else execution.job.id
+    return own if re.fullmatch(r"[\w@-][\w.@-]*", own) else execution.job.id

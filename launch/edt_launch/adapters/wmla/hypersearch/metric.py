@@ -17,13 +17,7 @@ MOST = 16 * 2**20
 
 
 def read(folder: Path, name: str, objective: Objective) -> Outcome:
-    """Find a trial's metric: the best value of it in the file.
-
-    Args:
-        folder: the trial's result folder.
-        name: the metric's.
-        objective: what is best.
-    """
+    """The best value of the metric `name` in the file of a trial's result folder."""
     try:
         content = plain_files.read(folder / FILE, MOST + 1)
     except FileNotFoundError:
@@ -34,7 +28,7 @@ def read(folder: Path, name: str, objective: Objective) -> Outcome:
 
 
 def find(content: bytes, name: str, objective: Objective) -> Outcome:
-    """Find the metric in the file's content."""
+    """The same from the file's content."""
     if len(content) > MOST:
         return Outcome(reason=f"{FILE} has more than {MOST:,} bytes")
     try:
@@ -43,10 +37,10 @@ def find(content: bytes, name: str, objective: Objective) -> Outcome:
         return Outcome(reason=f"{FILE} is no JSON: {error}")
     if not isinstance(entries, list):
         return Outcome(reason=f"{FILE} is no list of objects like {{'steps': 1, {name!r}: 0.5}}")
-    found = [entry[name] for entry in entries if isinstance(entry, dict) and name in entry]
-    numbers = [number for number in map(_number, found) if number is not None]
+    values = [entry[name] for entry in entries if isinstance(entry, dict) and name in entry]
+    numbers = [number for number in map(_number, values) if number is not None]
     if not numbers:
-        kind = "is no finite number there" if found else "is not in it"
+        kind = "is no finite number there" if values else "is not in it"
         return Outcome(reason=f"{FILE}: the metric {name!r} {kind}")
     return Outcome(min(numbers, key=lambda number: objective.sign * number))
 

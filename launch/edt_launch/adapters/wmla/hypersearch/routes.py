@@ -6,9 +6,8 @@ from fastapi import APIRouter, BackgroundTasks, File, Form, Query, Response, Upl
 from pydantic_core import to_json
 
 from edt_launch.adapters.wmla.hypersearch import views
-from edt_launch.adapters.wmla.hypersearch.algorithm import Algorithm
-from edt_launch.adapters.wmla.hypersearch.create_search import KIND, create_search
-from edt_launch.adapters.wmla.hypersearch.restarting import as_hpo_task, restart
+from edt_launch.adapters.wmla.hypersearch.definition import Algorithm
+from edt_launch.adapters.wmla.hypersearch.searches import KIND, as_hpo_task, create_search, restart
 from edt_launch.service import experiments
 from edt_launch.service.api.afterwards import carry_out
 from edt_launch.service.api.context import Context, Here, User
@@ -34,10 +33,10 @@ def start(
 @router.get("")
 def list_searches(here: Here, user: User) -> Response:
     """All searches that the user may see, oldest first."""
-    found = here.store.searches.all(None if user.is_admin else user.name, KIND)
-    trials = here.store.searches.trials_of([search.id for search in found])
+    searches = here.store.searches.all(None if user.is_admin else user.name, KIND)
+    trials = here.store.searches.trials_of([search.id for search in searches])
     now = here.clock()
-    return _json([views.search(search, trials[search.id], now) for search in found])
+    return _json([views.search(search, trials[search.id], now) for search in searches])
 
 
 @router.delete("", status_code=204, response_class=Response)
@@ -56,8 +55,7 @@ def list_algorithms(
     kind: Annotated[str | None, Query(alias="type", max_length=64, description="Only of this type.")] = None,
 ) -> Response:
     """The algorithms."""
-    found = [] if kind not in (None, "", views.BUILT_IN) else list(Algorithm)
-    return _json(list(map(views.algorithm, found)))
+    return _json([views.algorithm(one) for one in Algorithm if kind in (None, "", views.BUILT_IN)])
 
 
 @router.get("/algorithm/{name}")

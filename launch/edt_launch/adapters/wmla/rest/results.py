@@ -1,10 +1,12 @@
 """`/execs/{name}/log` and `/result`: what a job has told, and what it has made."""
 
+import codecs
+import json
 import secrets
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, BinaryIO, Literal
 
 import structlog
 from fastapi import APIRouter, Query, Request
@@ -13,10 +15,10 @@ from starlette.types import Send
 
 from edt_launch.adapters.wmla.answers import files, zipping
 from edt_launch.adapters.wmla.answers.views import Execution
-from edt_launch.adapters.wmla.rest import texts
 from edt_launch.adapters.wmla.rest.authenticator import Style
 from edt_launch.adapters.wmla.rest.lookup import Found, Manner
 from edt_launch.core.walking import walk
+from edt_launch.service import tailing
 from edt_launch.service.api.context import Here
 from edt_launch.service.errors import ConflictError
 
@@ -50,7 +52,7 @@ def show_log(request: Request, found: Found, style: Manner, kind: LogType = "out
     paths = {"outlog": output, "errlog": errors, "outerrlog": [*output, *errors]}[kind]
     accepted = request.headers.get("accept", "")
     wants_text = "text/plain" in accepted or (style is Style.MODERN and "application/json" not in accepted)
-    return texts.as_text(paths) if wants_text else texts.as_json(paths)
+    return as_text(paths) if wants_text else as_json(paths)
 
 
 @router.get("/execs/{name}/result")
@@ -80,3 +82,31 @@ def _files(found: Execution) -> Iterator[tuple[str, Path]]:
     for path in walk(found.result.model):
         yield path.relative_to(root).as_posix(), path
     yield METRICS, root / METRICS
+
+
+def as_text(paths: Sequence[Path], last: int | None = None) -> StreamingResponse:
+    """The files' content, one after the other; of each only the `last` lines if that is given."""
+    return StreamingResponse(_blocks(paths, last), media_type="text/plain; charset=utf-8")
+
+
+def as_json(paths: Sequence[Path]) -> StreamingResponse:
+    """The same as a JSON string."""
+    return StreamingResponse(_escaped(_blocks(paths, None)), media_type="application/json")
+
+
+async def _blocks(paths: Sequence[Path], last: int | None) -> AsyncIterator[bytes]:
+    def start(file: BinaryIO) -> int:
+        return 0 if last is None else tailing.start_of_last_lines(file, last)
+
+    for path in paths:
+        async for block in tailing.read(path, start):
+            if block:
+                yield block
+
+
+async def _escaped(blocks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+    yield b'"'
+    async for block in blocks:
+        yield json.dumps(decoder.decode(block))[1:-1].encode()
+    yield json.dumps(decoder.decode(b"", final=True))[1:-1].encode() + b'"'

@@ -7,7 +7,7 @@ from dataclasses import replace
 from platform import node
 
 from edt_launch.adapters.wmla.running.driver import DriverProcess, how
-from edt_launch.adapters.wmla.running.environment import OF_A_PROCESS, of_driver
+from edt_launch.adapters.wmla.running.environment import of_driver, shared
 from edt_launch.adapters.wmla.running.messages import Limit, Nonsense, Train
 from edt_launch.adapters.wmla.running.preparing import Prepared
 from edt_launch.agent.processes import number
@@ -27,14 +27,7 @@ PREFIX = "edt-launch: "
 
 
 class Driven:
-    """Runs the driver, and what it asks for, until it has ended.
-
-    Args:
-        command: what the driver runs.
-        prepared: the job's folders and names.
-        plan: where and how to train.
-        supervision: looks after the job.
-    """
+    """Runs the driver, a process of this command, and what it asks for, until it has ended."""
 
     def __init__(
         self, command: Sequence[str], prepared: Prepared, plan: Plan, supervision: Supervision
@@ -60,12 +53,7 @@ class Driven:
         """Of the last training."""
 
     def run(self) -> Outcome:
-        """Run the job.
-
-        Raises:
-            UsageError: a host is wrong.
-            StartError: the driver cannot be executed.
-        """
+        """Run the job; raises `UsageError` if a host is wrong, `StartError` if the driver cannot start."""
         with self._start() as driver:
             while (request := self._next(driver)) is not None:
                 self._last = self._train(driver, request)
@@ -79,13 +67,10 @@ class Driven:
         plan, result, identity = self._plan, self._prepared.layout.result, self._prepared.identity
         result.make(identity.driver, node())
         own = of_driver(result, identity, node(), plan.limits.max_np)
-        inherited = environment(os.environ, plan)
-        variables = {name: value for name, value in inherited.items() if name not in OF_A_PROCESS}
-        variables |= self._prepared.variables
+        variables = {**shared(environment(os.environ, plan)), **self._prepared.variables, **own}
         printed = (result.printed(identity.driver, "stdout"), result.printed(identity.driver, "stderr"))
-        driver = DriverProcess(
-            self._command, {**variables, **own}, self._prepared.layout.work, printed, self._monitor.message
-        )
+        work = self._prepared.layout.work
+        driver = DriverProcess(self._command, variables, work, printed, self._monitor.message)
         self._monitor.note(stamped(events.Driver(driver.pid, identity.driver)))
         return driver
 

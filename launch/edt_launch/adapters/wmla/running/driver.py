@@ -9,7 +9,6 @@ import time
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 import psutil
@@ -67,10 +66,9 @@ class DriverProcess:
         self._is_swept = False
         with theirs, their_lifeline:
             self._process = self._start(words, variables, directory, theirs.fileno(), their_lifeline.fileno())
-        assert self._process.stdout is not None
-        assert self._process.stderr is not None
-        for index, pipe in enumerate((self._process.stdout.fileno(), self._process.stderr.fileno())):
-            os.set_blocking(pipe, False)
+        for index, pipe in enumerate((self._process.stdout, self._process.stderr)):
+            assert pipe is not None
+            os.set_blocking(pipe.fileno(), False)
             self._selector.register(pipe, selectors.EVENT_READ, index)
         self._selector.register(self._socket, selectors.EVENT_READ)
 
@@ -97,9 +95,7 @@ class DriverProcess:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *exc_info: object) -> None:
         try:
             if not self._is_swept:
                 self.kill()
@@ -107,7 +103,7 @@ class DriverProcess:
             for copy in self._copies:
                 copy.close()
             self._open.close()
-            self._process.__exit__(kind, error, trace)
+            self._process.__exit__(None, None, None)
 
     @property
     def pid(self) -> int:

@@ -43,14 +43,9 @@ class Options:
 
 @dataclass(frozen=True)
 class WmlaProgram:
-    """A program for WMLA.
+    """A program for WMLA: what the driver runs, or each worker, and the folders; None for the defaults.
 
-    Attributes:
-        command: what the driver runs, or each worker.
-        framework: how it is run.
-        code: the folder that it runs in, which is copied unless it was submitted.
-        data_dir: its DATA_DIR; None for the default.
-        output_dir: its RESULT_DIR; None for the default.
+    `code`, the folder that it runs in, is copied unless it was submitted.
     """
 
     command: Sequence[str]
@@ -123,8 +118,7 @@ class WmlaKind(Kind):
             output_dir=own.result_dir,
         )
 
-    def check(self, framework: str, command: Sequence[str], least: int, most: int) -> None:
-        """Its command is a script; what is not elastic has a fixed number of workers."""
+    def check(self, framework: str, command: Sequence[str], least: int, most: int) -> None:  # noqa: D102
         if not command[0].endswith(".py"):
             raise ValueError(f"command: {command[0]!r} is no Python script, which {framework} runs")
         if not Framework(framework).is_elastic and least != most:

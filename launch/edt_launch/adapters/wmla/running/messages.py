@@ -14,23 +14,18 @@ The end of the stream tells either side that the other is gone. Unknown messages
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+
+from edt_launch.core.lines import LineSplitter
 
 MOST_TEXT = 2**20
-"""Characters of a message at most."""
+"""Bytes of a message at most."""
 
 MOST_WORKERS = 2**20
 
 
 @dataclass(frozen=True)
 class Train:
-    """Run executors.
-
-    Attributes:
-        number: which call of train() it is, from 1.
-        program: their command.
-        max_workers: more of them would idle.
-    """
+    """Run executors of this command; `number` counts the calls of train(), from 1, and more would idle."""
 
     number: int
     program: tuple[str, ...]
@@ -58,14 +53,13 @@ class Requests:
     """The driver's messages, from whatever pieces of them have been read."""
 
     def __init__(self) -> None:
-        self._rest = b""
+        self._lines = LineSplitter(longest=MOST_TEXT)
 
     def feed(self, data: bytes) -> Iterator[Request]:
-        """The messages that `data` completes."""
-        *lines, self._rest = (self._rest + data).split(b"\n")
-        if len(self._rest) > MOST_TEXT:
-            lines, self._rest = [*lines, self._rest], b""
-        yield from map(_request, lines)
+        """The messages that `data` completes; a line that is too long is none."""
+        yield from map(_request, self._lines.feed(data))
+        if self._lines.skipped:
+            yield Nonsense(f"a line of more than {MOST_TEXT:,} bytes")
 
 
 def ended(exit_code: int, message: str) -> bytes:
@@ -76,12 +70,9 @@ def ended(exit_code: int, message: str) -> bytes:
 def _request(line: bytes) -> Request:
     text = line.decode(errors="replace")
     try:
-        return _parse(json.loads(text)) or Nonsense(text)
+        message = json.loads(text)
     except (ValueError, RecursionError):
         return Nonsense(text)
-
-
-def _parse(message: Any) -> Request | None:
     match message:
         case {"do": "train", "number": int(number), "program": [*words], "max_workers": int(most)} if (
             number >= 1 and words and all(isinstance(word, str) for word in words) and _is_count(most)
@@ -89,7 +80,7 @@ def _parse(message: Any) -> Request | None:
             return Train(number, tuple(words), most)
         case {"do": "limit", "max_workers": int(most)} if _is_count(most):
             return Limit(most)
-    return None
+    return Nonsense(text)
 
 
 def _is_count(number: int) -> bool:

@@ -1,6 +1,6 @@
 from dataclasses import replace
 
-from edt_launch.adapters.wmla.answers import states
+from edt_launch.adapters.wmla.answers import views as states
 from edt_launch.service.database.records import JobRecord
 from edt_launch.service.states import State
 
@@ -10,8 +10,7 @@ JOB = JobRecord("jaaaaaaaa", "ann", ("main.py",), 1, 2, 0.0)
 def test_clients_know_every_state() -> None:
     for state in State:
         told = states.state_of(replace(JOB, state=state))
-        assert told in states.KNOWN
-        assert told in states.APPLICATION
+        assert told in states.ENGINE_STATES
         assert state in states.behind(told)
 
 

@@ -6,8 +6,8 @@ from typing import Any
 from starlette.testclient import TestClient
 
 from edt_launch.adapters.wmla.hypersearch.metric import FILE
-from edt_launch.adapters.wmla.hypersearch.trials import ExecTrials
-from edt_launch.adapters.wmla.rest.bases import DEEP_LEARNING
+from edt_launch.adapters.wmla.hypersearch.searches import ExecTrials
+from edt_launch.adapters.wmla.rest.authenticator import DEEP_LEARNING
 from edt_launch.jobs.experiments.controller import Controller
 from edt_launch.service.database.records import JobRecord
 from edt_launch.service.states import State

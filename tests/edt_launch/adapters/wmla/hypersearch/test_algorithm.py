@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from edt_launch.adapters.wmla.hypersearch.algorithm import RESOURCE_NAME, AlgoDef
+from edt_launch.adapters.wmla.hypersearch.definition import RESOURCE_NAME, AlgoDef
 from edt_launch.service.experiment_spec import Objective
 
 

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from edt_launch.adapters.wmla.hypersearch.algorithm import UNLIMITED, Algorithm
-from edt_launch.adapters.wmla.hypersearch.definition import parse
+from edt_launch.adapters.wmla.hypersearch.definition import UNLIMITED, Algorithm, parse
 from edt_launch.service.errors import InvalidError
 from edt_launch.service.experiment_spec import Objective, SearchSpec
 from searches import RATE, UNITS, budgets, content

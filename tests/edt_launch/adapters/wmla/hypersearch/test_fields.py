@@ -4,7 +4,7 @@ from typing import Annotated
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-from edt_launch.adapters.wmla.hypersearch.fields import Fields, Int, Value, one_of
+from edt_launch.adapters.wmla.hypersearch.hyperparameters import Fields, Int, Value, one_of
 from edt_launch.service.experiment_spec import EXACT, Word
 
 

@@ -3,7 +3,7 @@ from threading import Barrier
 
 import pytest
 
-from edt_launch.adapters.wmla.hypersearch.restarting import restart
+from edt_launch.adapters.wmla.hypersearch.searches import restart
 from edt_launch.service import experiments
 from edt_launch.service.database.search_records import SearchRecord, SearchState
 from edt_launch.service.errors import ConflictError, InvalidError, ServiceError

@@ -3,7 +3,7 @@ from collections.abc import Iterable, Mapping
 import pytest
 
 from asking import Asking, submitted
-from edt_launch.adapters.wmla.rest import conductor
+from edt_launch.adapters.wmla.rest import applications
 from edt_launch.cluster.nvidia import Load, Nvml
 from played import Player
 
@@ -35,7 +35,7 @@ def test_applications_of_a_group_with_the_figures_of_their_gpus(
 
 
 def test_jobs_of_other_groups_hide_no_application(asking: Asking, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(conductor, "MOST", 2)
+    monkeypatch.setattr(applications, "MOST", 2)
     told = [submitted(asking.classic(), sigName=group) for group in ("dli", "dli", "dli", "a", "b", "c")]
     found = asking.conductor().get(f"/instances/{told[0]['sigId']}/applications").json()
     assert [one["driver"]["id"] for one in found] == [told[2]["submissionId"], told[1]["submissionId"]]

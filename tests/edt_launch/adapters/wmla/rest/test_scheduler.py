@@ -1,7 +1,7 @@
 import pytest
 
 from asking import Asking, submitted
-from edt_launch.adapters.wmla.rest import scheduler
+from edt_launch.adapters.wmla.rest import applications
 from played import Player
 
 
@@ -18,7 +18,7 @@ def test_applications_can_be_sorted_and_cut(asking: Asking, player: Player) -> N
 
 
 def test_pages_lead_through_all_applications(asking: Asking, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scheduler, "MOST", 2)
+    monkeypatch.setattr(applications, "MOST", 2)
     client = asking.modern()
     names = [submitted(client)["id"] for _ in range(5)]
     path = "/scheduler/engine/applications"

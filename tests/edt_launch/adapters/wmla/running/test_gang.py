@@ -1,8 +1,7 @@
 """Places of the processes that are not elastic."""
 
 from edt_launch.adapters.wmla.frameworks import Framework
-from edt_launch.adapters.wmla.running.environment import Member
-from edt_launch.adapters.wmla.running.gang import members, processes
+from edt_launch.adapters.wmla.running.workers import of_rank, processes
 from edt_launch.membership.protocol import Slot
 
 SLOTS = (Slot("a", 0, "3"), Slot("b", 0, "1"), Slot("b", 1, "2"))
@@ -20,10 +19,11 @@ def test_a_single_process_has_the_devices_of_the_host_with_the_most() -> None:
     assert processes(Framework.SINGLE, ()) == ()
 
 
-def test_places_count_along_the_allocation() -> None:
-    assert list(members(SLOTS).values()) == [
-        Member(rank=0, size=3, local_rank=0, local_size=1, node=0),
-        Member(rank=1, size=3, local_rank=0, local_size=2, node=1),
-        Member(rank=2, size=3, local_rank=1, local_size=2, node=1),
-    ]
-    assert set(members(SLOTS)) == {slot.key for slot in SLOTS}
+def test_ranks_count_along_the_allocation() -> None:
+    names = ("RANK", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "NODE_RANK")
+    ranks = [of_rank(SLOTS, slot) for slot in SLOTS]
+    assert [tuple(rank[name] for name in names) for rank in ranks] == [
+        ("0", "0", "1", "0"), ("1", "0", "2", "1"), ("2", "1", "2", "1"),
+    ]  # fmt: skip
+    assert all((rank["WORLD_SIZE"], rank["WMLA_NWORKER"]) == ("3", "3") for rank in ranks)
+    assert {rank["WMLA_WORKER_NDEVICE"] for rank in ranks} == {"1"}

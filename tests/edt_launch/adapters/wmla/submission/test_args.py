@@ -6,8 +6,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edt_launch.adapters.wmla.submission.args import MOST, Arguments, ArgumentsError, parse, words_of
-from edt_launch.adapters.wmla.submission.options import FLAGS, IGNORED, REFUSED, use_of
+from edt_launch.adapters.wmla.submission.args import (
+    FLAGS,
+    IGNORED,
+    MOST,
+    REFUSED,
+    Arguments,
+    ArgumentsError,
+    is_platforms,
+    parse,
+    words_of,
+)
 
 
 def test_a_notebooks_arguments() -> None:
@@ -121,7 +130,7 @@ def test_any_text_is_understood_or_refused(text: str) -> None:
 
 own = st.lists(
     st.text(string.ascii_letters + string.digits + "=.,-", min_size=1, max_size=10).filter(
-        lambda word: word != "--" and use_of(word.partition("=")[0].removeprefix("--")) is None
+        lambda word: word != "--" and not is_platforms(word.partition("=")[0].removeprefix("--"))
     ),
     max_size=10,
 )

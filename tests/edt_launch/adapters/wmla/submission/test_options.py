@@ -1,15 +1,15 @@
 import re
 from pathlib import Path
 
-from edt_launch.adapters.wmla.submission.options import FLAGS, IGNORED, OPTIONS, REFUSED, USED, Use, use_of
+from edt_launch.adapters.wmla.submission.args import FLAGS, IGNORED, OPTIONS, REFUSED, USED, is_platforms
 
 PAGE = Path(__file__).parents[5] / "docs" / "wmla-rest.md"
 
 
 def test_every_option_has_one_use() -> None:
     assert len(OPTIONS) == len(USED) + len(IGNORED) + len(REFUSED)
-    assert use_of("epochs") is None
-    assert use_of("msd-podaffinity-preferred") is Use.IGNORED
+    assert not is_platforms("epochs")
+    assert is_platforms("msd-podaffinity-preferred")
     assert set(OPTIONS) >= FLAGS
 
 

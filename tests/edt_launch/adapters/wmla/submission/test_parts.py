@@ -2,8 +2,8 @@ import io
 
 import pytest
 
-from edt_launch.adapters.wmla.submission import parts
-from edt_launch.adapters.wmla.submission.parts import NAME_LIMIT, Part, beside, model_of
+from edt_launch.adapters.wmla.submission import request
+from edt_launch.adapters.wmla.submission.request import NAME_LIMIT, Part, beside, model_of
 from edt_launch.service.errors import InvalidError, TooLargeError
 
 
@@ -57,7 +57,7 @@ def test_no_file_takes_the_place_of_another(names: tuple[str, ...]) -> None:
 
 
 def test_together_they_have_a_limit_which_is_not_the_models(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parts, "LARGEST", 5)
+    monkeypatch.setattr(request, "LARGEST", 5)
     model = part("m.tar", b"x" * 9)
     assert beside([model, part("a", b"123"), part("b", b"45")], model) == {"a": b"123", "b": b"45"}
     with pytest.raises(TooLargeError, match="more than 5 bytes"):

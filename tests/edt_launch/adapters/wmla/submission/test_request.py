@@ -29,11 +29,10 @@ def test_the_argument_string_comes_first() -> None:
             hardwareSpec={"nodes": {"num_nodes": 2}},
             dataSource=[{"location": {"paths": ["x"]}}],
         ),
-        arguments=("--trial", "1"),
     )
     args, found = read(request)
     assert args == request.args
-    assert (found.workers, found.data_path, found.script) == (4, "mine", ("--trial", "1"))
+    assert (found.workers, found.data_path, found.script) == (4, "mine", ())
 
 
 def test_the_option_for_data_sources_is_the_same() -> None:

@@ -3,8 +3,7 @@ import io
 import pytest
 
 from edt_launch.adapters.wmla.submission.request import ExecRequest
-from edt_launch.adapters.wmla.submission.settling import settle
-from edt_launch.adapters.wmla.submission.submitting import submit
+from edt_launch.adapters.wmla.submission.submitting import settle, submit
 from edt_launch.service.database.records import UserRecord
 from edt_launch.service.submission import Submitter
 from world import World, tar

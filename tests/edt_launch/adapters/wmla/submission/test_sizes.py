@@ -2,7 +2,7 @@ import pytest
 
 from edt_launch.adapters.wmla.frameworks import Framework
 from edt_launch.adapters.wmla.submission.args import Arguments, ArgumentsError
-from edt_launch.adapters.wmla.submission.sizes import asked_priority, bounds, priority
+from edt_launch.adapters.wmla.submission.catalogue import asked_priority, bounds, priority
 
 
 @pytest.mark.parametrize(

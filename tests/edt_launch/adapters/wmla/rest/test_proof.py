@@ -3,7 +3,7 @@ import base64
 import pytest
 from starlette.datastructures import Headers
 
-from edt_launch.adapters.wmla.rest.credentials import Password, Token, of
+from edt_launch.adapters.wmla.rest.authenticator import Password, Token, proof_of
 
 
 def basic(text: bytes) -> str:
@@ -28,12 +28,12 @@ def basic(text: bytes) -> str:
     ],
 )
 def test_authorization(header: str, expected: object) -> None:
-    assert of(Headers({"authorization": header, "x-auth-token": "other"})) == expected
+    assert proof_of(Headers({"authorization": header, "x-auth-token": "other"})) == expected
 
 
 def test_tokens_and_cookies() -> None:
-    assert of(Headers({"x-auth-token": "edt_x", "cookie": "edt_session=edt_y"})) == Token("edt_x")
-    assert of(Headers({"cookie": "a=b; edt_session=edt_y"})) == Token("edt_y", is_cookie=True)
-    assert of(Headers({"cookie": "edt_session="})) is None
-    assert of(Headers({"cookie": "\x01=;;;"})) is None
-    assert of(Headers({})) is None
+    assert proof_of(Headers({"x-auth-token": "edt_x", "cookie": "edt_session=edt_y"})) == Token("edt_x")
+    assert proof_of(Headers({"cookie": "a=b; edt_session=edt_y"})) == Token("edt_y", is_cookie=True)
+    assert proof_of(Headers({"cookie": "edt_session="})) is None
+    assert proof_of(Headers({"cookie": "\x01=;;;"})) is None
+    assert proof_of(Headers({})) is None

@@ -1,19 +1,39 @@
-"""``edt shares``."""
+"""``edt hosts``, ``edt drain`` and ``edt shares``: the pool, and who shares it."""
 
-import sys
 from typing import Annotated
 
 import typer
 
 from edt_launch.cli import model
 from edt_launch.cli.errors import MistakenError
-from edt_launch.cli.screen import has_colours, show, width
-from edt_launch.cli.session import AsJson, connect, print_json
-from edt_launch.cli.tables import shares_table
+from edt_launch.cli.screen import show, terminal
+from edt_launch.cli.session import AsJson, answer, complete_host, confirm, connect, print_json
+from edt_launch.cli.tables import hosts_table, shares_table
 
 NO_LIMIT = "none"
 ROOT = "-"
 """Stands for the node above all others, whose name is empty."""
+
+
+def hosts(as_json: AsJson = False) -> None:
+    """List machines, their devices, and the jobs that have them."""
+    service = connect()
+    if as_json:
+        print_json(service.call("GET", "cluster"))
+        return
+    jobs = {job.id: job for job in map(model.job, service.jobs())}
+    show(hosts_table(service.hosts(), jobs, *terminal()))
+
+
+def drain(
+    host: Annotated[str, typer.Argument(metavar="HOST", help="Its name.", autocompletion=complete_host)],
+    undo: Annotated[bool, typer.Option("--undo", help="Let workers come back.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Give a host no new workers, and move away those that it has. For administrators."""
+    data = connect().call("POST", "hosts", host, "undrain" if undo else "drain")
+    state = data.get("state", "up" if undo else "draining")
+    confirm(data, as_json, f"{data.get('name', host)} {state}")
 
 
 def shares(
@@ -39,29 +59,25 @@ def shares(
     }  # fmt: skip
     changes: dict[str, object] = {option: value for option, value in options.items() if value is not None}
     if changes and name is None:
-        raise MistakenError(
-            f"--{next(iter(changes)).replace('_', '-')} of whom?", "edt shares OWNER --weight 3"
-        )
+        option = next(iter(changes)).replace("_", "-")
+        raise MistakenError(f"--{option} of whom?", "edt shares OWNER --weight 3")
     if limit is not None:
         changes["limit"] = _devices(limit)
     if parent == ROOT:
         changes["parent"] = ""
     service = connect()
     if name is not None and changes:
-        answer = service.set_share(name, changes)
+        data = service.call("PUT", "shares", name, content=changes)
         if as_json:
-            print_json(answer)
+            print_json(data)
             return
         name = None  # all of them, since a share is relative to others
-    nodes = model.many(service.shares(), "shares")
+    nodes = model.many(service.call("GET", "shares"), "shares")
     if name is not None:
         nodes = [node for node in nodes if node.get("name") == ("" if name == ROOT else name)]
         if not nodes or not name:
             raise MistakenError(f"there is no owner {name!r}", "see 'edt shares', or give --weight to add it")
-    if as_json:
-        print_json({"shares": nodes})
-        return
-    show(shares_table([*map(model.share, nodes)], width(), has_colours(sys.stdout)))
+    answer({"shares": nodes}, as_json, lambda: shares_table([*map(model.share, nodes)], *terminal()))
 
 
 def _devices(text: str) -> float | None:
