@@ -12,7 +12,6 @@ from edt_launch.cli.errors import ClientError, ExitCode, MistakenError, RefusedE
 from edt_launch.cli.screen import has_colours, paint, width
 
 UNWRITABLE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EPIPE})
-"""What keeps standard output from taking more."""
 
 
 def report(error: TyperException, as_json: bool) -> int:

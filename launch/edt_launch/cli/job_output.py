@@ -14,7 +14,6 @@ from edt_launch.cli.errors import UnreachableError
 from edt_launch.cli.service import Service
 
 RETRY = 1.0
-"""Seconds between two attempts to reach a service that went away."""
 RANK = re.compile(r"\[([^\]]{1,40})\] ")
 """What is in front of a line when the lines of all ranks are shown."""
 

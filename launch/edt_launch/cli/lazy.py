@@ -22,7 +22,7 @@ def lazy_group(
     class LazyGroup(TyperGroup):
         def __init__(self, **attributes: Any) -> None:
             super().__init__(**attributes)
-            self.commands = dict.fromkeys(commands)  # type: ignore[arg-type] # for suggestions
+            self.commands = dict.fromkeys(commands)  # type: ignore[assignment] # for suggestions
 
         def get_command(self, ctx: Any, cmd_name: str) -> Any:
             if cmd_name not in commands:

@@ -28,8 +28,8 @@ COMMANDS: Commands = {
     "hosts": (f"{CLI}.cluster:hosts", "List machines, and who has their devices."),
     "drain": (f"{CLI}.cluster:drain", "Move all workers off a host, and keep it free."),
     "shares": (f"{CLI}.cluster:shares", "Show the owners' tree, or change a node of it."),
-    "users": (f"{CLI}.users:app", "List users; add and remove them."),
-    "tokens": (f"{CLI}.tokens:app", "List your tokens; make and revoke them."),
+    "users": (f"{CLI}.accounts:users", "List users; add and remove them."),
+    "tokens": (f"{CLI}.accounts:tokens", "List your tokens; make and revoke them."),
     "serve": ("edt_launch.service.command:serve", "Run the job service on this machine."),
     "up": (f"{CLI}.up:up", "Try everything: a service, two users, two jobs."),
     "discover": (f"{TOOLS}.discover:command", "Print an allocation file as a host-discovery script does."),
@@ -51,7 +51,6 @@ SETTINGS: Mapping[str, Mapping[str, Any]] = {
     "demo": SCRIPT_COMMAND,
     "verify": SCRIPT_COMMAND,
 }
-"""How the arguments of some commands are read."""
 
 app = typer.Typer(
     cls=lazy_group(COMMANDS, SETTINGS, "pip install 'edt-hvd[service]'"),

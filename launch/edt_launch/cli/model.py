@@ -7,16 +7,7 @@ from typing import Any
 from edt_launch.cli.errors import NonsenseError
 
 ENDED = frozenset({"succeeded", "failed", "stopped"})
-"""The states in which nothing happens to a job any more."""
 VERSIONS = "client and service may differ in version"
-
-
-@dataclass(frozen=True)
-class HostDevices:
-    """Devices of one host that a job has."""
-
-    host: str
-    devices: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -53,7 +44,7 @@ class Job:
     eta: float | None = None
     restarts: int | None = None
     resizes: int | None = None
-    hosts: tuple[HostDevices, ...] = ()
+    hosts: Sequence[Mapping[str, Any]] = ()
 
     @property
     def has_ended(self) -> bool:
@@ -108,10 +99,8 @@ class Share:
 def job(data: Any) -> Job:
     """A job from the service's JSON; raises `NonsenseError` if it is none."""
     fields = _fields(Job, data)
-    fields["hosts"] = tuple(
-        HostDevices(str(one["host"]), tuple(map(str, one["devices"]))) for one in fields.get("hosts") or ()
-    )
-    return Job(**fields | {"name": fields.get("name") or "", "size": fields.get("size") or 0})
+    defaults = {"name": "", "size": 0, "hosts": ()}
+    return Job(**fields | {name: fields.get(name) or value for name, value in defaults.items()})
 
 
 def host(data: Any) -> Host:

@@ -12,11 +12,9 @@ JOB_STYLES = (
     "cyan", "magenta", "yellow", "blue", "green",
     "bright cyan", "bright magenta", "bright yellow", "bright blue", "bright green",
 )  # fmt: skip
-"""Colours of jobs on the devices."""
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 FREE, LOST = "·", "x"
 MOST_HOSTS = 8
-"""Hosts that get a line of their own."""
 NAME = 16
 """Columns of the name of a host or an owner."""
 
@@ -77,7 +75,7 @@ def _host(host: Host, marks: Mapping[str, int], limit: int, colours: bool) -> li
     room = limit - NAME - 4 - len(state)
     shown = host.devices if len(host.devices) <= room // 2 else host.devices[: room // 2 - 2]
     cells = [
-        _mark(marks[device.job], colours) if device.job in marks
+        _mark(marks[device.job], colours) if device.job is not None and device.job in marks
         else LOST if host.state == "down" else "*" if device.job else paint(FREE, "dim", colours)
         for device in shown
     ]  # fmt: skip

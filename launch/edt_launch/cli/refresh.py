@@ -17,7 +17,6 @@ from edt_launch.cli.screen import cut, width
 from edt_launch.cli.signals import as_exits
 
 INTERVAL = 1.0
-"""Seconds between two looks."""
 
 _ENTER, _LEAVE = "\x1b[?1049h\x1b[?25l", "\x1b[?25h\x1b[?1049l"
 

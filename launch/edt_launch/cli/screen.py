@@ -5,9 +5,9 @@ import shutil
 import sys
 import time
 import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise
-from typing import NamedTuple, TextIO
+from typing import NamedTuple, TextIO, TypeVar
 
 STYLES = {
     "bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "blue": "34", "magenta": "35",
@@ -22,7 +22,6 @@ STATE_STYLES = {
     "queued": "yellow",
     "paused": "dim",
 }
-"""Colours of states; others have none."""
 GAP = "  "
 
 
@@ -115,6 +114,17 @@ def table(
             excess -= less
     titles = [Cell(head.title, "bold") for head in heads]
     return [_line(heads, row, widths, colours) for row in [titles, *cells]]
+
+
+T = TypeVar("T")
+Columns = Mapping[Column, Callable[[T], Cell | str]]
+"""Columns, and how each makes its cell of a thing."""
+
+
+def listing(columns: Columns[T], things: Iterable[T], limit: int, colours: bool) -> list[str]:
+    """A table of things, one a line."""
+    rows = [[cell(thing) for cell in columns.values()] for thing in things]
+    return table(list(columns), rows, limit, colours)
 
 
 def _kept(heads: Sequence[Column], widths: Sequence[int], limit: int) -> list[int]:

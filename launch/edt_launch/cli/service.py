@@ -12,7 +12,6 @@ from edt_launch.cli.transport import Answer, Body, Http
 
 Json = dict[str, Any]
 PAGES = {"jobs": 500, "experiments": 100}
-"""Things of one answer."""
 LEAST_PREFIX = 3
 """Characters of an id that may stand for it."""
 

@@ -7,7 +7,6 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 ENDING = (signal.SIGTERM, signal.SIGHUP)
-"""Signals that would otherwise end the process at once."""
 
 
 @contextmanager

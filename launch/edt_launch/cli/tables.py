@@ -10,9 +10,11 @@ from edt_launch.cli.screen import (
     STATE_STYLES,
     Cell,
     Column,
+    Columns,
     bar,
     cut,
     duration,
+    listing,
     moment,
     number,
     paint,
@@ -22,17 +24,6 @@ from edt_launch.cli.screen import (
     visible,
 )
 
-JOB_COLUMNS = (
-    Column("ID"),
-    Column("NAME", least=8),
-    Column("OWNER", least=5, optional=True),
-    Column("STATE"),
-    Column("SIZE", right=True),
-    Column("OF", right=True, optional=True),
-    Column("PROGRESS", optional=True),
-    Column("LEFT", right=True, optional=True),
-    Column("SINCE", right=True, optional=True),
-)
 BAR, WIDE = 10, 100
 """Columns of a bar in a table, and of a terminal that has room for bars."""
 
@@ -41,21 +32,19 @@ def jobs_table(jobs: Sequence[Job], now: float, limit: int, colours: bool) -> li
     """The jobs, one a line, and below it what is worth knowing of those that failed or wait."""
     if not jobs:
         return ["no jobs; queue one with: edt submit --min 1 --max 4 -- python train.py"]
-    rows = [
-        (
-            job.id,
-            visible(job.name) or "-",
-            visible(job.owner),
-            state_cell(job.state),
-            _size(job),
-            _range(job),
-            _progress(job, BAR if limit >= WIDE else 0),
-            duration(job.eta) if job.state == "running" else "-",
-            duration(now - _since(job)),
-        )
-        for job in jobs
-    ]
-    return noted(table(JOB_COLUMNS, rows, limit, colours), map(_note, jobs), limit, colours)
+    length = BAR if limit >= WIDE else 0
+    columns: Columns[Job] = {
+        Column("ID"): lambda job: job.id,
+        Column("NAME", least=8): lambda job: visible(job.name) or "-",
+        Column("OWNER", least=5, optional=True): lambda job: visible(job.owner),
+        Column("STATE"): lambda job: state_cell(job.state),
+        Column("SIZE", right=True): _size,
+        Column("OF", right=True, optional=True): _range,
+        Column("PROGRESS", optional=True): lambda job: _progress(job, length),
+        Column("LEFT", right=True, optional=True): _left,
+        Column("SINCE", right=True, optional=True): lambda job: duration(now - _since(job)),
+    }
+    return noted(listing(columns, jobs, limit, colours), map(_note, jobs), limit, colours)
 
 
 def noted(lines: Sequence[str], notes: Iterable[str], limit: int, colours: bool) -> list[str]:
@@ -88,6 +77,10 @@ def _progress(job: Job, length: int) -> str:
     return f"step {job.step}" if job.step is not None else "-"
 
 
+def _left(job: Job) -> str:
+    return duration(job.eta) if job.state == "running" else "-"
+
+
 def _since(job: Job) -> float:
     """When its present part of life began."""
     if job.has_ended and job.ended is not None:
@@ -106,19 +99,16 @@ def job_lines(job: Job, now: float, limit: int, colours: bool) -> list[str]:
     """Everything about a job."""
     named = f"{job.id}  {visible(job.name)}".rstrip()
     state = paint(job.state, STATE_STYLES.get(job.state, ""), colours)
-    facts: list[tuple[str, str]] = [
-        ("job", f"{named}  of {visible(job.owner)}"),
-        ("state", f"{state} since {moment(_since(job), now)} ({duration(now - _since(job))})"),
-    ]
+    since = f"{moment(_since(job), now)} ({duration(now - _since(job))})"
+    facts = [("job", f"{named}  of {visible(job.owner)}"), ("state", f"{state} since {since}")]
     if job.reason:
         facts.append(("", visible(job.reason)))
     if job.failure or (job.exit_code or 0) != 0:
         code = "" if job.exit_code is None else f"exit code {job.exit_code}"
         facts.append(("failure", ": ".join(filter(None, (code, visible(job.failure or ""))))))
     facts.append(("size", _sizes(job)))
-    facts += [
-        ("" if i else "devices", f"{one.host}: {', '.join(one.devices)}") for i, one in enumerate(job.hosts)
-    ]
+    held = [f"{one['host']}: {', '.join(one['devices'])}" for one in job.hosts]
+    facts += [("" if i else "devices", text) for i, text in enumerate(held)]
     facts += _progress_facts(job, limit)
     if job.priority is not None:
         facts.append(("priority", f"{job.priority}, weight {number(job.weight)}"))
@@ -129,9 +119,8 @@ def job_lines(job: Job, now: float, limit: int, colours: bool) -> list[str]:
     times = [("submitted", job.submitted), ("started", job.started), ("ended", job.ended)]
     facts.append(("times", ", ".join(f"{name} {moment(at, now)}" for name, at in times if at is not None)))
     if job.resizes is not None or job.restarts is not None:
-        facts.append(
-            ("changes", f"{plural(job.resizes or 0, 'resize')}, {plural(job.restarts or 0, 'restart')}")
-        )
+        resizes, restarts = plural(job.resizes or 0, "resize"), plural(job.restarts or 0, "restart")
+        facts.append(("changes", f"{resizes}, {restarts}"))
     return [line for name, text in facts for line in _fact(name, text, limit, colours)]
 
 
@@ -204,34 +193,24 @@ def _host_rows(host: Host, jobs: Mapping[str, Job]) -> Iterator[Sequence[Cell | 
         head = ("", "", "")
 
 
-SHARE_COLUMNS = (
-    Column("OWNER", least=12),
-    Column("WEIGHT", right=True),
-    Column("HAS", right=True),
-    Column("OWNS", right=True),
-    Column("LIMIT", right=True),
-    Column("LENDS", optional=True),
-    Column("INSIDE", least=4, optional=True),
-    Column("HALF-LIFE", right=True, optional=True),
-)
-
-
 def shares_table(shares: Sequence[Share], limit: int, colours: bool) -> list[str]:
     """The owners' tree, indented."""
-    rows = [
-        (
-            "  " * depth + (visible(share.name) or "everybody"),
-            number(share.weight),
-            "-" if share.size is None else str(share.size),
-            number(share.guarantee) if share.guarantee else "-",
-            number(share.limit),
-            ("yes" if share.lends else "no") if share.guarantee else "-",
-            share.policy,
-            duration(share.half_life),
-        )
-        for share, depth in in_order(shares)
-    ]
-    return table(SHARE_COLUMNS, rows, limit, colours)
+    depths = {share.name: depth for share, depth in in_order(shares)}
+    columns: Columns[Share] = {
+        Column("OWNER", least=12): lambda share: (
+            "  " * depths[share.name] + (visible(share.name) or "everybody")
+        ),
+        Column("WEIGHT", right=True): lambda share: number(share.weight),
+        Column("HAS", right=True): lambda share: "-" if share.size is None else str(share.size),
+        Column("OWNS", right=True): lambda share: number(share.guarantee or None),
+        Column("LIMIT", right=True): lambda share: number(share.limit),
+        Column("LENDS", optional=True): lambda share: (
+            ("yes" if share.lends else "no") if share.guarantee else "-"
+        ),
+        Column("INSIDE", least=4, optional=True): lambda share: share.policy,
+        Column("HALF-LIFE", right=True, optional=True): lambda share: duration(share.half_life),
+    }
+    return listing(columns, [share for share, _ in in_order(shares)], limit, colours)
 
 
 def in_order(shares: Sequence[Share]) -> list[tuple[Share, int]]:
@@ -250,47 +229,26 @@ def in_order(shares: Sequence[Share]) -> list[tuple[Share, int]]:
     return list(visit(None, 0))
 
 
-EXPERIMENT_COLUMNS = (
-    Column("ID"),
-    Column("NAME", least=8),
-    Column("OWNER", least=5, optional=True),
-    Column("STATE"),
-    Column("DONE", right=True),
-    Column("FAILED", right=True, optional=True),
-    Column("METRIC", least=6, optional=True),
-    Column("BEST", right=True),
-    Column("AGE", right=True, optional=True),
-)
-TRIAL_COLUMNS = (
-    Column("TRIAL", right=True),
-    Column("STATE"),
-    Column("METRIC", right=True),
-    Column("JOB"),
-    Column("PARAMETERS", least=10),
-)
-
-
 def experiments_table(
     experiments: Sequence[Mapping[str, Any]], now: float, limit: int, colours: bool
 ) -> list[str]:
     """The experiments, one a line."""
     if not experiments:
         return ["no experiments; create one with: edt experiment create FILE.json"]
-    rows = [
-        (
-            visible(one.get("id")),
-            visible(one.get("name") or "-"),
-            visible(one.get("owner") or "-"),
-            state_cell(str(one.get("state"))),
-            _done(one),
-            str((one.get("counts") or {}).get("failed", 0)),
-            visible(one.get("metric") or "-"),
-            number((one.get("best") or {}).get("metric")),
-            duration(now - float(one.get("created") or now)),
-        )
-        for one in experiments
-    ]
-    return table(EXPERIMENT_COLUMNS, rows, limit, colours)
+    columns: Columns[Mapping[str, Any]] = {
+        Column("ID"): lambda one: visible(one.get("id")),
+        Column("NAME", least=8): lambda one: visible(one.get("name") or "-"),
+        Column("OWNER", least=5, optional=True): lambda one: visible(one.get("owner") or "-"),
+        Column("STATE"): lambda one: state_cell(str(one.get("state"))),
+        Column("DONE", right=True): _done,
+        Column("FAILED", right=True, optional=True): lambda one: str(_counts(one).get("failed", 0)),
+        Column("METRIC", least=6, optional=True): lambda one: visible(one.get("metric") or "-"),
+        Column("BEST", right=True): lambda one: number((one.get("best") or {}).get("metric")),
+        Column("AGE", right=True, optional=True): lambda one: duration(
+            now - float(one.get("created") or now)
+        ),
+    }
+    return listing(columns, experiments, limit, colours)
 
 
 def experiment_lines(experiment: Mapping[str, Any], limit: int, colours: bool) -> list[str]:
@@ -304,24 +262,25 @@ def experiment_lines(experiment: Mapping[str, Any], limit: int, colours: bool) -
     name, owner, state, algorithm, objective, metric = (visible(experiment.get(name)) for name in names)
     head = f"{name} of {owner}: {state}, {_done(experiment)} trials; {algorithm} is to {objective} {metric}"
     found = [cut(head, limit), *([visible(experiment["reason"])] if experiment.get("reason") else [])]
-    rows = [
-        (
-            str(one.get("number")),
-            state_cell(str(one.get("state"))),
-            number(one.get("metric")),
-            visible(one.get("job") or "-"),
-            visible(", ".join(f"{name}={value}" for name, value in (one.get("parameters") or {}).items())),
-        )
-        for one in trials
-    ]
+    columns: Columns[Mapping[str, Any]] = {
+        Column("TRIAL", right=True): lambda one: str(one.get("number")),
+        Column("STATE"): lambda one: state_cell(str(one.get("state"))),
+        Column("METRIC", right=True): lambda one: number(one.get("metric")),
+        Column("JOB"): lambda one: visible(one.get("job") or "-"),
+        Column("PARAMETERS", least=10): lambda one: visible(
+            ", ".join(f"{name}={value}" for name, value in (one.get("parameters") or {}).items())
+        ),
+    }
     reasons = [visible(one["reason"]) if one.get("state") == "failed" else "" for one in trials]
-    lines = noted(table(TRIAL_COLUMNS, rows, limit, colours), reasons, limit, colours) if rows else []
-    return [*found, *lines]
+    return found + noted(listing(columns, trials, limit, colours), reasons, limit, colours)
+
+
+def _counts(experiment: Mapping[str, Any]) -> Mapping[str, int]:
+    return experiment.get("counts") or {}
 
 
 def _done(experiment: Mapping[str, Any]) -> str:
     """Trials that have come to something, and how many there are to be."""
-    counts = experiment.get("counts") or {}
-    total = experiment.get("total")
+    counts, total = _counts(experiment), experiment.get("total")
     done = counts.get("succeeded", 0) + counts.get("failed", 0)
     return f"{done} of {'?' if total is None else total}"

@@ -17,10 +17,8 @@ from edt_launch.cli.configuration import Configuration
 from edt_launch.cli.errors import ClientError, NonsenseError, NotAllowedError, RefusedError, UnreachableError
 
 TIMEOUT = 30.0
-"""Seconds for which nothing may come from the service."""
 PREFIX = "/api/v1"
 BLOCK = 65536
-"""Bytes that are read or written at once."""
 
 Query = Mapping[str, str | int | float | bool | None]
 
@@ -185,7 +183,7 @@ class _ChunkedWriter:
 
     def flush(self) -> None:
         if self._waiting:
-            self._connection.send(b"%x\r\n%b\r\n" % (len(self._waiting), self._waiting))
+            self._connection.send(b"%x\r\n%b\r\n" % (len(self._waiting), bytes(self._waiting)))
             self._waiting.clear()
 
 

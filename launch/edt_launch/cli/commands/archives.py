@@ -11,12 +11,11 @@ import typer
 
 from edt_launch.cli import model
 from edt_launch.cli.errors import MistakenError
-from edt_launch.cli.screen import Column, moment, size, table, terminal, visible
+from edt_launch.cli.screen import Column, Columns, listing, moment, size, terminal, visible
 from edt_launch.cli.session import AsJson, JobName, answer, confirm, connect
 from edt_launch.cli.transport import Answer
 
 STANDARD_OUTPUT = "-"
-HEADS = (Column("NAME"), Column("STEP", right=True), Column("SIZE", right=True), Column("MADE"))
 
 
 def results(
@@ -67,12 +66,13 @@ def _lines(listed: Sequence[Mapping[str, Any]]) -> list[str]:
     if not listed:
         return ["no checkpoints"]
     now = time.time()
-    rows = [
-        (visible(one.get("name")), str(one.get("step")), size(one.get("size") or 0), moment(made, now))
-        for one in listed
-        for made in [one.get("time")]
-    ]
-    return table(HEADS, rows, *terminal())
+    columns: Columns[Mapping[str, Any]] = {
+        Column("NAME"): lambda one: visible(one.get("name")),
+        Column("STEP", right=True): lambda one: str(one.get("step")),
+        Column("SIZE", right=True): lambda one: size(one.get("size") or 0),
+        Column("MADE"): lambda one: moment(one.get("time"), now),
+    }
+    return listing(columns, listed, *terminal())
 
 
 def save(archive: Answer, output: str) -> None:

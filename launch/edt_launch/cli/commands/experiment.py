@@ -9,9 +9,9 @@ import typer
 
 from edt_launch.cli.commands.submit import collect
 from edt_launch.cli.errors import MistakenError
+from edt_launch.cli.packing import Submission, tell
 from edt_launch.cli.screen import note, terminal
 from edt_launch.cli.session import AsJson, answer, confirm, connect, group, print_json
-from edt_launch.cli.submission_body import Submission, tell
 from edt_launch.cli.tables import experiment_lines, experiments_table
 
 app = group(no_args_is_help=True, help="Search for parameters; each trial is a job.")

@@ -12,7 +12,6 @@ from edt_launch.cli.screen import has_colours, note, paint
 from edt_launch.cli.session import AsJson, JobName, connect
 
 COLOURS = ("cyan", "green", "yellow")
-"""Of the ranks, in turn."""
 
 
 def logs(

@@ -15,15 +15,13 @@ from edt_launch.cli import model, packing
 from edt_launch.cli.errors import ExitCode, MistakenError, UnreachableError
 from edt_launch.cli.job_output import output
 from edt_launch.cli.model import Job
-from edt_launch.cli.packing import Code
-from edt_launch.cli.screen import Cell, Column, duration, note, plural, table, terminal, visible
+from edt_launch.cli.packing import Code, Submission, tell
+from edt_launch.cli.screen import Cell, Column, Columns, duration, listing, note, plural, terminal, visible
 from edt_launch.cli.service import Json, Service
 from edt_launch.cli.session import AsJson, answer, connect, print_json
-from edt_launch.cli.submission_body import Submission, tell
 from edt_launch.cli.tables import noted
 
 PAUSES = (0.5, 2.0, 5.0)
-"""Seconds before another attempt to submit, after a connection broke."""
 
 
 def submit(
@@ -159,23 +157,23 @@ def environment(variables: Sequence[str], mine: Mapping[str, str]) -> dict[str, 
 
 def changes_table(rehearsal: Json, limit: int, colours: bool) -> list[str]:
     """What a job would change."""
-    heads = (
-        Column("JOB"), Column("NAME", least=6), Column("OWNER", least=5), Column("NOW", right=True),
-        Column("THEN", right=True),
-    )  # fmt: skip
     changes = model.many(rehearsal, "changes")
-    rows = [_change_row(change) for change in changes]
-    if not rows:
+    if not changes:
         return ["nothing would change now: the job would wait"]
+    columns: Columns[Mapping[str, Any]] = {
+        Column("JOB"): lambda change: visible(change.get("job") or "(new)"),
+        Column("NAME", least=6): lambda change: visible(change.get("name") or "-"),
+        Column("OWNER", least=5): lambda change: visible(change.get("owner") or "-"),
+        Column("NOW", right=True): lambda change: str(int(change.get("from") or 0)),
+        Column("THEN", right=True): _then,
+    }
     notes = [visible(change.get("reason") or "") for change in changes]
-    return noted(table(heads, rows, limit, colours), notes, limit, colours)
+    return noted(listing(columns, changes, limit, colours), notes, limit, colours)
 
 
-def _change_row(change: Mapping[str, Any]) -> tuple[str | Cell, ...]:
+def _then(change: Mapping[str, Any]) -> Cell:
     before, after = int(change.get("from") or 0), int(change.get("to") or 0)
-    style = "green" if after > before else "red" if after < before else ""
-    names = (change.get("job") or "(new)", change.get("name") or "-", change.get("owner") or "-")
-    return *map(visible, names), str(before), Cell(str(after), style)
+    return Cell(str(after), "green" if after > before else "red" if after < before else "")
 
 
 def _submitted(service: Service, body: Submission, pause: Callable[[float], None] = time.sleep) -> Json:

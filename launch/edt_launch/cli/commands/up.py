@@ -22,17 +22,16 @@ from edt_launch.cli.configuration import Configuration
 from edt_launch.cli.errors import ClientError, ExitCode, MistakenError, RefusedError, UnreachableError
 from edt_launch.cli.model import Job
 from edt_launch.cli.overview import picture
+from edt_launch.cli.packing import Submission
 from edt_launch.cli.refresh import watch_lines
 from edt_launch.cli.screen import note, plural, show, terminal
 from edt_launch.cli.service import Service
 from edt_launch.cli.session import AsJson, print_json
 from edt_launch.cli.signals import ENDING, as_exits, handled
-from edt_launch.cli.submission_body import Submission
 from edt_launch.cli.transport import Http
 
 SERVE = (sys.executable, "-m", "edt_launch.cli", "serve")
 START_TIMEOUT = 60.0
-"""Seconds within which the service must answer."""
 END_TIMEOUT = 15.0
 """Seconds for the jobs to end, and for the service, before they are killed."""
 POLL = 0.1
@@ -41,7 +40,6 @@ PEOPLE: Mapping[str, Sequence[str]] = {
     "ada": ("python", "train.py", "--epochs", "10"),
     "bob": ("python", "train.py", "--epochs", "20"),
 }
-"""Who submits what."""
 FOREIGN = ("EDT_URL", "EDT_TOKEN", "EDT_HOME", "EDT_DATABASE", "EDT_HOST", "EDT_HOSTFILE")
 """Variables that are about another service."""
 INTERVAL = 0.5

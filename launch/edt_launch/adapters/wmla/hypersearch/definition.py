@@ -90,9 +90,26 @@ class AlgoDef(Fields):
     hyperband_eta: Annotated[float, Field(ge=1.5, le=1000)] = 3.0
     algo_params: Annotated[tuple[AlgoParam, ...], Field(max_length=64)] = ()
 
-    def setting(self, name: str, default: float, least: float, most: float) -> float:
-        """A number among `algo_params`; raises `ValueError` if it is none, or out of bounds."""
-        given = self.text(name)
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Those of the algorithms, as `core.SearchSpec` calls them; `budget` is a Hyperband trial's.
+
+        Raises:
+            ValueError: one of `algo_params` is no number, or out of bounds.
+        """
+        seed = int(self._number("RandomSeed", UNLIMITED, UNLIMITED, 2**32 - 1))
+        random = self._number("InitPoints", 10, 1, MOST_TRIALS)
+        return {
+            "seed": None if seed < 0 else seed,
+            "warm_up": int(self._number("WarmUp", random, 1, MOST_TRIALS)),
+            "candidates": int(self._number("EICandidate", 24, 1, 10_000)),
+            "eta": self._number("eta", self.hyperband_eta, 1.5, 1000),
+            "budget": self._text("ResourceName") or RESOURCE_NAME,
+            "max_budget": int(self._number("ResourceValue", 1, 1, MOST_BUDGET)),
+        }
+
+    def _number(self, name: str, default: float, least: float, most: float) -> float:
+        given = self._text(name)
         if not given:
             return default
         try:
@@ -103,42 +120,14 @@ class AlgoDef(Fields):
             raise ValueError(f"algoParams: {name}: {given:.80} is not from {least:g} to {most:g}")
         return number
 
-    def text(self, name: str) -> str | None:
-        """One of `algo_params`; None if it is not given."""
+    def _text(self, name: str) -> str | None:
         values = (param.value for param in self.algo_params if param.name.lower() == name.lower())
         return next(values, None)
 
-    @property
-    def seed(self) -> int | None:
-        """`RandomSeed`."""
-        given = self.setting("RandomSeed", UNLIMITED, UNLIMITED, 2**32 - 1)
-        return None if given < 0 else int(given)
-
-    @property
-    def warm_up(self) -> int:
-        """Trials of Tpe and Bayesian that are chosen at random."""
-        return int(self.setting("WarmUp", self.setting("InitPoints", 10, 1, MOST_TRIALS), 1, MOST_TRIALS))
-
-    @property
-    def candidates(self) -> int:
-        """Configurations of which Tpe and Bayesian take the one with the best prospects."""
-        return int(self.setting("EICandidate", 24, 1, 10_000))
-
-    @property
-    def eta(self) -> float:
-        """Of how many configurations Hyperband keeps one."""
-        return self.setting("eta", self.hyperband_eta, 1.5, 1000)
-
-    @property
-    def resource(self) -> tuple[str, int]:
-        """Name and highest value of a Hyperband trial's budget."""
-        highest = int(self.setting("ResourceValue", 1, 1, MOST_BUDGET))
-        return self.text("ResourceName") or RESOURCE_NAME, highest
-
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
-        _ = self.seed, self.warm_up, self.candidates, self.eta, self.resource
-        if self.algorithm is Algorithm.HYPERBAND and not self.text("ResourceValue"):
+        _ = self.settings
+        if self.algorithm is Algorithm.HYPERBAND and not self._text("ResourceValue"):
             raise ValueError("algoParams: ResourceValue is missing: the most iterations of a Hyperband trial")
         return self
 
@@ -171,8 +160,8 @@ class Definition(Fields):
         names = [param.name for param in self.hyper_params]
         if twice := sorted({name for name in names if names.count(name) > 1}):
             raise ValueError(f"hyperParams: {twice[0]!r} is there twice")
-        if algorithm is Algorithm.HYPERBAND and self.algo_def.resource[0] in names:
-            raise ValueError(f"hyperParams: {self.algo_def.resource[0]!r} is Hyperband's resource already")
+        if algorithm is Algorithm.HYPERBAND and (budget := self.algo_def.settings["budget"]) in names:
+            raise ValueError(f"hyperParams: {budget!r} is Hyperband's resource already")
         if algorithm is Algorithm.GRID:
             for at, param in enumerate(self.hyper_params):
                 if param.kind is Kind.RANGE and param.data_type is DataType.DOUBLE and param.step is None:
@@ -184,7 +173,6 @@ class Definition(Fields):
         """What is searched how, as the service says it."""
         algo = self.algo_def
         is_list = algo.algorithm is Algorithm.EXPERIMENTS
-        budget, most = algo.resource
         return core.SearchSpec(
             metric=algo.objective_metric,
             objective=algo.objective,
@@ -196,12 +184,7 @@ class Definition(Fields):
             max_trials=None if algo.max_job_num == UNLIMITED else algo.max_job_num,
             max_parallel=algo.max_at_once,
             max_minutes=None if algo.max_run_time == UNLIMITED else algo.max_run_time,
-            seed=algo.seed,
-            warm_up=algo.warm_up,
-            candidates=algo.candidates,
-            eta=algo.eta,
-            budget=budget,
-            max_budget=most,
+            **algo.settings,
         )
 
 

@@ -26,7 +26,6 @@ from edt_launch.service.experiment_spec import (
 from edt_launch.service.names import TEXT
 
 SYNONYMS = {"gridsearch": "Grid", "integer": "int", "float": "double", "string": "str"}
-"""Other words that clients use."""
 
 Int = Annotated[int, Field(ge=-EXACT, le=EXACT)]
 Value = Annotated[str, StringConstraints(pattern=f"^{TEXT}$", max_length=4096)]

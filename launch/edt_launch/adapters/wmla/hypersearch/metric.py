@@ -13,7 +13,6 @@ from edt_launch.service.experiment_spec import Objective
 
 FILE = "val_dict_list.json"
 MOST = 16 * 2**20
-"""Bytes of the file that are read."""
 
 
 def read(folder: Path, name: str, objective: Objective) -> Outcome:

@@ -5,8 +5,14 @@ from prometheus_client import Histogram
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from edt_launch.adapters.wmla.hypersearch import routes as hypersearch
-from edt_launch.adapters.wmla.rest import applications, execs, logon, plain, platform, results
-from edt_launch.adapters.wmla.rest.authenticator import AUTH, CONDUCTOR, DEEP_LEARNING, WmlaAuthenticator
+from edt_launch.adapters.wmla.rest import applications, execs, logon, platform, results
+from edt_launch.adapters.wmla.rest.authenticator import (
+    AUTH,
+    CONDUCTOR,
+    DEEP_LEARNING,
+    WmlaAuthenticator,
+    told,
+)
 from edt_launch.cluster.nvidia import Nvml
 from edt_launch.service.api import problems
 from edt_launch.service.api.context import Context
@@ -23,7 +29,7 @@ def create_app(context: Context, seconds: Histogram) -> ASGIApp:
     app = FastAPI(openapi_url=None, redirect_slashes=False)
     app.state.context = context
     app.state.meter = Nvml()
-    problems.add_handlers(app, plain.tell)
+    problems.add_handlers(app, told)
     for module in (execs, results, applications, platform, hypersearch):
         app.include_router(module.router, prefix=DEEP_LEARNING)
     app.include_router(applications.conductor, prefix=CONDUCTOR)

@@ -22,7 +22,6 @@ from edt_launch.service.errors import InvalidError
 conductor, router = APIRouter(), APIRouter()
 
 MOST = 1000
-"""Applications of one answer."""
 
 States = Annotated[str | None, Query(max_length=256)]
 

@@ -4,8 +4,10 @@ import base64
 import binascii
 import re
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
+from http import HTTPStatus
 from http.cookies import CookieError, SimpleCookie
 
 from anyio import CapacityLimiter
@@ -15,7 +17,6 @@ from starlette.datastructures import Headers
 from starlette.responses import Response
 from starlette.types import Scope
 
-from edt_launch.adapters.wmla.rest import plain
 from edt_launch.service import tokens
 from edt_launch.service.api import problems
 from edt_launch.service.api.authenticator import FORM
@@ -36,7 +37,6 @@ AUTH = "/auth/v1"
 """Where one logs on to 2.x."""
 
 UPLOADS = frozenset({f"{DEEP_LEARNING}/execs", f"{DEEP_LEARNING}/hypersearch"})
-"""Paths to which code is sent."""
 
 AT_ONCE = 2
 """Passwords that are verified at a time: each takes 64 MB, and other requests are not to wait for them."""
@@ -49,6 +49,35 @@ SMALLER = "send what the script needs alone, and have it read data from DATA_DIR
 
 STYLE, PROOF = "edt_wmla_style", "edt_wmla_proof"
 """Where in a request's scope its style is, and the `Password` or `Token` that it was let in by."""
+
+
+CHALLENGE = {"WWW-Authenticate": 'Basic realm="EDT"'}
+
+
+class NotOfferedError(ServiceError):
+    """What WMLA can and EDT cannot."""
+
+    status = 501
+    title = "not offered"
+
+
+def told(
+    status: int, title: str, detail: str, next_step: str = "", headers: Mapping[str, str] | None = None
+) -> Response:
+    """An error's response; WMLA says 400 to whatever makes no sense."""
+    code = HTTPStatus.BAD_REQUEST if status == HTTPStatus.UNPROCESSABLE_ENTITY else status
+    # Advice that begins so is about another interface.
+    advice = f"; {next_step}" if next_step and not next_step.startswith("GET ") else ""
+    line = " ".join(f"{detail}{advice}".split()).rstrip(".")
+    return Response(
+        f"Error {int(code)}: {line}.\n", status_code=code, media_type="text/plain", headers=headers
+    )
+
+
+def refusal(error: ServiceError) -> Response:
+    """The response of one of our own errors."""
+    headers = CHALLENGE if error.status == HTTPStatus.UNAUTHORIZED else None
+    return told(error.status, error.title, error.detail, error.next_step, headers)
 
 
 class Style(Enum):
@@ -149,7 +178,7 @@ class WmlaAuthenticator:
         scope[STYLE] = Style.MODERN if is_modern else Style.CLASSIC
 
     def refusal(self, error: ServiceError) -> Response:  # noqa: D102
-        return plain.of(TooLargeError(error.detail, SMALLER) if isinstance(error, TooLargeError) else error)
+        return refusal(TooLargeError(error.detail, SMALLER) if isinstance(error, TooLargeError) else error)
 
     async def _owner(self, token: str) -> UserRecord | None:
         accounts, now = self._context.store.accounts, self._context.clock()

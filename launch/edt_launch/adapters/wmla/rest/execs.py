@@ -9,9 +9,8 @@ from edt_launch.adapters.wmla.answers import views
 from edt_launch.adapters.wmla.answers.views import Json
 from edt_launch.adapters.wmla.frameworks import Framework
 from edt_launch.adapters.wmla.rest import lookup
-from edt_launch.adapters.wmla.rest.authenticator import Style
+from edt_launch.adapters.wmla.rest.authenticator import NotOfferedError, Style
 from edt_launch.adapters.wmla.rest.lookup import Found, Manner
-from edt_launch.adapters.wmla.rest.plain import NotOfferedError
 from edt_launch.adapters.wmla.submission import catalogue
 from edt_launch.adapters.wmla.submission.request import ExecRequest, Part, beside, model_of
 from edt_launch.adapters.wmla.submission.submitting import group_name, pool_size, submit
@@ -24,7 +23,6 @@ from edt_launch.service.submission import remove_files
 router = APIRouter()
 
 MOST = 1000
-"""Execs of one answer."""
 
 
 @router.post("/execs")
@@ -76,10 +74,14 @@ def list_execs(
         raise InvalidError(f"sort_by: {sort_by!r}: expected a field and asc or desc, such as id:desc")
     is_down = order == "desc"
     by_age = field in ("id", "createTime", "submissionId", "appId")
+    # Not each job in the states that are looked for is in the state that is asked for.
+    is_ambiguous = state is not None and any(
+        name in state.upper() for name in (views.SUBMITTED, views.PENDING)
+    )
     page = here.store.jobs.page(
         states=None if state is None else _states(state),
         owner=None if user.is_admin else user.name,
-        limit=limit if by_age and not _may_differ(state) else None,
+        limit=limit if by_age and not is_ambiguous else None,
         newest=by_age and is_down,
     )
     execs = [lookup.shown(request, one, style) for one in lookup.with_names(here, page.jobs)]
@@ -98,11 +100,6 @@ def _states(text: str) -> frozenset[Any]:
         known = ", ".join(views.ENGINE_STATES)
         raise InvalidError(f"state: {unknown[0]!r:.40} is none", f"use some of {known}")
     return frozenset().union(*map(views.behind, names))
-
-
-def _may_differ(state: str | None) -> bool:
-    """Whether not each job in the states that are looked for is told in the state that is asked for."""
-    return state is not None and (views.SUBMITTED in state.upper() or views.PENDING in state.upper())
 
 
 @router.get("/execs/{name}")

@@ -30,7 +30,6 @@ async def _proof(request: Request) -> Password | Token:
 
 
 Proof = Annotated[Password | Token, Depends(_proof)]
-"""What the request was let in by."""
 
 
 @router.get(f"{CONDUCTOR}/auth/logon")

@@ -21,7 +21,6 @@ async def _style(request: Request) -> Style:
 
 
 Manner = Annotated[Style, Depends(_style)]
-"""In whose manner to answer."""
 
 
 def find(here: Here, user: User, name: str) -> Execution:

@@ -15,6 +15,7 @@ from starlette.types import Send
 
 from edt_launch.adapters.wmla.answers import files, zipping
 from edt_launch.adapters.wmla.answers.views import Execution
+from edt_launch.adapters.wmla.hypersearch.metric import FILE
 from edt_launch.adapters.wmla.rest.authenticator import Style
 from edt_launch.adapters.wmla.rest.lookup import Found, Manner
 from edt_launch.core.walking import walk
@@ -30,9 +31,6 @@ LogType = Annotated[Literal["outlog", "errlog", "outerrlog"], Query(alias="logTy
 
 MOST_FILES = 100_000
 """Files and folders of a result: where each file is in the zip is remembered until its end."""
-
-METRICS = "val_dict_list.json"
-"""What programs write beside `model/`."""
 
 
 class _Archive(StreamingResponse):
@@ -81,7 +79,7 @@ def _files(found: Execution) -> Iterator[tuple[str, Path]]:
     root = found.result.root
     for path in walk(found.result.model):
         yield path.relative_to(root).as_posix(), path
-    yield METRICS, root / METRICS
+    yield FILE, root / FILE
 
 
 def as_text(paths: Sequence[Path], last: int | None = None) -> StreamingResponse:

@@ -38,7 +38,6 @@ class Driven:
         self._supervision = supervision
         self._monitor = supervision.monitor
         self._allocations = supervision.allocations
-        self._take_signals = supervision.listen
         self._ending = Ending()
         self._wanted: Train | None = None
         self._training: Limits | None = None
@@ -78,7 +77,7 @@ class Driven:
         """Wait until the driver wants something trained; None when it has ended."""
         while driver.exit_code is None:
             now = time.monotonic()
-            for received in self._take_signals():
+            for received in self._supervision.listen():
                 self._ending = self._ending.signalled(now, received)
             self._monitor.is_quiet = self._ending.is_wanted
             self._follow(now)
@@ -139,9 +138,8 @@ class Driven:
         self._training = plan.limits
         self._cap()
         self._monitor.begin_training()
-        elastic = Elastic(
-            plan, self._prepared.workers(request.program), self._supervision, lambda: self._attend(driver)
-        )
+        workers = self._prepared.workers(request.program)
+        elastic = Elastic(plan, workers, self._supervision, lambda: self._attend(driver))
         try:
             outcome = elastic.run()
         except EdtLaunchError as error:
@@ -177,25 +175,18 @@ class Driven:
             return Outcome(ExitCode.SUCCESS)
         if self._ending.is_pausing:
             return self._left()
+        log = self._plan.paths.rank_log(self._monitor.ranks.label(DRIVER))
         if self._last.exit_code != ExitCode.SUCCESS and not self._is_torn:
-            log = self._plan.paths.rank_log(self._monitor.ranks.label(DRIVER))
-            return Outcome(
-                ExitCode.JOB_FAILED, f"{self._last.message}\nthe driver then {how(exit_code)}: {log}"
-            )
-        return self._failed(f"its driver {how(exit_code)}{' in the middle of training' * self._is_torn}")
+            text = f"{self._last.message}\nthe driver then {how(exit_code)}: {log}"
+            return Outcome(ExitCode.JOB_FAILED, text)
+        reason = f"its driver {how(exit_code)}{' in the middle of training' * self._is_torn}"
+        if self._nonsense:
+            reason = f"its driver said {self._nonsense[:200]!r}; edt_hvd alone may write to its socket"
+        said = "".join(f"  | {line}\n" for line in self._monitor.logs.last_lines(DRIVER))
+        return Outcome(ExitCode.JOB_FAILED, f"{PREFIX}the job failed: {reason}\n{said}log: {log}")
 
     def _left(self) -> Outcome:
         if self._last.exit_code == ExitCode.LEFT:
             return self._last
-        root = self._plan.paths.root
-        return Outcome(
-            ExitCode.LEFT,
-            f"{PREFIX}the driver was ended outside of training; start it again with --result-dir {root}",
-        )
-
-    def _failed(self, reason: str) -> Outcome:
-        if self._nonsense:
-            reason = f"its driver said {self._nonsense[:200]!r}; edt_hvd alone may write to its socket"
-        said = "".join(f"  | {line}\n" for line in self._monitor.logs.last_lines(DRIVER))
-        log = self._plan.paths.rank_log(self._monitor.ranks.label(DRIVER))
-        return Outcome(ExitCode.JOB_FAILED, f"{PREFIX}the job failed: {reason}\n{said}log: {log}")
+        advice = f"start it again with --result-dir {self._plan.paths.root}"
+        return Outcome(ExitCode.LEFT, f"{PREFIX}the driver was ended outside of training; {advice}")

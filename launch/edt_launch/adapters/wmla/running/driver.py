@@ -103,7 +103,7 @@ class DriverProcess:
             for copy in self._copies:
                 copy.close()
             self._open.close()
-            self._process.__exit__(None, None, None)
+            self._process.__exit__(*exc_info)
 
     @property
     def pid(self) -> int:

@@ -88,7 +88,8 @@ class WmlaKind(Kind):
                 raise UsageError(f"{' and '.join(given)}: for WMLA programs alone; give --wmla, too")
             return None
         framework = _framework(own.framework)
-        if None not in (own.result_dir, options.output_dir) and own.result_dir != options.output_dir:
+        result_dir = own.result_dir or options.output_dir
+        if options.output_dir not in (None, result_dir):
             raise UsageError(
                 f"--result-dir {own.result_dir} and --output-dir {options.output_dir} are one folder: "
                 "give --result-dir alone"
@@ -99,24 +100,18 @@ class WmlaKind(Kind):
                 f"{program[1]!r} comes right after {program[0]}: "
                 "put -- between a WMLA program and its arguments"
             )
-        result_dir = own.result_dir or options.output_dir
         code = _code(script, result_dir)
         if result_dir is not None and result_dir.resolve() == code.resolve():
             raise UsageError(
                 f"--result-dir {result_dir} is the folder of {script.name}, which is copied there: "
                 "name another one, such as runs/first"
             )
-        data_dir = own.data_dir
-        if data_dir is not None and not data_dir.is_dir():
-            raise UsageError(f"--data-dir {data_dir} is not a folder: name the one with the program's data")
+        data = own.data_dir
+        if data is not None and not data.is_dir():
+            raise UsageError(f"--data-dir {data} is not a folder: name the one with the program's data")
         inside = str(script.absolute().relative_to(code))
-        return WmlaProgram(
-            command=[sys.executable, "-m", "edt_hvd.wmla.script", inside, *program[2:]],
-            framework=framework,
-            code=code,
-            data_dir=None if data_dir is None else data_dir.absolute(),
-            output_dir=own.result_dir,
-        )
+        command = [sys.executable, "-m", "edt_hvd.wmla.script", inside, *program[2:]]
+        return WmlaProgram(command, framework, code, data and data.absolute(), own.result_dir)
 
     def check(self, framework: str, command: Sequence[str], least: int, most: int) -> None:  # noqa: D102
         if not command[0].endswith(".py"):
@@ -128,7 +123,7 @@ class WmlaKind(Kind):
         self, options: RunOptions, framework: str | None, command: Sequence[str], data_dir: str | None
     ) -> list[str]:
         """The options and the script, and after another -- its arguments."""
-        own = Options(wmla=True, framework=framework, data_dir=None if data_dir is None else Path(data_dir))
+        own = Options(wmla=True, framework=framework, data_dir=Path(data_dir) if data_dir else None)
         script, *arguments = command
         return [*words(options), *words(own), "--", script, "--", *arguments]
 

@@ -29,7 +29,6 @@ ABOUT: Mapping[Framework, tuple[str, str, str]] = {
 """The name of a framework's applications, and what it is."""
 
 USUAL_PRIORITY = 5000
-"""What WMLA gives jobs that name none."""
 _STEP, _MOST = 5, 1000
 
 

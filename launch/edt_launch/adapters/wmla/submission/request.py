@@ -13,7 +13,6 @@ from edt_launch.service.errors import InvalidError, TooLargeError
 ARCHIVES = (".tar", ".tar.gz", ".tgz")
 
 LARGEST = 2**24
-"""Bytes of all files beside the model."""
 
 NAME_LIMIT = 200
 

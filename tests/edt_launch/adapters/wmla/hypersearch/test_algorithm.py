@@ -15,26 +15,27 @@ def algo(algorithm: str = "Tpe", params: dict[str, Any] | None = None, **fields:
 
 def test_settings_have_defaults() -> None:
     found = algo()
-    assert (found.seed, found.warm_up, found.candidates, found.eta) == (None, 10, 24, 3.0)
-    assert found.resource == (RESOURCE_NAME, 1)
+    assert found.settings == {
+        "seed": None, "warm_up": 10, "candidates": 24, "eta": 3.0, "budget": RESOURCE_NAME, "max_budget": 1,
+    }  # fmt: skip
     assert (found.max_run_time, found.max_job_num, found.max_at_once) == (-1, -1, 1)
 
 
 def test_settings_are_found_by_name_in_any_case_numbers_or_texts() -> None:
-    found = algo(params={"randomseed": 7, "WARMUP": "3", "eicandidate": 5.0, "Eta": "2"})
-    assert (found.seed, found.warm_up, found.candidates, found.eta) == (7, 3, 5, 2.0)
+    found = algo(params={"randomseed": 7, "WARMUP": "3", "eicandidate": 5.0, "Eta": "2"}).settings
+    assert found.items() >= {"seed": 7, "warm_up": 3, "candidates": 5, "eta": 2.0}.items()
 
 
 def test_of_two_names_for_one_setting_the_first_one_counts() -> None:
-    assert algo(params={"InitPoints": 4}).warm_up == 4
-    assert algo(params={"InitPoints": 4, "WarmUp": 6}).warm_up == 6
-    assert algo(hyperbandEta=4).eta == 4.0
-    assert algo(hyperbandEta=4, params={"eta": 5}).eta == 5.0
+    assert algo(params={"InitPoints": 4}).settings["warm_up"] == 4
+    assert algo(params={"InitPoints": 4, "WarmUp": 6}).settings["warm_up"] == 6
+    assert algo(hyperbandEta=4).settings["eta"] == 4.0
+    assert algo(hyperbandEta=4, params={"eta": 5}).settings["eta"] == 5.0
 
 
 @pytest.mark.parametrize("given, expected", [(-1, None), (0, 0), (2**32 - 1, 2**32 - 1)])
 def test_a_seed_of_minus_one_is_none(given: int, expected: int | None) -> None:
-    assert algo(params={"RandomSeed": given}).seed == expected
+    assert algo(params={"RandomSeed": given}).settings["seed"] == expected
 
 
 @pytest.mark.parametrize(
@@ -58,7 +59,8 @@ def test_hyperband_needs_a_budget() -> None:
     with pytest.raises(ValidationError, match="ResourceValue is missing"):
         algo("Hyperband")
     params = {"ResourceName": "epochs", "ResourceValue": 9}
-    assert algo("Hyperband", params=params).resource == ("epochs", 9)
+    settings = algo("Hyperband", params=params).settings
+    assert (settings["budget"], settings["max_budget"]) == ("epochs", 9)
 
 
 @pytest.mark.parametrize("limit", ["maxRunTime", "maxJobNum"])

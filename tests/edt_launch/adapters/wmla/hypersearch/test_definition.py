@@ -27,7 +27,8 @@ def test_what_clients_send_is_read() -> None:
     assert found.algo_def.objective is Objective.MINIMIZE
     assert found.algo_def.max_run_time == UNLIMITED
     assert found.algo_def.max_at_once == 2
-    assert found.algo_def.resource == ("epochs", 81)
+    settings = found.algo_def.settings
+    assert (settings["budget"], settings["max_budget"]) == ("epochs", 81)
     assert found.hyper_params[0].step == 0.002
     assert found.model_spec.sig_name == "dli-sig"
     spec = found.spec

@@ -2,7 +2,7 @@ import pytest
 from sqlalchemy.exc import OperationalError
 
 from asking import Asking
-from edt_launch.adapters.wmla.rest import plain
+from edt_launch.adapters.wmla.rest.authenticator import NotOfferedError, refusal
 from edt_launch.service.errors import (
     ArchiveError,
     ConflictError,
@@ -20,17 +20,17 @@ from edt_launch.service.errors import (
         (NotFoundError("nothing", "GET /api/v1/jobs lists them"), 404),
         (ConflictError("busy"), 409),
         (TooLargeError("large"), 413),
-        (plain.NotOfferedError("never"), 501),
+        (NotOfferedError("never"), 501),
     ],
 )
 def test_an_error_is_a_line_of_text(error: Exception, status: int) -> None:
-    answer = plain.of(error)  # type: ignore[arg-type]
+    answer = refusal(error)  # type: ignore[arg-type]
     assert answer.status_code == status
     assert bytes(answer.body).decode() == f"Error {status}: {error}.\n"
 
 
 def test_advice_is_in_the_same_line() -> None:
-    answer = plain.of(ConflictError("it is\nrunning.", "stop it first."))
+    answer = refusal(ConflictError("it is\nrunning.", "stop it first."))
     assert bytes(answer.body) == b"Error 409: it is running.; stop it first.\n"
 
 
