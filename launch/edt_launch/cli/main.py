@@ -91,11 +91,11 @@ def main() -> None:
         code = app(standalone_mode=False)
         sys.stdout.flush()
     except TyperException as error:
-        from edt_launch.cli.exits import report
+        from edt_launch.cli.errors import report
 
         code = report(error, as_json)
     except Exception as error:  # noqa: BLE001 - the last line of defence: nobody is to see a traceback
-        from edt_launch.cli.exits import ended_by
+        from edt_launch.cli.errors import ended_by
 
         code = ended_by(error, as_json)
     sys.exit(code if isinstance(code, int) else 0)

@@ -13,7 +13,6 @@ import typer
 
 from edt_launch.cli import model, packing
 from edt_launch.cli.errors import ExitCode, MistakenError, UnreachableError
-from edt_launch.cli.job_output import output
 from edt_launch.cli.model import Job
 from edt_launch.cli.packing import Code, Submission, tell
 from edt_launch.cli.screen import Cell, Column, Columns, duration, listing, note, plural, terminal, visible
@@ -189,11 +188,11 @@ def _submitted(service: Service, body: Submission, pause: Callable[[float], None
 
 
 def _follow(service: Service, data: Json, as_json: bool) -> int:
-    from edt_launch.cli.commands.logs import print_lines, told
+    from edt_launch.cli.commands.logs import output, print_lines, say
 
     job_id = str(data["id"])
     note(f"{job_id}; Ctrl-C ends this view, not the job: edt stop {job_id}")
-    print_lines(output(service, job_id, follow=True, told=told), as_json)
+    print_lines(output(service, job_id, follow=True, told=say), as_json)
     final = service.job(job_id)
     if as_json:
         print(json.dumps(final))

@@ -1,18 +1,20 @@
 """Creating and restarting searches, and how their trials become jobs: execs that read `config.json`."""
 
 import json
+import math
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import count
+from pathlib import Path
 from typing import BinaryIO
 
 from edt_launch.adapters.wmla.hypersearch.definition import parse
-from edt_launch.adapters.wmla.hypersearch.metric import read
 from edt_launch.adapters.wmla.hypersearch.views import SEARCH_STATES
 from edt_launch.adapters.wmla.submission import submitting
 from edt_launch.adapters.wmla.submission.request import ExecRequest
+from edt_launch.core import plain_files
 from edt_launch.jobs.experiments.decide import Outcome
 from edt_launch.service import experiments
 from edt_launch.service.api.context import Context
@@ -20,7 +22,7 @@ from edt_launch.service.bus import Topic
 from edt_launch.service.database.records import JobRecord, UserRecord
 from edt_launch.service.database.search_records import SearchRecord, SearchState, TrialRecord, TrialState
 from edt_launch.service.errors import ConflictError, InvalidError
-from edt_launch.service.experiment_spec import SearchSpec
+from edt_launch.service.experiment_spec import Objective, SearchSpec
 from edt_launch.service.home import SEARCH_ID
 
 KIND = "wmla"
@@ -28,6 +30,10 @@ KIND = "wmla"
 
 RESERVED = "algorithm"
 """A name that is a path of its own in the interface."""
+
+METRIC_FILE = "val_dict_list.json"
+MOST_METRICS = 16 * 2**20
+"""Bytes that are read of the file: it is the trial's own, and whatever is in it costs that trial alone."""
 
 CONFIG = "config.json"
 """Where a trial's program finds its hyperparameters, in its work dir."""
@@ -128,4 +134,44 @@ class ExecTrials:
         return replace(trial, exec=names.id, driver=names.driver, job=job.id)
 
     def outcome(self, spec: SearchSpec, job: JobRecord) -> Outcome:  # noqa: D102
-        return read(self._context.home.job(job.id).root, spec.metric, spec.objective)
+        return read_metric(self._context.home.job(job.id).root, spec.metric, spec.objective)
+
+
+def read_metric(folder: Path, name: str, objective: Objective) -> Outcome:
+    """The best value of the metric `name` in the file of a trial's result folder."""
+    try:
+        content = plain_files.read(folder / METRIC_FILE, MOST_METRICS + 1)
+    except FileNotFoundError:
+        return Outcome(reason=f"the program has not written {METRIC_FILE} into $RESULT_DIR")
+    except OSError as error:
+        return Outcome(reason=f"{METRIC_FILE} cannot be read: {error.strerror}")
+    return find_metric(content, name, objective)
+
+
+def find_metric(content: bytes, name: str, objective: Objective) -> Outcome:
+    """The same from the file's content."""
+    if len(content) > MOST_METRICS:
+        return Outcome(reason=f"{METRIC_FILE} has more than {MOST_METRICS:,} bytes")
+    try:
+        entries = json.loads(content)
+    except (ValueError, RecursionError) as error:
+        return Outcome(reason=f"{METRIC_FILE} is no JSON: {error}")
+    if not isinstance(entries, list):
+        return Outcome(reason=f"{METRIC_FILE} is no list of objects like {{'steps': 1, {name!r}: 0.5}}")
+    values = [entry[name] for entry in entries if isinstance(entry, dict) and name in entry]
+    numbers = [number for number in map(_number, values) if number is not None]
+    if not numbers:
+        kind = "is no finite number there" if values else "is not in it"
+        return Outcome(reason=f"{METRIC_FILE}: the metric {name!r} {kind}")
+    return Outcome(min(numbers, key=lambda number: objective.sign * number))
+
+
+def _number(given: object) -> float | None:
+    """A finite number, which may be a text, as in definitions; None for anything else."""
+    if isinstance(given, bool) or not isinstance(given, int | float | str):
+        return None
+    try:
+        number = float(given)
+    except (OverflowError, ValueError):
+        return None
+    return number if math.isfinite(number) else None

@@ -15,7 +15,7 @@ from starlette.types import Send
 
 from edt_launch.adapters.wmla.answers import files, zipping
 from edt_launch.adapters.wmla.answers.views import Execution
-from edt_launch.adapters.wmla.hypersearch.metric import FILE
+from edt_launch.adapters.wmla.hypersearch.searches import METRIC_FILE
 from edt_launch.adapters.wmla.rest.authenticator import Style
 from edt_launch.adapters.wmla.rest.lookup import Found, Manner
 from edt_launch.core.walking import walk
@@ -79,7 +79,7 @@ def _files(found: Execution) -> Iterator[tuple[str, Path]]:
     root = found.result.root
     for path in walk(found.result.model):
         yield path.relative_to(root).as_posix(), path
-    yield FILE, root / FILE
+    yield METRIC_FILE, root / METRIC_FILE
 
 
 def as_text(paths: Sequence[Path], last: int | None = None) -> StreamingResponse:

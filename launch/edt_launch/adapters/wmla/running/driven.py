@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from platform import node
 
-from edt_launch.adapters.wmla.running.driver import DriverProcess, how
+from edt_launch.adapters.wmla.running.driver import DriverProcess, Limit, Nonsense, Train, how
 from edt_launch.adapters.wmla.running.environment import of_driver, shared
-from edt_launch.adapters.wmla.running.messages import Limit, Nonsense, Train
 from edt_launch.adapters.wmla.running.preparing import Prepared
 from edt_launch.agent.processes import number
 from edt_launch.cluster.follower import Limits

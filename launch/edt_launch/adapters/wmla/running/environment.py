@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from edt_launch.adapters.wmla.frameworks import Framework
-from edt_launch.adapters.wmla.running.layout import ResultDir, driver_id, executor_id
+from edt_launch.adapters.wmla.running.layout import ResultDir, driver_id
 
 LAUNCHER_VARIABLE = "EDT_WMLA_LAUNCHER"
 """The descriptor of the driver's socket; for the driver alone."""
@@ -137,24 +137,19 @@ def _python_path(inherited: Mapping[str, str], layout: JobLayout) -> str:
 def of_driver(result: ResultDir, identity: Identity, host: str, max_np: int) -> dict[str, str]:
     """What the driver gets besides: it has no device, but knows how many workers there may be."""
     return {
-        **_of_process(result.log_dir(identity.driver, host), "0"),
+        **of_process(result.log_dir(identity.driver, host), 0),
         "CUDA_VISIBLE_DEVICES": "",
         "EDT_WMLA_MAX_WORKERS": str(max_np),
         "PYTHONUNBUFFERED": "1",
     }
 
 
-def of_worker(exec_id: str, result: ResultDir, worker: int, host: str) -> dict[str, str]:
-    """What a worker, by its serial number from 0, gets besides."""
-    log_dir = result.log_dir(executor_id(exec_id, worker + 1), host)
-    return _of_process(log_dir, str(worker + 1))
-
-
-def _of_process(log_dir: Path, task: str) -> dict[str, str]:
+def of_process(log_dir: Path, task: int) -> dict[str, str]:
+    """What a process gets besides: the driver is task 0, the executors are tasks 1 to n."""
     return {
-        "DLI_TASK_ID": task,
-        "IS_TASK0": "true" if task == "0" else "false",
+        "DLI_TASK_ID": str(task),
+        "IS_TASK0": "true" if task == 0 else "false",
         "LOG_DIR": str(log_dir),
         "SPARK_LOG_STDOUTSTDERR_DIR": str(log_dir),
-        "TASK_ID": task,
+        "TASK_ID": str(task),
     }

@@ -123,7 +123,7 @@ class WmlaKind(Kind):
         self, options: RunOptions, framework: str | None, command: Sequence[str], data_dir: str | None
     ) -> list[str]:
         """The options and the script, and after another -- its arguments."""
-        own = Options(wmla=True, framework=framework, data_dir=Path(data_dir) if data_dir else None)
+        own = Options(wmla=True, framework=framework, data_dir=None if data_dir is None else Path(data_dir))
         script, *arguments = command
         return [*words(options), *words(own), "--", script, "--", *arguments]
 

@@ -12,7 +12,6 @@ import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from edt_launch.adapters.wmla.frameworks import Framework
 from edt_launch.adapters.wmla.running.environment import Identity, JobLayout, of_job
@@ -142,14 +141,10 @@ def _fabric_home() -> Path:
 
 def _identity(result: ResultDir, inherited: Mapping[str, str]) -> Identity:
     new = Identity.new(getpass.getuser(), time.strftime("%Y%m%d%H%M%S"), uuid.uuid4())
-    identity = new.known_as(inherited, _kept(result))
-    write_atomically(result.identity, json.dumps(identity.as_json()) + "\n")
-    return identity
-
-
-def _kept(result: ResultDir) -> Mapping[str, Any]:
     try:
         kept = json.loads(result.identity.read_text())
     except (FileNotFoundError, ValueError):
-        return {}
-    return kept if isinstance(kept, dict) else {}
+        kept = {}
+    identity = new.known_as(inherited, kept if isinstance(kept, dict) else {})
+    write_atomically(result.identity, json.dumps(identity.as_json()) + "\n")
+    return identity

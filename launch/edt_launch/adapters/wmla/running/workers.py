@@ -49,13 +49,13 @@ class WmlaWorkers(Workers):
     def variables_of(self, worker: Worker, slots: Sequence[Slot], address: str) -> dict[str, str]:
         """What a worker finds besides; its folders are made. One that goes without has to see for itself."""
         host = worker.slot.host if self._hosts.is_remote(worker.slot.host) else node()
+        task = worker.id + 1
+        process = executor_id(self.exec_id, task)
         try:
-            self.result.make(executor_id(self.exec_id, worker.id + 1), host)
+            self.result.make(process, host)
         except OSError as error:
-            self.complain(
-                f"executor {worker.id + 1} starts without its folders: {error.filename}: {error.strerror}"
-            )
-        own = environment.of_worker(self.exec_id, self.result, worker.id, host)
+            self.complain(f"executor {task} starts without its folders: {error.filename}: {error.strerror}")
+        own = environment.of_process(self.result.log_dir(process, host), task)
         if self.framework is not Framework.GANG:
             return own
         self._master = self._master or self._choose_master(slots[0].host, address)

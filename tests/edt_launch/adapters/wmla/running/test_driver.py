@@ -7,8 +7,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from edt_launch.adapters.wmla.running.driver import DriverProcess, how
-from edt_launch.adapters.wmla.running.messages import Limit
+from edt_launch.adapters.wmla.running.driver import DriverProcess, Limit, how
 from edt_launch.launcher.view.output import DRIVER, Line
 from started import gone, started
 

@@ -12,7 +12,7 @@ from edt_launch.adapters.wmla.running.environment import (
     JobLayout,
     of_driver,
     of_job,
-    of_worker,
+    of_process,
 )
 from edt_launch.adapters.wmla.running.layout import ResultDir, executor_id
 from edt_launch.adapters.wmla.running.workers import of_rank
@@ -78,7 +78,7 @@ def test_what_differs_from_process_to_process_is_not_among_the_variables_of_the_
     assert not job().keys() & set(OF_A_PROCESS)
     for_drivers = {"CUDA_VISIBLE_DEVICES", "EDT_WMLA_MAX_WORKERS", "PYTHONUNBUFFERED"}
     assert of_driver(RESULT, NEW, "h", 4).keys() - for_drivers <= {*OF_A_PROCESS}
-    assert of_worker("e", RESULT, 0, "h").keys() <= {*OF_A_PROCESS}
+    assert of_process(RESULT.log, 1).keys() <= {*OF_A_PROCESS}
     assert of_rank([Slot("h", 0)], Slot("h", 0)).keys() <= {*OF_A_PROCESS}
 
 
@@ -115,6 +115,6 @@ def test_the_driver_has_no_device_and_a_log_folder_of_its_own():
 
 
 def test_each_worker_has_a_log_folder_of_its_own():
-    found = of_worker(NEW.exec_id, RESULT, 2, "node1")
+    found = of_process(RESULT.log_dir(executor_id(NEW.exec_id, 3), "node1"), 3)
     assert found["LOG_DIR"] == f"/r/j 1/log/{executor_id(NEW.exec_id, 3)}.node1"
     assert found["TASK_ID"] == "3"

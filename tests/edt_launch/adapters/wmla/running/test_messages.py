@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from edt_launch.adapters.wmla.running.messages import MOST_TEXT, Limit, Nonsense, Requests, Train, ended
+from edt_launch.adapters.wmla.running.driver import MOST_TEXT, Limit, Nonsense, Requests, Train, ended
 
 TRAIN = {"do": "train", "number": 1, "program": ["python", "-m", "x"], "max_workers": 16}
 
