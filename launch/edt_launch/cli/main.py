@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Annotated, Any
 
 import typer
+from typer import Option
 from typer.exceptions import TyperException
 
 from edt_launch.cli.lazy import Commands, lazy_group
@@ -75,7 +76,7 @@ def _print_version(wanted: bool) -> None:
 def _edt(
     version: Annotated[
         bool,
-        typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit."),
+        Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit."),
     ] = False,
 ) -> None:
     pass

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Annotated, Any
 
 import typer
+from typer import Argument, Option
 
 from edt_launch.cli.configuration import load
 from edt_launch.cli.errors import ClientError
@@ -81,16 +82,12 @@ def _also_above(context: typer.Context, as_json: bool) -> bool:
     return bool(context.obj)
 
 
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, errors too.", callback=_also_above)]
+AsJson = Annotated[bool, Option("--json", help="Print JSON, errors too.", callback=_also_above)]
 JobName = Annotated[
     str,
-    typer.Argument(
-        metavar="JOB", help="Its id, the beginning of it, or its name.", autocompletion=complete_job
-    ),
+    Argument(metavar="JOB", help="Its id, the beginning of it, or its name.", autocompletion=complete_job),
 ]
 LiveJobs = Annotated[
     list[str],
-    typer.Argument(
-        metavar="JOB...", help="Ids, their beginnings, or names.", autocompletion=complete_live_job
-    ),
+    Argument(metavar="JOB...", help="Ids, their beginnings, or names.", autocompletion=complete_live_job),
 ]

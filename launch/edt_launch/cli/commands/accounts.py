@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Annotated, Any
 
 import typer
+from typer import Argument, Option
 
 from edt_launch.cli import model
 from edt_launch.cli.errors import MistakenError
@@ -37,8 +38,8 @@ def list_users(as_json: AsJson = False) -> None:
 
 @users.command("add")
 def add_user(
-    name: Annotated[str, typer.Argument(help="Letters, digits and dashes.")],
-    is_admin: Annotated[bool, typer.Option("--admin", help="May do everything.")] = False,
+    name: Annotated[str, Argument(help="Letters, digits and dashes.")],
+    is_admin: Annotated[bool, Option("--admin", help="May do everything.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Let somebody use the service; prints a token for them, which is shown only now."""
@@ -65,10 +66,10 @@ def remove_user(name: str, as_json: AsJson = False) -> None:
 def password(
     name: str,
     from_stdin: Annotated[
-        bool, typer.Option("--password-stdin", help="Read it from standard input instead of asking.")
+        bool, Option("--password-stdin", help="Read it from standard input instead of asking.")
     ] = False,
     revoke_tokens: Annotated[
-        bool, typer.Option("--revoke-tokens", help="Revoke all other tokens of the user, too.")
+        bool, Option("--revoke-tokens", help="Revoke all other tokens of the user, too.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -119,11 +120,11 @@ def list_tokens(as_json: AsJson = False) -> None:
 
 @tokens.command("add")
 def add_token(
-    name: Annotated[str, typer.Option(help="What it is for.")] = "edt",
+    name: Annotated[str, Option(help="What it is for.")] = "edt",
     lasts: Annotated[
-        str | None, typer.Option(help="Such as 12h or 30d, else as long as the token that asks.")
+        str | None, Option(help="Such as 12h or 30d, else as long as the token that asks.")
     ] = None,
-    user: Annotated[str | None, typer.Option(help="For somebody else; for administrators.")] = None,
+    user: Annotated[str | None, Option(help="For somebody else; for administrators.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Make a token and print it; it is shown only now."""
@@ -144,8 +145,8 @@ def add_token(
 
 @tokens.command("revoke")
 def revoke_token(
-    token: Annotated[str, typer.Argument(metavar="ID")],
-    only: Annotated[bool, typer.Option("--only", help="Leave the tokens that were made with it.")] = False,
+    token: Annotated[str, Argument(metavar="ID")],
+    only: Annotated[bool, Option("--only", help="Leave the tokens that were made with it.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Let a token open nothing any more, nor the tokens that were made with it."""

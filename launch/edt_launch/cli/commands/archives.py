@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
+from typer import Option
 
 from edt_launch.cli import model
 from edt_launch.cli.errors import MistakenError
@@ -22,7 +22,7 @@ def results(
     job: JobName,
     output: Annotated[
         str | None,
-        typer.Option("--output", "-o", help="The file, else JOB-results.tar.gz; - for standard output."),
+        Option("--output", "-o", help="The file, else JOB-results.tar.gz; - for standard output."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -38,9 +38,9 @@ def results(
 def checkpoints(
     job: JobName,
     output: Annotated[
-        str | None, typer.Option("--output", "-o", help="Fetch one into this file; - for standard output.")
+        str | None, Option("--output", "-o", help="Fetch one into this file; - for standard output.")
     ] = None,
-    name: Annotated[str | None, typer.Option(help="Which one to fetch, else the newest.")] = None,
+    name: Annotated[str | None, Option(help="Which one to fetch, else the newest.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """List a job's checkpoints; with --output, fetch one as a tar.gz."""

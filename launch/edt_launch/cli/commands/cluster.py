@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-import typer
+from typer import Argument, Option
 
 from edt_launch.cli import model
 from edt_launch.cli.errors import MistakenError
@@ -26,8 +26,8 @@ def hosts(as_json: AsJson = False) -> None:
 
 
 def drain(
-    host: Annotated[str, typer.Argument(metavar="HOST", help="Its name.", autocompletion=complete_host)],
-    undo: Annotated[bool, typer.Option("--undo", help="Let workers come back.")] = False,
+    host: Annotated[str, Argument(metavar="HOST", help="Its name.", autocompletion=complete_host)],
+    undo: Annotated[bool, Option("--undo", help="Let workers come back.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Give a host no new workers, and move away those that it has. For administrators."""
@@ -39,17 +39,17 @@ def drain(
 def shares(
     name: Annotated[
         str | None,
-        typer.Argument(metavar="[OWNER]", help="The department or user to change or add; - for all."),
+        Argument(metavar="[OWNER]", help="The department or user to change or add; - for all."),
     ] = None,
-    weight: Annotated[float | None, typer.Option(help="Of its share, relative to its siblings.")] = None,
-    guarantee: Annotated[float | None, typer.Option(help="Devices that it owns.")] = None,
-    limit: Annotated[str | None, typer.Option(help="Devices that it may have at most, or none.")] = None,
+    weight: Annotated[float | None, Option(help="Of its share, relative to its siblings.")] = None,
+    guarantee: Annotated[float | None, Option(help="Devices that it owns.")] = None,
+    limit: Annotated[str | None, Option(help="Devices that it may have at most, or none.")] = None,
     lends: Annotated[
-        bool | None, typer.Option("--lends/--keeps", help="Whether others may use what it owns meanwhile.")
+        bool | None, Option("--lends/--keeps", help="Whether others may use what it owns meanwhile.")
     ] = None,
-    parent: Annotated[str | None, typer.Option(help="The department that it belongs to; - is none.")] = None,
-    policy: Annotated[str | None, typer.Option(help="Inside it: fair, fifo or priority.")] = None,
-    half_life: Annotated[float | None, typer.Option(help="Seconds after which use counts half.")] = None,
+    parent: Annotated[str | None, Option(help="The department that it belongs to; - is none.")] = None,
+    policy: Annotated[str | None, Option(help="Inside it: fair, fifo or priority.")] = None,
+    half_life: Annotated[float | None, Option(help="Seconds after which use counts half.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Show who shares the devices, and how; with OWNER and options, change it (for administrators)."""

@@ -5,7 +5,7 @@ import time
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
+from typer import Argument, Option
 
 from edt_launch.cli.commands.submit import collect
 from edt_launch.cli.errors import MistakenError
@@ -18,13 +18,13 @@ app = group(no_args_is_help=True, help="Search for parameters; each trial is a j
 LARGEST = 2**20
 """Bytes of a file that describes an experiment: the service takes no more in a field of a form."""
 
-Name = Annotated[str, typer.Argument(metavar="EXPERIMENT", help="Its id or name.")]
+Name = Annotated[str, Argument(metavar="EXPERIMENT", help="Its id or name.")]
 
 
 @app.command()
 def create(
-    file: Annotated[Path, typer.Argument(metavar="FILE.json", help="What to search, as JSON.")],
-    code: Annotated[Path | None, typer.Option(help="The folder to copy, else this one.")] = None,
+    file: Annotated[Path, Argument(metavar="FILE.json", help="What to search, as JSON.")],
+    code: Annotated[Path | None, Option(help="The folder to copy, else this one.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Create an experiment whose trials run in a copy of this folder; prints its id."""

@@ -5,7 +5,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
-import typer
+from typer import Option
 
 from edt_launch.cli import model
 from edt_launch.cli.errors import MistakenError
@@ -22,14 +22,12 @@ UNDER_WAY = {"stop": ENDED | {"stopping"}, "pause": {"pausing", "paused"}}
 
 
 def ps(
-    everything: Annotated[bool, typer.Option("--all", "-a", help="Also those that ended long ago.")] = False,
-    state: Annotated[str | None, typer.Option(help="Only jobs in this state, such as running.")] = None,
-    owner: Annotated[str | None, typer.Option(help="Only this user's jobs.")] = None,
-    mine: Annotated[bool, typer.Option("--mine", "-m", help="Only your own jobs.")] = False,
-    watch: Annotated[
-        bool, typer.Option("--watch", "-w", help="Keep showing them, until q or Ctrl-C.")
-    ] = False,
-    only_ids: Annotated[bool, typer.Option("--quiet", "-q", help="Print ids only.")] = False,
+    everything: Annotated[bool, Option("--all", "-a", help="Also those that ended long ago.")] = False,
+    state: Annotated[str | None, Option(help="Only jobs in this state, such as running.")] = None,
+    owner: Annotated[str | None, Option(help="Only this user's jobs.")] = None,
+    mine: Annotated[bool, Option("--mine", "-m", help="Only your own jobs.")] = False,
+    watch: Annotated[bool, Option("--watch", "-w", help="Keep showing them, until q or Ctrl-C.")] = False,
+    only_ids: Annotated[bool, Option("--quiet", "-q", help="Print ids only.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """List live jobs, and those that ended in the last hour.
@@ -90,11 +88,11 @@ def _wrapped(line: str, limit: int) -> list[str]:
 
 def change(
     job: JobName,
-    least: Annotated[int | None, typer.Option("--min", min=1, help="Workers that it needs at least.")] = None,
-    most: Annotated[int | None, typer.Option("--max", min=1, help="Workers that it can use at most.")] = None,
-    priority: Annotated[int | None, typer.Option(help="Its tier; higher ones are served first.")] = None,
-    weight: Annotated[float | None, typer.Option(help="Of its share, relative to your other jobs.")] = None,
-    name: Annotated[str | None, typer.Option(help="Another name.")] = None,
+    least: Annotated[int | None, Option("--min", min=1, help="Workers that it needs at least.")] = None,
+    most: Annotated[int | None, Option("--max", min=1, help="Workers that it can use at most.")] = None,
+    priority: Annotated[int | None, Option(help="Its tier; higher ones are served first.")] = None,
+    weight: Annotated[float | None, Option(help="Of its share, relative to your other jobs.")] = None,
+    name: Annotated[str | None, Option(help="Another name.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Change a job, also while it runs."""

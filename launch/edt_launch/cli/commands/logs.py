@@ -12,7 +12,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
 from typing import Annotated
 
-import typer
+from typer import Option
 
 from edt_launch.cli import model
 from edt_launch.cli.errors import UnreachableError
@@ -28,11 +28,9 @@ COLOURS = ("cyan", "green", "yellow")
 
 def logs(
     job: JobName,
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on until the job ends.")] = False,
-    rank: Annotated[int | None, typer.Option(min=0, help="Only this worker's lines.")] = None,
-    tail: Annotated[
-        int | None, typer.Option("--tail", "-n", min=0, help="Only so many of the last lines.")
-    ] = None,
+    follow: Annotated[bool, Option("--follow", "-f", help="Go on until the job ends.")] = False,
+    rank: Annotated[int | None, Option(min=0, help="Only this worker's lines.")] = None,
+    tail: Annotated[int | None, Option("--tail", "-n", min=0, help="Only so many of the last lines.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Print what a job's workers print, with the rank in front of each line.

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from typer import Argument, Option
 
 from edt_launch.cli import model, packing
 from edt_launch.cli.errors import ExitCode, MistakenError, UnreachableError
@@ -24,40 +25,34 @@ PAUSES = (0.5, 2.0, 5.0)
 
 
 def submit(
-    command: Annotated[
-        list[str], typer.Argument(metavar="COMMAND...", help="Such as: python train.py --lr 0.1")
-    ],
-    least: Annotated[int, typer.Option("--min", min=1, help="Workers that it needs at least.")] = 1,
+    command: Annotated[list[str], Argument(metavar="COMMAND...", help="Such as: python train.py --lr 0.1")],
+    least: Annotated[int, Option("--min", min=1, help="Workers that it needs at least.")] = 1,
     most: Annotated[
         int | None,
-        typer.Option("--max", min=1, help="Workers that it can use at most, else --min."),
+        Option("--max", min=1, help="Workers that it can use at most, else --min."),
     ] = None,
-    name: Annotated[str | None, typer.Option(help="Else the script's name.")] = None,
-    priority: Annotated[int | None, typer.Option(help="Its tier; higher ones are served first.")] = None,
-    weight: Annotated[float | None, typer.Option(help="Of its share, relative to your other jobs.")] = None,
+    name: Annotated[str | None, Option(help="Else the script's name.")] = None,
+    priority: Annotated[int | None, Option(help="Its tier; higher ones are served first.")] = None,
+    weight: Annotated[float | None, Option(help="Of its share, relative to your other jobs.")] = None,
     allowed: Annotated[
-        str | None, typer.Option(metavar="N,N,...", help="The only numbers of workers that it can run with.")
+        str | None, Option(metavar="N,N,...", help="The only numbers of workers that it can run with.")
     ] = None,
     variables: Annotated[
         list[str] | None,
-        typer.Option(
-            "--env", metavar="NAME[=VALUE]", help="A variable for its workers; without a value: yours."
-        ),
+        Option("--env", metavar="NAME[=VALUE]", help="A variable for its workers; without a value: yours."),
     ] = None,
-    code: Annotated[Path | None, typer.Option(help="The folder to copy, else this one.")] = None,
-    path: Annotated[
-        str | None, typer.Option(help="A folder on the service's machine to copy instead.")
-    ] = None,
-    directory: Annotated[str | None, typer.Option(help="The folder inside the code to run in.")] = None,
-    checkpoint_interval: Annotated[float | None, typer.Option(help="Seconds between checkpoints.")] = None,
-    max_restarts: Annotated[int | None, typer.Option(min=0, help="After all workers were lost.")] = None,
+    code: Annotated[Path | None, Option(help="The folder to copy, else this one.")] = None,
+    path: Annotated[str | None, Option(help="A folder on the service's machine to copy instead.")] = None,
+    directory: Annotated[str | None, Option(help="The folder inside the code to run in.")] = None,
+    checkpoint_interval: Annotated[float | None, Option(help="Seconds between checkpoints.")] = None,
+    max_restarts: Annotated[int | None, Option(min=0, help="After all workers were lost.")] = None,
     framework: Annotated[
         str | None,
-        typer.Option(help="Of a WMLA program: edtPyTorch, PyTorch or distPyTorch. COMMAND is its script."),
+        Option(help="Of a WMLA program: edtPyTorch, PyTorch or distPyTorch. COMMAND is its script."),
     ] = None,
-    data_dir: Annotated[str | None, typer.Option(help="DATA_DIR of a WMLA program.")] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show who would grow and shrink.")] = False,
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Show its output until it ends.")] = False,
+    data_dir: Annotated[str | None, Option(help="DATA_DIR of a WMLA program.")] = None,
+    dry_run: Annotated[bool, Option("--dry-run", help="Only show who would grow and shrink.")] = False,
+    follow: Annotated[bool, Option("--follow", "-f", help="Show its output until it ends.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Queue a job that runs COMMAND in a copy of this folder; prints its id.

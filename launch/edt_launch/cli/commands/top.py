@@ -5,7 +5,7 @@ import time
 from collections.abc import Sequence
 from typing import Annotated
 
-import typer
+from typer import Option
 
 from edt_launch.cli import model
 from edt_launch.cli.configuration import load
@@ -18,7 +18,7 @@ from edt_launch.cli.session import AsJson, connect, print_json
 
 
 def top(
-    once: Annotated[bool, typer.Option("--once", help="Show it once.")] = False, as_json: AsJson = False
+    once: Annotated[bool, Option("--once", help="Show it once.")] = False, as_json: AsJson = False
 ) -> None:
     """Watch devices, owners and jobs, until q or Ctrl-C; the letters say which job has which device.
 

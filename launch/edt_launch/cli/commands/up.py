@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from typer import Option
 
 from edt_launch.cli import model, packing
 from edt_launch.cli.commands.top import seen, snapshot
@@ -177,8 +178,8 @@ def _uninterrupted(work: Callable[..., None], *arguments: Any) -> None:
 
 
 def up(
-    demo: Annotated[bool, typer.Option("--demo", help="Yes, the demonstration.")] = False,
-    slots: Annotated[int, typer.Option(min=1, help="Workers that the service may run at a time.")] = 4,
+    demo: Annotated[bool, Option("--demo", help="Yes, the demonstration.")] = False,
+    slots: Annotated[int, Option(min=1, help="Workers that the service may run at a time.")] = 4,
     as_json: AsJson = False,
 ) -> None:
     """Start a service in a temporary folder, submit a job each for two users, show edt top until they end.
