@@ -46,13 +46,11 @@ def add_user(
     data = connect().call("POST", "users", content={"name": name, "is_admin": is_admin})
     if as_json:
         print_json(data)
-    elif token := data.get("token"):
-        print(token)
-        note(f"{name} may use the service with this token, in EDT_TOKEN or ~/.config/edt/config.toml")
-        if data.get("expires") is not None:
-            note(f"it ends with yours: {moment(data['expires'], 0.0)}")
-    else:
-        note(f"{name} may use the service; a token: edt tokens add --user {name}")
+        return
+    print(data["token"])
+    note(f"{name} may use the service with this token, in EDT_TOKEN or ~/.config/edt/config.toml")
+    if data.get("expires") is not None:
+        note(f"it ends with yours: {moment(data['expires'], 0.0)}")
 
 
 @users.command("remove")

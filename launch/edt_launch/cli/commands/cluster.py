@@ -32,8 +32,7 @@ def drain(
 ) -> None:
     """Give a host no new workers, and move away those that it has. For administrators."""
     data = connect().call("POST", "hosts", host, "undrain" if undo else "drain")
-    state = data.get("state", "up" if undo else "draining")
-    confirm(data, as_json, f"{data.get('name', host)} {state}")
+    confirm(data, as_json, f"{data['name']} {data['state']}")
 
 
 def shares(

@@ -2,15 +2,15 @@
 
 import textwrap
 import time
-from collections.abc import Mapping, Sequence
-from typing import Annotated, Any
+from collections.abc import Sequence
+from typing import Annotated
 
 from typer import Option
 
 from edt_launch.cli import model
 from edt_launch.cli.errors import MistakenError
 from edt_launch.cli.model import ENDED
-from edt_launch.cli.screen import note, number, terminal, visible, width
+from edt_launch.cli.screen import note, terminal, visible, width
 from edt_launch.cli.screen import show as show_lines
 from edt_launch.cli.service import Json
 from edt_launch.cli.session import AsJson, JobName, LiveJobs, answer, connect, print_json
@@ -70,15 +70,8 @@ def why(job: JobName, as_json: AsJson = False) -> None:
     """Explain why a job has its size: its share, what binds, and what would change it."""
     service = connect()
     data = service.call("GET", "jobs", service.resolve(job), "why")
-    answer(data, as_json, lambda: explanation(data, width()))
-
-
-def explanation(data: Mapping[str, Any], limit: int) -> list[str]:
-    """The service's lines, or what it said in pieces, within the screen's width."""
-    nodes = [f"{node.get('node') or 'all'} {number(node.get('share'))}" for node in data.get("path") or ()]
-    path = f"share: {' > '.join(nodes)}" if nodes else ""
-    lines = data.get("lines") or [path, data.get("text"), data.get("change")]
-    return [part for line in lines if line for part in _wrapped(visible(line), limit)]
+    limit = width()
+    answer(data, as_json, lambda: [part for line in data["lines"] for part in _wrapped(visible(line), limit)])
 
 
 def _wrapped(line: str, limit: int) -> list[str]:

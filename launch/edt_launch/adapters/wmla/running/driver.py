@@ -24,6 +24,7 @@ import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import TracebackType
 from typing import Self
 
 import psutil
@@ -180,7 +181,9 @@ class DriverProcess:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *exc_info: object) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         try:
             if not self._is_swept:
                 self.kill()
@@ -188,7 +191,7 @@ class DriverProcess:
             for copy in self._copies:
                 copy.close()
             self._open.close()
-            self._process.__exit__(*exc_info)
+            self._process.__exit__(kind, error, trace)
 
     @property
     def pid(self) -> int:
