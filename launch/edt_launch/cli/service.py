@@ -1,8 +1,8 @@
 """The service's REST interface: addresses, pages, and what its answers mean."""
 
 import secrets
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import Any, cast
 from urllib.parse import quote
 
 from edt_launch.cli import model
@@ -50,7 +50,7 @@ class Service:
         after: str | None = None
         while True:
             answer = self.call("GET", name, query={**query, "limit": PAGES[name], "after": after})
-            yield from map(dict, model.many(answer, name))
+            yield from cast("Sequence[Json]", model.many(answer, name))
             after = answer.get("next")
             if after is None:
                 return

@@ -47,7 +47,8 @@ def executor_output(execution: Execution, number: int, stream: str) -> Path:
     """What an executor or worker prints, counted from 1."""
     if Framework.of(execution.job.framework) is None:
         return execution.result.rank_log(str(number - 1) if stream == STDOUT else stream)
-    return execution.result.printed(executor_id(_exec_id(execution), number), stream)
+    exec_id = execution.names.id if execution.names.number else _own(execution, "exec_id")
+    return execution.result.printed(executor_id(exec_id, number), stream)
 
 
 def executors(execution: Execution) -> list[str]:
@@ -82,10 +83,6 @@ def released(execution: Execution) -> frozenset[int]:
 def driver(execution: Execution) -> str:
     """The id of the driver: the one that was given to the job, or the one that it has given itself."""
     return execution.names.driver if execution.names.number else _own(execution, "driver")
-
-
-def _exec_id(execution: Execution) -> str:
-    return execution.names.id if execution.names.number else _own(execution, "exec_id")
 
 
 def _own(execution: Execution, name: str) -> str:

@@ -2,7 +2,7 @@
 
 import math
 from enum import StrEnum
-from typing import Annotated, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import (
     AliasChoices,
@@ -129,10 +129,8 @@ class HyperParam(Fields):
         if self.kind is Kind.DISCRETE:
             return Parameter(values=self.choices)
         least, most = self.bounds
-        return Parameter(
-            type="int" if self.data_type is DataType.INT else "float",
-            min=least, max=most, step=self.step, base=self.power,
-        )  # fmt: skip
+        kind: Literal["int", "float"] = "int" if self.data_type is DataType.INT else "float"
+        return Parameter(type=kind, min=least, max=most, step=self.step, base=self.power)
 
 
 class FixedParam(Fields):

@@ -1,5 +1,6 @@
 """`/hypersearch`: start, list, show, stop, start again and delete searches; the algorithms that there are."""
 
+from contextlib import suppress
 from typing import Annotated, Any
 
 from fastapi import APIRouter, BackgroundTasks, File, Form, Query, Response, UploadFile
@@ -16,15 +17,12 @@ from edt_launch.service.database.search_records import SearchRecord, Wish
 from edt_launch.service.errors import ConflictError, InvalidError
 from edt_launch.service.experiments import Deletion
 
-router = APIRouter(prefix="/hypersearch", tags=["hypersearch"])
+router = APIRouter(prefix="/hypersearch")
 
 
 @router.post("")
 def start(
-    here: Here,
-    user: User,
-    data: Annotated[str, Form(description="What to search how, as JSON.")],
-    file: Annotated[UploadFile, File(description="What trials run: tar, or a single script.")],
+    here: Here, user: User, data: Annotated[str, Form()], file: Annotated[UploadFile, File()]
 ) -> Response:
     """Start a search; its name is returned."""
     return _json(create_search(here, user, data, file.file, file.filename or "").name)
@@ -43,18 +41,15 @@ def list_searches(here: Here, user: User) -> Response:
 def delete_all(here: Here, user: User, afterwards: BackgroundTasks) -> None:
     """Delete all of the user's searches that have ended."""
     for search in here.store.searches.all(user.name, KIND):
-        try:
-            deletions = _delete(here, search)
-        except ConflictError:
-            continue  # it has not ended
-        carry_out(deletions, afterwards)
+        with suppress(ConflictError):  # it has not ended
+            carry_out(_delete(here, search), afterwards)
 
 
 @router.get("/algorithm")
 def list_algorithms(
-    kind: Annotated[str | None, Query(alias="type", max_length=64, description="Only of this type.")] = None,
+    kind: Annotated[str | None, Query(alias="type", max_length=64)] = None,
 ) -> Response:
-    """The algorithms."""
+    """The algorithms, or those of a type."""
     return _json([views.algorithm(one) for one in Algorithm if kind in (None, "", views.BUILT_IN)])
 
 
