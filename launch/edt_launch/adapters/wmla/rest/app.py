@@ -11,7 +11,7 @@ from edt_launch.adapters.wmla.rest.authenticator import (
     CONDUCTOR,
     DEEP_LEARNING,
     WmlaAuthenticator,
-    told,
+    response,
 )
 from edt_launch.cluster.nvidia import Nvml
 from edt_launch.service.api import problems
@@ -29,7 +29,7 @@ def create_app(context: Context, seconds: Histogram) -> ASGIApp:
     app = FastAPI(openapi_url=None, redirect_slashes=False)
     app.state.context = context
     app.state.meter = Nvml()
-    problems.add_handlers(app, told)
+    problems.add_handlers(app, response)
     for module in (execs, results, applications, platform, hypersearch):
         app.include_router(module.router, prefix=DEEP_LEARNING)
     app.include_router(applications.conductor, prefix=CONDUCTOR)

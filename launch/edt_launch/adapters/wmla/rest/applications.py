@@ -11,7 +11,7 @@ from edt_launch.adapters.wmla import identity
 from edt_launch.adapters.wmla.answers import applications, files
 from edt_launch.adapters.wmla.answers.views import Execution, Json, behind
 from edt_launch.adapters.wmla.rest import lookup
-from edt_launch.adapters.wmla.rest.lookup import Found
+from edt_launch.adapters.wmla.rest.lookup import Named
 from edt_launch.adapters.wmla.rest.results import as_text
 from edt_launch.cluster.hosts import LOCAL
 from edt_launch.cluster.nvidia import Load, Meter
@@ -50,18 +50,18 @@ def _load(job: JobRecord, loads: Mapping[str, Load]) -> Load:
 
 
 @conductor.get("/instances/{group}/applications/{name}/logs/{stream}/download")
-def group_driver_log(found: Found, stream: str) -> StreamingResponse:
+def group_driver_log(execution: Named, stream: str) -> StreamingResponse:
     """What the driver prints."""
-    return as_text([files.main_output(found, _checked(stream))])
+    return as_text([files.main_output(execution, _checked(stream))])
 
 
 @conductor.get("/instances/{group}/applications/{name}/{executor}/logs/{stream}/download")
-def group_executor_log(found: Found, executor: str, stream: str) -> StreamingResponse:
+def group_executor_log(execution: Named, executor: str, stream: str) -> StreamingResponse:
     """What an executor prints."""
-    if executor not in files.executors(found):
+    if executor not in files.executors(execution):
         raise InvalidError(f"Executor {executor[:80]!r} not found")
     number = identity.number_of(executor) or 0
-    return as_text([files.executor_output(found, number, _checked(stream))])
+    return as_text([files.executor_output(execution, number, _checked(stream))])
 
 
 def _checked(stream: str) -> str:
@@ -84,37 +84,37 @@ def list_applications(
 
 
 @router.get("/scheduler/applications/{name}")
-def show(found: Found) -> Json:
+def show(execution: Named) -> Json:
     """An application."""
-    return applications.modern(found)
+    return applications.modern(execution)
 
 
 @router.put("/scheduler/applications/{name}/stop", status_code=204, response_class=Response)
-def stop(here: Here, found: Found) -> None:
+def stop(here: Here, execution: Named) -> None:
     """End an application for good; one that has ended stays as it is."""
-    lookup.stop(here, found)
+    lookup.stop(here, execution)
 
 
 @router.get("/scheduler/applications/{name}/driver/logs/{stream}")
 def driver_log(
-    found: Found, stream: Literal["stdout", "stderr", "launcherlog"], last: LastLines = None
+    execution: Named, stream: Literal["stdout", "stderr", "launcherlog"], last: LastLines = None
 ) -> StreamingResponse:
     """What the driver prints, or `edt-launch`."""
-    path = found.files.launcher_log if stream == files.LAUNCHER else files.main_output(found, stream)
+    path = execution.files.launcher_log if stream == files.LAUNCHER else files.main_output(execution, stream)
     return as_text([path], last)
 
 
 @router.get("/scheduler/applications/{name}/executor/{number}/logs/{stream}")
 def executor_log(
-    found: Found, number: int, stream: Literal["stdout", "stderr"], last: LastLines = None
+    execution: Named, number: int, stream: Literal["stdout", "stderr"], last: LastLines = None
 ) -> StreamingResponse:
     """What an executor prints, counted from 1; nothing yet if the job may still start it."""
     if not 1 <= number <= 2**20:
         raise InvalidError(f"executor {number}: they are counted from 1")
-    path = files.executor_output(found, number, stream)
-    may_come = not found.job.has_ended and number <= found.job.max
+    path = files.executor_output(execution, number, stream)
+    may_come = not execution.job.has_ended and number <= execution.job.max
     if not may_come and not path.exists():
-        raise InvalidError(f"Executor {number} of {found.names.id} not found")
+        raise InvalidError(f"Executor {number} of {execution.names.id} not found")
     return as_text([path], last)
 
 
@@ -140,9 +140,9 @@ def list_engine_applications(
 
 
 @router.get("/scheduler/engine/applications/{name}")
-def show_engine_application(found: Found) -> Json:
+def show_engine_application(execution: Named) -> Json:
     """One of them."""
-    return applications.engine(found)
+    return applications.engine(execution)
 
 
 def _all(here: Context, user: UserRecord, limit: int | None) -> list[Execution]:

@@ -61,7 +61,7 @@ class NotOfferedError(ServiceError):
     title = "not offered"
 
 
-def told(
+def response(
     status: int, title: str, detail: str, next_step: str = "", headers: Mapping[str, str] | None = None
 ) -> Response:
     """An error's response; WMLA says 400 to whatever makes no sense."""
@@ -77,7 +77,7 @@ def told(
 def refusal(error: ServiceError) -> Response:
     """The response of one of our own errors."""
     headers = CHALLENGE if error.status == HTTPStatus.UNAUTHORIZED else None
-    return told(error.status, error.title, error.detail, error.next_step, headers)
+    return response(error.status, error.title, error.detail, error.next_step, headers)
 
 
 class Style(Enum):

@@ -10,7 +10,7 @@ from edt_launch.adapters.wmla.answers.views import Json
 from edt_launch.adapters.wmla.frameworks import Framework
 from edt_launch.adapters.wmla.rest import lookup
 from edt_launch.adapters.wmla.rest.authenticator import NotOfferedError, Style
-from edt_launch.adapters.wmla.rest.lookup import Found, Manner
+from edt_launch.adapters.wmla.rest.lookup import Manner, Named
 from edt_launch.adapters.wmla.submission import catalogue
 from edt_launch.adapters.wmla.submission.request import ExecRequest, Part, beside, model_of
 from edt_launch.adapters.wmla.submission.submitting import group_name, pool_size, submit
@@ -103,35 +103,36 @@ def _states(text: str) -> frozenset[Any]:
 
 
 @router.get("/execs/{name}")
-def show(request: Request, found: Found, style: Manner) -> Json:
+def show(request: Request, execution: Named, style: Manner) -> Json:
     """An exec."""
-    return lookup.shown(request, found, style)
+    return lookup.shown(request, execution, style)
 
 
 @router.post("/execs/{name}/stop", status_code=204, response_class=Response)
-def stop(here: Here, found: Found) -> None:
+def stop(here: Here, execution: Named) -> None:
     """End an exec for good; one that has ended stays as it is."""
-    lookup.stop(here, found)
+    lookup.stop(here, execution)
 
 
 @router.post("/execs/{name}/deploy")
-def deploy(found: Found) -> None:
+def deploy(execution: Named) -> None:
     """Models are not served here."""
     raise NotOfferedError(
-        "models cannot be deployed here", f"fetch it instead: GET /execs/{found.names.id}/result"
+        "models cannot be deployed here", f"fetch it instead: GET /execs/{execution.names.id}/result"
     )
 
 
 @router.delete("/execs/{name}", status_code=204, response_class=Response)
-def delete(here: Here, found: Found, afterwards: BackgroundTasks) -> None:
+def delete(here: Here, execution: Named, afterwards: BackgroundTasks) -> None:
     """Forget an exec that has ended, and delete its files."""
-    if not found.job.has_ended:
-        state = views.state_of(found.job)
-        raise ConflictError(f"{found.names.id} is {state}", "stop it first, and delete it when it has ended")
-    if not _delete(here, found.job.id, afterwards):
+    if not execution.job.has_ended:
+        state = views.state_of(execution.job)
         raise ConflictError(
-            f"{found.names.id} is a trial whose search has yet to read its result", "try again soon"
+            f"{execution.names.id} is {state}", "stop it first, and delete it when it has ended"
         )
+    if not _delete(here, execution.job.id, afterwards):
+        text = f"{execution.names.id} is a trial whose search has yet to read its result"
+        raise ConflictError(text, "try again soon")
 
 
 @router.delete("/execs", status_code=204, response_class=Response)

@@ -49,7 +49,7 @@ def stop(here: Context, execution: Execution) -> None:
     here.changed()
 
 
-Found = Annotated[Execution, Depends(find)]
+Named = Annotated[Execution, Depends(find)]
 """The job that `name` in the path calls so."""
 
 

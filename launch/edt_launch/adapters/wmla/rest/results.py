@@ -17,7 +17,7 @@ from edt_launch.adapters.wmla.answers import files, zipping
 from edt_launch.adapters.wmla.answers.views import Execution
 from edt_launch.adapters.wmla.hypersearch.searches import METRIC_FILE
 from edt_launch.adapters.wmla.rest.authenticator import Style
-from edt_launch.adapters.wmla.rest.lookup import Found, Manner
+from edt_launch.adapters.wmla.rest.lookup import Manner, Named
 from edt_launch.core.walking import walk
 from edt_launch.service import tailing
 from edt_launch.service.api.context import Here
@@ -44,9 +44,11 @@ class _Archive(StreamingResponse):
 
 
 @router.get("/execs/{name}/log")
-def show_log(request: Request, found: Found, style: Manner, kind: LogType = "outlog") -> StreamingResponse:
+def show_log(
+    request: Request, execution: Named, style: Manner, kind: LogType = "outlog"
+) -> StreamingResponse:
     """A job's log: a JSON string in the manner of 1.2.x, else plain text."""
-    output, errors = files.training_log(found), [files.main_output(found, files.STDERR)]
+    output, errors = files.training_log(execution), [files.main_output(execution, files.STDERR)]
     paths = {"outlog": output, "errlog": errors, "outerrlog": [*output, *errors]}[kind]
     accepted = request.headers.get("accept", "")
     wants_text = "text/plain" in accepted or (style is Style.MODERN and "application/json" not in accepted)
@@ -54,18 +56,18 @@ def show_log(request: Request, found: Found, style: Manner, kind: LogType = "out
 
 
 @router.get("/execs/{name}/result")
-def result(here: Here, found: Found) -> StreamingResponse:
+def result(here: Here, execution: Named) -> StreamingResponse:
     """A zip of `model/` and of the metrics; what is there by now while the job runs."""
-    paths = list(islice(_files(found), MOST_FILES + 1))
+    paths = list(islice(_files(execution), MOST_FILES + 1))
     if len(paths) > MOST_FILES:
         raise ConflictError(
             f"the result has more than {MOST_FILES:,} files and folders",
-            f"fetch it with: edt results {found.job.id}",
+            f"fetch it with: edt results {execution.job.id}",
         )
     packed = zipping.members(paths)
     size = zipping.size_of(packed)
     number = f"{int(here.clock() * 1e6)}-{secrets.randbelow(10**9)}"
-    name = f"dlpd-model-{number}{found.names.id}-result.zip"
+    name = f"dlpd-model-{number}{execution.names.id}-result.zip"
     headers = {
         # Clients take this apart by `;` and `=`: no spaces, and the size last.
         "Content-Disposition": f"attachment;filename={name};size={size}",
@@ -74,10 +76,10 @@ def result(here: Here, found: Found) -> StreamingResponse:
     return _Archive(zipping.pack(packed), media_type="application/octet-stream", headers=headers)
 
 
-def _files(found: Execution) -> Iterator[tuple[str, Path]]:
+def _files(execution: Execution) -> Iterator[tuple[str, Path]]:
     """The files of a job's result and their names in it; links are left out."""
-    root = found.result.root
-    for path in walk(found.result.model):
+    root = execution.result.root
+    for path in walk(execution.result.model):
         yield path.relative_to(root).as_posix(), path
     yield METRIC_FILE, root / METRIC_FILE
 
