@@ -1,4 +1,4 @@
-"""What can go wrong between a user and the service, and the exit codes of `edt`.
+"""What can go wrong between a user and the service, how a command ends then, and the exit codes of `edt`.
 
 ::
 

@@ -14,7 +14,7 @@ JOB_STYLES = (
 )  # fmt: skip
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 FREE, LOST = "·", "x"
-MOST_HOSTS = 8
+MOST_HOSTS = 8  # hosts that get a line of their own
 NAME = 16
 """Columns of the name of a host or an owner."""
 

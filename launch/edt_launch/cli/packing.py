@@ -27,7 +27,7 @@ DEFAULTS = (
     ".mypy_cache/", ".pytest_cache/", ".ruff_cache/", ".hypothesis/", ".tox/", ".nox/", "node_modules/",
     "*.egg-info/", ".DS_Store", ".idea/", ".vscode/", "runs/", "wandb/", "mlruns/", "lightning_logs/",
 )  # fmt: skip
-MANY = 20000
+MANY = 20000  # files that are too many to be code
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from edt_launch.cli.errors import UnreachableError
 from edt_launch.cli.screen import cut, width
 from edt_launch.cli.signals import as_exits
 
-INTERVAL = 1.0
+INTERVAL = 1.0  # seconds between two looks
 
 _ENTER, _LEAVE = "\x1b[?1049h\x1b[?25l", "\x1b[?25h\x1b[?1049l"
 

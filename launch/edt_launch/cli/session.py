@@ -15,7 +15,7 @@ from edt_launch.cli.screen import note, show
 from edt_launch.cli.service import Service
 from edt_launch.cli.transport import Http
 
-COMPLETION_TIMEOUT = 1.0
+COMPLETION_TIMEOUT = 1.0  # seconds that a shell may wait for the ids of jobs
 
 
 def connect(timeout: float = 30.0) -> Service:

@@ -16,9 +16,9 @@ from edt_launch import __version__
 from edt_launch.cli.configuration import Configuration
 from edt_launch.cli.errors import ClientError, NonsenseError, NotAllowedError, RefusedError, UnreachableError
 
-TIMEOUT = 30.0
+TIMEOUT = 30.0  # seconds for which nothing may come from the service
 PREFIX = "/api/v1"
-BLOCK = 65536
+BLOCK = 65536  # bytes that are read or written at once
 
 Query = Mapping[str, str | int | float | bool | None]
 

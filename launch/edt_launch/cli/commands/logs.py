@@ -20,10 +20,10 @@ from edt_launch.cli.screen import has_colours, note, paint
 from edt_launch.cli.service import Service
 from edt_launch.cli.session import AsJson, JobName, connect
 
-RETRY = 1.0
+RETRY = 1.0  # seconds between two attempts to reach a service that went away
 RANK = re.compile(r"\[([^\]]{1,40})\] ")
 """What is in front of a line when the lines of all ranks are shown."""
-COLOURS = ("cyan", "green", "yellow")
+COLOURS = ("cyan", "green", "yellow")  # of the ranks, in turn
 
 
 def logs(

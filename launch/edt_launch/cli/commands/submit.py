@@ -21,7 +21,7 @@ from edt_launch.cli.service import Json, Service
 from edt_launch.cli.session import AsJson, answer, connect, print_json
 from edt_launch.cli.tables import noted
 
-PAUSES = (0.5, 2.0, 5.0)
+PAUSES = (0.5, 2.0, 5.0)  # seconds before another attempt to submit, after a connection broke
 
 
 def submit(

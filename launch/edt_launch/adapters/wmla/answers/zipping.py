@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from edt_launch.core.plain_files import open_file
 
-BLOCK = 2**16
+BLOCK = 2**16  # bytes that are read at a time
 
 # What `zipfile` writes besides names and contents. (APPNOTE.TXT of PKWARE, 4.3.6 to 4.3.16.)
 _FILE, _ENTRY = 30 + 20 + 24, 46

@@ -21,7 +21,7 @@ from edt_launch.service.errors import InvalidError
 
 conductor, router = APIRouter(), APIRouter()
 
-MOST = 1000
+MOST = 1000  # applications of one answer
 
 States = Annotated[str | None, Query(max_length=256)]
 

@@ -22,7 +22,7 @@ from edt_launch.service.submission import remove_files
 
 router = APIRouter()
 
-MOST = 1000
+MOST = 1000  # execs of one answer
 
 
 @router.post("/execs")

@@ -53,7 +53,7 @@ MOST_WORKERS = 2**20
 
 @dataclass(frozen=True)
 class Train:
-    """Run executors of this command; `number` counts the calls of train(), from 1, and more would idle."""
+    """Run executors of this program; more than `max_workers` would idle. `number` counts calls of train()."""
 
     number: int
     program: tuple[str, ...]

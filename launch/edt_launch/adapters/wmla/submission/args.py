@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from edt_launch.service.names import MOST_NAME, PLAIN, VARIABLE
 
-MOST = 2**16
+MOST = 2**16  # characters of an argument string
 
 MOST_WORKERS = 2**16
 

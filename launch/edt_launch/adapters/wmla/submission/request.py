@@ -12,9 +12,9 @@ from edt_launch.service.errors import InvalidError, TooLargeError
 
 ARCHIVES = (".tar", ".tar.gz", ".tgz")
 
-LARGEST = 2**24
+LARGEST = 2**24  # bytes of all files beside the model
 
-NAME_LIMIT = 200
+NAME_LIMIT = 200  # bytes of a file's name
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ from edt_launch.service.submission import Submission
 MAIN = "main.py"
 """What a script is called that is sent alone and not named."""
 
-LARGEST_SCRIPT = 2**24
+LARGEST_SCRIPT = 2**24  # bytes of a script that is sent alone
 
 
 def submit(
