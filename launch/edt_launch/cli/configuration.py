@@ -23,14 +23,9 @@ TOKEN = "token"
 
 @dataclass(frozen=True)
 class Configuration:
-    """An address of a service.
+    """Where a service is, without a slash at its end; messages tell where that and the token come from.
 
-    Attributes:
-        url: such as `http://127.0.0.1:8766`, without a slash at its end.
-        token: what proves who asks; None if none was found.
-        source: where the address comes from, for messages.
-        token_source: where the token comes from, if it was found.
-        certificate: file of a certificate to trust besides, the one that the service has made itself.
+    `certificate` is the file of one to trust besides: that which the service has made itself.
     """
 
     url: str
@@ -52,16 +47,12 @@ def config_file(environment: Mapping[str, str]) -> Path:
 
 
 def find(environment: Mapping[str, str]) -> Configuration | None:
-    """The service that is named first, None if none is.
-
-    Raises:
-        MistakenError: an address or a file makes no sense.
-    """
-    known = [found for found in (_from_file(environment), _from_home(environment)) if found is not None]
+    """The service that is named first, None if none is."""
+    known = list(filter(None, (_from_file(environment), _from_home(environment))))
     if url := environment.get("EDT_URL"):
         address = checked(url, "EDT_URL")
-        beside = next((found for found in known if found.url == address), Configuration(address, None, ""))
-        known.insert(0, replace(beside, source="EDT_URL"))
+        same = (one for one in known if one.url == address)
+        known.insert(0, replace(next(same, Configuration(address, None, "")), source="EDT_URL"))
     if not known:
         return None
     if token := environment.get("EDT_TOKEN"):
@@ -76,27 +67,22 @@ def load(environment: Mapping[str, str]) -> Configuration:
         MistakenError: none is named, or not properly.
         UnreachableError: none is named, and the one on this machine does not run.
     """
-    found = find(environment)
+    if configuration := find(environment):
+        return configuration
     folder = home(environment)
-    if found is None and (folder / TOKEN).exists():
+    if (folder / TOKEN).exists():
         raise UnreachableError(
             f"the service of {folder} does not run", "start it with 'edt serve', or set EDT_URL and EDT_TOKEN"
         )
-    if found is None:
-        raise MistakenError(
-            f"no service is known: EDT_URL is not set, {config_file(environment)} names none, and none "
-            f"has been started in {folder}",
-            "start one with 'edt serve', try 'edt up --demo', or set EDT_URL and EDT_TOKEN",
-        )
-    return found
+    raise MistakenError(
+        f"no service is known: EDT_URL is not set, {config_file(environment)} names none, and none "
+        f"has been started in {folder}",
+        "start one with 'edt serve', try 'edt up --demo', or set EDT_URL and EDT_TOKEN",
+    )
 
 
 def checked(url: str, source: str) -> str:
-    """The address without what is superfluous.
-
-    Raises:
-        MistakenError: it is no http or https address.
-    """
+    """The address without what is superfluous; raises `MistakenError` unless it is one of http or https."""
     from urllib.parse import urlsplit
 
     expected = "expected an address such as http://127.0.0.1:8766"

@@ -1,4 +1,4 @@
-"""What can go wrong between a user and the service, and the exit codes of `edt`.
+"""What can go wrong between a user and the service, how a command ends then, and the exit codes of `edt`.
 
 ::
 
@@ -11,15 +11,23 @@
     └── NonsenseError       the service answered what nobody understands
 """
 
+import errno
+import json
+import os
+import sys
 from enum import IntEnum
-from typing import Any, ClassVar
+from typing import ClassVar
+
+import typer
+from typer.exceptions import TyperException
+
+from edt_launch.cli.screen import has_colours, paint, width
 
 
 class ExitCode(IntEnum):
     """The exit codes of `edt`'s commands."""
 
     SUCCESS = 0
-    """Done."""
     FAILED = 1
     """The service refused, or the job that was followed did not succeed."""
     USAGE = 2
@@ -31,18 +39,14 @@ class ExitCode(IntEnum):
     NOT_ALLOWED = 5
     """The token is unknown, or its user may not do this."""
     NO_SUCH_JOB = 6
-    """There is no such job."""
     INTERRUPTED = 130
     """Ended by Ctrl-C."""
 
 
 class ClientError(Exception):
-    """The root of the client's exceptions.
+    """The root of the client's exceptions: what is wrong, with value and limit, and what to do about it.
 
-    Args:
-        text: what is wrong, with the value and the limit.
-        next_step: what to do about it; empty if there is nothing to say.
-        status: the service's HTTP status, if it was the service that complained.
+    `status` is the service's HTTP status, if it was the service that complained.
     """
 
     exit_code: ClassVar[ExitCode] = ExitCode.INTERNAL
@@ -50,15 +54,6 @@ class ClientError(Exception):
     def __init__(self, text: str, next_step: str = "", status: int | None = None) -> None:
         super().__init__(f"{text}; {next_step}" if next_step else text)
         self.text, self.next_step, self.status = text, next_step, status
-
-    def as_data(self) -> dict[str, Any]:
-        """What `--json` prints instead of an answer."""
-        return error_data(self.text, self.exit_code, self.next_step, self.status)
-
-
-def error_data(text: str, exit_code: int, next_step: str = "", status: int | None = None) -> dict[str, Any]:
-    """The JSON object of an error."""
-    return {"error": {"detail": text, "next": next_step, "status": status, "exit_code": int(exit_code)}}
 
 
 class MistakenError(ClientError):
@@ -95,3 +90,70 @@ class NonsenseError(ClientError):
     """The service answered what nobody understands; versions may differ, or it is no service of EDT."""
 
     exit_code = ExitCode.UNREACHABLE
+
+
+UNWRITABLE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EPIPE})
+
+
+def report(error: TyperException, as_json: bool) -> int:
+    """Say what is wrong with the words of the command line."""
+    context = getattr(error, "ctx", None)
+    text = error.format_message().strip()
+    if context is not None and text.startswith(context.get_usage()):
+        print(text)  # no arguments at all: the help is the message
+        return ExitCode.USAGE
+    text = text.rstrip(".").replace("Input should be", "expected")  # as pydantic says it
+    command = context.command_path if context is not None else "edt"
+    return _tell(MistakenError(text, f"see '{command} --help'"), as_json)
+
+
+def ended_by(error: Exception, as_json: bool) -> int:
+    """Say what went wrong; what we did not foresee is written to a file with all details."""
+    if isinstance(error, ClientError):
+        return _tell(error, as_json)
+    if isinstance(error, typer.Abort):
+        return ExitCode.INTERRUPTED
+    if isinstance(error, OSError) and error.filename is None and error.errno in UNWRITABLE:
+        return _unwritable(error)
+    import tempfile
+    import traceback
+
+    with tempfile.NamedTemporaryFile("w", prefix="edt-", suffix=".txt", delete=False) as file:
+        traceback.print_exception(error, file=file)
+    text = f"a mistake in edt: {type(error).__name__}: {error}"
+    return _tell(ClientError(text, f"please report it with {file.name}"), as_json)
+
+
+def _tell(error: ClientError, as_json: bool) -> int:
+    code = error.exit_code
+    if as_json:
+        data = {"detail": error.text, "next": error.next_step, "status": error.status, "exit_code": code}
+        try:
+            print(json.dumps({"error": data}), flush=True)
+        except OSError as unwritable:
+            return _unwritable(unwritable)
+        return code
+    lines = [part for line in f"edt: {error}".splitlines() for part in _wrapped(line)]
+    head = lines[0].replace("edt:", paint("edt:", "red", has_colours(sys.stderr)), 1)
+    print("\n".join([head, *lines[1:]]), file=sys.stderr)
+    return code
+
+
+def _unwritable(error: OSError) -> int:
+    """Standard output takes no more: say so where somebody may read it, unless the reader has enough."""
+    sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - else what waits to be written fails at exit again
+    if error.errno == errno.EPIPE:
+        return ExitCode.FAILED
+    return _tell(RefusedError(f"standard output cannot be written: {error.strerror}"), as_json=False)
+
+
+def _wrapped(line: str) -> list[str]:
+    """The line in pieces that fit; what is in quotation marks may be a command to copy, and stays whole."""
+    import re
+    import textwrap
+
+    kept = re.sub(r"'[^']{1,60}'", lambda quoted: quoted[0].replace(" ", "\0"), line)
+    parts = textwrap.wrap(
+        kept, width(), subsequent_indent="     ", break_long_words=False, break_on_hyphens=False
+    )
+    return [part.replace("\0", " ") for part in parts] or [line]

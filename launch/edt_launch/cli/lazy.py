@@ -1,76 +1,33 @@
 """A group of commands that are imported when they run, and typer without what makes it slow."""
 
-from collections.abc import Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Mapping, Sequence
 from importlib import import_module
-from typing import Any, cast
+from typing import Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
 Commands = Mapping[str, tuple[str, str]]
-"""Of each command: where it is, as module:attribute (a function, or a typer), and a line on what it does.
-
-Commands that are not for users have an empty line, and are not listed.
-"""
-
-
-class LazyCommands(Mapping[str, Any]):
-    """Commands by name, each imported when it is asked for.
-
-    Args:
-        commands: where they are.
-        settings: how the arguments of some are read, as typer's context settings.
-        advice: what to do about a command that needs what is not installed.
-    """
-
-    def __init__(self, commands: Commands, settings: Mapping[str, Mapping[str, Any]], advice: str) -> None:
-        self._commands, self._settings, self._advice = commands, settings, advice
-
-    def __getitem__(self, name: str) -> Any:
-        place, summary = self._commands[name]
-        module, attribute = place.split(":")
-        try:
-            target = getattr(import_module(module), attribute)
-        except ModuleNotFoundError as error:
-            target = self._without(name, str(error.name))
-        if not isinstance(target, typer.Typer):
-            app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
-            app.command(
-                name,
-                cls=QuickCommand,
-                short_help=summary,
-                context_settings=dict(self._settings.get(name, {})),
-            )(target)
-            target = app
-        command = typer.main.get_command(target)
-        command.name = name
-        return command
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._commands)
-
-    def __len__(self) -> int:
-        return len(self._commands)
-
-    def _without(self, name: str, module: str) -> Any:
-        def missing() -> None:
-            from edt_launch.cli.errors import MistakenError
-
-            raise MistakenError(f"edt {name} needs {module}, which is not installed", self._advice)
-
-        return missing
+"""Where each command is, as module:attribute (a function, or a typer), and what it does, if it is listed."""
 
 
 def lazy_group(
     commands: Commands, settings: Mapping[str, Mapping[str, Any]], advice: str
 ) -> type[TyperGroup]:
-    """A class of group that has the commands, and lists them without importing them."""
+    """A class of group that has the commands, and lists them without importing them.
+
+    `settings` are typer's context settings of some; `advice` is what to do where something is not installed.
+    """
 
     class LazyGroup(TyperGroup):
         def __init__(self, **attributes: Any) -> None:
             super().__init__(**attributes)
-            found = LazyCommands(commands, settings, advice)
-            self.commands = cast("MutableMapping[str, Any]", found)  # it is only read
+            self.commands = dict.fromkeys(commands)  # type: ignore[assignment] # for suggestions
+
+        def get_command(self, ctx: Any, cmd_name: str) -> Any:
+            if cmd_name not in commands:
+                return None
+            return _imported(cmd_name, commands[cmd_name], settings.get(cmd_name, {}), advice)
 
         def list_commands(self, ctx: Any) -> list[str]:
             return [name for name, (_, summary) in commands.items() if summary]
@@ -83,6 +40,30 @@ def lazy_group(
             return quickened(super().get_params(ctx))
 
     return LazyGroup
+
+
+def _imported(name: str, command: tuple[str, str], settings: Mapping[str, Any], advice: str) -> Any:
+    module, attribute = command[0].split(":")
+    try:
+        target = getattr(import_module(module), attribute)
+    except ModuleNotFoundError as error:
+        target = _missing(f"edt {name} needs {error.name}, which is not installed", advice)
+    if not isinstance(target, typer.Typer):
+        app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
+        app.command(name, cls=QuickCommand, short_help=command[1], context_settings=dict(settings))(target)
+        target = app
+    found = typer.main.get_command(target)
+    found.name = name
+    return found
+
+
+def _missing(text: str, advice: str) -> Any:
+    def missing() -> None:
+        from edt_launch.cli.errors import MistakenError
+
+        raise MistakenError(text, advice)
+
+    return missing
 
 
 class QuickCommand(TyperCommand):

@@ -6,60 +6,41 @@ from collections.abc import Mapping
 from typing import Annotated, Any
 
 import typer
+from typer import Option
 from typer.exceptions import TyperException
 
 from edt_launch.cli.lazy import Commands, lazy_group
 
+CLI, TOOLS = "edt_launch.cli.commands", "edt_launch.tools"
 COMMANDS: Commands = {
-    "submit": (
-        "edt_launch.cli.commands.submit:submit",
-        "Queue a job that runs COMMAND in a copy of this folder.",
-    ),
-    "ps": ("edt_launch.cli.commands.ps:ps", "List jobs."),
-    "top": ("edt_launch.cli.commands.top:top", "Watch devices, owners and jobs."),
-    "show": ("edt_launch.cli.commands.show:show", "Show everything about a job."),
-    "why": ("edt_launch.cli.commands.why:why", "Explain why a job has its size, or waits."),
-    "logs": ("edt_launch.cli.commands.logs:logs", "Print what a job's workers print."),
-    "results": ("edt_launch.cli.commands.results:results", "Fetch what a job has made, and its logs."),
-    "checkpoints": (
-        "edt_launch.cli.commands.checkpoints:checkpoints",
-        "List a job's checkpoints, or fetch one.",
-    ),
-    "stop": ("edt_launch.cli.commands.lifecycle:stop", "End jobs for good."),
-    "pause": (
-        "edt_launch.cli.commands.lifecycle:pause",
-        "Have jobs save their state and give up their devices.",
-    ),
-    "resume": ("edt_launch.cli.commands.lifecycle:resume", "Let paused jobs go on."),
-    "set": (
-        "edt_launch.cli.commands.change:change",
-        "Change a job's size limits, priority, weight or name.",
-    ),
-    "experiment": (
-        "edt_launch.cli.commands.experiment:app",
-        "Search for parameters; each trial is a job.",
-    ),
-    "hosts": ("edt_launch.cli.commands.hosts:hosts", "List machines, and who has their devices."),
-    "drain": ("edt_launch.cli.commands.drain:drain", "Move all workers off a host, and keep it free."),
-    "shares": ("edt_launch.cli.commands.shares:shares", "Show the owners' tree, or change a node of it."),
-    "users": ("edt_launch.cli.commands.users:app", "List users; add and remove them."),
-    "tokens": ("edt_launch.cli.commands.tokens:app", "List your tokens; make and revoke them."),
+    "submit": (f"{CLI}.submit:submit", "Queue a job that runs COMMAND in a copy of this folder."),
+    "ps": (f"{CLI}.jobs:ps", "List jobs."),
+    "top": (f"{CLI}.top:top", "Watch devices, owners and jobs."),
+    "show": (f"{CLI}.jobs:show", "Show everything about a job."),
+    "why": (f"{CLI}.jobs:why", "Explain why a job has its size, or waits."),
+    "logs": (f"{CLI}.logs:logs", "Print what a job's workers print."),
+    "results": (f"{CLI}.archives:results", "Fetch what a job has made, and its logs."),
+    "checkpoints": (f"{CLI}.archives:checkpoints", "List a job's checkpoints, or fetch one."),
+    "stop": (f"{CLI}.jobs:stop", "End jobs for good."),
+    "pause": (f"{CLI}.jobs:pause", "Have jobs save their state and give up their devices."),
+    "resume": (f"{CLI}.jobs:resume", "Let paused jobs go on."),
+    "set": (f"{CLI}.jobs:change", "Change a job's size limits, priority, weight or name."),
+    "experiment": (f"{CLI}.experiment:app", "Search for parameters; each trial is a job."),
+    "hosts": (f"{CLI}.cluster:hosts", "List machines, and who has their devices."),
+    "drain": (f"{CLI}.cluster:drain", "Move all workers off a host, and keep it free."),
+    "shares": (f"{CLI}.cluster:shares", "Show the owners' tree, or change a node of it."),
+    "users": (f"{CLI}.accounts:users", "List users; add and remove them."),
+    "tokens": (f"{CLI}.accounts:tokens", "List your tokens; make and revoke them."),
     "serve": ("edt_launch.service.command:serve", "Run the job service on this machine."),
-    "up": ("edt_launch.cli.commands.up:up", "Try everything: a service, two users, two jobs."),
-    "discover": (
-        "edt_launch.tools.discover:command",
-        "Print an allocation file as a host-discovery script does.",
-    ),
-    "simulate": (
-        "edt_launch.tools.simulate.command:simulate",
-        "Replay a trace of jobs through the allocator.",
-    ),
-    "demo": ("edt_launch.tools.demo.command:demo", "Train a script while the number of its workers changes."),
+    "up": (f"{CLI}.up:up", "Try everything: a service, two users, two jobs."),
+    "discover": (f"{TOOLS}.discover:command", "Print an allocation file as a host-discovery script does."),
+    "simulate": (f"{TOOLS}.simulate.command:simulate", "Replay a trace of jobs through the allocator."),
+    "demo": (f"{TOOLS}.demo.command:demo", "Train a script while the number of its workers changes."),
     "verify": (
-        "edt_launch.tools.verify.command:verify",
+        f"{TOOLS}.verify.command:verify",
         "Say whether a script's bits depend on its number of workers.",
     ),
-    "doctor": ("edt_launch.tools.doctor:doctor", "Check this machine, the environment and the service."),
+    "doctor": (f"{TOOLS}.doctor:doctor", "Check this machine, the environment and the service."),
     "agent": ("edt_launch.agent.main:main", ""),
 }
 """Of each command: where it is, as module:attribute, and what `edt --help` says of it."""
@@ -71,8 +52,6 @@ SETTINGS: Mapping[str, Mapping[str, Any]] = {
     "demo": SCRIPT_COMMAND,
     "verify": SCRIPT_COMMAND,
 }
-"""How the arguments of some commands are read."""
-
 
 app = typer.Typer(
     cls=lazy_group(COMMANDS, SETTINGS, "pip install 'edt-hvd[service]'"),
@@ -97,7 +76,7 @@ def _print_version(wanted: bool) -> None:
 def _edt(
     version: Annotated[
         bool,
-        typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit."),
+        Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit."),
     ] = False,
 ) -> None:
     pass
@@ -113,11 +92,11 @@ def main() -> None:
         code = app(standalone_mode=False)
         sys.stdout.flush()
     except TyperException as error:
-        from edt_launch.cli.exits import report
+        from edt_launch.cli.errors import report
 
         code = report(error, as_json)
     except Exception as error:  # noqa: BLE001 - the last line of defence: nobody is to see a traceback
-        from edt_launch.cli.exits import ended_by
+        from edt_launch.cli.errors import ended_by
 
         code = ended_by(error, as_json)
     sys.exit(code if isinstance(code, int) else 0)

@@ -7,36 +7,14 @@ from typing import Any
 from edt_launch.cli.errors import NonsenseError
 
 ENDED = frozenset({"succeeded", "failed", "stopped"})
-"""The states in which nothing happens to a job any more."""
-
-
-@dataclass(frozen=True)
-class HostDevices:
-    """Devices of one host that a job has."""
-
-    host: str
-    devices: tuple[str, ...]
+VERSIONS = "client and service may differ in version"
 
 
 @dataclass(frozen=True)
 class Job:
     """A job. Fields that the asking user may not see, or that are not known yet, are None.
 
-    Attributes:
-        id, name, owner, state, reason, failure: texts.
-        command: its words.
-        directory: the folder inside the submitted code that it runs in.
-        min, max: workers that it needs at least, and can use at most.
-        allowed: the numbers of workers that it can run with, if not all of them.
-        priority: its tier; weight: its share of its owner's share.
-        size, target: workers that it has now, and is to have.
-        share: its real share, in devices.
-        submitted, started, ended: unix times.
-        exit_code: how it ended.
-        step, total_steps, loss, throughput: how far it is; steps, and steps a second.
-        eta: seconds that it will still take.
-        restarts, resizes: how often that has happened.
-        hosts: what it has.
+    Times are unix times, `eta` is in seconds, `throughput` in steps a second, `share` in devices.
     """
 
     id: str
@@ -44,11 +22,11 @@ class Job:
     state: str
     name: str = ""
     reason: str | None = None
-    command: tuple[str, ...] | None = None
+    command: Sequence[str] | None = None
     directory: str | None = None
     min: int | None = None
     max: int | None = None
-    allowed: tuple[int, ...] | None = None
+    allowed: Sequence[int] | None = None
     priority: int | None = None
     weight: float | None = None
     size: int = 0
@@ -66,7 +44,7 @@ class Job:
     eta: float | None = None
     restarts: int | None = None
     resizes: int | None = None
-    hosts: tuple[HostDevices, ...] = ()
+    hosts: Sequence[Mapping[str, Any]] = ()
 
     @property
     def has_ended(self) -> bool:
@@ -95,7 +73,6 @@ class Host:
 
     name: str
     state: str = "up"
-    source: str = ""
     devices: tuple[Device, ...] = ()
 
     @property
@@ -106,18 +83,7 @@ class Host:
 
 @dataclass(frozen=True)
 class Share:
-    """A node of the owners' tree; the root's name is empty.
-
-    Attributes:
-        name: of a department or user.
-        parent: name of the node above; None for the root.
-        weight: of its share, relative to its siblings.
-        guarantee: devices that it owns; limit: devices that it may have at most, None without a limit.
-        lends: whether others may use its guarantee meanwhile.
-        policy: among its children.
-        half_life: seconds after which remembered use counts half.
-        size: devices that its jobs have now, if the service says so.
-    """
+    """A node of the owners' tree; the root's name is empty, and its parent None."""
 
     name: str
     parent: str | None = ""
@@ -131,73 +97,36 @@ class Share:
 
 
 def job(data: Any) -> Job:
-    """A job from the service's JSON.
-
-    Raises:
-        NonsenseError: it is none.
-    """
+    """A job from the service's JSON; raises `NonsenseError` if it is none."""
     fields = _fields(Job, data)
-    for name in ("command", "allowed"):
-        if fields.get(name) is not None:
-            fields[name] = tuple(fields[name])
-    fields["hosts"] = tuple(
-        HostDevices(str(one["host"]), tuple(map(str, one["devices"]))) for one in fields.get("hosts") or ()
-    )
-    fields["name"] = fields.get("name") or ""
-    fields["size"] = fields.get("size") or 0
-    return Job(**fields)
+    defaults = {"name": "", "size": 0, "hosts": ()}
+    return Job(**fields | {name: fields.get(name) or value for name, value in defaults.items()})
 
 
 def host(data: Any) -> Host:
-    """A machine from the service's JSON; a device is a name, or an object with `name` and `job`.
-
-    Raises:
-        NonsenseError: it is none.
-    """
+    """A machine from the service's JSON."""
     fields = _fields(Host, data)
-    fields["devices"] = tuple(map(_device, fields.get("devices") or ()))
-    fields["source"] = fields.get("source") or ""
-    return Host(**fields)
+    devices = tuple(Device(**_fields(Device, device)) for device in fields.get("devices") or ())
+    return Host(**fields | {"devices": devices})
 
 
 def share(data: Any) -> Share:
-    """A node of the owners' tree from the service's JSON.
-
-    Raises:
-        NonsenseError: it is none.
-    """
+    """A node of the owners' tree from the service's JSON."""
     return Share(**_fields(Share, data))
 
 
-def many(data: Any, name: str) -> Sequence[Mapping[str, Any]]:
-    """The list called `name` in an answer.
-
-    Raises:
-        NonsenseError: there is none.
-    """
-    found = data.get(name) if isinstance(data, Mapping) else data
-    if not isinstance(found, list):
-        raise NonsenseError(
-            f"the service's answer has no list of {name}", "client and service may differ in version"
-        )
-    return found
-
-
-def _device(data: Any) -> Device:
-    return Device(data) if isinstance(data, str) else Device(**_fields(Device, data))
+def many(data: Mapping[str, Any], name: str) -> Sequence[Mapping[str, Any]]:
+    """The list called `name` in an answer; raises `NonsenseError` if there is none."""
+    items = data.get(name)
+    if not isinstance(items, list):
+        raise NonsenseError(f"the service's answer has no list of {name}", VERSIONS)
+    return items
 
 
 def _fields(kind: type, data: Any) -> dict[str, Any]:
     names = kind.__annotations__
-    try:
-        fields = {name: data[name] for name in names if name in data}
-        required = [name for name in names if not hasattr(kind, name) and fields.get(name) is None]
-    except TypeError:
-        required = list(names)
-        fields = {}
-    if required:
-        raise NonsenseError(
-            f"the service's answer has no {required[0]} of a {kind.__name__.lower()}",
-            "client and service may differ in version",
-        )
+    fields = {name: data[name] for name in names if name in data} if isinstance(data, Mapping) else {}
+    for name in names:
+        if not hasattr(kind, name) and fields.get(name) is None:
+            raise NonsenseError(f"the service's answer has no {name} of a {kind.__name__.lower()}", VERSIONS)
     return fields

@@ -1,5 +1,6 @@
 """The picture that `edt top` shows: devices, owners and jobs. Pure functions of what the service said."""
 
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -11,11 +12,9 @@ JOB_STYLES = (
     "cyan", "magenta", "yellow", "blue", "green",
     "bright cyan", "bright magenta", "bright yellow", "bright blue", "bright green",
 )  # fmt: skip
-"""Colours of jobs on the devices."""
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 FREE, LOST = "·", "x"
-MOST_HOSTS = 8
-"""Hosts that get a line of their own."""
+MOST_HOSTS = 8  # hosts that get a line of their own
 NAME = 16
 """Columns of the name of a host or an owner."""
 
@@ -42,7 +41,7 @@ def picture(seen: Seen, limit: int, colours: bool) -> list[str]:
     ordered = sorted(seen.jobs, key=_order)
     for line in jobs_table(ordered, seen.now, limit - 2, colours):
         job = line.split(" ", 1)[0]
-        lines.append(f"{_mark(marks[job] if job in sized else None, colours)} {line}")
+        lines.append(f"{_mark(marks[job], colours) if job in sized else ' '} {line}")
     return [line.rstrip() for line in lines]
 
 
@@ -62,11 +61,8 @@ def _head(seen: Seen, live: Sequence[Job], limit: int, colours: bool) -> str:
 def _hosts(hosts: Sequence[Host], marks: Mapping[str, int], limit: int, colours: bool) -> list[str]:
     up = [host for host in hosts if host.state != "down"]
     total, used = sum(len(host.devices) for host in up), sum(host.used for host in up)
-    lines = [
-        _bar_line(
-            "devices", used, total, f"{used} of {plural(total, 'device')} used", limit, "green", colours
-        )
-    ]
+    text = f"{used} of {plural(total, 'device')} used"
+    lines = [_bar_line("devices", used, total, text, limit, "green", colours)]
     for host in hosts[:MOST_HOSTS]:
         lines += _host(host, marks, limit, colours)
     if len(hosts) > MOST_HOSTS:
@@ -79,7 +75,7 @@ def _host(host: Host, marks: Mapping[str, int], limit: int, colours: bool) -> li
     room = limit - NAME - 4 - len(state)
     shown = host.devices if len(host.devices) <= room // 2 else host.devices[: room // 2 - 2]
     cells = [
-        _mark(marks.get(device.job or ""), colours) if device.job in marks
+        _mark(marks[device.job], colours) if device.job is not None and device.job in marks
         else LOST if host.state == "down" else "*" if device.job else paint(FREE, "dim", colours)
         for device in shown
     ]  # fmt: skip
@@ -87,25 +83,22 @@ def _host(host: Host, marks: Mapping[str, int], limit: int, colours: bool) -> li
     return [f"  {_padded(host.name, NAME)}  {' '.join(cells)}{more}{paint(state, 'yellow', colours)}"]
 
 
-def _mark(index: int | None, colours: bool) -> str:
+def _mark(index: int, colours: bool) -> str:
     """A letter for a job that has devices."""
-    if index is None:
-        return " "
-    letter = LETTERS[index % len(LETTERS)]
-    return paint(letter, JOB_STYLES[index % len(JOB_STYLES)], colours)
+    return paint(LETTERS[index % len(LETTERS)], JOB_STYLES[index % len(JOB_STYLES)], colours)
 
 
 def _owners(seen: Seen, live: Sequence[Job], limit: int, colours: bool) -> list[str]:
-    has: dict[str, int] = {}
-    due: dict[str, float] = {}
-    waits: dict[str, int] = {}
+    has: Counter[str] = Counter()
+    due: dict[str, float] = defaultdict(float)
+    waits: Counter[str] = Counter()
     parents = {share.name: share.parent for share in seen.shares}
     for job in live:
         name: str | None = job.owner
         while name is not None:
-            has[name] = has.get(name, 0) + job.size
-            due[name] = due.get(name, 0.0) + (job.share or 0.0)
-            waits[name] = waits.get(name, 0) + (job.size == 0)
+            has[name] += job.size
+            due[name] += job.share or 0.0
+            waits[name] += job.size == 0
             name = parents.get(name) if name != "" else None
     nodes = [*in_order(seen.shares)]
     nodes += [(Share(name), 0) for name in sorted({job.owner for job in live} - set(parents))]
@@ -114,9 +107,9 @@ def _owners(seen: Seen, live: Sequence[Job], limit: int, colours: bool) -> list[
     for share, depth in nodes:
         if share.name == "" or share.name not in has:
             continue
-        count = has[share.name]
-        waiting = f", {waits[share.name]} waiting" if waits[share.name] else ""
-        text = f"{count}, share {number(round(due[share.name], 1))}, weight {number(share.weight)}{waiting}"
+        count, waiting = has[share.name], waits[share.name]
+        text = f"{count}, share {number(round(due[share.name], 1))}, weight {number(share.weight)}"
+        text += f", {waiting} waiting" if waiting else ""
         name = "  " * max(depth - 1, 0) + share.name
         lines.append(_bar_line(name, count, total, text, limit, "cyan", colours))
     return lines or ["no owner has jobs"]

@@ -1,19 +1,24 @@
-"""Which files of a folder belong to a job's code, and their archive.
+"""Which files of a folder belong to a job's code, and the submission that they are sent in.
 
 `.edtignore` at the top of the folder says what stays out, in the syntax of `.gitignore`; what nobody wants is
 out by default, and a line such as `!runs/` takes it back in.
 """
 
 import gzip
+import json
 import os
+import secrets
 import stat
+import sys
 import tarfile
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, cast
+from typing import IO, Any, cast
 
 from edt_launch.cli.errors import MistakenError
+from edt_launch.cli.screen import bar, note, plural, size
 from edt_launch.cli.transport import Writer
 
 IGNORE_FILE = ".edtignore"
@@ -22,9 +27,7 @@ DEFAULTS = (
     ".mypy_cache/", ".pytest_cache/", ".ruff_cache/", ".hypothesis/", ".tox/", ".nox/", "node_modules/",
     "*.egg-info/", ".DS_Store", ".idea/", ".vscode/", "runs/", "wandb/", "mlruns/", "lightning_logs/",
 )  # fmt: skip
-"""What stays out by default."""
-MANY = 20000
-"""Files that are too many to be code."""
+MANY = 20000  # files that are too many to be code
 
 
 @dataclass(frozen=True)
@@ -37,13 +40,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Code:
-    """What is to be sent.
-
-    Attributes:
-        folder: where the code is.
-        entries: what belongs to it, folders before their content.
-        left_out: links to elsewhere, and what is neither file nor folder.
-    """
+    """What is to be sent, folders before their content; links to elsewhere and the like are left out."""
 
     folder: Path
     entries: tuple[Entry, ...]
@@ -57,30 +54,25 @@ class Code:
     @property
     def largest(self) -> list[tuple[str, int]]:
         """The three largest things at the top of the folder, and their sizes."""
-        sizes: dict[str, int] = {}
+        sizes: Counter[str] = Counter()
         for entry in self.entries:
-            top, slash, _ = entry.path.partition("/")
-            if entry.size:
-                sizes[top + slash] = sizes.get(top + slash, 0) + entry.size
-        return sorted(sizes.items(), key=lambda item: -item[1])[:3]
+            sizes["".join(entry.path.partition("/")[:2])] += entry.size
+        return [(top, size) for top, size in sizes.most_common(3) if size]
 
 
 def collect(folder: Path) -> Code:
-    """Find what belongs to the code in `folder`.
-
-    Raises:
-        MistakenError: it cannot be read, has far too many files, or its ignore file makes no sense.
-    """
+    """Find what belongs to the code in `folder`."""
     if not folder.is_dir():
         raise MistakenError(f"{folder} is not a folder", "name the folder of the code with --code")
     is_ignored = _ignored(folder)
     entries: list[Entry] = []
     left_out: list[str] = []
     for path, status in _walk(folder, "", is_ignored):
-        if stat.S_ISLNK(status.st_mode) and not _stays_inside(folder, path):
+        kind = stat.S_IFMT(status.st_mode)
+        if kind == stat.S_IFLNK and not _stays_inside(folder, path):
             left_out.append(f"{path} -> {os.readlink(folder / path)}")
-        elif stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode) or stat.S_ISLNK(status.st_mode):
-            entries.append(Entry(path, status.st_size if stat.S_ISREG(status.st_mode) else 0))
+        elif kind in (stat.S_IFREG, stat.S_IFDIR, stat.S_IFLNK):
+            entries.append(Entry(path, status.st_size if kind == stat.S_IFREG else 0))
         else:
             left_out.append(f"{path} (neither file nor folder)")
         if len(entries) > MANY:
@@ -97,10 +89,9 @@ def write(code: Code, file: Writer, on_file: Callable[[Entry], None] = lambda en
     Raises:
         MistakenError: a file cannot be read, or changes meanwhile.
     """
+    out = cast("IO[bytes]", file)
     with (
-        gzip.GzipFile(
-            filename="", mode="wb", fileobj=cast("IO[bytes]", file), compresslevel=1, mtime=0
-        ) as packed,
+        gzip.GzipFile(filename="", mode="wb", fileobj=out, compresslevel=1, mtime=0) as packed,
         tarfile.open(fileobj=packed, mode="w|", format=tarfile.PAX_FORMAT) as archive,
     ):
         for entry in code.entries:
@@ -122,7 +113,11 @@ def _add(archive: tarfile.TarFile, folder: Path, entry: Entry) -> None:
         else:
             archive.addfile(info)
     except (FileNotFoundError, PermissionError, IsADirectoryError) as error:
-        raise MistakenError(f"{path}: {error.strerror}", f"mend it, or name it in {IGNORE_FILE}") from None
+        raise _unreadable(path, error) from None
+
+
+def _unreadable(path: Path, error: OSError) -> MistakenError:
+    return MistakenError(f"{path}: {error.strerror}", f"mend it, or name it in {IGNORE_FILE}")
 
 
 def _add_file(archive: tarfile.TarFile, info: tarfile.TarInfo, content: IO[bytes]) -> None:
@@ -144,8 +139,7 @@ def _walk(
         with os.scandir(folder / below) as found:
             children = sorted(found, key=lambda child: child.name)
     except OSError as error:
-        where = folder / below
-        raise MistakenError(f"{where}: {error.strerror}", f"mend it, or name it in {IGNORE_FILE}") from None
+        raise _unreadable(folder / below, error) from None
     for child in children:
         path = f"{below}{child.name}"
         is_folder = child.is_dir(follow_symlinks=False)
@@ -173,13 +167,75 @@ def _ignored(folder: Path) -> Callable[[str], bool]:
 
     file = folder / IGNORE_FILE
     try:
-        lines: Sequence[str] = file.read_text(encoding="utf-8").splitlines()
-    except FileNotFoundError:
-        lines = ()
+        lines = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
     except (OSError, UnicodeDecodeError) as error:
         raise MistakenError(f"{file} cannot be read: {error}") from None
     try:
-        spec = GitIgnoreSpec.from_lines([*DEFAULTS, *lines])
+        return GitIgnoreSpec.from_lines([*DEFAULTS, *lines]).match_file
     except ValueError as error:
         raise MistakenError(f"{file}: {error}", "its syntax is that of .gitignore") from None
-    return spec.match_file
+
+
+class Submission:
+    """A multipart body of a job's properties and its code, if the service does not have that already.
+
+    The archive is made while it is sent, so it needs no room anywhere.
+    """
+
+    def __init__(self, spec: Mapping[str, Any], code: Code | None) -> None:
+        self._spec = spec
+        self._code = code
+        self._boundary = f"edt-{secrets.token_hex(16)}"
+        self.content_type = f"multipart/form-data; boundary={self._boundary}"
+
+    def write_to(self, file: Writer) -> None:
+        """Write it."""
+        self._start(file, 'name="spec"', "application/json")
+        file.write(json.dumps(self._spec).encode())
+        if self._code is not None:
+            self._start(file, 'name="code"; filename="code.tar.gz"', "application/gzip")
+            if self._code.size >= LARGE and sys.stderr.isatty():
+                write(self._code, file, _progress(self._code.size))
+                sys.stderr.write("\r\x1b[K")
+            else:
+                write(self._code, file)
+        file.write(f"\r\n--{self._boundary}--\r\n".encode())
+
+    def _start(self, file: Writer, disposition: str, kind: str) -> None:
+        file.write(
+            f"\r\n--{self._boundary}\r\nContent-Disposition: form-data; {disposition}\r\n"
+            f"Content-Type: {kind}\r\n\r\n".encode()
+        )
+
+
+LARGE = 50_000_000
+"""Bytes from which on the size is worth a remark and a bar."""
+
+
+def _progress(total: int) -> Callable[[Entry], None]:
+    """A bar on a terminal, while much is sent: called with each file before that is sent."""
+    done, shown = 0, -1
+
+    def draw(entry: Entry) -> None:
+        nonlocal done, shown
+        percent = 100 * done // max(total, 1)
+        if percent != shown:
+            shown = percent
+            sys.stderr.write(f"\r{bar(percent / 100, 30)} {percent:3} % of {size(total)} \x1b[K")
+            sys.stderr.flush()
+        done += entry.size
+
+    return draw
+
+
+def tell(code: Code) -> None:
+    """Say what is about to be sent, and what is not."""
+    files = sum(1 for entry in code.entries if entry.size) or len(code.entries)
+    note(f"code: {plural(files, 'file')}, {size(code.size)}, from {code.folder}")
+    if code.size >= LARGE:
+        largest = ", ".join(f"{name} {size(count)}" for name, count in code.largest)
+        note(f"      most of it: {largest}; name in {IGNORE_FILE} what the job does not need")
+    for path in code.left_out[:5]:
+        note(f"      left out: {path}")
+    if len(code.left_out) > 5:
+        note(f"      left out: {len(code.left_out) - 5} more")

@@ -9,15 +9,14 @@ import termios
 import time
 import tty
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, TextIO
 
 from edt_launch.cli.errors import UnreachableError
 from edt_launch.cli.screen import cut, width
 from edt_launch.cli.signals import as_exits
 
-INTERVAL = 1.0
-"""Seconds between two looks."""
+INTERVAL = 1.0  # seconds between two looks
 
 _ENTER, _LEAVE = "\x1b[?1049h\x1b[?25l", "\x1b[?25h\x1b[?1049l"
 
@@ -30,8 +29,7 @@ def watch_lines(
 ) -> bool:
     """Show lines, in place where `stream` is a terminal, until q, Ctrl-C or `until`; the last ones remain.
 
-    Returns:
-        Whether `until` said so.
+    Returns whether `until` said so.
     """
     stream = stream or sys.stdout
     lines: Sequence[str] = look()  # what is wrong from the beginning is an error
@@ -65,18 +63,14 @@ def watch_values(
 ) -> None:
     """Print a JSON object on a line of its own whenever it is another one, until Ctrl-C."""
     value, shown = look(), None
-    try:
+    with suppress(KeyboardInterrupt):
         while True:
             if value != shown:
                 print(json.dumps({name: value}), file=stream, flush=True)
                 shown = value
             pause(INTERVAL)
-            try:
+            with suppress(UnreachableError):  # it is still what it was, as far as we know
                 value = look()
-            except UnreachableError:
-                continue  # it is still what it was, as far as we know
-    except KeyboardInterrupt:
-        pass
 
 
 def _draw(lines: Sequence[str], trouble: str, stream: TextIO, in_place: bool) -> None:

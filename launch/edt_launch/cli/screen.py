@@ -5,10 +5,9 @@ import shutil
 import sys
 import time
 import unicodedata
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise
-from typing import TextIO
+from typing import NamedTuple, TextIO, TypeVar
 
 STYLES = {
     "bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "blue": "34", "magenta": "35",
@@ -23,15 +22,12 @@ STATE_STYLES = {
     "queued": "yellow",
     "paused": "dim",
 }
-"""Colours of states; others have none."""
 GAP = "  "
-LEAST_WIDTH = 40
-"""Columns that a screen has at least."""
 
 
 def width() -> int:
-    """Columns of the terminal; 80 where there is none."""
-    return max(shutil.get_terminal_size((80, 24)).columns, LEAST_WIDTH)
+    """Columns of the terminal: 80 where there is none, and 40 at least."""
+    return max(shutil.get_terminal_size((80, 24)).columns, 40)
 
 
 def has_colours(stream: TextIO, environment: Mapping[str, str] = os.environ) -> bool:
@@ -39,6 +35,11 @@ def has_colours(stream: TextIO, environment: Mapping[str, str] = os.environ) -> 
     if environment.get("NO_COLOR") or environment.get("TERM") == "dumb":
         return False
     return bool(environment.get("FORCE_COLOR")) or stream.isatty()
+
+
+def terminal() -> tuple[int, bool]:
+    """The columns of standard output, and whether it takes colours."""
+    return width(), has_colours(sys.stdout)
 
 
 def visible(text: object) -> str:
@@ -72,16 +73,8 @@ def cut(text: str, limit: int) -> str:
     return "".join(kept) + "…"[: max(limit, 0)]
 
 
-@dataclass(frozen=True)
-class Column:
-    """A column of a table.
-
-    Attributes:
-        title: its heading.
-        right: whether it is aligned to the right.
-        least: columns that it may be cut down to; None: it is never cut.
-        optional: whether it is left out where cutting is not enough.
-    """
+class Column(NamedTuple):
+    """A column of a table: one without `least` is never cut, an `optional` one is left out if need be."""
 
     title: str
     right: bool = False
@@ -89,19 +82,23 @@ class Column:
     optional: bool = False
 
 
-@dataclass(frozen=True)
-class Cell:
+class Cell(NamedTuple):
     """A text and its style, a key of STYLES or empty."""
 
     text: str
     style: str = ""
 
 
+def state_cell(state: str) -> Cell:
+    """A state in its colour."""
+    return Cell(state, STATE_STYLES.get(state, ""))
+
+
 def table(
-    heads: Sequence[Column], rows: Sequence[Sequence[Cell | str]], limit: int, colours: bool
+    heads: Sequence[Column], rows: Iterable[Sequence[Cell | str]], limit: int, colours: bool
 ) -> list[str]:
     """Lines of a table at most `limit` columns wide, if it may be cut so far; the last columns go first."""
-    cells = [[_cell(one) for one in row] for row in rows]
+    cells = [[Cell(one) if isinstance(one, str) else one for one in row] for row in rows]
     widths = [
         max([len(head.title), *(columns(row[i].text) for row in cells)]) for i, head in enumerate(heads)
     ]
@@ -117,6 +114,17 @@ def table(
             excess -= less
     titles = [Cell(head.title, "bold") for head in heads]
     return [_line(heads, row, widths, colours) for row in [titles, *cells]]
+
+
+T = TypeVar("T")
+Columns = Mapping[Column, Callable[[T], Cell | str]]
+"""Columns, and how each makes its cell of a thing."""
+
+
+def listing(columns: Columns[T], things: Iterable[T], limit: int, colours: bool) -> list[str]:
+    """A table of things, one a line."""
+    rows = [[cell(thing) for cell in columns.values()] for thing in things]
+    return table(list(columns), rows, limit, colours)
 
 
 def _kept(heads: Sequence[Column], widths: Sequence[int], limit: int) -> list[int]:
@@ -165,11 +173,11 @@ def moment(at: float | None, now: float) -> str:
 
 def size(count: float) -> str:
     """A number of bytes, such as 12.3 kB."""
-    for unit in ("B", "kB", "MB", "GB"):
-        if count < 1000 or unit == "GB":
-            return f"{count:.0f} {unit}" if unit == "B" or count >= 100 else f"{count:.1f} {unit}"
-        count /= 1000
-    raise AssertionError("unreachable")
+    units = iter(("B", "kB", "MB", "GB"))
+    unit = next(units)
+    while count >= 1000 and unit != "GB":
+        count, unit = count / 1000, next(units)
+    return f"{count:.0f} {unit}" if unit == "B" or count >= 100 else f"{count:.1f} {unit}"
 
 
 def number(value: float | None) -> str:
@@ -183,17 +191,13 @@ def plural(count: int, noun: str) -> str:
 
 
 def show(lines: Sequence[str]) -> None:
-    """Print lines."""
+    """Print lines on standard output."""
     sys.stdout.write("".join(f"{line}\n" for line in lines))
 
 
 def note(text: str) -> None:
-    """Say something beside the result: on standard error."""
+    """Say something beside the result, on standard error."""
     print(text, file=sys.stderr, flush=True)
-
-
-def _cell(one: Cell | str) -> Cell:
-    return one if isinstance(one, Cell) else Cell(one)
 
 
 def _line(heads: Sequence[Column], row: Sequence[Cell], widths: Sequence[int], colours: bool) -> str:

@@ -1,33 +1,48 @@
-"""What the commands have in common: the service, options, completion, and JSON on standard output."""
+"""What the commands have in common: the service, options, completion, and how they answer."""
 
 import json
 import os
+from collections.abc import Callable, Sequence
 from typing import Annotated, Any
 
 import typer
+from typer import Argument, Option
 
-from edt_launch.cli import model
 from edt_launch.cli.configuration import load
 from edt_launch.cli.errors import ClientError
+from edt_launch.cli.model import ENDED, job
+from edt_launch.cli.screen import note, show
 from edt_launch.cli.service import Service
 from edt_launch.cli.transport import Http
 
-COMPLETION_TIMEOUT = 1.0
-"""Seconds that a shell may wait for the ids of jobs."""
+COMPLETION_TIMEOUT = 1.0  # seconds that a shell may wait for the ids of jobs
 
 
 def connect(timeout: float = 30.0) -> Service:
-    """The service that the environment and the files name; nothing is asked yet.
-
-    Raises:
-        MistakenError: none is named, or not properly.
-    """
+    """The service that the environment and the files name; nothing is asked yet."""
     return Service(Http(load(os.environ), timeout))
 
 
 def print_json(data: Any) -> None:
     """Print an answer as JSON."""
     print(json.dumps(data, indent=2))
+
+
+def answer(data: Any, as_json: bool, lines: Callable[[], Sequence[str]]) -> None:
+    """Print what was asked for."""
+    print_json(data) if as_json else show(lines())
+
+
+def confirm(data: Any, as_json: bool, remark: str) -> None:
+    """Say what has been done, on standard error unless JSON is wanted."""
+    print_json(data) if as_json else note(remark)
+
+
+def group(**settings: Any) -> typer.Typer:
+    """A command that has commands of its own."""
+    return typer.Typer(
+        add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False, **settings
+    )
 
 
 def complete_job(incomplete: str) -> list[tuple[str, str]]:
@@ -37,7 +52,7 @@ def complete_job(incomplete: str) -> list[tuple[str, str]]:
 
 def complete_live_job(incomplete: str) -> list[tuple[str, str]]:
     """Ids of jobs that have not ended."""
-    return _completed(incomplete, model.ENDED)
+    return _completed(incomplete, ENDED)
 
 
 def complete_host(incomplete: str) -> list[tuple[str, str]]:
@@ -51,7 +66,7 @@ def complete_host(incomplete: str) -> list[tuple[str, str]]:
 
 def _completed(incomplete: str, without: frozenset[str]) -> list[tuple[str, str]]:
     try:
-        jobs = [model.job(data) for data in connect(COMPLETION_TIMEOUT).jobs()]
+        jobs = list(map(job, connect(COMPLETION_TIMEOUT).jobs()))
     except ClientError:
         return []
     return [
@@ -67,16 +82,12 @@ def _also_above(context: typer.Context, as_json: bool) -> bool:
     return bool(context.obj)
 
 
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, errors too.", callback=_also_above)]
+AsJson = Annotated[bool, Option("--json", help="Print JSON, errors too.", callback=_also_above)]
 JobName = Annotated[
     str,
-    typer.Argument(
-        metavar="JOB", help="Its id, the beginning of it, or its name.", autocompletion=complete_job
-    ),
+    Argument(metavar="JOB", help="Its id, the beginning of it, or its name.", autocompletion=complete_job),
 ]
 LiveJobs = Annotated[
     list[str],
-    typer.Argument(
-        metavar="JOB...", help="Ids, their beginnings, or names.", autocompletion=complete_live_job
-    ),
+    Argument(metavar="JOB...", help="Ids, their beginnings, or names.", autocompletion=complete_live_job),
 ]

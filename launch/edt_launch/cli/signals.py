@@ -2,25 +2,24 @@
 
 import signal
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
-from types import FrameType
-from typing import NoReturn
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any
 
 ENDING = (signal.SIGTERM, signal.SIGHUP)
-"""Signals that would otherwise end the process at once."""
 
 
 @contextmanager
-def as_exits() -> Iterator[None]:
-    """Have them raise SystemExit meanwhile, with the exit code that a shell gives to such an end."""
-    before = {number: signal.signal(number, _exit) for number in ENDING}
+def handled(numbers: Iterable[signal.Signals], handler: Callable[[int, Any], Any] | int) -> Iterator[None]:
+    """Have signals handled by `handler` meanwhile."""
+    before = {number: signal.signal(number, handler) for number in numbers}
     try:
         yield
     finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        for number, old in before.items():
+            signal.signal(number, old)
 
 
-def _exit(number: int, frame: FrameType | None) -> NoReturn:
-    sys.exit(128 + number)
+def as_exits() -> AbstractContextManager[None]:
+    """Have ending signals raise SystemExit, with the exit code that a shell gives to such an end."""
+    return handled(ENDING, lambda number, _: sys.exit(128 + number))

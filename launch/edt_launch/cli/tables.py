@@ -1,6 +1,8 @@
 """Jobs, experiments, machines and shares as tables and lines: pure functions of what the service said."""
 
-from collections.abc import Iterable, Mapping, Sequence
+import shlex
+import textwrap
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from edt_launch.cli.model import Host, Job, Share
@@ -8,53 +10,41 @@ from edt_launch.cli.screen import (
     STATE_STYLES,
     Cell,
     Column,
+    Columns,
     bar,
     cut,
     duration,
+    listing,
     moment,
     number,
     paint,
     plural,
+    state_cell,
     table,
     visible,
 )
 
-JOB_COLUMNS = (
-    Column("ID"),
-    Column("NAME", least=8),
-    Column("OWNER", least=5, optional=True),
-    Column("STATE"),
-    Column("SIZE", right=True),
-    Column("OF", right=True, optional=True),
-    Column("PROGRESS", optional=True),
-    Column("LEFT", right=True, optional=True),
-    Column("SINCE", right=True, optional=True),
-)
-BAR = 10
-"""Columns of a bar in a table."""
-WIDE = 100
-"""Columns from which on there is room for bars."""
+BAR, WIDE = 10, 100
+"""Columns of a bar in a table, and of a terminal that has room for bars."""
 
 
 def jobs_table(jobs: Sequence[Job], now: float, limit: int, colours: bool) -> list[str]:
     """The jobs, one a line, and below it what is worth knowing of those that failed or wait."""
     if not jobs:
         return ["no jobs; queue one with: edt submit --min 1 --max 4 -- python train.py"]
-    rows = [
-        (
-            job.id,
-            visible(job.name) or "-",
-            visible(job.owner),
-            Cell(job.state, STATE_STYLES.get(job.state, "")),
-            size_of(job),
-            range_of(job),
-            progress_of(job, BAR if limit >= WIDE else 0),
-            duration(job.eta) if job.state == "running" else "-",
-            duration(now - since(job)),
-        )
-        for job in jobs
-    ]
-    return noted(table(JOB_COLUMNS, rows, limit, colours), map(note_of, jobs), limit, colours)
+    length = BAR if limit >= WIDE else 0
+    columns: Columns[Job] = {
+        Column("ID"): lambda job: job.id,
+        Column("NAME", least=8): lambda job: visible(job.name) or "-",
+        Column("OWNER", least=5, optional=True): lambda job: visible(job.owner),
+        Column("STATE"): lambda job: state_cell(job.state),
+        Column("SIZE", right=True): _size,
+        Column("OF", right=True, optional=True): _range,
+        Column("PROGRESS", optional=True): lambda job: _progress(job, length),
+        Column("LEFT", right=True, optional=True): _left,
+        Column("SINCE", right=True, optional=True): lambda job: duration(now - _since(job)),
+    }
+    return noted(listing(columns, jobs, limit, colours), map(_note, jobs), limit, colours)
 
 
 def noted(lines: Sequence[str], notes: Iterable[str], limit: int, colours: bool) -> list[str]:
@@ -67,73 +57,70 @@ def noted(lines: Sequence[str], notes: Iterable[str], limit: int, colours: bool)
     return found
 
 
-def size_of(job: Job) -> str:
+def _size(job: Job) -> str:
     """Its workers, and how many they are going to be where that is something else."""
     if job.has_ended:
         return "-"
     return f"{job.size}" if job.target is None or job.target == job.size else f"{job.size}→{job.target}"
 
 
-def range_of(job: Job) -> str:
-    """What it may have, such as 1-4."""
+def _range(job: Job) -> str:
     if job.min is None or job.max is None:
         return "-"
     return f"{job.min}" if job.min == job.max else f"{job.min}-{job.max}"
 
 
-def progress_of(job: Job, length: int) -> str:
+def _progress(job: Job, length: int) -> str:
     """A bar of that length and a percentage, or the number of steps."""
     if job.progress is not None:
         return f"{bar(job.progress, length)} {job.progress:4.0%}".strip()
     return f"step {job.step}" if job.step is not None else "-"
 
 
-def since(job: Job) -> float:
+def _left(job: Job) -> str:
+    return duration(job.eta) if job.state == "running" else "-"
+
+
+def _since(job: Job) -> float:
     """When its present part of life began."""
     if job.has_ended and job.ended is not None:
         return job.ended
     return (job.started if job.size else None) or job.submitted or 0.0
 
 
-def note_of(job: Job) -> str:
+def _note(job: Job) -> str:
     """What a user may want to know of it: why it failed, or waits."""
     if job.state == "failed":
         return visible(job.failure or ("" if job.exit_code is None else f"exit code {job.exit_code}"))
-    if job.state == "queued":
-        return visible(job.reason or "")
-    return ""
+    return visible(job.reason or "") if job.state == "queued" else ""
 
 
 def job_lines(job: Job, now: float, limit: int, colours: bool) -> list[str]:
     """Everything about a job."""
     named = f"{job.id}  {visible(job.name)}".rstrip()
     state = paint(job.state, STATE_STYLES.get(job.state, ""), colours)
-    facts: list[tuple[str, str]] = [
-        ("job", f"{named}  of {visible(job.owner)}"),
-        ("state", f"{state} since {moment(since(job), now)} ({duration(now - since(job))})"),
-    ]
+    since = f"{moment(_since(job), now)} ({duration(now - _since(job))})"
+    facts = [("job", f"{named}  of {visible(job.owner)}"), ("state", f"{state} since {since}")]
     if job.reason:
         facts.append(("", visible(job.reason)))
     if job.failure or (job.exit_code or 0) != 0:
         code = "" if job.exit_code is None else f"exit code {job.exit_code}"
         facts.append(("failure", ": ".join(filter(None, (code, visible(job.failure or ""))))))
-    facts += [("size", _sizes(job))]
-    facts += [
-        ("" if i else "devices", f"{one.host}: {', '.join(one.devices)}") for i, one in enumerate(job.hosts)
-    ]
+    facts.append(("size", _sizes(job)))
+    held = [f"{one['host']}: {', '.join(one['devices'])}" for one in job.hosts]
+    facts += [("" if i else "devices", text) for i, text in enumerate(held)]
     facts += _progress_facts(job, limit)
     if job.priority is not None:
         facts.append(("priority", f"{job.priority}, weight {number(job.weight)}"))
     if job.command is not None:
-        facts.append(("command", visible(_joined(job.command))))
+        facts.append(("command", visible(shlex.join(job.command))))
     if job.directory not in (None, "", "."):
         facts.append(("in", visible(str(job.directory))))
     times = [("submitted", job.submitted), ("started", job.started), ("ended", job.ended)]
     facts.append(("times", ", ".join(f"{name} {moment(at, now)}" for name, at in times if at is not None)))
     if job.resizes is not None or job.restarts is not None:
-        facts.append(
-            ("changes", f"{plural(job.resizes or 0, 'resize')}, {plural(job.restarts or 0, 'restart')}")
-        )
+        resizes, restarts = plural(job.resizes or 0, "resize"), plural(job.restarts or 0, "restart")
+        facts.append(("changes", f"{resizes}, {restarts}"))
     return [line for name, text in facts for line in _fact(name, text, limit, colours)]
 
 
@@ -167,15 +154,7 @@ def _progress_facts(job: Job, limit: int) -> list[tuple[str, str]]:
     return [*facts, ("", ", ".join(values))] if values else facts
 
 
-def _joined(command: Sequence[str]) -> str:
-    from shlex import join
-
-    return join(command)
-
-
 def _fact(name: str, text: str, limit: int, colours: bool) -> list[str]:
-    import textwrap
-
     room = max(limit - 11, 20)
     lines = [text] if "\x1b" in text else textwrap.wrap(text, room, break_on_hyphens=False) or [""]
     head = paint(f"{name:9}", "bold", colours)
@@ -197,56 +176,41 @@ def hosts_table(hosts: Sequence[Host], jobs: Mapping[str, Job], limit: int, colo
     """The machines, a line for each device."""
     if not hosts:
         return ["no hosts"]
-    rows: list[list[Cell | str]] = []
-    for host in hosts:
-        style = {"up": "green", "down": "red", "draining": "yellow"}.get(host.state, "")
-        head: list[Cell | str] = [
-            visible(host.name), Cell(host.state, style), f"{host.used} of {len(host.devices)}",
-        ]  # fmt: skip
-        for i, device in enumerate(host.devices):
-            job = jobs.get(device.job or "")
-            rows.append(
-                [
-                    *(head if i == 0 else ["", "", ""]),
-                    visible(device.name),
-                    device.job or Cell("free", "dim"),
-                    visible(job.owner) if job else "",
-                    visible(job.name) if job else "",
-                ]
-            )
-        if not host.devices:
-            rows.append([*head, "", "", "", ""])
+    rows = [row for host in hosts for row in _host_rows(host, jobs)]
     return table(HOST_COLUMNS, rows, limit, colours)
 
 
-SHARE_COLUMNS = (
-    Column("OWNER", least=12),
-    Column("WEIGHT", right=True),
-    Column("HAS", right=True),
-    Column("OWNS", right=True),
-    Column("LIMIT", right=True),
-    Column("LENDS", optional=True),
-    Column("INSIDE", least=4, optional=True),
-    Column("HALF-LIFE", right=True, optional=True),
-)
+def _host_rows(host: Host, jobs: Mapping[str, Job]) -> Iterator[Sequence[Cell | str]]:
+    style = {"up": "green", "down": "red", "draining": "yellow"}.get(host.state, "")
+    used = f"{host.used} of {len(host.devices)}"
+    head: Sequence[Cell | str] = (visible(host.name), Cell(host.state, style), used)
+    if not host.devices:
+        yield *head, "", "", "", ""
+    for device in host.devices:
+        job = jobs.get(device.job or "")
+        names = (visible(job.owner), visible(job.name)) if job else ("", "")
+        yield *head, visible(device.name), device.job or Cell("free", "dim"), *names
+        head = ("", "", "")
 
 
 def shares_table(shares: Sequence[Share], limit: int, colours: bool) -> list[str]:
     """The owners' tree, indented."""
-    rows = [
-        (
-            "  " * depth + (visible(share.name) or "everybody"),
-            number(share.weight),
-            "-" if share.size is None else str(share.size),
-            number(share.guarantee) if share.guarantee else "-",
-            number(share.limit),
-            ("yes" if share.lends else "no") if share.guarantee else "-",
-            share.policy,
-            duration(share.half_life),
-        )
-        for share, depth in in_order(shares)
-    ]
-    return table(SHARE_COLUMNS, rows, limit, colours)
+    depths = {share.name: depth for share, depth in in_order(shares)}
+    columns: Columns[Share] = {
+        Column("OWNER", least=12): lambda share: (
+            "  " * depths[share.name] + (visible(share.name) or "everybody")
+        ),
+        Column("WEIGHT", right=True): lambda share: number(share.weight),
+        Column("HAS", right=True): lambda share: "-" if share.size is None else str(share.size),
+        Column("OWNS", right=True): lambda share: number(share.guarantee or None),
+        Column("LIMIT", right=True): lambda share: number(share.limit),
+        Column("LENDS", optional=True): lambda share: (
+            ("yes" if share.lends else "no") if share.guarantee else "-"
+        ),
+        Column("INSIDE", least=4, optional=True): lambda share: share.policy,
+        Column("HALF-LIFE", right=True, optional=True): lambda share: duration(share.half_life),
+    }
+    return listing(columns, [share for share, _ in in_order(shares)], limit, colours)
 
 
 def in_order(shares: Sequence[Share]) -> list[tuple[Share, int]]:
@@ -254,38 +218,15 @@ def in_order(shares: Sequence[Share]) -> list[tuple[Share, int]]:
     names = {share.name for share in shares}
     below: dict[str | None, list[Share]] = {}
     for share in sorted(shares, key=lambda share: share.name):
-        is_top = share.parent is None or share.parent not in names or share.name == ""
+        is_top = share.parent not in names or share.name == ""
         below.setdefault(None if is_top else share.parent, []).append(share)
-    found: list[tuple[Share, int]] = []
 
-    def visit(share: Share, depth: int) -> None:
-        found.append((share, depth))
-        for one in below.get(share.name, []):
-            visit(one, depth + 1)
+    def visit(parent: str | None, depth: int) -> Iterator[tuple[Share, int]]:
+        for share in below.get(parent, []):
+            yield share, depth
+            yield from visit(share.name, depth + 1)
 
-    for top in below.get(None, []):
-        visit(top, 0)
-    return found
-
-
-EXPERIMENT_COLUMNS = (
-    Column("ID"),
-    Column("NAME", least=8),
-    Column("OWNER", least=5, optional=True),
-    Column("STATE"),
-    Column("DONE", right=True),
-    Column("FAILED", right=True, optional=True),
-    Column("METRIC", least=6, optional=True),
-    Column("BEST", right=True),
-    Column("AGE", right=True, optional=True),
-)
-TRIAL_COLUMNS = (
-    Column("TRIAL", right=True),
-    Column("STATE"),
-    Column("METRIC", right=True),
-    Column("JOB"),
-    Column("PARAMETERS", least=10),
-)
+    return list(visit(None, 0))
 
 
 def experiments_table(
@@ -294,21 +235,20 @@ def experiments_table(
     """The experiments, one a line."""
     if not experiments:
         return ["no experiments; create one with: edt experiment create FILE.json"]
-    rows = [
-        (
-            visible(one.get("id")),
-            visible(one.get("name") or "-"),
-            visible(one.get("owner") or "-"),
-            _state(one),
-            _done(one),
-            str((one.get("counts") or {}).get("failed", 0)),
-            visible(one.get("metric") or "-"),
-            number((one.get("best") or {}).get("metric")),
-            duration(now - float(one.get("created") or now)),
-        )
-        for one in experiments
-    ]
-    return table(EXPERIMENT_COLUMNS, rows, limit, colours)
+    columns: Columns[Mapping[str, Any]] = {
+        Column("ID"): lambda one: visible(one.get("id")),
+        Column("NAME", least=8): lambda one: visible(one.get("name") or "-"),
+        Column("OWNER", least=5, optional=True): lambda one: visible(one.get("owner") or "-"),
+        Column("STATE"): lambda one: state_cell(str(one.get("state"))),
+        Column("DONE", right=True): _done,
+        Column("FAILED", right=True, optional=True): lambda one: str(_counts(one).get("failed", 0)),
+        Column("METRIC", least=6, optional=True): lambda one: visible(one.get("metric") or "-"),
+        Column("BEST", right=True): lambda one: number((one.get("best") or {}).get("metric")),
+        Column("AGE", right=True, optional=True): lambda one: duration(
+            now - float(one.get("created") or now)
+        ),
+    }
+    return listing(columns, experiments, limit, colours)
 
 
 def experiment_lines(experiment: Mapping[str, Any], limit: int, colours: bool) -> list[str]:
@@ -322,29 +262,25 @@ def experiment_lines(experiment: Mapping[str, Any], limit: int, colours: bool) -
     name, owner, state, algorithm, objective, metric = (visible(experiment.get(name)) for name in names)
     head = f"{name} of {owner}: {state}, {_done(experiment)} trials; {algorithm} is to {objective} {metric}"
     found = [cut(head, limit), *([visible(experiment["reason"])] if experiment.get("reason") else [])]
-    rows = [
-        (
-            str(one.get("number")),
-            _state(one),
-            number(one.get("metric")),
-            visible(one.get("job") or "-"),
-            visible(", ".join(f"{name}={value}" for name, value in (one.get("parameters") or {}).items())),
-        )
-        for one in trials
-    ]
+    columns: Columns[Mapping[str, Any]] = {
+        Column("TRIAL", right=True): lambda one: str(one.get("number")),
+        Column("STATE"): lambda one: state_cell(str(one.get("state"))),
+        Column("METRIC", right=True): lambda one: number(one.get("metric")),
+        Column("JOB"): lambda one: visible(one.get("job") or "-"),
+        Column("PARAMETERS", least=10): lambda one: visible(
+            ", ".join(f"{name}={value}" for name, value in (one.get("parameters") or {}).items())
+        ),
+    }
     reasons = [visible(one["reason"]) if one.get("state") == "failed" else "" for one in trials]
-    lines = noted(table(TRIAL_COLUMNS, rows, limit, colours), reasons, limit, colours) if rows else []
-    return [*found, *lines]
+    return found + noted(listing(columns, trials, limit, colours), reasons, limit, colours)
 
 
-def _state(thing: Mapping[str, Any]) -> Cell:
-    state = str(thing.get("state"))
-    return Cell(state, STATE_STYLES.get(state, ""))
+def _counts(experiment: Mapping[str, Any]) -> Mapping[str, int]:
+    return experiment.get("counts") or {}
 
 
 def _done(experiment: Mapping[str, Any]) -> str:
     """Trials that have come to something, and how many there are to be."""
-    counts = experiment.get("counts") or {}
-    total = experiment.get("total")
+    counts, total = _counts(experiment), experiment.get("total")
     done = counts.get("succeeded", 0) + counts.get("failed", 0)
     return f"{done} of {'?' if total is None else total}"

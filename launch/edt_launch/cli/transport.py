@@ -16,29 +16,11 @@ from edt_launch import __version__
 from edt_launch.cli.configuration import Configuration
 from edt_launch.cli.errors import ClientError, NonsenseError, NotAllowedError, RefusedError, UnreachableError
 
-TIMEOUT = 30.0
-"""Seconds for which nothing may come from the service."""
+TIMEOUT = 30.0  # seconds for which nothing may come from the service
 PREFIX = "/api/v1"
-BLOCK = 65536
-"""Bytes that are read or written at once."""
+BLOCK = 65536  # bytes that are read or written at once
 
 Query = Mapping[str, str | int | float | bool | None]
-
-
-class Answer(Protocol):
-    """The body of an answer."""
-
-    def json(self) -> Any:
-        """All of it, parsed."""
-
-    def lines(self) -> Iterator[str]:
-        """Its lines without their ends, as they come."""
-
-    def blocks(self) -> Iterator[bytes]:
-        """Its bytes, as they come."""
-
-    def close(self) -> None:
-        """Stop reading."""
 
 
 class Writer(Protocol):
@@ -55,23 +37,6 @@ class Body(Protocol):
 
     def write_to(self, file: Writer) -> None:
         """Write it; may be called again for another attempt."""
-
-
-class Transport(Protocol):
-    """Brings requests to a service."""
-
-    def send(
-        self,
-        method: str,
-        path: str,
-        *,
-        query: Query | None = None,
-        content: Any = None,
-        body: Body | None = None,
-        headers: Mapping[str, str] | None = None,
-        timeout: float | None = TIMEOUT,
-    ) -> Answer:
-        """Send `content` as JSON, or `body`, to `path` below /api/v1; raises a ClientError."""
 
 
 class Http:
@@ -93,8 +58,11 @@ class Http:
         body: Body | None = None,
         headers: Mapping[str, str] | None = None,
         timeout: float | None = TIMEOUT,
-    ) -> Answer:
-        """Send a request; `timeout` None waits for ever, as for a log that is followed."""
+    ) -> "Answer":
+        """Send `content` as JSON, or `body`, to `path` below /api/v1; raises a `ClientError`.
+
+        `timeout` None waits for ever, as for a log that is followed.
+        """
         given = {name: _text(value) for name, value in (query or {}).items() if value is not None}
         base = urlsplit(self._configuration.url).path
         target = f"{base}{PREFIX}{path}{'?' + urlencode(given) if given else ''}"
@@ -115,16 +83,13 @@ class Http:
 
         if self._response is not None and not self._response.isclosed():
             self.close()  # nobody will read the rest of that
-        response = self._response = self._attempt(
-            ask,
-            limit,
-            again=self._connection is not None and (method != "POST" or (data is None and body is None)),
-        )
-        answer = HttpAnswer(response, self._configuration)
+        has_content = data is not None or body is not None
+        again = self._connection is not None and (method != "POST" or not has_content)
+        response = self._response = self._attempt(ask, limit, again)
+        answer = Answer(response, self._configuration)
         if response.status >= 300:
-            raise problem(
-                response.status, response.headers.get_content_type(), answer.read(), self._configuration
-            )
+            kind = response.headers.get_content_type()
+            raise problem(response.status, kind, answer.read(), self._configuration)
         return answer
 
     def close(self) -> None:
@@ -145,13 +110,9 @@ class Http:
                 self._connection = HTTPSConnection(host, port, timeout=limit, context=trust)
             else:
                 self._connection = HTTPConnection(host, port, timeout=limit)
-            self._connection.connect()
-            sock: socket.socket = self._connection.sock
-            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        else:
-            self._connection.timeout = limit
-            if self._connection.sock is not None:
-                self._connection.sock.settimeout(limit)
+        self._connection.timeout = limit
+        if self._connection.sock is not None:
+            self._connection.sock.settimeout(limit)
         return self._connection
 
     def _attempt(self, ask: Callable[[], HTTPResponse], limit: float | None, again: bool) -> HTTPResponse:
@@ -165,7 +126,7 @@ class Http:
             raise unreachable(error, self._configuration, limit) from None
 
 
-class HttpAnswer:
+class Answer:
     """An answer that is read from its connection; what breaks on the way is an UnreachableError."""
 
     def __init__(self, response: HTTPResponse, configuration: Configuration) -> None:
@@ -185,7 +146,7 @@ class HttpAnswer:
             raise nonsense(data, self._configuration) from None
 
     def lines(self) -> Iterator[str]:
-        """Its lines, as they come."""
+        """Its lines without their ends, as they come."""
         rest = b""
         for block in self.blocks():
             *whole, rest = (rest + block).split(b"\n")
@@ -206,12 +167,8 @@ class HttpAnswer:
         except (HTTPException, OSError) as error:
             raise unreachable(error, self._configuration, None) from None
 
-    def close(self) -> None:
-        """Stop reading."""
-        self._response.close()
 
-
-class ChunkedWriter:
+class _ChunkedWriter:
     """A file whose content becomes the chunks of a request's body."""
 
     def __init__(self, connection: HTTPConnection) -> None:
@@ -219,22 +176,15 @@ class ChunkedWriter:
         self._waiting = bytearray()
 
     def write(self, data: bytes, /) -> int:
-        """Send it when a block has come together."""
         self._waiting += data
         if len(self._waiting) >= BLOCK:
             self.flush()
         return len(data)
 
     def flush(self) -> None:
-        """Send what is waiting."""
         if self._waiting:
             self._connection.send(b"%x\r\n%b\r\n" % (len(self._waiting), bytes(self._waiting)))
             self._waiting.clear()
-
-    def finish(self) -> None:
-        """Say that this was all."""
-        self.flush()
-        self._connection.send(b"0\r\n\r\n")
 
 
 def _trust(certificate: str | None) -> ssl.SSLContext:
@@ -255,16 +205,15 @@ def _send_body(
     connection.putheader("Content-Type", body.content_type)
     connection.putheader("Transfer-Encoding", "chunked")
     connection.endheaders()
-    writer = ChunkedWriter(connection)
+    writer = _ChunkedWriter(connection)
     try:
         body.write_to(writer)
-        writer.finish()
+        writer.flush()
+        connection.send(b"0\r\n\r\n")
     except (BrokenPipeError, ConnectionResetError):
         # It may have refused before it had read everything: its answer says why.
-        try:
+        with contextlib.suppress(HTTPException, OSError):
             return connection.getresponse()
-        except (HTTPException, OSError):
-            pass
         raise
     return connection.getresponse()
 
@@ -276,26 +225,25 @@ def _text(value: str | float | bool) -> str:
 def unreachable(error: Exception, configuration: Configuration, limit: float | None) -> ClientError:
     """What a failed connection means to the user."""
     where = f"{configuration.url} (from {configuration.source})"
-    if isinstance(error, ssl.SSLCertVerificationError):
-        return UnreachableError(
-            f"the certificate of {where} is not trusted: {error.verify_message}",
-            "name its authority's certificate in SSL_CERT_FILE",
-        )
-    if isinstance(error, TimeoutError):
-        waited = f"for {limit:g} s" if limit else "in time"
-        return UnreachableError(
-            f"the service at {where} did not answer {waited}", "see whether it is overloaded"
-        )
-    if isinstance(error, socket.gaierror):
-        return UnreachableError(f"there is no host as in {where}", "check the address")
-    if isinstance(error, ConnectionRefusedError):
-        return UnreachableError(
-            f"no service listens at {where}", "start it with 'edt serve', or check the address"
-        )
-    reason = (error.strerror if isinstance(error, OSError) else None) or "the connection broke"
-    return UnreachableError(
-        f"the service at {where} cannot be reached: {reason}", "check the address, and try again"
-    )
+    match error:
+        case ssl.SSLCertVerificationError():
+            text = f"the certificate of {where} is not trusted: {error.verify_message}"
+            advice = "name its authority's certificate in SSL_CERT_FILE"
+        case TimeoutError():
+            text = f"the service at {where} did not answer {f'for {limit:g} s' if limit else 'in time'}"
+            advice = "see whether it is overloaded"
+        case socket.gaierror():
+            text, advice = f"there is no host as in {where}", "check the address"
+        case ConnectionRefusedError():
+            text, advice = (
+                f"no service listens at {where}",
+                "start it with 'edt serve', or check the address",
+            )
+        case _:
+            reason = (error.strerror if isinstance(error, OSError) else None) or "the connection broke"
+            text = f"the service at {where} cannot be reached: {reason}"
+            advice = "check the address, and try again"
+    return UnreachableError(text, advice)
 
 
 def nonsense(data: bytes, configuration: Configuration) -> ClientError:
@@ -318,22 +266,17 @@ def problem(status: int, content_type: str, data: bytes, configuration: Configur
         if content_type != "application/problem+json" and status < 500:
             return nonsense(data or f"HTTP {status}".encode(), configuration)
         detail, next_step = f"the service failed with HTTP status {status}", "see its log"
+    kind: type[ClientError] = {
+        401: NotAllowedError,
+        403: NotAllowedError,
+        502: UnreachableError,
+        503: UnreachableError,
+        504: UnreachableError,
+    }.get(status, RefusedError)
     text = detail.rstrip(".")
-    if status == 401:
-        return _unknown_token(text, configuration, status)
-    if status == 403:
-        return NotAllowedError(text, next_step, status)
-    if status in (502, 503, 504):
-        return UnreachableError(text, next_step, status)
-    return RefusedError(text, next_step, status)
-
-
-def _unknown_token(text: str, configuration: Configuration, status: int) -> ClientError:
-    """What opens nothing, and whom to ask: who has no token cannot make one."""
-    if configuration.token is None:
-        return NotAllowedError(text, "set EDT_TOKEN, or token in ~/.config/edt/config.toml", status)
-    return NotAllowedError(
-        f"{text}; it comes from {configuration.token_source}",
-        "put another one there; an administrator makes it with 'edt tokens add --user NAME'",
-        status,
-    )
+    if status == 401:  # whom to ask: who has no token cannot make one
+        next_step = "set EDT_TOKEN, or token in ~/.config/edt/config.toml"
+        if configuration.token is not None:
+            text = f"{text}; it comes from {configuration.token_source}"
+            next_step = "put another one there; an administrator makes it with 'edt tokens add --user NAME'"
+    return kind(text, next_step, status)

@@ -9,6 +9,7 @@ from pydantic import ValidationError
 
 from edt_launch.service.errors import InvalidError
 from edt_launch.service.experiment_spec import EXACT, Algorithm, Parameter, SearchSpec, Values
+from edt_launch.service.names import MOST_NAME
 from edt_launch.service.specification import MOST_START, JobSpec
 
 MOST_PARAMETERS_TEXT = 2**16
@@ -107,6 +108,9 @@ def check_job(spec: SearchSpec, template: JobSpec, name: str) -> None:
         one = error.errors()[0]
         where = "".join(f"{part}: " for part in one["loc"])
         said = str(one["msg"]).removeprefix("Value error, ")
+        if one["loc"] == ("name",):
+            end = f"-{last - 1}"
+            said = f"it ends with {end!r}, which leaves {MOST_NAME - len(end)} characters of {MOST_NAME}"
         raise InvalidError(
             f"job: with the name and the parameters of trial {last - 1} it is none: {where}{said}",
             "shorten it, or give fewer max_trials",

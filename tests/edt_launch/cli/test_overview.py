@@ -30,7 +30,7 @@ def test_the_picture_has_devices_owners_and_jobs() -> None:
 
 @pytest.mark.parametrize("limit", [80, 100, 200])
 def test_it_fits(limit: int) -> None:
-    host = model.Host("a-host-with-a-long-name.example", "draining", "", HOSTS[0].devices * 40)
+    host = model.Host("a-host-with-a-long-name.example", "draining", HOSTS[0].devices * 40)
     crowd = tuple(model.job(job(f"j{i:08}", name="x" * 50, owner="o" * 30)) for i in range(30))
     lines = picture(seen(hosts=(host,) * 12, jobs=crowd), limit, False)
     assert max(map(columns, lines)) <= limit
@@ -51,7 +51,7 @@ def test_an_empty_cluster_is_a_picture_too() -> None:
 
 
 def test_a_host_that_is_down_shows_lost_devices() -> None:
-    host = model.Host("node2", "down", "", (model.Device("0"), model.Device("1")))
+    host = model.Host("node2", "down", (model.Device("0"), model.Device("1")))
     assert picture(seen(hosts=(host,)), 80, False)[3].split() == ["node2", "x", "x", "down"]
 
 

@@ -2,11 +2,10 @@
 
 from collections.abc import Mapping
 
-from edt_launch.adapters.wmla.hypersearch.create_search import KIND
-from edt_launch.adapters.wmla.hypersearch.trials import ExecTrials
+from edt_launch.adapters.wmla.hypersearch.searches import KIND, ExecTrials
 from edt_launch.adapters.wmla.rest.app import create_app as application
-from edt_launch.adapters.wmla.rest.bases import is_below as serves
-from edt_launch.adapters.wmla.submission.settling import settle
+from edt_launch.adapters.wmla.rest.app import is_below as serves
+from edt_launch.adapters.wmla.submission.submitting import settle
 from edt_launch.jobs.experiments.trials import Trials
 from edt_launch.service.api.context import Context
 

@@ -2,48 +2,25 @@
 
 import re
 import uuid
-from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from edt_launch.adapters.wmla.running.layout import driver_id
+from edt_launch.service.database.records import ExecRecord
 
 _GROUPS = uuid.UUID("5b7b4e63-0f0c-4d0c-9f0e-0b8a5f3f9d11")
 
 
-@dataclass(frozen=True)
-class Ids:
-    """What a job is called.
-
-    Attributes:
-        exec: in `/execs`.
-        driver: in Conductor's part, as `submissionId`; and its driver process.
-        app: its application.
-    """
-
-    exec: str
-    driver: str
-    app: str
-
-
-def classic(user: str, now: float, unique: uuid.UUID) -> Ids:
-    """As 1.2.x names a job: `Admin-2518647360655711-224680126`.
-
-    Args:
-        user: who submits it.
-        now: unix time.
-        unique: what no other job has.
-    """
+def classic(number: int, user: str, now: float, unique: uuid.UUID) -> ExecRecord:
+    """As 1.2.x names the job with that number: `Admin-2518647360655711-224680126`; `now` is unix time."""
     stamp = _stamp(now)
-    return Ids(
-        f"{user}-{int(now * 1e6):016d}-{unique.int % 10**9:09d}",
-        driver_id(stamp, unique),
-        f"app-{stamp}-0001-{unique}",
-    )
+    name = f"{user}-{int(now * 1e6):016d}-{unique.int % 10**9:09d}"
+    return ExecRecord(number, name, driver_id(stamp, unique), f"app-{stamp}-0001-{unique}", "")
 
 
-def modern(number: int, now: float, unique: uuid.UUID) -> Ids:
-    """As 2.x names the job with that number: `wmla-398`, its application likewise."""
-    return Ids(f"wmla-{number}", driver_id(_stamp(now), unique), f"wmla-{number}")
+def modern(number: int, now: float, unique: uuid.UUID) -> ExecRecord:
+    """As 2.x names it: `wmla-398`, its application likewise."""
+    name = f"wmla-{number}"
+    return ExecRecord(number, name, driver_id(_stamp(now), unique), name, "")
 
 
 def group_id(name: str) -> str:
@@ -53,8 +30,8 @@ def group_id(name: str) -> str:
 
 def number_of(executor: str) -> int | None:
     """Which executor an id such as `2-<uuid>` names; None if it is none."""
-    found = re.fullmatch(r"([1-9][0-9]{0,8})-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", executor)
-    return None if found is None else int(found[1])
+    match = re.fullmatch(r"([1-9][0-9]{0,8})-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", executor)
+    return None if match is None else int(match[1])
 
 
 def _stamp(now: float) -> str:

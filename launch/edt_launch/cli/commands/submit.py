@@ -4,75 +4,55 @@ import json
 import os
 import re
 import secrets
-import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer import Argument, Option
 
 from edt_launch.cli import model, packing
 from edt_launch.cli.errors import ExitCode, MistakenError, UnreachableError
-from edt_launch.cli.job_output import output
 from edt_launch.cli.model import Job
-from edt_launch.cli.packing import Code
-from edt_launch.cli.screen import (
-    Cell,
-    Column,
-    duration,
-    has_colours,
-    note,
-    plural,
-    show,
-    table,
-    visible,
-    width,
-)
+from edt_launch.cli.packing import Code, Submission, tell
+from edt_launch.cli.screen import Cell, Column, Columns, duration, listing, note, plural, terminal, visible
 from edt_launch.cli.service import Json, Service
-from edt_launch.cli.session import AsJson, connect, print_json
-from edt_launch.cli.submission_body import Submission, tell
+from edt_launch.cli.session import AsJson, answer, connect, print_json
 from edt_launch.cli.tables import noted
 
-PAUSES = (0.5, 2.0, 5.0)
-"""Seconds before another attempt to submit, after a connection broke."""
+PAUSES = (0.5, 2.0, 5.0)  # seconds before another attempt to submit, after a connection broke
 
 
 def submit(
-    command: Annotated[
-        list[str], typer.Argument(metavar="COMMAND...", help="Such as: python train.py --lr 0.1")
-    ],
-    least: Annotated[int, typer.Option("--min", min=1, help="Workers that it needs at least.")] = 1,
+    command: Annotated[list[str], Argument(metavar="COMMAND...", help="Such as: python train.py --lr 0.1")],
+    least: Annotated[int, Option("--min", min=1, help="Workers that it needs at least.")] = 1,
     most: Annotated[
         int | None,
-        typer.Option("--max", min=1, help="Workers that it can use at most, else --min."),
+        Option("--max", min=1, help="Workers that it can use at most, else --min."),
     ] = None,
-    name: Annotated[str | None, typer.Option(help="Else the script's name.")] = None,
-    priority: Annotated[int | None, typer.Option(help="Its tier; higher ones are served first.")] = None,
-    weight: Annotated[float | None, typer.Option(help="Of its share, relative to your other jobs.")] = None,
+    name: Annotated[str | None, Option(help="Else the script's name.")] = None,
+    priority: Annotated[int | None, Option(help="Its tier; higher ones are served first.")] = None,
+    weight: Annotated[float | None, Option(help="Of its share, relative to your other jobs.")] = None,
     allowed: Annotated[
-        str | None, typer.Option(metavar="N,N,...", help="The only numbers of workers that it can run with.")
+        str | None, Option(metavar="N,N,...", help="The only numbers of workers that it can run with.")
     ] = None,
     variables: Annotated[
         list[str] | None,
-        typer.Option(
-            "--env", metavar="NAME[=VALUE]", help="A variable for its workers; without a value: yours."
-        ),
+        Option("--env", metavar="NAME[=VALUE]", help="A variable for its workers; without a value: yours."),
     ] = None,
-    code: Annotated[Path | None, typer.Option(help="The folder to copy, else this one.")] = None,
-    path: Annotated[
-        str | None, typer.Option(help="A folder on the service's machine to copy instead.")
-    ] = None,
-    directory: Annotated[str | None, typer.Option(help="The folder inside the code to run in.")] = None,
-    checkpoint_interval: Annotated[float | None, typer.Option(help="Seconds between checkpoints.")] = None,
-    max_restarts: Annotated[int | None, typer.Option(min=0, help="After all workers were lost.")] = None,
+    code: Annotated[Path | None, Option(help="The folder to copy, else this one.")] = None,
+    path: Annotated[str | None, Option(help="A folder on the service's machine to copy instead.")] = None,
+    directory: Annotated[str | None, Option(help="The folder inside the code to run in.")] = None,
+    checkpoint_interval: Annotated[float | None, Option(help="Seconds between checkpoints.")] = None,
+    max_restarts: Annotated[int | None, Option(min=0, help="After all workers were lost.")] = None,
     framework: Annotated[
         str | None,
-        typer.Option(help="Of a WMLA program: edtPyTorch, PyTorch or distPyTorch. COMMAND is its script."),
+        Option(help="Of a WMLA program: edtPyTorch, PyTorch or distPyTorch. COMMAND is its script."),
     ] = None,
-    data_dir: Annotated[str | None, typer.Option(help="DATA_DIR of a WMLA program.")] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show who would grow and shrink.")] = False,
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Show its output until it ends.")] = False,
+    data_dir: Annotated[str | None, Option(help="DATA_DIR of a WMLA program.")] = None,
+    dry_run: Annotated[bool, Option("--dry-run", help="Only show who would grow and shrink.")] = False,
+    follow: Annotated[bool, Option("--follow", "-f", help="Show its output until it ends.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Queue a job that runs COMMAND in a copy of this folder; prints its id.
@@ -95,7 +75,10 @@ def submit(
     service = connect()
     service.about()  # before anything is packed: is it there, and may we?
     if dry_run:
-        _rehearse(service, spec, as_json)
+        data = service.submit(Submission(spec, None), dry_run=True)
+        answer(data, as_json, lambda: changes_table(data, *terminal()))
+        if not as_json:
+            note("nothing has been submitted")
         return
     files = None if path is not None else collect(code)
     if files is not None and framework is not None:
@@ -113,27 +96,16 @@ def submit(
 
 
 def collect(code: Path | None) -> Code:
-    """The files of a folder, by default of the present one, unless that cannot be meant.
-
-    Raises:
-        MistakenError: it is the home folder or the root, or cannot be read.
-    """
-    if code is not None:
-        return packing.collect(code.absolute())
-    here = Path.cwd()
-    if here in (Path.home(), Path("/")):
-        raise MistakenError(
-            f"{here} is not a folder of code", "change to the folder of your script, or name one with --code"
-        )
-    return packing.collect(here)
+    """The files of a folder, by default of the present one, unless that cannot be meant."""
+    folder = Path.cwd() if code is None else code.absolute()
+    if code is None and folder in (Path.home(), Path("/")):
+        advice = "change to the folder of your script, or name one with --code"
+        raise MistakenError(f"{folder} is not a folder of code", advice)
+    return packing.collect(folder)
 
 
 def check_script(code: Code, script: Path) -> None:
-    """See whether the script of a WMLA program, a path inside the code, is sent with it.
-
-    Raises:
-        MistakenError: it is not.
-    """
+    """Raise `MistakenError` unless the script of a WMLA program, a path inside the code, is sent with it."""
     found = os.path.relpath((code.folder / script).resolve(), code.folder.resolve())
     sent = [entry.path for entry in code.entries]
     is_file = (code.folder / script).is_file()
@@ -149,17 +121,13 @@ def check_script(code: Code, script: Path) -> None:
 
 
 def name_of(command: Sequence[str]) -> str:
-    """A name for a job that runs `command`: its script's, or the program's."""
+    """The name of a command's script, or of its program, for its job."""
     word = next((word for word in command if word.endswith(".py")), command[0])
     return re.sub(r"[^\w.-]+", "-", Path(word).name.removesuffix(".py")).strip("-.")[:40] or "job"
 
 
 def numbers(text: str | None) -> list[int] | None:
-    """Numbers of workers from such as 1,2,4.
-
-    Raises:
-        MistakenError: they make no sense.
-    """
+    """Numbers of workers from such as 1,2,4."""
     if text is None:
         return None
     parts = [part.strip() for part in text.split(",")]
@@ -169,11 +137,7 @@ def numbers(text: str | None) -> list[int] | None:
 
 
 def environment(variables: Sequence[str], mine: Mapping[str, str]) -> dict[str, str] | None:
-    """The job's variables, by name; None if there are none.
-
-    Raises:
-        MistakenError: one has no name, or has no value and is not in the environment either.
-    """
+    """The job's variables, by name, those without a value from `mine`; None if there are none."""
     found: dict[str, str] = {}
     for text in variables:
         name, equals, value = text.partition("=")
@@ -185,39 +149,25 @@ def environment(variables: Sequence[str], mine: Mapping[str, str]) -> dict[str, 
     return found or None
 
 
-def changes_table(answer: Json, limit: int, colours: bool) -> list[str]:
-    """What a job would change, from the service's rehearsal."""
-    heads = (
-        Column("JOB"), Column("NAME", least=6), Column("OWNER", least=5), Column("NOW", right=True),
-        Column("THEN", right=True),
-    )  # fmt: skip
-    changes = model.many(answer, "changes")
-    rows = []
-    for change in changes:
-        before, after = int(change.get("from") or 0), int(change.get("to") or 0)
-        style = "green" if after > before else "red" if after < before else ""
-        rows.append(
-            (
-                visible(change.get("job") or "(new)"),
-                visible(change.get("name") or "-"),
-                visible(change.get("owner") or "-"),
-                str(before),
-                Cell(str(after), style),
-            )
-        )
-    if not rows:
+def changes_table(rehearsal: Json, limit: int, colours: bool) -> list[str]:
+    """What a job would change."""
+    changes = model.many(rehearsal, "changes")
+    if not changes:
         return ["nothing would change now: the job would wait"]
+    columns: Columns[Mapping[str, Any]] = {
+        Column("JOB"): lambda change: visible(change.get("job") or "(new)"),
+        Column("NAME", least=6): lambda change: visible(change.get("name") or "-"),
+        Column("OWNER", least=5): lambda change: visible(change.get("owner") or "-"),
+        Column("NOW", right=True): lambda change: str(int(change.get("from") or 0)),
+        Column("THEN", right=True): _then,
+    }
     notes = [visible(change.get("reason") or "") for change in changes]
-    return noted(table(heads, rows, limit, colours), notes, limit, colours)
+    return noted(listing(columns, changes, limit, colours), notes, limit, colours)
 
 
-def _rehearse(service: Service, spec: Json, as_json: bool) -> None:
-    answer = service.submit(Submission(spec, None), dry_run=True)
-    if as_json:
-        print_json(answer)
-        return
-    show(changes_table(answer, width(), has_colours(sys.stdout)))
-    note("nothing has been submitted")
+def _then(change: Mapping[str, Any]) -> Cell:
+    before, after = int(change.get("from") or 0), int(change.get("to") or 0)
+    return Cell(str(after), "green" if after > before else "red" if after < before else "")
 
 
 def _submitted(service: Service, body: Submission, pause: Callable[[float], None] = time.sleep) -> Json:
@@ -233,13 +183,11 @@ def _submitted(service: Service, body: Submission, pause: Callable[[float], None
 
 
 def _follow(service: Service, data: Json, as_json: bool) -> int:
-    from edt_launch.cli.commands.logs import as_object, painted
+    from edt_launch.cli.commands.logs import output, print_lines, say
 
     job_id = str(data["id"])
     note(f"{job_id}; Ctrl-C ends this view, not the job: edt stop {job_id}")
-    colours = has_colours(sys.stdout)
-    for line in output(service, job_id, follow=True, told=lambda text: note(f"edt: {text}")):
-        print(as_object(line, None) if as_json else painted(line, colours), flush=True)
+    print_lines(output(service, job_id, follow=True, told=say), as_json)
     final = service.job(job_id)
     if as_json:
         print(json.dumps(final))

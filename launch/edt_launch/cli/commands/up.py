@@ -1,29 +1,185 @@
-"""``edt up``."""
+"""``edt up``: a service of its own in a folder that goes away, two users, a job of each."""
 
+import json
+import os
+import shutil
+import signal
+import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import Sequence
-from typing import Annotated
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
+from typer import Option
 
-from edt_launch.cli import model
+from edt_launch.cli import model, packing
 from edt_launch.cli.commands.top import seen, snapshot
-from edt_launch.cli.errors import ExitCode, MistakenError
+from edt_launch.cli.configuration import Configuration
+from edt_launch.cli.errors import ClientError, ExitCode, MistakenError, RefusedError, UnreachableError
 from edt_launch.cli.model import Job
 from edt_launch.cli.overview import picture
+from edt_launch.cli.packing import Submission
 from edt_launch.cli.refresh import watch_lines
-from edt_launch.cli.screen import has_colours, note, show, width
+from edt_launch.cli.screen import note, plural, show, terminal
+from edt_launch.cli.service import Service
 from edt_launch.cli.session import AsJson, print_json
-from edt_launch.cli.trial import Trial, trial
+from edt_launch.cli.signals import ENDING, as_exits, handled
+from edt_launch.cli.transport import Http
 
+SERVE = (sys.executable, "-m", "edt_launch.cli", "serve")
+START_TIMEOUT = 60.0  # seconds within which the service must answer
+END_TIMEOUT = 15.0
+"""Seconds for the jobs to end, and for the service, before they are killed."""
+POLL = 0.1
+EXAMPLE = Path(__file__).parents[1] / "example"
+PEOPLE: Mapping[str, Sequence[str]] = {
+    "ada": ("python", "train.py", "--epochs", "10"),
+    "bob": ("python", "train.py", "--epochs", "20"),
+}
+FOREIGN = ("EDT_URL", "EDT_TOKEN", "EDT_HOME", "EDT_DATABASE", "EDT_HOST", "EDT_HOSTFILE")
+"""Variables that are about another service."""
 INTERVAL = 0.5
 """Seconds between two looks where there is no terminal."""
 
 
+@dataclass
+class Trial:
+    """A running service with jobs in it: their ids, by owner.
+
+    `sizes` are the numbers of workers of each job that were seen, one after the other.
+    """
+
+    configuration: Configuration
+    jobs: dict[str, str] = field(default_factory=dict)
+    sizes: dict[str, list[int]] = field(default_factory=dict)
+
+    @property
+    def service(self) -> Service:
+        """The service, with everything allowed."""
+        return Service(Http(self.configuration))
+
+    def submit(self) -> None:
+        """Let two people submit a job each."""
+        code = packing.collect(EXAMPLE)
+        for name, command in PEOPLE.items():
+            user = {"name": name, "is_admin": False}
+            token = self.service.call("POST", "users", content=user)["token"]
+            theirs = Service(Http(Configuration(self.configuration.url, str(token), "demo")))
+            spec = {"name": "spirals", "command": list(command), "min": 1, "max": 4}
+            self.jobs[name] = str(theirs.submit(Submission(spec, code))["id"])
+
+    def note(self, jobs: Sequence[Job]) -> list[str]:
+        """Remember the jobs' sizes; says in lines what is new."""
+        news = []
+        for job in jobs:
+            sizes = self.sizes.setdefault(job.id, [])
+            if job.size and (not sizes or sizes[-1] != job.size):
+                news.append(f"{job.owner}'s job runs with {plural(job.size, 'worker')}")
+                sizes.append(job.size)
+        return news
+
+    def own(self, jobs: Iterable[Job]) -> list[Job]:
+        """Those of the jobs that were submitted here."""
+        return [job for job in jobs if job.id in self.jobs.values()]
+
+    def finished(self, jobs: Sequence[Job]) -> bool:
+        """Whether all of them have ended."""
+        own = self.own(jobs)
+        return len(own) == len(self.jobs) and all(job.has_ended for job in own)
+
+    def summary(self, jobs: Sequence[Job]) -> list[str]:
+        """How it went, a line for each job."""
+        return [
+            f"{job.owner}  {job.id}  {job.state}"
+            + (f"  {job.step} steps, loss {job.loss:.3f}" if job.step and job.loss is not None else "")
+            + f"  workers: {' → '.join(map(str, self.sizes.get(job.id, []))) or 'none'}"
+            for job in sorted(jobs, key=lambda job: job.owner)
+        ]
+
+
+@contextmanager
+def trial(slots: int) -> Iterator[Trial]:
+    """A service with so many CPU slots; ended with all that it has started, and removed, at the end."""
+    with as_exits(), ExitStack() as ending:  # signals, too, end everything first
+        folder = Path(tempfile.mkdtemp(prefix="edt-demo-"))
+        ending.callback(shutil.rmtree, folder, ignore_errors=True)
+        log = folder / "serve.log"
+        environment = {name: value for name, value in os.environ.items() if name not in FOREIGN}
+        with log.open("wb") as out:
+            process = subprocess.Popen(
+                [*SERVE, "--home", str(folder), "--slots", str(slots), "--port", "0"],
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=out,
+                env=environment | {"CUDA_VISIBLE_DEVICES": ""},
+                start_new_session=True,
+            )
+        ending.callback(_uninterrupted, _end, process, folder)
+        running = Trial(_started(process, folder, log))
+        ending.callback(_uninterrupted, _end_jobs, running)
+        yield running
+
+
+def _started(process: "subprocess.Popen[bytes]", folder: Path, log: Path) -> Configuration:
+    deadline = time.monotonic() + START_TIMEOUT
+    while time.monotonic() < deadline:
+        if process.poll() is not None:
+            last = log.read_text(errors="replace").strip().splitlines()[-8:]
+            raise RefusedError("\n".join(["the service did not start:", *last]))
+        with suppress(OSError, ValueError, KeyError, ClientError):
+            url = json.loads((folder / "server.json").read_text())["url"]
+            token = (folder / "token").read_text().strip()
+            configuration = Configuration(url, token, "the demo")
+            Service(Http(configuration, timeout=2.0)).about()
+            return configuration
+        time.sleep(POLL)
+    raise UnreachableError(f"the service did not answer within {START_TIMEOUT:g} s", f"see {log}")
+
+
+def _end_jobs(running: Trial) -> None:
+    """Stop the jobs that still run, since jobs outlive their service."""
+    with suppress(ClientError):
+        service = Service(Http(running.configuration, timeout=5.0))
+        deadline = time.monotonic() + END_TIMEOUT
+        asked: set[str] = set()
+        while time.monotonic() < deadline:
+            live = {job.id for job in map(model.job, service.jobs()) if not job.has_ended}
+            if not live:
+                return
+            for job_id in live - asked:
+                service.call("POST", "jobs", job_id, "stop")
+            asked |= live
+            time.sleep(POLL)
+
+
+def _end(process: "subprocess.Popen[bytes]", folder: Path) -> None:
+    """End the service, and whatever else works on its folder."""
+    from edt_launch.agent import processes
+
+    if process.poll() is None:
+        process.send_signal(signal.SIGTERM)
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(END_TIMEOUT)
+    if process.poll() is None:
+        process.kill()
+        process.wait()
+    processes.kill(processes.mentioning(str(folder)))
+
+
+def _uninterrupted(work: Callable[..., None], *arguments: Any) -> None:
+    """A second Ctrl-C must not leave jobs behind."""
+    with handled((signal.SIGINT, *ENDING), signal.SIG_IGN):
+        work(*arguments)
+
+
 def up(
-    demo: Annotated[bool, typer.Option("--demo", help="Yes, the demonstration.")] = False,
-    slots: Annotated[int, typer.Option(min=1, help="Workers that the service may run at a time.")] = 4,
+    demo: Annotated[bool, Option("--demo", help="Yes, the demonstration.")] = False,
+    slots: Annotated[int, Option(min=1, help="Workers that the service may run at a time.")] = 4,
     as_json: AsJson = False,
 ) -> None:
     """Start a service in a temporary folder, submit a job each for two users, show edt top until they end.
@@ -37,17 +193,16 @@ def up(
         running.submit()
         note("ada and bob have submitted a job each; Ctrl-C ends everything")
         is_done = _show(running) if sys.stdout.isatty() else _tell(running)
-        jobs = _jobs(running)
+        jobs = running.own(map(model.job, running.service.jobs()))
         if as_json:
-            print_json(
-                {"jobs": [running.service.job(job.id) | {"sizes": running.sizes[job.id]} for job in jobs]}
-            )
+            told = [running.service.job(job.id) | {"sizes": running.sizes[job.id]} for job in jobs]
+            print_json({"jobs": told})
         else:
             show(running.summary(jobs))
         for job in jobs:
             if is_done and job.state == "failed":
                 note(f"{job.id}: {job.failure or job.reason or 'failed'}")
-                show([*running.service.logs(job.id, rank=None, follow=False, tail=20).lines()])
+                show([*running.service.logs(job.id, tail=20).lines()])
         if not is_done:
             note("ending the jobs and the service ...")
     if not is_done:
@@ -55,21 +210,16 @@ def up(
     raise typer.Exit(ExitCode.SUCCESS if all(job.state == "succeeded" for job in jobs) else ExitCode.FAILED)
 
 
-def _jobs(running: Trial) -> list[Job]:
-    return [model.job(data) for data in running.service.jobs() if data.get("id") in running.jobs.values()]
-
-
 def _show(running: Trial) -> bool:
     """Show the picture until all jobs have ended, or Ctrl-C; says which of them it was."""
-    ask = snapshot(running.service)
     jobs: Sequence[Job] = ()
 
     def look() -> Sequence[str]:
         nonlocal jobs
-        picture_of = seen(ask(), running.configuration.url, time.time())
-        jobs = picture_of.jobs
+        now = seen(snapshot(running.service), running.configuration.url)
+        jobs = now.jobs
         running.note(jobs)
-        return picture(picture_of, width(), has_colours(sys.stdout))
+        return picture(now, *terminal())
 
     return watch_lines(look, until=lambda: running.finished(jobs))
 
@@ -77,7 +227,7 @@ def _show(running: Trial) -> bool:
 def _tell(running: Trial) -> bool:
     """Tell what happens, where there is no terminal to show it."""
     while True:
-        jobs = _jobs(running)
+        jobs = running.own(map(model.job, running.service.jobs()))
         for line in running.note(jobs):
             note(line)
         if running.finished(jobs):

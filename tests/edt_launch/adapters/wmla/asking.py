@@ -6,7 +6,7 @@ from typing import Any
 
 from starlette.testclient import TestClient
 
-from edt_launch.adapters.wmla.rest.bases import CONDUCTOR, DEEP_LEARNING
+from edt_launch.adapters.wmla.rest.authenticator import CONDUCTOR, DEEP_LEARNING
 from edt_launch.service import passwords
 from world import World, tar
 

@@ -9,12 +9,12 @@ NOW = 1582083900.25
 
 
 def test_ids_look_as_clients_know_them() -> None:
-    ids = identity.classic("Admin", NOW, UNIQUE)
-    assert re.fullmatch(r"Admin-1582083900250000-\d{9}", ids.exec)
+    ids = identity.classic(1, "Admin", NOW, UNIQUE)
+    assert re.fullmatch(r"Admin-1582083900250000-\d{9}", ids.id)
     assert ids.driver == f"driver-20200219034500-0001-{UNIQUE}"
     assert ids.app == f"app-20200219034500-0001-{UNIQUE}"
     ids = identity.modern(398, NOW, UNIQUE)
-    assert (ids.exec, ids.app) == ("wmla-398", "wmla-398")
+    assert (ids.id, ids.app) == ("wmla-398", "wmla-398")
 
 
 def test_a_groups_id_is_always_the_same() -> None:

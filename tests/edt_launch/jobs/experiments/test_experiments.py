@@ -182,7 +182,10 @@ def test_they_are_listed_page_by_page(running: Running) -> None:
         ({"max_parallel": 0}, "max_parallel"),
         ({"surprise": 1}, "surprise"),
         ({"name": "haaaaaaaa"}, "looks like an id"),
-        ({"name": "x" * 127}, "trial 3 it is none: name"),
+        (
+            {"name": "x" * 127},
+            "trial 3 it is none: name: it ends with '-3', which leaves 126 characters of 128",
+        ),
         ({"job": {"command": ["{units}" * 10_000]}, "parameters": LONG}, "has more than 98,304 characters"),
         ({"job": {"command": ["{units}"] * 100}, "parameters": LONG}, "has more than 98,304 characters"),
         ({"job": {"command": ["x"], "environment": {f"V{n}": "" for n in range(1022)}}}, "environment"),

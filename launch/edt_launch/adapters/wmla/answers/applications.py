@@ -1,33 +1,22 @@
 """Jobs as applications: as Conductor tells them, as the scheduler of 2.x does, and as its engine does."""
 
-from datetime import UTC, datetime
-
 from edt_launch.adapters.wmla import identity
 from edt_launch.adapters.wmla.answers import files
-from edt_launch.adapters.wmla.answers.states import APPLICATION, FINISHED, state_of
-from edt_launch.adapters.wmla.answers.views import Execution, Json
+from edt_launch.adapters.wmla.answers.views import ENGINE_STATES, FINISHED, Execution, Json, moment, state_of
 from edt_launch.adapters.wmla.frameworks import Framework
-from edt_launch.adapters.wmla.submission import sizes
-from edt_launch.adapters.wmla.submission.catalogue import app_name
+from edt_launch.adapters.wmla.submission.catalogue import asked_priority
 from edt_launch.cluster.nvidia import Load
 from edt_launch.service.database.records import JobRecord
 
 
 def classic(execution: Execution, load: Load, now: float, url: str) -> Json:
-    """An application in the manner of 1.2.x.
-
-    Args:
-        execution: the job.
-        load: of its GPUs.
-        now: unix time.
-        url: of the service.
-    """
+    """An application in the manner of 1.2.x; `load` is that of its GPUs, `url` the service's."""
     job, names, state = execution.job, execution.names, state_of(execution.job)
     return {
         "sparkinstancegroupid": identity.group_id(execution.group),
         "sparkinstancegroupname": execution.group,
         "applicationid": names.app,
-        "applicationname": job.name or app_name(job.framework),
+        "applicationname": execution.app_name,
         "type": "BATCH",
         "state": state,
         "username": job.owner,
@@ -57,7 +46,7 @@ def modern(execution: Execution) -> Json:
     return {
         "id": names.id,
         "applicationid": names.id,
-        "name": job.name or app_name(job.framework),
+        "name": execution.app_name,
         "submit_user": job.owner,
         "state": state,
         "task0": driver if job.framework == Framework.ELASTIC else [],
@@ -74,13 +63,13 @@ def engine(execution: Execution) -> Json:
     job = execution.job
     return {
         "id": execution.names.id,
-        "name": job.name or app_name(job.framework),
+        "name": execution.app_name,
         "consumer": job.owner,
         "submit_user": job.owner,
         "tag": "",
-        "priority": sizes.asked_priority(job.priority),
+        "priority": asked_priority(job.priority),
         "type": "ELASTIC" if job.framework == Framework.ELASTIC else "PARALLEL",
-        "state": APPLICATION[state_of(job)],
+        "state": ENGINE_STATES[state_of(job)],
         "task12n_num": job.size,
         "task0_resreq": "ngpus=0,mem=0,ncpus=1",
         "task12n_resreq": "ngpus=1,mem=0,ncpus=1",
@@ -101,8 +90,3 @@ def minutes(job: JobRecord, now: float) -> float:
     if job.started is None:
         return 0.0
     return round(max(0.0, (job.ended or now) - job.started) / 60, 4)
-
-
-def moment(time: float | None) -> str | None:
-    """A time as text."""
-    return None if time is None else datetime.fromtimestamp(int(time), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

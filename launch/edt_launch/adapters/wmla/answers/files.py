@@ -47,15 +47,16 @@ def executor_output(execution: Execution, number: int, stream: str) -> Path:
     """What an executor or worker prints, counted from 1."""
     if Framework.of(execution.job.framework) is None:
         return execution.result.rank_log(str(number - 1) if stream == STDOUT else stream)
-    return execution.result.printed(executor_id(_exec_id(execution), number), stream)
+    exec_id = execution.names.id if execution.names.number else _own(execution, "exec_id")
+    return execution.result.printed(executor_id(exec_id, number), stream)
 
 
 def executors(execution: Execution) -> list[str]:
     """The ids of the executors and workers that the job has had, in order."""
     if Framework.of(execution.job.framework) is None:
         return [executor_id(execution.job.id, number + 1) for number in range(execution.job.size)]
-    found = ((number_of(name), name) for name in names(execution.result.processes))
-    return [name for _, name in sorted((number, name) for number, name in found if number is not None)]
+    numbered = ((number_of(name), name) for name in names(execution.result.processes))
+    return [name for _, name in sorted((number, name) for number, name in numbered if number is not None)]
 
 
 def released(execution: Execution) -> frozenset[int]:
@@ -84,14 +85,10 @@ def driver(execution: Execution) -> str:
     return execution.names.driver if execution.names.number else _own(execution, "driver")
 
 
-def _exec_id(execution: Execution) -> str:
-    return execution.names.id if execution.names.number else _own(execution, "exec_id")
-
-
 def _own(execution: Execution, name: str) -> str:
     """One of the names that a job has written down."""
     try:
-        found = str(json.loads(plain_files.read(execution.result.identity))[name])
+        own = str(json.loads(plain_files.read(execution.result.identity))[name])
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return execution.job.id
-    return found if re.fullmatch(r"[\w@-][\w.@-]*", found) else execution.job.id
+    return own if re.fullmatch(r"[\w@-][\w.@-]*", own) else execution.job.id

@@ -1,4 +1,7 @@
-"""How jobs look to WMLA's clients: flat objects, which notebooks make tables of."""
+"""How jobs look to WMLA's clients: flat objects, which notebooks make tables of.
+
+Clients poll while a state is `SUBMITTED`, `PENDING_CRD_SCHEDULER` or `RUNNING`; any other one ends that.
+"""
 
 import shlex
 from dataclasses import dataclass
@@ -6,28 +9,64 @@ from datetime import UTC, datetime
 from typing import Any
 
 from edt_launch.adapters.wmla import identity
-from edt_launch.adapters.wmla.answers.states import state_of
 from edt_launch.adapters.wmla.frameworks import Framework
 from edt_launch.adapters.wmla.running.layout import ResultDir
 from edt_launch.adapters.wmla.submission.catalogue import app_name
 from edt_launch.service.database.records import ExecRecord, JobRecord
 from edt_launch.service.home import JobDir
+from edt_launch.service.states import State
 
 Json = dict[str, Any]
 
 NO_GROUP = "edt"
 """The instance group of jobs that were submitted without one."""
 
+SUBMITTED, PENDING, RUNNING = "SUBMITTED", "PENDING_CRD_SCHEDULER", "RUNNING"
+FINISHED, ERROR, KILLED = "FINISHED", "ERROR", "KILLED"
+
+_STATES = {
+    State.QUEUED: PENDING,
+    State.STARTING: RUNNING,
+    State.RUNNING: RUNNING,
+    State.PAUSING: RUNNING,
+    State.PAUSED: PENDING,
+    State.SUSPENDING: RUNNING,
+    State.STOPPING: RUNNING,
+    State.SUCCEEDED: FINISHED,
+    State.FAILED: ERROR,
+    State.STOPPED: KILLED,
+}
+
+ENGINE_STATES = {
+    SUBMITTED: "Submitted",
+    PENDING: "Pending",
+    RUNNING: "Running",
+    FINISHED: "Finished",
+    ERROR: "Error",
+    KILLED: "Killed",
+}
+"""All states, and what the scheduler's engine calls them."""
+
+NEVER = ("NEW", "PENDING_JOB_SCHEDULER", "LAUNCHING", "WAITING", "RECOVERING", "UNKNOWN")
+"""WMLA's other states: they may be asked for, and no job here is ever in one."""
+
+
+def state_of(job: JobRecord) -> str:
+    """A job's state; it is `SUBMITTED` until it has been decided upon for the first time."""
+    if job.state is State.QUEUED and job.why is None and job.started is None:
+        return SUBMITTED
+    return _STATES[job.state]
+
+
+def behind(name: str) -> frozenset[State]:
+    """The jobs' own states that may be called `name`; none if none ever is."""
+    own = PENDING if name == SUBMITTED else name
+    return frozenset(state for state, called in _STATES.items() if called == own)
+
 
 @dataclass(frozen=True)
 class Execution:
-    """A job and its names.
-
-    Attributes:
-        job: the job.
-        names: what WMLA's clients call it.
-        files: its folder.
-    """
+    """A job, what WMLA's clients call it, and its folder."""
 
     job: JobRecord
     names: ExecRecord
@@ -43,6 +82,11 @@ class Execution:
         """Its instance group."""
         return NO_GROUP if self.names.group is None else self.names.group
 
+    @property
+    def app_name(self) -> str:
+        """The name of its application."""
+        return self.job.name or app_name(self.job.framework)
+
 
 def unnamed(job: JobRecord) -> ExecRecord:
     """The names of a job that no client of WMLA has submitted."""
@@ -50,13 +94,7 @@ def unnamed(job: JobRecord) -> ExecRecord:
 
 
 def classic(execution: Execution, url: str, account: str) -> Json:
-    """An exec in the manner of 1.2.x.
-
-    Args:
-        execution: the job.
-        url: of the service.
-        account: who runs the service, and so its jobs.
-    """
+    """An exec in the manner of 1.2.x; `url` is the service's, and `account` runs it and its jobs."""
     job, names = execution.job, execution.names
     return {
         "userName": job.owner,
@@ -73,7 +111,7 @@ def classic(execution: Execution, url: str, account: str) -> Json:
 
 
 def modern(execution: Execution, url: str, account: str) -> Json:
-    """An exec in the manner of 2.x; arguments as for `classic`."""
+    """An exec in the manner of 2.x."""
     job, names = execution.job, execution.names
     framework = Framework.of(job.framework)
     return {
@@ -86,10 +124,15 @@ def modern(execution: Execution, url: str, account: str) -> Json:
         "schedulerUrl": url,
         "modelFileOwnerName": account,
         "workDir": str(execution.files.code / job.directory),
-        "appName": job.name or app_name(job.framework),
-        "createTime": datetime.fromtimestamp(int(job.submitted), UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "appName": execution.app_name,
+        "createTime": moment(job.submitted),
         "elastic": job.min < job.max if framework is None else framework.is_elastic,
         "nameSpace": "edt",
         "numWorker": job.max,
         "framework": job.framework or "",
     }
+
+
+def moment(time: float | None) -> str | None:
+    """A time as text."""
+    return None if time is None else datetime.fromtimestamp(int(time), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

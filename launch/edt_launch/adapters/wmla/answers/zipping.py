@@ -6,18 +6,18 @@ not have the announced size any more ends the stream early, and with it the down
 like a whole one is worse than none.
 """
 
+import io
 import os
 import stat
 import time
 import zipfile
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, NamedTuple
 
 from edt_launch.core.plain_files import open_file
 
-BLOCK = 2**16
-"""Bytes that are read at a time."""
+BLOCK = 2**16  # bytes that are read at a time
 
 # What `zipfile` writes besides names and contents. (APPNOTE.TXT of PKWARE, 4.3.6 to 4.3.16.)
 _FILE, _ENTRY = 30 + 20 + 24, 46
@@ -30,8 +30,7 @@ class ChangedError(Exception):
     """A file has changed since the archive's size was told."""
 
 
-@dataclass(frozen=True)
-class Member:
+class Member(NamedTuple):
     """A file to be packed: its name in the archive, encoded, where it is, its size and time of change."""
 
     name: bytes
@@ -42,15 +41,15 @@ class Member:
 
 def members(files: Iterable[tuple[str, Path]]) -> list[Member]:
     """Those of the files, each with its name in the archive, that are regular files now and can be read."""
-    found = []
+    packable = []
     for name, path in files:
         try:
             status = path.lstat()
         except OSError:  # gone meanwhile, as old checkpoints go
             continue
         if stat.S_ISREG(status.st_mode) and os.access(path, os.R_OK):
-            found.append(Member(name.encode(errors="replace"), path, status.st_size, status.st_mtime))
-    return found
+            packable.append(Member(name.encode(errors="replace"), path, status.st_size, status.st_mtime))
+    return packable
 
 
 def size_of(packed: Iterable[Member]) -> int:
@@ -66,11 +65,7 @@ def size_of(packed: Iterable[Member]) -> int:
 
 
 def pack(packed: Iterable[Member]) -> Iterator[bytes]:
-    """The archive of these files.
-
-    Raises:
-        ChangedError: one is not what it was; one of the same size that was put in its place is as good.
-    """
+    """The archive of these files; raises `ChangedError` unless each is as it was, or another of its size."""
     written = _Written()
     with zipfile.ZipFile(written, "w") as archive:
         for member in packed:
@@ -83,23 +78,19 @@ def pack(packed: Iterable[Member]) -> Iterator[bytes]:
     yield written.taken()
 
 
-class _Written:
+class _Written(io.RawIOBase):
     """A file that `zipfile` writes, and that is taken away as it comes."""
 
     def __init__(self) -> None:
-        self._pieces: list[bytes] = []
+        self._data = bytearray()
 
-    def write(self, data: bytes, /) -> int:
-        self._pieces.append(bytes(data))
+    def write(self, data: Any, /) -> int:
+        self._data += data
         return len(data)
 
-    def flush(self) -> None: ...
-
-    def close(self) -> None: ...
-
     def taken(self) -> bytes:
-        data = b"".join(self._pieces)
-        self._pieces.clear()
+        data = bytes(self._data)
+        self._data.clear()
         return data
 
 

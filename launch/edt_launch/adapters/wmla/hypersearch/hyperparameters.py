@@ -2,11 +2,19 @@
 
 import math
 from enum import StrEnum
-from typing import Annotated, Self
+from typing import Annotated, Literal, Self
 
-from pydantic import AliasChoices, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import (
+    AliasChoices,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    model_validator,
+)
+from pydantic.alias_generators import to_camel
 
-from edt_launch.adapters.wmla.hypersearch.fields import Fields, Int, Value, one_of
 from edt_launch.service.experiment_spec import (
     EXACT,
     MOST_PARAMETERS,
@@ -15,6 +23,34 @@ from edt_launch.service.experiment_spec import (
     Word,
     check_range,
 )
+from edt_launch.service.names import TEXT
+
+SYNONYMS = {"gridsearch": "Grid", "integer": "int", "float": "double", "string": "str"}
+
+Int = Annotated[int, Field(ge=-EXACT, le=EXACT)]
+Value = Annotated[str, StringConstraints(pattern=f"^{TEXT}$", max_length=4096)]
+
+
+class Fields(BaseModel):
+    """An object of the definition."""
+
+    model_config = ConfigDict(
+        alias_generator=to_camel, populate_by_name=True, frozen=True, allow_inf_nan=False
+    )
+
+
+def one_of(kind: type[StrEnum]) -> BeforeValidator:
+    """Finds a member whatever the case; says which there are if there is none."""
+
+    def find(given: object) -> object:
+        text = str(given).lower()
+        names = (text, SYNONYMS.get(text, text).lower())
+        for member in kind:
+            if member.lower() in names:
+                return member
+        raise ValueError(f"{str(given)!r:.80} is none of {', '.join(kind)}")
+
+    return BeforeValidator(find)
 
 
 class DataType(StrEnum):
@@ -46,10 +82,7 @@ class HyperParam(Fields):
     discrete_int_val: Annotated[list[Int] | None, Field(max_length=MOST_VALUES)] = None
     discrete_str_val: Annotated[
         list[Value] | None,
-        Field(
-            max_length=MOST_VALUES,
-            validation_alias=AliasChoices("discreateStrVal", "discreteStrVal"),
-        ),
+        Field(max_length=MOST_VALUES, validation_alias=AliasChoices("discreateStrVal", "discreteStrVal")),
     ] = None
     power: Annotated[float | None, Field(gt=0, le=1e6), BeforeValidator(lambda given: given or None)] = None
     step: Annotated[float | None, Field(gt=0), BeforeValidator(lambda given: given or None)] = None
@@ -64,12 +97,12 @@ class HyperParam(Fields):
     @property
     def choices(self) -> tuple[float | str, ...]:
         """The values of a discrete one."""
-        found = {
+        values = {
             DataType.INT: self.discrete_int_val,
             DataType.DOUBLE: self.discrete_db_val,
             DataType.STR: self.discrete_str_val,
         }[self.data_type]
-        return tuple(dict.fromkeys(found or ()))
+        return tuple(dict.fromkeys(values or ()))
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
@@ -80,13 +113,12 @@ class HyperParam(Fields):
             return self
         if self.data_type is DataType.STR:
             raise ValueError("a Range of str makes no sense: use Discrete with discreateStrVal")
-        short = "Int" if self.data_type is DataType.INT else "Db"
+        is_int = self.data_type is DataType.INT
+        low, high = ("minIntVal", "maxIntVal") if is_int else ("minDbVal", "maxDbVal")
         least, most = self.bounds
         if least is None or most is None:
-            raise ValueError(f"min{short}Val and max{short}Val are both needed for a Range")
-        is_int = self.data_type is DataType.INT
-        names = (f"min{short}Val", f"max{short}Val", "power")
-        check_range(least, most, self.step, self.power, is_int, names)
+            raise ValueError(f"{low} and {high} are both needed for a Range")
+        check_range(least, most, self.step, self.power, is_int, (low, high, "power"))
         if is_int and (self.step or 1) % 1:
             raise ValueError(f"step: {self.step} is no integer, as a Range of int needs it")
         return self
@@ -97,10 +129,8 @@ class HyperParam(Fields):
         if self.kind is Kind.DISCRETE:
             return Parameter(values=self.choices)
         least, most = self.bounds
-        return Parameter(
-            type="int" if self.data_type is DataType.INT else "float",
-            min=least, max=most, step=self.step, base=self.power,
-        )  # fmt: skip
+        kind: Literal["int", "float"] = "int" if self.data_type is DataType.INT else "float"
+        return Parameter(type=kind, min=least, max=most, step=self.step, base=self.power)
 
 
 class FixedParam(Fields):
@@ -114,21 +144,17 @@ class FixedParam(Fields):
 
     @property
     def value(self) -> float | str:
-        """The value.
-
-        Raises:
-            ValueError: it is not of its type, or too large for it.
-        """
+        """The value; raises `ValueError` if it is not of its type, or too large for it."""
         kinds = {DataType.INT: int, DataType.DOUBLE: float, DataType.STR: str}
         try:
-            found: float | str = kinds[self.data_type](self.fixed_val)
+            value: float | str = kinds[self.data_type](self.fixed_val)
         except ValueError:
             raise ValueError(f"fixedVal: {self.fixed_val!r:.80} is no {self.data_type}") from None
-        if isinstance(found, int) and abs(found) > EXACT:
+        if isinstance(value, int) and abs(value) > EXACT:
             raise ValueError(f"fixedVal: {self.fixed_val:.80} is not from {-EXACT} to {EXACT}")
-        if isinstance(found, float) and not math.isfinite(found):
+        if isinstance(value, float) and not math.isfinite(value):
             raise ValueError(f"fixedVal: {self.fixed_val:.80} is no finite number")
-        return found
+        return value
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
@@ -140,11 +166,8 @@ class Experiment(Fields):
     """A configuration that the user has chosen."""
 
     id: Int = 0
-    hyper_params: Annotated[
-        list[FixedParam],
-        Field(
-            min_length=1,
-            max_length=MOST_PARAMETERS,
-            validation_alias=AliasChoices("hyperParams", "fixedHyperParams"),
-        ),
-    ]
+    hyper_params: list[FixedParam] = Field(
+        min_length=1,
+        max_length=MOST_PARAMETERS,
+        validation_alias=AliasChoices("hyperParams", "fixedHyperParams"),
+    )

@@ -1,14 +1,14 @@
 """`/hypersearch`: start, list, show, stop, start again and delete searches; the algorithms that there are."""
 
+from contextlib import suppress
 from typing import Annotated, Any
 
 from fastapi import APIRouter, BackgroundTasks, File, Form, Query, Response, UploadFile
 from pydantic_core import to_json
 
 from edt_launch.adapters.wmla.hypersearch import views
-from edt_launch.adapters.wmla.hypersearch.algorithm import Algorithm
-from edt_launch.adapters.wmla.hypersearch.create_search import KIND, create_search
-from edt_launch.adapters.wmla.hypersearch.restarting import as_hpo_task, restart
+from edt_launch.adapters.wmla.hypersearch.definition import Algorithm
+from edt_launch.adapters.wmla.hypersearch.searches import KIND, as_hpo_task, create_search, restart
 from edt_launch.service import experiments
 from edt_launch.service.api.afterwards import carry_out
 from edt_launch.service.api.context import Context, Here, User
@@ -17,15 +17,12 @@ from edt_launch.service.database.search_records import SearchRecord, Wish
 from edt_launch.service.errors import ConflictError, InvalidError
 from edt_launch.service.experiments import Deletion
 
-router = APIRouter(prefix="/hypersearch", tags=["hypersearch"])
+router = APIRouter(prefix="/hypersearch")
 
 
 @router.post("")
 def start(
-    here: Here,
-    user: User,
-    data: Annotated[str, Form(description="What to search how, as JSON.")],
-    file: Annotated[UploadFile, File(description="What trials run: tar, or a single script.")],
+    here: Here, user: User, data: Annotated[str, Form()], file: Annotated[UploadFile, File()]
 ) -> Response:
     """Start a search; its name is returned."""
     return _json(create_search(here, user, data, file.file, file.filename or "").name)
@@ -34,30 +31,26 @@ def start(
 @router.get("")
 def list_searches(here: Here, user: User) -> Response:
     """All searches that the user may see, oldest first."""
-    found = here.store.searches.all(None if user.is_admin else user.name, KIND)
-    trials = here.store.searches.trials_of([search.id for search in found])
+    searches = here.store.searches.all(None if user.is_admin else user.name, KIND)
+    trials = here.store.searches.trials_of([search.id for search in searches])
     now = here.clock()
-    return _json([views.search(search, trials[search.id], now) for search in found])
+    return _json([views.search(search, trials[search.id], now) for search in searches])
 
 
 @router.delete("", status_code=204, response_class=Response)
 def delete_all(here: Here, user: User, afterwards: BackgroundTasks) -> None:
     """Delete all of the user's searches that have ended."""
     for search in here.store.searches.all(user.name, KIND):
-        try:
-            deletions = _delete(here, search)
-        except ConflictError:
-            continue  # it has not ended
-        carry_out(deletions, afterwards)
+        with suppress(ConflictError):  # it has not ended
+            carry_out(_delete(here, search), afterwards)
 
 
 @router.get("/algorithm")
 def list_algorithms(
-    kind: Annotated[str | None, Query(alias="type", max_length=64, description="Only of this type.")] = None,
+    kind: Annotated[str | None, Query(alias="type", max_length=64)] = None,
 ) -> Response:
-    """The algorithms."""
-    found = [] if kind not in (None, "", views.BUILT_IN) else list(Algorithm)
-    return _json(list(map(views.algorithm, found)))
+    """The algorithms, or those of a type."""
+    return _json([views.algorithm(one) for one in Algorithm if kind in (None, "", views.BUILT_IN)])
 
 
 @router.get("/algorithm/{name}")

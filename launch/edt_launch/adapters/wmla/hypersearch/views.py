@@ -1,10 +1,11 @@
 """Searches as WMLA's clients see them."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
-from edt_launch.adapters.wmla.hypersearch.algorithm import Algorithm
+from edt_launch.adapters.wmla.hypersearch.definition import Algorithm
 from edt_launch.adapters.wmla.hypersearch.hyperparameters import DataType
 from edt_launch.jobs.experiments.decide import TIME_OVER
 from edt_launch.jobs.experiments.plan import total
@@ -35,7 +36,7 @@ TYPES: Mapping[type, DataType] = {int: DataType.INT, float: DataType.DOUBLE, str
 def search(record: SearchRecord, trials: Sequence[TrialRecord], now: float) -> dict[str, Any]:
     """A search; `reason` is ours, WMLA has none."""
     spec = SearchSpec.model_validate(record.definition)
-    count = {state: sum(trial.state is state for trial in trials) for state in TrialState}
+    count = Counter(trial.state for trial in trials)
     done = count[TrialState.SUCCEEDED] + count[TrialState.FAILED]  # one that was stopped is still to be done
     best = ranking(spec.objective, trials)[:1]
     since = record.started or record.created
@@ -65,12 +66,7 @@ def experiment(trial: TrialRecord) -> dict[str, Any]:
         "state": TRIAL_STATES[trial.state],
         "metricVal": trial.metric,
         "hyperParams": [
-            {
-                "name": name,
-                "dataType": TYPES[type(value)],
-                "fixedVal": str(value),
-                "userDefined": False,
-            }
+            {"name": name, "dataType": TYPES[type(value)], "fixedVal": str(value), "userDefined": False}
             for name, value in trial.parameters.items()
         ],
         "startTime": _time(trial.started),
@@ -95,5 +91,5 @@ def _time(at: float | None) -> str:
 
 
 def _duration(seconds: float) -> str:
-    whole = int(timedelta(seconds=max(0.0, seconds)).total_seconds())
+    whole = int(max(0.0, round(seconds, 6)))
     return f"{whole // 3600:02}:{whole // 60 % 60:02}:{whole % 60:02}"

@@ -1,39 +1,38 @@
 """The application of WMLA's interfaces: all routers, behind a middleware of their own."""
 
-from fastapi import APIRouter, FastAPI
+from fastapi import FastAPI
 from prometheus_client import Histogram
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from edt_launch.adapters.wmla.hypersearch import routes as hypersearch
-from edt_launch.adapters.wmla.rest import conductor, execs, logon, plain, platform, results, scheduler
-from edt_launch.adapters.wmla.rest.authenticator import WmlaAuthenticator
-from edt_launch.adapters.wmla.rest.bases import CONDUCTOR, DEEP_LEARNING
+from edt_launch.adapters.wmla.rest import applications, execs, logon, platform, results
+from edt_launch.adapters.wmla.rest.authenticator import (
+    AUTH,
+    CONDUCTOR,
+    DEEP_LEARNING,
+    WmlaAuthenticator,
+    response,
+)
 from edt_launch.cluster.nvidia import Nvml
 from edt_launch.service.api import problems
 from edt_launch.service.api.context import Context
 from edt_launch.service.api.middleware import RequestMiddleware
 
-DEEP_LEARNING_ROUTERS: tuple[APIRouter, ...] = (
-    *(execs.router, results.router, scheduler.router, platform.router, hypersearch.router),
-)
-CONDUCTOR_ROUTERS: tuple[APIRouter, ...] = (conductor.router,)
+
+def is_below(path: str) -> bool:
+    """Whether a path belongs to one of these interfaces."""
+    return any(path == base or path.startswith(f"{base}/") for base in (CONDUCTOR, DEEP_LEARNING, AUTH))
 
 
 def create_app(context: Context, seconds: Histogram) -> ASGIApp:
-    """The application of a service.
-
-    Args:
-        context: the service's parts.
-        seconds: where the time that answers take is told.
-    """
+    """The application of a service, which tells `seconds` the time that answers take."""
     app = FastAPI(openapi_url=None, redirect_slashes=False)
     app.state.context = context
     app.state.meter = Nvml()
-    problems.add_handlers(app, plain.tell)
-    for router in DEEP_LEARNING_ROUTERS:
-        app.include_router(router, prefix=DEEP_LEARNING)
-    for router in CONDUCTOR_ROUTERS:
-        app.include_router(router, prefix=CONDUCTOR)
+    problems.add_handlers(app, response)
+    for module in (execs, results, applications, platform, hypersearch):
+        app.include_router(module.router, prefix=DEEP_LEARNING)
+    app.include_router(applications.conductor, prefix=CONDUCTOR)
     app.include_router(logon.router)
     middleware = RequestMiddleware(app, WmlaAuthenticator(context), seconds)
 

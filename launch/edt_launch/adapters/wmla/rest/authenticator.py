@@ -1,8 +1,14 @@
 """Authentication at WMLA's interfaces: Basic, tokens and session cookies; errors as plain text."""
 
+import base64
+import binascii
 import re
 import time
+from collections.abc import Mapping
+from dataclasses import dataclass
 from enum import Enum
+from http import HTTPStatus
+from http.cookies import CookieError, SimpleCookie
 
 from anyio import CapacityLimiter
 from anyio.to_thread import run_sync
@@ -11,9 +17,6 @@ from starlette.datastructures import Headers
 from starlette.responses import Response
 from starlette.types import Scope
 
-from edt_launch.adapters.wmla.rest import credentials, plain
-from edt_launch.adapters.wmla.rest.bases import DEEP_LEARNING
-from edt_launch.adapters.wmla.rest.credentials import Password, Token
 from edt_launch.service import tokens
 from edt_launch.service.api import problems
 from edt_launch.service.api.authenticator import FORM
@@ -24,8 +27,16 @@ from edt_launch.service.errors import ServiceError, TooLargeError, UnauthorizedE
 from edt_launch.service.names import USER as USER_NAME
 from edt_launch.service.passwords import Verifier
 
+CONDUCTOR = "/platform/rest/conductor/v1"
+"""Where Spectrum Conductor's interface is, of 1.2.x."""
+
+DEEP_LEARNING = "/platform/rest/deeplearning/v1"
+"""Where Deep Learning Impact's is, of both generations."""
+
+AUTH = "/auth/v1"
+"""Where one logs on to 2.x."""
+
 UPLOADS = frozenset({f"{DEEP_LEARNING}/execs", f"{DEEP_LEARNING}/hypersearch"})
-"""Paths to which code is sent."""
 
 AT_ONCE = 2
 """Passwords that are verified at a time: each takes 64 MB, and other requests are not to wait for them."""
@@ -40,6 +51,35 @@ STYLE, PROOF = "edt_wmla_style", "edt_wmla_proof"
 """Where in a request's scope its style is, and the `Password` or `Token` that it was let in by."""
 
 
+CHALLENGE = {"WWW-Authenticate": 'Basic realm="EDT"'}
+
+
+class NotOfferedError(ServiceError):
+    """What WMLA can and EDT cannot."""
+
+    status = 501
+    title = "not offered"
+
+
+def response(
+    status: int, title: str, detail: str, next_step: str = "", headers: Mapping[str, str] | None = None
+) -> Response:
+    """An error's response; WMLA says 400 to whatever makes no sense."""
+    code = HTTPStatus.BAD_REQUEST if status == HTTPStatus.UNPROCESSABLE_ENTITY else status
+    # Advice that begins so is about another interface.
+    advice = f"; {next_step}" if next_step and not next_step.startswith("GET ") else ""
+    line = " ".join(f"{detail}{advice}".split()).rstrip(".")
+    return Response(
+        f"Error {int(code)}: {line}.\n", status_code=code, media_type="text/plain", headers=headers
+    )
+
+
+def refusal(error: ServiceError) -> Response:
+    """The response of one of our own errors."""
+    headers = CHALLENGE if error.status == HTTPStatus.UNAUTHORIZED else None
+    return response(error.status, error.title, error.detail, error.next_step, headers)
+
+
 class Style(Enum):
     """In whose manner a request is to be answered."""
 
@@ -47,73 +87,115 @@ class Style(Enum):
     MODERN = "2.x"
 
 
-class WmlaAuthenticator:
-    """Lets requests in.
+COOKIE = "edt_session"
+"""Set by logging on in the manner of 1.2.x; its value is a token."""
 
-    Args:
-        context: the service's parts.
-    """
+
+@dataclass(frozen=True)
+class Password:
+    """A name and what is to prove it: a password, or a token."""
+
+    name: str
+    password: str
+
+
+@dataclass(frozen=True)
+class Token:
+    """A token; `is_cookie` when a session's cookie has it."""
+
+    token: str
+    is_cookie: bool = False
+
+
+def proof_of(headers: Headers) -> Password | Token | None:
+    """What proves who asks; None if a request says nothing that can be understood."""
+    if (header := headers.get("authorization")) is not None:
+        kind, _, value = header.partition(" ")
+        match kind.lower():
+            case "basic":
+                return _basic(value.strip())
+            case "bearer" if value.strip():
+                return Token(value.strip())
+        return None
+    if token := headers.get("x-auth-token", "").strip():
+        return Token(token)
+    return cookie(headers.get("cookie", ""))
+
+
+def _basic(value: str) -> Password | None:
+    try:
+        content = base64.b64decode(value, validate=True)
+    except (binascii.Error, ValueError):
+        return None
+    try:
+        text = content.decode()
+    except UnicodeDecodeError:
+        text = content.decode("latin-1")  # as requests encodes what it is given as text
+    name, is_pair, password = text.partition(":")
+    return Password(name, password) if is_pair else None
+
+
+def cookie(header: str) -> Token | None:
+    """The session that a request's `Cookie` names, if it names one."""
+    try:
+        found = SimpleCookie(header).get(COOKIE)
+    except CookieError:
+        return None
+    return None if found is None or not found.value else Token(found.value, is_cookie=True)
+
+
+class WmlaAuthenticator:
+    """Implements `service.api.authenticator.Authenticator`."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
         self._verifier = Verifier()
         self._slowly = CapacityLimiter(AT_ONCE)
 
-    def limit(self, scope: Scope) -> int:
-        """Bytes that its body may have."""
+    def limit(self, scope: Scope) -> int:  # noqa: D102
         settings = self._context.settings
         is_upload = scope["method"] == "POST" and scope["path"] in UPLOADS
         return settings.max_upload + FORM if is_upload else settings.max_body
 
     async def identify(self, scope: Scope) -> None:
-        """Put who asks into the scope, in which manner, and what proves it.
-
-        Raises:
-            UnauthorizedError: nobody knows who it is.
-            UnavailableError: the database does not answer, or too many log on at once.
-        """
-        proof = credentials.of(Headers(scope=scope))
+        """Put who asks into the scope, in which manner, and what proves it."""
+        proof = proof_of(Headers(scope=scope))
         if proof is None:
             raise UnauthorizedError(
                 "no user name and password, and no token, was given", "send an Authorization header"
             )
         try:
-            user = await (self._owner(proof) if isinstance(proof, Token) else self._named(proof))
+            user = await (self._owner(proof.token) if isinstance(proof, Token) else self._named(proof))
         except AWAY as error:
             raise problems.no_database(error) from None
         if user is None:
+            is_token, wrong = isinstance(proof, Token), "the user name or the password is wrong"
             raise UnauthorizedError(
-                "the token is unknown, expired or revoked"
-                if isinstance(proof, Token)
-                else "the user name or the password is wrong",
-                "log on again",
+                "the token is unknown, expired or revoked" if is_token else wrong, "log on again"
             )
-        is_modern = isinstance(proof, Token) and not proof.is_cookie
         scope[USER], scope[PROOF] = user, proof
+        is_modern = isinstance(proof, Token) and not proof.is_cookie
         scope[STYLE] = Style.MODERN if is_modern else Style.CLASSIC
 
-    def refusal(self, error: ServiceError) -> Response:
-        """A line of text."""
-        if isinstance(error, TooLargeError):
-            error = TooLargeError(error.detail, SMALLER)
-        return plain.of(error)
+    def refusal(self, error: ServiceError) -> Response:  # noqa: D102
+        return refusal(TooLargeError(error.detail, SMALLER) if isinstance(error, TooLargeError) else error)
 
-    async def _owner(self, proof: Token) -> UserRecord | None:
+    async def _owner(self, token: str) -> UserRecord | None:
         accounts, now = self._context.store.accounts, self._context.clock()
-        found = await run_in_threadpool(tokens.bearer, accounts, proof.token, now)
-        return None if found is None else found[0]
+        bearer = await run_in_threadpool(tokens.bearer, accounts, token, now)
+        return None if bearer is None else bearer[0]
 
     async def _named(self, proof: Password) -> UserRecord | None:
         if proof.password.startswith(tokens.PREFIX):
-            user = await self._owner(Token(proof.password))
+            user = await self._owner(proof.password)
             return user if user is not None and user.name == proof.name else None
-        stored = None
+        accounts, stored = self._context.store.accounts, None
         if re.fullmatch(USER_NAME, proof.name):
-            stored = await run_in_threadpool(self._context.store.accounts.password, proof.name)
-        if not self._verifier.remembers(proof.name, proof.password, stored, time.monotonic()):
+            stored = await run_in_threadpool(accounts.password, proof.name)
+        arguments = (proof.name, proof.password, stored, time.monotonic())
+        if not self._verifier.remembers(*arguments):
             if self._slowly.statistics().tasks_waiting >= WAITING:
                 raise UnavailableError("too many log on at once", "try again in a moment")
-            arguments = (proof.name, proof.password, stored, time.monotonic())
             if not await run_sync(self._verifier.verify, *arguments, limiter=self._slowly):
                 return None
-        return await run_in_threadpool(self._context.store.accounts.user, proof.name)
+        return await run_in_threadpool(accounts.user, proof.name)

@@ -5,29 +5,24 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, BackgroundTasks, File, Form, Query, Request, Response, UploadFile
 
-from edt_launch.adapters.wmla.answers import states
+from edt_launch.adapters.wmla.answers import views
+from edt_launch.adapters.wmla.answers.views import Json
 from edt_launch.adapters.wmla.frameworks import Framework
 from edt_launch.adapters.wmla.rest import lookup
-from edt_launch.adapters.wmla.rest.authenticator import Style
-from edt_launch.adapters.wmla.rest.lookup import Found, Manner
-from edt_launch.adapters.wmla.rest.plain import NotOfferedError
+from edt_launch.adapters.wmla.rest.authenticator import NotOfferedError, Style
+from edt_launch.adapters.wmla.rest.lookup import Manner, Named
 from edt_launch.adapters.wmla.submission import catalogue
-from edt_launch.adapters.wmla.submission.parts import Part, beside, model_of
-from edt_launch.adapters.wmla.submission.request import ExecRequest
-from edt_launch.adapters.wmla.submission.submitting import group_name, submit
+from edt_launch.adapters.wmla.submission.request import ExecRequest, Part, beside, model_of
+from edt_launch.adapters.wmla.submission.submitting import group_name, pool_size, submit
 from edt_launch.service.api.afterwards import carry_out
 from edt_launch.service.api.context import Context, Here, User
-from edt_launch.service.database.records import UserRecord
 from edt_launch.service.errors import ConflictError, InvalidError
 from edt_launch.service.states import ENDED
 from edt_launch.service.submission import remove_files
 
 router = APIRouter()
 
-MOST = 1000
-"""Execs of one answer."""
-
-Json = dict[str, Any]
+MOST = 1000  # execs of one answer
 
 
 @router.post("/execs")
@@ -43,7 +38,7 @@ def submit_exec(
 ) -> Json:
     """Queue a job."""
     asked = ExecRequest(args, None if group is None else group_name(group), data)
-    parts = [Part(each.filename or "", each.file) for each in file]
+    parts = [Part(upload.filename or "", upload.file) for upload in file]
     model = model_of(parts, asked.main)
     asked = replace(asked, file_name="" if model is None else model.name)
     names = submit(here, user, asked, None if model is None else model.file, beside(parts, model))
@@ -59,7 +54,7 @@ def frameworks(here: Here, style: Manner) -> list[Json]:
     """What programs can be submitted for."""
     if style is Style.CLASSIC:
         return [catalogue.classic(framework) for framework in Framework]
-    pool = sum(len(host.devices) for host in here.store.hosts.all() if host.is_up)
+    pool = pool_size(here.store)
     return [catalogue.modern(framework, pool) for framework in Framework]
 
 
@@ -79,83 +74,73 @@ def list_execs(
         raise InvalidError(f"sort_by: {sort_by!r}: expected a field and asc or desc, such as id:desc")
     is_down = order == "desc"
     by_age = field in ("id", "createTime", "submissionId", "appId")
+    # Not each job in the states that are looked for is in the state that is asked for.
+    is_ambiguous = state is not None and any(
+        name in state.upper() for name in (views.SUBMITTED, views.PENDING)
+    )
     page = here.store.jobs.page(
         states=None if state is None else _states(state),
         owner=None if user.is_admin else user.name,
-        limit=limit if by_age and not _may_differ(state) else None,
+        limit=limit if by_age and not is_ambiguous else None,
         newest=by_age and is_down,
     )
-    found = [lookup.shown(request, one, style) for one in lookup.with_names(here, page.jobs)]
+    execs = [lookup.shown(request, one, style) for one in lookup.with_names(here, page.jobs)]
     if state is not None:
-        found = [one for one in found if one["state"] in state.upper().split(",")]
+        execs = [one for one in execs if one["state"] in state.upper().split(",")]
     if not by_age:
-        if found and field not in found[0]:
+        if execs and field not in execs[0]:
             raise InvalidError(f"sort_by: {field!r} is no field of an exec")
-        found.sort(key=lambda one: one[field], reverse=is_down)
-    return found[:limit]
+        execs.sort(key=lambda one: one[field], reverse=is_down)
+    return execs[:limit]
 
 
 def _states(text: str) -> frozenset[Any]:
     names = text.upper().split(",")
-    if unknown := [name for name in names if name not in (*states.KNOWN, *states.NEVER)]:
-        raise InvalidError(f"state: {unknown[0]!r:.40} is none", f"use some of {', '.join(states.KNOWN)}")
-    return frozenset().union(*map(states.behind, names))
-
-
-def _may_differ(state: str | None) -> bool:
-    """Whether not each job in the states that are looked for is told in the state that is asked for."""
-    return state is not None and (states.SUBMITTED in state.upper() or states.PENDING in state.upper())
+    if unknown := [name for name in names if name not in (*views.ENGINE_STATES, *views.NEVER)]:
+        known = ", ".join(views.ENGINE_STATES)
+        raise InvalidError(f"state: {unknown[0]!r:.40} is none", f"use some of {known}")
+    return frozenset().union(*map(views.behind, names))
 
 
 @router.get("/execs/{name}")
-def show(request: Request, found: Found, style: Manner) -> Json:
+def show(request: Request, execution: Named, style: Manner) -> Json:
     """An exec."""
-    return lookup.shown(request, found, style)
+    return lookup.shown(request, execution, style)
 
 
 @router.post("/execs/{name}/stop", status_code=204, response_class=Response)
-def stop(here: Here, found: Found) -> None:
+def stop(here: Here, execution: Named) -> None:
     """End an exec for good; one that has ended stays as it is."""
-    lookup.stop(here, found)
+    lookup.stop(here, execution)
 
 
 @router.post("/execs/{name}/deploy")
-def deploy(found: Found) -> None:
-    """Models are not served here.
-
-    Raises:
-        NotOfferedError: always.
-    """
+def deploy(execution: Named) -> None:
+    """Models are not served here."""
     raise NotOfferedError(
-        "models cannot be deployed here", f"fetch it instead: GET /execs/{found.names.id}/result"
+        "models cannot be deployed here", f"fetch it instead: GET /execs/{execution.names.id}/result"
     )
 
 
 @router.delete("/execs/{name}", status_code=204, response_class=Response)
-def delete(here: Here, found: Found, afterwards: BackgroundTasks) -> None:
+def delete(here: Here, execution: Named, afterwards: BackgroundTasks) -> None:
     """Forget an exec that has ended, and delete its files."""
-    if not found.job.has_ended:
+    if not execution.job.has_ended:
+        state = views.state_of(execution.job)
         raise ConflictError(
-            f"{found.names.id} is {states.state_of(found.job)}",
-            "stop it first, and delete it when it has ended",
+            f"{execution.names.id} is {state}", "stop it first, and delete it when it has ended"
         )
-    if not _delete(here, found.job.id, afterwards):
-        raise ConflictError(
-            f"{found.names.id} is a trial whose search has yet to read its result",
-            "try again soon",
-        )
+    if not _delete(here, execution.job.id, afterwards):
+        text = f"{execution.names.id} is a trial whose search has yet to read its result"
+        raise ConflictError(text, "try again soon")
 
 
 @router.delete("/execs", status_code=204, response_class=Response)
 def delete_all(here: Here, user: User, afterwards: BackgroundTasks) -> None:
     """Forget a user's execs that have ended; the others stay, and trials whose result has yet to be read."""
-    for job in _ended(here, user):
-        _delete(here, job, afterwards)
-
-
-def _ended(here: Context, user: UserRecord) -> list[str]:
-    """Even an administrator deletes his own alone in one go."""
-    return [job.id for job in here.store.jobs.page(states=ENDED, owner=user.name, limit=None).jobs]
+    # Even an administrator deletes their own alone in one go.
+    for job in here.store.jobs.page(states=ENDED, owner=user.name, limit=None).jobs:
+        _delete(here, job.id, afterwards)
 
 
 def _delete(here: Context, job: str, afterwards: BackgroundTasks) -> bool:

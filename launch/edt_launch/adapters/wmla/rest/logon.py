@@ -5,9 +5,15 @@ from typing import Annotated, cast
 from fastapi import APIRouter, Request, Response
 from fastapi.params import Depends
 
-from edt_launch.adapters.wmla.rest.authenticator import PROOF
-from edt_launch.adapters.wmla.rest.bases import AUTH, CONDUCTOR
-from edt_launch.adapters.wmla.rest.credentials import COOKIE, Password, Token, cookie
+from edt_launch.adapters.wmla.rest.authenticator import (
+    AUTH,
+    CONDUCTOR,
+    COOKIE,
+    PROOF,
+    Password,
+    Token,
+    cookie,
+)
 from edt_launch.service import tokens
 from edt_launch.service.api.context import Context, Here, User
 from edt_launch.service.database.records import UserRecord
@@ -24,7 +30,6 @@ async def _proof(request: Request) -> Password | Token:
 
 
 Proof = Annotated[Password | Token, Depends(_proof)]
-"""What the request was let in by."""
 
 
 @router.get(f"{CONDUCTOR}/auth/logon")

@@ -10,7 +10,7 @@ from edt_launch.adapters.wmla.answers.views import Execution
 from edt_launch.adapters.wmla.rest.authenticator import STYLE, Style
 from edt_launch.service.api.context import Context, Here, User, may
 from edt_launch.service.database.jobs import NoSuchJobError
-from edt_launch.service.database.records import JobRecord, UserRecord
+from edt_launch.service.database.records import JobRecord
 from edt_launch.service.errors import ForbiddenError, InvalidError
 from edt_launch.service.first_start import this_user
 from edt_launch.service.states import Wanted
@@ -21,16 +21,10 @@ async def _style(request: Request) -> Style:
 
 
 Manner = Annotated[Style, Depends(_style)]
-"""In whose manner to answer."""
 
 
-def find(here: Context, user: UserRecord, name: str) -> Execution:
-    """The job that is called so: by the id of its exec, driver or application, or by its own.
-
-    Raises:
-        InvalidError: there is none.
-        ForbiddenError: it is somebody else's.
-    """
+def find(here: Here, user: User, name: str) -> Execution:
+    """The job that is called so: by the id of its exec, driver or application, or by its own."""
     names = here.store.execs.find(name[:256]) if "\0" not in name else None
     try:
         job = here.store.jobs.get(name[:16] if names is None or names.job is None else names.job)
@@ -47,11 +41,7 @@ def _not_found(name: str) -> InvalidError:
 
 
 def stop(here: Context, execution: Execution) -> None:
-    """End an execution for good; one that has ended stays as it is.
-
-    Raises:
-        InvalidError: it has just been deleted.
-    """
+    """End an execution for good; one that has ended stays as it is."""
     try:
         here.store.jobs.wish(execution.job.id, Wanted.STOP)
     except NoSuchJobError:
@@ -59,13 +49,7 @@ def stop(here: Context, execution: Execution) -> None:
     here.changed()
 
 
-async def _found(here: Here, user: User, name: str) -> Execution:
-    from starlette.concurrency import run_in_threadpool
-
-    return await run_in_threadpool(find, here, user, name)
-
-
-Found = Annotated[Execution, Depends(_found)]
+Named = Annotated[Execution, Depends(find)]
 """The job that `name` in the path calls so."""
 
 

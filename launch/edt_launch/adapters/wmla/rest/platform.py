@@ -1,18 +1,16 @@
 """What clients ask about the platform: its configuration, resource plans, Kubernetes."""
 
 from collections.abc import Mapping
-from typing import Any
 
 from fastapi import APIRouter
 
 from edt_launch import __version__
+from edt_launch.adapters.wmla.answers.views import Json
 from edt_launch.service.api.context import Here, User
 from edt_launch.service.errors import InvalidError
 from edt_launch.service.names import ROOT
 
 router = APIRouter()
-
-Json = dict[str, Any]
 
 
 @router.get("/conf")

@@ -1,10 +1,12 @@
 """`/execs/{name}/log` and `/result`: what a job has told, and what it has made."""
 
+import codecs
+import json
 import secrets
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, BinaryIO, Literal
 
 import structlog
 from fastapi import APIRouter, Query, Request
@@ -13,10 +15,11 @@ from starlette.types import Send
 
 from edt_launch.adapters.wmla.answers import files, zipping
 from edt_launch.adapters.wmla.answers.views import Execution
-from edt_launch.adapters.wmla.rest import texts
+from edt_launch.adapters.wmla.hypersearch.searches import METRIC_FILE
 from edt_launch.adapters.wmla.rest.authenticator import Style
-from edt_launch.adapters.wmla.rest.lookup import Found, Manner
+from edt_launch.adapters.wmla.rest.lookup import Manner, Named
 from edt_launch.core.walking import walk
+from edt_launch.service import tailing
 from edt_launch.service.api.context import Here
 from edt_launch.service.errors import ConflictError
 
@@ -28,9 +31,6 @@ LogType = Annotated[Literal["outlog", "errlog", "outerrlog"], Query(alias="logTy
 
 MOST_FILES = 100_000
 """Files and folders of a result: where each file is in the zip is remembered until its end."""
-
-METRICS = "val_dict_list.json"
-"""What programs write beside `model/`."""
 
 
 class _Archive(StreamingResponse):
@@ -44,28 +44,30 @@ class _Archive(StreamingResponse):
 
 
 @router.get("/execs/{name}/log")
-def show_log(request: Request, found: Found, style: Manner, kind: LogType = "outlog") -> StreamingResponse:
+def show_log(
+    request: Request, execution: Named, style: Manner, kind: LogType = "outlog"
+) -> StreamingResponse:
     """A job's log: a JSON string in the manner of 1.2.x, else plain text."""
-    output, errors = files.training_log(found), [files.main_output(found, files.STDERR)]
+    output, errors = files.training_log(execution), [files.main_output(execution, files.STDERR)]
     paths = {"outlog": output, "errlog": errors, "outerrlog": [*output, *errors]}[kind]
     accepted = request.headers.get("accept", "")
     wants_text = "text/plain" in accepted or (style is Style.MODERN and "application/json" not in accepted)
-    return texts.as_text(paths) if wants_text else texts.as_json(paths)
+    return as_text(paths) if wants_text else as_json(paths)
 
 
 @router.get("/execs/{name}/result")
-def result(here: Here, found: Found) -> StreamingResponse:
+def result(here: Here, execution: Named) -> StreamingResponse:
     """A zip of `model/` and of the metrics; what is there by now while the job runs."""
-    paths = list(islice(_files(found), MOST_FILES + 1))
+    paths = list(islice(_files(execution), MOST_FILES + 1))
     if len(paths) > MOST_FILES:
         raise ConflictError(
             f"the result has more than {MOST_FILES:,} files and folders",
-            f"fetch it with: edt results {found.job.id}",
+            f"fetch it with: edt results {execution.job.id}",
         )
     packed = zipping.members(paths)
     size = zipping.size_of(packed)
     number = f"{int(here.clock() * 1e6)}-{secrets.randbelow(10**9)}"
-    name = f"dlpd-model-{number}{found.names.id}-result.zip"
+    name = f"dlpd-model-{number}{execution.names.id}-result.zip"
     headers = {
         # Clients take this apart by `;` and `=`: no spaces, and the size last.
         "Content-Disposition": f"attachment;filename={name};size={size}",
@@ -74,9 +76,37 @@ def result(here: Here, found: Found) -> StreamingResponse:
     return _Archive(zipping.pack(packed), media_type="application/octet-stream", headers=headers)
 
 
-def _files(found: Execution) -> Iterator[tuple[str, Path]]:
+def _files(execution: Execution) -> Iterator[tuple[str, Path]]:
     """The files of a job's result and their names in it; links are left out."""
-    root = found.result.root
-    for path in walk(found.result.model):
+    root = execution.result.root
+    for path in walk(execution.result.model):
         yield path.relative_to(root).as_posix(), path
-    yield METRICS, root / METRICS
+    yield METRIC_FILE, root / METRIC_FILE
+
+
+def as_text(paths: Sequence[Path], last: int | None = None) -> StreamingResponse:
+    """The files' content, one after the other; of each only the `last` lines if that is given."""
+    return StreamingResponse(_blocks(paths, last), media_type="text/plain; charset=utf-8")
+
+
+def as_json(paths: Sequence[Path]) -> StreamingResponse:
+    """The same as a JSON string."""
+    return StreamingResponse(_escaped(_blocks(paths, None)), media_type="application/json")
+
+
+async def _blocks(paths: Sequence[Path], last: int | None) -> AsyncIterator[bytes]:
+    def start(file: BinaryIO) -> int:
+        return 0 if last is None else tailing.start_of_last_lines(file, last)
+
+    for path in paths:
+        async for block in tailing.read(path, start):
+            if block:
+                yield block
+
+
+async def _escaped(blocks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+    yield b'"'
+    async for block in blocks:
+        yield json.dumps(decoder.decode(block))[1:-1].encode()
+    yield json.dumps(decoder.decode(b"", final=True))[1:-1].encode() + b'"'

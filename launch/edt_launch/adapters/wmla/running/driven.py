@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from platform import node
 
-from edt_launch.adapters.wmla.running.driver import DriverProcess, how
-from edt_launch.adapters.wmla.running.environment import OF_A_PROCESS, of_driver
-from edt_launch.adapters.wmla.running.messages import Limit, Nonsense, Train
+from edt_launch.adapters.wmla.running.driver import DriverProcess, Limit, Nonsense, Train, how
+from edt_launch.adapters.wmla.running.environment import of_driver, shared
 from edt_launch.adapters.wmla.running.preparing import Prepared
 from edt_launch.agent.processes import number
 from edt_launch.cluster.follower import Limits
@@ -26,14 +25,7 @@ PREFIX = "edt-launch: "
 
 
 class Driven:
-    """Runs the driver, and what it asks for, until it has ended.
-
-    Args:
-        command: what the driver runs.
-        prepared: the job's folders and names.
-        plan: where and how to train.
-        supervision: looks after the job.
-    """
+    """Runs the driver, a process of this command, and what it asks for, until it has ended."""
 
     def __init__(
         self, command: Sequence[str], prepared: Prepared, plan: Plan, supervision: Supervision
@@ -44,7 +36,6 @@ class Driven:
         self._supervision = supervision
         self._monitor = supervision.monitor
         self._allocations = supervision.allocations
-        self._take_signals = supervision.listen
         self._ending = Ending()
         self._wanted: Train | None = None
         self._training: Limits | None = None
@@ -59,12 +50,7 @@ class Driven:
         """Of the last training."""
 
     def run(self) -> Outcome:
-        """Run the job.
-
-        Raises:
-            UsageError: a host is wrong.
-            StartError: the driver cannot be executed.
-        """
+        """Run the job; raises `UsageError` if a host is wrong, `StartError` if the driver cannot start."""
         with self._start() as driver:
             while (request := self._next(driver)) is not None:
                 self._last = self._train(driver, request)
@@ -78,13 +64,10 @@ class Driven:
         plan, result, identity = self._plan, self._prepared.layout.result, self._prepared.identity
         result.make(identity.driver, node())
         own = of_driver(result, identity, node(), plan.limits.max_np)
-        inherited = environment(os.environ, plan)
-        variables = {name: value for name, value in inherited.items() if name not in OF_A_PROCESS}
-        variables |= self._prepared.variables
+        variables = {**shared(environment(os.environ, plan)), **self._prepared.variables, **own}
         printed = (result.printed(identity.driver, "stdout"), result.printed(identity.driver, "stderr"))
-        driver = DriverProcess(
-            self._command, {**variables, **own}, self._prepared.layout.work, printed, self._monitor.message
-        )
+        work = self._prepared.layout.work
+        driver = DriverProcess(self._command, variables, work, printed, self._monitor.message)
         self._monitor.note(stamped(events.Driver(driver.pid, identity.driver)))
         return driver
 
@@ -92,7 +75,7 @@ class Driven:
         """Wait until the driver wants something trained; None when it has ended."""
         while driver.exit_code is None:
             now = time.monotonic()
-            for received in self._take_signals():
+            for received in self._supervision.listen():
                 self._ending = self._ending.signalled(now, received)
             self._monitor.is_quiet = self._ending.is_wanted
             self._follow(now)
@@ -153,9 +136,8 @@ class Driven:
         self._training = plan.limits
         self._cap()
         self._monitor.begin_training()
-        elastic = Elastic(
-            plan, self._prepared.workers(request.program), self._supervision, lambda: self._attend(driver)
-        )
+        workers = self._prepared.workers(request.program)
+        elastic = Elastic(plan, workers, self._supervision, lambda: self._attend(driver))
         try:
             outcome = elastic.run()
         except EdtLaunchError as error:
@@ -191,25 +173,18 @@ class Driven:
             return Outcome(ExitCode.SUCCESS)
         if self._ending.is_pausing:
             return self._left()
+        log = self._plan.paths.rank_log(self._monitor.ranks.label(DRIVER))
         if self._last.exit_code != ExitCode.SUCCESS and not self._is_torn:
-            log = self._plan.paths.rank_log(self._monitor.ranks.label(DRIVER))
-            return Outcome(
-                ExitCode.JOB_FAILED, f"{self._last.message}\nthe driver then {how(exit_code)}: {log}"
-            )
-        return self._failed(f"its driver {how(exit_code)}{' in the middle of training' * self._is_torn}")
+            text = f"{self._last.message}\nthe driver then {how(exit_code)}: {log}"
+            return Outcome(ExitCode.JOB_FAILED, text)
+        reason = f"its driver {how(exit_code)}{' in the middle of training' * self._is_torn}"
+        if self._nonsense:
+            reason = f"its driver said {self._nonsense[:200]!r}; edt_hvd alone may write to its socket"
+        said = "".join(f"  | {line}\n" for line in self._monitor.logs.last_lines(DRIVER))
+        return Outcome(ExitCode.JOB_FAILED, f"{PREFIX}the job failed: {reason}\n{said}log: {log}")
 
     def _left(self) -> Outcome:
         if self._last.exit_code == ExitCode.LEFT:
             return self._last
-        root = self._plan.paths.root
-        return Outcome(
-            ExitCode.LEFT,
-            f"{PREFIX}the driver was ended outside of training; start it again with --result-dir {root}",
-        )
-
-    def _failed(self, reason: str) -> Outcome:
-        if self._nonsense:
-            reason = f"its driver said {self._nonsense[:200]!r}; edt_hvd alone may write to its socket"
-        said = "".join(f"  | {line}\n" for line in self._monitor.logs.last_lines(DRIVER))
-        log = self._plan.paths.rank_log(self._monitor.ranks.label(DRIVER))
-        return Outcome(ExitCode.JOB_FAILED, f"{PREFIX}the job failed: {reason}\n{said}log: {log}")
+        advice = f"start it again with --result-dir {self._plan.paths.root}"
+        return Outcome(ExitCode.LEFT, f"{PREFIX}the driver was ended outside of training; {advice}")

@@ -1,6 +1,20 @@
-"""The driver: the process that runs a program's script, once, whatever becomes of the workers."""
+"""The driver: the process that runs a program's script, once, whatever becomes of the workers.
+
+It and edt-launch talk in JSON, one message a line, over a socket.
+
+======================================================================  ======================================
+driver to launcher
+``{"do": "train", "number": 1, "program": [...], "max_workers": 16}``    run executors; `number` counts from 1
+``{"do": "limit", "max_workers": 3}``                                    while it trains: at most so many
+launcher to driver
+``{"ended": {"exit_code": 0, "message": ""}}``                           one for each train
+======================================================================  ======================================
+
+The end of the stream tells either side that the other is gone. Unknown messages are errors.
+"""
 
 import contextlib
+import json
 import os
 import selectors
 import socket
@@ -8,13 +22,13 @@ import subprocess
 import time
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 import psutil
 
-from edt_launch.adapters.wmla.running import messages
 from edt_launch.adapters.wmla.running.environment import LAUNCHER_VARIABLE
 from edt_launch.agent import processes
 from edt_launch.agent.lifeline import hang_on
@@ -24,13 +38,84 @@ from edt_launch.agent.workers import LEFTOVER_GRACE
 from edt_launch.core.appender import Appender, Complain
 from edt_launch.core.errors import StartError
 from edt_launch.core.events import signal_name
+from edt_launch.core.lines import LineSplitter
 from edt_launch.launcher.run import LeftBehind
 from edt_launch.launcher.view.output import DRIVER, Line, LineReader
 
 SEND_TIMEOUT = 10.0
 """Seconds that a driver has to make room for an answer."""
 
-Happening = Line | messages.Request | LeftBehind
+MOST_TEXT = 2**20
+"""Bytes of a message at most."""
+
+MOST_WORKERS = 2**20
+
+
+@dataclass(frozen=True)
+class Train:
+    """Run executors of this program; more than `max_workers` would idle. `number` counts calls of train()."""
+
+    number: int
+    program: tuple[str, ...]
+    max_workers: int
+
+
+@dataclass(frozen=True)
+class Limit:
+    """From now on at most so many executors."""
+
+    max_workers: int
+
+
+@dataclass(frozen=True)
+class Nonsense:
+    """Something that is no message."""
+
+    text: str
+
+
+Request = Train | Limit | Nonsense
+
+
+class Requests:
+    """The driver's messages, from whatever pieces of them have been read."""
+
+    def __init__(self) -> None:
+        self._lines = LineSplitter(longest=MOST_TEXT)
+
+    def feed(self, data: bytes) -> Iterator[Request]:
+        """The messages that `data` completes; a line that is too long is none."""
+        yield from map(_request, self._lines.feed(data))
+        if self._lines.skipped:
+            yield Nonsense(f"a line of more than {MOST_TEXT:,} bytes")
+
+
+def ended(exit_code: int, message: str) -> bytes:
+    """How a training has ended, as the driver is told."""
+    return json.dumps({"ended": {"exit_code": exit_code, "message": message}}).encode() + b"\n"
+
+
+def _request(line: bytes) -> Request:
+    text = line.decode(errors="replace")
+    try:
+        message = json.loads(text)
+    except (ValueError, RecursionError):
+        return Nonsense(text)
+    match message:
+        case {"do": "train", "number": int(number), "program": [*words], "max_workers": int(most)} if (
+            number >= 1 and words and all(isinstance(word, str) for word in words) and _is_count(most)
+        ):
+            return Train(number, tuple(words), most)
+        case {"do": "limit", "max_workers": int(most)} if _is_count(most):
+            return Limit(most)
+    return Nonsense(text)
+
+
+def _is_count(number: int) -> bool:
+    return 1 <= number <= MOST_WORKERS
+
+
+Happening = Line | Request | LeftBehind
 
 
 class DriverProcess:
@@ -57,7 +142,7 @@ class DriverProcess:
     ) -> None:
         self._name = uuid.uuid4().hex
         self._seen: set[psutil.Process] = set()
-        self._requests = messages.Requests()
+        self._requests = Requests()
         self._open = contextlib.ExitStack()
         self._socket, theirs = map(self._open.enter_context, socket.socketpair())
         _lifeline, their_lifeline = map(self._open.enter_context, socket.socketpair())
@@ -67,10 +152,9 @@ class DriverProcess:
         self._is_swept = False
         with theirs, their_lifeline:
             self._process = self._start(words, variables, directory, theirs.fileno(), their_lifeline.fileno())
-        assert self._process.stdout is not None
-        assert self._process.stderr is not None
-        for index, pipe in enumerate((self._process.stdout.fileno(), self._process.stderr.fileno())):
-            os.set_blocking(pipe, False)
+        for index, pipe in enumerate((self._process.stdout, self._process.stderr)):
+            assert pipe is not None
+            os.set_blocking(pipe.fileno(), False)
             self._selector.register(pipe, selectors.EVENT_READ, index)
         self._selector.register(self._socket, selectors.EVENT_READ)
 
@@ -123,7 +207,7 @@ class DriverProcess:
         """Tell it how its training has ended."""
         with contextlib.suppress(BrokenPipeError, ConnectionResetError, TimeoutError):  # then it is ending
             self._socket.settimeout(SEND_TIMEOUT)
-            self._socket.sendall(messages.ended(exit_code, message))
+            self._socket.sendall(ended(exit_code, message))
 
     def terminate(self) -> None:
         """Tell it to end."""

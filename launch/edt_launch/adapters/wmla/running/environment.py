@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from edt_launch.adapters.wmla.frameworks import Framework
-from edt_launch.adapters.wmla.running.layout import ResultDir, driver_id, executor_id
+from edt_launch.adapters.wmla.running.layout import ResultDir, driver_id
 
 LAUNCHER_VARIABLE = "EDT_WMLA_LAUNCHER"
 """The descriptor of the driver's socket; for the driver alone."""
@@ -27,16 +27,14 @@ OF_A_PROCESS = (
 """Variables that each process has its own value of, or none."""
 
 
+def shared(variables: Mapping[str, str]) -> dict[str, str]:
+    """Those that all processes may have."""
+    return {name: value for name, value in variables.items() if name not in OF_A_PROCESS}
+
+
 @dataclass(frozen=True)
 class Identity:
-    """The names of a job.
-
-    Attributes:
-        exec_id: DLI_EXECID.
-        app_id: APP_ID.
-        driver: id of its driver.
-        user: who has submitted it.
-    """
+    """The names of a job: DLI_EXECID, APP_ID, the id of its driver, and who has submitted it."""
 
     exec_id: str
     app_id: str
@@ -50,11 +48,9 @@ class Identity:
         return cls(exec_id, exec_id, driver_id(stamp, unique), user)
 
     def known_as(self, inherited: Mapping[str, str], kept: Mapping[str, Any]) -> "Identity":
-        """These names, but for those that the job is given or has had before.
+        """These names, but for those that the job is given in the environment, or has had before.
 
-        Args:
-            inherited: the environment of whoever starts it.
-            kept: what `as_json` gave when it was started first; empty if it was not, or if that is lost.
+        `kept` is what `as_json` gave when it was started first; empty if it was not, or if that is lost.
         """
         exec_id = inherited.get("DLI_EXECID") or inherited.get("EDT_JOB_ID")
         given = {
@@ -73,15 +69,7 @@ class Identity:
 
 @dataclass(frozen=True)
 class JobLayout:
-    """Where a WMLA job runs.
-
-    Attributes:
-        framework: how its program is run.
-        result: its output directory.
-        work: the folder of its program, where its processes start.
-        data: DATA_DIR.
-        fabric_home: FABRIC_HOME.
-    """
+    """Where a WMLA job runs: RESULT_DIR, the folder of its program, DATA_DIR and FABRIC_HOME."""
 
     framework: Framework
     result: ResultDir
@@ -95,20 +83,17 @@ def of_job(
 ) -> dict[str, str]:
     """What all processes of a job get besides; names that the user may have given already keep their values.
 
-    Args:
-        inherited: the environment of whoever starts it.
-        layout: where it runs.
-        identity: its names.
-        uid, gid: numbers of the user and group that it runs as.
+    `inherited` is the environment of whoever starts it; `uid` and `gid` are who it runs as.
     """
-    result, data = str(layout.result.root), str(layout.data)
+    result, data, work = str(layout.result.root), str(layout.data), str(layout.work)
+    above = str(layout.result.root.parent)
     trial = {"JOB_STATE_DIR": result} if "SUBID" in inherited else {}
     presets = {
         "DLI_CS_DATASTORE_META": "type=fs",
         "DLI_DATA_FS": data,
         "DLI_LOGGER_LEVEL": "info",
-        "DLI_RESULT_FS": str(layout.result.root.parent),
-        "DLI_SHARED_FS": str(layout.result.root.parent),
+        "DLI_RESULT_FS": above,
+        "DLI_SHARED_FS": above,
         "RESUME_WEIGHT_PATH": "",
     }
     return {
@@ -124,17 +109,17 @@ def of_job(
         "DLI_RUN_AS_USERID": str(uid),
         "DLI_RUN_AS_USERNAME": identity.user,
         "DLI_SUBMIT_USERNAME": identity.user,
-        "DLI_WORK_DIR": str(layout.work),
-        "DL_NFS_PATH": str(layout.result.root.parent),
+        "DLI_WORK_DIR": work,
+        "DL_NFS_PATH": above,
         "EMETRICS_STREAMING": "false",  # metrics are written to files; nothing takes in a stream of them
         "EXEC_TYPE": "elastic" if layout.framework.is_elastic else "train",
         "FABRIC_HOME": str(layout.fabric_home),
         "FRAME_WORK": str(layout.framework),
         "IS_K8S": "false",
         "JOB_ID": identity.exec_id,
-        "MODEL_FILE_LOCATION": str(layout.work),
-        "MODEL_PATH": str(layout.work),
-        "PS_PATH": str(layout.work),
+        "MODEL_FILE_LOCATION": work,
+        "MODEL_PATH": work,
+        "PS_PATH": work,
         "PYTHONPATH": _python_path(inherited, layout),
         "RESULT_DIR": result,
         "SAVED_MODEL_DIR": str(layout.result.model),
@@ -144,74 +129,27 @@ def of_job(
 
 def _python_path(inherited: Mapping[str, str], layout: JobLayout) -> str:
     """The platform's own, the user's, and last the submitted code."""
-    ours = [str(layout.fabric_home / "libs" / name) for name in MODULES]
-    theirs = [
-        entry for entry in inherited.get("PYTHONPATH", "").split(os.pathsep) if entry not in ("", *ours)
-    ]
-    code = str(layout.work)
-    return os.pathsep.join([*ours, *(entry for entry in theirs if entry != code), code])
+    ours, code = [str(layout.fabric_home / "libs" / name) for name in MODULES], str(layout.work)
+    theirs = inherited.get("PYTHONPATH", "").split(os.pathsep)
+    return os.pathsep.join([*ours, *(entry for entry in theirs if entry not in ("", *ours, code)), code])
 
 
 def of_driver(result: ResultDir, identity: Identity, host: str, max_np: int) -> dict[str, str]:
     """What the driver gets besides: it has no device, but knows how many workers there may be."""
     return {
-        **_of_process(result.log_dir(identity.driver, host), "0"),
+        **of_process(result.log_dir(identity.driver, host), 0),
         "CUDA_VISIBLE_DEVICES": "",
         "EDT_WMLA_MAX_WORKERS": str(max_np),
         "PYTHONUNBUFFERED": "1",
     }
 
 
-def of_worker(exec_id: str, result: ResultDir, worker: int, host: str) -> dict[str, str]:
-    """What a worker gets besides.
-
-    Args:
-        exec_id: DLI_EXECID of the job.
-        result: its output directory.
-        worker: its serial number, from 0.
-        host: where it runs.
-    """
-    log_dir = result.log_dir(executor_id(exec_id, worker + 1), host)
-    return _of_process(log_dir, str(worker + 1))
-
-
-def _of_process(log_dir: Path, task: str) -> dict[str, str]:
+def of_process(log_dir: Path, task: int) -> dict[str, str]:
+    """What a process gets besides: the driver is task 0, the executors are tasks 1 to n."""
     return {
-        "DLI_TASK_ID": task,
-        "IS_TASK0": "true" if task == "0" else "false",
+        "DLI_TASK_ID": str(task),
+        "IS_TASK0": "true" if task == 0 else "false",
         "LOG_DIR": str(log_dir),
         "SPARK_LOG_STDOUTSTDERR_DIR": str(log_dir),
-        "TASK_ID": task,
-    }
-
-
-@dataclass(frozen=True)
-class Member:
-    """A process of a gang: its rank of `size`, on its host of `local_size`, and the number of that."""
-
-    rank: int
-    size: int
-    local_rank: int
-    local_size: int
-    node: int
-    devices: int = 1
-
-
-def of_member(member: Member, address: str, port: int) -> dict[str, str]:
-    """What a process of a gang gets besides: what `torch.distributed` looks for.
-
-    Args:
-        member: its rank and host.
-        address, port: where the process of rank 0 listens.
-    """
-    return {
-        "LOCAL_RANK": str(member.local_rank),
-        "LOCAL_WORLD_SIZE": str(member.local_size),
-        "MASTER_ADDR": address,
-        "MASTER_PORT": str(port),
-        "NODE_RANK": str(member.node),
-        "RANK": str(member.rank),
-        "WMLA_NWORKER": str(member.size),
-        "WMLA_WORKER_NDEVICE": str(member.devices),
-        "WORLD_SIZE": str(member.size),
+        "TASK_ID": str(task),
     }

@@ -43,14 +43,9 @@ class Options:
 
 @dataclass(frozen=True)
 class WmlaProgram:
-    """A program for WMLA.
+    """A program for WMLA: what the driver runs, or each worker, and the folders; None for the defaults.
 
-    Attributes:
-        command: what the driver runs, or each worker.
-        framework: how it is run.
-        code: the folder that it runs in, which is copied unless it was submitted.
-        data_dir: its DATA_DIR; None for the default.
-        output_dir: its RESULT_DIR; None for the default.
+    `code`, the folder that it runs in, is copied unless it was submitted.
     """
 
     command: Sequence[str]
@@ -92,7 +87,8 @@ class WmlaKind(Kind):
                 raise UsageError(f"{' and '.join(given)}: for WMLA programs alone; give --wmla, too")
             return None
         framework = _framework(own.framework)
-        if None not in (own.result_dir, options.output_dir) and own.result_dir != options.output_dir:
+        result_dir = own.result_dir or options.output_dir
+        if options.output_dir not in (None, result_dir):
             raise UsageError(
                 f"--result-dir {own.result_dir} and --output-dir {options.output_dir} are one folder: "
                 "give --result-dir alone"
@@ -103,27 +99,20 @@ class WmlaKind(Kind):
                 f"{program[1]!r} comes right after {program[0]}: "
                 "put -- between a WMLA program and its arguments"
             )
-        result_dir = own.result_dir or options.output_dir
         code = _code(script, result_dir)
         if result_dir is not None and result_dir.resolve() == code.resolve():
             raise UsageError(
                 f"--result-dir {result_dir} is the folder of {script.name}, which is copied there: "
                 "name another one, such as runs/first"
             )
-        data_dir = own.data_dir
-        if data_dir is not None and not data_dir.is_dir():
-            raise UsageError(f"--data-dir {data_dir} is not a folder: name the one with the program's data")
+        data = own.data_dir
+        if data is not None and not data.is_dir():
+            raise UsageError(f"--data-dir {data} is not a folder: name the one with the program's data")
         inside = str(script.absolute().relative_to(code))
-        return WmlaProgram(
-            command=[sys.executable, "-m", "edt_hvd.wmla.script", inside, *program[2:]],
-            framework=framework,
-            code=code,
-            data_dir=None if data_dir is None else data_dir.absolute(),
-            output_dir=own.result_dir,
-        )
+        command = [sys.executable, "-m", "edt_hvd.wmla.script", inside, *program[2:]]
+        return WmlaProgram(command, framework, code, data and data.absolute(), own.result_dir)
 
-    def check(self, framework: str, command: Sequence[str], least: int, most: int) -> None:
-        """Its command is a script; what is not elastic has a fixed number of workers."""
+    def check(self, framework: str, command: Sequence[str], least: int, most: int) -> None:  # noqa: D102
         if not command[0].endswith(".py"):
             raise ValueError(f"command: {command[0]!r} is no Python script, which {framework} runs")
         if not Framework(framework).is_elastic and least != most:

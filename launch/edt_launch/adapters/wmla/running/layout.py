@@ -42,11 +42,7 @@ class ResultDir(RunDir):
         return self.processes / process / stream
 
     def make(self, process: str, host: str) -> None:
-        """Make what the process of that id has to itself.
-
-        Raises:
-            OSError: it cannot be made.
-        """
+        """Make what the process of that id has to itself; raises `OSError` if it cannot be made."""
         self.log_dir(process, host).mkdir(parents=True, exist_ok=True)
         for stream in ("stdout", "stderr"):
             path = self.printed(process, stream)
@@ -67,12 +63,7 @@ class ResultDir(RunDir):
 
 
 def executor_id(exec_id: str, number: int) -> str:
-    """The id of a job's `number`-th executor or worker, from 1: that of serial number `number` - 1.
-
-    Args:
-        exec_id: DLI_EXECID of the job.
-        number: counts the processes that the job has started.
-    """
+    """The id of a job's `number`-th executor or worker, from 1: that of serial number `number` - 1."""
     return f"{number}-{uuid.uuid5(uuid.NAMESPACE_OID, f'{exec_id}/{number}')}"
 
 

@@ -12,7 +12,6 @@ import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from edt_launch.adapters.wmla.frameworks import Framework
 from edt_launch.adapters.wmla.running.environment import Identity, JobLayout, of_job
@@ -25,13 +24,7 @@ from edt_launch.core.run_dir import RunDir
 
 @dataclass(frozen=True)
 class Prepared:
-    """A WMLA job that can be started.
-
-    Attributes:
-        layout: where.
-        identity: its names.
-        variables: what all of its processes find in their environment besides.
-    """
+    """A WMLA job that can be started, and what all of its processes find in their environment besides."""
 
     layout: JobLayout
     identity: Identity
@@ -56,13 +49,6 @@ def prepare(
 ) -> Prepared:
     """Make a job's folders and copy its code, unless its script is in the copy already.
 
-    Args:
-        paths: the job's output directory, which is ours alone.
-        framework: how the program is run.
-        code: the folder that it runs in.
-        data_dir: its DATA_DIR; None for the default.
-        inherited: the environment.
-
     Raises:
         UsageError: the code cannot be copied.
         StartError: a folder cannot be made, or the library that programs import is not installed.
@@ -81,11 +67,7 @@ def prepare(
 
 
 def _copied(code: Path, result: ResultDir) -> Path:
-    """The folder to run in: a copy of `code`, made anew, unless that is in the job's copy already.
-
-    Raises:
-        UsageError: the folder cannot be read, or has no name.
-    """
+    """The folder to run in: a copy of `code`, made anew, unless that is in the job's copy already."""
     code = code.resolve()
     inside = result.code.resolve()
     if code.is_relative_to(inside):
@@ -110,12 +92,12 @@ def _copied(code: Path, result: ResultDir) -> Path:
 
 def _left_out(root: str, folder: str, names: list[str]) -> list[str]:
     """What is not copied: jobs' results inside the code, and what is neither file nor folder nor link."""
-    paths = {name: os.path.join(folder, name) for name in names}
-    return [name for name, path in paths.items() if not _is_ordinary(path) or _is_of_a_job(path, root)]
 
+    def is_copied(path: Path) -> bool:
+        is_of_a_job = str(path) == root or RunDir(path).launcher.is_file()
+        return (path.is_symlink() or path.is_file() or path.is_dir()) and not is_of_a_job
 
-def _is_of_a_job(path: str, root: str) -> bool:
-    return path == root or RunDir(Path(path)).launcher.is_file()
+    return [name for name in names if not is_copied(Path(folder, name))]
 
 
 def _remove(folder: Path) -> None:
@@ -147,10 +129,6 @@ def _leads_out(inside: str, target: str) -> bool:
     return os.path.normpath(os.path.join(inside, target)).split(os.sep)[0] == os.pardir
 
 
-def _is_ordinary(path: str) -> bool:
-    return os.path.islink(path) or os.path.isfile(path) or os.path.isdir(path)
-
-
 def _fabric_home() -> Path:
     """FABRIC_HOME, a folder of the training library, which is found without being imported."""
     spec = importlib.util.find_spec("edt_hvd")
@@ -163,14 +141,10 @@ def _fabric_home() -> Path:
 
 def _identity(result: ResultDir, inherited: Mapping[str, str]) -> Identity:
     new = Identity.new(getpass.getuser(), time.strftime("%Y%m%d%H%M%S"), uuid.uuid4())
-    identity = new.known_as(inherited, _kept(result))
-    write_atomically(result.identity, json.dumps(identity.as_json()) + "\n")
-    return identity
-
-
-def _kept(result: ResultDir) -> Mapping[str, Any]:
     try:
         kept = json.loads(result.identity.read_text())
     except (FileNotFoundError, ValueError):
-        return {}
-    return kept if isinstance(kept, dict) else {}
+        kept = {}
+    identity = new.known_as(inherited, kept if isinstance(kept, dict) else {})
+    write_atomically(result.identity, json.dumps(identity.as_json()) + "\n")
+    return identity

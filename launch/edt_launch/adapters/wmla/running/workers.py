@@ -9,7 +9,7 @@ from pathlib import Path
 from platform import node
 
 from edt_launch.adapters.wmla.frameworks import Framework
-from edt_launch.adapters.wmla.running import environment, gang
+from edt_launch.adapters.wmla.running import environment
 from edt_launch.adapters.wmla.running.layout import ResultDir, executor_id
 from edt_launch.cluster.network import HostChecker, resolve
 from edt_launch.core.appender import Complain
@@ -26,14 +26,7 @@ def _to_standard_error(message: str) -> None:
 
 @dataclass(kw_only=True)
 class WmlaWorkers(Workers):
-    """The processes of a WMLA program.
-
-    Attributes:
-        framework: how it is run.
-        exec_id: DLI_EXECID of the job.
-        result: its output directory.
-        complain: told when a worker's folders cannot be made.
-    """
+    """The processes of a WMLA program; `complain` is told when a worker's folders cannot be made."""
 
     framework: Framework
     exec_id: str
@@ -45,31 +38,29 @@ class WmlaWorkers(Workers):
 
     def environment(self, common: Mapping[str, str]) -> dict[str, str]:
         """What all find in their environment: nothing that each process has its own value of, or none."""
-        found = super().environment(common)
-        return {name: value for name, value in found.items() if name not in environment.OF_A_PROCESS}
+        return environment.shared(super().environment(common))
 
-    def slots(self, slots: Sequence[Slot]) -> tuple[Slot, ...]:
-        """A slot for each process."""
-        return gang.processes(self.framework, slots)
+    def slots(self, slots: Sequence[Slot]) -> tuple[Slot, ...]:  # noqa: D102
+        return processes(self.framework, slots)
 
-    def copy_of(self, worker: int, stream: str) -> Path:
-        """The file for what a worker prints to `stream`."""
+    def copy_of(self, worker: int, stream: str) -> Path:  # noqa: D102
         return self.result.printed(executor_id(self.exec_id, worker + 1), stream)
 
     def variables_of(self, worker: Worker, slots: Sequence[Slot], address: str) -> dict[str, str]:
         """What a worker finds besides; its folders are made. One that goes without has to see for itself."""
         host = worker.slot.host if self._hosts.is_remote(worker.slot.host) else node()
+        task = worker.id + 1
+        process = executor_id(self.exec_id, task)
         try:
-            self.result.make(executor_id(self.exec_id, worker.id + 1), host)
+            self.result.make(process, host)
         except OSError as error:
-            self.complain(
-                f"executor {worker.id + 1} starts without its folders: {error.filename}: {error.strerror}"
-            )
-        own = environment.of_worker(self.exec_id, self.result, worker.id, host)
+            self.complain(f"executor {task} starts without its folders: {error.filename}: {error.strerror}")
+        own = environment.of_process(self.result.log_dir(process, host), task)
         if self.framework is not Framework.GANG:
             return own
         self._master = self._master or self._choose_master(slots[0].host, address)
-        return own | environment.of_member(gang.members(slots)[worker.slot.key], *self._master)
+        address, port = self._master
+        return own | of_rank(slots, worker.slot) | {"MASTER_ADDR": address, "MASTER_PORT": str(port)}
 
     def _choose_master(self, host: str, address: str) -> tuple[str, int]:
         """Where the first process of a gang listens."""
@@ -78,3 +69,31 @@ class WmlaWorkers(Workers):
         with socket.socket() as probe:
             probe.bind((address, 0))
             return address, int(probe.getsockname()[1])
+
+
+def processes(framework: Framework, slots: Sequence[Slot]) -> tuple[Slot, ...]:
+    """A slot for each process: `slots` as they are, or a single one with all devices of one host.
+
+    Of several hosts the single process has the one with the most slots, the first among equals.
+    """
+    if framework is not Framework.SINGLE or not slots:
+        return tuple(slots)
+    hosts = [slot.host for slot in slots]
+    host = max(dict.fromkeys(hosts), key=hosts.count)
+    devices = [slot.device for slot in slots if slot.host == host and slot.device is not None]
+    return (Slot(host, 0, ",".join(devices) if devices else None),)
+
+
+def of_rank(slots: Sequence[Slot], slot: Slot) -> dict[str, str]:
+    """What `torch.distributed` looks for, but for where rank 0 listens; ranks count along the slots."""
+    hosts = [each.host for each in slots]
+    rank = [each.key for each in slots].index(slot.key)
+    return {
+        "LOCAL_RANK": str(hosts[:rank].count(slot.host)),
+        "LOCAL_WORLD_SIZE": str(hosts.count(slot.host)),
+        "NODE_RANK": str(list(dict.fromkeys(hosts)).index(slot.host)),
+        "RANK": str(rank),
+        "WMLA_NWORKER": str(len(slots)),
+        "WMLA_WORKER_NDEVICE": "1",
+        "WORLD_SIZE": str(len(slots)),
+    }

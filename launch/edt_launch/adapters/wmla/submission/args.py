@@ -6,17 +6,47 @@ of the platform go to the script in their order, and so does everything after ``
 """
 
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
-from edt_launch.adapters.wmla.submission.options import FLAGS, Use, use_of
-from edt_launch.service.names import MOST_NAME, PLAIN
+from edt_launch.service.names import MOST_NAME, PLAIN, VARIABLE
 
-MOST = 2**16
-"""Characters of an argument string."""
+MOST = 2**16  # characters of an argument string
 
 MOST_WORKERS = 2**16
-"""Workers that can be asked for."""
+
+FLAGS = frozenset({"exclusive"})
+"""Options without a value."""
+
+USED = (
+    *("exec-start", "model-main", "model-dir", "appName", "edt-options", "cs-datastore-meta", "data-source"),
+    *("numWorker", "workerDeviceNum", "gpuPerWorker", "msd-env", "msd-priority", "debug-level"),
+)
+"""Those that decide something here."""
+
+IGNORED = (
+    *("consumer", "ig", "python-version", "query-args", "exclusive", "lsf-gpu-syntax", "numPs"),
+    *("conda-env-name", "conda-home", "conda-yaml", "conda-package"),
+    *("workerDeviceType", "workerMemory", "workerCPULimit", "workerMemoryLimit"),
+    *("driverDeviceType", "driverDeviceNum", "driverMemory", "driverCPULimit", "driverMemoryLimit"),
+    *("cs-rmq-meta", "cs-url-meta", "cs-url-bearer"),
+    *("msd-attr", "msd-label", "msd-image-name", "msd-image-pull-secret", "msd-pull-secret"),
+    *("msd-image-pull-policy", "msd-pull-policy", "msd-task0-node-selector", "msd-task12n-node-selector"),
+    *("msd-pending-timeout", "msd-pack-id"),
+    *("rest-host", "master-host", "rest-port", "dli-rest-port", "username", "password", "jwt-token"),
+)
+"""Those that clients may give and that mean nothing here: they are taken out of the script's arguments."""
+
+REFUSED = ("user-cmd", "pbmodel-name", "pbmodel-cmd")
+"""Those without which the job would be another one."""
+
+OPTIONS = frozenset((*USED, *IGNORED, *REFUSED))
+"""All options of dlicmd that may stand in an argument string; what is not in here belongs to the script."""
+
+IGNORED_FAMILY = "msd-podaffinity-"
+"""How the names of a family of options begin that mean nothing here, either."""
+
+LEVELS = ("debug", "info", "warn", "error")
 
 # The last gaps are line ends that were escaped once too often.
 _PIECE = re.compile(
@@ -30,7 +60,7 @@ _PIECE = re.compile(
 
 
 class ArgumentsError(ValueError):
-    """The argument string makes no sense; the message names the option."""
+    """The argument string makes no sense, or wants what is impossible here; the message names the option."""
 
 
 @dataclass(frozen=True)
@@ -38,19 +68,14 @@ class Arguments:
     """What an argument string says. What it does not say is None or empty.
 
     Attributes:
-        framework: from `--exec-start`.
         main: the script, from `--model-main`.
         folder: the last part of `--model-dir`.
-        name: from `--appName`.
-        workers: from `--numWorker`.
         devices: of each worker, from `--workerDeviceNum` or `--gpuPerWorker`.
-        most: from `--edt-options maxWorkers=N`.
+        most: workers, from `--edt-options maxWorkers=N`.
         data_path: below the data folder, from `--cs-datastore-meta`.
         datastore: `--cs-datastore-meta` as it was given.
         data_source: `--data-source` as it was given: JSON.
-        priority: from `--msd-priority`; WMLA's usual one is 5000.
-        level: from `--debug-level`.
-        environment: variables, from `--msd-env`.
+        priority: WMLA's usual one is 5000.
         script: what the script gets.
     """
 
@@ -70,12 +95,13 @@ class Arguments:
     script: tuple[str, ...] = ()
 
 
-def words_of(text: str) -> list[str]:
-    """The words of an argument string.
+def is_platforms(name: str) -> bool:
+    """Whether an option, by its name without dashes, is the platform's and not the script's."""
+    return name in OPTIONS or name.startswith(IGNORED_FAMILY)
 
-    Raises:
-        ArgumentsError: a quote is not closed, or it is too long.
-    """
+
+def words_of(text: str) -> list[str]:
+    """The words of an argument string."""
     if len(text) > MOST:
         raise ArgumentsError(f"args has {len(text):,} characters; {MOST:,} are possible")
     if re.search("[\0\ud800-\udfff]", text):
@@ -87,35 +113,43 @@ def words_of(text: str) -> list[str]:
         if piece is None:
             raise ArgumentsError(f"args: the quote before {text[at + 1 : at + 30]!r} is not closed")
         at = piece.end()
-        if piece.lastgroup == "gap":
-            is_open = False
-            continue
-        if not is_open:
-            words.append("")
-        is_open = True
-        words[-1] += _meant(piece)
+        kind = piece.lastgroup or ""
+        if kind != "gap":
+            if not is_open:
+                words.append("")
+            words[-1] += re.sub(r'\\(["\\])', r"\1", piece[kind]) if kind == "double" else piece[kind]
+        is_open = kind != "gap"
     return words
 
 
-def _meant(piece: re.Match[str]) -> str:
-    kind = piece.lastgroup or ""
-    return re.sub(r'\\(["\\])', r"\1", piece[kind]) if kind == "double" else piece[kind]
-
-
 def parse(text: str) -> Arguments:
-    """What an argument string says.
-
-    Raises:
-        ArgumentsError: it makes no sense, or wants what is not possible here.
-    """
-    own: list[str] = []
-    found = _Found()
+    """What an argument string says; of options that are given twice the last counts, of `--msd-env` all."""
+    script: list[str] = []
+    environment: list[tuple[str, str]] = []
+    values: dict[str, str] = {}
     for name, word in _options(words_of(text)):
         if name is None:
-            own.append(word)
+            script.append(word)
+        elif name == "msd-env":
+            environment.append(_variable(word))
         else:
-            found.take(name, word)
-    return found.arguments(own)
+            values[name] = word
+    return Arguments(
+        framework=values.get("exec-start", ""),
+        main=values.get("model-main", ""),
+        folder=values.get("model-dir", "").rstrip("/").rpartition("/")[2],
+        name=_name(values.get("appName", "")),
+        workers=_number(values, "numWorker"),
+        devices=_devices(values),
+        most=_most(values.get("edt-options", "")),
+        data_path=_data_path(values.get("cs-datastore-meta", "")),
+        datastore=values.get("cs-datastore-meta"),
+        data_source=values.get("data-source"),
+        priority=_number(values, "msd-priority"),
+        level=_level(values.get("debug-level")),
+        environment=tuple(environment),
+        script=tuple(script),
+    )
 
 
 def _options(words: Sequence[str]) -> Iterator[tuple[str | None, str]]:
@@ -127,10 +161,9 @@ def _options(words: Sequence[str]) -> Iterator[tuple[str | None, str]]:
             return
         option, is_joined, value = word.partition("=")
         name = option.removeprefix("--")
-        use = use_of(name) if option.startswith("--") else None
-        if use is None:
+        if not (option.startswith("--") and is_platforms(name)):
             yield None, word
-        elif use is Use.REFUSED:
+        elif name in REFUSED:
             raise ArgumentsError(f"{option} is not possible here; send a script and name it in --model-main")
         elif name in FLAGS or is_joined:
             yield name, value
@@ -144,83 +177,43 @@ def _value(option: str, word: str | None) -> str:
     return word
 
 
-@dataclass
-class _Found:
-    """The options so far; of one that is given twice the last one counts, of `--msd-env` all."""
-
-    values: dict[str, str] = field(default_factory=dict)
-    environment: list[tuple[str, str]] = field(default_factory=list)
-
-    def take(self, name: str, value: str) -> None:
-        if name == "msd-env":
-            self.environment.append(_variable(value))
-        else:
-            self.values[name] = value
-
-    def arguments(self, script: Sequence[str]) -> Arguments:
-        text = self.values.get
-        return Arguments(
-            framework=text("exec-start", ""),
-            main=text("model-main", ""),
-            folder=text("model-dir", "").rstrip("/").rpartition("/")[2],
-            name=self._name(),
-            workers=self._number("numWorker"),
-            devices=self._devices(),
-            most=self._most(),
-            data_path=self._data_path(),
-            datastore=text("cs-datastore-meta"),
-            data_source=text("data-source"),
-            priority=self._number("msd-priority"),
-            level=self._level(),
-            environment=tuple(self.environment),
-            script=tuple(script),
-        )
-
-    def _name(self) -> str:
-        name = self.values.get("appName", "")
-        if len(name) > MOST_NAME or not re.fullmatch(PLAIN, name):
-            raise ArgumentsError(f"--appName {name!r:.40}: expected a line of {MOST_NAME} characters at most")
-        return name
-
-    def _number(self, name: str) -> int | None:
-        return positive(f"--{name}", self.values[name]) if name in self.values else None
-
-    def _devices(self) -> int | None:
-        for name in ("workerDeviceNum", "gpuPerWorker"):
-            if self.values.get(name, "0") != "0":  # 0: no GPU, but a slot all the same
-                return self._number(name)
-        return None
-
-    def _most(self) -> int | None:
-        if "edt-options" not in self.values:
-            return None
-        pairs = _pairs("--edt-options", self.values["edt-options"])
-        return positive("--edt-options maxWorkers", pairs["maxWorkers"]) if "maxWorkers" in pairs else None
-
-    def _data_path(self) -> str | None:
-        if "cs-datastore-meta" not in self.values:
-            return None
-        pairs = _pairs("--cs-datastore-meta", self.values["cs-datastore-meta"])
-        if (kind := pairs.get("type", "fs")) != "fs":
-            raise ArgumentsError(f"--cs-datastore-meta type={kind!r}: only type=fs is possible here")
-        return pairs.get("data_path")
-
-    def _level(self) -> str | None:
-        level = self.values.get("debug-level")
-        if level is not None and level not in LEVELS:
-            raise ArgumentsError(f"--debug-level {level!r:.40}: expected one of {', '.join(LEVELS)}")
-        return level
+def _name(name: str) -> str:
+    if len(name) > MOST_NAME or not re.fullmatch(PLAIN, name):
+        raise ArgumentsError(f"--appName {name!r:.40}: expected a line of {MOST_NAME} characters at most")
+    return name
 
 
-LEVELS = ("debug", "info", "warn", "error")
+def _number(values: Mapping[str, str], name: str) -> int | None:
+    return positive(f"--{name}", values[name]) if name in values else None
+
+
+def _devices(values: Mapping[str, str]) -> int | None:
+    for name in ("workerDeviceNum", "gpuPerWorker"):
+        if values.get(name, "0") != "0":  # 0: no GPU, but a slot all the same
+            return _number(values, name)
+    return None
+
+
+def _most(options: str) -> int | None:
+    pairs = _pairs("--edt-options", options)
+    return positive("--edt-options maxWorkers", pairs["maxWorkers"]) if "maxWorkers" in pairs else None
+
+
+def _data_path(datastore: str) -> str | None:
+    pairs = _pairs("--cs-datastore-meta", datastore)
+    if (kind := pairs.get("type", "fs")) != "fs":
+        raise ArgumentsError(f"--cs-datastore-meta type={kind!r}: only type=fs is possible here")
+    return pairs.get("data_path")
+
+
+def _level(level: str | None) -> str | None:
+    if level is not None and level not in LEVELS:
+        raise ArgumentsError(f"--debug-level {level!r:.40}: expected one of {', '.join(LEVELS)}")
+    return level
 
 
 def positive(option: str, text: str) -> int:
-    """A number of workers, devices and the like.
-
-    Raises:
-        ArgumentsError: it is none.
-    """
+    """A number of workers, devices and the like."""
     if not re.fullmatch(r"[0-9]{1,9}", text) or not 1 <= int(text) <= MOST_WORKERS:
         raise ArgumentsError(f"{option} {text!r:.40}: expected a number from 1 to {MOST_WORKERS:,}")
     return int(text)
@@ -239,6 +232,6 @@ def _pairs(option: str, text: str) -> dict[str, str]:
 
 def _variable(text: str) -> tuple[str, str]:
     name, is_pair, value = text.partition("=")
-    if not is_pair or not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]{0,127}", name):
+    if not is_pair or not re.fullmatch(VARIABLE, name):
         raise ArgumentsError(f"--msd-env {text!r:.40}: expected NAME=VALUE")
     return name, value

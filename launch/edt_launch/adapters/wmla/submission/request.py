@@ -1,11 +1,20 @@
-"""A submission, as it comes: its argument string, and what the form field `data` adds to it."""
+"""A submission as it comes: its argument string, what the form field `data` adds to it, and its files."""
 
 import json
-from collections.abc import Mapping
+import os
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from pathlib import PurePosixPath
+from typing import Any, BinaryIO
 
 from edt_launch.adapters.wmla.submission.args import Arguments, ArgumentsError, parse, positive
+from edt_launch.service.errors import InvalidError, TooLargeError
+
+ARCHIVES = (".tar", ".tar.gz", ".tgz")
+
+LARGEST = 2**24  # bytes of all files beside the model
+
+NAME_LIMIT = 200  # bytes of a file's name
 
 
 @dataclass(frozen=True)
@@ -17,44 +26,43 @@ class ExecRequest:
         group: name of an instance group, `sigName`; None for a submission in the manner of 2.x.
         data: the form field `data`, JSON: `args`, `hardwareSpec`, `dataSource`; empty without it.
         file_name: what the uploaded model is called; empty without one.
-        arguments: what is appended to the script's.
     """
 
     args: str
     group: str | None = None
     data: str = ""
     file_name: str = ""
-    arguments: tuple[str, ...] = ()
 
     @property
     def main(self) -> str:
         """The script that it names; empty if it names none, or makes no sense."""
         try:
-            return read(self)[1].main or ""
+            return read(self)[1].main
         except ArgumentsError:
             return ""
 
 
 def read(request: ExecRequest) -> tuple[str, Arguments]:
-    """The argument string that counts, and what the whole submission says.
-
-    The argument string's own options come before what `data` says.
+    """The argument string that counts, and what the whole submission says; its options come before `data`.
 
     Raises:
         ArgumentsError: it makes no sense; the message names the option or field.
     """
-    data = _object("data", request.data) if request.data else {}
-    args = request.args or _text(data, "args")
-    found = parse(args)
+    data = _json("data", request.data) if request.data else {}
+    if not isinstance(data, dict):
+        raise ArgumentsError("data: expected a JSON object")
+    args = request.args or data.get("args", "")
+    if not isinstance(args, str):
+        raise ArgumentsError("data: args: expected a text")
+    arguments = parse(args)
     nodes = _inside(data, "hardwareSpec", "nodes")
-    source = found.data_source and _json("--data-source", found.data_source)
-    paths = _data_path(source or data.get("dataSource"))
+    source = arguments.data_source and _json("--data-source", arguments.data_source)
+    path = _data_path(source or data.get("dataSource") or [])
     return args, replace(
-        found,
-        workers=found.workers or _count(nodes, "num_nodes"),
-        devices=found.devices or _count(_inside(nodes, "gpu"), "num_gpu"),
-        data_path=found.data_path if found.data_path is not None else paths,
-        script=(*found.script, *request.arguments),
+        arguments,
+        workers=arguments.workers or _count(nodes, "num_nodes"),
+        devices=arguments.devices or _count(_inside(nodes, "gpu"), "num_gpu"),
+        data_path=path if arguments.data_path is None else arguments.data_path,
     )
 
 
@@ -67,27 +75,12 @@ def _json(name: str, text: str) -> Any:
     return value
 
 
-def _object(name: str, text: str) -> Mapping[str, Any]:
-    value = _json(name, text)
-    if not isinstance(value, dict):
-        raise ArgumentsError(f"{name}: expected a JSON object")
-    return value
-
-
-def _text(data: Mapping[str, Any], name: str) -> str:
-    value = data.get(name, "")
-    if not isinstance(value, str):
-        raise ArgumentsError(f"data: {name}: expected a text")
-    return value
-
-
 def _inside(data: Mapping[str, Any], *names: str) -> Mapping[str, Any]:
     """An object in an object; an empty one if it is not there."""
     for name in names:
-        value = data.get(name) or {}
-        if not isinstance(value, dict):
+        data = data.get(name) or {}
+        if not isinstance(data, dict):
             raise ArgumentsError(f"data: {name}: expected an object")
-        data = value
     return data
 
 
@@ -98,8 +91,6 @@ def _count(data: Mapping[str, Any], name: str) -> int | None:
 
 def _data_path(sources: Any) -> str | None:
     """The folder that a list of data sources names: `[{"type": "fs", "location": {"paths": ...}}]`."""
-    if not sources:
-        return None
     if not isinstance(sources, list) or not all(isinstance(source, dict) for source in sources):
         raise ArgumentsError("dataSource: expected a list of objects")
     paths: list[str] = []
@@ -111,3 +102,46 @@ def _data_path(sources: Any) -> str | None:
     if len(paths) > 1 or not all(isinstance(path, str) for path in paths):
         raise ArgumentsError("dataSource: one path is possible here, in which the job finds DATA_DIR")
     return paths[0].strip() if paths else None
+
+
+@dataclass(frozen=True)
+class Part:
+    """A file as it was sent; it can be sought."""
+
+    name: str
+    file: BinaryIO
+
+
+def model_of(parts: Sequence[Part], main: str) -> Part | None:
+    """The tar; without one the script that `main` names, else what comes first. None if nothing was sent."""
+    tars = [part for part in parts if part.name.endswith(ARCHIVES)]
+    scripts = [part for part in parts if part.name == PurePosixPath(main).name]
+    return next(iter([*tars, *scripts, *parts]), None)
+
+
+def beside(parts: Sequence[Part], model: Part | None) -> Mapping[str, bytes]:
+    """The content of all others, by their names; they go into the folder that the script runs in."""
+    contents: dict[str, bytes] = {}
+    left = LARGEST
+    for part in parts:
+        if part is model:
+            continue
+        if not _is_plain(part.name):
+            raise InvalidError(f"file {part.name!r:.80} has a name that no file can have", "rename it")
+        if part.name in contents or (model is not None and part.name == model.name):
+            raise InvalidError(f"two files are called {part.name!r:.80}", "rename one, or send a tar")
+        part.file.seek(0)
+        contents[part.name] = part.file.read(left + 1)
+        left -= len(contents[part.name])
+        if left < 0:
+            raise TooLargeError(f"the files beside the model have more than {LARGEST:,} bytes", "send a tar")
+    return contents
+
+
+def _is_plain(name: str) -> bool:
+    try:
+        size = len(os.fsencode(name))
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return 0 < size <= NAME_LIMIT and name not in (".", "..") and "/" not in name and "\0" not in name

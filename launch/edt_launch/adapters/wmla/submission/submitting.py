@@ -13,12 +13,12 @@ from typing import BinaryIO
 from edt_launch.adapters.wmla import identity
 from edt_launch.adapters.wmla.frameworks import Framework
 from edt_launch.adapters.wmla.running.environment import DRIVER_VARIABLE, USER_VARIABLE
-from edt_launch.adapters.wmla.submission import request, sizes
+from edt_launch.adapters.wmla.submission import catalogue
 from edt_launch.adapters.wmla.submission.args import Arguments, ArgumentsError
-from edt_launch.adapters.wmla.submission.catalogue import named
-from edt_launch.adapters.wmla.submission.request import ExecRequest
+from edt_launch.adapters.wmla.submission.request import NAME_LIMIT, ExecRequest, read
 from edt_launch.service.api.context import Context
 from edt_launch.service.database.records import ExecRecord, UserRecord
+from edt_launch.service.database.store import Store
 from edt_launch.service.errors import ArchiveError, InvalidError, TooLargeError
 from edt_launch.service.names import PLAIN
 from edt_launch.service.specification import JobSpec
@@ -27,11 +27,7 @@ from edt_launch.service.submission import Submission
 MAIN = "main.py"
 """What a script is called that is sent alone and not named."""
 
-NAME_LIMIT = 200
-"""Bytes of the path of a script."""
-
-LARGEST_SCRIPT = 2**24
-"""Bytes of a script that is sent alone."""
+LARGEST_SCRIPT = 2**24  # bytes of a script that is sent alone
 
 
 def submit(
@@ -45,8 +41,7 @@ def submit(
     """Queue a job.
 
     Args:
-        context: the service's parts.
-        user: whose job it will be.
+        context, user: the service's parts; whose job it will be.
         asked: what to run, as the client says it.
         code: a tar, plain or gzip, or a single script if `asked.file_name` ends so; it can be sought.
         extra: files to be put into the folder that the script runs in, by their names.
@@ -57,14 +52,23 @@ def submit(
         pydantic.ValidationError: a value is none that a job can have.
         OSError: the disk is full, say.
     """
-    args, plan, archive = _read(context, user, asked, code)
-    record = context.store.execs.reserve(lambda number: _named(number, asked, args, plan))
+    plan, archive = _read(context, user, asked, code)
+
+    def named(number: int) -> ExecRecord:
+        unique = uuid.uuid4()
+        if asked.group is None:
+            names = identity.modern(number, plan.now, unique)
+        else:
+            names = identity.classic(number, user.name, plan.now, unique)
+        return replace(names, args=plan.args, group=asked.group)
+
+    record = context.store.execs.reserve(named)
     try:
-        final = replace(plan, names=record)
-        spec = final.spec(".", plan.main)
-        added = dict(extra or {})
-        submission = Submission(user, spec, archive, key, lambda folder: _arrange(folder, final, added))
-        job, _ = context.submitter.submit(submission, plan.now)
+        ids = {"DLI_EXECID": record.id, "APP_ID": record.app, DRIVER_VARIABLE: record.driver}
+        submission = _submission(
+            user, replace(plan, environment=plan.environment | ids), archive, extra or {}
+        )
+        job, _ = context.submitter.submit(replace(submission, key=key), plan.now)
     except BaseException:
         context.store.execs.release(record.number)
         raise
@@ -73,71 +77,46 @@ def submit(
     return replace(record, job=job.id)
 
 
-def check(
-    context: Context,
-    user: UserRecord,
-    asked: ExecRequest,
-    code: BinaryIO,
-    extra: Collection[str],
-) -> None:
-    """See whether `submit` would take that; no job is made.
+def settle(store: Store) -> None:
+    """Put in order what a service leaves that is killed in `submit`: names of which no job is known.
 
-    Args:
-        context, user, asked, code: as for `submit`.
-        extra: names of the files that are going to be put beside the script.
-
-    Raises:
-        ServiceError: as `submit`.
-        pydantic.ValidationError: likewise.
-        OSError: likewise.
+    They are given to the job that was made for them, or up; while nothing is being taken in.
     """
-    _, plan, archive = _read(context, user, asked, code)
-    files = dict.fromkeys(extra, b"")
-    spec = plan.spec(".", plan.main)
-    context.submitter.rehearse(
-        Submission(user, spec, archive, arrange=lambda folder: _arrange(folder, plan, files))
-    )
+    reserved = store.execs.reserved()
+    if not reserved:
+        return
+    jobs = {job.environment.get(DRIVER_VARIABLE): job.id for job in store.jobs.page(limit=None).jobs}
+    for names in reserved:
+        if names.driver in jobs:
+            store.execs.assign(names.number, jobs[names.driver])
+        else:
+            store.execs.release(names.number)
 
 
-def _read(
-    context: Context, user: UserRecord, asked: ExecRequest, code: BinaryIO | None
-) -> tuple[str, "_Plan", BinaryIO]:
-    """The argument string, what it means and the archive; all that can be checked without unpacking that."""
-    try:
-        args, arguments = request.read(asked)
-        plan = _plan(context, user, asked, arguments)
-    except ArgumentsError as error:
-        raise InvalidError(str(error)) from None
-    if code is None:
-        raise InvalidError(
-            "no model was sent", "send the model directory as a tar, or a single script, in a part named file"
-        )
-    archive = _alone(code, plan.main) if asked.file_name.endswith(".py") else code
-    context.submitter.check_priority(user, plan.priority)
-    return args, plan, archive
+def check(
+    context: Context, user: UserRecord, asked: ExecRequest, code: BinaryIO, extra: Collection[str]
+) -> None:
+    """See whether `submit` would take that, with files of the names in `extra`; raises the same errors."""
+    plan, archive = _read(context, user, asked, code)
+    context.submitter.rehearse(_submission(user, plan, archive, dict.fromkeys(extra, b"")))
 
 
 @dataclass(frozen=True)
 class _Plan:
     """What is known of a job before its code is unpacked."""
 
-    user: str
-    framework: Framework
+    args: str
     arguments: Arguments
+    framework: Framework
     bounds: tuple[int, int]
-    data_fs: Path
     data_dir: Path
     script: tuple[str, ...]
+    environment: dict[str, str]
     now: float
-    names: ExecRecord | None = None
 
     @property
     def main(self) -> str:
         return self.arguments.main or MAIN
-
-    @property
-    def priority(self) -> int:
-        return sizes.priority(self.arguments.priority)
 
     def spec(self, directory: str, main: str) -> JobSpec:
         """What to run: the script `main` in `directory`."""
@@ -148,88 +127,79 @@ class _Plan:
             directory=directory,
             min=least,
             max=most,
-            priority=self.priority,
-            environment=self._environment(),
+            priority=catalogue.priority(self.arguments.priority),
+            environment=self.environment,
             framework=self.framework,
             data_dir=str(self.data_dir),
         )
 
-    def _environment(self) -> dict[str, str]:
-        ours = {
-            "DLI_DATA_FS": str(self.data_fs),
-            "DLI_CS_DATASTORE_META": self.arguments.datastore or "type=fs",
-            "DLI_LOGGER_LEVEL": self.arguments.level or "info",
-            USER_VARIABLE: self.user,
-        }
-        if self.names is not None:
-            ours |= {
-                "DLI_EXECID": self.names.id,
-                "APP_ID": self.names.app,
-                DRIVER_VARIABLE: self.names.driver,
-            }
-        return {**dict(self.arguments.environment), **ours}
+
+def _read(
+    context: Context, user: UserRecord, asked: ExecRequest, code: BinaryIO | None
+) -> tuple[_Plan, BinaryIO]:
+    """The job and the archive; all that can be checked without unpacking that."""
+    try:
+        args, arguments = read(asked)
+        plan = _plan(context, user, asked, args, arguments)
+    except ArgumentsError as error:
+        raise InvalidError(str(error)) from None
+    if code is None:
+        raise InvalidError(
+            "no model was sent", "send the model directory as a tar, or a single script, in a part named file"
+        )
+    archive = _alone(code, plan.main) if asked.file_name.endswith(".py") else code
+    context.submitter.check_priority(user, catalogue.priority(arguments.priority))
+    return plan, archive
 
 
-def _plan(context: Context, user: UserRecord, asked: ExecRequest, arguments: Arguments) -> _Plan:
-    framework = named(arguments.framework)
-    pool = sum(len(host.devices) for host in context.store.hosts.all() if host.is_up)
-    data_fs = context.settings.data_folder
+def _plan(context: Context, user: UserRecord, asked: ExecRequest, args: str, arguments: Arguments) -> _Plan:
+    framework = catalogue.named(arguments.framework)
+    data_fs, script = context.settings.data_folder, arguments.script
     # Programs that were written for 1.2.x want to be told how many workers there may be.
-    told = asked.group is not None and framework.is_elastic and arguments.most is not None
+    if asked.group is not None and framework.is_elastic and arguments.most is not None:
+        script = ("--numWorker", str(arguments.most), *script)
     return _Plan(
-        user=user.name,
-        framework=framework,
+        args=args,
         arguments=arguments,
-        bounds=sizes.bounds(framework, arguments, pool),
-        data_fs=data_fs,
+        framework=framework,
+        bounds=catalogue.bounds(framework, arguments, pool_size(context.store)),
         data_dir=_data_dir(data_fs, arguments.data_path or ""),
-        script=("--numWorker", str(arguments.most), *arguments.script) if told else arguments.script,
+        script=script,
+        environment={
+            **dict(arguments.environment),
+            "DLI_DATA_FS": str(data_fs),
+            "DLI_CS_DATASTORE_META": arguments.datastore or "type=fs",
+            "DLI_LOGGER_LEVEL": arguments.level or "info",
+            USER_VARIABLE: user.name,
+        },
         now=context.clock(),
     )
+
+
+def pool_size(store: Store) -> int:
+    """How many devices there are."""
+    return sum(len(host.devices) for host in store.hosts.all() if host.is_up)
+
+
+def _submission(user: UserRecord, plan: _Plan, archive: BinaryIO, extra: Mapping[str, bytes]) -> Submission:
+    spec = plan.spec(".", plan.main)
+    return Submission(user, spec, archive, arrange=lambda folder: _arrange(folder, plan, extra))
 
 
 def _data_dir(data_fs: Path, path: str) -> Path:
     """DATA_DIR of a job: in the folder for data, wherever links lead."""
     inside = Path(os.path.realpath(data_fs))
     try:
-        found = Path(os.path.realpath(inside / path))
+        data_dir = Path(os.path.realpath(inside / path))
     except (OSError, ValueError):
         raise ArgumentsError(f"data_path {path!r:.80} can be no folder") from None
-    if not found.is_relative_to(inside):
+    if not data_dir.is_relative_to(inside):
         raise ArgumentsError(f"data_path {path!r:.80} is not inside the data folder, {data_fs}")
-    return found
-
-
-def _make(data_dir: Path) -> None:
-    """See to it that DATA_DIR is there: programs that fetch their data begin with an empty one.
-
-    Raises:
-        InvalidError: it is no folder, and cannot be made.
-    """
-    try:
-        data_dir.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InvalidError(
-            f"data_path: {data_dir} is no folder and cannot be made: {error.strerror}",
-            "name one that is in the data folder",
-        ) from None
-
-
-def _named(number: int, asked: ExecRequest, args: str, plan: _Plan) -> ExecRecord:
-    unique = uuid.uuid4()
-    if asked.group is None:
-        ids = identity.modern(number, plan.now, unique)
-    else:
-        ids = identity.classic(plan.user, plan.now, unique)
-    return ExecRecord(number, ids.exec, ids.driver, ids.app, args, asked.group)
+    return data_dir
 
 
 def _alone(code: BinaryIO, main: str) -> BinaryIO:
-    """A script that was sent alone, as the archive that it would be in.
-
-    Raises:
-        TooLargeError: it is no script.
-    """
+    """A script that was sent alone, as the archive that it would be in."""
     code.seek(0)
     content = code.read(LARGEST_SCRIPT + 1)
     if len(content) > LARGEST_SCRIPT:
@@ -243,25 +213,33 @@ def _alone(code: BinaryIO, main: str) -> BinaryIO:
 
 
 def _arrange(folder: Path, plan: _Plan, extra: Mapping[str, bytes]) -> JobSpec:
-    """Find the script, and put the additional files beside it."""
-    place = _work_dir(folder, plan.arguments.folder, plan.main)
-    main = plan.main if (place / plan.main).is_file() else PurePosixPath(plan.main).name
+    """Find the script, put the additional files beside it, and see to it that DATA_DIR is there.
+
+    Programs that fetch their data begin with an empty one.
+    """
+    work_dir = _work_dir(folder, plan.arguments.folder, plan.main)
+    main = plan.main if (work_dir / plan.main).is_file() else PurePosixPath(plan.main).name
     for name, content in extra.items():
-        path = place / name
+        path = work_dir / name
         try:
             path.unlink(missing_ok=True)  # it may be a link
             path.write_bytes(content)
         except IsADirectoryError:
             raise ArchiveError(f"{name!r} is a folder in the model directory", "rename it") from None
-    _make(plan.data_dir)
-    directory = place.relative_to(folder).as_posix()
+    try:
+        plan.data_dir.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InvalidError(
+            f"data_path: {plan.data_dir} is no folder and cannot be made: {error.strerror}",
+            "name one that is in the data folder",
+        ) from None
+    directory = work_dir.relative_to(folder).as_posix()
     try:
         directory.encode()
     except UnicodeEncodeError:
         shown = ascii(os.fsencode(directory))
-        raise ArchiveError(
-            f"the archive's folder {shown:.80} has a name that is not UTF-8", "rename it"
-        ) from None
+        text = f"the archive's folder {shown:.80} has a name that is not UTF-8"
+        raise ArchiveError(text, "rename it") from None
     return plan.spec(directory, main)
 
 
@@ -269,9 +247,6 @@ def _work_dir(folder: Path, model_dir: str, main: str) -> Path:
     """The folder that the script runs in: the model directory, else where the script is found.
 
     Archives have the model directory as their top folder, or have none, or have one of another name.
-
-    Raises:
-        InvalidError: the script is in none of them.
     """
     path = PurePosixPath(main)
     if len(os.fsencode(main)) > NAME_LIMIT:
@@ -279,27 +254,20 @@ def _work_dir(folder: Path, model_dir: str, main: str) -> Path:
     if path.is_absolute() or ".." in path.parts or not path.name:
         raise InvalidError(f"--model-main {main!r:.80} leads out of the model directory")
     tops = [top for top in folder.iterdir() if top.is_dir() and not top.is_symlink()]
-    named_so = [top for top in tops if top.name == model_dir]
-    for place in (*named_so, folder, *(tops if len(tops) == 1 else [])):
-        if (place / path).is_file() or (place / path.name).is_file():
-            return place
+    model_dirs = [top for top in tops if top.name == model_dir]
+    for candidate in (*model_dirs, folder, *(tops if len(tops) == 1 else [])):
+        if (candidate / path).is_file() or (candidate / path.name).is_file():
+            return candidate
+    scripts = [path.name for path in [*folder.glob("*.py"), *folder.glob("*/*.py")] if path.is_file()]
+    some = ", ".join(name[:80] for name in sorted(scripts)[:5])
     raise InvalidError(
         f"--model-main {main!r:.80}: there is no such file in what was sent",
-        f"name one of {_scripts(folder)}" if _scripts(folder) else "send the directory that contains it",
+        f"name one of {some}" if some else "send the directory that contains it",
     )
 
 
-def _scripts(folder: Path) -> str:
-    names = sorted(path.name for path in [*folder.glob("*.py"), *folder.glob("*/*.py")] if path.is_file())
-    return ", ".join(name[:80] for name in names[:5])
-
-
 def group_name(text: str) -> str:
-    """Name of an instance group, as a submission in the manner of 1.2.x gives it: any that is a line of text.
-
-    Raises:
-        InvalidError: it is none.
-    """
+    """Check the name of an instance group, as 1.2.x gives it: any line of text is one."""
     if not re.fullmatch(f"(?=.){PLAIN}", text) or len(text) > 128:
         raise InvalidError(f"Instance group name {text!r:.80} not found")
     return text

@@ -5,9 +5,8 @@ from typing import Any
 
 from starlette.testclient import TestClient
 
-from edt_launch.adapters.wmla.hypersearch.metric import FILE
-from edt_launch.adapters.wmla.hypersearch.trials import ExecTrials
-from edt_launch.adapters.wmla.rest.bases import DEEP_LEARNING
+from edt_launch.adapters.wmla.hypersearch.searches import METRIC_FILE, ExecTrials
+from edt_launch.adapters.wmla.rest.authenticator import DEEP_LEARNING
 from edt_launch.jobs.experiments.controller import Controller
 from edt_launch.service.database.records import JobRecord
 from edt_launch.service.states import State
@@ -71,7 +70,7 @@ class Laboratory:
     def finish(self, job: JobRecord, *losses: float) -> None:
         """A trial's program has done its work, and said how well."""
         entries = [{"steps": step, "loss": loss} for step, loss in enumerate(losses, 1)]
-        (self.world.files(job.id).root / FILE).write_text(json.dumps(entries))
+        (self.world.files(job.id).root / METRIC_FILE).write_text(json.dumps(entries))
         self.world.go(job.id, State.STARTING, State.RUNNING, State.SUCCEEDED)
 
     def play(self, name: str) -> Any:

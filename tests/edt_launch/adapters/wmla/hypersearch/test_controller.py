@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 from sqlalchemy.exc import OperationalError
 
-from edt_launch.adapters.wmla.hypersearch import trials
+from edt_launch.adapters.wmla.hypersearch import searches as execs
 from edt_launch.adapters.wmla.submission import submitting
 from edt_launch.jobs.experiments.choosing import Chooser
 from edt_launch.jobs.experiments.controller import TROUBLE, Controller
@@ -168,7 +168,7 @@ def test_a_search_is_given_up_though_nothing_can_be_told_of_its_trials(
     name, other = laboratory.start(maxParalleJobNum=2, maxJobNum=2), laboratory.post(laboratory.bob).json()
     first, second = laboratory.jobs()
     laboratory.finish(first, 0.5)
-    monkeypatch.setattr(trials, "read", lambda *_: 1 / 0)
+    monkeypatch.setattr(execs, "read_metric", lambda *_: 1 / 0)
     laboratory.look()
     shown = laboratory.show(name)
     assert (shown["state"], [trial["state"] for trial in shown["experiments"]]) == ("FAILED", ["KILLED"] * 2)

@@ -1,8 +1,20 @@
+import base64
+
 import pytest
+from sqlalchemy.exc import OperationalError
+from starlette.datastructures import Headers
 
 from asking import PASSWORD, Asking
 from edt_launch.adapters.wmla.rest import authenticator
+from edt_launch.adapters.wmla.rest.authenticator import NotOfferedError, Password, Token, proof_of, refusal
 from edt_launch.service import passwords, tokens
+from edt_launch.service.errors import (
+    ArchiveError,
+    ConflictError,
+    NotFoundError,
+    TooLargeError,
+    UnauthorizedError,
+)
 from edt_launch.service.passwords import REMEMBERED, Verifier
 from world import World
 
@@ -96,3 +108,96 @@ def test_what_was_verified_is_forgotten_in_time() -> None:
     assert not verifier.remembers("bob", "secret password", stored, 0.0)
     assert not verifier.remembers("ann", "secret password", None, 0.0)
     assert tokens.PREFIX not in repr(verifier)
+
+
+def basic(text: bytes) -> str:
+    return f"Basic {base64.b64encode(text).decode()}"
+
+
+@pytest.mark.parametrize(
+    "header, expected",
+    [
+        (basic(b"Admin:Admin"), Password("Admin", "Admin")),
+        (basic(b"ann:a:b c"), Password("ann", "a:b c")),
+        (basic("ann:wörd".encode()), Password("ann", "wörd")),
+        (basic("ann:wörd".encode("latin-1")), Password("ann", "wörd")),
+        (basic(b"ann:"), Password("ann", "")),
+        (basic(b"ann"), None),
+        ("Basic", None),
+        ("Basic not/base64!", None),
+        ("Bearer  edt_x ", Token("edt_x")),
+        ("Bearer", None),
+        ("Digest x", None),
+        ("", None),
+    ],
+)
+def test_authorization(header: str, expected: object) -> None:
+    assert proof_of(Headers({"authorization": header, "x-auth-token": "other"})) == expected
+
+
+def test_tokens_and_cookies() -> None:
+    assert proof_of(Headers({"x-auth-token": "edt_x", "cookie": "edt_session=edt_y"})) == Token("edt_x")
+    assert proof_of(Headers({"cookie": "a=b; edt_session=edt_y"})) == Token("edt_y", is_cookie=True)
+    assert proof_of(Headers({"cookie": "edt_session="})) is None
+    assert proof_of(Headers({"cookie": "\x01=;;;"})) is None
+    assert proof_of(Headers({})) is None
+
+
+@pytest.mark.parametrize(
+    "error, status",
+    [
+        (ArchiveError("broken"), 400),
+        (UnauthorizedError("who"), 401),
+        (NotFoundError("nothing", "GET /api/v1/jobs lists them"), 404),
+        (ConflictError("busy"), 409),
+        (TooLargeError("large"), 413),
+        (NotOfferedError("never"), 501),
+    ],
+)
+def test_an_error_is_a_line_of_text(error: Exception, status: int) -> None:
+    answer = refusal(error)  # type: ignore[arg-type]
+    assert answer.status_code == status
+    assert bytes(answer.body).decode() == f"Error {status}: {error}.\n"
+
+
+def test_advice_is_in_the_same_line() -> None:
+    answer = refusal(ConflictError("it is\nrunning.", "stop it first."))
+    assert bytes(answer.body) == b"Error 409: it is running.; stop it first.\n"
+
+
+def test_every_error_below_the_bases_is_one(asking: Asking, monkeypatch: pytest.MonkeyPatch) -> None:
+    client = asking.modern()
+    client = asking.client(headers=dict(client.headers), raise_server_exceptions=False)
+
+    def broken(error: Exception) -> None:
+        def fail(*_: object) -> None:
+            raise error
+
+        monkeypatch.setattr(asking.world.store.hosts, "all", fail)
+        monkeypatch.setattr(asking.world.store.shares, "all", fail)
+
+    broken(RuntimeError("mistake"))
+    answers = [
+        client.get("/nowhere"),
+        client.put("/execs"),
+        client.patch("/execs/x"),
+        client.get("/resplans/resplantree"),
+    ]
+    broken(OperationalError("SELECT", {}, Exception("gone")))
+    answers.append(client.get("/resplans/resplantree"))
+    broken(OSError(28, "No space left on device"))
+    answers.append(client.get("/resplans/resplantree"))
+    assert [answer.status_code for answer in answers] == [404, 405, 405, 500, 503, 503]
+    for answer in answers:
+        assert answer.headers["content-type"].startswith("text/plain")
+        assert answer.text.startswith(f"Error {answer.status_code}: ")
+        assert answer.text.count("\n") == 1
+    outside = asking.client("").get("/nowhere", headers=dict(client.headers))
+    assert outside.headers["content-type"] == "application/problem+json"
+
+
+def test_a_405_tells_all_that_is_possible(asking: Asking) -> None:
+    client = asking.modern()
+    assert client.patch("/execs").headers["allow"] == "DELETE, GET, HEAD, POST"
+    assert client.put("/execs/x").headers["allow"] == "DELETE, GET, HEAD"
+    assert asking.world.ann.put("/jobs").headers["allow"] == "GET, HEAD, POST"

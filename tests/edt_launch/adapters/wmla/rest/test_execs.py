@@ -4,8 +4,8 @@ from typing import Any
 import pytest
 
 from asking import CODE, Asking, submit, submitted
-from edt_launch.adapters.wmla.answers.states import NEVER
-from edt_launch.adapters.wmla.submission import parts
+from edt_launch.adapters.wmla.answers.views import NEVER
+from edt_launch.adapters.wmla.submission import request
 from edt_launch.service.database.records import HostRecord
 from edt_launch.service.states import State, Wanted
 from played import Player
@@ -196,7 +196,7 @@ def test_files_of_bad_names_are_refused(asking: Asking, second: str, told: str) 
 
 
 def test_what_is_beside_the_model_has_a_limit(asking: Asking, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parts, "LARGEST", 5)
+    monkeypatch.setattr(request, "LARGEST", 5)
     files = [("file", (name, b"123")) for name in ("main.py", "a", "b")]
     answer = asking.modern().post("/execs", params={"args": "--exec-start PyTorch"}, files=files)
     assert answer.status_code == 413

@@ -1,5 +1,5 @@
 from asking import PASSWORD, Asking
-from edt_launch.adapters.wmla.rest.bases import AUTH, CONDUCTOR
+from edt_launch.adapters.wmla.rest.authenticator import AUTH, CONDUCTOR
 from edt_launch.adapters.wmla.rest.logon import LASTS
 from edt_launch.service import passwords
 

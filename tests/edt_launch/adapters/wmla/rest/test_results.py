@@ -8,7 +8,7 @@ import pytest
 from asking import Asking, submitted
 from deep import deepen
 from edt_launch.adapters.wmla.answers import zipping
-from edt_launch.adapters.wmla.rest import results, texts
+from edt_launch.adapters.wmla.rest import results
 from edt_launch.service.deleting import delete_folder
 from no_files import KINDS, put
 from played import ELOG, Player
@@ -45,7 +45,7 @@ def test_large_logs_with_any_bytes_become_one_string(asking: Asking, player: Pla
     content = 'é"\\\n\t\x00'.encode() * 40_001 + b"\xff\xc3"
     (folder / "stdout").write_bytes(content)
     assert asking.classic().get(f"/execs/{exec_id}/log").json() == content.decode(errors="replace")
-    assert texts.as_json([]).media_type == "application/json"
+    assert results.as_json([]).media_type == "application/json"
 
 
 def test_a_result_is_there_from_the_beginning(asking: Asking, player: Player) -> None:

@@ -10,13 +10,13 @@ from edt_launch.adapters.wmla.running.environment import (
     OF_A_PROCESS,
     Identity,
     JobLayout,
-    Member,
     of_driver,
     of_job,
-    of_member,
-    of_worker,
+    of_process,
 )
 from edt_launch.adapters.wmla.running.layout import ResultDir, executor_id
+from edt_launch.adapters.wmla.running.workers import of_rank
+from edt_launch.membership.protocol import Slot
 
 RESULT = ResultDir(Path("/r/j 1"))
 LAYOUT = JobLayout(
@@ -78,8 +78,8 @@ def test_what_differs_from_process_to_process_is_not_among_the_variables_of_the_
     assert not job().keys() & set(OF_A_PROCESS)
     for_drivers = {"CUDA_VISIBLE_DEVICES", "EDT_WMLA_MAX_WORKERS", "PYTHONUNBUFFERED"}
     assert of_driver(RESULT, NEW, "h", 4).keys() - for_drivers <= {*OF_A_PROCESS}
-    assert of_worker("e", RESULT, 0, "h").keys() <= {*OF_A_PROCESS}
-    assert of_member(Member(0, 1, 0, 1, 0), "h", 1).keys() <= {*OF_A_PROCESS}
+    assert of_process(RESULT.log, 1).keys() <= {*OF_A_PROCESS}
+    assert of_rank([Slot("h", 0)], Slot("h", 0)).keys() <= {*OF_A_PROCESS}
 
 
 def test_users_may_say_where_the_data_come_from_and_how_much_is_logged():
@@ -115,14 +115,6 @@ def test_the_driver_has_no_device_and_a_log_folder_of_its_own():
 
 
 def test_each_worker_has_a_log_folder_of_its_own():
-    found = of_worker(NEW.exec_id, RESULT, 2, "node1")
+    found = of_process(RESULT.log_dir(executor_id(NEW.exec_id, 3), "node1"), 3)
     assert found["LOG_DIR"] == f"/r/j 1/log/{executor_id(NEW.exec_id, 3)}.node1"
     assert found["TASK_ID"] == "3"
-
-
-def test_a_process_of_a_gang_knows_its_place():
-    found = of_member(Member(rank=3, size=4, local_rank=1, local_size=2, node=1), "10.0.0.1", 1234)
-    assert found == {
-        "LOCAL_RANK": "1", "LOCAL_WORLD_SIZE": "2", "MASTER_ADDR": "10.0.0.1", "MASTER_PORT": "1234",
-        "NODE_RANK": "1", "RANK": "3", "WMLA_NWORKER": "4", "WMLA_WORKER_NDEVICE": "1", "WORLD_SIZE": "4",
-    }  # fmt: skip

@@ -1,13 +1,26 @@
 import contextlib
+import re
 import shlex
 import string
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edt_launch.adapters.wmla.submission.args import MOST, Arguments, ArgumentsError, parse, words_of
-from edt_launch.adapters.wmla.submission.options import FLAGS, IGNORED, REFUSED, use_of
+from edt_launch.adapters.wmla.submission.args import (
+    FLAGS,
+    IGNORED,
+    MOST,
+    OPTIONS,
+    REFUSED,
+    USED,
+    Arguments,
+    ArgumentsError,
+    is_platforms,
+    parse,
+    words_of,
+)
 
 
 def test_a_notebooks_arguments() -> None:
@@ -121,7 +134,7 @@ def test_any_text_is_understood_or_refused(text: str) -> None:
 
 own = st.lists(
     st.text(string.ascii_letters + string.digits + "=.,-", min_size=1, max_size=10).filter(
-        lambda word: word != "--" and use_of(word.partition("=")[0].removeprefix("--")) is None
+        lambda word: word != "--" and not is_platforms(word.partition("=")[0].removeprefix("--"))
     ),
     max_size=10,
 )
@@ -138,3 +151,20 @@ def test_platform_options_may_stand_anywhere(own: list[str], data: st.DataObject
             mixed += data.draw(platform)
         mixed.append(word)
     assert parse(shlex.join(mixed)).script == tuple(own)
+
+
+PAGE = Path(__file__).parents[5] / "docs" / "wmla-rest.md"
+
+
+def test_every_option_has_one_use() -> None:
+    assert len(OPTIONS) == len(USED) + len(IGNORED) + len(REFUSED)
+    assert not is_platforms("epochs")
+    assert is_platforms("msd-podaffinity-preferred")
+    assert set(OPTIONS) >= FLAGS
+
+
+def test_the_page_tells_of_every_option() -> None:
+    told = [option.replace("...", "*") for option in re.findall(r"`--([\w*.-]+)", PAGE.read_text())]
+    patterns = [re.escape(option).replace(r"\*", ".*") for option in told]
+    for option in OPTIONS:
+        assert any(re.fullmatch(pattern, option) for pattern in patterns), option

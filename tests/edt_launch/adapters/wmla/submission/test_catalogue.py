@@ -2,7 +2,8 @@ import pytest
 
 from edt_launch.adapters.wmla.frameworks import Framework
 from edt_launch.adapters.wmla.submission import catalogue
-from edt_launch.adapters.wmla.submission.args import ArgumentsError
+from edt_launch.adapters.wmla.submission.args import Arguments, ArgumentsError
+from edt_launch.adapters.wmla.submission.catalogue import asked_priority, bounds, priority
 
 
 def test_frameworks_are_known_by_their_names() -> None:
@@ -33,3 +34,36 @@ def test_each_generation_is_told_what_it_knows() -> None:
     assert catalogue.modern(Framework.SINGLE, 4)["maxWorkers"] == 1
     assert catalogue.modern(Framework.ELASTIC, 4)["maxWorkers"] == 4
     assert catalogue.app_name(None) == "EDT"
+
+
+@pytest.mark.parametrize(
+    "framework, arguments, expected",
+    [
+        (Framework.ELASTIC, Arguments(), (1, 8)),
+        (Framework.ELASTIC, Arguments(workers=2), (1, 2)),
+        (Framework.ELASTIC, Arguments(workers=2, devices=3), (1, 6)),
+        (Framework.ELASTIC, Arguments(workers=2, most=4), (1, 4)),
+        (Framework.SINGLE, Arguments(), (1, 1)),
+        (Framework.SINGLE, Arguments(workers=1, devices=3), (3, 3)),
+        (Framework.GANG, Arguments(), (1, 1)),
+        (Framework.GANG, Arguments(workers=2, devices=2), (4, 4)),
+    ],
+)
+def test_devices(framework: Framework, arguments: Arguments, expected: tuple[int, int]) -> None:
+    assert bounds(framework, arguments, 8) == expected
+
+
+def test_an_elastic_job_can_wait_for_a_pool_that_is_empty() -> None:
+    assert bounds(Framework.ELASTIC, Arguments(), 0) == (1, 1)
+
+
+def test_one_process_is_not_several() -> None:
+    with pytest.raises(ArgumentsError, match="--numWorker 2: PyTorch is one process"):
+        bounds(Framework.SINGLE, Arguments(workers=2), 8)
+
+
+def test_priorities_keep_their_order() -> None:
+    assert [priority(asked) for asked in (None, 5000, 1, 4999, 5005, 10000, 65536)] == [
+        *(0, 0, -1000, -1, 1, 1000, 1000)
+    ]
+    assert [asked_priority(own) for own in (-1000, 0, 1000)] == [0, 5000, 10000]

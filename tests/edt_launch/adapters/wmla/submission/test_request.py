@@ -1,10 +1,13 @@
+import io
 import json
 from typing import Any
 
 import pytest
 
+from edt_launch.adapters.wmla.submission import request
 from edt_launch.adapters.wmla.submission.args import ArgumentsError
-from edt_launch.adapters.wmla.submission.request import ExecRequest, read
+from edt_launch.adapters.wmla.submission.request import NAME_LIMIT, ExecRequest, Part, beside, model_of, read
+from edt_launch.service.errors import InvalidError, TooLargeError
 
 
 def data(**content: Any) -> str:
@@ -29,11 +32,10 @@ def test_the_argument_string_comes_first() -> None:
             hardwareSpec={"nodes": {"num_nodes": 2}},
             dataSource=[{"location": {"paths": ["x"]}}],
         ),
-        arguments=("--trial", "1"),
     )
     args, found = read(request)
     assert args == request.args
-    assert (found.workers, found.data_path, found.script) == (4, "mine", ("--trial", "1"))
+    assert (found.workers, found.data_path, found.script) == (4, "mine", ())
 
 
 def test_the_option_for_data_sources_is_the_same() -> None:
@@ -69,3 +71,60 @@ def test_the_option_for_data_sources_is_the_same() -> None:
 def test_nonsense_is_refused(text: str) -> None:
     with pytest.raises(ArgumentsError):
         read(ExecRequest("", data=text))
+
+
+def part(name: str, content: bytes = b"") -> Part:
+    return Part(name, io.BytesIO(content))
+
+
+@pytest.mark.parametrize(
+    "names, main, expected",
+    [
+        (["a.json", "m.tar.gz", "main.py"], "main.py", "m.tar.gz"),
+        (["a.py", "x.tgz", "y.tar"], "main.py", "x.tgz"),
+        (["a.json", "train.py", "main.py"], "main.py", "main.py"),
+        (["a.json", "train.py"], "sub/train.py", "train.py"),
+        (["model", "other"], "main.py", "model"),
+        ([], "main.py", None),
+    ],
+)
+def test_the_model_is_the_tar_else_the_script_else_what_comes_first(
+    names: list[str], main: str, expected: str | None
+) -> None:
+    found = model_of([part(name) for name in names], main)
+    assert (found and found.name) == expected
+
+
+def test_the_others_are_read_whole_wherever_they_had_been_read_to() -> None:
+    model, config, data = part("m.tar", b"x"), part("config.json", b"{}"), part("d", b"data")
+    data.file.read(2)
+    assert beside([config, model, data], model) == {"config.json": b"{}", "d": b"data"}
+    assert beside([], None) == {}
+
+
+@pytest.mark.parametrize(
+    "name", ["", ".", "..", "a/b", "/etc/passwd", "a\0", "\udc80", "x" * (NAME_LIMIT + 1), "é" * 101]
+)
+def test_a_name_that_no_file_can_have_is_refused(name: str) -> None:
+    with pytest.raises(InvalidError, match="has a name that no file can have"):
+        beside([part(name)], None)
+
+
+@pytest.mark.parametrize("name", ["...", "a b", ".hidden", "é" * 100, "a\\b"])
+def test_other_names_are_taken(name: str) -> None:
+    assert list(beside([part(name)], None)) == [name]
+
+
+@pytest.mark.parametrize("names", [("main.py", "a", "a"), ("main.py", "main.py")])
+def test_no_file_takes_the_place_of_another(names: tuple[str, ...]) -> None:
+    sent = [part(name) for name in names]
+    with pytest.raises(InvalidError, match="two files are called"):
+        beside(sent, sent[0])
+
+
+def test_together_they_have_a_limit_which_is_not_the_models(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(request, "LARGEST", 5)
+    model = part("m.tar", b"x" * 9)
+    assert beside([model, part("a", b"123"), part("b", b"45")], model) == {"a": b"123", "b": b"45"}
+    with pytest.raises(TooLargeError, match="more than 5 bytes"):
+        beside([model, part("a", b"123"), part("b", b"456")], model)

@@ -1,8 +1,8 @@
 import pytest
 
+from edt_launch.cli.commands.logs import output
 from edt_launch.cli.configuration import Configuration
 from edt_launch.cli.errors import NoSuchJobError, UnreachableError
-from edt_launch.cli.job_output import output
 from edt_launch.cli.service import Service
 from edt_launch.cli.transport import Http
 from fake_service import TOKEN, FakeService, Handler, hang_up

@@ -11,7 +11,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from edt_launch.cli import packing, trial
+from edt_launch.cli import packing
+from edt_launch.cli.commands import up as trial
 from edt_launch.cli.errors import RefusedError
 from ended import Edt
 from started import started
@@ -34,7 +35,7 @@ def serve_as(mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
 def up_as(mode: str) -> str:
     """A program that is `edt up --demo`, with a service that behaves as `mode` says."""
     return (
-        "import sys\nfrom edt_launch.cli import main, trial\n"
+        "import sys\nfrom edt_launch.cli import main\nfrom edt_launch.cli.commands import up as trial\n"
         f"trial.SERVE = {(*FAKE, mode)!r}\nsys.argv = ['edt', 'up', '--demo']\nmain.main()"
     )
 

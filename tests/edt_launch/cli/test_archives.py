@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from edt_launch.cli.commands.archives import save
 from edt_launch.cli.configuration import Configuration
 from edt_launch.cli.errors import MistakenError, UnreachableError
-from edt_launch.cli.fetching import save
 from edt_launch.cli.service import Service
 from edt_launch.cli.transport import Http
 from fake_service import TOKEN, FakeService
@@ -29,19 +29,19 @@ def test_an_archive_that_breaks_off_leaves_no_file(
 ) -> None:
     service.broken.append(lambda handler: handler.stream(["half"], is_whole=False))
     with pytest.raises(UnreachableError):
-        save(client.results("jaaaaaaaa"), str(folder / "there"))
+        save(client.archive("jaaaaaaaa", "results"), str(folder / "there"))
 
 
 def test_a_file_that_cannot_be_written_is_a_mistake(client: Service, folder: Path) -> None:
     with pytest.raises(MistakenError, match=r"none/there: No such file.*--output"):
-        save(client.results("jaaaaaaaa"), str(folder / "none" / "there"))
+        save(client.archive("jaaaaaaaa", "results"), str(folder / "none" / "there"))
 
 
 def test_a_device_is_written_and_not_replaced(client: Service, tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
-    save(client.results("jaaaaaaaa"), str(pipe))
+    save(client.archive("jaaaaaaaa", "results"), str(pipe))
     assert os.read(reader, 100) == b"\x1f\x8b results"
     os.close(reader)
     assert pipe.is_fifo()
@@ -50,5 +50,5 @@ def test_a_device_is_written_and_not_replaced(client: Service, tmp_path: Path) -
 def test_an_archive_may_go_to_standard_output(
     client: Service, capfdbinary: pytest.CaptureFixture[bytes]
 ) -> None:
-    save(client.results("jaaaaaaaa"), "-")
+    save(client.archive("jaaaaaaaa", "results"), "-")
     assert capfdbinary.readouterr().out == b"\x1f\x8b results"

@@ -1,0 +1,177 @@
+"""Creating and restarting searches, and how their trials become jobs: execs that read `config.json`."""
+
+import json
+import math
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from itertools import count
+from pathlib import Path
+from typing import BinaryIO
+
+from edt_launch.adapters.wmla.hypersearch.definition import parse
+from edt_launch.adapters.wmla.hypersearch.views import SEARCH_STATES
+from edt_launch.adapters.wmla.submission import submitting
+from edt_launch.adapters.wmla.submission.request import ExecRequest
+from edt_launch.core import plain_files
+from edt_launch.jobs.experiments.decide import Outcome
+from edt_launch.service import experiments
+from edt_launch.service.api.context import Context
+from edt_launch.service.bus import Topic
+from edt_launch.service.database.records import JobRecord, UserRecord
+from edt_launch.service.database.search_records import SearchRecord, SearchState, TrialRecord, TrialState
+from edt_launch.service.errors import ConflictError, InvalidError
+from edt_launch.service.experiment_spec import Objective, SearchSpec
+from edt_launch.service.home import SEARCH_ID
+
+KIND = "wmla"
+"""Of these searches, in `SearchRecord.kind`."""
+
+RESERVED = "algorithm"
+"""A name that is a path of its own in the interface."""
+
+METRIC_FILE = "val_dict_list.json"
+MOST_METRICS = 16 * 2**20
+"""Bytes that are read of the file: it is the trial's own, and whatever is in it costs that trial alone."""
+
+CONFIG = "config.json"
+"""Where a trial's program finds its hyperparameters, in its work dir."""
+
+
+def create_search(
+    context: Context, user: UserRecord, data: str, code: BinaryIO, file_name: str
+) -> SearchRecord:
+    """Queue a search.
+
+    Args:
+        context, user: the service's parts; whose it will be.
+        data: its definition, as JSON.
+        code, file_name: what its trials run, as for `submitting.submit`, which raises the same errors.
+    """
+    definition = parse(data)
+    spec = definition.model_spec
+    if spec.sig_name:
+        submitting.group_name(spec.sig_name)
+    if definition.hpo_name == RESERVED:
+        raise InvalidError(f"hpoName: {RESERVED!r} is reserved", "take another name")
+    if definition.hpo_name and re.fullmatch(SEARCH_ID, definition.hpo_name):
+        raise InvalidError(f"hpoName: {definition.hpo_name!r} looks like an id", "take another name")
+    file_name = file_name[-255:]
+    asked = ExecRequest(spec.args, group=spec.sig_name or None, file_name=file_name)
+    submitting.check(context, user, asked, code, [CONFIG])
+    now = context.clock()
+    search = experiments.record_of(
+        user, definition.spec, now, kind=KIND, template=spec.model_dump(), file_name=file_name
+    )
+    made = (f"{user.name}-hpo-{number}" for number in count(int(now * 1e6)))
+    added = experiments.create(context, search, code, [definition.hpo_name] if definition.hpo_name else made)
+    if added is None:
+        raise ConflictError(
+            f"hpoName: there is a search {definition.hpo_name!r} already", "take another name"
+        )
+    return added
+
+
+def restart(context: Context, search: SearchRecord) -> list[experiments.Deletion]:
+    """Have a search go on that was stopped, has failed, or waits for better times; what has finished stays.
+
+    Raises:
+        InvalidError: there is nothing to go on with, or somebody else was quicker.
+        ConflictError: jobs of it have not ended yet.
+    """
+    trials = context.store.searches.trials(search.id)
+    match search.state:
+        case SearchState.WAITING:
+            again: Sequence[TrialRecord] = ()
+        case SearchState.STOPPED:
+            again = [trial for trial in trials if trial.state is TrialState.STOPPED]
+        case SearchState.FAILED:
+            again = trials
+        case other:
+            raise InvalidError(
+                f"Hpo task {search.name} is {SEARCH_STATES[other]}",
+                "only one that is STOPPED, FAILED or RECOVERPEND can be started again",
+            )
+    with as_hpo_task():
+        jobs = experiments.ended_jobs(context, search, again)
+    if not context.store.searches.start_again(search, [trial.number for trial in again]):
+        raise InvalidError(f"Hpo task {search.name} was started again, or deleted, just now")
+    context.bus.notify(Topic.SEARCHES)
+    return experiments.delete_jobs(context, jobs)
+
+
+@contextmanager
+def as_hpo_task() -> Iterator[None]:
+    """Call an experiment in errors what WMLA calls it; they begin with its name."""
+    try:
+        yield
+    except ConflictError as error:
+        raise ConflictError(f"Hpo task {error.detail}", error.next_step) from None
+
+
+class ExecTrials:
+    """Implements `jobs.experiments.trials.Trials`."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+
+    def submit(self, user: UserRecord, search: SearchRecord, trial: TrialRecord) -> TrialRecord:  # noqa: D102
+        config = json.dumps(trial.parameters, indent=2, allow_nan=False).encode()
+        # The script may be given words after `--`, so the variables come first.
+        variables = f"--msd-env TRAINING_ID={search.name} --msd-env SUBID={trial.number}"
+        args, group = f"{variables} {search.template['args']}", search.template["sig_name"] or None
+        asked = ExecRequest(args, group=group, file_name=search.file_name)
+        key = experiments.key_of(search, trial)
+        with self._context.home.search(search.id).open("rb") as code:
+            record = submitting.submit(self._context, user, asked, code, {CONFIG: config}, key)
+        return replace(trial, exec=record.id, driver=record.driver, job=record.job)
+
+    def found(self, trial: TrialRecord, job: JobRecord) -> TrialRecord:  # noqa: D102
+        names = self._context.store.execs.of([job.id]).get(job.id)
+        if names is None:
+            return replace(trial, exec=job.id, job=job.id)
+        return replace(trial, exec=names.id, driver=names.driver, job=job.id)
+
+    def outcome(self, spec: SearchSpec, job: JobRecord) -> Outcome:  # noqa: D102
+        return read_metric(self._context.home.job(job.id).root, spec.metric, spec.objective)
+
+
+def read_metric(folder: Path, name: str, objective: Objective) -> Outcome:
+    """The best value of the metric `name` in the file of a trial's result folder."""
+    try:
+        content = plain_files.read(folder / METRIC_FILE, MOST_METRICS + 1)
+    except FileNotFoundError:
+        return Outcome(reason=f"the program has not written {METRIC_FILE} into $RESULT_DIR")
+    except OSError as error:
+        return Outcome(reason=f"{METRIC_FILE} cannot be read: {error.strerror}")
+    return find_metric(content, name, objective)
+
+
+def find_metric(content: bytes, name: str, objective: Objective) -> Outcome:
+    """The same from the file's content."""
+    if len(content) > MOST_METRICS:
+        return Outcome(reason=f"{METRIC_FILE} has more than {MOST_METRICS:,} bytes")
+    try:
+        entries = json.loads(content)
+    except (ValueError, RecursionError) as error:
+        return Outcome(reason=f"{METRIC_FILE} is no JSON: {error}")
+    if not isinstance(entries, list):
+        return Outcome(reason=f"{METRIC_FILE} is no list of objects like {{'steps': 1, {name!r}: 0.5}}")
+    values = [entry[name] for entry in entries if isinstance(entry, dict) and name in entry]
+    numbers = [number for number in map(_number, values) if number is not None]
+    if not numbers:
+        kind = "is no finite number there" if values else "is not in it"
+        return Outcome(reason=f"{METRIC_FILE}: the metric {name!r} {kind}")
+    return Outcome(min(numbers, key=lambda number: objective.sign * number))
+
+
+def _number(given: object) -> float | None:
+    """A finite number, which may be a text, as in definitions; None for anything else."""
+    if isinstance(given, bool) or not isinstance(given, int | float | str):
+        return None
+    try:
+        number = float(given)
+    except (OverflowError, ValueError):
+        return None
+    return number if math.isfinite(number) else None

@@ -1,0 +1,151 @@
+"""Applications: of an instance group in Conductor's part, and below `/scheduler` in the manner of 2.x."""
+
+from collections.abc import Mapping
+from itertools import islice
+from typing import Annotated, Literal
+
+from fastapi import APIRouter, Query, Request, Response
+from fastapi.responses import StreamingResponse
+
+from edt_launch.adapters.wmla import identity
+from edt_launch.adapters.wmla.answers import applications, files
+from edt_launch.adapters.wmla.answers.views import Execution, Json, behind
+from edt_launch.adapters.wmla.rest import lookup
+from edt_launch.adapters.wmla.rest.lookup import Named
+from edt_launch.adapters.wmla.rest.results import as_text
+from edt_launch.cluster.hosts import LOCAL
+from edt_launch.cluster.nvidia import Load, Meter
+from edt_launch.service.api.context import Context, Here, User
+from edt_launch.service.database.records import JobRecord, UserRecord
+from edt_launch.service.errors import InvalidError
+
+conductor, router = APIRouter(), APIRouter()
+
+MOST = 1000  # applications of one answer
+
+States = Annotated[str | None, Query(max_length=256)]
+
+
+@conductor.get("/instances/{group}/applications")
+def list_of_group(request: Request, here: Here, user: User, group: str, state: States = None) -> list[Json]:
+    """A user's applications in an instance group, or everybody's for administrators."""
+    states = None if state is None else frozenset().union(*map(behind, state.upper().split(",")))
+    owner = None if user.is_admin else user.name
+    page = here.store.jobs.page(states=states, owner=owner, limit=None, newest=True)
+    in_group = (
+        one for one in lookup.with_names(here, page.jobs) if identity.group_id(one.group) == group.lower()
+    )
+    newest = list(islice(in_group, MOST))
+    meter: Meter = request.app.state.meter
+    devices = [name for one in newest for host, names in one.job.held if host == LOCAL for name in names]
+    loads = meter.loads(devices) if devices else {}
+    url = str(request.base_url).rstrip("/")
+    return [applications.classic(one, _load(one.job, loads), here.clock(), url) for one in newest]
+
+
+def _load(job: JobRecord, loads: Mapping[str, Load]) -> Load:
+    """That of all of a job's GPUs on this machine."""
+    own = [loads[name] for host, names in job.held if host == LOCAL for name in names if name in loads]
+    return Load(sum(load.memory for load in own), float(sum(load.utilization for load in own)))
+
+
+@conductor.get("/instances/{group}/applications/{name}/logs/{stream}/download")
+def group_driver_log(execution: Named, stream: str) -> StreamingResponse:
+    """What the driver prints."""
+    return as_text([files.main_output(execution, _checked(stream))])
+
+
+@conductor.get("/instances/{group}/applications/{name}/{executor}/logs/{stream}/download")
+def group_executor_log(execution: Named, executor: str, stream: str) -> StreamingResponse:
+    """What an executor prints."""
+    if executor not in files.executors(execution):
+        raise InvalidError(f"Executor {executor[:80]!r} not found")
+    number = identity.number_of(executor) or 0
+    return as_text([files.executor_output(execution, number, _checked(stream))])
+
+
+def _checked(stream: str) -> str:
+    if stream not in (files.STDOUT, files.STDERR):
+        raise InvalidError(f"log {stream[:40]!r}: there are {files.STDOUT} and {files.STDERR}")
+    return stream
+
+
+LastLines = Annotated[int | None, Query(alias="lastlines", ge=0, le=10**6)]
+Number = Annotated[int, Query(ge=0, le=10**6)]
+
+
+@router.get("/scheduler/applications")
+def list_applications(
+    here: Here, user: User, application: Annotated[str | None, Query(alias="applicationid")] = None
+) -> list[Json]:
+    """A user's applications, or everybody's for administrators, the newest first; or one."""
+    listed = _all(here, user, MOST) if application is None else [lookup.find(here, user, application)]
+    return list(map(applications.modern, listed))
+
+
+@router.get("/scheduler/applications/{name}")
+def show(execution: Named) -> Json:
+    """An application."""
+    return applications.modern(execution)
+
+
+@router.put("/scheduler/applications/{name}/stop", status_code=204, response_class=Response)
+def stop(here: Here, execution: Named) -> None:
+    """End an application for good; one that has ended stays as it is."""
+    lookup.stop(here, execution)
+
+
+@router.get("/scheduler/applications/{name}/driver/logs/{stream}")
+def driver_log(
+    execution: Named, stream: Literal["stdout", "stderr", "launcherlog"], last: LastLines = None
+) -> StreamingResponse:
+    """What the driver prints, or `edt-launch`."""
+    path = execution.files.launcher_log if stream == files.LAUNCHER else files.main_output(execution, stream)
+    return as_text([path], last)
+
+
+@router.get("/scheduler/applications/{name}/executor/{number}/logs/{stream}")
+def executor_log(
+    execution: Named, number: int, stream: Literal["stdout", "stderr"], last: LastLines = None
+) -> StreamingResponse:
+    """What an executor prints, counted from 1; nothing yet if the job may still start it."""
+    if not 1 <= number <= 2**20:
+        raise InvalidError(f"executor {number}: they are counted from 1")
+    path = files.executor_output(execution, number, stream)
+    may_come = not execution.job.has_ended and number <= execution.job.max
+    if not may_come and not path.exists():
+        raise InvalidError(f"Executor {number} of {execution.names.id} not found")
+    return as_text([path], last)
+
+
+@router.get("/scheduler/engine/applications")
+def list_engine_applications(
+    here: Here,
+    user: User,
+    start: Number = 0,
+    length: Number = MOST,
+    sort: Annotated[str, Query(max_length=64)] = "-submit_time",
+    state: Annotated[str | None, Query(max_length=64)] = None,
+) -> list[Json]:
+    """The same with the resources that they use; `start` and `length` lead through all of them."""
+    is_plain = not state and sort == "-submit_time"
+    listed = list(map(applications.engine, _all(here, user, start + length if is_plain else None)))
+    if state:
+        listed = [one for one in listed if one["state"].lower() == state.lower()]
+    field = sort.removeprefix("-")
+    if listed and field not in listed[0]:
+        raise InvalidError(f"sort: {field!r} is no field of an application")
+    listed.sort(key=lambda one: one[field], reverse=sort.startswith("-"))
+    return listed[start : start + min(length, MOST)]
+
+
+@router.get("/scheduler/engine/applications/{name}")
+def show_engine_application(execution: Named) -> Json:
+    """One of them."""
+    return applications.engine(execution)
+
+
+def _all(here: Context, user: UserRecord, limit: int | None) -> list[Execution]:
+    """The newest ones of a user, or of all."""
+    page = here.store.jobs.page(owner=None if user.is_admin else user.name, limit=limit, newest=True)
+    return lookup.with_names(here, page.jobs)

@@ -1,0 +1,91 @@
+"""``edt hosts``, ``edt drain`` and ``edt shares``: the pool, and who shares it."""
+
+from typing import Annotated
+
+from typer import Argument, Option
+
+from edt_launch.cli import model
+from edt_launch.cli.errors import MistakenError
+from edt_launch.cli.screen import show, terminal
+from edt_launch.cli.session import AsJson, answer, complete_host, confirm, connect, print_json
+from edt_launch.cli.tables import hosts_table, shares_table
+
+NO_LIMIT = "none"
+ROOT = "-"
+"""Stands for the node above all others, whose name is empty."""
+
+
+def hosts(as_json: AsJson = False) -> None:
+    """List machines, their devices, and the jobs that have them."""
+    service = connect()
+    if as_json:
+        print_json(service.call("GET", "cluster"))
+        return
+    jobs = {job.id: job for job in map(model.job, service.jobs())}
+    show(hosts_table(service.hosts(), jobs, *terminal()))
+
+
+def drain(
+    host: Annotated[str, Argument(metavar="HOST", help="Its name.", autocompletion=complete_host)],
+    undo: Annotated[bool, Option("--undo", help="Let workers come back.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Give a host no new workers, and move away those that it has. For administrators."""
+    data = connect().call("POST", "hosts", host, "undrain" if undo else "drain")
+    confirm(data, as_json, f"{data['name']} {data['state']}")
+
+
+def shares(
+    name: Annotated[
+        str | None,
+        Argument(metavar="[OWNER]", help="The department or user to change or add; - for all."),
+    ] = None,
+    weight: Annotated[float | None, Option(help="Of its share, relative to its siblings.")] = None,
+    guarantee: Annotated[float | None, Option(help="Devices that it owns.")] = None,
+    limit: Annotated[str | None, Option(help="Devices that it may have at most, or none.")] = None,
+    lends: Annotated[
+        bool | None, Option("--lends/--keeps", help="Whether others may use what it owns meanwhile.")
+    ] = None,
+    parent: Annotated[str | None, Option(help="The department that it belongs to; - is none.")] = None,
+    policy: Annotated[str | None, Option(help="Inside it: fair, fifo or priority.")] = None,
+    half_life: Annotated[float | None, Option(help="Seconds after which use counts half.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show who shares the devices, and how; with OWNER and options, change it (for administrators)."""
+    options = {
+        "weight": weight, "guarantee": guarantee, "limit": limit, "lends": lends, "parent": parent,
+        "policy": policy, "half_life": half_life,
+    }  # fmt: skip
+    changes: dict[str, object] = {option: value for option, value in options.items() if value is not None}
+    if changes and name is None:
+        option = next(iter(changes)).replace("_", "-")
+        raise MistakenError(f"--{option} of whom?", "edt shares OWNER --weight 3")
+    if limit is not None:
+        changes["limit"] = _devices(limit)
+    if parent == ROOT:
+        changes["parent"] = ""
+    service = connect()
+    if name is not None and changes:
+        data = service.call("PUT", "shares", name, content=changes)
+        if as_json:
+            print_json(data)
+            return
+        name = None  # all of them, since a share is relative to others
+    nodes = model.many(service.call("GET", "shares"), "shares")
+    if name is not None:
+        nodes = [node for node in nodes if node.get("name") == ("" if name == ROOT else name)]
+        if not nodes or not name:
+            raise MistakenError(f"there is no owner {name!r}", "see 'edt shares', or give --weight to add it")
+    answer({"shares": nodes}, as_json, lambda: shares_table([*map(model.share, nodes)], *terminal()))
+
+
+def _devices(text: str) -> float | None:
+    if text == NO_LIMIT:
+        return None
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value < float("inf"):
+        raise MistakenError(f"--limit {text}: expected a number of devices, or {NO_LIMIT}")
+    return value

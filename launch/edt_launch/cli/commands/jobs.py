@@ -1,0 +1,142 @@
+"""``edt ps``, ``show``, ``why``, ``set``, ``stop``, ``pause`` and ``resume``."""
+
+import textwrap
+import time
+from collections.abc import Sequence
+from typing import Annotated
+
+from typer import Option
+
+from edt_launch.cli import model
+from edt_launch.cli.errors import MistakenError
+from edt_launch.cli.model import ENDED
+from edt_launch.cli.screen import note, terminal, visible, width
+from edt_launch.cli.screen import show as show_lines
+from edt_launch.cli.service import Json
+from edt_launch.cli.session import AsJson, JobName, LiveJobs, answer, connect, print_json
+from edt_launch.cli.tables import job_lines, jobs_table
+
+DONE = {"stop": "stopped", "pause": "paused", "resume": "resumed"}
+UNDER_WAY = {"stop": ENDED | {"stopping"}, "pause": {"pausing", "paused"}}
+"""States of a job that does what was asked; for `resume` all others than those of `pause`."""
+
+
+def ps(
+    everything: Annotated[bool, Option("--all", "-a", help="Also those that ended long ago.")] = False,
+    state: Annotated[str | None, Option(help="Only jobs in this state, such as running.")] = None,
+    owner: Annotated[str | None, Option(help="Only this user's jobs.")] = None,
+    mine: Annotated[bool, Option("--mine", "-m", help="Only your own jobs.")] = False,
+    watch: Annotated[bool, Option("--watch", "-w", help="Keep showing them, until q or Ctrl-C.")] = False,
+    only_ids: Annotated[bool, Option("--quiet", "-q", help="Print ids only.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """List live jobs, and those that ended in the last hour.
+
+    SIZE is the number of workers, OF what a job may have; 2→4 is a change under way.
+    """
+    service = connect()
+    if mine:
+        owner = str(service.about()["user"])
+
+    def ask() -> list[Json]:
+        return list(service.jobs(everything=everything, state=state, owner=owner))
+
+    def look() -> list[str]:
+        jobs = list(map(model.job, ask()))
+        if only_ids:
+            return [job.id for job in jobs]
+        if not jobs and (state or owner):
+            return ["no such jobs" if everything else "no such jobs; those that ended long ago: edt ps --all"]
+        return jobs_table(jobs, time.time(), *terminal())
+
+    if watch:
+        from edt_launch.cli.refresh import watch_lines, watch_values
+
+        watch_values(ask, "jobs") if as_json else watch_lines(look)
+    elif as_json:
+        print_json({"jobs": ask()})
+    else:
+        show_lines(look())
+
+
+def show(job: JobName, as_json: AsJson = False) -> None:
+    """Show everything about a job."""
+    service = connect()
+    data = service.job(service.resolve(job))
+    answer(data, as_json, lambda: job_lines(model.job(data), time.time(), *terminal()))
+
+
+def why(job: JobName, as_json: AsJson = False) -> None:
+    """Explain why a job has its size: its share, what binds, and what would change it."""
+    service = connect()
+    data = service.call("GET", "jobs", service.resolve(job), "why")
+    limit = width()
+    answer(data, as_json, lambda: [part for line in data["lines"] for part in _wrapped(visible(line), limit)])
+
+
+def _wrapped(line: str, limit: int) -> list[str]:
+    indent = " " * (len(line) - len(line.lstrip()))
+    return textwrap.wrap(line, limit, subsequent_indent=indent + "  ", break_on_hyphens=False) or [""]
+
+
+def change(
+    job: JobName,
+    least: Annotated[int | None, Option("--min", min=1, help="Workers that it needs at least.")] = None,
+    most: Annotated[int | None, Option("--max", min=1, help="Workers that it can use at most.")] = None,
+    priority: Annotated[int | None, Option(help="Its tier; higher ones are served first.")] = None,
+    weight: Annotated[float | None, Option(help="Of its share, relative to your other jobs.")] = None,
+    name: Annotated[str | None, Option(help="Another name.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Change a job, also while it runs."""
+    options = {"min": least, "max": most, "priority": priority, "weight": weight, "name": name}
+    changes = {option: value for option, value in options.items() if value is not None}
+    if not changes:
+        raise MistakenError(
+            "nothing is to be changed", "give one of --min, --max, --priority, --weight, --name"
+        )
+    service = connect()
+    data = service.call("PATCH", "jobs", service.resolve(job), content=changes)
+
+    def lines() -> list[str]:
+        note = [data["note"]] if data.get("note") else []
+        return jobs_table([model.job(data)], time.time(), *terminal()) + note
+
+    answer(data, as_json, lines)
+
+
+def stop(jobs: LiveJobs, as_json: AsJson = False) -> None:
+    """End jobs for good; what they have saved stays."""
+    _ask("stop", jobs, as_json)
+
+
+def pause(jobs: LiveJobs, as_json: AsJson = False) -> None:
+    """Have jobs save their state and give up their devices, until they are resumed."""
+    _ask("pause", jobs, as_json)
+
+
+def resume(jobs: LiveJobs, as_json: AsJson = False) -> None:
+    """Let paused jobs go on from where they were, as soon as there are devices for them."""
+    _ask("resume", jobs, as_json)
+
+
+def _ask(verb: str, names: Sequence[str], as_json: bool) -> None:
+    """All names are looked up first: a mistyped one changes nothing."""
+    service = connect()
+    ids = [service.resolve(name) for name in names]
+    answers = [service.call("POST", "jobs", job_id, verb) for job_id in dict.fromkeys(ids)]
+    if as_json:
+        print_json({"jobs": answers})
+        return
+    for job in answers:
+        note(_response(verb, job))
+
+
+def _response(verb: str, job: Json) -> str:
+    """What a job does about a request, in a line. A state that is about to end needs no reason."""
+    state = job.get("state")
+    is_heard = state in UNDER_WAY[verb] if verb in UNDER_WAY else state not in UNDER_WAY["pause"]
+    if not is_heard:
+        return f"{job.get('id')} is {state} and is going to be {DONE[verb]}"
+    reason = f": {visible(job['reason'])}" if job.get("reason") else ""
+    return f"{job.get('id')} {state}{reason}"
