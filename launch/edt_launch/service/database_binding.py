@@ -22,13 +22,10 @@ class ForeignError(Exception):
 
 
 def bind(store: Store, home: Home) -> bool:
-    """See to it that the database and the folder's jobs belong together; new ones do from now on.
-
-    Returns:
-        Whether they did before.
+    """Have a new database and folder belong together from now on; whether they did before.
 
     Raises:
-        ForeignError: they do not.
+        ForeignError: they belong to others.
         OSError: the folder cannot be written.
     """
     path, known = str(home.root), store.memory.get(KEY)
@@ -49,15 +46,11 @@ def bind(store: Store, home: Home) -> bool:
             "or name another --database"
         )
     if known["path"] != path:
-        _check_idle(store, known["path"])
+        running = [job.id for job in store.jobs.live() if job.state in HAS_LAUNCHER]
+        if running:
+            raise ForeignError(
+                f"the folder was {known['path']} when {', '.join(running[:5])} began to run; move it back, "
+                "and pause or stop them before you move it"
+            )
         store.memory.set(KEY, {"id": ours, "path": path})
     return True
-
-
-def _check_idle(store: Store, path: str) -> None:
-    running = [job.id for job in store.jobs.live() if job.state in HAS_LAUNCHER]
-    if running:
-        raise ForeignError(
-            f"the folder was {path} when {', '.join(running[:5])} began to run; move it back, and pause or "
-            "stop them before you move it"
-        )

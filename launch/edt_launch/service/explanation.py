@@ -22,8 +22,8 @@ def explain(job: JobRecord) -> dict[str, Any]:
     reason = _bounded(stored, job)
     # What has happened since the last decision, a pause say, is in the job's own reason.
     own = [] if job.reason == stored.text else [f"{job.id} is {job.state}: {job.reason}"]
-    told = allocator.explain(mapping.job(job, protected=0.0), reason)
-    return _answer(job, reason, reason.text, reason.change, lines=[*own, *told])
+    lines = [*own, *allocator.explain(mapping.job(job, protected=0.0), reason)]
+    return _answer(job, reason, reason.text, reason.change, lines)
 
 
 def reason_of(why: Mapping[str, Any], job: JobRecord) -> Reason:
@@ -39,7 +39,7 @@ def reason_of(why: Mapping[str, Any], job: JobRecord) -> Reason:
 
 
 def _bounded(reason: Reason, job: JobRecord) -> Reason:
-    """The reason, of a job whose bounds were changed beyond those that its launcher was started with."""
+    """The reason; it is another one if the launcher was started with narrower bounds than the job has now."""
     low, high = job.bounds or (job.min, job.max)
     if low <= job.min and job.max <= high:
         return reason
@@ -72,12 +72,13 @@ def _apart(job: JobRecord) -> tuple[str, str] | None:
 def _answer(
     job: JobRecord, reason: Reason | None, text: str, change: str, lines: list[str]
 ) -> dict[str, Any]:
+    path = () if reason is None else reason.path
     return {
         "share": None if reason is None else number(reason.share),
         "target": job.target,
         "size": job.size,
         "binding": None if reason is None else reason.binding.value,
-        "path": [] if reason is None else [{"node": node, "share": share} for node, share in reason.path],
+        "path": [{"node": node, "share": share} for node, share in path],
         "text": text,
         "change": change,
         "lines": lines,

@@ -63,15 +63,12 @@ def recent_lines(path: Path) -> Iterator[bytes]:
 async def read(
     path: Path, start: Callable[[BinaryIO], int], is_over: IsOver | None = None
 ) -> AsyncIterator[bytes]:
-    """What a file contains, and what is appended to it.
+    """Blocks of a file, and of what is appended to it; an empty one whenever nothing has come for `PAUSE`.
 
     Args:
         path: the file; it may come later if it is followed. What is no file, or may not be read, is empty.
         start: tells where to begin.
         is_over: whether nothing will be appended any more; None to stop at the end the file has now.
-
-    Yields:
-        Blocks; an empty one whenever nothing has come for `PAUSE`.
     """
     file: BinaryIO | None = None
     try:

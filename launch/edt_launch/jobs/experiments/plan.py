@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from edt_launch.jobs.experiments.choosing import Chooser
 from edt_launch.jobs.experiments.hyperband import Slot, slots
 from edt_launch.jobs.experiments.space import Point, grid_point, size, values
-from edt_launch.service.database.search_records import TrialRecord
+from edt_launch.service.database.records import TrialRecord
 from edt_launch.service.experiment_spec import Algorithm, Objective, SearchSpec, Values, ranking
 
 

@@ -15,18 +15,13 @@ _LOCK = 0x6564745F
 
 
 class NewerDatabaseError(Exception):
-    """The database has been used by a newer version of the service.
-
-    Args:
-        revision: what the database says of itself.
-    """
+    """The database has been used by a newer version of the service, and calls itself `revision`."""
 
     def __init__(self, revision: str) -> None:
         super().__init__(
             f"the database has the form {revision!r}, unknown to this version: a newer one has used it; "
             "start that one"
         )
-        self.revision = revision
 
 
 def migrate(database: Database) -> bool:

@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 
 from edt_launch.jobs.experiments.plan import Next, following, total
-from edt_launch.service.database.search_records import TrialRecord, TrialState
+from edt_launch.service.database.records import TrialRecord, TrialState
 from edt_launch.service.experiment_spec import MOST_TRIALS, Objective, SearchSpec, ranking
 from plays import UNITS, budgets, specified
 

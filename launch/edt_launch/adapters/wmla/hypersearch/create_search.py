@@ -10,13 +10,12 @@ from edt_launch.adapters.wmla.submission import submitting
 from edt_launch.adapters.wmla.submission.request import ExecRequest
 from edt_launch.service import experiments
 from edt_launch.service.api.context import Context
-from edt_launch.service.database.records import UserRecord
-from edt_launch.service.database.search_records import SearchRecord
+from edt_launch.service.database.records import ExperimentRecord, UserRecord
 from edt_launch.service.errors import ConflictError, InvalidError
-from edt_launch.service.home import SEARCH_ID
+from edt_launch.service.home import EXPERIMENT_ID
 
 KIND = "wmla"
-"""Of these searches, in `SearchRecord.kind`."""
+"""Of these searches, in `ExperimentRecord.kind`."""
 
 RESERVED = "algorithm"
 """A name that is a path of its own in the interface."""
@@ -24,7 +23,7 @@ RESERVED = "algorithm"
 
 def create_search(
     context: Context, user: UserRecord, data: str, code: BinaryIO, file_name: str
-) -> SearchRecord:
+) -> ExperimentRecord:
     """Queue a search.
 
     Args:
@@ -45,7 +44,7 @@ def create_search(
         submitting.group_name(spec.sig_name)
     if definition.hpo_name == RESERVED:
         raise InvalidError(f"hpoName: {RESERVED!r} is reserved", "take another name")
-    if definition.hpo_name and re.fullmatch(SEARCH_ID, definition.hpo_name):
+    if definition.hpo_name and re.fullmatch(EXPERIMENT_ID, definition.hpo_name):
         raise InvalidError(f"hpoName: {definition.hpo_name!r} looks like an id", "take another name")
     file_name = file_name[-255:]
     asked = ExecRequest(spec.args, group=spec.sig_name or None, file_name=file_name)

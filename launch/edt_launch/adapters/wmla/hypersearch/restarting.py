@@ -4,26 +4,27 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from edt_launch.adapters.wmla.hypersearch.views import SEARCH_STATES
+from edt_launch.service.api.context import Context
 from edt_launch.service.bus import Topic
-from edt_launch.service.database.search_records import SearchRecord, SearchState, TrialRecord, TrialState
+from edt_launch.service.database.records import ExperimentRecord, ExperimentState, TrialRecord, TrialState
 from edt_launch.service.errors import ConflictError, InvalidError
-from edt_launch.service.experiments import Deletion, Parts, delete_jobs, ended_jobs
+from edt_launch.service.experiments import Deletion, ended_jobs, remove_jobs_files
 
 
-def restart(parts: Parts, search: SearchRecord) -> list[Deletion]:
+def restart(context: Context, search: ExperimentRecord) -> list[Deletion]:
     """Have a search go on that was stopped, has failed, or waits for better times; what has finished stays.
 
     Raises:
         InvalidError: there is nothing to go on with, or somebody else was quicker.
         ConflictError: jobs of it have not ended yet.
     """
-    trials = parts.store.searches.trials(search.id)
+    trials = context.store.experiments.trials(search.id)
     match search.state:
-        case SearchState.WAITING:
+        case ExperimentState.WAITING:
             again: Sequence[TrialRecord] = ()
-        case SearchState.STOPPED:
+        case ExperimentState.STOPPED:
             again = [trial for trial in trials if trial.state is TrialState.STOPPED]
-        case SearchState.FAILED:
+        case ExperimentState.FAILED:
             again = trials
         case other:
             raise InvalidError(
@@ -31,11 +32,11 @@ def restart(parts: Parts, search: SearchRecord) -> list[Deletion]:
                 "only one that is STOPPED, FAILED or RECOVERPEND can be started again",
             )
     with as_hpo_task():
-        jobs = ended_jobs(parts, search, again)
-    if not parts.store.searches.start_again(search, [trial.number for trial in again]):
+        jobs = ended_jobs(context, search, again)
+    if not context.store.experiments.start_again(search, [trial.number for trial in again], jobs):
         raise InvalidError(f"Hpo task {search.name} was started again, or deleted, just now")
-    parts.bus.notify(Topic.SEARCHES)
-    return delete_jobs(parts, jobs)
+    context.bus.notify(Topic.EXPERIMENTS)
+    return remove_jobs_files(context, jobs)
 
 
 @contextmanager

@@ -8,8 +8,7 @@ from edt_launch.adapters.wmla.submission import submitting
 from edt_launch.adapters.wmla.submission.request import ExecRequest
 from edt_launch.jobs.experiments.decide import Outcome
 from edt_launch.service.api.context import Context
-from edt_launch.service.database.records import JobRecord, UserRecord
-from edt_launch.service.database.search_records import SearchRecord, TrialRecord
+from edt_launch.service.database.records import ExperimentRecord, JobRecord, TrialRecord, UserRecord
 from edt_launch.service.experiment_spec import SearchSpec
 from edt_launch.service.experiments import key_of
 
@@ -27,13 +26,13 @@ class ExecTrials:
     def __init__(self, context: Context) -> None:
         self._context = context
 
-    def submit(self, user: UserRecord, search: SearchRecord, trial: TrialRecord) -> TrialRecord:  # noqa: D102
+    def submit(self, user: UserRecord, search: ExperimentRecord, trial: TrialRecord) -> TrialRecord:  # noqa: D102
         config = json.dumps(trial.parameters, indent=2, allow_nan=False).encode()
         # The script may be given words after `--`, so the variables come first.
         variables = f"--msd-env TRAINING_ID={search.name} --msd-env SUBID={trial.number}"
         args, group = f"{variables} {search.template['args']}", search.template["sig_name"] or None
         asked = ExecRequest(args, group=group, file_name=search.file_name)
-        with self._context.home.search(search.id).open("rb") as code:
+        with self._context.home.experiment(search.id).open("rb") as code:
             record = submitting.submit(
                 self._context, user, asked, code, {CONFIG: config}, key_of(search, trial)
             )

@@ -15,8 +15,7 @@ from edt_launch.adapters.wmla.submission import catalogue
 from edt_launch.adapters.wmla.submission.parts import Part, beside, model_of
 from edt_launch.adapters.wmla.submission.request import ExecRequest
 from edt_launch.adapters.wmla.submission.submitting import group_name, submit
-from edt_launch.service.api.afterwards import carry_out
-from edt_launch.service.api.context import Context, Here, User
+from edt_launch.service.api.context import Context, Here, User, carry_out
 from edt_launch.service.database.records import UserRecord
 from edt_launch.service.errors import ConflictError, InvalidError
 from edt_launch.service.states import ENDED

@@ -53,7 +53,7 @@ def stop(here: Context, execution: Execution) -> None:
         InvalidError: it has just been deleted.
     """
     try:
-        here.store.jobs.wish(execution.job.id, Wanted.STOP)
+        here.store.jobs.set_wanted(execution.job.id, Wanted.STOP)
     except NoSuchJobError:
         raise _not_found(execution.names.id) from None
     here.changed()
