@@ -48,12 +48,8 @@ class Source(Protocol):
 class Entry:
     """Something in an archive.
 
-    Attributes:
-        path: where, as the archive says it.
-        kind: "file", "folder", "link" (symbolic), "same" (a hard link); any other is refused, by that name.
-        mode: of a file.
-        target: what a link points to.
-        open: gives a file's content.
+    `kind` is "file", "folder", "link" (symbolic) or "same" (a hard link); any other is refused, by that name.
+    `target` is what a link points to, `mode` is a file's, `open` gives its content.
     """
 
     path: str

@@ -43,13 +43,7 @@ class Bus:
     def wait(self, *topics: Topic, seen: int, timeout: float) -> int:
         """Wait until `version(*topics)` is not `seen` any more; what comes before the call is not missed.
 
-        Args:
-            topics: any of them wakes.
-            seen: the version that the caller has dealt with.
-            timeout: seconds to wait at most.
-
-        Returns:
-            The version now; `seen` if nothing has happened.
+        Returns the version now: `seen` if nothing has happened for `timeout` seconds.
         """
         with self._condition:
             self._condition.wait_for(lambda: self.version(*topics) != seen, timeout)

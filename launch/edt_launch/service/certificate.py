@@ -37,13 +37,7 @@ def names_of_this_machine(host: str) -> tuple[str, ...]:
 def ensure_certificate(folder: Path, names: Sequence[str], now: float) -> tuple[Path, Path]:
     """The paths of a certificate and its key, made anew unless the folder has some that are good for longer.
 
-    Args:
-        folder: where they are; it is made.
-        names: host names and addresses; all must be in the certificate.
-        now: unix time.
-
-    Raises:
-        OSError: they cannot be written.
+    All of `names`, host names and addresses, must be in the certificate; `now` is unix time.
     """
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     certificate, key = folder / "certificate.pem", folder / "key.pem"

@@ -22,12 +22,7 @@ class ForeignError(Exception):
 
 
 def bind(store: Store, home: Home) -> bool:
-    """Have a new database and folder belong together from now on; whether they did before.
-
-    Raises:
-        ForeignError: they belong to others.
-        OSError: the folder cannot be written.
-    """
+    """Have a new database and folder belong together from now on; whether they did; or `ForeignError`."""
     path, known = str(home.root), store.memory.get(KEY)
     ours = home.identity.read_text().strip() if home.identity.is_file() else None
     if known is None:

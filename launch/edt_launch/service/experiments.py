@@ -53,11 +53,7 @@ def submit(
 
 
 def record_of(user: UserRecord, spec: SearchSpec, now: float, **fields: Any) -> ExperimentRecord:
-    """An experiment as it is first written down, but for its name.
-
-    Raises:
-        InvalidError: its trials' parameters are too large.
-    """
+    """An experiment as it is first written down, but for its name; raises like `check_parameters`."""
     check_parameters(spec)
     definition = spec.model_dump(mode="json", include=set(SearchSpec.model_fields), exclude_none=True)
     seed = secrets.randbits(32) if spec.seed is None else spec.seed
@@ -70,11 +66,7 @@ def create(
 ) -> ExperimentRecord | None:
     """Keep the code for the trials, and write the experiment down under the first name that is free.
 
-    Returns:
-        The experiment; None if all names are taken.
-
-    Raises:
-        OSError: the disk is full, say.
+    Returns it, or None if all names are taken.
     """
     copy, archive = here.home.incoming / experiment.id, here.home.experiment(experiment.id)
     added = None

@@ -30,7 +30,6 @@ def make_home(home: Home) -> None:
 
     Raises:
         SharedFolderError: it is one such as /tmp, which everybody uses.
-        OSError: it cannot be made or written, or is somebody else's.
     """
     home.root.mkdir(mode=0o700, parents=True, exist_ok=True)
     mode = home.root.stat().st_mode

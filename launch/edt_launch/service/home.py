@@ -50,11 +50,6 @@ class JobDir:
         return self.output.code
 
     @property
-    def model(self) -> Path:
-        """The folder of what the job is for."""
-        return self.output.model
-
-    @property
     def train(self) -> Path:
         """The folder that a training script writes its model into."""
         return self.output.train

@@ -30,8 +30,6 @@ class Submission:
     """A job that a user wants to submit.
 
     Attributes:
-        user: whose it will be.
-        spec: what it is.
         code: an archive of its code, which can be sought, if there is one.
         key: the same for each attempt to submit the same job; None if it is not repeated.
         arrange: is given the folder of the unpacked code, may add to it, and says what to run; None: `spec`.
@@ -85,12 +83,8 @@ def record_of(submission: Submission, job_id: str, now: float) -> JobRecord:
 class Submitter:
     """Takes submissions in.
 
-    Args:
-        home: where jobs' folders are.
-        store: where jobs are written down.
-        limits: what code may be.
-        highest_priority: that others than administrators may give.
-        own_name: user who may have folders of this machine copied, as administrators may.
+    Others than administrators may give no more than `highest_priority`; the user `own_name` may have folders
+    of this machine copied, as administrators may.
     """
 
     def __init__(
@@ -103,10 +97,7 @@ class Submitter:
         self._highest_priority = highest_priority
 
     def submit(self, submission: Submission, now: float) -> tuple[JobRecord, bool]:
-        """Copy the code and write the job down.
-
-        Returns:
-            The job, and whether it is new.
+        """Copy the code and write the job down; gives the job, and whether it is new.
 
         Raises:
             ServiceError: the code cannot be used, the user may not do that, or the key is another job's.

@@ -47,11 +47,7 @@ def start_of_last_lines(file: BinaryIO, lines: int) -> int:
 
 
 def recent_lines(path: Path) -> Iterator[bytes]:
-    """The whole lines in the last `REACH` bytes of a file, without those that are too long.
-
-    Raises:
-        OSError: it cannot be opened.
-    """
+    """The whole lines in the last `REACH` bytes of a file, without those that are too long."""
     with open_file(path, buffering=0) as file:
         start = max(0, os.fstat(file.fileno()).st_size - REACH)
         file.seek(start)

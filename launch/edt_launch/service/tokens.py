@@ -37,10 +37,8 @@ def issue(
         now: unix time.
         expires: unix time from which it opens nothing; None for never.
         is_session: whether it was given for a password, and ends with it.
-        parent: the token that it is made with; the new one ends no later, and is revoked with it.
-
-    Raises:
-        UnauthorizedError: `parent` has just been revoked.
+        parent: the token that it is made with; the new one ends no later, and is revoked with it. If it has
+            just been revoked, `UnauthorizedError` is raised.
     """
     token = PREFIX + secrets.token_urlsafe(32)
     ends = [end for end in (expires, parent.expires if parent else None) if end is not None]

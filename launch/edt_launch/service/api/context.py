@@ -58,12 +58,7 @@ class Context:
             ) from None
 
     def job_of(self, job_id: str, user: UserRecord) -> JobRecord:
-        """A job that `user` may do everything with.
-
-        Raises:
-            NotFoundError: there is none of that id.
-            ForbiddenError: it is somebody else's.
-        """
+        """A job that `user` may do everything with; `ForbiddenError` if it is somebody else's."""
         job = self.job(job_id)
         if not may(user, job):
             raise ForbiddenError(f"{job.id} is a job of {job.owner}", "ask them, or an administrator")

@@ -105,7 +105,7 @@ def results(here: Here, user: User, job_id: str) -> StreamingResponse:
     """A job's `model/` and `log/`, as a tar.gz; what is there by now while it runs."""
     job = here.job_of(job_id, user)
     folder = here.home.job(job.id)
-    return _archive(f"{job.id}-results", [("model", folder.model), ("log", folder.output.log)])
+    return _archive(f"{job.id}-results", [("model", folder.output.model), ("log", folder.output.log)])
 
 
 @router.get("/jobs/{job_id}/checkpoints", response_model=schemas.Checkpoints)

@@ -11,7 +11,6 @@ from edt_launch.service.names import TEXT, USER
 from edt_launch.service.specification import Framework, Name
 from edt_launch.service.states import State, Wanted
 
-JobId = Annotated[str, Field(max_length=256, description="Id of a job.", examples=["jabcdefgh"])]
 UserName = Annotated[str, StringConstraints(pattern=f"^{USER}$")]
 Share = Annotated[float, Field(ge=0, le=1e9, allow_inf_nan=False)]
 

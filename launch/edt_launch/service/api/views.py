@@ -159,13 +159,9 @@ def experiment(
     best: TrialRecord | None,
     viewer: UserRecord,
 ) -> Json:
-    """An experiment, as `viewer` may see it.
+    """An experiment, as `viewer` may see it, with the number of trials in each state, and the best one.
 
-    Args:
-        record: the experiment; of its definition, algorithm, metric and objective are looked at.
-        counts: how many trials are in each state.
-        best: the trial with the best metric.
-        viewer: who asks.
+    Of its definition, algorithm, metric and objective are looked at.
     """
     shown = {**vars(record), **record.definition, "counts": counts, "best": best}
     # The reason may quote a job's private `failure`.

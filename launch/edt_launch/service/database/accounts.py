@@ -41,12 +41,7 @@ class Accounts:
     ) -> bool:
         """Store the hash of a user's password and end their sessions; False if there is no such user.
 
-        Args:
-            name: of the user.
-            password_hash: of their password.
-            now: unix time.
-            tokens_too: whether their other tokens are revoked, too.
-            spared: id of a token that is not revoked, unless it is a session's.
+        With `tokens_too` their other tokens are revoked, too, but for the one whose id is `spared`.
         """
         with self._database.writing() as connection:
             _revoke(connection, now, tokens.c.user == name, tokens.c.is_session)
@@ -95,14 +90,7 @@ class Accounts:
         return [TokenRecord(**row._mapping) for row in self._database.rows(query)]
 
     def revoke(self, token: str, user: str | None, now: float, *, only: bool = False) -> bool:
-        """Revoke a token, and what was made with it; False if there is no such token.
-
-        Args:
-            token: its id.
-            user: whose it has to be; None for anybody's.
-            now: unix time.
-            only: whether what was made with it stays.
-        """
+        """Revoke a token of a user (None: anybody) and, unless `only`, what it has made; False if there is none."""
         query = update(tokens).where(tokens.c.id == token, tokens.c.revoked.is_(None))
         if user is not None:
             query = query.where(tokens.c.user == user)

@@ -37,11 +37,7 @@ AWAY = (OperationalError, InterfaceError, NoConnectionError)
 class Database:
     """An engine, and the two kinds of transactions.
 
-    Args:
-        url: ``sqlite:////path/edt.db`` or ``postgresql://user:password@host/name``.
-
-    Raises:
-        ValueError: the URL names another database, or makes no sense.
+    The URL is like ``sqlite:////path/edt.db`` or ``postgresql://user:password@host/name``, or it is refused.
     """
 
     def __init__(self, url: str | URL) -> None:
@@ -88,11 +84,7 @@ class Database:
 
 
 def parse_url(url: str | URL) -> URL:
-    """The database that a URL names, with the driver that we use for it.
-
-    Raises:
-        ValueError: it names another database, or makes no sense.
-    """
+    """The database that a URL names, with the driver that we use; `ValueError` if it is of another kind."""
     try:
         parsed = make_url(url)
     except ArgumentError:

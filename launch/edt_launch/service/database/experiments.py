@@ -100,11 +100,7 @@ class Experiments:
     def start_again(
         self, seen: ExperimentRecord, drop: Collection[int], with_jobs: Collection[str] = ()
     ) -> bool:
-        """Have an experiment go on without some of its trials and their jobs, which have ended.
-
-        Returns:
-            Whether it was as it was seen; if not, nothing is changed.
-        """
+        """Have it go on without some trials and their ended jobs, if it is as it was seen; whether it was."""
         fresh = {"state": ExperimentState.QUEUED, "wanted": ExperimentWanted.RUN, "reason": ""}
         values = {**fresh, "started": None, "ended": None}
         with self._database.writing() as connection:

@@ -25,10 +25,7 @@ class NewerDatabaseError(Exception):
 
 
 def migrate(database: Database) -> bool:
-    """Make the tables, or bring them to their newest form; all or nothing.
-
-    Returns:
-        Whether anything was done.
+    """Make the tables, or bring them to their newest form, all or nothing; whether anything was done.
 
     Raises:
         NewerDatabaseError: the database was made by a newer version.

@@ -262,9 +262,7 @@ class ExecRecord:
 
     Attributes:
         number: counts submissions of such clients.
-        id: in `/execs`.
-        driver: of its driver, which Conductor's part knows it by.
-        app: of its application.
+        id, driver, app: in `/execs`, to Conductor's part, and of its application.
         args: the argument string that it was submitted with.
         group: the instance group, `sigName`; None if it was submitted in the manner of 2.x.
         job: id of the job; None until that has been written down.
@@ -318,12 +316,10 @@ class ExperimentRecord:
     """An experiment.
 
     Attributes:
-        id: names its archive.
         definition: what is searched how: an `experiment_spec.SearchSpec`.
         file_name: what its archive was called; empty without one.
         seed: of all that is random.
         kind: what makes jobs of its trials; empty: `template` is a `specification.JobSpec`.
-        template: of its trials' jobs.
         total: trials in all, if none of them fails; None until it has begun.
         started: when it was started, the last time.
     """
@@ -356,10 +352,8 @@ class TrialRecord:
     """A trial of an experiment.
 
     Attributes:
-        experiment: the experiment's id.
         number: its place in the experiment, from 0.
-        point: its coordinates in the space that is searched.
-        parameters: their values.
+        point, parameters: its coordinates in the space that is searched, and their values.
         budget: iterations that it may use; 0 if the algorithm gives none.
         created: when it was chosen.
         exec, driver, job: what it, its driver and its job are called, once it has been submitted.

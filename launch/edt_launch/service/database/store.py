@@ -53,12 +53,7 @@ class Store:
 
     @classmethod
     def of(cls, database: Database) -> "Store":
-        """The stores of a database, its tables made or migrated.
-
-        Raises:
-            NewerDatabaseError: the database was made by a newer version.
-            sqlalchemy.exc.OperationalError: the database cannot be reached.
-        """
+        """The stores of a database, its tables made or migrated; raises like `migrate`."""
         migrate(database)
         return cls(database)
 

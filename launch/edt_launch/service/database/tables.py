@@ -101,13 +101,8 @@ def _table(
 ) -> Table:
     """A table with a column for each field of a record, and `more`.
 
-    Args:
-        name: of the table.
-        record: the dataclass.
-        more: columns and constraints.
-        key: the primary key; a number alone is counted up.
-        nullable: columns that are, besides those of fields that may be None.
-        names: of columns that are not called like their fields.
+    Columns of fields that may be None are nullable, besides those given; `names` are those of columns that
+    are not called like their fields. A key that is a number alone is counted up.
     """
     columns = []
     for field, hint in get_type_hints(record, include_extras=True).items():
