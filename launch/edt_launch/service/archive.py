@@ -31,7 +31,7 @@ MAX_DEPTH = 100
 
 @dataclass(frozen=True)
 class Limits:
-    """Bytes of all files, and number of files, folders and links that an archive may become."""
+    """What an archive may become: bytes of all files, and the number of files, folders and links."""
 
     size: int
     count: int

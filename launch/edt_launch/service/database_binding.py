@@ -22,7 +22,11 @@ class ForeignError(Exception):
 
 
 def bind(store: Store, home: Home) -> bool:
-    """Have a new database and folder belong together from now on; whether they did; or `ForeignError`."""
+    """Make a new database and folder belong together. Returns whether they did before.
+
+    Raises:
+        ForeignError: one of them belongs to another.
+    """
     path, known = str(home.root), store.memory.get(KEY)
     ours = home.identity.read_text().strip() if home.identity.is_file() else None
     if known is None:

@@ -47,7 +47,7 @@ def job_of(
 
 
 def filled(word: str, parameters: Values, most: int = MOST_START) -> str:
-    """A word of a command with values for names in braces; `InvalidError` if it is longer than `most`."""
+    """A word of a command with values for names in braces; `InvalidError` if it exceeds `most` characters."""
     parts, size = [], 0
     for index, part in enumerate(re.split(r"\{([^{}]+)\}", word)):  # literals and names take turns
         parts.append(str(parameters.get(part, f"{{{part}}}")) if index % 2 else part)

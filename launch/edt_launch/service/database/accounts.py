@@ -90,7 +90,10 @@ class Accounts:
         return [TokenRecord(**row._mapping) for row in self._database.rows(query)]
 
     def revoke(self, token: str, user: str | None, now: float, *, only: bool = False) -> bool:
-        """Revoke a token of a user (None: anybody) and, unless `only`, what it has made; False if there is none."""
+        """Revoke a token, and unless `only` what was made with it; False if there is none.
+
+        `user` is whose it has to be; None for anybody's.
+        """
         query = update(tokens).where(tokens.c.id == token, tokens.c.revoked.is_(None))
         if user is not None:
             query = query.where(tokens.c.user == user)

@@ -2,7 +2,7 @@ import pytest
 
 from asking import PASSWORD, Asking
 from edt_launch.adapters.wmla.rest import authenticator
-from edt_launch.service import passwords, tokens
+from edt_launch.service import passwords
 from edt_launch.service.passwords import REMEMBERED, Verifier
 from world import World
 
