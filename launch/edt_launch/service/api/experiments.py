@@ -44,7 +44,7 @@ def list_experiments(
     found = here.store.experiments.page(owner, after, limit + 1)
     page = found[:limit]
     counts = here.store.experiments.counts([one.id for one in page])
-    best = _best(here, page)
+    best = _best(here, [one for one in page if may(user, one)])
     return {
         "experiments": [views.experiment(one, counts[one.id], best.get(one.id), user) for one in page],
         "next": page[-1].number if len(found) > limit else None,
