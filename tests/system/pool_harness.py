@@ -89,12 +89,12 @@ class Pool:
             shutil.copytree(code, self.settings.paths.job(id_).code / code.name)
             fields["directory"] = code.name
         self.store.jobs.add(JobRecord(id_, owner, command, low, high, time.time(), name=id_[1], **fields))
-        self.bus.notify(Topic.WISHES)
+        self.bus.notify(Topic.DESIRED_STATE)
         return id_
 
     def wish(self, job: str, wanted: Wanted) -> None:
-        self.store.jobs.wish(job, wanted)
-        self.bus.notify(Topic.WISHES)
+        self.store.jobs.set_wanted(job, wanted)
+        self.bus.notify(Topic.DESIRED_STATE)
 
     def job(self, job: str) -> JobRecord:
         return self.store.jobs.get(job)

@@ -30,7 +30,7 @@ def pool(tmp_path: Path) -> Iterator[Pool]:
 
 def share(pool: Pool, owner: str, weight: float) -> None:
     pool.store.shares.put(ShareRecord(owner, weight=weight))
-    pool.bus.notify(Topic.WISHES)
+    pool.bus.notify(Topic.DESIRED_STATE)
 
 
 def finish(pool: Pool, job: str) -> None:

@@ -78,11 +78,11 @@ def run(
     """
     pool = Pool(settings, store, bus, options=options)
     clock = Clock(settings.coalesce, settings.interval)
-    seen = bus.version(Topic.WISHES, Topic.HOSTS)
+    seen = bus.version(Topic.DESIRED_STATE, Topic.HOSTS)
     clock.changed(time.time())
     problems = ChangeLogger()
     while not stop.is_set():
-        version = bus.wait(Topic.WISHES, Topic.HOSTS, seen=seen, timeout=LOOK)
+        version = bus.wait(Topic.DESIRED_STATE, Topic.HOSTS, seen=seen, timeout=LOOK)
         try:
             now = time.time()
             if version != seen:

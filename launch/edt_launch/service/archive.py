@@ -4,15 +4,14 @@ Nothing is written outside the folder, and nothing in it leads outside: names ar
 devices and pipes are refused; links are made only after everything else is there, so that nothing is ever
 written through one, and each is then followed to see where it ends. Size and number are counted while
 unpacking, whatever the archive says of itself; so are the bytes that the decompressor gives, which a bomb is
-made of. If anything is wrong, nothing stays behind.
+made of.
 
 Formats: tar, tar.gz, zip (without zip64, encryption and rare compressions), told apart by their first bytes.
 """
 
 import errno
 import os
-import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO, Protocol
@@ -32,12 +31,7 @@ MAX_DEPTH = 100
 
 @dataclass(frozen=True)
 class Limits:
-    """What an archive may become.
-
-    Attributes:
-        size: bytes of all files.
-        count: files, folders and links.
-    """
+    """What an archive may become: bytes of all files, and the number of files, folders and links."""
 
     size: int
     count: int
@@ -54,31 +48,19 @@ class Source(Protocol):
 class Entry:
     """Something in an archive.
 
-    Attributes:
-        path: where, as the archive says it.
-        kind: "file", "folder", "link" (symbolic), "same" (a hard link); any other is refused, by that name.
-        is_executable: whether a file is.
-        target: what a link points to.
-        open: gives a file's content.
+    `kind` is "file", "folder", "link" (symbolic) or "same" (a hard link); any other is refused, by that name.
+    `target` is what a link points to, `mode` is a file's, `open` gives its content.
     """
 
     path: str
     kind: str
-    is_executable: bool = False
+    mode: int = 0
     target: str = ""
     open: Callable[[], Source] | None = None
 
 
-def unpack(file: BinaryIO, into: Path, limits: Limits) -> int:
-    """Unpack an archive into a new folder.
-
-    Args:
-        file: the archive, which can be sought.
-        into: the folder; it must not exist, and does not afterwards if anything goes wrong.
-        limits: what it may become.
-
-    Returns:
-        The number of bytes in its files.
+def unpack(file: BinaryIO, into: Path, limits: Limits) -> None:
+    """Unpack an archive, which can be sought, into a new folder, which is not there if anything goes wrong.
 
     Raises:
         ArchiveError: it is broken, of an unknown format, or contains what it must not.
@@ -101,7 +83,6 @@ def unpack(file: BinaryIO, into: Path, limits: Limits) -> int:
     except BaseException:
         delete_folder(into)
         raise
-    return unpacking.size
 
 
 @dataclass
@@ -113,7 +94,6 @@ class _Unpacking:
     links: list[tuple[Path, Entry]] = field(default_factory=list)
 
     def add(self, entry: Entry) -> None:
-        """Write a file or make a folder; keep links for the end."""
         parts = _parts(entry.path)
         if not parts and entry.kind == "folder":
             return  # "./"
@@ -147,7 +127,7 @@ class _Unpacking:
                 )
 
     def make_links(self) -> None:
-        """Make the links, and see where they lead: hard ones first, while nothing can lead astray."""
+        # Hard ones first, while nothing can lead astray.
         for path, entry in sorted(self.links, key=lambda link: link[1].kind != "same"):
             try:
                 if entry.kind == "same":
@@ -176,7 +156,6 @@ class _Unpacking:
         os.link(source, path, follow_symlinks=False)
 
     def _folder(self, path: Path) -> None:
-        """Make a folder and those above it, each counted."""
         missing = []
         while not path.is_dir():
             missing.append(path)
@@ -188,10 +167,11 @@ class _Unpacking:
     def _write(self, entry: Entry, path: Path) -> None:
         assert entry.open is not None
         path.unlink(missing_ok=True)  # a later one of the same name counts
-        mode = 0o755 if entry.is_executable else 0o644
+        mode = 0o755 if entry.mode & 0o111 else 0o644
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, mode)
         with open(descriptor, "wb") as file:
-            for block in _blocks(entry.open()):
+            content = entry.open()
+            while block := content.read(BLOCK):
                 self.size += len(block)
                 if self.size > self.limits.size:
                     raise too_large(self.limits)
@@ -214,22 +194,7 @@ def too_large(limits: Limits) -> TooLargeError:
     )
 
 
-def is_executable(mode: int) -> bool:
-    """Whether a file's mode says so."""
-    return bool(stat.S_IMODE(mode) & 0o111)
-
-
-def _blocks(source: Source) -> Iterator[bytes]:
-    while block := source.read(BLOCK):
-        yield block
-
-
 def _parts(path: str) -> list[str]:
-    """A path's parts.
-
-    Raises:
-        ArchiveError: it leads outside, or is none.
-    """
     parts = [part for part in path.split("/") if part not in ("", ".")]
     if path.startswith("/") or ".." in parts:
         raise ArchiveError(

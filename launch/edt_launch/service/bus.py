@@ -5,7 +5,6 @@ is missed costs time until the next look, never correctness.
 """
 
 import threading
-import time
 from collections import Counter
 from enum import StrEnum
 
@@ -13,14 +12,14 @@ from enum import StrEnum
 class Topic(StrEnum):
     """What may have changed."""
 
-    WISHES = "wishes"
+    DESIRED_STATE = "desired state"
     """What users want: new jobs, sizes, pauses, stops, shares, hosts to drain. The loop listens."""
     HOSTS = "hosts"
     """The machines there are. The loop listens."""
     JOBS = "jobs"
     """What jobs do, or are wanted to do. Whoever shows them listens."""
-    SEARCHES = "searches"
-    """What users want of their searches for hyperparameters. Their controller listens, and to `JOBS`."""
+    EXPERIMENTS = "experiments"
+    """What users want of their experiments. Their controller listens, and to `JOBS`."""
 
 
 class Bus:
@@ -39,24 +38,13 @@ class Bus:
     def version(self, *topics: Topic) -> int:
         """How often these topics have been notified in all; only ever grows."""
         with self._condition:
-            return self._version(topics)
+            return sum(self._versions[topic] for topic in topics)
 
     def wait(self, *topics: Topic, seen: int, timeout: float) -> int:
         """Wait until `version(*topics)` is not `seen` any more; what comes before the call is not missed.
 
-        Args:
-            topics: any of them wakes.
-            seen: the version that the caller has dealt with.
-            timeout: seconds to wait at most.
-
-        Returns:
-            The version now; `seen` if nothing has happened.
+        Returns the version now: `seen` if nothing has happened for `timeout` seconds.
         """
-        end = time.monotonic() + timeout
         with self._condition:
-            while (version := self._version(topics)) == seen and (left := end - time.monotonic()) > 0:
-                self._condition.wait(left)
-            return version
-
-    def _version(self, topics: tuple[Topic, ...]) -> int:
-        return sum(self._versions[topic] for topic in topics)
+            self._condition.wait_for(lambda: self.version(*topics) != seen, timeout)
+            return self.version(*topics)

@@ -35,18 +35,9 @@ def names_of_this_machine(host: str) -> tuple[str, ...]:
 
 
 def ensure_certificate(folder: Path, names: Sequence[str], now: float) -> tuple[Path, Path]:
-    """The certificate and the key in a folder, made if there are none, or none that is good for longer.
+    """The paths of a certificate and its key, made anew unless the folder has some that are good for longer.
 
-    Args:
-        folder: where they are; it is made.
-        names: host names and addresses; all must be in the certificate.
-        now: unix time.
-
-    Returns:
-        The paths of the certificate and of the key, which only its owner can read.
-
-    Raises:
-        OSError: they cannot be written.
+    All of `names`, host names and addresses, must be in the certificate; `now` is unix time.
     """
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     certificate, key = folder / "certificate.pem", folder / "key.pem"
@@ -62,13 +53,14 @@ def ensure_certificate(folder: Path, names: Sequence[str], now: float) -> tuple[
 
 def _is_good(certificate: Path, key: Path, names: Sequence[str], now: datetime) -> bool:
     try:
-        found = x509.load_pem_x509_certificate(certificate.read_bytes())
+        present = x509.load_pem_x509_certificate(certificate.read_bytes())
         private = load_pem_private_key(key.read_bytes(), None)
-        present = found.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+        names_in_it = present.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     except (FileNotFoundError, ValueError, TypeError, x509.ExtensionNotFound):
         return False
-    is_in_time = found.not_valid_before_utc <= now < found.not_valid_after_utc - EARLY
-    return is_in_time and found.public_key() == private.public_key() and set(present) >= set(_general(names))
+    is_in_time = present.not_valid_before_utc <= now < present.not_valid_after_utc - EARLY
+    is_pair = present.public_key() == private.public_key()
+    return is_in_time and is_pair and set(names_in_it) >= set(map(_general_name, names))
 
 
 def _signed(key: ec.EllipticCurvePrivateKey, names: Sequence[str], now: datetime) -> x509.Certificate:
@@ -83,7 +75,7 @@ def _signed(key: ec.EllipticCurvePrivateKey, names: Sequence[str], now: datetime
     )
     # An authority of nothing but itself: then clients can be told to trust it.
     extensions = (
-        (x509.SubjectAlternativeName(_general(names)), False),
+        (x509.SubjectAlternativeName(map(_general_name, names)), False),
         (x509.BasicConstraints(ca=True, path_length=0), True),
         (x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), False),
         (x509.SubjectKeyIdentifier.from_public_key(key.public_key()), False),
@@ -91,10 +83,6 @@ def _signed(key: ec.EllipticCurvePrivateKey, names: Sequence[str], now: datetime
     for extension, is_critical in extensions:
         builder = builder.add_extension(extension, critical=is_critical)
     return builder.sign(key, hashes.SHA256())
-
-
-def _general(names: Sequence[str]) -> list[x509.GeneralName]:
-    return [_general_name(name) for name in names]
 
 
 def _general_name(name: str) -> x509.GeneralName:

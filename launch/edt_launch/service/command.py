@@ -27,19 +27,15 @@ def serve(**flags: Any) -> None:
 
 
 def _option(name: str, field: FieldInfo) -> inspect.Parameter:
-    flag = "--" + name.replace("_", "-")
     default = field.get_default()
     shown = False if default is None else str(default)
-    kind = _kind(field.annotation)
-    flags = (f"{flag}/--no-{flag[2:]}",) if kind is bool else (flag,)
-    option = typer.Option(*flags, help=field.description, envvar=f"EDT_{name.upper()}", show_default=shown)
+    # Bounds and choices are the settings' business.
+    kind = next((kind for kind in (bool, int, float) if field.annotation in (kind, kind | None)), str)
+    flag = name.replace("_", "-")
+    flags = f"--{flag}/--no-{flag}" if kind is bool else f"--{flag}"
+    option = typer.Option(flags, help=field.description, envvar=f"EDT_{name.upper()}", show_default=shown)
     annotation = Annotated[kind | None, option]  # type: ignore[valid-type]
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
-
-
-def _kind(annotation: Any) -> type:
-    """What the command line makes of an option; bounds and choices are the settings' business."""
-    return next((kind for kind in (bool, int, float) if annotation in (kind, kind | None)), str)
 
 
 def options() -> list[inspect.Parameter]:

@@ -3,11 +3,14 @@
 import os
 import shutil
 import stat
+from collections.abc import Callable
 from pathlib import Path
 
 from edt_launch.service.archive import MAX_DEPTH, Limits, too_large
 from edt_launch.service.deleting import delete_folder
 from edt_launch.service.errors import InvalidError, TooLargeError
+
+_COPIED = (stat.S_IFREG, stat.S_IFDIR, stat.S_IFLNK)
 
 
 def copy_folder(source: Path, into: Path, limits: Limits) -> None:
@@ -30,7 +33,7 @@ def copy_folder(source: Path, into: Path, limits: Limits) -> None:
         )
     try:
         shutil.copytree(
-            source, into, symlinks=True, ignore=_Counter(source, limits).left_out, copy_function=shutil.copy
+            source, into, symlinks=True, ignore=_counted(source, limits), copy_function=shutil.copy
         )
     except shutil.Error as error:
         delete_folder(into)
@@ -43,35 +46,27 @@ def copy_folder(source: Path, into: Path, limits: Limits) -> None:
         raise
 
 
-class _Counter:
-    """Counts what is copied, folder by folder, so that too much of it is not copied at all."""
+def _counted(source: Path, limits: Limits) -> Callable[[str, list[str]], list[str]]:
+    """Names in a folder of what is neither file nor folder nor link; raises when in all there is too much."""
+    size = count = 0
 
-    def __init__(self, source: Path, limits: Limits) -> None:
-        self._source = source
-        self._limits = limits
-        self._size = 0
-        self._count = 0
-
-    def left_out(self, folder: str, names: list[str]) -> list[str]:
-        """Names in a folder of what is neither file nor folder nor link."""
-        if len(Path(folder).relative_to(self._source).parts) > MAX_DEPTH:
+    def left_out(folder: str, names: list[str]) -> list[str]:
+        nonlocal size, count
+        if len(Path(folder).relative_to(source).parts) > MAX_DEPTH:
             raise InvalidError(
-                f"path: {str(self._source)!r} has more than {MAX_DEPTH} folders within each other",
+                f"path: {str(source)!r} has more than {MAX_DEPTH} folders within each other",
                 "submit the folder of the job's code alone",
             )
-        special = []
-        for name in names:
-            status = os.lstat(os.path.join(folder, name))
-            if stat.S_ISREG(status.st_mode):
-                self._size += status.st_size
-            elif not stat.S_ISDIR(status.st_mode) and not stat.S_ISLNK(status.st_mode):
-                special.append(name)
-        self._count += len(names)
-        if self._size > self._limits.size:
-            raise too_large(self._limits)
-        if self._count > self._limits.count:
+        status = {name: os.lstat(os.path.join(folder, name)) for name in names}
+        size += sum(one.st_size for one in status.values() if stat.S_ISREG(one.st_mode))
+        count += len(names)
+        if size > limits.size:
+            raise too_large(limits)
+        if count > limits.count:
             raise TooLargeError(
-                f"path: {str(self._source)!r} has more than {self._limits.count:,} files and folders",
+                f"path: {str(source)!r} has more than {limits.count:,} files and folders",
                 "submit the folder of the job's code alone",
             )
-        return special
+        return [name for name in names if stat.S_IFMT(status[name].st_mode) not in _COPIED]
+
+    return left_out

@@ -22,14 +22,10 @@ class ForeignError(Exception):
 
 
 def bind(store: Store, home: Home) -> bool:
-    """See to it that the database and the folder's jobs belong together; new ones do from now on.
-
-    Returns:
-        Whether they did before.
+    """Make a new database and folder belong together. Returns whether they did before.
 
     Raises:
-        ForeignError: they do not.
-        OSError: the folder cannot be written.
+        ForeignError: one of them belongs to another.
     """
     path, known = str(home.root), store.memory.get(KEY)
     ours = home.identity.read_text().strip() if home.identity.is_file() else None
@@ -49,15 +45,11 @@ def bind(store: Store, home: Home) -> bool:
             "or name another --database"
         )
     if known["path"] != path:
-        _check_idle(store, known["path"])
+        running = [job.id for job in store.jobs.live() if job.state in HAS_LAUNCHER]
+        if running:
+            raise ForeignError(
+                f"the folder was {known['path']} when {', '.join(running[:5])} began to run; move it back, "
+                "and pause or stop them before you move it"
+            )
         store.memory.set(KEY, {"id": ours, "path": path})
     return True
-
-
-def _check_idle(store: Store, path: str) -> None:
-    running = [job.id for job in store.jobs.live() if job.state in HAS_LAUNCHER]
-    if running:
-        raise ForeignError(
-            f"the folder was {path} when {', '.join(running[:5])} began to run; move it back, and pause or "
-            "stop them before you move it"
-        )

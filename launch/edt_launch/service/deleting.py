@@ -4,11 +4,11 @@ Paths must not be too long, and Python does not recurse for ever: folders within
 first, where one after the other is emptied.
 """
 
+import contextlib
 import os
 import secrets
-from collections.abc import Callable
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import structlog
 
@@ -23,21 +23,22 @@ def delete_folder(folder: Path) -> None:
 
     What cannot be deleted stays, and the log says so.
     """
+    problems: list[OSError] = []
     try:
         top = os.open(folder, _OPENING)
     except FileNotFoundError:
         return
     except OSError as error:
-        _tell(folder, error)
-        return
-    try:
-        deletion = _Deletion(top)
-        deletion.run()
-    finally:
-        os.close(top)
-    deletion.attempt(os.rmdir, folder)
-    if deletion.trouble is not None:
-        _tell(folder, deletion.trouble)
+        problems.append(error)
+    else:
+        try:
+            _empty(top, problems)
+        finally:
+            os.close(top)
+        with _noting(problems):
+            os.rmdir(folder)
+    if problems:
+        log.warning("a folder cannot be deleted", folder=str(folder), reason=str(problems[0]))
 
 
 def delete_file(file: Path) -> None:
@@ -48,50 +49,38 @@ def delete_file(file: Path) -> None:
         log.warning("a file cannot be deleted", file=str(file), reason=str(error))
 
 
-def _tell(folder: Path, trouble: OSError) -> None:
-    log.warning("a folder cannot be deleted", folder=str(folder), reason=str(trouble))
+@contextlib.contextmanager
+def _noting(problems: list[OSError]) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        problems.append(error)
 
 
-class _Deletion:
-    """Empties an open folder.
+def _empty(top: int, problems: list[OSError]) -> None:
+    pending = [_ITSELF]
+    while pending:
+        name = pending.pop()
+        with _noting(problems):
+            folder = os.open(name, _OPENING, dir_fd=top)
+            try:
+                pending += _move_folders_up(folder, top, problems)
+            finally:
+                os.close(folder)
+            if name != _ITSELF:
+                os.rmdir(name, dir_fd=top)
 
-    Attributes:
-        trouble: the first thing that could not be done.
-    """
 
-    def __init__(self, top: int) -> None:
-        self.trouble: OSError | None = None
-        self._top = top
-        self._pending = [_ITSELF]
-        """Folders in it that are to be deleted."""
-
-    def run(self) -> None:
-        while self._pending:
-            self.attempt(self._delete, self._pending.pop())
-
-    def attempt(self, do: Callable[..., None], *arguments: Any, **named: Any) -> None:
-        try:
-            do(*arguments, **named)
-        except OSError as error:
-            self.trouble = self.trouble or error
-
-    def _delete(self, name: str) -> None:
-        folder = os.open(name, _OPENING, dir_fd=self._top)
-        try:
-            with os.scandir(folder) as entries:
-                found = list(entries)
-            for entry in found:
-                if entry.is_dir(follow_symlinks=False):
-                    self.attempt(self._move_up, entry.name, folder)
-                else:
-                    self.attempt(os.unlink, entry.name, dir_fd=folder)
-        finally:
-            os.close(folder)
-        if name != _ITSELF:
-            os.rmdir(name, dir_fd=self._top)
-
-    def _move_up(self, name: str, folder: int) -> None:
-        os.chmod(name, 0o700, dir_fd=folder)  # a program may have closed it to itself
-        new = secrets.token_hex(16)
-        os.rename(name, new, src_dir_fd=folder, dst_dir_fd=self._top)
-        self._pending.append(new)
+def _move_folders_up(folder: int, top: int, problems: list[OSError]) -> Iterator[str]:
+    """Delete a folder's files, and move the folders in it to the top; gives their new names."""
+    with os.scandir(folder) as entries:
+        present = list(entries)
+    for entry in present:
+        with _noting(problems):
+            if not entry.is_dir(follow_symlinks=False):
+                os.unlink(entry.name, dir_fd=folder)
+                continue
+            os.chmod(entry.name, 0o700, dir_fd=folder)  # a program may have closed it to itself
+            new = secrets.token_hex(16)
+            os.rename(entry.name, new, src_dir_fd=folder, dst_dir_fd=top)
+            yield new

@@ -2,15 +2,15 @@
 
 ::
 
-    ServiceError                a status of HTTP, a title, what is wrong, and the next step
-    ├── InvalidError            422  the request makes no sense
-    │   └── ArchiveError        422  the archive of code is broken, or contains what it must not
-    ├── UnauthorizedError       401  no token, or one that opens nothing
-    ├── ForbiddenError          403  the user may not do that
-    ├── NotFoundError           404  there is no such thing
-    ├── ConflictError           409  it does not fit what is there
-    ├── TooLargeError           413  larger than a limit
-    └── UnavailableError        503  the service cannot do it just now
+    ServiceError                500
+    ├── InvalidError            422
+    │   └── ArchiveError        422
+    ├── UnauthorizedError       401
+    ├── ForbiddenError          403
+    ├── NotFoundError           404
+    ├── ConflictError           409
+    ├── TooLargeError           413
+    └── UnavailableError        503
 """
 
 from typing import ClassVar
@@ -31,57 +31,37 @@ class ServiceError(Exception):
         super().__init__(detail)
         self.detail, self.next_step = detail, next_step
 
+    def __init_subclass__(cls, status: int | None = None, title: str | None = None) -> None:
+        cls.status, cls.title = status or cls.status, title or cls.title
 
-class InvalidError(ServiceError):
+
+class InvalidError(ServiceError, status=422, title="the request makes no sense"):
     """The request makes no sense."""
 
-    status = 422
-    title = "the request makes no sense"
 
-
-class ArchiveError(InvalidError):
+class ArchiveError(InvalidError, title="the archive cannot be used"):
     """The archive of code is broken, or contains what it must not."""
 
-    title = "the archive cannot be used"
 
-
-class UnauthorizedError(ServiceError):
+class UnauthorizedError(ServiceError, status=401, title="who are you?"):
     """No token, or one that opens nothing."""
 
-    status = 401
-    title = "who are you?"
 
-
-class ForbiddenError(ServiceError):
+class ForbiddenError(ServiceError, status=403, title="not allowed"):
     """The user may not do that."""
 
-    status = 403
-    title = "not allowed"
 
-
-class NotFoundError(ServiceError):
+class NotFoundError(ServiceError, status=404, title="not found"):
     """There is no such thing."""
 
-    status = 404
-    title = "not found"
 
-
-class ConflictError(ServiceError):
+class ConflictError(ServiceError, status=409, title="not now"):
     """It does not fit what is there."""
 
-    status = 409
-    title = "not now"
 
-
-class TooLargeError(ServiceError):
+class TooLargeError(ServiceError, status=413, title="too large"):
     """Larger than a limit."""
 
-    status = 413
-    title = "too large"
 
-
-class UnavailableError(ServiceError):
+class UnavailableError(ServiceError, status=503, title="not available just now"):
     """The service cannot do it just now."""
-
-    status = 503
-    title = "not available just now"

@@ -7,7 +7,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
-from edt_launch.service.database.search_records import TrialRecord
+from edt_launch.service.database.records import TrialRecord
 from edt_launch.service.names import PLAIN, TEXT
 from edt_launch.service.specification import JobSpec, Name
 
@@ -97,14 +97,9 @@ def check_range(
     is_int: bool,
     names: tuple[str, str, str] = ("min", "max", "base"),
 ) -> None:
-    """See whether a range has values, and all of them are numbers.
+    """Raise `ValueError` unless a range (as in `Parameter`) has values, and all of them are numbers.
 
-    Args:
-        least, most, step, base, is_int: as in `Parameter`.
-        names: what the user calls `least`, `most` and `base`.
-
-    Raises:
-        ValueError: it has none, or some are not.
+    `names` are what the user calls `least`, `most` and `base`.
     """
     low, high, power = names
     if least > most:
@@ -170,10 +165,11 @@ class SearchSpec(_Fields):
             given, other = other, given
         if not getattr(self, given) or getattr(self, other):
             raise ValueError(f"{self.algorithm} needs {given}, and no {other}")
-        if self.algorithm is Algorithm.HYPERBAND and self.max_budget is None:
-            raise ValueError("max_budget is missing: the greatest budget of a trial of hyperband")
-        if self.algorithm is Algorithm.HYPERBAND and self.budget in self.parameters:
-            raise ValueError(f"parameters: {self.budget!r} is hyperband's budget: give another budget")
+        if self.algorithm is Algorithm.HYPERBAND:
+            if self.max_budget is None:
+                raise ValueError("max_budget is missing: the greatest budget of a trial of hyperband")
+            if self.budget in self.parameters:
+                raise ValueError(f"parameters: {self.budget!r} is hyperband's budget: give another budget")
         if self.algorithm is Algorithm.GRID:
             for name, one in self.parameters.items():
                 if not one.values and one.type == "float" and one.step is None:

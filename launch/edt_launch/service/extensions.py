@@ -25,12 +25,7 @@ class Extension(Protocol):
         """Whether a path belongs to this interface."""
 
     def application(self, context: Context, seconds: Histogram) -> ASGIApp:
-        """What answers requests for its paths.
-
-        Args:
-            context: the service's parts.
-            seconds: where the time that answers take is told.
-        """
+        """What answers requests for its paths; `seconds` observes the time that answers take."""
 
     def trials(self, context: Context) -> Mapping[str, object]:
         """What makes jobs of trials (`jobs.experiments.trials.Trials`), by the kind of its experiments."""

@@ -1,5 +1,6 @@
-"""What a service needs before it can be used: its folder, an administrator, and a token for him."""
+"""What a service needs before it can be used: its folder, an administrator, and their token."""
 
+import contextlib
 import getpass
 import os
 import re
@@ -18,11 +19,7 @@ LOCAL_TOKEN = "local"
 
 
 class SharedFolderError(Exception):
-    """The service's folder is one that others use, too.
-
-    Args:
-        folder: the folder.
-    """
+    """The service's folder is one that others use, too."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__(f"--home {folder} is for everybody's use; name a folder of the service's own in it")
@@ -33,7 +30,6 @@ def make_home(home: Home) -> None:
 
     Raises:
         SharedFolderError: it is one such as /tmp, which everybody uses.
-        OSError: it cannot be made or written, or is somebody else's.
     """
     home.root.mkdir(mode=0o700, parents=True, exist_ok=True)
     mode = home.root.stat().st_mode
@@ -44,7 +40,7 @@ def make_home(home: Home) -> None:
     for folder in (home.incoming, home.trash):
         delete_folder(folder)
         folder.mkdir(exist_ok=True)
-    for folder in (home.jobs, home.data, home.searches):
+    for folder in (home.jobs, home.data, home.experiments):
         folder.mkdir(exist_ok=True)
 
 
@@ -58,20 +54,15 @@ def this_user() -> str:
 
 
 def ensure_administrator(store: Store, home: Home, now: float) -> str:
-    """See to it that who runs the service is an administrator whose token is in `home.token`.
-
-    Returns:
-        The token.
-
-    Raises:
-        OSError: the token cannot be written.
-    """
+    """Have whoever runs the service be an administrator whose token is in `home.token`; returns the token."""
     name = this_user()
     store.accounts.add_user(UserRecord(name, is_admin=True, created=now))
     store.shares.add_missing(ShareRecord(name))
-    known = _read(home.token)
-    bearer = None if known is None else tokens.bearer(store.accounts, known, now)
-    if known is not None and bearer is not None and bearer[0].is_admin:
+    known = ""
+    with contextlib.suppress(OSError):
+        known = home.token.read_text(encoding="utf-8", errors="replace").strip()
+    bearer = tokens.bearer(store.accounts, known, now)
+    if bearer is not None and bearer[0].is_admin:
         return known
     for old in store.accounts.tokens(name):
         if old.name == LOCAL_TOKEN:
@@ -82,11 +73,7 @@ def ensure_administrator(store: Store, home: Home, now: float) -> str:
 
 
 def write_secret(path: Path, text: str) -> None:
-    """Write a file in one go that only its owner can read.
-
-    Raises:
-        OSError: it cannot be written.
-    """
+    """Write a file in one go that only its owner can read."""
     beside = path.with_name(f".{path.name}.{os.getpid()}.part")
     beside.unlink(missing_ok=True)
     descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -95,10 +82,3 @@ def write_secret(path: Path, text: str) -> None:
         file.flush()
         os.fsync(file.fileno())
     beside.replace(path)
-
-
-def _read(path: Path) -> str | None:
-    try:
-        return path.read_text(encoding="utf-8", errors="replace").strip() or None
-    except OSError:
-        return None

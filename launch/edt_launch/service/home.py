@@ -4,25 +4,40 @@ import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 from edt_launch.core.run_dir import RunDir
 
 JOB_ID = r"j[a-z2-7]{8}"
 """Ids of jobs: they become folders, so nothing else ever may."""
 
-SEARCH_ID = r"h[a-z2-7]{8}"
-"""Ids of searches for hyperparameters, likewise."""
+EXPERIMENT_ID = r"h[a-z2-7]{8}"
+"""Ids of experiments, likewise."""
+
+
+class _Rooted(Protocol):
+    @property
+    def root(self) -> Path: ...
+
+
+class Below:
+    """An attribute: a path below the object's `root`."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+
+    def __get__(self, owner: _Rooted, _kind: type) -> Path:
+        return owner.root / self._path
 
 
 @dataclass(frozen=True)
 class JobDir:
-    """The folder of a job: the output directory of its `edt-launch`, and what the service adds.
-
-    Attributes:
-        root: the folder, an absolute path.
-    """
+    """The folder of a job, an absolute path: the output directory of its `edt-launch`, and what is added."""
 
     root: Path
+
+    allocation = Below("allocation")
+    """The allocation file that `edt-launch` follows."""
 
     @property
     def output(self) -> RunDir:
@@ -30,19 +45,9 @@ class JobDir:
         return RunDir(self.root)
 
     @property
-    def allocation(self) -> Path:
-        """The allocation file that `edt-launch` follows."""
-        return self.root / "allocation"
-
-    @property
     def code(self) -> Path:
         """The copy of the submitted code."""
         return self.output.code
-
-    @property
-    def model(self) -> Path:
-        """The folder of what the job is for."""
-        return self.output.model
 
     @property
     def train(self) -> Path:
@@ -52,7 +57,7 @@ class JobDir:
     @property
     def launcher(self) -> Path:
         """Process number and start time of the job's `edt-launch`, as JSON."""
-        return self.output.run / "launcher"
+        return self.output.launcher
 
     @property
     def launcher_lock(self) -> Path:
@@ -72,95 +77,46 @@ class JobDir:
 
 @dataclass(frozen=True)
 class Home:
-    """The folder of a service.
-
-    Attributes:
-        root: EDT_HOME, an absolute path.
-    """
+    """The folder of a service, EDT_HOME: an absolute path."""
 
     root: Path
+
+    database = Below("edt.db")
+    """The SQLite database, if no other one is named."""
+    settings = Below("service.toml")
+    server = Below("server.json")
+    """Where the running service listens: `url` and `pid`, as JSON."""
+    token = Below("token")
+    """The administrator's token, for its owner's eyes only."""
+    lock = Below("serve.lock")
+    """Locked for as long as a service uses the folder."""
+    jobs = Below("jobs")
+    identity = Below("jobs/identity")
+    """The name by which the database knows the folder of its jobs."""
+    data = Below("data")
+    """The folder of jobs' data, if the settings name none."""
+    tls = Below("tls")
+    """The folder of the certificate that the service has made itself, and of its key."""
+    incoming = Below("incoming")
+    """The folder of what is being received; emptied when the service starts."""
+    trash = Below("trash")
+    """The folder of what is being deleted; emptied when the service starts."""
+    experiments = Below("searches")
+    """The folder of what experiments run: an archive each."""
 
     @classmethod
     def default(cls) -> "Home":
         """$EDT_HOME, or `~/.edt`."""
         return cls(Path(os.environ.get("EDT_HOME") or "~/.edt").expanduser().absolute())
 
-    @property
-    def database(self) -> Path:
-        """The SQLite database, if no other one is named."""
-        return self.root / "edt.db"
-
-    @property
-    def settings(self) -> Path:
-        """The file of settings."""
-        return self.root / "service.toml"
-
-    @property
-    def server(self) -> Path:
-        """Where the running service listens: `url` and `pid`, as JSON."""
-        return self.root / "server.json"
-
-    @property
-    def token(self) -> Path:
-        """The administrator's token, for its owner's eyes only."""
-        return self.root / "token"
-
-    @property
-    def lock(self) -> Path:
-        """Locked for as long as a service uses the folder."""
-        return self.root / "serve.lock"
-
-    @property
-    def jobs(self) -> Path:
-        """The folder of all jobs."""
-        return self.root / "jobs"
-
-    @property
-    def identity(self) -> Path:
-        """The name by which the database knows the folder of its jobs."""
-        return self.jobs / "identity"
-
-    @property
-    def data(self) -> Path:
-        """The folder of jobs' data, if the settings name none."""
-        return self.root / "data"
-
-    @property
-    def tls(self) -> Path:
-        """The folder of the certificate that the service has made itself, and of its key."""
-        return self.root / "tls"
-
-    @property
-    def incoming(self) -> Path:
-        """The folder of what is being received; emptied when the service starts."""
-        return self.root / "incoming"
-
-    @property
-    def trash(self) -> Path:
-        """The folder of what is being deleted; emptied when the service starts."""
-        return self.root / "trash"
-
-    @property
-    def searches(self) -> Path:
-        """The folder of what searches for hyperparameters run: an archive each."""
-        return self.root / "searches"
-
-    def search(self, search_id: str) -> Path:
-        """The archive of a search.
-
-        Raises:
-            ValueError: it is not an id, and so must not become a path.
-        """
-        if not re.fullmatch(SEARCH_ID, search_id):
-            raise ValueError(f"{search_id!r} is no id of a search")
-        return self.searches / search_id
+    def experiment(self, experiment_id: str) -> Path:
+        """The archive of an experiment; `ValueError` if it is not an id, and so must not become a path."""
+        if not re.fullmatch(EXPERIMENT_ID, experiment_id):
+            raise ValueError(f"{experiment_id!r} is no id of an experiment")
+        return self.experiments / experiment_id
 
     def job(self, job_id: str) -> JobDir:
-        """The folder of a job.
-
-        Raises:
-            ValueError: it is not an id, and so must not become a path.
-        """
+        """The folder of a job; `ValueError` if it is not an id, and so must not become a path."""
         if not re.fullmatch(JOB_ID, job_id):
             raise ValueError(f"{job_id!r} is no id of a job")
         return JobDir(self.jobs / job_id)

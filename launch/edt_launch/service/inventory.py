@@ -19,7 +19,7 @@ INTERVAL = 1.0
 
 
 def changes(
-    known: Iterable[HostRecord], found: Sequence[HostSlots], source: str, now: float
+    known: Iterable[HostRecord], listed: Sequence[HostSlots], source: str, now: float
 ) -> list[HostRecord]:
     """The hosts whose record is to change, as they are to be.
 
@@ -28,29 +28,16 @@ def changes(
     Slots without named devices are GPUs, numbered from 0.
     """
     before = {host.name: host for host in known}
-    changed = []
-    for host in found:
-        old = before.pop(host.host, None)
+    after = {name: replace(host, is_up=False) for name, host in before.items()}
+    for host in listed:
         devices = host.devices or tuple(map(str, range(host.slots)))
-        if old is None:
-            changed.append(HostRecord(host.host, devices, source=source, changed=now))
-            continue
-        new = replace(old, devices=devices, is_up=True, source=source)
-        if new != old:
-            changed.append(replace(new, changed=now))
-    dropped = (host for host in before.values() if host.is_up)
-    return changed + [replace(host, is_up=False, changed=now) for host in dropped]
+        old = before.get(host.host, HostRecord(host.host, devices))
+        after[host.host] = replace(old, devices=devices, is_up=True, source=source)
+    return [replace(host, changed=now) for name, host in after.items() if host != before.get(name)]
 
 
 class Inventory:
-    """Looks at a source, again and again if `refresh` is called so.
-
-    Args:
-        source: of hosts.
-        store: where they are written down.
-        bus: told of changes.
-        clock: gives unix time.
-    """
+    """Looks at a source of hosts, each time that `refresh` is called; `clock` gives unix time."""
 
     def __init__(self, source: HostSource, store: Store, bus: Bus, clock: Callable[[], float]) -> None:
         self._source = source
@@ -62,14 +49,14 @@ class Inventory:
     def refresh(self) -> None:
         """Look once. What the source cannot tell stays as it was; that is logged once."""
         try:
-            found = self._source.hosts()
+            listed = self._source.hosts()
         except SourceError as error:
             if str(error) != self._trouble:
                 log.warning("hosts stay as they are", reason=str(error))
             self._trouble = str(error)
             return
         self._trouble = ""
-        changed = changes(self._store.hosts.all(), found, self._source.name, self._clock())
+        changed = changes(self._store.hosts.all(), listed, self._source.name, self._clock())
         if changed:
             self._store.hosts.put(changed)
             self._bus.notify(Topic.HOSTS, Topic.JOBS)

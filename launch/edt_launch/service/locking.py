@@ -6,12 +6,7 @@ from typing import IO
 
 
 def lock(path: Path) -> IO[bytes]:
-    """Lock a file, which is made if it is not there, until what is returned is closed.
-
-    Raises:
-        BlockingIOError: somebody else has the lock.
-        OSError: the file cannot be made.
-    """
+    """Lock a file until what is returned is closed; `BlockingIOError` if somebody else has the lock."""
     file = path.open("ab")
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

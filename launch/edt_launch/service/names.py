@@ -1,4 +1,4 @@
-"""Names and texts that users may give, and what they may be made of."""
+"""What names and texts that users give may be made of."""
 
 USER = r"[A-Za-z0-9_][A-Za-z0-9_.@-]{0,63}"
 """Users, and other nodes of the owners' tree."""

@@ -27,11 +27,7 @@ class StartError(Exception):
 
 @contextlib.contextmanager
 def explained(settings: Settings) -> Iterator[None]:
-    """Around everything that can fail before the service serves.
-
-    Raises:
-        StartError: it did.
-    """
+    """Around everything that can fail before the service serves; raises `StartError` if it did."""
     database = settings.database_url.render_as_string(hide_password=True)
     try:
         yield
@@ -51,9 +47,9 @@ def explained(settings: Settings) -> Iterator[None]:
             f"files, or do not fit together: {error.reason}"
         ) from None
     except OSError as error:
-        place = error.filename or settings.home
+        path = error.filename or settings.home
         raise StartError(
-            f"{place}: {error.strerror or error}; mend that, or name another file or folder (--home "
+            f"{path}: {error.strerror or error}; mend that, or name another file or folder (--home "
             f"{settings.home})"
         ) from None
 
@@ -64,13 +60,7 @@ def _cause(error: SQLAlchemyError) -> object:
 
 @contextlib.contextmanager
 def alone(home: Home) -> Iterator[None]:
-    """Make the folder, and keep other services out of it.
-
-    Raises:
-        StartError: another one is using it.
-        SharedFolderError: it is not the service's alone.
-        OSError: it cannot be made.
-    """
+    """Make the folder, and keep other services out of it."""
     home.root.mkdir(mode=0o700, parents=True, exist_ok=True)
     try:
         held = lock(home.lock)
@@ -85,11 +75,7 @@ def alone(home: Home) -> Iterator[None]:
 
 @contextlib.contextmanager
 def listening_socket(settings: Settings) -> Iterator[socket.socket]:
-    """A socket that takes connections in, though nobody answers yet.
-
-    Raises:
-        StartError: the address cannot be listened on.
-    """
+    """A socket that takes connections in, though nobody answers yet."""
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
     # asyncio sends small answers at once only if it sees that this is TCP.
     with socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listening:

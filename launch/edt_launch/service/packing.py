@@ -34,17 +34,11 @@ def pack(folders: Iterable[tuple[str, Path]]) -> Iterator[bytes]:
 
 def _tar(folders: Iterable[tuple[str, Path]]) -> Iterator[bytes]:
     for name, folder in folders:
-        for path in _walk(folder):
-            inside = path.relative_to(folder).as_posix()
-            yield from _member(path, name if inside == "." else f"{name}/{inside}")
+        if folder.is_dir() and not folder.is_symlink():
+            yield from _member(folder, name)
+            for path in walk(folder):
+                yield from _member(path, f"{name}/{path.relative_to(folder).as_posix()}")
     yield _END
-
-
-def _walk(folder: Path) -> Iterator[Path]:
-    if not folder.is_dir() or folder.is_symlink():
-        return
-    yield folder
-    yield from walk(folder)
 
 
 def _member(path: Path, name: str) -> Iterator[bytes]:

@@ -9,7 +9,6 @@ import hashlib
 import hmac
 import secrets
 import threading
-from dataclasses import dataclass, field
 from functools import cache
 
 from argon2 import PasswordHasher
@@ -38,27 +37,20 @@ def _nobodys() -> str:
     return _HASHER.hash(secrets.token_hex(32))
 
 
-@dataclass
 class Verifier:
     """Says whether a password belongs to a hash, and remembers that for a while. Any thread may use it.
 
-    Attributes:
-        key: of the digests that are remembered.
+    The methods take the user's name, the password that was sent, the hash that is kept of the user's password
+    now (None without one), and seconds of any clock that only goes forwards.
     """
 
-    key: bytes = field(default_factory=lambda: secrets.token_bytes(32))
-    _verified: dict[bytes, tuple[str, float]] = field(default_factory=dict)
-    _lock: threading.Lock = field(default_factory=threading.Lock)
+    def __init__(self) -> None:
+        self._key = secrets.token_bytes(32)
+        self._verified: dict[bytes, tuple[str, float]] = {}
+        self._lock = threading.Lock()
 
     def remembers(self, name: str, password: str, stored: str | None, now: float) -> bool:
-        """Whether exactly that was verified not long ago; quick.
-
-        Args:
-            name: of the user.
-            password: what he has sent.
-            stored: the hash that is kept of his password now.
-            now: seconds of any clock that only goes forwards.
-        """
+        """Whether exactly that was verified not long ago; quick."""
         with self._lock:
             known, until = self._verified.get(self._digest(name, password), ("", 0.0))
         return stored is not None and known == stored and now < until
@@ -79,4 +71,4 @@ class Verifier:
 
     def _digest(self, name: str, password: str) -> bytes:
         text = f"{len(name)} {name} {password}".encode(errors="surrogateescape")
-        return hmac.new(self.key, text, hashlib.sha256).digest()
+        return hmac.digest(self._key, text, hashlib.sha256)

@@ -3,16 +3,19 @@
 import contextlib
 import importlib
 import json
+import logging
 import os
 import resource
 import signal
 import socket
+import sys
 import tempfile
 import threading
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 import structlog
 import uvicorn
@@ -24,16 +27,14 @@ from edt_launch.service.api.app import create_app
 from edt_launch.service.api.context import Context
 from edt_launch.service.bus import Bus
 from edt_launch.service.certificate import ensure_certificate, names_of_this_machine
-from edt_launch.service.database.engine import Database
-from edt_launch.service.database.sole_user import SoleUser
+from edt_launch.service.database.engine import AWAY, Database
+from edt_launch.service.database.sole_user import InUseError, SoleUser
 from edt_launch.service.database.store import Store
 from edt_launch.service.database_binding import bind
 from edt_launch.service.extensions import extensions
 from edt_launch.service.first_start import ensure_administrator
 from edt_launch.service.inventory import INTERVAL, Inventory
-from edt_launch.service.logs import set_up_logs
 from edt_launch.service.opening import StartError, alone, explained, listening_socket
-from edt_launch.service.repeating import repeat
 from edt_launch.service.settings import Settings
 from edt_launch.service.submission import remove_strays
 
@@ -51,8 +52,6 @@ FILES = 65536
 PATIENCE = 5
 """Seconds that requests under way, and threads, have to end."""
 
-Loop = Callable[[Settings, Store, Bus, threading.Event], None]
-
 
 def run(settings: Settings) -> None:
     """Run the service until a signal ends it. Jobs go on without it, and the next one finds them.
@@ -62,12 +61,14 @@ def run(settings: Settings) -> None:
     """
     set_up_logs()
     raise_file_limit()
-    home, bus, loop = settings.paths, Bus(), loop_of(LOOP)
+    # They are named, not imported: they build on the service, not the other way round.
+    loop, experiments = importlib.import_module(LOOP), importlib.import_module(EXPERIMENTS)
+    home, bus = settings.paths, Bus()
     with contextlib.ExitStack() as stack:
         with explained(settings):
             stack.enter_context(alone(home))
             sole, store = _store(settings, stack)
-            token = ensure_administrator(store, home, time.time())
+            ensure_administrator(store, home, time.time())
             inventory = _inventory(settings, store, bus)
             context = Context(settings, store, bus, time.time)
             tls = _tls(settings)
@@ -75,23 +76,25 @@ def run(settings: Settings) -> None:
             listening = stack.enter_context(listening_socket(settings))
             url = _url(settings, listening)
             _warn(settings)
-            told = {"url": url, "pid": os.getpid()}
+            server_file = {"url": url, "pid": os.getpid()}
             if settings.tls_self_signed:
-                told["certificate"] = str(tls[0])
-            write_atomically(home.server, json.dumps(told) + "\n")
+                server_file["certificate"] = str(tls[0])
+            write_atomically(home.server, json.dumps(server_file) + "\n")
             stack.callback(home.server.unlink, missing_ok=True)
             tempfile.tempdir = str(home.incoming)  # archives may be larger than /tmp
             stack.callback(setattr, tempfile, "tempdir", None)
-            _greet(url, store, home.token, bool(token))
+            _greet(url, store, home.token)
 
         def look() -> None:
             inventory.refresh()
             sole.hold()
 
-        trials = {kind: one for each in extensions() for kind, one in each.trials(context).items()}
+        trials = {
+            kind: of_kind for extension in extensions() for kind, of_kind in extension.trials(context).items()
+        }
         parts = {
-            "edt-experiments": importlib.import_module(EXPERIMENTS).Controller(context, trials).run,
-            "edt-loop": lambda: loop(settings, store, bus, context.stop),
+            "edt-experiments": experiments.Controller(context, trials).run,
+            "edt-loop": lambda: loop.run(settings, store, bus, context.stop),
             "edt-inventory": lambda: repeat(look, INTERVAL, context.stop),
         }
         _serve(server, parts, listening, context.stop)
@@ -146,7 +149,7 @@ def _server(context: Context, tls: tuple[Path | None, Path | None]) -> "_Server"
 
 
 def _url(settings: Settings, listening: socket.socket) -> str:
-    name = {"0.0.0.0": socket.gethostname(), "::": socket.gethostname()}.get(settings.host, settings.host)
+    name = socket.gethostname() if settings.host in ("0.0.0.0", "::") else settings.host
     scheme = "https" if settings.has_tls else "http"
     return f"{scheme}://{f'[{name}]' if ':' in name else name}:{listening.getsockname()[1]}"
 
@@ -160,12 +163,11 @@ def _warn(settings: Settings) -> None:
         )
 
 
-def _greet(url: str, store: Store, token: Path, has_token: bool) -> None:
+def _greet(url: str, store: Store, token: Path) -> None:
     hosts = store.hosts.all()
     devices = sum(len(host.devices) for host in hosts)
     print(f"EDT serves {_plural(devices, 'device')} of {_plural(len(hosts), 'host')} at {url}", flush=True)
-    if has_token:
-        print(f"The administrator's token is in {token}", flush=True)
+    print(f"The administrator's token is in {token}", flush=True)
 
 
 def _plural(count: int, thing: str) -> str:
@@ -217,13 +219,52 @@ class _Server(uvicorn.Server):
         self.should_exit = True
 
 
+def repeat(work: Callable[[], None], interval: float, stop: threading.Event) -> None:
+    """Call `work` until `stop` is set, with `interval` seconds before each call.
+
+    While the database does not answer, or a lost connection of ours still holds it, it is tried again; that
+    is logged once.
+    """
+    is_away = False
+    while not stop.wait(interval):
+        try:
+            work()
+        except (*AWAY, InUseError) as error:
+            if not is_away:
+                log.warning("the database cannot be used, it is tried again", reason=str(error))
+            is_away = True
+        else:
+            if is_away:
+                log.info("the database can be used again")
+            is_away = False
+
+
 def raise_file_limit() -> None:
     """Allow as many open files as are needed; shells allow 1024."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, min(hard, FILES)), hard))
 
 
-def loop_of(module: str) -> Loop:
-    """The loop; it is named, not imported: it builds on the service, not the other way round."""
-    loop: Loop = importlib.import_module(module).run
-    return loop
+def set_up_logs() -> None:
+    """Log to standard error: for people on a terminal, else as JSON."""
+    shared: list[Any] = [
+        structlog.stdlib.add_log_level,
+        structlog.processors.TimeStamper(fmt="iso"),
+        structlog.processors.format_exc_info,
+    ]
+    shown = structlog.dev.ConsoleRenderer() if sys.stderr.isatty() else structlog.processors.JSONRenderer()
+    structlog.configure(
+        processors=[*shared, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
+        logger_factory=structlog.stdlib.LoggerFactory(),
+        wrapper_class=structlog.stdlib.BoundLogger,
+    )
+    handler = logging.StreamHandler()
+    handler.setFormatter(
+        structlog.stdlib.ProcessorFormatter(
+            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, shown],
+            foreign_pre_chain=shared,
+        )
+    )
+    logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
+    for noisy in ("alembic", "uvicorn"):
+        logging.getLogger(noisy).setLevel(logging.WARNING)

@@ -32,31 +32,29 @@ class Series:
     def observe(self, report: Progress) -> None:
         """Take in a report."""
         if self._seen % self._stride == 0:
-            self._add(Point(report.time, report.step, report.size, report.number("loss")))
+            self.points.append(Point(report.time, report.step, report.size, report.number("loss")))
+            if len(self.points) >= 2 * MOST:
+                del self.points[1::2]
+                self._stride *= 2
         self._seen += 1
-
-    def _add(self, point: Point) -> None:
-        self.points.append(point)
-        if len(self.points) >= 2 * MOST:
-            del self.points[1::2]
-            self._stride *= 2
 
     def columns(self) -> dict[str, list[Any]]:
         """The points, as a list for each field; throughput is steps a second since the point before."""
-        speeds = [None, *(_speed(a, b) for a, b in pairwise(self.points))]
-        return {
-            "time": [point.time for point in self.points],
-            "step": [point.step for point in self.points],
-            "size": [point.size for point in self.points],
-            "loss": [point.loss for point in self.points],
-            "throughput": speeds[: len(self.points)],
+        columns: dict[str, list[Any]] = {
+            name: [getattr(point, name) for point in self.points] for name in ("time", "step", "size", "loss")
         }
+        speeds = [None, *(_speed(before, after) for before, after in pairwise(self.points))]
+        return {**columns, "throughput": speeds[: len(self.points)]}
 
 
 def number(value: Any) -> float | None:
     """A number that JSON can say; None for anything else."""
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return float(value) if is_number and isfinite(value) else None
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    try:
+        return float(value) if isfinite(value) else None
+    except OverflowError:  # an integer beyond all floats
+        return None
 
 
 def _speed(before: Point, after: Point) -> float | None:

@@ -19,22 +19,12 @@ from sqlalchemy.engine import URL
 from edt_launch.service.database.engine import parse_url, sqlite_url
 from edt_launch.service.home import Home
 
-LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
-
 Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Bytes = Annotated[int, Field(ge=1)]
 
 
 class SettingsError(Exception):
-    """A setting makes no sense.
-
-    Args:
-        problems: one line each: name, value, what is expected.
-    """
-
-    def __init__(self, problems: list[str]) -> None:
-        super().__init__("\n".join(problems))
-        self.problems = problems
+    """Settings make no sense; the message has a line for each: name, value, what is expected."""
 
 
 def _absolute(path: Path) -> Path:
@@ -141,7 +131,7 @@ class Settings(BaseSettings):
     @property
     def is_loopback(self) -> bool:
         """Whether only this machine can talk to the service."""
-        return self.host in LOOPBACK
+        return self.host in ("127.0.0.1", "::1", "localhost")
 
     @property
     def has_tls(self) -> bool:
@@ -150,21 +140,17 @@ class Settings(BaseSettings):
 
 
 def load(**flags: Any) -> Settings:
-    """The settings, where `flags` (None: not given) come before environment and file.
-
-    Raises:
-        SettingsError: one of them makes no sense; the message names it.
-    """
+    """The settings, where `flags` (None: not given) come before environment and file."""
     try:
         settings = Settings(**{name: value for name, value in flags.items() if value is not None})
     except ValidationError as error:
-        raise SettingsError([_problem(problem) for problem in error.errors()]) from None
+        raise SettingsError("\n".join(map(_problem, error.errors()))) from None
     except ValueError as error:  # the file is no TOML
-        raise SettingsError([f"{Home.default().settings.name}: {error}"]) from None
+        raise SettingsError(f"{Home.default().settings.name}: {error}") from None
     if (settings.tls_certificate is None) != (settings.tls_key is None):
-        raise SettingsError(["tls_certificate and tls_key: give both, or none"])
+        raise SettingsError("tls_certificate and tls_key: give both, or none")
     if settings.tls_self_signed and settings.tls_certificate is not None:
-        raise SettingsError(["tls_self_signed and tls_certificate: give one of them"])
+        raise SettingsError("tls_self_signed and tls_certificate: give one of them")
     return settings
 
 

@@ -70,7 +70,7 @@ class JobSpec(BaseModel):
     )
     priority: Annotated[Priority, Field(description="Higher ones are served first.")] = 0
     weight: Annotated[
-        Weight, Field(description="Share of its owner's share, relative to his other jobs.")
+        Weight, Field(description="Share of its owner's share, relative to their other jobs.")
     ] = 1.0
     allowed: Annotated[
         list[Count] | None,
@@ -105,10 +105,11 @@ class JobSpec(BaseModel):
         if not self.command[0]:
             raise ValueError("command: the first word is empty")
         check_framework(self.framework, self.command, self.min, self.most)
-        if self.data_dir is not None and self.framework is None:
-            raise ValueError("data_dir: give a framework, too; other programs have their own arguments")
-        if self.data_dir is not None and not self.data_dir.startswith("/"):
-            raise ValueError(f"data_dir: {self.data_dir!r} is not absolute: give a path from /")
+        if self.data_dir is not None:
+            if self.framework is None:
+                raise ValueError("data_dir: give a framework, too; other programs have their own arguments")
+            if not self.data_dir.startswith("/"):
+                raise ValueError(f"data_dir: {self.data_dir!r} is not absolute: give a path from /")
         return self
 
     @property
@@ -139,11 +140,7 @@ class JobChange(BaseModel):
 
 
 def check_start(command: Sequence[str], environment: Mapping[str, str]) -> None:
-    """See whether processes can be started with a command and variables of that size.
-
-    Raises:
-        ValueError: they cannot; it names the largest word or variable.
-    """
+    """Raise `ValueError` unless processes can be started with a command and variables of that size."""
     sizes = {f"environment: {name}": _size(f"{name}={value}") for name, value in environment.items()}
     words = {f"command: word {number}": _size(word) for number, word in enumerate(command, start=1)}
     total = sum(sizes.values()) + sum(words.values())
@@ -161,21 +158,13 @@ def _size(text: str) -> int:
 
 
 def check_framework(framework: str | None, command: Sequence[str], least: int, most: int) -> None:
-    """See whether a program of that framework can be run like that.
-
-    Raises:
-        ValueError: it cannot.
-    """
+    """Raise `ValueError` unless a program of that framework can be run like that."""
     if framework is not None:
         kinds.named(framework).check(framework, command, least, most)
 
 
 def check_sizes(least: int, most: int, allowed: list[int] | tuple[int, ...] | None) -> None:
-    """See whether a job can have any size.
-
-    Raises:
-        ValueError: it cannot.
-    """
+    """Raise `ValueError` unless a job can have some size."""
     if most < least:
         raise ValueError(f"max: {most} is less than min, {least}")
     if allowed is not None and not any(least <= number <= most for number in allowed):

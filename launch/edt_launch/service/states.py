@@ -68,14 +68,7 @@ HAS_LAUNCHER = LIVE - {State.QUEUED, State.PAUSED}
 
 
 class IllegalTransitionError(Exception):
-    """A job cannot go from one state to another.
-
-    Args:
-        job: its id.
-        before: its state.
-        after: the state that it cannot go to.
-        history: the states that it has had, oldest first.
-    """
+    """A job cannot go from one state to another; `history` are the states that it has had, oldest first."""
 
     def __init__(self, job: str, before: State, after: State, history: Iterable[str] = ()) -> None:
         allowed = ", ".join(sorted(NEXT[before])) or "nothing: it has ended"
@@ -84,14 +77,9 @@ class IllegalTransitionError(Exception):
             f"{job} is {before} and cannot become {after}; what can follow: {allowed}"
             + (f" (its last states: {been})" if been else "")
         )
-        self.job, self.before, self.after, self.history = job, before, after, tuple(history)
 
 
 def check(job: str, before: State, after: State, history: Iterable[str] = ()) -> None:
-    """See whether a job may go from one state to another.
-
-    Raises:
-        IllegalTransitionError: it may not.
-    """
+    """Raise `IllegalTransitionError` unless a job may go from one state to another."""
     if after not in NEXT[before]:
         raise IllegalTransitionError(job, before, after, history)

@@ -30,8 +30,6 @@ class Submission:
     """A job that a user wants to submit.
 
     Attributes:
-        user: whose it will be.
-        spec: what it is.
         code: an archive of its code, which can be sought, if there is one.
         key: the same for each attempt to submit the same job; None if it is not repeated.
         arrange: is given the folder of the unpacked code, may add to it, and says what to run; None: `spec`.
@@ -45,7 +43,7 @@ class Submission:
 
     @cached_property
     def fingerprint(self) -> str:
-        """Of the specification and the code."""
+        """Tells a repeated submission from another one: of the specification and the code."""
         return self.spec.fingerprint("" if self.code is None else digest(self.code))
 
 
@@ -53,10 +51,12 @@ def digest(code: BinaryIO) -> str:
     """Tells an archive from another one; when it was packed makes no difference."""
     code.seek(0)
     head = code.read(8)
-    found = hashlib.sha256(head[:4] if head.startswith(b"\x1f\x8b") else head)  # gzip's time is what follows
+    content = hashlib.sha256(
+        head[:4] if head.startswith(b"\x1f\x8b") else head
+    )  # gzip's time is what follows
     while block := code.read(BLOCK):
-        found.update(block)
-    return found.hexdigest()
+        content.update(block)
+    return content.hexdigest()
 
 
 def new_id() -> str:
@@ -67,23 +67,12 @@ def new_id() -> str:
 def record_of(submission: Submission, job_id: str, now: float) -> JobRecord:
     """The job as it is first written down."""
     spec = submission.spec
+    own = {"command": tuple(spec.command), "max": spec.most, "allowed": spec.numbers}
     return JobRecord(
+        **spec.model_dump(exclude={"path"}) | own,
         id=job_id,
         owner=submission.user.name,
-        command=tuple(spec.command),
-        min=spec.min,
-        max=spec.most,
         submitted=now,
-        name=spec.name,
-        directory=spec.directory,
-        allowed=spec.numbers,
-        priority=spec.priority,
-        weight=spec.weight,
-        environment=dict(spec.environment),
-        checkpoint_interval=spec.checkpoint_interval,
-        max_restarts=spec.max_restarts,
-        framework=spec.framework,
-        data_dir=spec.data_dir,
         idempotency_key=submission.key,
         fingerprint=submission.fingerprint,
         waiting_since=now,
@@ -94,12 +83,8 @@ def record_of(submission: Submission, job_id: str, now: float) -> JobRecord:
 class Submitter:
     """Takes submissions in.
 
-    Args:
-        home: where jobs' folders are.
-        store: where jobs are written down.
-        limits: what code may be.
-        highest_priority: that others than administrators may give.
-        own_name: user who may have folders of this machine copied, as administrators may.
+    Others than administrators may give no more than `highest_priority`; the user `own_name` may have folders
+    of this machine copied, as administrators may.
     """
 
     def __init__(
@@ -112,10 +97,7 @@ class Submitter:
         self._highest_priority = highest_priority
 
     def submit(self, submission: Submission, now: float) -> tuple[JobRecord, bool]:
-        """Copy the code and write the job down.
-
-        Returns:
-            The job, and whether it is new.
+        """Copy the code and write the job down; gives the job, and whether it is new.
 
         Raises:
             ServiceError: the code cannot be used, the user may not do that, or the key is another job's.
@@ -144,12 +126,7 @@ class Submitter:
         return job, True
 
     def rehearse(self, submission: Submission) -> None:
-        """See whether `submit` would take a submission; no job is made.
-
-        Raises:
-            ServiceError: as `submit`.
-            OSError: likewise.
-        """
+        """See whether `submit` would take a submission, and raise what it would; no job is made."""
         self.check(submission)
         folder = JobDir(self._home.incoming / new_id())
         try:
@@ -158,11 +135,7 @@ class Submitter:
             delete_folder(folder.root)
 
     def check(self, submission: Submission) -> None:
-        """See whether the user may submit that.
-
-        Raises:
-            ServiceError: he may not, or it makes no sense.
-        """
+        """See whether the user may submit that; raises `ServiceError` if not, or if it makes no sense."""
         self.check_priority(submission.user, submission.spec.priority)
         if submission.spec.path is None:
             return
@@ -175,11 +148,7 @@ class Submitter:
             )
 
     def check_priority(self, user: UserRecord, priority: int) -> None:
-        """See whether a user may give a job that priority.
-
-        Raises:
-            ForbiddenError: only administrators may.
-        """
+        """See whether a user may give a job that priority; raises `ForbiddenError` if not."""
         if priority > self._highest_priority and not user.is_admin:
             raise ForbiddenError(
                 f"priority: {priority} is above {self._highest_priority}, the highest that you may give",
@@ -187,7 +156,7 @@ class Submitter:
             )
 
     def _fill(self, folder: JobDir, submission: Submission) -> Submission:
-        """Put everything into the job's folder; returns what finally is to run."""
+        """Put everything into the job's folder; gives what finally is to run."""
         folder.root.mkdir(parents=True)
         if submission.code is not None:
             unpack(submission.code, folder.code, self._limits)
@@ -199,8 +168,8 @@ class Submitter:
             submission = replace(submission, spec=submission.arrange(folder.code))
         directory = submission.spec.directory
         inside = os.path.realpath(folder.code)
-        place = os.path.realpath(folder.code / directory)
-        if not os.path.isdir(place) or os.path.commonpath([inside, place]) != inside:
+        start = os.path.realpath(folder.code / directory)
+        if not os.path.isdir(start) or os.path.commonpath([inside, start]) != inside:
             raise InvalidError(
                 f"directory: {directory!r} is no folder of the submitted code",
                 "name one that is in it, or none",
@@ -221,26 +190,20 @@ def remove_files(home: Home, job_id: str) -> Callable[[], None]:
     """Take a job's files away at once; what is returned deletes them, which may take a while."""
     try:
         trash = _throw_away(home, job_id)
-    except FileNotFoundError:
-        return lambda: None
     except OSError as error:  # the next start throws away what no job has
-        log.warning("a job's folder cannot be thrown away", job=job_id, reason=str(error))
+        if not isinstance(error, FileNotFoundError):
+            log.warning("a job's folder cannot be thrown away", job=job_id, reason=str(error))
         return lambda: None
     return lambda: delete_folder(trash)
 
 
 def remove_strays(home: Home, store: Store) -> list[str]:
-    """Throw away folders that no job has: a service was killed just before one was written down or deleted.
+    """Throw away folders that no job has, and tell their names.
 
-    Returns:
-        The names of the folders.
+    A service was killed just before a job was written down, or just after one was deleted.
     """
-    known = store.jobs.ids()
-    strays = [
-        path.name
-        for path in home.jobs.iterdir()
-        if re.fullmatch(JOB_ID, path.name) and path.name not in known
-    ]
+    folders = {path.name for path in home.jobs.iterdir() if re.fullmatch(JOB_ID, path.name)}
+    strays = sorted(folders - store.jobs.ids())
     for stray in strays:
         _throw_away(home, stray)
     return strays

@@ -47,11 +47,7 @@ def start_of_last_lines(file: BinaryIO, lines: int) -> int:
 
 
 def recent_lines(path: Path) -> Iterator[bytes]:
-    """The whole lines in the last `REACH` bytes of a file, without those that are too long.
-
-    Raises:
-        OSError: it cannot be opened.
-    """
+    """The whole lines in the last `REACH` bytes of a file, without those that are too long."""
     with open_file(path, buffering=0) as file:
         start = max(0, os.fstat(file.fileno()).st_size - REACH)
         file.seek(start)
@@ -63,15 +59,12 @@ def recent_lines(path: Path) -> Iterator[bytes]:
 async def read(
     path: Path, start: Callable[[BinaryIO], int], is_over: IsOver | None = None
 ) -> AsyncIterator[bytes]:
-    """What a file contains, and what is appended to it.
+    """Blocks of a file, and of what is appended to it; an empty one whenever nothing has come for `PAUSE`.
 
     Args:
         path: the file; it may come later if it is followed. What is no file, or may not be read, is empty.
         start: tells where to begin.
         is_over: whether nothing will be appended any more; None to stop at the end the file has now.
-
-    Yields:
-        Blocks; an empty one whenever nothing has come for `PAUSE`.
     """
     file: BinaryIO | None = None
     try:

@@ -5,10 +5,11 @@ import gzip
 import io
 import tarfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, BinaryIO, cast
 
-from edt_launch.service.archive import Entry, Limits, is_executable, too_large
+from edt_launch.service.archive import Entry, Limits, Source, too_large
 from edt_launch.service.errors import ArchiveError
 
 MAX_HEADER = 2**20
@@ -19,11 +20,7 @@ BROKEN = "pack it again, with `tar -czf code.tar.gz FOLDER` for instance"
 
 @contextlib.contextmanager
 def explained() -> Iterator[None]:
-    """Around reading entries and their content: errors of the libraries become ours.
-
-    Raises:
-        ArchiveError: the archive is broken.
-    """
+    """Around reading entries and their content: errors of the libraries become `ArchiveError`."""
     try:
         yield
     except (tarfile.TarError, EOFError, zlib.error, gzip.BadGzipFile, UnicodeError) as error:
@@ -53,17 +50,11 @@ def entries(file: BinaryIO, limits: Limits) -> Iterator[Entry]:
 
 def _entry(tar: tarfile.TarFile, member: tarfile.TarInfo) -> Entry:
     if member.isreg():
-        executable = is_executable(member.mode)
-        return Entry(
-            member.name, "file", executable, open=lambda: cast("io.BufferedReader", tar.extractfile(member))
-        )
-    if member.isdir():
-        return Entry(member.name, "folder")
-    if member.issym():
-        return Entry(member.name, "link", target=member.linkname)
-    if member.islnk():
-        return Entry(member.name, "same", target=member.linkname)
-    return Entry(member.name, "a device, a pipe or something else that is no file")
+        content = partial(tar.extractfile, member)
+        return Entry(member.name, "file", member.mode, open=cast("Callable[[], Source]", content))
+    kinds = {tarfile.DIRTYPE: "folder", tarfile.SYMTYPE: "link", tarfile.LNKTYPE: "same"}
+    kind = kinds.get(member.type, "a device, a pipe or something else that is no file")
+    return Entry(member.name, kind, target=member.linkname)
 
 
 class _Stream:

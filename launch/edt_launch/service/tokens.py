@@ -14,11 +14,6 @@ PREFIX = "edt_"
 """Tells scanners for leaked secrets what it is."""
 
 
-def new_token() -> str:
-    """A token that nobody else has."""
-    return PREFIX + secrets.token_urlsafe(32)
-
-
 def hash_of(token: str) -> str:
     """What is kept of a token."""
     return hashlib.sha256(token.encode(errors="surrogateescape")).hexdigest()
@@ -33,7 +28,7 @@ def issue(
     is_session: bool = False,
     parent: TokenRecord | None = None,
 ) -> tuple[str, TokenRecord]:
-    """Give a user a token.
+    """Give a user a token: returns it, to be told once, and what is kept of it.
 
     Args:
         accounts: where its hash is kept.
@@ -42,16 +37,11 @@ def issue(
         now: unix time.
         expires: unix time from which it opens nothing; None for never.
         is_session: whether it was given for a password, and ends with it.
-        parent: the token that it is made with; the new one ends no later, and is revoked with it.
-
-    Returns:
-        The token, to be told once, and what is kept of it.
-
-    Raises:
-        UnauthorizedError: `parent` has just been revoked.
+        parent: the token that it is made with; the new one ends no later, and is revoked with it. If it has
+            just been revoked, `UnauthorizedError` is raised.
     """
-    token = new_token()
-    ends = [end for end in (expires, None if parent is None else parent.expires) if end is not None]
+    token = PREFIX + secrets.token_urlsafe(32)
+    ends = [end for end in (expires, parent.expires if parent else None) if end is not None]
     record = TokenRecord(
         id=secrets.token_hex(4),
         hash=hash_of(token),
@@ -60,7 +50,7 @@ def issue(
         created=now,
         expires=min(ends, default=None),
         is_session=is_session,
-        parent=None if parent is None else parent.id,
+        parent=parent.id if parent else None,
     )
     if not accounts.add_token(record):
         raise UnauthorizedError("the token that this one is made with was revoked", "use another one")

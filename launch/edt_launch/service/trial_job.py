@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from pydantic import ValidationError
@@ -22,14 +22,7 @@ LONGEST = -2.2250738585072014e-308
 def job_of(
     template: Mapping[str, Any], experiment: str, number: int, parameters: Values, text: str = ""
 ) -> JobSpec:
-    """The job of a trial.
-
-    Args:
-        template: of all trials, a `JobSpec`.
-        experiment: its name.
-        number: the trial's.
-        parameters: of the trial.
-        text: the parameters as JSON, if not those.
+    """The job of a trial, from the template of all; `text`: its parameters as JSON, if not those.
 
     Raises:
         InvalidError: with these parameters its command is too long.
@@ -55,38 +48,21 @@ def job_of(
 
 
 def filled(word: str, parameters: Values, most: int = MOST_START) -> str:
-    """A word of a command with values instead of parameters' names in braces; other braces stay.
-
-    Raises:
-        InvalidError: it would have more than `most` characters.
-    """
+    """A word of a command with values for names in braces; `InvalidError` if it exceeds `most` characters."""
     parts, size = [], 0
-    for part in _parts(word, parameters):
-        size += len(part)
+    for index, part in enumerate(re.split(r"\{([^{}]+)\}", word)):  # literals and names take turns
+        parts.append(str(parameters.get(part, f"{{{part}}}")) if index % 2 else part)
+        size += len(parts[-1])
         if size > most:
             raise InvalidError(
                 f"command: it has more than {MOST_START:,} characters with its parameters",
                 "read long ones from EDT_PARAMETERS, or from a file of the submitted code",
             )
-        parts.append(part)
     return "".join(parts)
 
 
-def _parts(word: str, parameters: Values) -> Iterator[str]:
-    end = 0
-    for name in re.finditer(r"\{([^{}]+)\}", word):
-        yield word[end : name.start()]
-        yield str(parameters.get(name[1], name[0]))
-        end = name.end()
-    yield word[end:]
-
-
 def check_parameters(spec: SearchSpec) -> None:
-    """See whether the parameters of all trials can be kept.
-
-    Raises:
-        InvalidError: those of some are too large.
-    """
+    """Raise `InvalidError` unless the parameters of all trials can be kept."""
     size = len(_json(longest(spec, _json)))
     if size > MOST_PARAMETERS_TEXT:
         raise InvalidError(
@@ -96,11 +72,7 @@ def check_parameters(spec: SearchSpec) -> None:
 
 
 def check_job(spec: SearchSpec, template: JobSpec, name: str) -> None:
-    """See whether the job of the trial with the longest parameters and number is one.
-
-    Raises:
-        InvalidError: it is none; the message names the field.
-    """
+    """Raise `InvalidError`, which names the field, unless the trial with the longest parameters has a job."""
     last = spec.most if spec.algorithm is not Algorithm.LIST else min(spec.most, len(spec.configurations))
     try:
         job_of(template.model_dump(), name, last - 1, longest(spec, str), _json(longest(spec, _json)))
@@ -125,10 +97,10 @@ def longest(spec: SearchSpec, written: Callable[[Any], str]) -> Values:
 
     if spec.algorithm is Algorithm.LIST:
         return max(spec.configurations, key=lambda one: sum(size(one[name]) + size(name) for name in one))
-    found = {name: max(_ends(axis), key=size) for name, axis in spec.parameters.items()}
+    values = {name: max(_ends(axis), key=size) for name, axis in spec.parameters.items()}
     if spec.algorithm is Algorithm.HYPERBAND:
-        found[spec.budget] = spec.max_budget or 1
-    return found
+        values[spec.budget] = spec.max_budget or 1
+    return values
 
 
 def _ends(axis: Parameter) -> tuple[float | str, ...]:

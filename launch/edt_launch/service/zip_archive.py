@@ -8,7 +8,7 @@ import zlib
 from collections.abc import Iterator
 from typing import BinaryIO, cast
 
-from edt_launch.service.archive import MAX_PATH, Entry, Limits, Source, is_executable
+from edt_launch.service.archive import MAX_PATH, Entry, Limits, Source
 from edt_launch.service.errors import ArchiveError, TooLargeError
 
 _END = struct.Struct("<4s4H2LH")
@@ -24,11 +24,7 @@ BROKEN = "pack it again, or send a tar.gz"
 
 @contextlib.contextmanager
 def explained() -> Iterator[None]:
-    """Around reading entries and their content: errors of the libraries become ours.
-
-    Raises:
-        ArchiveError: the archive is broken.
-    """
+    """Around reading entries and their content: errors of the libraries become `ArchiveError`."""
     try:
         yield
     except (zipfile.BadZipFile, zlib.error, EOFError, UnicodeError, NotImplementedError) as error:
@@ -87,4 +83,4 @@ def _entry(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> Entry:
         return Entry(info.filename, "link", target=target.decode("utf-8", "surrogateescape"))
     if kind not in (0, stat.S_IFREG):
         return Entry(info.filename, "a device, a pipe or something else that is no file")
-    return Entry(info.filename, "file", is_executable(mode), open=lambda: cast("Source", archive.open(info)))
+    return Entry(info.filename, "file", mode, open=lambda: cast("Source", archive.open(info)))

@@ -161,11 +161,11 @@ def scenario(service: Service) -> None:
     service.until(lambda: service.is_running((FIRST, 2), (SECOND, 2)))
     (service.paths(FIRST).root / "finish").touch()
     service.until(lambda: service.is_running((SECOND, 4)))
-    service.store.jobs.wish(SECOND, Wanted.PAUSE)
+    service.store.jobs.set_wanted(SECOND, Wanted.PAUSE)
     service.until(lambda: service.job(SECOND).state is State.PAUSED)
-    service.store.jobs.wish(SECOND, Wanted.RUN)
+    service.store.jobs.set_wanted(SECOND, Wanted.RUN)
     service.until(lambda: service.is_running((SECOND, 4)))
-    service.store.jobs.wish(SECOND, Wanted.STOP)
+    service.store.jobs.set_wanted(SECOND, Wanted.STOP)
     service.until(lambda: service.job(SECOND).state is State.STOPPED)
 
 
@@ -228,7 +228,7 @@ def test_what_was_written_before_the_database_failed_counts(service: Service) ->
     service.step()
     file = service.paths(FIRST).allocation
     assert (service.job(FIRST).size, device_grant.read(file.read_text()).size) == (4, 2)
-    service.store.jobs.wish(SECOND, Wanted.STOP)
+    service.store.jobs.set_wanted(SECOND, Wanted.STOP)
     service.until(lambda: service.job(FIRST).generation == 3)
     assert (service.job(FIRST).size, device_grant.read(file.read_text()).size) == (4, 4)
     service.until(lambda: service.events(FIRST, "world")[-1]["size"] == 4)
@@ -327,7 +327,7 @@ def test_a_job_that_has_spoilt_its_lock_can_be_stopped(service: Service) -> None
     service.start()
     service.step()
     assert service.is_running((FIRST, 4))
-    service.store.jobs.wish(FIRST, Wanted.STOP)
+    service.store.jobs.set_wanted(FIRST, Wanted.STOP)
     service.until(lambda: service.job(FIRST).state is State.STOPPED)
 
 
@@ -386,7 +386,7 @@ def both_running(service: Service) -> int:
 def test_a_stopped_launcher_holds_up_nobody_and_is_killed_in_the_end(service: Service) -> None:
     os.kill(both_running(service), signal.SIGSTOP)
     for id_ in (FIRST, SECOND):
-        service.store.jobs.wish(id_, Wanted.STOP)
+        service.store.jobs.set_wanted(id_, Wanted.STOP)
     service.until(lambda: service.job(SECOND).state is State.STOPPED)
     assert service.job(FIRST).state is State.STOPPING
     service.later = lifecycle.STOP_PATIENCE[1]
@@ -396,7 +396,7 @@ def test_a_stopped_launcher_holds_up_nobody_and_is_killed_in_the_end(service: Se
 def test_what_a_service_has_asked_for_the_next_one_asks_for_again(service: Service) -> None:
     pid = both_running(service)
     os.kill(pid, signal.SIGSTOP)
-    service.store.jobs.wish(FIRST, Wanted.PAUSE)
+    service.store.jobs.set_wanted(FIRST, Wanted.PAUSE)
     service.until(lambda: service.job(FIRST).state is State.PAUSING)
     service.start()
     service.later = 2 * lifecycle.AGAIN
@@ -415,7 +415,7 @@ def test_a_socket_that_never_answers_holds_up_nobody(service: Service) -> None:
             silent.bind(address)
         silent.listen()
         for id_ in (FIRST, SECOND):
-            service.store.jobs.wish(id_, Wanted.PAUSE)
+            service.store.jobs.set_wanted(id_, Wanted.PAUSE)
         service.until(lambda: service.job(SECOND).state is State.PAUSED)
         assert service.job(FIRST).state is State.PAUSING
     path.unlink()  # without a socket, a signal has to do
@@ -439,7 +439,7 @@ def test_it_wakes_for_changes_and_ends_when_it_is_told(service: Service) -> None
     thread = threading.Thread(target=loop.run, args=(service.settings, service.store, bus, stop))
     thread.start()
     service.submit(FIRST, "ann", low=9, high=9)
-    bus.notify(Topic.WISHES)
+    bus.notify(Topic.DESIRED_STATE)
     while service.job(FIRST).why is None:
         time.sleep(0.01)
     stop.set()

@@ -63,7 +63,7 @@ def refused(data: bytes, folder: Path, limits: Limits = LIMITS) -> ServiceError:
 @pytest.mark.parametrize("data", [tar(FILES, "w"), tar(FILES), zip_(FILES)], ids=["tar", "tar.gz", "zip"])
 def test_files_come_out_as_they_went_in(data: bytes, tmp_path: Path) -> None:
     into = tmp_path / "a folder" / "code"
-    assert unpack(io.BytesIO(data), into, LIMITS) == sum(map(len, FILES.values()))
+    unpack(io.BytesIO(data), into, LIMITS)
     assert {
         str(path.relative_to(into)): path.read_bytes() for path in into.rglob("*") if path.is_file()
     } == FILES

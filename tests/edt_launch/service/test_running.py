@@ -4,15 +4,17 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import urllib.request
 from pathlib import Path
 
 import pytest
+from sqlalchemy.exc import InterfaceError, OperationalError
 
 from edt_launch.service.database.records import ExecRecord, JobRecord
 from edt_launch.service.database.store import Store
 from edt_launch.service.home import Home
-from edt_launch.service.running import FILES, LOOP, raise_file_limit
+from edt_launch.service.running import FILES, LOOP, raise_file_limit, repeat
 from edt_launch.service.settings import Settings
 from serving import PATIENCE, Service, serving, start
 from tiers import full
@@ -166,3 +168,30 @@ def test_many_files_may_be_open() -> None:
 
 def test_the_loop_is_the_pools() -> None:
     assert LOOP == "edt_launch.jobs.loop"
+
+
+def test_while_the_database_is_away_it_is_tried_again() -> None:
+    stop, calls = threading.Event(), []
+    failures = [
+        OperationalError("", {}, Exception("gone")),
+        InterfaceError("", {}, Exception("closed")),
+        None,
+    ]
+
+    def work() -> None:
+        calls.append(failures[len(calls)])
+        if len(calls) == len(failures):
+            stop.set()
+        if calls[-1] is not None:
+            raise calls[-1]
+
+    repeat(work, 0.0, stop)
+    assert calls == failures
+
+
+def test_a_mistake_ends_it() -> None:
+    def work() -> None:
+        raise KeyError
+
+    with pytest.raises(KeyError):
+        repeat(work, 0.0, threading.Event())

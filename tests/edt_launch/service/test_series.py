@@ -2,7 +2,7 @@ from itertools import pairwise
 from math import nan
 
 from edt_launch.core.events import Progress
-from edt_launch.service.series import MOST, Series
+from edt_launch.service.series import MOST, Series, number
 
 
 def progress(time: float, step: int, size: int = 1, **values: float) -> Progress:
@@ -38,3 +38,8 @@ def test_a_long_course_is_thinned_out_evenly() -> None:
     steps = series.columns()["step"]
     assert MOST <= len(steps) <= 2 * MOST
     assert len({after - before for before, after in pairwise(steps)}) == 1
+
+
+def test_an_integer_beyond_all_floats_is_no_number() -> None:
+    assert number(10**400) is None
+    assert number(10**300) == 1e300

@@ -9,13 +9,13 @@ from dataclasses import dataclass, replace
 from itertools import chain, islice
 
 from edt_launch.jobs.experiments.plan import Next, following
-from edt_launch.service.database.records import JobRecord
-from edt_launch.service.database.search_records import (
-    SearchRecord,
-    SearchState,
+from edt_launch.service.database.records import (
+    ExperimentRecord,
+    ExperimentState,
+    ExperimentWanted,
+    JobRecord,
     TrialRecord,
     TrialState,
-    Wish,
 )
 from edt_launch.service.experiment_spec import SearchSpec
 from edt_launch.service.states import State, Wanted
@@ -94,7 +94,7 @@ class Stop:
 class End:
     """The search has ended."""
 
-    state: SearchState
+    state: ExperimentState
     reason: str
 
 
@@ -110,11 +110,11 @@ class Decided:
     again_at: float | None = None
 
 
-def decide(now: float, search: SearchRecord, spec: SearchSpec, facts: Sequence[TrialFacts]) -> Decided:
+def decide(now: float, search: ExperimentRecord, spec: SearchSpec, facts: Sequence[TrialFacts]) -> Decided:
     """What to do now for a search that has not ended; `facts` are its trials, by number."""
     limit, started = spec.max_minutes, search.started
     over_at = None if limit is None or started is None else started + limit * MINUTE
-    closing = None if search.wanted is Wish.RUN else "stopped by its owner"
+    closing = None if search.wanted is ExperimentWanted.RUN else "stopped by its owner"
     if closing is None and over_at is not None and now >= over_at:
         closing = TIME_OVER
     trials = [seen(now, trial, closing) for trial in facts]
@@ -130,7 +130,7 @@ def decide(now: float, search: SearchRecord, spec: SearchSpec, facts: Sequence[T
     actions = list(islice(starts, STARTS + 1))  # one more, if there is more to start
     if not live and not actions:
         return Decided((*notes, _result(trials)))
-    is_known = search.state is SearchState.RUNNING and search.total is not None  # not in earlier versions
+    is_known = search.state is ExperimentState.RUNNING and search.total is not None  # not in earlier versions
     begun = [] if is_known else [Begun()]
     return Decided((*notes, *actions[:STARTS], *begun), now if len(actions) > STARTS else over_at)
 
@@ -155,13 +155,13 @@ def seen(now: float, facts: TrialFacts, closing: str | None = None) -> TrialReco
 
 def _close(
     now: float,
-    search: SearchRecord,
+    search: ExperimentRecord,
     reason: str,
     trials: Sequence[TrialRecord],
     jobs: Mapping[int, JobRecord | None],
 ) -> Iterator[Action]:
     """Stop what runs; when nothing does, end. Who forces it does not wait for that."""
-    is_forced = search.wanted is Wish.FORCE
+    is_forced = search.wanted is ExperimentWanted.FORCE
     live = [trial for trial in trials if not trial.has_ended]
     for trial in live:
         job = jobs[trial.number]
@@ -170,7 +170,11 @@ def _close(
         if is_forced or job is None:
             yield Note(replace(trial, state=TrialState.STOPPED, reason=reason, ended=now))
     if is_forced or all(jobs[trial.number] is None for trial in live):
-        yield _result(trials, reason) if search.wanted is Wish.RUN else End(SearchState.STOPPED, reason)
+        yield (
+            _result(trials, reason)
+            if search.wanted is ExperimentWanted.RUN
+            else End(ExperimentState.STOPPED, reason)
+        )
 
 
 def _is_hopeless(spec: SearchSpec, trials: Sequence[TrialRecord]) -> bool:
@@ -184,6 +188,6 @@ def _result(trials: Sequence[TrialRecord], reason: str = "") -> End:
     finished = sum(trial.state is TrialState.SUCCEEDED for trial in trials)
     because = f"; {reason}" if reason else ""
     if finished:
-        return End(SearchState.SUCCEEDED, f"{finished} of {len(trials)} trials have finished{because}")
+        return End(ExperimentState.SUCCEEDED, f"{finished} of {len(trials)} trials have finished{because}")
     last = next((f": {trial.reason}" for trial in reversed(trials) if trial.reason not in ("", reason)), "")
-    return End(SearchState.FAILED, f"none of {len(trials)} trials has finished{because}{last}")
+    return End(ExperimentState.FAILED, f"none of {len(trials)} trials has finished{because}{last}")

@@ -2,24 +2,26 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from edt_launch.core.event_codec import read_line
 from edt_launch.core.events import Progress
 from edt_launch.jobs.experiments.decide import Outcome
 from edt_launch.service import tailing
-from edt_launch.service.database.records import JobRecord, UserRecord
-from edt_launch.service.database.search_records import SearchRecord, TrialRecord
+from edt_launch.service.database.records import ExperimentRecord, JobRecord, TrialRecord, UserRecord
 from edt_launch.service.experiment_spec import SearchSpec
-from edt_launch.service.experiments import Parts, key_of
+from edt_launch.service.experiments import key_of
 from edt_launch.service.submission import Submission
 from edt_launch.service.trial_job import job_of
+
+if TYPE_CHECKING:  # the pool does not know the web
+    from edt_launch.service.api.context import Context
 
 
 class Trials(Protocol):
     """What makes jobs of the trials of one kind of experiment."""
 
-    def submit(self, user: UserRecord, search: SearchRecord, trial: TrialRecord) -> TrialRecord:
+    def submit(self, user: UserRecord, search: ExperimentRecord, trial: TrialRecord) -> TrialRecord:
         """Submit a trial's job, with the idempotency key `key_of(search, trial)`.
 
         Returns:
@@ -41,17 +43,17 @@ class Trials(Protocol):
 class JobTrials:
     """Trials whose template is a `JobSpec`; they read their parameters from variables and words."""
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: "Context") -> None:
         self._parts = parts
 
-    def submit(self, user: UserRecord, search: SearchRecord, trial: TrialRecord) -> TrialRecord:  # noqa: D102
+    def submit(self, user: UserRecord, search: ExperimentRecord, trial: TrialRecord) -> TrialRecord:  # noqa: D102
         spec = job_of(search.template, search.name, trial.number, trial.parameters)
         submission = Submission(user, spec, None, key_of(search, trial))
         submit, now = self._parts.submitter.submit, self._parts.clock()
         if not search.file_name:
             job, _ = submit(submission, now)
         else:
-            with self._parts.home.search(search.id).open("rb") as code:
+            with self._parts.home.experiment(search.id).open("rb") as code:
                 job, _ = submit(replace(submission, code=code), now)
         self._parts.changed()
         return replace(trial, job=job.id)

@@ -9,32 +9,23 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from edt_launch import __version__
 from edt_launch.service.api import (
     cluster,
-    desired_state,
-    events,
     experiments,
-    history,
+    files,
     jobs,
-    logs,
     problems,
-    results,
     shares,
     stream,
     system,
     tokens,
     users,
-    why,
 )
 from edt_launch.service.api.authenticator import BearerAuthenticator
 from edt_launch.service.api.context import Context
 from edt_launch.service.api.entrance import Entrance
-from edt_launch.service.api.job_list_cache import Pictures
 from edt_launch.service.api.middleware import RequestMiddleware, histogram
 from edt_launch.service.extensions import extensions
 
-ROUTERS: tuple[Any, ...] = (
-    *(system, jobs, desired_state, why, logs, events, results, experiments),
-    *(stream, cluster, shares, history, users, tokens),
-)
+ROUTERS: tuple[Any, ...] = (system, jobs, files, experiments, stream, cluster, shares, users, tokens)
 
 
 def create_app(context: Context) -> ASGIApp:
@@ -52,7 +43,7 @@ def create_app(context: Context) -> ASGIApp:
     registry = system.registry_of(context)
     app.state.context = context
     app.state.registry = registry
-    app.state.pictures = Pictures(context.store, context.bus, context.clock)
+    app.state.pictures = stream.Pictures(context.store, context.bus, context.clock)
     problems.add_handlers(app)
     for module in ROUTERS:
         app.include_router(module.router, prefix="/api/v1")

@@ -24,22 +24,14 @@ class Authenticator(Protocol):
         """Bytes that its body may have."""
 
     async def identify(self, scope: Scope) -> None:
-        """Put who asks into the scope, as `context.USER`.
-
-        Raises:
-            ServiceError: nobody knows who it is.
-        """
+        """Put who asks into the scope, as `context.USER`; `ServiceError` if nobody knows who it is."""
 
     def refusal(self, error: ServiceError) -> Response:
         """How it is told what is wrong."""
 
 
 class BearerAuthenticator:
-    """Authentication at `/api/v1`: `Authorization: Bearer TOKEN`, errors as problems.
-
-    Args:
-        context: the service's parts.
-    """
+    """Authentication at `/api/v1`: `Authorization: Bearer TOKEN`, errors as problems."""
 
     OPEN = frozenset({"/healthz"})
     """Paths that anybody may read."""
@@ -57,12 +49,7 @@ class BearerAuthenticator:
         return settings.max_upload + FORM if is_upload else settings.max_body
 
     async def identify(self, scope: Scope) -> None:
-        """Put who asks into the scope.
-
-        Raises:
-            UnauthorizedError: there is no token, or one that opens nothing.
-            UnavailableError: the database does not answer.
-        """
+        """Put who asks, and the token, into the scope; raises `UnavailableError`, too."""
         path = scope["path"]
         if path in self.OPEN or (path == "/metrics" and self._context.settings.public_metrics):
             return
@@ -74,16 +61,16 @@ class BearerAuthenticator:
             )
         context = self._context
         try:
-            found = await run_in_threadpool(
+            bearer = await run_in_threadpool(
                 tokens.bearer, context.store.accounts, token.strip(), context.clock()
             )
         except AWAY as error:
             raise problems.no_database(error) from None
-        if found is None:
+        if bearer is None:
             raise UnauthorizedError(
                 "the token is unknown, expired or revoked", "ask for another one: `edt tokens add`"
             )
-        scope[USER], scope[TOKEN] = found
+        scope[USER], scope[TOKEN] = bearer
 
     def refusal(self, error: ServiceError) -> Response:
         """A problem."""

@@ -1,14 +1,15 @@
-"""`/api/v1/cluster` and `hosts`: the machines, who has which device, and draining."""
+"""`/api/v1/cluster`, `hosts` and `allocations`: the machines, who has which device, and draining."""
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Path
+from fastapi import APIRouter, Path, Query
 
 from edt_launch.cluster.allocation import HOST
 from edt_launch.service.api import schemas, views
 from edt_launch.service.api.context import Admin, Context, Here, User
 from edt_launch.service.bus import Topic
 from edt_launch.service.errors import NotFoundError
+from edt_launch.service.home import JOB_ID
 
 router = APIRouter(tags=["cluster"])
 
@@ -39,9 +40,21 @@ def undrain(here: Here, user: Admin, name: HostName) -> Any:
     return _drain(here, name, False, "")
 
 
+@router.get("/allocations", response_model=schemas.Allocations)
+def allocations(
+    here: Here,
+    user: User,
+    job: Annotated[str | None, Query(pattern=f"^{JOB_ID}$", description="Only this job's.")] = None,
+    since: Annotated[float | None, Query(ge=0, le=1e12, description="Only from this time on.")] = None,
+    limit: Annotated[int, Query(ge=1, le=10_000, description="The newest of them.")] = 1000,
+) -> Any:
+    """Changes of what jobs have, oldest first."""
+    return {"allocations": [views.allocation(one) for one in here.store.history.newest(job, since, limit)]}
+
+
 def _drain(here: Context, name: str, is_draining: bool, reason: str) -> Any:
     if not here.store.hosts.drain(name, is_draining, reason, here.clock()):
         raise NotFoundError(f"there is no host {name!r}", "GET /api/v1/hosts lists them: `edt hosts`")
     here.changed(Topic.HOSTS)
-    found = [host for host in here.store.hosts.all() if host.name == name]
-    return views.hosts(found, here.store.jobs.live())[0]
+    hosts = [host for host in here.store.hosts.all() if host.name == name]
+    return views.hosts(hosts, here.store.jobs.live())[0]

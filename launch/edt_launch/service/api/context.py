@@ -1,23 +1,26 @@
 """What every request needs: the service's parts, and who asks."""
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Annotated, cast
 
-from fastapi import Depends, Request
+import structlog
+from fastapi import BackgroundTasks, Depends, Request
 
 from edt_launch.service.archive import Limits
 from edt_launch.service.bus import Bus, Topic
 from edt_launch.service.database.jobs import NoSuchJobError
-from edt_launch.service.database.records import JobRecord, TokenRecord, UserRecord
-from edt_launch.service.database.search_records import SearchRecord
+from edt_launch.service.database.records import ExperimentRecord, JobRecord, TokenRecord, UserRecord
 from edt_launch.service.database.store import Store
 from edt_launch.service.errors import ForbiddenError, NotFoundError
+from edt_launch.service.experiments import Deletion
 from edt_launch.service.first_start import this_user
 from edt_launch.service.home import Home
 from edt_launch.service.settings import Settings
 from edt_launch.service.submission import Submitter
+
+log = structlog.get_logger()
 
 USER, TOKEN = "edt_user", "edt_token"
 """Where in a request's scope the middleware has put who asks, and the token that proves it."""
@@ -25,15 +28,7 @@ USER, TOKEN = "edt_user", "edt_token"
 
 @dataclass(frozen=True)
 class Context:
-    """The service's parts.
-
-    Attributes:
-        settings: the service's.
-        store: what it remembers.
-        bus: how its parts wake each other.
-        stop: set when the service is to end: streams end then.
-        clock: gives unix time.
-    """
+    """The service's parts; `clock` gives unix time, `stop` is set when it is to end: streams end then."""
 
     settings: Settings
     store: Store
@@ -47,54 +42,49 @@ class Context:
         return self.settings.paths
 
     @property
-    def limits(self) -> Limits:
-        """What submitted code may be."""
-        return Limits(self.settings.max_unpacked, self.settings.max_files)
-
-    @property
     def submitter(self) -> Submitter:
         """Takes jobs in."""
-        return Submitter(self.home, self.store, self.limits, this_user(), self.settings.highest_priority)
+        limits = Limits(self.settings.max_unpacked, self.settings.max_files)
+        return Submitter(self.home, self.store, limits, this_user(), self.settings.highest_priority)
 
     def job(self, job_id: str) -> JobRecord:
-        """A job that anybody may look at.
-
-        Raises:
-            NotFoundError: there is none of that id.
-        """
+        """A job that anybody may look at; `NotFoundError` if there is none of that id."""
         try:
             self.home.job(job_id)
             return self.store.jobs.get(job_id)
         except (ValueError, NoSuchJobError):
-            raise no_such_job(job_id) from None
+            raise NotFoundError(
+                f"there is no job {job_id[:80]!r}", "GET /api/v1/jobs?all=1 lists them: `edt ps --all`"
+            ) from None
 
     def job_of(self, job_id: str, user: UserRecord) -> JobRecord:
-        """A job that `user` may do everything with.
-
-        Raises:
-            NotFoundError: there is none of that id.
-            ForbiddenError: it is somebody else's.
-        """
+        """A job that `user` may do everything with; `ForbiddenError` if it is somebody else's."""
         job = self.job(job_id)
         if not may(user, job):
             raise ForbiddenError(f"{job.id} is a job of {job.owner}", "ask them, or an administrator")
         return job
 
     def changed(self, *topics: Topic) -> None:
-        """Tell everyone that wishes have changed."""
-        self.bus.notify(Topic.WISHES, Topic.JOBS, *topics)
+        """Tell everyone that the desired state has changed."""
+        self.bus.notify(Topic.DESIRED_STATE, Topic.JOBS, *topics)
 
 
-def no_such_job(job_id: str) -> NotFoundError:
-    """The error about an id that no job has."""
-    return NotFoundError(
-        f"there is no job {job_id[:80]!r}", "GET /api/v1/jobs?all=1 lists them: `edt ps --all`"
-    )
-
-
-def may(user: UserRecord, thing: JobRecord | SearchRecord) -> bool:
+def may(user: UserRecord, thing: JobRecord | ExperimentRecord) -> bool:
     """Whether a user may see and change everything of a job, or an experiment."""
     return user.is_admin or user.name == thing.owner
+
+
+def carry_out(deletions: Iterable[Deletion], afterwards: BackgroundTasks) -> None:
+    """Have deletions carried out after the answer; one that fails costs the others nothing."""
+    for deletion in deletions:
+        afterwards.add_task(_guarded, deletion)
+
+
+def _guarded(deletion: Deletion) -> None:
+    try:
+        deletion()
+    except Exception as error:  # there is nobody left to whom it could be told
+        log.error("files could not be deleted", exc_info=error)
 
 
 async def _context(request: Request) -> Context:

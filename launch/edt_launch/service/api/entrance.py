@@ -15,9 +15,6 @@ class Entrance:
 
     HEAD is GET without the body (RFC 9110, 9.3.2). What is asked for may be named by a whole URI, as to a
     proxy (RFC 9112, 3.2.2).
-
-    Args:
-        app: the one inside.
     """
 
     def __init__(self, app: ASGIApp) -> None:
@@ -47,7 +44,6 @@ class Entrance:
 
 
 def _place(scope: Scope) -> dict[str, Any]:
-    """The path that a request names, if it names it by a whole URI."""
     absolute = _ABSOLUTE.fullmatch(scope.get("raw_path") or b"")
     if absolute is None:
         return {}

@@ -1,5 +1,6 @@
 """`/api/v1/experiments`: create, list, show, stop, delete. The controller of experiments runs them."""
 
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 from fastapi import APIRouter, BackgroundTasks, File, Form, Query, Response, UploadFile
@@ -7,12 +8,10 @@ from pydantic import Json
 
 from edt_launch.service import experiments
 from edt_launch.service.api import schemas, views
-from edt_launch.service.api.afterwards import carry_out
-from edt_launch.service.api.context import Context, Here, User, may
-from edt_launch.service.database.records import UserRecord
-from edt_launch.service.database.search_records import SearchRecord
+from edt_launch.service.api.context import Context, Here, User, carry_out, may
+from edt_launch.service.database.records import ExperimentRecord, TrialRecord, UserRecord
 from edt_launch.service.errors import ForbiddenError, NotFoundError
-from edt_launch.service.experiment_spec import ExperimentSpec
+from edt_launch.service.experiment_spec import ExperimentSpec, Objective
 from edt_launch.service.names import USER
 
 router = APIRouter(tags=["experiments"])
@@ -29,8 +28,8 @@ def create(
     code: Annotated[UploadFile | None, File(description="Its trials' code: tar, tar.gz or zip.")] = None,
 ) -> Any:
     """Create an experiment; its trials are jobs."""
-    search = experiments.submit(here, user, spec, None if code is None else code.file)
-    return views.experiment_with_trials(search, [], user)
+    experiment = experiments.submit(here, user, spec, None if code is None else code.file)
+    return views.experiment_with_trials(experiment, [], None, user)
 
 
 @router.get("/experiments", response_model=schemas.Experiments)
@@ -42,11 +41,12 @@ def list_experiments(
     after: Annotated[int, Query(ge=0, le=2**53, description="`next` of the page before.")] = 0,
 ) -> Any:
     """All experiments, in the order of their creation."""
-    found = here.store.searches.all(owner, after=after, limit=limit + 1)
+    found = here.store.experiments.page(owner, after, limit + 1)
     page = found[:limit]
-    trials = here.store.searches.trials_of([search.id for search in page])
+    counts = here.store.experiments.counts([one.id for one in page])
+    best = _best(here, [one for one in page if may(user, one)])
     return {
-        "experiments": [views.experiment(search, trials[search.id], user) for search in page],
+        "experiments": [views.experiment(one, counts[one.id], best.get(one.id), user) for one in page],
         "next": page[-1].number if len(found) > limit else None,
     }
 
@@ -54,8 +54,10 @@ def list_experiments(
 @router.get("/experiments/{experiment_id}", response_model=schemas.ExperimentWithTrials)
 def show(here: Here, user: User, experiment_id: str) -> Any:
     """An experiment, by its id or name, and its trials."""
-    search = _experiment(here, experiment_id)
-    return views.experiment_with_trials(search, here.store.searches.trials(search.id), user)
+    experiment = _experiment(here, experiment_id)
+    best = _best(here, [experiment]).get(experiment.id)
+    trials = here.store.experiments.trials(experiment.id)
+    return views.experiment_with_trials(experiment, trials, best, user)
 
 
 @router.post("/experiments/{experiment_id}/stop", response_model=schemas.ExperimentWithTrials)
@@ -71,21 +73,29 @@ def delete(here: Here, user: User, experiment_id: str, afterwards: BackgroundTas
     carry_out(experiments.delete(here, _own(here, user, experiment_id)), afterwards)
 
 
-def _experiment(here: Context, name: str) -> SearchRecord:
-    search = here.store.searches.get(name)
-    if search is None:
+def _best(here: Context, page: Sequence[ExperimentRecord]) -> dict[str, TrialRecord]:
+    best: dict[str, TrialRecord] = {}
+    for objective in Objective:
+        ids = [one.id for one in page if one.definition["objective"] == objective]
+        best |= here.store.experiments.best(ids, largest=objective is Objective.MAXIMIZE)
+    return best
+
+
+def _experiment(here: Context, name: str) -> ExperimentRecord:
+    experiment = here.store.experiments.get(name)
+    if experiment is None:
         raise NotFoundError(
             f"there is no experiment {name[:80]!r}",
             "GET /api/v1/experiments lists them: `edt experiment ls`",
         )
-    return search
+    return experiment
 
 
-def _own(here: Context, user: UserRecord, name: str) -> SearchRecord:
+def _own(here: Context, user: UserRecord, name: str) -> ExperimentRecord:
     """An experiment that a user may do everything with."""
-    search = _experiment(here, name)
-    if not may(user, search):
+    experiment = _experiment(here, name)
+    if not may(user, experiment):
         raise ForbiddenError(
-            f"{search.name} is an experiment of {search.owner}", "ask them, or an administrator"
+            f"{experiment.name} is an experiment of {experiment.owner}", "ask them, or an administrator"
         )
-    return search
+    return experiment

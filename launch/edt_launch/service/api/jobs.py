@@ -1,22 +1,22 @@
-"""`/api/v1/jobs`: submit, list, show, change, delete."""
+"""`/api/v1/jobs`: submit, list, show, change, stop, pause, resume, explain, delete."""
 
 from itertools import islice
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, BackgroundTasks, File, Form, Header, Query, Request, Response, UploadFile
 from pydantic import Json
 from pydantic_core import to_json
 
 from edt_launch.service.api import schemas, views
-from edt_launch.service.api.afterwards import carry_out
-from edt_launch.service.api.context import Here, User
+from edt_launch.service.api.context import Context, Here, User, carry_out
 from edt_launch.service.api.forecast import forecast
-from edt_launch.service.api.job_list_cache import Picture
+from edt_launch.service.api.stream import Picture
 from edt_launch.service.database.records import UserRecord
 from edt_launch.service.errors import ConflictError, InvalidError
+from edt_launch.service.explanation import explain
 from edt_launch.service.names import USER
 from edt_launch.service.specification import JobChange, JobSpec, check_framework, check_sizes
-from edt_launch.service.states import State
+from edt_launch.service.states import State, Wanted
 from edt_launch.service.submission import Submission, remove_files
 
 router = APIRouter(tags=["jobs"])
@@ -87,20 +87,15 @@ def list_jobs(
 
 def _recent(picture: Picture, user: UserRecord, owner: str | None, limit: int, after: int) -> Response:
     """The listing that everybody asks for again and again, of what is ready as JSON."""
-    found = (
-        shown
-        for shown in picture.values()
-        if shown.record.number > after and (owner is None or shown.record.owner == owner)
+    fitting = (
+        job
+        for job in picture.values()
+        if job.record.number > after and (owner is None or job.record.owner == owner)
     )
-    jobs = list(islice(found, limit + 1))
+    jobs = list(islice(fitting, limit + 1))
     last = jobs[limit - 1].record.number if len(jobs) > limit else None
-    content = (
-        b'{"jobs":['
-        + b",".join(shown.to(user) for shown in jobs[:limit])
-        + b'],"next":'
-        + to_json(last)
-        + b"}"
-    )
+    shown = b",".join(job.to(user) for job in jobs[:limit])
+    content = b'{"jobs":[%b],"next":%b}' % (shown, to_json(last))
     return Response(content, media_type="application/json")
 
 
@@ -114,18 +109,18 @@ def show(here: Here, user: User, job_id: str) -> Response:
 def change(here: Here, user: User, job_id: str, changes: JobChange) -> Response:
     """Change a live job's bounds, priority, weight or name."""
     job = here.job_of(job_id, user)
-    wishes = {name: value for name, value in changes.model_dump().items() if value is not None}
+    desired = {name: value for name, value in changes.model_dump().items() if value is not None}
     if job.has_ended:
         raise ConflictError(f"{job.id} has {job.state}", "submit it again with other values")
-    if "priority" in wishes:
-        here.submitter.check_priority(user, wishes["priority"])
+    if "priority" in desired:
+        here.submitter.check_priority(user, desired["priority"])
     try:
-        least, most = wishes.get("min", job.min), wishes.get("max", job.max)
+        least, most = desired.get("min", job.min), desired.get("max", job.max)
         check_sizes(least, most, job.allowed)
         check_framework(job.framework, job.command, least, most)
     except ValueError as error:
         raise InvalidError(str(error), "change min and max together") from None
-    changed = here.store.jobs.change(job.id, **wishes)
+    changed = here.store.jobs.change(job.id, **desired)
     here.changed()
     return _json(views.job(changed))
 
@@ -140,6 +135,39 @@ def delete(here: Here, user: User, job_id: str, afterwards: BackgroundTasks) -> 
         raise ConflictError(f"{job.id} is a trial whose search has yet to read its result", "try again soon")
     carry_out([remove_files(here.home, job.id)], afterwards)
     here.changed()
+
+
+@router.post("/jobs/{job_id}/stop", response_model=schemas.Job)
+def stop(here: Here, user: User, job_id: str) -> Response:
+    """End a job for good; one that has ended stays as it is."""
+    return _set_wanted(here, user, job_id, Wanted.STOP)
+
+
+@router.post("/jobs/{job_id}/pause", response_model=schemas.Job)
+def pause(here: Here, user: User, job_id: str) -> Response:
+    """Have a job save its state and give up its devices until it is resumed."""
+    return _set_wanted(here, user, job_id, Wanted.PAUSE)
+
+
+@router.post("/jobs/{job_id}/resume", response_model=schemas.Job)
+def resume(here: Here, user: User, job_id: str) -> Response:
+    """Have a paused job go on."""
+    return _set_wanted(here, user, job_id, Wanted.RUN)
+
+
+@router.get("/jobs/{job_id}/why", response_model=schemas.Why)
+def why(here: Here, user: User, job_id: str) -> Any:
+    """Why a job has its size: its share down the tree, what binds, and what would change it."""
+    return explain(here.job(job_id))
+
+
+def _set_wanted(here: Context, user: UserRecord, job_id: str, wanted: Wanted) -> Response:
+    job = here.store.jobs.set_wanted(here.job_of(job_id, user).id, wanted)
+    if job.wanted is not wanted or (job.has_ended and wanted is not Wanted.STOP):
+        state = job.state if job.has_ended else "stopping"
+        raise ConflictError(f"{job.id} is {state}", "submit it again to have it run")
+    here.changed()
+    return _json(views.job(job))
 
 
 def _states(text: str) -> frozenset[State]:

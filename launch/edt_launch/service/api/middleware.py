@@ -46,7 +46,7 @@ class RequestMiddleware:
     Args:
         app: the one inside.
         authenticator: says who may pass it.
-        seconds: where the time that answers take is told, made by `histogram`.
+        seconds: made by `histogram`; observes the time that answers take.
         patience: seconds for which a body that is refused is taken in; more if it says that it is long.
         stall: seconds that the next bytes of any are waited for.
     """
@@ -120,8 +120,6 @@ class RequestMiddleware:
 
 
 class _Body:
-    """A request's body, counted."""
-
     def __init__(self, receive: Receive, limit: int) -> None:
         self._receive = receive
         self._limit = limit
@@ -131,11 +129,6 @@ class _Body:
         self.is_too_large = False
 
     def check(self, headers: Headers) -> None:
-        """See what the request says of its length.
-
-        Raises:
-            TooLargeError: it is more than the limit.
-        """
         length = headers.get("content-length", "0")
         if not length.isdecimal():
             raise InvalidError("Content-Length is no number")
@@ -162,7 +155,6 @@ class _Body:
         return message
 
     async def drain(self, stall: float) -> None:
-        """Throw away what comes, to the end, or until nothing has come for `stall` seconds."""
         while self.has_more:
             message: dict[str, Any] = {"type": "nothing"}
             with anyio.move_on_after(stall):

@@ -126,17 +126,15 @@ def describe(app: FastAPI) -> None:
 def add_handlers(app: FastAPI, tell: Tell = response) -> None:
     """Have every error told, as a problem unless `tell` does it otherwise."""
 
-    @app.exception_handler(ServiceError)
-    async def _service(_: Request, error: ServiceError) -> Response:
+    async def _known(_: Request, error: Any) -> Response:
+        if isinstance(error, RequestValidationError | ValidationError):
+            error = invalid(error.errors())
+        elif isinstance(error, AWAY):
+            error = no_database(error)
         return of(error, tell)
 
-    @app.exception_handler(RequestValidationError)
-    async def _request(_: Request, error: RequestValidationError) -> Response:
-        return of(invalid(error.errors()), tell)
-
-    @app.exception_handler(ValidationError)
-    async def _value(_: Request, error: ValidationError) -> Response:
-        return of(invalid(error.errors()), tell)
+    for kind in (ServiceError, RequestValidationError, ValidationError, *AWAY):
+        app.add_exception_handler(kind, _known)
 
     @app.exception_handler(OSError)
     async def _disk(_: Request, error: OSError) -> Response:
@@ -161,12 +159,6 @@ def add_handlers(app: FastAPI, tell: Tell = response) -> None:
             headers["Allow"] = _methods(request)
         advice = "GET /openapi.json describes every request"
         return tell(status, status.phrase.lower(), detail, advice, headers)
-
-    async def _database(_: Request, error: Exception) -> Response:
-        return of(no_database(error), tell)
-
-    for kind in AWAY:
-        app.add_exception_handler(kind, _database)
 
     @app.exception_handler(Exception)
     async def _mistake(_: Request, error: Exception) -> Response:

@@ -2,18 +2,35 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, create_model
 
 from edt_launch.service import passwords
-from edt_launch.service.database.search_records import SearchState, TrialState, Wish
+from edt_launch.service.database.records import ExperimentState, ExperimentWanted, TrialState
 from edt_launch.service.experiment_spec import Algorithm, Objective
 from edt_launch.service.names import TEXT, USER
 from edt_launch.service.specification import Framework, Name
 from edt_launch.service.states import State, Wanted
 
-JobId = Annotated[str, Field(max_length=256, description="Id of a job.", examples=["jabcdefgh"])]
 UserName = Annotated[str, StringConstraints(pattern=f"^{USER}$")]
 Share = Annotated[float, Field(ge=0, le=1e9, allow_inf_nan=False)]
+
+
+def _list(name: str, doc: str, **items: type[BaseModel]) -> type[BaseModel]:
+    """The schema of an object whose only field is a list."""
+    fields: Any = {field: (list[item], ...) for field, item in items.items()}  # type: ignore[valid-type]
+    model: type[BaseModel] = create_model(name, __doc__=doc, __module__=__name__, **fields)
+    return model
+
+
+class _Asked(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class _Resized(BaseModel):
+    model_config = ConfigDict(populate_by_name=True)
+
+    before: int = Field(alias="from")
+    after: int = Field(alias="to")
 
 
 class About(BaseModel):
@@ -97,8 +114,8 @@ class Experiment(BaseModel):
     id: str
     name: str
     owner: str
-    state: SearchState
-    wanted: Wish
+    state: ExperimentState
+    wanted: ExperimentWanted
     reason: str | None = Field(description="Why it is in its state.")
     algorithm: Algorithm
     metric: str
@@ -126,16 +143,12 @@ class Experiments(BaseModel):
     next: int | None = Field(description="What to continue `after`; null at the end.")
 
 
-class Change(BaseModel):
+class Change(_Resized):
     """A job's number of workers would change."""
-
-    model_config = ConfigDict(populate_by_name=True)
 
     job: str | None = Field(description="Its id; null for the job that would be submitted.")
     owner: str
     name: str
-    before: int = Field(alias="from")
-    after: int = Field(alias="to")
     reason: str
 
 
@@ -186,10 +199,7 @@ class Checkpoint(BaseModel):
     url: str
 
 
-class Checkpoints(BaseModel):
-    """A job's checkpoints, oldest first."""
-
-    checkpoints: list[Checkpoint]
+Checkpoints = _list("Checkpoints", "A job's checkpoints, oldest first.", checkpoints=Checkpoint)
 
 
 class Device(BaseModel):
@@ -240,16 +250,11 @@ class OwnerShare(BaseModel):
     size: int = Field(description="Devices that jobs below it have now.")
 
 
-class Shares(BaseModel):
-    """The owners' tree."""
-
-    shares: list[OwnerShare]
+Shares = _list("Shares", "The owners' tree.", shares=OwnerShare)
 
 
-class ShareChange(BaseModel):
+class ShareChange(_Asked):
     """What to change of a node; what is left out stays. A node that is not there is made."""
-
-    model_config = ConfigDict(extra="forbid")
 
     parent: Annotated[str, StringConstraints(pattern=f"^({USER})?$")] | None = None
     weight: Annotated[float, Field(ge=1e-3, le=1e6, allow_inf_nan=False)] | None = None
@@ -260,30 +265,21 @@ class ShareChange(BaseModel):
     half_life: Annotated[float, Field(ge=1, le=1e9, allow_inf_nan=False)] | None = None
 
 
-class Allocation(BaseModel):
+class Allocation(_Resized):
     """A job was given another number of workers, or other devices."""
-
-    model_config = ConfigDict(populate_by_name=True)
 
     time: float
     job: str
     owner: str
-    before: int = Field(alias="from")
-    after: int = Field(alias="to")
     hosts: list[HostDevices]
     reason: str
 
 
-class Allocations(BaseModel):
-    """Who was given which devices when, oldest first."""
-
-    allocations: list[Allocation]
+Allocations = _list("Allocations", "Who was given which devices when, oldest first.", allocations=Allocation)
 
 
-class NewUser(BaseModel):
+class NewUser(_Asked):
     """Somebody to be let in."""
-
-    model_config = ConfigDict(extra="forbid")
 
     name: UserName
     is_admin: bool = False
@@ -304,16 +300,11 @@ class UserWithToken(UserAccount):
     expires: float | None = Field(description="When the token ends; null: never.")
 
 
-class Users(BaseModel):
-    """Everybody who may use the service."""
-
-    users: list[UserAccount]
+Users = _list("Users", "Everybody who may use the service.", users=UserAccount)
 
 
-class NewPassword(BaseModel):
+class NewPassword(_Asked):
     """A user's password for WMLA's interfaces."""
-
-    model_config = ConfigDict(extra="forbid")
 
     password: Annotated[
         str, StringConstraints(pattern=f"^{TEXT}$", min_length=passwords.LEAST, max_length=passwords.MOST)
@@ -323,10 +314,8 @@ class NewPassword(BaseModel):
     )
 
 
-class NewToken(BaseModel):
+class NewToken(_Asked):
     """A token to be made."""
-
-    model_config = ConfigDict(extra="forbid")
 
     name: Annotated[Name, Field(max_length=64, description="What it is for.")] = ""
     expires: Annotated[float, Field(ge=0, le=1e12)] | None = Field(
@@ -353,10 +342,7 @@ class TokenWithSecret(Token):
     token: str
 
 
-class Tokens(BaseModel):
-    """Tokens that have not been revoked."""
-
-    tokens: list[Token]
+Tokens = _list("Tokens", "Tokens that have not been revoked.", tokens=Token)
 
 
 class Health(BaseModel):

@@ -43,11 +43,6 @@ def put(here: Here, user: Admin, name: NodeName, change: schemas.ShareChange) ->
 
 
 def _check(nodes: dict[str, ShareRecord], node: ShareRecord) -> None:
-    """See whether the tree is still one with this node in it.
-
-    Raises:
-        InvalidError: it is not, or the node contradicts itself.
-    """
     if node.guarantee > node.limit:
         raise InvalidError(
             f"guarantee: {node.guarantee:g} is more than limit, {node.limit:g}", "raise the limit"

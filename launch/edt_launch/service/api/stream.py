@@ -1,25 +1,82 @@
-"""`/api/v1/stream`: jobs as they change, for live views."""
+"""`/api/v1/stream`: jobs as they change; and all recent jobs as JSON, made once for all who watch."""
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+import threading
+from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import dataclass
 
 from fastapi import APIRouter, Request
 from fastapi.responses import StreamingResponse
 from pydantic_core import to_json
 from starlette.concurrency import run_in_threadpool
 
-from edt_launch.service.api import sse
-from edt_launch.service.api.context import Context, Here, User
-from edt_launch.service.api.job_list_cache import STALE, Picture, Pictures
-from edt_launch.service.bus import Topic
+from edt_launch.service.api import sse, views
+from edt_launch.service.api.context import Context, Here, User, may
+from edt_launch.service.bus import Bus, Topic
 from edt_launch.service.database.engine import AWAY
-from edt_launch.service.database.records import UserRecord
+from edt_launch.service.database.records import JobRecord, UserRecord
+from edt_launch.service.database.store import Store
+from edt_launch.service.states import LIVE
 
 router = APIRouter(tags=["jobs"])
 
+RECENT = 3600.0
+"""Seconds for which an ended job is still shown."""
+
+STALE = 5.0
+"""Seconds after which the database is looked at though nobody has told of a change."""
+
+
 PAUSE = 0.25
 """Seconds between two looks at whether anything has changed."""
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A job, as JSON for those who may see everything of it and for others."""
+
+    record: JobRecord
+    full: bytes
+    public: bytes
+
+    def to(self, viewer: UserRecord) -> bytes:
+        """What `viewer` sees."""
+        return self.full if may(viewer, self.record) else self.public
+
+
+Picture = Mapping[str, Shown]
+"""Jobs by their ids, in the order of their submission."""
+
+
+class Pictures:
+    """Makes pictures, a new one only when something has changed."""
+
+    def __init__(self, store: Store, bus: Bus, clock: Callable[[], float]) -> None:
+        self._store = store
+        self._bus = bus
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._version: int | None = None
+        self._at = float("-inf")
+        self._picture: Picture = {}
+
+    def latest(self) -> Picture:
+        """The picture now; jobs that have not changed are the same objects as before."""
+        with self._lock:
+            version, now = self._bus.version(Topic.JOBS), self._clock()
+            if version != self._version or not 0 <= now - self._at < STALE:
+                page = self._store.jobs.page(states=LIVE, ended_since=now - RECENT, limit=None)
+                self._picture = {record.id: self._shown(record) for record in page.jobs}
+                self._version, self._at = version, now
+            return self._picture
+
+    def _shown(self, record: JobRecord) -> Shown:
+        before = self._picture.get(record.id)
+        if before is not None and before.record == record:
+            return before
+        job = views.job(record)
+        return Shown(record, to_json(job), to_json(views.hidden(job)))
 
 
 @router.get("/stream", response_class=StreamingResponse, responses={200: {"content": {sse.MEDIA_TYPE: {}}}})
@@ -56,5 +113,5 @@ def difference(known: Picture | None, picture: Picture, user: UserRecord) -> byt
     gone = [job for job in before if job not in picture]
     if known is not None and not changed and not gone:
         return None
-    data = b'{"jobs":[' + b",".join(changed) + b'],"gone":' + to_json(gone) + b"}"
+    data = b'{"jobs":[%b],"gone":%b}' % (b",".join(changed), to_json(gone))
     return sse.message(data.decode(), event="jobs")

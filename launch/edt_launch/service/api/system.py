@@ -1,7 +1,7 @@
 """`/api/v1/`, `/healthz` and `/metrics`: the service itself."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from fastapi import APIRouter, Request
@@ -51,38 +51,28 @@ class Figures(Collector):
     def collect(self) -> Iterator[Metric]:
         """The figures."""
         store = self._context.store
-        counts = store.jobs.counts()
-        jobs = GaugeMetricFamily("edt_jobs", "Jobs by state.", labels=["state"])
-        for state in State:
-            jobs.add_metric([state], counts.get(state, 0))
-        yield jobs
-        live = store.jobs.live()
+        counts, live = store.jobs.counts(), store.jobs.live()
         cluster = views.cluster(store.hosts.all(), live)
-        devices = GaugeMetricFamily("edt_devices", "Devices by use.", labels=["use"])
-        for use in ("used", "free", "down"):
-            devices.add_metric([use], cluster[use])
-        yield devices
-        hosts = GaugeMetricFamily("edt_hosts", "Hosts by state.", labels=["state"])
-        states = Counter(host["state"] for host in cluster["hosts"])
-        for name in ("up", "down", "draining"):
-            hosts.add_metric([name], states[name])
-        yield hosts
-        yield from _by_owner(live)
+        hosts = Counter(host["state"] for host in cluster["hosts"])
+        workers: Counter[str] = Counter()
+        queued: Counter[str] = Counter()
+        for job in live:
+            workers[job.owner] += job.size
+            queued[job.owner] += job.state is State.QUEUED
+        yield _gauge("edt_jobs", "Jobs by state.", "state", {state: counts.get(state, 0) for state in State})
+        uses = {use: cluster[use] for use in ("used", "free", "down")}
+        yield _gauge("edt_devices", "Devices by use.", "use", uses)
+        states = {state: hosts[state] for state in ("up", "down", "draining")}
+        yield _gauge("edt_hosts", "Hosts by state.", "state", states)
+        yield _gauge("edt_workers", "Workers of each user's jobs.", "owner", workers)
+        yield _gauge("edt_queued_jobs", "Jobs of each user that wait.", "owner", queued)
 
 
-def _by_owner(live: Any) -> Iterator[Metric]:
-    sizes: Counter[str] = Counter()
-    waiting: Counter[str] = Counter()
-    for job in live:
-        sizes[job.owner] += job.size
-        waiting[job.owner] += job.state is State.QUEUED
-    workers = GaugeMetricFamily("edt_workers", "Workers of each user's jobs.", labels=["owner"])
-    queued = GaugeMetricFamily("edt_queued_jobs", "Jobs of each user that wait.", labels=["owner"])
-    for owner in sizes:
-        workers.add_metric([owner], sizes[owner])
-        queued.add_metric([owner], waiting[owner])
-    yield workers
-    yield queued
+def _gauge(name: str, description: str, label: str, values: Mapping[str, int]) -> Metric:
+    gauge = GaugeMetricFamily(name, description, labels=[label])
+    for of, value in values.items():
+        gauge.add_metric([of], value)
+    return gauge
 
 
 def registry_of(context: Context) -> CollectorRegistry:

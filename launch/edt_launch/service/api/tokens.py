@@ -5,7 +5,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Path, Query, Response
 
 from edt_launch.service import tokens as issuing
-from edt_launch.service.api import schemas, views
+from edt_launch.service.api import schemas
 from edt_launch.service.api.context import Here, Shown, User
 from edt_launch.service.errors import ForbiddenError, NotFoundError
 from edt_launch.service.names import USER
@@ -25,7 +25,7 @@ def tokens(
     whose = user.name if owner is None else owner
     if whose != user.name and not user.is_admin:
         raise ForbiddenError(f"they are tokens of {whose}", "ask for your own")
-    return {"tokens": [views.token(one) for one in here.store.accounts.tokens(whose)]}
+    return {"tokens": here.store.accounts.tokens(whose)}
 
 
 @router.post("/tokens", status_code=201, response_model=schemas.TokenWithSecret)
@@ -38,7 +38,7 @@ def add(here: Here, user: User, shown: Shown, new: schemas.NewToken) -> Any:
         raise NotFoundError(f"there is no user {whose!r}", "POST /api/v1/users adds one: `edt users add`")
     now = here.clock()
     token, record = issuing.issue(here.store.accounts, whose, new.name, now, new.expires, parent=shown)
-    return {**views.token(record), "token": token}
+    return {**vars(record), "token": token}
 
 
 @router.delete("/tokens/{token_id}", status_code=204, response_class=Response)

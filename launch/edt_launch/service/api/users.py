@@ -5,7 +5,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Path, Response
 
 from edt_launch.service import passwords, tokens
-from edt_launch.service.api import schemas, views
+from edt_launch.service.api import schemas
 from edt_launch.service.api.context import Admin, Here, Shown, User
 from edt_launch.service.database.records import ShareRecord, UserRecord
 from edt_launch.service.errors import ConflictError, ForbiddenError, InvalidError, NotFoundError
@@ -18,7 +18,7 @@ router = APIRouter(tags=["users"])
 @router.get("/users", response_model=schemas.Users)
 def users(here: Here, user: Admin) -> Any:
     """Everybody who may use the service."""
-    return {"users": [views.user(one) for one in here.store.accounts.users()]}
+    return {"users": here.store.accounts.users()}
 
 
 @router.post("/users", status_code=201, response_model=schemas.UserWithToken)
@@ -34,7 +34,7 @@ def add(here: Here, user: Admin, shown: Shown, new: schemas.NewUser) -> Any:
     here.store.shares.add_missing(ShareRecord(new.name, usage_at=now))
     token, kept = tokens.issue(here.store.accounts, new.name, "first", now, parent=shown)
     here.changed()
-    return {**views.user(record), "token": token, "expires": kept.expires}
+    return {**vars(record), "token": token, "expires": kept.expires}
 
 
 @router.put("/users/{name}/password", status_code=204, response_class=Response)
@@ -71,7 +71,7 @@ def set_password(
 
 @router.delete("/users/{name}", status_code=204, response_class=Response)
 def remove(here: Here, user: Admin, name: Annotated[str, Path(pattern=f"^{USER_NAME}$")]) -> None:
-    """Let somebody no longer use the service: his tokens open nothing any more."""
+    """Let somebody no longer use the service: their tokens open nothing any more."""
     if name == user.name:
         raise ConflictError("you cannot remove yourself", "have another administrator do it")
     if here.store.jobs.page(states=LIVE, owner=name, limit=1).jobs:

@@ -1,22 +1,26 @@
-"""How jobs, experiments, hosts and shares look in answers: pure functions from what is stored."""
+"""How jobs, experiments, hosts and shares look in answers: pure functions from what is stored.
+
+Records whose fields are those of their schema are answered as they are: the schema picks what is shown.
+"""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from math import isinf
 from typing import Any
 
+from edt_launch.service.api import schemas
 from edt_launch.service.api.context import may
 from edt_launch.service.database.records import (
     AllocationRecord,
+    ExperimentRecord,
     Held,
     HostRecord,
     JobRecord,
     ShareRecord,
-    TokenRecord,
+    TrialRecord,
+    TrialState,
     UserRecord,
 )
-from edt_launch.service.database.search_records import SearchRecord, TrialRecord
-from edt_launch.service.experiment_spec import SearchSpec, ranking
 from edt_launch.service.series import number
 
 Json = dict[str, Any]
@@ -30,42 +34,17 @@ _LINKS = ("why", "logs", "events", "metrics", "results", "checkpoints")
 def job(record: JobRecord, viewer: UserRecord | None = None) -> Json:
     """A job, as `viewer` may see it; None: all of it."""
     url = f"/api/v1/jobs/{record.id}"
-    shown: Json = {
-        "id": record.id,
-        "owner": record.owner,
-        "name": record.name,
-        "state": record.state,
-        "wanted": record.wanted,
-        "reason": record.reason,
+    own = {
         "note": note(record),
-        "min": record.min,
-        "max": record.max,
-        "allowed": record.allowed,
-        "priority": record.priority,
-        "weight": record.weight,
-        "size": record.size,
-        "target": record.target,
         "share": number(record.share),
-        "submitted": record.submitted,
-        "started": record.started,
-        "ended": record.ended,
-        "restarts": record.restarts,
-        "resizes": record.resizes,
-        "step": record.step,
-        "total_steps": record.total_steps,
         "throughput": number(record.throughput),
+        "loss": number(record.loss),
         "eta": None if record.has_ended else eta(record),
         "hosts": held(record.held),
         "urls": {"self": url, **{name: f"{url}/{name}" for name in _LINKS}},
-        "directory": record.directory,
-        "command": record.command,
-        "environment": record.environment,
-        "framework": record.framework,
-        "data_dir": record.data_dir,
-        "exit_code": record.exit_code,
-        "failure": record.failure,
-        "loss": number(record.loss),
     }
+    names = schemas.Job.model_fields
+    shown = {name: own[name] if name in own else getattr(record, name) for name in names}
     return shown if viewer is None or may(viewer, record) else hidden(shown)
 
 
@@ -75,7 +54,7 @@ def hidden(shown: Json) -> Json:
 
 
 def note(record: JobRecord) -> str:
-    """Which of a job's wishes count from its next start only; empty if all count already."""
+    """Which of a job's desired bounds count from its next start only; empty if all count already."""
     least, most = record.bounds or (record.min, record.max)
     late = []
     if record.min < least:
@@ -129,16 +108,17 @@ def _device(name: str, user: tuple[str, bool] | None) -> Json:
 def cluster(records: Sequence[HostRecord], jobs: Sequence[JobRecord]) -> Json:
     """The machines, and how many of their devices are used; those of hosts that are down count apart."""
     shown = hosts(records, jobs)
-    devices = [(host["state"], device) for host in shown for device in host["devices"]]
-    up = [device for state, device in devices if state != "down"]
-    used = sum(device["job"] is not None for device in up)
-    free = sum(device["job"] is None for state, device in devices if state == "up")
+    counts = Counter(
+        "down" if host["state"] == "down" else "used" if device["job"] is not None else host["state"]
+        for host in shown
+        for device in host["devices"]
+    )
     return {
         "hosts": shown,
-        "devices": len(devices),
-        "used": used,
-        "free": free,
-        "down": len(devices) - len(up),
+        "devices": counts.total(),
+        "used": counts["used"],
+        "free": counts["up"],
+        "down": counts["down"],
         "jobs": Counter(one.state for one in jobs),
     }
 
@@ -146,7 +126,14 @@ def cluster(records: Sequence[HostRecord], jobs: Sequence[JobRecord]) -> Json:
 def shares(records: Sequence[ShareRecord], jobs: Iterable[JobRecord]) -> list[Json]:
     """The owners' tree, with the devices that jobs below each node have."""
     sizes = _sizes({record.name: record.parent for record in records}, jobs)
-    return [share(record, sizes[record.name]) for record in records]
+    return [
+        {
+            **vars(record),
+            "limit": None if isinf(record.limit) else record.limit,
+            "size": sizes[record.name],
+        }
+        for record in records
+    ]
 
 
 def _sizes(parents: Mapping[str, str | None], jobs: Iterable[JobRecord]) -> Counter[str]:
@@ -161,96 +148,30 @@ def _sizes(parents: Mapping[str, str | None], jobs: Iterable[JobRecord]) -> Coun
     return sizes
 
 
-def share(record: ShareRecord, size: int) -> Json:
-    """A node of the owners' tree."""
-    return {
-        "name": record.name,
-        "parent": record.parent,
-        "weight": record.weight,
-        "guarantee": record.guarantee,
-        "limit": None if isinf(record.limit) else record.limit,
-        "lends": record.lends,
-        "policy": record.policy,
-        "half_life": record.half_life,
-        "size": size,
-    }
-
-
 def allocation(record: AllocationRecord) -> Json:
     """A change of what a job has."""
-    return {
-        "time": record.time,
-        "job": record.job,
-        "owner": record.owner,
-        "from": record.before,
-        "to": record.after,
-        "hosts": held(record.devices),
-        "reason": record.reason,
-    }
+    return {**vars(record), "hosts": held(record.devices)}
 
 
-def experiment(record: SearchRecord, trials: Sequence[TrialRecord], viewer: UserRecord) -> Json:
-    """An experiment, as `viewer` may see it."""
-    spec = SearchSpec.model_validate(record.definition)
-    is_theirs = may(viewer, record)
-    best = ranking(spec.objective, trials)[:1] if is_theirs else []
-    return {
-        "id": record.id,
-        "name": record.name,
-        "owner": record.owner,
-        "state": record.state,
-        "wanted": record.wanted,
-        "reason": record.reason if is_theirs else None,  # it may quote a job's private `failure`
-        "algorithm": spec.algorithm,
-        "metric": spec.metric,
-        "objective": spec.objective,
-        "total": record.total,
-        "counts": Counter(one.state for one in trials),
-        "created": record.created,
-        "started": record.started,
-        "ended": record.ended,
-        "best": trial(best[0]) if best else None,
-    }
+def experiment(
+    record: ExperimentRecord,
+    counts: Mapping[TrialState, int],
+    best: TrialRecord | None,
+    viewer: UserRecord,
+) -> Json:
+    """An experiment, as `viewer` may see it, with the number of trials in each state, and the best one.
+
+    Of its definition, algorithm, metric and objective are looked at.
+    """
+    shown = {**vars(record), **record.definition, "counts": counts, "best": best}
+    # The reason may quote a job's private `failure`.
+    return shown if may(viewer, record) else {**shown, "reason": None, "best": None}
 
 
-def experiment_with_trials(record: SearchRecord, trials: Sequence[TrialRecord], viewer: UserRecord) -> Json:
+def experiment_with_trials(
+    record: ExperimentRecord, trials: Sequence[TrialRecord], best: TrialRecord | None, viewer: UserRecord
+) -> Json:
     """An experiment and its trials, as `viewer` may see them."""
-    private: Json = {
-        "trials": [trial(one) for one in trials],
-        "spec": record.definition,
-        "job": record.template,
-    }
+    private: Json = {"trials": trials, "spec": record.definition, "job": record.template}
     shown = private if may(viewer, record) else dict.fromkeys(private)
-    return {**experiment(record, trials, viewer), **shown}
-
-
-def trial(record: TrialRecord) -> Json:
-    """A trial of an experiment."""
-    return {
-        "number": record.number,
-        "state": record.state,
-        "reason": record.reason,
-        "parameters": record.parameters,
-        "budget": record.budget,
-        "metric": record.metric,
-        "job": record.job,
-        "started": record.started,
-        "ended": record.ended,
-    }
-
-
-def user(record: UserRecord) -> Json:
-    """Somebody who may use the service."""
-    return {"name": record.name, "is_admin": record.is_admin, "created": record.created}
-
-
-def token(record: TokenRecord) -> Json:
-    """A token, without what is secret."""
-    return {
-        "id": record.id,
-        "name": record.name,
-        "user": record.user,
-        "created": record.created,
-        "expires": record.expires,
-        "parent": record.parent,
-    }
+    return {**experiment(record, Counter(trial.state for trial in trials), best, viewer), **shown}

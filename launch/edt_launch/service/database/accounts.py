@@ -6,8 +6,8 @@ from edt_launch.service.database.engine import Database
 from edt_launch.service.database.records import TokenRecord, UserRecord
 from edt_launch.service.database.tables import tokens, users
 
-_USER = (users.c.name, users.c.is_admin, users.c.created)
-"""Columns of a `UserRecord`: the hash of the password is nobody else's business."""
+_USER = select(users.c.name, users.c.is_admin, users.c.created)
+"""The columns of a `UserRecord`: the hash of the password is nobody else's business."""
 
 
 class Accounts:
@@ -18,23 +18,17 @@ class Accounts:
 
     def users(self) -> list[UserRecord]:
         """All users, by name."""
-        with self._database.reading() as connection:
-            rows = connection.execute(select(*_USER).order_by(users.c.name))
-            return [UserRecord(**row._mapping) for row in rows]
+        return [UserRecord(**row._mapping) for row in self._database.rows(_USER.order_by(users.c.name))]
 
     def user(self, name: str) -> UserRecord | None:
         """One user; None if there is none of that name."""
-        with self._database.reading() as connection:
-            row = connection.execute(select(*_USER).where(users.c.name == name)).one_or_none()
-        return None if row is None else UserRecord(**row._mapping)
+        rows = self._database.rows(_USER.where(users.c.name == name))
+        return UserRecord(**rows[0]._mapping) if rows else None
 
     def password(self, name: str) -> str | None:
-        """The hash of a user's password; None if he has none, or there is no such user."""
-        with self._database.reading() as connection:
-            found: str | None = connection.execute(
-                select(users.c.password).where(users.c.name == name)
-            ).scalar()
-        return found
+        """The hash of a user's password; None if they have none, or there is no such user."""
+        password: str | None = self._database.value(select(users.c.password).where(users.c.name == name))
+        return password
 
     def set_password(
         self,
@@ -47,12 +41,7 @@ class Accounts:
     ) -> bool:
         """Store the hash of a user's password and end their sessions; False if there is no such user.
 
-        Args:
-            name: of the user.
-            password_hash: of their password.
-            now: unix time.
-            tokens_too: whether their other tokens are revoked, too.
-            spared: id of a token that is not revoked, unless it is a session's.
+        With `tokens_too` their other tokens are revoked, too, but for the one whose id is `spared`.
         """
         with self._database.writing() as connection:
             _revoke(connection, now, tokens.c.user == name, tokens.c.is_session)
@@ -63,39 +52,34 @@ class Accounts:
 
     def end_session(self, user: str, token_hash: str, now: float) -> None:
         """Revoke the token with this hash, if it is that of a session of the user's."""
-        ours = (tokens.c.user == user, tokens.c.hash == token_hash, tokens.c.is_session)
         with self._database.writing() as connection:
-            _revoke(connection, now, *ours)
+            _revoke(connection, now, tokens.c.user == user, tokens.c.hash == token_hash, tokens.c.is_session)
 
     def forget_sessions(self, user: str, now: float) -> None:
         """Delete a user's sessions that are over."""
         over = or_(tokens.c.expires <= now, tokens.c.revoked.is_not(None))
-        with self._database.writing() as connection:
-            connection.execute(delete(tokens).where(tokens.c.user == user, tokens.c.is_session, over))
+        self._database.execute(delete(tokens).where(tokens.c.user == user, tokens.c.is_session, over))
 
     def add_user(self, user: UserRecord) -> bool:
         """Add a user; False if there is one of that name."""
         with self._database.writing() as connection:
-            if connection.execute(select(users.c.name).where(users.c.name == user.name)).first() is not None:
+            if connection.execute(_USER.where(users.c.name == user.name)).first() is not None:
                 return False
-            values = {column.name: getattr(user, column.name) for column in _USER}
-            connection.execute(insert(users).values(values))
+            connection.execute(insert(users).values(vars(user)))
             return True
 
     def remove_user(self, name: str) -> bool:
-        """Forget a user and his tokens; False if there is none of that name."""
-        with self._database.writing() as connection:
-            return bool(connection.execute(delete(users).where(users.c.name == name)).rowcount)
+        """Forget a user and their tokens; False if there is none of that name."""
+        return self._database.execute(delete(users).where(users.c.name == name))
 
     def add_token(self, token: TokenRecord) -> bool:
         """Store a token's hash; False if the token that it was made with is not valid any more."""
-        values = {column.name: getattr(token, column.name) for column in tokens.columns}
         parent = select(tokens.c.id).where(tokens.c.id == token.parent, *_valid(token.created))
         with self._database.writing() as connection:
             # The lock makes a revocation of the parent wait, which then finds the child.
             if token.parent is not None and connection.execute(parent.with_for_update()).first() is None:
                 return False
-            connection.execute(insert(tokens).values(values))
+            connection.execute(insert(tokens).values(vars(token)))
             return True
 
     def tokens(self, user: str | None = None) -> list[TokenRecord]:
@@ -103,17 +87,12 @@ class Accounts:
         query = select(tokens).where(tokens.c.revoked.is_(None)).order_by(tokens.c.created, tokens.c.id)
         if user is not None:
             query = query.where(tokens.c.user == user)
-        with self._database.reading() as connection:
-            return [TokenRecord(**row._mapping) for row in connection.execute(query)]
+        return [TokenRecord(**row._mapping) for row in self._database.rows(query)]
 
     def revoke(self, token: str, user: str | None, now: float, *, only: bool = False) -> bool:
-        """Revoke a token, and what was made with it; False if there is no such token.
+        """Revoke a token, and unless `only` what was made with it; False if there is none.
 
-        Args:
-            token: its id.
-            user: whose it has to be; None for anybody's.
-            now: unix time.
-            only: whether what was made with it stays.
+        `user` is whose it has to be; None for anybody's.
         """
         query = update(tokens).where(tokens.c.id == token, tokens.c.revoked.is_(None))
         if user is not None:
@@ -128,12 +107,11 @@ class Accounts:
         """The token with this hash and whose it is; None if there is none, or it is not valid any more."""
         query = select(tokens).where(tokens.c.hash == token_hash, *_valid(now))
         with self._database.reading() as connection:
-            found = connection.execute(query).one_or_none()
-            if found is None:
+            row = connection.execute(query).one_or_none()
+            if row is None:
                 return None
-            token = TokenRecord(**found._mapping)
-            row = connection.execute(select(*_USER).where(users.c.name == token.user)).one_or_none()
-        return None if row is None else (UserRecord(**row._mapping), token)
+            user = connection.execute(_USER.where(users.c.name == row.user)).one()
+        return UserRecord(**user._mapping), TokenRecord(**row._mapping)
 
 
 def _valid(now: float) -> tuple[ColumnElement[bool], ...]:

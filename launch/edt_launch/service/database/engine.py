@@ -2,11 +2,24 @@
 
 import contextlib
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, Engine, create_engine, event
+from sqlalchemy import (
+    Connection,
+    Delete,
+    Engine,
+    Insert,
+    Row,
+    Select,
+    Table,
+    Update,
+    create_engine,
+    event,
+    insert,
+    update,
+)
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as NoConnectionError
@@ -24,17 +37,13 @@ AWAY = (OperationalError, InterfaceError, NoConnectionError)
 class Database:
     """An engine, and the two kinds of transactions.
 
-    Args:
-        url: ``sqlite:////path/edt.db`` or ``postgresql://user:password@host/name``.
-
-    Raises:
-        ValueError: the URL names another database, or makes no sense.
+    The URL is like ``sqlite:////path/edt.db`` or ``postgresql://user:password@host/name``, or it is refused.
     """
 
     def __init__(self, url: str | URL) -> None:
         self.url = parse_url(url)
         self.is_sqlite = self.url.get_backend_name() == "sqlite"
-        self.engine = _sqlite(self.url) if self.is_sqlite else _postgresql(self.url)
+        self.engine = _engine(self.url)
         self._writers = threading.Lock()
         """SQLite has one writer at a time; its own way of waiting is to sleep and try again."""
 
@@ -54,17 +63,28 @@ class Database:
             stack.enter_context(connection.begin())
             yield connection
 
+    def rows(self, query: Select[*tuple[Any, ...]]) -> Sequence[Row[*tuple[Any, ...]]]:
+        """What a query finds, in a transaction of its own."""
+        with self.reading() as connection:
+            return connection.execute(query).all()
+
+    def value(self, query: Select[*tuple[Any, ...]]) -> Any:
+        """The first column of the first row that a query finds; None if it finds nothing."""
+        with self.reading() as connection:
+            return connection.execute(query).scalar()
+
+    def execute(self, statement: Insert | Update | Delete) -> bool:
+        """Whether a statement, in a transaction of its own, has changed anything."""
+        with self.writing() as connection:
+            return connection.execute(statement).rowcount > 0
+
     def close(self) -> None:
         """Close all connections."""
         self.engine.dispose()
 
 
 def parse_url(url: str | URL) -> URL:
-    """The database that a URL names, with the driver that we use for it.
-
-    Raises:
-        ValueError: it names another database, or makes no sense.
-    """
+    """The database that a URL names, with the driver that we use; `ValueError` if it is of another kind."""
     try:
         parsed = make_url(url)
     except ArgumentError:
@@ -88,20 +108,20 @@ def sqlite_url(path: Path) -> URL:
     return URL.create("sqlite", database=str(path))
 
 
-def _postgresql(url: URL) -> Engine:
-    return create_engine(
-        url,
-        pool_size=POOL_SIZE,
-        max_overflow=POOL_SIZE,
-        pool_pre_ping=True,
-        isolation_level="READ COMMITTED",
-    )
+def put(
+    connection: Connection, table: Table, values: Mapping[str, Any], new: Mapping[str, Any] | None = None
+) -> None:
+    """Update the row that has the primary key in `values`, or else insert one, with `new` besides."""
+    (key,) = table.primary_key
+    if not connection.execute(update(table).where(key == values[key.name]).values(values)).rowcount:
+        connection.execute(insert(table).values({**(new or {}), **values}))
 
 
-def _sqlite(url: URL) -> Engine:
-    engine = create_engine(
-        url, pool_size=POOL_SIZE, max_overflow=POOL_SIZE, connect_args={"timeout": BUSY_TIMEOUT}
-    )
+def _engine(url: URL) -> Engine:
+    pool = {"pool_size": POOL_SIZE, "max_overflow": POOL_SIZE}
+    if url.get_backend_name() != "sqlite":
+        return create_engine(url, **pool, pool_pre_ping=True, isolation_level="READ COMMITTED")
+    engine = create_engine(url, **pool, connect_args={"timeout": BUSY_TIMEOUT})
     event.listen(engine, "connect", _set_up_sqlite)
     event.listen(engine, "begin", _begin_sqlite)
     return engine

@@ -23,40 +23,34 @@ class Execs:
         with self._database.writing() as connection:
             number = connection.execute(insert(execs).values(args="").returning(execs.c.number)).scalar_one()
             record = made(number)
-            values = {column.name: getattr(record, column.name) for column in execs.columns}
-            connection.execute(update(execs).where(execs.c.number == number).values(values))
+            connection.execute(update(execs).where(execs.c.number == number).values(vars(record)))
         return record
 
     def assign(self, number: int, job: str) -> None:
         """Write down which job it is."""
-        with self._database.writing() as connection:
-            connection.execute(update(execs).where(execs.c.number == number).values(job=job))
+        self._database.execute(update(execs).where(execs.c.number == number).values(job=job))
 
     def release(self, number: int) -> None:
         """Forget names whose job could not be made."""
-        with self._database.writing() as connection:
-            connection.execute(delete(execs).where(execs.c.number == number, execs.c.job.is_(None)))
+        self._database.execute(delete(execs).where(execs.c.number == number, execs.c.job.is_(None)))
 
     def reserved(self) -> list[ExecRecord]:
         """Names of which no job is known, in order."""
         query = select(execs).where(execs.c.job.is_(None)).order_by(execs.c.number)
-        with self._database.reading() as connection:
-            return [ExecRecord(**row._mapping) for row in connection.execute(query)]
+        return [ExecRecord(**row._mapping) for row in self._database.rows(query)]
 
     def find(self, name: str) -> ExecRecord | None:
         """What is called so: the id of an exec, of its driver, of its application or of its job."""
         named = or_(execs.c.id == name, execs.c.driver == name, execs.c.app == name, execs.c.job == name)
-        with self._database.reading() as connection:
-            row = connection.execute(select(execs).where(named, execs.c.job.is_not(None))).first()
-        return None if row is None else ExecRecord(**row._mapping)
+        rows = self._database.rows(select(execs).where(named, execs.c.job.is_not(None)).limit(1))
+        return ExecRecord(**rows[0]._mapping) if rows else None
 
     def of(self, jobs: Collection[str]) -> Mapping[str, ExecRecord]:
         """Those of jobs that have names, by the jobs' ids."""
-        wanted = list(jobs)
-        found: dict[str, ExecRecord] = {}
+        ids = list(jobs)
+        named: dict[str, ExecRecord] = {}
         with self._database.reading() as connection:
-            for start in range(0, len(wanted), AT_ONCE):
-                some = execs.c.job.in_(wanted[start : start + AT_ONCE])
-                rows = connection.execute(select(execs).where(some))
-                found |= {row.job: ExecRecord(**row._mapping) for row in rows}
-        return found
+            for start in range(0, len(ids), AT_ONCE):
+                rows = connection.execute(select(execs).where(execs.c.job.in_(ids[start : start + AT_ONCE])))
+                named |= {row.job: ExecRecord(**row._mapping) for row in rows}
+        return named

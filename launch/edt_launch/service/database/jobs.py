@@ -1,29 +1,29 @@
 """Jobs, and the states that they have had."""
 
 from collections.abc import Collection, Mapping
-from dataclasses import fields
 from typing import Any
 
-from sqlalchemy import Connection, Row, and_, delete, exists, func, insert, or_, select, update
+from sqlalchemy import Connection, and_, delete, exists, func, insert, or_, select, update
 from sqlalchemy.exc import IntegrityError
 
 from edt_launch.service.database.engine import Database
-from edt_launch.service.database.records import FACTS, WISHES, JobRecord, Page, TransitionRecord
-from edt_launch.service.database.search_records import TRIAL_ENDS
+from edt_launch.service.database.records import (
+    DESIRED,
+    OBSERVED,
+    TRIAL_ENDS,
+    JobRecord,
+    Page,
+    TransitionRecord,
+)
 from edt_launch.service.database.tables import jobs, transitions, trials
-from edt_launch.service.database.values import read_held, write_held
-from edt_launch.service.states import ENDED, LIVE, IllegalTransitionError, State, Wanted, check
+from edt_launch.service.states import ENDED, LIVE, NEXT, IllegalTransitionError, State, Wanted
 
 LAST = 10
 """States that the message about an illegal transition tells."""
 
 
 class NoSuchJobError(Exception):
-    """There is no job of that id.
-
-    Args:
-        job: the id.
-    """
+    """There is no job of that id."""
 
     def __init__(self, job: str) -> None:
         super().__init__(f"there is no job {job!r}; `edt ps --all` lists them")
@@ -33,8 +33,9 @@ class NoSuchJobError(Exception):
 class Jobs:
     """The table of jobs.
 
-    Users' wishes come in by `add`, `wish` and `change`; the loop writes facts by `record` and `move`. A call
-    is one transaction.
+    The interface writes the desired state by `add`, `set_wanted` and `change`; the loop writes the observed
+    state by `record` and `move`. A call is one transaction. `NoSuchJobError` is raised by those that return
+    a job of an id.
     """
 
     def __init__(self, database: Database) -> None:
@@ -47,12 +48,11 @@ class Jobs:
             The job as it is stored, and whether it was added; if its owner has used its idempotency key
             before, the job of then, unchanged.
         """
-        values = {name: value for name, value in _values(job).items() if name != "number"}
+        values = {name: value for name, value in vars(job).items() if name != "number"}
         try:
             with self._database.writing() as connection:
                 connection.execute(insert(jobs).values(values))
-                first = TransitionRecord(job.id, job.submitted, None, job.state, "submitted")
-                _note(connection, first)
+                _note(connection, job.id, job.submitted, None, job.state, "submitted")
                 return _get(connection, job.id), True
         except IntegrityError:
             earlier = self.submitted_as(job.owner, job.idempotency_key) if job.idempotency_key else None
@@ -62,17 +62,11 @@ class Jobs:
 
     def submitted_as(self, owner: str, key: str) -> JobRecord | None:
         """The job that `owner` has submitted with an idempotency key."""
-        query = select(jobs).where(jobs.c.owner == owner, jobs.c.idempotency_key == key)
-        with self._database.reading() as connection:
-            row = connection.execute(query).one_or_none()
-        return None if row is None else _record(row)
+        rows = self._database.rows(select(jobs).where(jobs.c.owner == owner, jobs.c.idempotency_key == key))
+        return JobRecord(**rows[0]._mapping) if rows else None
 
     def get(self, job: str) -> JobRecord:
-        """One job.
-
-        Raises:
-            NoSuchJobError: there is none of that id.
-        """
+        """One job."""
         with self._database.reading() as connection:
             return _get(connection, job)
 
@@ -102,96 +96,84 @@ class Jobs:
         query = select(jobs).where(jobs.c.number > after)
         query = query.order_by(jobs.c.number.desc() if newest else jobs.c.number)
         if states is not None:
-            wanted = jobs.c.state.in_(sorted(states))
-            query = query.where(wanted if ended_since is None else or_(wanted, jobs.c.ended >= ended_since))
+            allowed = jobs.c.state.in_(sorted(states))
+            query = query.where(allowed if ended_since is None else or_(allowed, jobs.c.ended >= ended_since))
         if owner is not None:
             query = query.where(jobs.c.owner == owner)
         if limit is not None:
             query = query.limit(limit + 1)
-        with self._database.reading() as connection:
-            found = [_record(row) for row in connection.execute(query)]
-        if limit is None or len(found) <= limit:
-            return Page(found, None)
-        return Page(found[:limit], found[limit - 1].number)
+        page = [JobRecord(**row._mapping) for row in self._database.rows(query)]
+        if limit is None or len(page) <= limit:
+            return Page(page, None)
+        return Page(page[:limit], page[limit - 1].number)
 
     def some(self, wanted: Collection[str]) -> Mapping[str, JobRecord]:
         """Jobs by their ids; those that are not there are left out."""
-        query = select(jobs).where(jobs.c.id.in_(sorted(wanted)))
-        with self._database.reading() as connection:
-            return {row.id: _record(row) for row in connection.execute(query)}
+        rows = self._database.rows(select(jobs).where(jobs.c.id.in_(sorted(wanted))))
+        return {row.id: JobRecord(**row._mapping) for row in rows}
 
     def ids(self) -> frozenset[str]:
         """Those of all jobs."""
-        with self._database.reading() as connection:
-            return frozenset(connection.execute(select(jobs.c.id)).scalars())
+        return frozenset(row.id for row in self._database.rows(select(jobs.c.id)))
 
     def counts(self) -> Mapping[State, int]:
         """How many jobs are in each state; states without any are left out."""
         query = select(jobs.c.state, func.count()).group_by(jobs.c.state)
-        with self._database.reading() as connection:
-            return {State(state): count for state, count in connection.execute(query)}
+        return dict(map(tuple, self._database.rows(query)))
 
     def state(self, job: str) -> State | None:
         """Where a job stands; None if there is none of that id."""
-        with self._database.reading() as connection:
-            found = connection.execute(select(jobs.c.state).where(jobs.c.id == job)).scalar()
-        return None if found is None else State(found)
+        state: State | None = self._database.value(select(jobs.c.state).where(jobs.c.id == job))
+        return state
 
-    def wish(self, job: str, wanted: Wanted) -> JobRecord:
-        """Write down what the owner wants of a job. One that is to stop stays so; one that has ended, too.
-
-        Raises:
-            NoSuchJobError: there is none of that id.
-        """
+    def set_wanted(self, job: str, wanted: Wanted) -> JobRecord:
+        """Write down what the owner wants of a job. One that is to stop stays so; one that has ended, too."""
         free = and_(jobs.c.id == job, jobs.c.state.not_in(sorted(ENDED)), jobs.c.wanted != Wanted.STOP)
         with self._database.writing() as connection:
             connection.execute(update(jobs).where(free).values(wanted=wanted))
             return _get(connection, job)
 
-    def change(self, job: str, **wishes: Any) -> JobRecord:
-        """Change what the owner may change (`records.WISHES`).
-
-        Raises:
-            NoSuchJobError: there is none of that id.
-        """
-        _only(wishes, WISHES)
+    def change(self, job: str, **desired: Any) -> JobRecord:
+        """Change what the owner may change (`records.DESIRED`)."""
+        _only(desired, DESIRED)
         with self._database.writing() as connection:
-            if wishes:
-                connection.execute(update(jobs).where(jobs.c.id == job).values(wishes))
+            if desired:
+                connection.execute(update(jobs).where(jobs.c.id == job).values(desired))
             return _get(connection, job)
 
-    def record(self, facts: Mapping[str, Mapping[str, Any]]) -> None:
-        """Write facts (`records.FACTS`) of jobs, by their ids; all or none. Unknown ids are left out."""
+    def record(self, observed: Mapping[str, Mapping[str, Any]]) -> None:
+        """Write what was observed (`records.OBSERVED`) of jobs, by their ids; all or none.
+
+        Unknown ids are left out.
+        """
         with self._database.writing() as connection:
-            for job, values in facts.items():
-                _only(values, FACTS)
+            for job, values in observed.items():
+                _only(values, OBSERVED)
                 if values:
-                    connection.execute(update(jobs).where(jobs.c.id == job).values(_stored(values)))
+                    connection.execute(update(jobs).where(jobs.c.id == job).values(dict(values)))
 
-    def move(self, job: str, to: State, reason: str, now: float, **facts: Any) -> JobRecord:
-        """Bring a job to another state, with facts that become true by that.
+    def move(self, job: str, to: State, reason: str, now: float, **observed: Any) -> JobRecord:
+        """Bring a job to another state, with what becomes true by that.
 
-        Sets `reason`, and `ended` when the state is final. A job that is there already gets the facts alone.
+        Sets `reason`, and `ended` when the state is final. A job that is there already gets the values alone.
 
         Raises:
             NoSuchJobError: there is none of that id.
             IllegalTransitionError: the table of `states` does not allow it; nothing is changed.
         """
-        _only(facts, FACTS)
+        _only(observed, OBSERVED)
         with self._database.writing() as connection:
             before = _get(connection, job, lock=True).state
-            values = {"reason": reason, **facts}
+            values = {"reason": reason, **observed}
             if before is not to:
-                try:
-                    check(job, before, to)
-                except IllegalTransitionError:
+                if to not in NEXT[before]:
                     history = [f"{past.after}" for past in _transitions(connection, job)[-LAST:]]
-                    raise IllegalTransitionError(job, before, to, history) from None
+                    raise IllegalTransitionError(job, before, to, history)
                 values["state"] = to
                 if to in ENDED:
                     values.setdefault("ended", now)
-                _note(connection, TransitionRecord(job, now, before, to, reason))
-            connection.execute(update(jobs).where(jobs.c.id == job).values(_stored(values)))
+                _note(connection, job, now, before, to, reason)
+            connection.execute(update(jobs).where(jobs.c.id == job).values(values))
             return _get(connection, job)
 
     def transitions(self, job: str) -> list[TransitionRecord]:
@@ -200,11 +182,10 @@ class Jobs:
             return _transitions(connection, job)
 
     def delete(self, job: str) -> bool:
-        """Forget a job that has ended; False if it has not, is not there, or its search awaits its end."""
+        """Forget a job that has ended; False if it has not, is not there, or its trial awaits its end."""
         is_awaited = exists().where(trials.c.job == job, trials.c.state.not_in(sorted(TRIAL_ENDS)))
         over = and_(jobs.c.id == job, jobs.c.state.in_(sorted(ENDED)), ~is_awaited)
-        with self._database.writing() as connection:
-            return bool(connection.execute(delete(jobs).where(over)).rowcount)
+        return self._database.execute(delete(jobs).where(over))
 
 
 def _get(connection: Connection, job: str, lock: bool = False) -> JobRecord:
@@ -212,62 +193,21 @@ def _get(connection: Connection, job: str, lock: bool = False) -> JobRecord:
     row = connection.execute(query.with_for_update() if lock else query).one_or_none()
     if row is None:
         raise NoSuchJobError(job)
-    return _record(row)
+    return JobRecord(**row._mapping)
 
 
 def _transitions(connection: Connection, job: str) -> list[TransitionRecord]:
     query = select(transitions).where(transitions.c.job == job).order_by(transitions.c.number)
-    return [
-        TransitionRecord(
-            **{
-                **row._mapping,
-                "before": None if row.before is None else State(row.before),
-                "after": State(row.after),
-            }
-        )
-        for row in connection.execute(query)
-    ]
+    return [TransitionRecord(**row._mapping) for row in connection.execute(query)]
 
 
-def _note(connection: Connection, change: TransitionRecord) -> None:
-    connection.execute(
-        insert(transitions).values(
-            time=change.time, job=change.job, before=change.before, after=change.after, reason=change.reason
-        )
-    )
+def _note(
+    connection: Connection, job: str, time: float, before: State | None, after: State, reason: str
+) -> None:
+    values = {"job": job, "time": time, "before": before, "after": after, "reason": reason}
+    connection.execute(insert(transitions).values(values))
 
 
 def _only(values: Mapping[str, Any], known: Collection[str]) -> None:
     if unknown := values.keys() - known:
         raise TypeError(f"no such fields here: {', '.join(sorted(unknown))}; there are {sorted(known)}")
-
-
-_FIELDS = tuple(field.name for field in fields(JobRecord))
-
-
-def _values(job: JobRecord) -> dict[str, Any]:
-    return _stored({name: getattr(job, name) for name in _FIELDS})
-
-
-def _stored(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Values of columns for values of fields."""
-    stored = dict(values)
-    for name in ("held", "leaving"):
-        if name in stored:
-            stored[name] = write_held(stored[name])
-    for name in ("environment", "notes"):
-        if name in stored:
-            stored[name] = dict(stored[name])
-    return stored
-
-
-def _record(row: Row[Any]) -> JobRecord:
-    values = dict(row._mapping)
-    values["command"] = tuple(values["command"])
-    values["allowed"] = None if values["allowed"] is None else tuple(values["allowed"])
-    values["held"] = read_held(values["held"])
-    values["leaving"] = read_held(values["leaving"])
-    values["speedup"] = tuple((workers, speed) for workers, speed in values["speedup"])
-    values["state"] = State(values["state"])
-    values["wanted"] = Wanted(values["wanted"])
-    return JobRecord(**values)

@@ -15,25 +15,17 @@ _LOCK = 0x6564745F
 
 
 class NewerDatabaseError(Exception):
-    """The database has been used by a newer version of the service.
-
-    Args:
-        revision: what the database says of itself.
-    """
+    """The database has been used by a newer version of the service, and calls itself `revision`."""
 
     def __init__(self, revision: str) -> None:
         super().__init__(
             f"the database has the form {revision!r}, unknown to this version: a newer one has used it; "
             "start that one"
         )
-        self.revision = revision
 
 
 def migrate(database: Database) -> bool:
-    """Make the tables, or bring them to their newest form; all or nothing.
-
-    Returns:
-        Whether anything was done.
+    """Make the tables, or bring them to their newest form, all or nothing; whether anything was done.
 
     Raises:
         NewerDatabaseError: the database was made by a newer version.

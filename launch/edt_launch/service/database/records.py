@@ -1,11 +1,25 @@
-"""What the stores give and take: one frozen dataclass a table, its fields the table's columns."""
+"""What the stores give and take: one frozen dataclass a table, its fields the table's columns.
+
+`tables` derives the columns' types from the annotations: those below say how long a text may be.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 from math import inf
-from typing import Any
+from typing import Annotated, Any
 
 from edt_launch.service.states import ENDED, HAS_LAUNCHER, State, Wanted
+
+Str16 = Annotated[str, 16]
+Str32 = Annotated[str, 32]
+Str64 = Annotated[str, 64]
+Str128 = Annotated[str, 128]
+Str255 = Annotated[str, 255]
+Big = Annotated[int, 64]
+"""An integer of 64 bits; others have 32."""
+Limit = Annotated[float, inf]
+"""May be infinite, which is stored as null."""
 
 Devices = tuple[str, ...]
 Held = tuple[tuple[str, Devices], ...]
@@ -22,7 +36,7 @@ RESIZE_COST = 5.0
 class UserRecord:
     """Somebody with jobs of their own."""
 
-    name: str
+    name: Str64
     is_admin: bool = False
     created: float = 0.0
 
@@ -36,28 +50,28 @@ class TokenRecord:
         parent: id of the token that it was made with; None if a password, or the service itself, gave it.
     """
 
-    id: str
-    hash: str
-    user: str
-    name: str
+    id: Str16
+    hash: Str64
+    user: Str64
+    name: Str64
     created: float
     expires: float | None = None
     revoked: float | None = None
     is_session: bool = False
-    parent: str | None = None
+    parent: Str16 | None = None
 
 
 @dataclass(frozen=True)
 class ShareRecord:
     """A node of the owners' tree; the fields are those of `allocator.model.Owner`. The root's name is ""."""
 
-    name: str
-    parent: str | None = ""
+    name: Str64
+    parent: Str64 | None = ""
     weight: float = 1.0
     guarantee: float = 0.0
-    limit: float = inf
+    limit: Limit = inf
     lends: bool = True
-    policy: str = "fair"
+    policy: Str16 = "fair"
     half_life: float = 86400.0
     service: float = 0.0
     entitlement: float = 0.0
@@ -74,11 +88,11 @@ class HostRecord:
         reason: why it is draining; it stays when the host is down.
     """
 
-    name: str
+    name: Str255
     devices: Devices
     is_up: bool = True
     is_draining: bool = False
-    source: str = ""
+    source: Str32 = ""
     reason: str = ""
     changed: float = 0.0
 
@@ -97,39 +111,30 @@ class HostRecord:
 
 @dataclass(frozen=True)
 class JobRecord:
-    """A job: first what its user wants (wishes), then what is (facts).
+    """A job: first its desired state, then its observed state.
 
     Attributes:
         number: counts submissions; 0 before it is stored.
-        id: unique, `home.JOB_ID`.
-        owner: name of its user.
-        command: words of the command that each worker runs.
-        directory: where it runs, inside the submitted code.
+        directory: where the command runs, inside the submitted code.
         allowed: numbers of workers it can run with, ascending; None for all from min to max.
         priority: its tier, higher ones are served first.
         environment: variables that its processes get besides.
         checkpoint_interval, max_restarts: options of `edt-launch`; None for its defaults.
-        framework: how a WMLA program is run; None for any other.
-        data_dir: its DATA_DIR; None for the default.
-        wanted: what its owner wants of it now.
-        idempotency_key: of its submission; None without one.
+        framework, data_dir: of a WMLA program; None for any other, and for the default.
         fingerprint: of the specification, to tell a repeated submission from another one.
         reason: why it is in its state, or has its size, for people.
         why: the allocator's reason in full, as JSON: binding, share, target, path, text, change.
-        exit_code, failure: how it ended, and the text of the first failure.
-        submitted, started, ended: when; `started` the first time.
+        failure: the text of the first failure.
+        started: when it was started the first time.
         waiting_since: since when it has wanted to run and has not; None while it runs.
         running_since: since when it has run without a break.
         resized: when its number of workers last changed by choice.
         size: workers that its allocation file gives it now.
         target: workers when all hand-overs are done.
         share: its real share, in devices.
-        generation: of its allocation file.
-        held: what that file says.
+        generation, held: of its allocation file, and what that says.
         leaving: devices of workers that have been told to leave and are not known to be gone.
         launcher_pid, launcher_started: process number and start time of its `edt-launch`.
-        restarts, resizes: how often.
-        step, total_steps, loss: latest progress.
         throughput: optimizer steps a second, at its present size.
         service, entitlement, usage_at: remembered usage.
         resize_cost: seconds that a resize costs, as learned.
@@ -137,14 +142,14 @@ class JobRecord:
         notes: what the loop remembers of it, for its own eyes.
     """
 
-    id: str
-    owner: str
+    id: Str16
+    owner: Str64
     command: tuple[str, ...]
     min: int
     max: int
     submitted: float
     number: int = 0
-    name: str = ""
+    name: Str128 = ""
     directory: str = "."
     allowed: tuple[int, ...] | None = None
     priority: int = 0
@@ -152,11 +157,11 @@ class JobRecord:
     environment: Mapping[str, str] = field(default_factory=dict)
     checkpoint_interval: float | None = None
     max_restarts: int | None = None
-    framework: str | None = None
+    framework: Str16 | None = None
     data_dir: str | None = None
     wanted: Wanted = Wanted.RUN
-    idempotency_key: str | None = None
-    fingerprint: str = ""
+    idempotency_key: Str128 | None = None
+    fingerprint: Str64 = ""
     state: State = State.QUEUED
     reason: str = "waits for the next decision"
     why: Mapping[str, Any] | None = None
@@ -170,15 +175,15 @@ class JobRecord:
     size: int = 0
     target: int = 0
     share: float | None = None
-    generation: int = 0
+    generation: Big = 0
     held: Held = ()
     leaving: Held = ()
     launcher_pid: int | None = None
     launcher_started: float | None = None
     restarts: int = 0
     resizes: int = 0
-    step: int | None = None
-    total_steps: int | None = None
+    step: Big | None = None
+    total_steps: Big | None = None
     loss: float | None = None
     throughput: float | None = None
     service: float = 0.0
@@ -202,10 +207,10 @@ class JobRecord:
         return self.state in ENDED
 
 
-WISHES = frozenset({"name", "min", "max", "priority", "weight"})
+DESIRED = frozenset({"name", "min", "max", "priority", "weight"})
 """Fields of a job that its owner may change."""
 
-FACTS = frozenset(
+OBSERVED = frozenset(
     {
         *("reason", "why", "exit_code", "failure", "started", "ended", "waiting_since", "running_since"),
         *("resized", "size", "target", "share", "generation", "held", "leaving"),
@@ -218,10 +223,18 @@ FACTS = frozenset(
 
 
 @dataclass(frozen=True)
+class Page:
+    """A part of a listing; `next` is what to continue after, None at the end."""
+
+    jobs: Sequence[JobRecord]
+    next: int | None
+
+
+@dataclass(frozen=True)
 class TransitionRecord:
     """A job went from one state to another; `before` is None when it was submitted."""
 
-    job: str
+    job: Str16
     time: float
     before: State | None
     after: State
@@ -233,8 +246,8 @@ class TransitionRecord:
 class AllocationRecord:
     """A job was given another number of workers, or other devices."""
 
-    job: str
-    owner: str
+    job: Str16
+    owner: Str64
     time: float
     before: int
     after: int
@@ -244,31 +257,124 @@ class AllocationRecord:
 
 
 @dataclass(frozen=True)
-class Page:
-    """A part of a listing; `next` is what to continue after, None at the end."""
-
-    jobs: Sequence[JobRecord]
-    next: int | None
-
-
-@dataclass(frozen=True)
 class ExecRecord:
     """What WMLA's clients call a job.
 
     Attributes:
         number: counts submissions of such clients.
-        id: in `/execs`.
-        driver: of its driver, which Conductor's part knows it by.
-        app: of its application.
+        id, driver, app: in `/execs`, to Conductor's part, and of its application.
         args: the argument string that it was submitted with.
         group: the instance group, `sigName`; None if it was submitted in the manner of 2.x.
         job: id of the job; None until that has been written down.
     """
 
     number: int
-    id: str
-    driver: str
-    app: str
+    id: Str128
+    driver: Str64
+    app: Str128
     args: str
-    group: str | None = None
-    job: str | None = None
+    group: Str128 | None = None
+    job: Str16 | None = None
+
+
+class ExperimentState(StrEnum):
+    """Where an experiment stands; `waiting`: it cannot go on just now, and is going to."""
+
+    QUEUED = "queued"
+    RUNNING = "running"
+    WAITING = "waiting"
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    STOPPED = "stopped"
+
+
+class TrialState(StrEnum):
+    """Where a trial stands."""
+
+    QUEUED = "queued"
+    RUNNING = "running"
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    STOPPED = "stopped"
+
+
+class ExperimentWanted(StrEnum):
+    """What an experiment's owner wants of it; `force`: stop, without waiting for its trials' ends."""
+
+    RUN = "run"
+    STOP = "stop"
+    FORCE = "force"
+
+
+EXPERIMENT_ENDS = frozenset({ExperimentState.STOPPED, ExperimentState.SUCCEEDED, ExperimentState.FAILED})
+EXPERIMENT_LIVE = frozenset(ExperimentState) - EXPERIMENT_ENDS
+TRIAL_ENDS = frozenset({TrialState.SUCCEEDED, TrialState.FAILED, TrialState.STOPPED})
+
+
+@dataclass(frozen=True)
+class ExperimentRecord:
+    """An experiment.
+
+    Attributes:
+        definition: what is searched how: an `experiment_spec.SearchSpec`.
+        file_name: what its archive was called; empty without one.
+        seed: of all that is random.
+        kind: what makes jobs of its trials; empty: `template` is a `specification.JobSpec`.
+        total: trials in all, if none of them fails; None until it has begun.
+        started: when it was started, the last time.
+    """
+
+    id: Str16
+    name: Str128
+    owner: Str64
+    definition: Mapping[str, Any]
+    file_name: Str255
+    seed: Big
+    created: float
+    kind: Str16 = ""
+    template: Mapping[str, Any] = field(default_factory=dict)
+    total: int | None = None
+    number: int = 0
+    wanted: ExperimentWanted = ExperimentWanted.RUN
+    state: ExperimentState = ExperimentState.QUEUED
+    reason: str = ""
+    started: float | None = None
+    ended: float | None = None
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether nothing will happen to it, unless it is started again."""
+        return self.state in EXPERIMENT_ENDS
+
+
+@dataclass(frozen=True)
+class TrialRecord:
+    """A trial of an experiment.
+
+    Attributes:
+        number: its place in the experiment, from 0.
+        point, parameters: its coordinates in the space that is searched, and their values.
+        budget: iterations that it may use; 0 if the algorithm gives none.
+        created: when it was chosen.
+        exec, driver, job: what it, its driver and its job are called, once it has been submitted.
+    """
+
+    experiment: Str16
+    number: int
+    point: Mapping[str, Any]
+    parameters: Mapping[str, Any]
+    budget: Big
+    created: float
+    exec: Str128 | None = None
+    driver: Str128 | None = None
+    job: Str16 | None = None
+    state: TrialState = TrialState.QUEUED
+    metric: float | None = None
+    reason: str = ""
+    started: float | None = None
+    ended: float | None = None
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether nothing will happen to it any more."""
+        return self.state in TRIAL_ENDS

@@ -26,11 +26,7 @@ class InUseError(Exception):
 
 
 class SoleUser:
-    """Keeps other services out of a database: by a file beside SQLite's, by a connection to PostgreSQL.
-
-    Args:
-        database: the database.
-    """
+    """Keeps other services out of a database: by a file beside SQLite's, by a connection to PostgreSQL."""
 
     def __init__(self, database: Database) -> None:
         self._database = database

@@ -1,58 +1,59 @@
 """Everything that the service remembers: one store for each group of tables; methods are transactions."""
 
+from typing import Any
+
+from sqlalchemy import select
 from sqlalchemy.engine import URL
 
 from edt_launch.service.database.accounts import Accounts
-from edt_launch.service.database.engine import Database
+from edt_launch.service.database.cluster import History, Hosts, Shares
+from edt_launch.service.database.engine import Database, put
 from edt_launch.service.database.execs import Execs
-from edt_launch.service.database.history import History
-from edt_launch.service.database.hosts import Hosts
+from edt_launch.service.database.experiments import Experiments
 from edt_launch.service.database.jobs import Jobs
-from edt_launch.service.database.memory import Memory
 from edt_launch.service.database.migrate import migrate
-from edt_launch.service.database.searches import Searches
-from edt_launch.service.database.shares import Shares
+from edt_launch.service.database.tables import memory
+
+
+class Memory:
+    """What parts of the service remember between two starts, by key, as JSON."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def get(self, key: str, default: Any = None) -> Any:
+        """What was kept under `key`."""
+        rows = self._database.rows(select(memory.c.value).where(memory.c.key == key))
+        return rows[0].value if rows else default
+
+    def set(self, key: str, value: Any) -> None:
+        """Keep `value`, which JSON must be able to say."""
+        with self._database.writing() as connection:
+            put(connection, memory, {"key": key, "value": value})
 
 
 class Store:
-    """The stores of one database. Safe to use from many threads.
-
-    Attributes:
-        accounts: users and their tokens.
-        execs: what WMLA's clients call jobs.
-        history: who was given which devices when.
-        hosts: the machines.
-        jobs: jobs, and the states that they have had.
-        memory: what parts of the service remember, as JSON.
-        searches: for hyperparameters, and their trials.
-        shares: the owners' tree.
-    """
+    """The stores of one database. Safe to use from many threads."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
         self.accounts = Accounts(database)
         self.execs = Execs(database)
+        self.experiments = Experiments(database)
         self.history = History(database)
         self.hosts = Hosts(database)
         self.jobs = Jobs(database)
         self.memory = Memory(database)
-        self.searches = Searches(database)
         self.shares = Shares(database)
 
     @classmethod
     def opened(cls, url: str | URL) -> "Store":
-        """The stores of the database that a URL names, its tables made or migrated.
-
-        Raises:
-            ValueError: the URL makes no sense.
-            NewerDatabaseError: the database was made by a newer version.
-            sqlalchemy.exc.OperationalError: the database cannot be reached.
-        """
+        """The stores of the database that a URL names; raises like `Database` and `of`."""
         return cls.of(Database(url))
 
     @classmethod
     def of(cls, database: Database) -> "Store":
-        """The stores of a database, its tables made or migrated; raises like `opened`."""
+        """The stores of a database, its tables made or migrated; raises like `migrate`."""
         migrate(database)
         return cls(database)
 

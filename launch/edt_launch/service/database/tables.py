@@ -1,24 +1,35 @@
 """The tables, in their newest form. `migrations` brings older databases to it; a test compares the two.
 
-Times are unix seconds. Booleans, enumerations and numbers that may be infinite (stored as null) are turned
-into Python's by the stores.
+Their columns are the fields of `records`. Times are unix seconds.
 """
+
+from collections.abc import Collection, Mapping
+from enum import StrEnum
+from math import inf, isinf
+from types import MappingProxyType, NoneType
+from typing import Any, get_args, get_origin, get_type_hints
 
 from sqlalchemy import (
     JSON,
     BigInteger,
     Boolean,
     Column,
+    Enum,
     Float,
-    ForeignKey,
+    ForeignKeyConstraint,
     Index,
     Integer,
     MetaData,
     String,
     Table,
     Text,
+    TypeDecorator,
     UniqueConstraint,
 )
+from sqlalchemy.schema import SchemaItem
+from sqlalchemy.types import TypeEngine
+
+from edt_launch.service.database import records
 
 metadata = MetaData(
     naming_convention={
@@ -29,205 +40,147 @@ metadata = MetaData(
     }
 )
 
+
+class Tuples(TypeDecorator[Any]):
+    """Tuples, of tuples perhaps, as JSON."""
+
+    impl = JSON(none_as_null=True)
+    cache_ok = True
+
+    def process_result_value(self, value: Any, dialect: object) -> Any:
+        """Tuples for JSON's lists."""
+        if not isinstance(value, list):
+            return value
+        return tuple(self.process_result_value(one, dialect) for one in value)
+
+
+class Infinite(TypeDecorator[float]):
+    """A number that may be infinite, which is stored as null."""
+
+    impl = Float
+    cache_ok = True
+
+    def process_bind_param(self, value: float | None, dialect: object) -> float | None:
+        """What is stored."""
+        return None if value is None or isinf(value) else value
+
+    def process_result_value(self, value: float | None, dialect: object) -> float:
+        """What was meant."""
+        return inf if value is None else value
+
+
 Number = BigInteger().with_variant(Integer, "sqlite")
 """SQLite counts up only what is called INTEGER."""
 
-users = Table(
-    "users",
-    metadata,
-    Column("name", String(64), primary_key=True),
-    Column("is_admin", Boolean, nullable=False),
-    Column("created", Float, nullable=False),
-    Column("password", Text),
-)
+_TYPES: Mapping[Any, TypeEngine[Any]] = {
+    bool: Boolean(),
+    float: Float(),
+    int: Integer(),
+    str: Text(),
+    tuple: Tuples(),
+    Mapping: JSON(none_as_null=True),
+    records.Big: BigInteger(),
+    records.Limit: Infinite(),
+}
 
-tokens = Table(
+
+def _type(hint: Any) -> TypeEngine[Any]:
+    if isinstance(hint, type) and issubclass(hint, StrEnum):
+        return Enum(hint, native_enum=False, length=16, values_callable=list)
+    known = _TYPES.get(hint) or _TYPES.get(get_origin(hint))
+    return known or String(get_args(hint)[1])
+
+
+def _table(
+    name: str,
+    record: type,
+    *more: SchemaItem,
+    key: Collection[str] = ("number",),
+    nullable: Collection[str] = (),
+    names: Mapping[str, str] = MappingProxyType({}),
+) -> Table:
+    """A table with a column for each field of a record, and `more`.
+
+    Columns of fields that may be None are nullable, besides those given; `names` are those of columns that
+    are not called like their fields. A key that is a number alone is counted up.
+    """
+    columns = []
+    for field, hint in get_type_hints(record, include_extras=True).items():
+        may_be_none = NoneType in get_args(hint)
+        kind = get_args(hint)[0] if may_be_none else hint
+        column = Column(
+            names.get(field, field),
+            Number if [field] == list(key) == ["number"] else _type(kind),
+            key=field,
+            primary_key=field in key,
+            nullable=may_be_none or field in nullable,
+        )
+        columns.append(column)
+    return Table(name, metadata, *columns, *more)
+
+
+def _goes_with(column: str, other: str) -> ForeignKeyConstraint:
+    return ForeignKeyConstraint([column], [other], ondelete="CASCADE")
+
+
+users = _table("users", records.UserRecord, Column("password", Text), key=("name",))
+
+tokens = _table(
     "tokens",
-    metadata,
-    Column("id", String(16), primary_key=True),
-    Column("hash", String(64), nullable=False, unique=True),
-    Column("user", ForeignKey("users.name", ondelete="CASCADE"), nullable=False, index=True),
-    Column("name", String(64), nullable=False),
-    Column("created", Float, nullable=False),
-    Column("expires", Float),
-    Column("revoked", Float),
-    Column("is_session", Boolean, nullable=False),
+    records.TokenRecord,
+    _goes_with("user", "users.name"),
+    UniqueConstraint("hash"),
+    Index(None, "user"),
     # No foreign key: sessions that are over are deleted, and what was made with them is over, too.
-    Column("parent", String(16), index=True),
+    Index(None, "parent"),
+    key=("id",),
 )
 
-shares = Table(
-    "shares",
-    metadata,
-    Column("name", String(64), primary_key=True),
-    Column("parent", String(64)),
-    Column("weight", Float, nullable=False),
-    Column("guarantee", Float, nullable=False),
-    Column("limit", Float),
-    Column("lends", Boolean, nullable=False),
-    Column("policy", String(16), nullable=False),
-    Column("half_life", Float, nullable=False),
-    Column("service", Float, nullable=False),
-    Column("entitlement", Float, nullable=False),
-    Column("usage_at", Float, nullable=False),
-)
+shares = _table("shares", records.ShareRecord, key=("name",), nullable=("limit",))
 
-hosts = Table(
-    "hosts",
-    metadata,
-    Column("name", String(255), primary_key=True),
-    Column("devices", JSON, nullable=False),
-    Column("is_up", Boolean, nullable=False),
-    Column("is_draining", Boolean, nullable=False),
-    Column("source", String(32), nullable=False),
-    Column("reason", Text, nullable=False),
-    Column("changed", Float, nullable=False),
-)
+hosts = _table("hosts", records.HostRecord, key=("name",))
 
-jobs = Table(
+jobs = _table(
     "jobs",
-    metadata,
-    Column("number", Number, primary_key=True, autoincrement=True),
-    Column("id", String(16), nullable=False, unique=True),
-    Column("owner", String(64), nullable=False),
-    # What the user wants.
-    Column("name", String(128), nullable=False),
-    Column("command", JSON, nullable=False),
-    Column("directory", Text, nullable=False),
-    Column("min", Integer, nullable=False),
-    Column("max", Integer, nullable=False),
-    Column("allowed", JSON(none_as_null=True)),
-    Column("priority", Integer, nullable=False),
-    Column("weight", Float, nullable=False),
-    Column("environment", JSON, nullable=False),
-    Column("checkpoint_interval", Float),
-    Column("max_restarts", Integer),
-    Column("framework", String(16)),
-    Column("data_dir", Text),
-    Column("wanted", String(16), nullable=False),
-    Column("idempotency_key", String(128)),
-    Column("fingerprint", String(64), nullable=False),
-    # What is.
-    Column("state", String(16), nullable=False),
-    Column("reason", Text, nullable=False),
-    Column("why", JSON(none_as_null=True)),
-    Column("exit_code", Integer),
-    Column("failure", Text),
-    Column("submitted", Float, nullable=False),
-    Column("started", Float),
-    Column("ended", Float),
-    Column("waiting_since", Float),
-    Column("running_since", Float),
-    Column("resized", Float),
-    Column("size", Integer, nullable=False),
-    Column("target", Integer, nullable=False),
-    Column("share", Float),
-    Column("generation", BigInteger, nullable=False),
-    Column("held", JSON, nullable=False),
-    Column("leaving", JSON, nullable=False),
-    Column("launcher_pid", Integer),
-    Column("launcher_started", Float),
-    Column("restarts", Integer, nullable=False),
-    Column("resizes", Integer, nullable=False),
-    Column("step", BigInteger),
-    Column("total_steps", BigInteger),
-    Column("loss", Float),
-    Column("throughput", Float),
-    Column("service", Float, nullable=False),
-    Column("entitlement", Float, nullable=False),
-    Column("usage_at", Float, nullable=False),
-    Column("resize_cost", Float, nullable=False),
-    Column("speedup", JSON, nullable=False),
-    Column("notes", JSON, nullable=False),
+    records.JobRecord,
+    UniqueConstraint("id"),
     UniqueConstraint("owner", "idempotency_key"),
     Index(None, "state", "number"),
     Index(None, "ended"),
-    sqlite_autoincrement=True,
 )
 
-transitions = Table(
-    "transitions",
-    metadata,
-    Column("number", Number, primary_key=True, autoincrement=True),
-    Column("time", Float, nullable=False),
-    Column("job", ForeignKey("jobs.id", ondelete="CASCADE"), nullable=False, index=True),
-    Column("before", String(16)),
-    Column("after", String(16), nullable=False),
-    Column("reason", Text, nullable=False),
+transitions = _table(
+    "transitions", records.TransitionRecord, _goes_with("job", "jobs.id"), Index(None, "job")
 )
 
-allocations = Table(
-    "allocations",
-    metadata,
-    Column("number", Number, primary_key=True, autoincrement=True),
-    Column("time", Float, nullable=False, index=True),
-    # No foreign key: who had which device when stays known when the job has been deleted.
-    Column("job", String(16), nullable=False, index=True),
-    Column("owner", String(64), nullable=False),
-    Column("before", Integer, nullable=False),
-    Column("after", Integer, nullable=False),
-    Column("devices", JSON, nullable=False),
-    Column("reason", Text, nullable=False),
-)
+# No foreign key: who had which device when stays known when the job has been deleted.
+allocations = _table("allocations", records.AllocationRecord, Index(None, "time"), Index(None, "job"))
 
 memory = Table(
-    "memory",
-    metadata,
-    Column("key", String(64), primary_key=True),
-    Column("value", JSON, nullable=False),
+    "memory", metadata, Column("key", String(64), primary_key=True), Column("value", JSON, nullable=False)
 )
 
-execs = Table(
+execs = _table(
     "execs",
-    metadata,
-    Column("number", Number, primary_key=True, autoincrement=True),
-    Column("id", String(128), unique=True),
-    # None until the job has been written down.
-    Column("job", ForeignKey("jobs.id", ondelete="CASCADE"), unique=True),
-    Column("driver", String(64), unique=True),
-    Column("app", String(128), index=True),
-    Column("group", String(128), index=True),
-    Column("args", Text, nullable=False),
-    sqlite_autoincrement=True,
+    records.ExecRecord,
+    _goes_with("job", "jobs.id"),
+    *(UniqueConstraint(name) for name in ("id", "job", "driver")),
+    *(Index(None, name) for name in ("app", "group")),
+    nullable=("id", "driver", "app"),
 )
 
-searches = Table(
+experiments = _table(
     "searches",
-    metadata,
-    Column("number", Number, primary_key=True, autoincrement=True),
-    Column("id", String(16), nullable=False, unique=True),
-    Column("name", String(128), nullable=False, unique=True),
-    Column("owner", String(64), nullable=False, index=True),
-    Column("definition", JSON, nullable=False),
-    Column("file_name", String(255), nullable=False),
-    Column("seed", BigInteger, nullable=False),
-    Column("created", Float, nullable=False),
-    Column("kind", String(16), nullable=False),
-    Column("template", JSON, nullable=False),
-    Column("total", Integer),
-    Column("wanted", String(16), nullable=False),
-    Column("state", String(16), nullable=False, index=True),
-    Column("reason", Text, nullable=False),
-    Column("started", Float),
-    Column("ended", Float),
-    sqlite_autoincrement=True,
+    records.ExperimentRecord,
+    *(UniqueConstraint(name) for name in ("id", "name")),
+    *(Index(None, name) for name in ("owner", "state")),
 )
 
-trials = Table(
+trials = _table(
     "trials",
-    metadata,
-    Column("search", ForeignKey("searches.id", ondelete="CASCADE"), primary_key=True),
-    Column("number", Integer, primary_key=True, autoincrement=False),
-    Column("point", JSON, nullable=False),
-    Column("parameters", JSON, nullable=False),
-    Column("budget", BigInteger, nullable=False),
-    Column("created", Float, nullable=False),
-    Column("exec", String(128)),
-    Column("driver", String(128)),
-    Column("job", String(16), index=True),
-    Column("state", String(16), nullable=False),
-    Column("metric", Float),
-    Column("reason", Text, nullable=False),
-    Column("started", Float),
-    Column("ended", Float),
+    records.TrialRecord,
+    _goes_with("experiment", "searches.id"),
+    Index(None, "job"),
+    key=("experiment", "number"),
+    names={"experiment": "search"},
 )

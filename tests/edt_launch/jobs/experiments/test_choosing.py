@@ -4,7 +4,7 @@ import pytest
 
 from edt_launch.jobs.experiments.choosing import Chooser
 from edt_launch.jobs.experiments.space import values
-from edt_launch.service.database.search_records import TrialRecord, TrialState
+from edt_launch.service.database.records import TrialRecord, TrialState
 from plays import RATE, UNITS, specified
 
 WORD = {"values": ["a", "b"]}

@@ -123,7 +123,7 @@ def test_it_is_stopped_and_deleted_with_its_jobs(running: Running) -> None:
     assert world.ann.post(f"/experiments/{name}/stop").status_code == 200
     assert world.ann.delete(f"/experiments/{name}").status_code == 204
     assert world.store.jobs.ids() == frozenset()
-    assert list(world.settings.paths.searches.iterdir()) == []
+    assert list(world.settings.paths.experiments.iterdir()) == []
     assert world.ann.get(f"/experiments/{name}").status_code == 404
 
 
@@ -198,7 +198,7 @@ def test_what_makes_no_sense_is_refused(running: Running, change: dict[str, Any]
     assert answer.status_code == 422
     assert said in answer.json()["detail"]
     paths = running.world.settings.paths
-    assert [*paths.searches.iterdir(), *paths.incoming.iterdir()] == []
+    assert [*paths.experiments.iterdir(), *paths.incoming.iterdir()] == []
 
 
 def test_names_are_given_once_and_archives_looked_at(running: Running) -> None:
@@ -240,8 +240,8 @@ def test_a_service_that_dies_while_it_submits_submits_once(
 
 def test_an_experiment_of_a_kind_that_is_not_there_waits(running: Running) -> None:
     running.post()
-    (search,) = running.world.store.searches.all()
-    running.world.store.searches.update(search.id, kind="other")
+    (search,) = running.world.store.experiments.all()
+    running.world.store.experiments.update(search.id, kind="other")
     running.controller.look(running.world.clock.now)
     shown = running.show("find-rate")
     assert shown["state"] == "waiting"

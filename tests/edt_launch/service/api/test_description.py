@@ -11,7 +11,7 @@ from schemathesis.checks import (
     not_a_server_error,
 )
 
-from edt_launch.service.database.search_records import TrialRecord
+from edt_launch.service.database.records import TrialRecord
 from edt_launch.service.database.store import Store
 from edt_launch.service.states import State
 from examples import fewer
@@ -40,8 +40,8 @@ def described(tmp_path_factory: pytest.TempPathFactory) -> World:
         "/experiments", data={"spec": json.dumps(experiment | {"job": {"command": ["true"]}})}
     )
     assert answer.status_code == 201, answer.text
-    (search,) = world.store.searches.all()
-    world.store.searches.add_trial(TrialRecord(search.id, 0, {"x": 1}, {"x": "a"}, 0, 1.0, metric=0.5))
+    (search,) = world.store.experiments.all()
+    world.store.experiments.add_trial(TrialRecord(search.id, 0, {"x": 1}, {"x": "a"}, 0, 1.0, metric=0.5))
     world.context.stop.set()
     return world
 

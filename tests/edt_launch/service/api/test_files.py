@@ -1,15 +1,19 @@
 """What is read from a job's files: logs, events, metrics, results, checkpoints."""
 
+import asyncio
 import io
 import json
 import tarfile
 from typing import Any
 
 import pytest
+from sqlalchemy.exc import OperationalError
 from starlette.testclient import TestClient
 
 from edt_launch.core.lines import LONGEST
-from edt_launch.service.api import results
+from edt_launch.service.api import files
+from edt_launch.service.api.files import until_it_ends
+from edt_launch.service.bus import Topic
 from edt_launch.service.states import State
 from no_files import KINDS, put
 from world import World
@@ -100,8 +104,8 @@ def test_what_is_too_long_or_too_deep_is_no_event(world: World, job: str) -> Non
 def test_the_newest_of_many_checkpoints_are_listed(
     world: World, job: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(results, "MOST_CHECKPOINTS", 1)
-    monkeypatch.setattr(results, "MOST_SUMMED", 1)
+    monkeypatch.setattr(files, "MOST_CHECKPOINTS", 1)
+    monkeypatch.setattr(files, "MOST_SUMMED", 1)
     folder = world.files(job).output.checkpoint / "step-00000010"
     for name in ("a", "b"):
         (folder / name).write_bytes(b"s" * 10)
@@ -147,3 +151,33 @@ def test_checkpoints_are_listed_and_fetched(world: World, job: str) -> None:
 @pytest.mark.parametrize("name", ["step-00000099", "%2e%2e", "..%2f..%2flog", "step-00000015.tmp", "step-1"])
 def test_what_is_no_checkpoint_is_not_fetched(world: World, job: str, name: str) -> None:
     assert world.ann.get(f"/jobs/{job}/checkpoints/{name}").status_code == 404
+
+
+def test_a_job_is_followed_until_it_ends(world: World) -> None:
+    job = world.submit(world.ann)["id"]
+    is_over = until_it_ends(world.context, job)
+    assert not asyncio.run(is_over())
+    world.go(job, State.STOPPED)
+    assert not asyncio.run(is_over())  # nobody has told of a change
+    world.bus.notify(Topic.JOBS)
+    assert asyncio.run(is_over())
+
+
+def test_what_is_no_job_any_more_is_over(world: World) -> None:
+    assert asyncio.run(until_it_ends(world.context, "jaaaaaaaa")())
+
+
+def test_a_database_that_does_not_answer_ends_nothing(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    job = world.submit(world.ann)["id"]
+    world.go(job, State.STOPPED)
+    found, calls = world.store.jobs.state, []
+
+    def state(job: str) -> State | None:
+        calls.append(job)
+        if len(calls) == 1:
+            raise OperationalError("SELECT", {}, Exception("gone"))
+        return found(job)
+
+    monkeypatch.setattr(world.store.jobs, "state", state)
+    is_over = until_it_ends(world.context, job)
+    assert [asyncio.run(is_over()) for _ in range(2)] == [False, True]

@@ -15,7 +15,7 @@ def test_a_submitted_job_is_queued_and_the_loop_is_told(world: World) -> None:
     assert (job["owner"], job["state"], job["size"], job["submitted"]) == ("ann", "queued", 0, NOW)
     assert world.ann.get(f"/jobs/{job['id']}").json() == job
     assert world.ann.get("/jobs").json() == {"jobs": [job], "next": None}
-    assert world.bus.version(Topic.WISHES) == 1
+    assert world.bus.version(Topic.DESIRED_STATE) == 1
     assert (world.files(job["id"]).code / "train.py").is_file()
 
 

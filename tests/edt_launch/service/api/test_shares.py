@@ -21,9 +21,9 @@ def test_what_is_left_out_stays(world: World) -> None:
 
 
 def test_the_loop_is_told(world: World) -> None:
-    before = world.bus.version(Topic.WISHES)
+    before = world.bus.version(Topic.DESIRED_STATE)
     world.admin.put("/shares/-", json={"policy": "fifo"})
-    assert world.bus.version(Topic.WISHES) == before + 1
+    assert world.bus.version(Topic.DESIRED_STATE) == before + 1
     assert node(world, "").policy == "fifo"
 
 

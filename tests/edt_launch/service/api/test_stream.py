@@ -4,8 +4,7 @@ import json
 import pytest
 from sqlalchemy.exc import OperationalError
 
-from edt_launch.service.api.job_list_cache import STALE, Picture, Pictures
-from edt_launch.service.api.stream import _changes, difference
+from edt_launch.service.api.stream import STALE, Picture, Pictures, _changes, difference
 from edt_launch.service.bus import Topic
 from edt_launch.service.database.records import UserRecord
 from edt_launch.service.states import State

@@ -92,13 +92,13 @@ def test_an_illegal_move_changes_nothing(store: Store) -> None:
     assert len(store.jobs.transitions(one.id)) == 1
 
 
-def test_moving_to_where_it_is_writes_facts_alone(store: Store) -> None:
+def test_moving_to_where_it_is_writes_values_alone(store: Store) -> None:
     one, _ = store.jobs.add(job())
     assert store.jobs.move(one.id, State.QUEUED, "still", 101.0, target=2).target == 2
     assert len(store.jobs.transitions(one.id)) == 1
 
 
-def test_facts_and_wishes_stay_apart(store: Store) -> None:
+def test_desired_and_observed_state_stay_apart(store: Store) -> None:
     one, _ = store.jobs.add(job())
     with pytest.raises(TypeError, match="state"):
         store.jobs.record({one.id: {"state": "running"}})
@@ -109,7 +109,7 @@ def test_facts_and_wishes_stay_apart(store: Store) -> None:
     assert store.jobs.change(one.id, max=8, priority=2).max == 8
 
 
-def test_facts_of_many_jobs_are_written_at_once(store: Store) -> None:
+def test_what_was_observed_of_many_jobs_is_written_at_once(store: Store) -> None:
     first, second = store.jobs.add(job(0))[0], store.jobs.add(job(1))[0]
     store.jobs.record(
         {first.id: {"step": 1}, second.id: {"step": 2, "held": (("n", ("0",)),)}, "jzzzzzzzz": {"step": 3}}
@@ -120,12 +120,12 @@ def test_facts_of_many_jobs_are_written_at_once(store: Store) -> None:
 
 def test_who_has_asked_for_the_end_cannot_take_it_back(store: Store) -> None:
     one, _ = store.jobs.add(job())
-    assert store.jobs.wish(one.id, Wanted.PAUSE).wanted is Wanted.PAUSE
-    assert store.jobs.wish(one.id, Wanted.RUN).wanted is Wanted.RUN
-    store.jobs.wish(one.id, Wanted.STOP)
-    assert store.jobs.wish(one.id, Wanted.RUN).wanted is Wanted.STOP
+    assert store.jobs.set_wanted(one.id, Wanted.PAUSE).wanted is Wanted.PAUSE
+    assert store.jobs.set_wanted(one.id, Wanted.RUN).wanted is Wanted.RUN
+    store.jobs.set_wanted(one.id, Wanted.STOP)
+    assert store.jobs.set_wanted(one.id, Wanted.RUN).wanted is Wanted.STOP
     with pytest.raises(NoSuchJobError):
-        store.jobs.wish("jzzzzzzzz", Wanted.STOP)
+        store.jobs.set_wanted("jzzzzzzzz", Wanted.STOP)
 
 
 def test_pages_follow_one_another(store: Store) -> None:

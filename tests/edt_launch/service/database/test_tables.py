@@ -3,7 +3,7 @@ from dataclasses import fields
 import pytest
 from sqlalchemy import Table
 
-from edt_launch.service.database import records, search_records, tables
+from edt_launch.service.database import records, tables
 
 
 @pytest.mark.parametrize(
@@ -16,17 +16,17 @@ from edt_launch.service.database import records, search_records, tables
         (tables.jobs, records.JobRecord),
         (tables.transitions, records.TransitionRecord),
         (tables.allocations, records.AllocationRecord),
-        (tables.searches, search_records.SearchRecord),
-        (tables.trials, search_records.TrialRecord),
+        (tables.experiments, records.ExperimentRecord),
+        (tables.trials, records.TrialRecord),
     ],
 )
 def test_a_record_has_a_field_for_each_column(table: Table, record: type) -> None:
-    columns = {column.name for column in table.columns} - {"password"}  # a hash that nobody else is to see
+    columns = {column.key for column in table.columns} - {"password"}  # a hash that nobody else is to see
     assert columns == {field.name for field in fields(record)}
 
 
-def test_wishes_and_facts_are_fields_of_a_job() -> None:
+def test_desired_and_observed_are_fields_of_a_job() -> None:
     names = {field.name for field in fields(records.JobRecord)}
-    assert names > records.WISHES | records.FACTS
-    assert not records.WISHES & records.FACTS
-    assert not {"state", "wanted", "id"} & (records.WISHES | records.FACTS)
+    assert names > records.DESIRED | records.OBSERVED
+    assert not records.DESIRED & records.OBSERVED
+    assert not {"state", "wanted", "id"} & (records.DESIRED | records.OBSERVED)

@@ -10,10 +10,8 @@ from edt_launch.adapters.wmla.hypersearch import views
 from edt_launch.adapters.wmla.hypersearch.definition import Algorithm
 from edt_launch.adapters.wmla.hypersearch.searches import KIND, as_hpo_task, create_search, restart
 from edt_launch.service import experiments
-from edt_launch.service.api.afterwards import carry_out
-from edt_launch.service.api.context import Context, Here, User
-from edt_launch.service.database.records import UserRecord
-from edt_launch.service.database.search_records import SearchRecord, Wish
+from edt_launch.service.api.context import Context, Here, User, carry_out
+from edt_launch.service.database.records import ExperimentRecord, ExperimentWanted, UserRecord
 from edt_launch.service.errors import ConflictError, InvalidError
 from edt_launch.service.experiments import Deletion
 
@@ -31,8 +29,8 @@ def start(
 @router.get("")
 def list_searches(here: Here, user: User) -> Response:
     """All searches that the user may see, oldest first."""
-    searches = here.store.searches.all(None if user.is_admin else user.name, KIND)
-    trials = here.store.searches.trials_of([search.id for search in searches])
+    searches = here.store.experiments.all(None if user.is_admin else user.name, KIND)
+    trials = here.store.experiments.trials_of([search.id for search in searches])
     now = here.clock()
     return _json([views.search(search, trials[search.id], now) for search in searches])
 
@@ -40,7 +38,7 @@ def list_searches(here: Here, user: User) -> Response:
 @router.delete("", status_code=204, response_class=Response)
 def delete_all(here: Here, user: User, afterwards: BackgroundTasks) -> None:
     """Delete all of the user's searches that have ended."""
-    for search in here.store.searches.all(user.name, KIND):
+    for search in here.store.experiments.all(user.name, KIND):
         with suppress(ConflictError):  # it has not ended
             carry_out(_delete(here, search), afterwards)
 
@@ -66,19 +64,19 @@ def show_algorithm(name: str) -> Response:
 def show(here: Here, user: User, name: str) -> Response:
     """A search."""
     search = _search(here, user, name)
-    return _json(views.search(search, here.store.searches.trials(search.id), here.clock()))
+    return _json(views.search(search, here.store.experiments.trials(search.id), here.clock()))
 
 
 @router.put("/{name}", status_code=204, response_class=Response)
 def stop(here: Here, user: User, name: str) -> None:
     """Stop a search and its trials."""
-    _stop(here, _search(here, user, name), Wish.STOP)
+    _stop(here, _search(here, user, name), ExperimentWanted.STOP)
 
 
 @router.put("/{name}/force", status_code=204, response_class=Response)
 def stop_at_once(here: Here, user: User, name: str) -> None:
     """Stop a search without waiting until its trials have ended."""
-    _stop(here, _search(here, user, name), Wish.FORCE)
+    _stop(here, _search(here, user, name), ExperimentWanted.FORCE)
 
 
 @router.put("/{name}/restart", status_code=204, response_class=Response)
@@ -93,21 +91,21 @@ def delete(here: Here, user: User, name: str, afterwards: BackgroundTasks) -> No
     carry_out(_delete(here, _search(here, user, name)), afterwards)
 
 
-def _search(here: Context, user: UserRecord, name: str) -> SearchRecord:
+def _search(here: Context, user: UserRecord, name: str) -> ExperimentRecord:
     """A search of the user's; others are as if they were not there."""
-    search = here.store.searches.get(name)
+    search = here.store.experiments.get(name)
     if search is None or search.kind != KIND or not (user.is_admin or user.name == search.owner):
         raise InvalidError(f"Hpo task {name[:80]!r} not found")
     return search
 
 
-def _stop(here: Context, search: SearchRecord, wanted: Wish) -> None:
+def _stop(here: Context, search: ExperimentRecord, wanted: ExperimentWanted) -> None:
     if not experiments.stop(here, search, wanted):
         state = views.SEARCH_STATES[search.state] if search.has_ended else "being stopped"
         raise InvalidError(f"Hpo task {search.name} is {state} already")
 
 
-def _delete(here: Context, search: SearchRecord) -> list[Deletion]:
+def _delete(here: Context, search: ExperimentRecord) -> list[Deletion]:
     if not search.has_ended:
         raise ConflictError(f"Hpo task {search.name} is {views.SEARCH_STATES[search.state]}", "stop it first")
     with as_hpo_task():

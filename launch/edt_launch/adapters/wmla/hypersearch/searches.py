@@ -19,14 +19,20 @@ from edt_launch.jobs.experiments.decide import Outcome
 from edt_launch.service import experiments
 from edt_launch.service.api.context import Context
 from edt_launch.service.bus import Topic
-from edt_launch.service.database.records import JobRecord, UserRecord
-from edt_launch.service.database.search_records import SearchRecord, SearchState, TrialRecord, TrialState
+from edt_launch.service.database.records import (
+    ExperimentRecord,
+    ExperimentState,
+    JobRecord,
+    TrialRecord,
+    TrialState,
+    UserRecord,
+)
 from edt_launch.service.errors import ConflictError, InvalidError
 from edt_launch.service.experiment_spec import Objective, SearchSpec
-from edt_launch.service.home import SEARCH_ID
+from edt_launch.service.home import EXPERIMENT_ID
 
 KIND = "wmla"
-"""Of these searches, in `SearchRecord.kind`."""
+"""Of these searches, in `ExperimentRecord.kind`."""
 
 RESERVED = "algorithm"
 """A name that is a path of its own in the interface."""
@@ -41,7 +47,7 @@ CONFIG = "config.json"
 
 def create_search(
     context: Context, user: UserRecord, data: str, code: BinaryIO, file_name: str
-) -> SearchRecord:
+) -> ExperimentRecord:
     """Queue a search.
 
     Args:
@@ -55,7 +61,7 @@ def create_search(
         submitting.group_name(spec.sig_name)
     if definition.hpo_name == RESERVED:
         raise InvalidError(f"hpoName: {RESERVED!r} is reserved", "take another name")
-    if definition.hpo_name and re.fullmatch(SEARCH_ID, definition.hpo_name):
+    if definition.hpo_name and re.fullmatch(EXPERIMENT_ID, definition.hpo_name):
         raise InvalidError(f"hpoName: {definition.hpo_name!r} looks like an id", "take another name")
     file_name = file_name[-255:]
     asked = ExecRequest(spec.args, group=spec.sig_name or None, file_name=file_name)
@@ -73,20 +79,20 @@ def create_search(
     return added
 
 
-def restart(context: Context, search: SearchRecord) -> list[experiments.Deletion]:
+def restart(context: Context, search: ExperimentRecord) -> list[experiments.Deletion]:
     """Have a search go on that was stopped, has failed, or waits for better times; what has finished stays.
 
     Raises:
         InvalidError: there is nothing to go on with, or somebody else was quicker.
         ConflictError: jobs of it have not ended yet.
     """
-    trials = context.store.searches.trials(search.id)
+    trials = context.store.experiments.trials(search.id)
     match search.state:
-        case SearchState.WAITING:
+        case ExperimentState.WAITING:
             again: Sequence[TrialRecord] = ()
-        case SearchState.STOPPED:
+        case ExperimentState.STOPPED:
             again = [trial for trial in trials if trial.state is TrialState.STOPPED]
-        case SearchState.FAILED:
+        case ExperimentState.FAILED:
             again = trials
         case other:
             raise InvalidError(
@@ -95,10 +101,10 @@ def restart(context: Context, search: SearchRecord) -> list[experiments.Deletion
             )
     with as_hpo_task():
         jobs = experiments.ended_jobs(context, search, again)
-    if not context.store.searches.start_again(search, [trial.number for trial in again]):
+    if not context.store.experiments.start_again(search, [trial.number for trial in again], jobs):
         raise InvalidError(f"Hpo task {search.name} was started again, or deleted, just now")
-    context.bus.notify(Topic.SEARCHES)
-    return experiments.delete_jobs(context, jobs)
+    context.bus.notify(Topic.EXPERIMENTS)
+    return experiments.remove_jobs_files(context, jobs)
 
 
 @contextmanager
@@ -116,14 +122,14 @@ class ExecTrials:
     def __init__(self, context: Context) -> None:
         self._context = context
 
-    def submit(self, user: UserRecord, search: SearchRecord, trial: TrialRecord) -> TrialRecord:  # noqa: D102
+    def submit(self, user: UserRecord, search: ExperimentRecord, trial: TrialRecord) -> TrialRecord:  # noqa: D102
         config = json.dumps(trial.parameters, indent=2, allow_nan=False).encode()
         # The script may be given words after `--`, so the variables come first.
         variables = f"--msd-env TRAINING_ID={search.name} --msd-env SUBID={trial.number}"
         args, group = f"{variables} {search.template['args']}", search.template["sig_name"] or None
         asked = ExecRequest(args, group=group, file_name=search.file_name)
         key = experiments.key_of(search, trial)
-        with self._context.home.search(search.id).open("rb") as code:
+        with self._context.home.experiment(search.id).open("rb") as code:
             record = submitting.submit(self._context, user, asked, code, {CONFIG: config}, key)
         return replace(trial, exec=record.id, driver=record.driver, job=record.job)
 

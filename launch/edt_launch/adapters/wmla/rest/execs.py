@@ -14,8 +14,7 @@ from edt_launch.adapters.wmla.rest.lookup import Manner, Named
 from edt_launch.adapters.wmla.submission import catalogue
 from edt_launch.adapters.wmla.submission.request import ExecRequest, Part, beside, model_of
 from edt_launch.adapters.wmla.submission.submitting import group_name, pool_size, submit
-from edt_launch.service.api.afterwards import carry_out
-from edt_launch.service.api.context import Context, Here, User
+from edt_launch.service.api.context import Context, Here, User, carry_out
 from edt_launch.service.errors import ConflictError, InvalidError
 from edt_launch.service.states import ENDED
 from edt_launch.service.submission import remove_files

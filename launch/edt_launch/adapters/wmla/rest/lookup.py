@@ -43,7 +43,7 @@ def _not_found(name: str) -> InvalidError:
 def stop(here: Context, execution: Execution) -> None:
     """End an execution for good; one that has ended stays as it is."""
     try:
-        here.store.jobs.wish(execution.job.id, Wanted.STOP)
+        here.store.jobs.set_wanted(execution.job.id, Wanted.STOP)
     except NoSuchJobError:
         raise _not_found(execution.names.id) from None
     here.changed()

@@ -13,7 +13,7 @@ from edt_launch.service.states import State, Wanted
 def run(settings: Any, store: Store, bus: Bus, stop: threading.Event) -> None:
     seen = -1
     while not stop.is_set():
-        seen = bus.wait(Topic.WISHES, seen=seen, timeout=0.1)
+        seen = bus.wait(Topic.DESIRED_STATE, seen=seen, timeout=0.1)
         for job in store.jobs.live():
             if job.wanted is Wanted.STOP:
                 store.jobs.move(job.id, State.STOPPED, "stopped by its owner", time.time())

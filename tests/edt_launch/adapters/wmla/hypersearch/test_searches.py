@@ -16,7 +16,7 @@ from edt_launch.adapters.wmla.hypersearch.searches import (
     restart,
 )
 from edt_launch.service import experiments
-from edt_launch.service.database.search_records import SearchRecord, SearchState
+from edt_launch.service.database.records import ExperimentRecord, ExperimentState
 from edt_launch.service.errors import ConflictError, InvalidError, ServiceError
 from edt_launch.service.experiment_spec import Objective
 from edt_launch.service.states import State
@@ -26,7 +26,7 @@ AT_ONCE = 8
 WAYS = {"restart": restart, "delete": experiments.delete}
 
 
-def stopped(laboratory: Laboratory) -> SearchRecord:
+def stopped(laboratory: Laboratory) -> ExperimentRecord:
     """A search that was stopped before its two trials began."""
     name = laboratory.start()
     laboratory.ann.put(f"hypersearch/{name}")
@@ -34,13 +34,13 @@ def stopped(laboratory: Laboratory) -> SearchRecord:
     for job in laboratory.jobs():
         laboratory.world.go(job.id, State.STOPPED)
     laboratory.look()
-    search = laboratory.world.store.searches.get(name)
+    search = laboratory.world.store.experiments.get(name)
     assert search is not None
-    assert search.state is SearchState.STOPPED
+    assert search.state is ExperimentState.STOPPED
     return search
 
 
-def at_once(laboratory: Laboratory, ways: list[str], seen: SearchRecord) -> list[str]:
+def at_once(laboratory: Laboratory, ways: list[str], seen: ExperimentRecord) -> list[str]:
     """Do all of it to a search that all have seen in the same state; what was done."""
     barrier = Barrier(len(ways))
 

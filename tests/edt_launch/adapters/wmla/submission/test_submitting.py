@@ -47,7 +47,7 @@ def test_the_job_knows_its_names(world: World) -> None:
     assert told["DLI_CS_DATASTORE_META"] == "type=fs"
     assert world.store.execs.find(names.driver) == names
     assert (job.command, job.min, job.max) == (("main.py", "--lr", "1"), 1, 4)
-    assert world.files(job.id).model.is_dir()
+    assert world.files(job.id).output.model.is_dir()
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,212 @@
+"""What a job has written, as streams: `logs`, `events`, `metrics`, `results` and `checkpoints` of a job."""
+
+import contextlib
+import heapq
+import json
+import os
+import re
+from collections.abc import AsyncIterator
+from itertools import islice
+from pathlib import Path
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Header, Query, Request
+from fastapi.responses import PlainTextResponse, StreamingResponse
+from starlette.concurrency import run_in_threadpool
+
+from edt_launch.core.event_codec import read_line
+from edt_launch.core.events import Progress
+from edt_launch.core.lines import LineSplitter
+from edt_launch.core.plain_files import NoFileError
+from edt_launch.launcher.checkpoints import NAME
+from edt_launch.service import tailing
+from edt_launch.service.api import schemas, sse
+from edt_launch.service.api.context import Context, Here, User
+from edt_launch.service.bus import Topic
+from edt_launch.service.database.engine import AWAY
+from edt_launch.service.errors import NotFoundError
+from edt_launch.service.packing import pack
+from edt_launch.service.series import Series
+from edt_launch.service.states import ENDED
+from edt_launch.service.tailing import IsOver
+
+router = APIRouter(tags=["jobs"])
+
+GZIP = "application/gzip"
+MOST_CHECKPOINTS = 1000
+"""Checkpoints that are listed: the newest."""
+MOST_SUMMED = 10_000
+"""Files of a checkpoint whose sizes are added up."""
+ARCHIVE: dict[int | str, dict[str, Any]] = {200: {"description": "A tar.gz", "content": {GZIP: {}}}}
+
+Offset = Annotated[
+    int, Query(ge=0, le=2**53, description="Bytes of the file to leave out: the last event's id.")
+]
+
+
+@router.get("/jobs/{job_id}/logs", response_class=PlainTextResponse)
+def logs(
+    here: Here,
+    user: User,
+    job_id: str,
+    rank: Annotated[int | None, Query(ge=0, le=2**20, description="Only this rank's lines.")] = None,
+    follow: Annotated[bool, Query(description="Go on until the job ends.")] = False,
+    tail: Annotated[
+        int | None, Query(ge=0, le=10**6, description="Only so many last lines, and what follows.")
+    ] = None,
+) -> StreamingResponse:
+    """All workers' lines, each with `[rank]`, and what `edt-launch` says; or one rank's lines."""
+    job = here.job_of(job_id, user)
+    folder = here.home.job(job.id)
+    path = folder.launcher_log if rank is None else folder.output.rank_log(str(rank))
+    blocks = tailing.read(
+        path,
+        lambda file: 0 if tail is None else tailing.start_of_last_lines(file, tail),
+        until_it_ends(here, job.id) if follow else None,
+    )
+    without_pauses = (block async for block in blocks if block)
+    return StreamingResponse(without_pauses, media_type="text/plain; charset=utf-8")
+
+
+@router.get("/jobs/{job_id}/events", response_model=list[schemas.Event], responses=sse.RESPONSES)
+def events(
+    request: Request,
+    here: Here,
+    user: User,
+    job_id: str,
+    after: Offset = 0,
+    follow: Annotated[bool, Query(description="Go on until the job ends; for server-sent events.")] = False,
+    last_event_id: Annotated[str | None, Header(pattern="^[0-9]{1,15}$")] = None,
+) -> StreamingResponse:
+    """Every event of a job: a JSON list, or server-sent events if these are accepted."""
+    job = here.job_of(job_id, user)
+    path = here.home.job(job.id).output.events
+    if sse.wanted(request):
+        start = max(after, int(last_event_id or 0))
+        is_over = until_it_ends(here, job.id) if follow else None
+        return StreamingResponse(_as_events(path, start, is_over), media_type=sse.MEDIA_TYPE)
+    return StreamingResponse(_as_list(path, after), media_type="application/json")
+
+
+@router.get("/jobs/{job_id}/metrics", response_model=schemas.Metrics)
+def metrics(here: Here, user: User, job_id: str) -> Any:
+    """Step, loss, throughput and size over time, from the last 64 MiB of the job's events."""
+    job = here.job_of(job_id, user)
+    series = Series()
+    with contextlib.suppress(FileNotFoundError, NoFileError):
+        for line in tailing.recent_lines(here.home.job(job.id).output.events):
+            if isinstance(event := read_line(line), Progress):
+                series.observe(event)
+    return series.columns()
+
+
+@router.get("/jobs/{job_id}/results", response_class=StreamingResponse, responses=ARCHIVE)
+def results(here: Here, user: User, job_id: str) -> StreamingResponse:
+    """A job's `model/` and `log/`, as a tar.gz; what is there by now while it runs."""
+    job = here.job_of(job_id, user)
+    folder = here.home.job(job.id)
+    return _archive(f"{job.id}-results", [("model", folder.output.model), ("log", folder.output.log)])
+
+
+@router.get("/jobs/{job_id}/checkpoints", response_model=schemas.Checkpoints)
+def checkpoints(here: Here, user: User, job_id: str) -> Any:
+    """A job's newest 1,000 checkpoints, oldest first. Whether one is whole is found out when it is loaded."""
+    job = here.job_of(job_id, user)
+    folder = here.home.job(job.id).output.checkpoint
+    newest: list[str] = []
+    with contextlib.suppress(OSError), os.scandir(folder) as entries:  # absent, or the job has spoilt it
+        names = (entry.name for entry in entries if NAME.fullmatch(entry.name))
+        newest = heapq.nlargest(MOST_CHECKPOINTS, names, key=_step)
+    shown = [_checkpoint(folder / name, job.id) for name in reversed(newest)]
+    return {"checkpoints": [one for one in shown if one is not None]}
+
+
+@router.get("/jobs/{job_id}/checkpoints/{name}", response_class=StreamingResponse, responses=ARCHIVE)
+def checkpoint(here: Here, user: User, job_id: str, name: str) -> StreamingResponse:
+    """A checkpoint, as a tar.gz."""
+    job = here.job_of(job_id, user)
+    folder = here.home.job(job.id).output.checkpoint / name if NAME.fullmatch(name) else None
+    if folder is None or folder.is_symlink() or not folder.is_dir():
+        raise NotFoundError(
+            f"{job.id} has no checkpoint {name[:80]!r}", f"GET /api/v1/jobs/{job.id}/checkpoints lists them"
+        )
+    return _archive(f"{job.id}-{name}", [(name, folder)])
+
+
+def until_it_ends(here: Context, job_id: str) -> IsOver:
+    """Whether a job has ended or is gone, or the service ends; the database is asked only after changes."""
+    seen: int | None = None
+    has_ended = False
+
+    async def is_over() -> bool:
+        nonlocal seen, has_ended
+        version = here.bus.version(Topic.JOBS)
+        if version != seen:
+            with contextlib.suppress(*AWAY):  # asked again next time
+                state = await run_in_threadpool(here.store.jobs.state, job_id)
+                seen, has_ended = version, state is None or state in ENDED
+        return has_ended or here.stop.is_set()
+
+    return is_over
+
+
+async def _lines(path: Path, start: int, is_over: IsOver | None) -> AsyncIterator[tuple[int, str] | None]:
+    """Each whole event, and the offset of what follows it; None in pauses."""
+    lines = LineSplitter(start)
+    async for block in tailing.read(path, lambda _: start, is_over):
+        if not block:
+            yield None
+        for line in lines.feed(block):
+            text = _clean(line)
+            if text is not None:
+                yield lines.offset, text
+
+
+async def _as_list(path: Path, start: int) -> AsyncIterator[bytes]:
+    separator = b"["
+    async for line in _lines(path, start, None):
+        if line is not None:
+            yield separator + line[1].encode()
+            separator = b","
+    yield b"[]" if separator == b"[" else b"]"
+
+
+async def _as_events(path: Path, start: int, is_over: IsOver | None) -> AsyncIterator[bytes]:
+    pauses = 0
+    async for line in _lines(path, start, is_over):
+        pauses = pauses + 1 if line is None else 0
+        if line is not None:
+            yield sse.message(line[1], number=line[0])
+        elif pauses * tailing.PAUSE >= sse.KEEP_ALIVE_INTERVAL:
+            pauses = 0
+            yield sse.KEEP_ALIVE
+
+
+def _clean(line: bytes) -> str | None:
+    """The line if it is an event; Python's NaN, which is no JSON, becomes null."""
+    try:
+        event = json.loads(line, parse_constant=lambda _: None)
+    except (ValueError, RecursionError):
+        return None
+    return json.dumps(event) if isinstance(event, dict) else None
+
+
+def _archive(name: str, folders: list[tuple[str, Path]]) -> StreamingResponse:
+    headers = {"Content-Disposition": f'attachment; filename="{name}.tar.gz"'}
+    return StreamingResponse(pack(folders), media_type=GZIP, headers=headers)
+
+
+def _step(name: str) -> int:
+    return int(re.sub(r"\D", "", name))
+
+
+def _checkpoint(path: Path, job_id: str) -> dict[str, Any] | None:
+    """What is known of a checkpoint; None if it has just been deleted."""
+    try:
+        with os.scandir(path) as entries:
+            size = sum(entry.stat(follow_symlinks=False).st_size for entry in islice(entries, MOST_SUMMED))
+        time = path.stat().st_mtime
+    except OSError:
+        return None
+    url = f"/api/v1/jobs/{job_id}/checkpoints/{path.name}"
+    return {"name": path.name, "step": _step(path.name), "size": size, "time": time, "url": url}

@@ -1,0 +1,98 @@
+"""The machines, the owners' tree, and who was given which devices when."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from sqlalchemy import delete, insert, select, update
+
+from edt_launch.service.database.engine import Database, put
+from edt_launch.service.database.records import AllocationRecord, HostRecord, ShareRecord
+from edt_launch.service.database.tables import allocations, hosts, shares
+
+
+class Hosts:
+    """The table of machines."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def all(self) -> list[HostRecord]:
+        """All of them, by name."""
+        rows = self._database.rows(select(hosts).order_by(hosts.c.name))
+        return [HostRecord(**row._mapping) for row in rows]
+
+    def put(self, changed: Iterable[HostRecord]) -> None:
+        """Add hosts, or replace what was known of them; all or none."""
+        with self._database.writing() as connection:
+            for host in changed:
+                put(connection, hosts, vars(host))
+
+    def drain(self, name: str, is_draining: bool, reason: str, now: float) -> bool:
+        """Have a host take no new workers and lose those it has, or end that; False if there is none such."""
+        values = {"is_draining": is_draining, "reason": reason, "changed": now}
+        return self._database.execute(update(hosts).where(hosts.c.name == name).values(values))
+
+
+class Shares:
+    """The table of the tree's nodes. The root, named "", is always there."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def all(self) -> list[ShareRecord]:
+        """All nodes, by name; the root first."""
+        rows = self._database.rows(select(shares).order_by(shares.c.name))
+        nodes = [ShareRecord(**row._mapping) for row in rows]
+        return nodes if any(node.name == "" for node in nodes) else [ShareRecord("", None), *nodes]
+
+    def put(self, node: ShareRecord) -> None:
+        """Add a node or replace what was known of it, but for its remembered usage."""
+        usage = ("service", "entitlement", "usage_at")
+        settings = {name: value for name, value in vars(node).items() if name not in usage}
+        with self._database.writing() as connection:
+            put(connection, shares, settings, new=vars(node))
+
+    def add_missing(self, node: ShareRecord) -> None:
+        """Add a node unless there is one of that name."""
+        with self._database.writing() as connection:
+            if connection.execute(select(shares.c.name).where(shares.c.name == node.name)).first() is None:
+                connection.execute(insert(shares).values(vars(node)))
+
+    def remove(self, name: str) -> None:
+        """Forget a node; those below it hang below its parent then."""
+        with self._database.writing() as connection:
+            parent = connection.execute(select(shares.c.parent).where(shares.c.name == name)).scalar()
+            connection.execute(update(shares).where(shares.c.parent == name).values(parent=parent or ""))
+            connection.execute(delete(shares).where(shares.c.name == name))
+
+    def remember(self, usage: Mapping[str, tuple[float, float, float]]) -> None:
+        """Keep (service, entitlement, at) of nodes, by their names; all or none."""
+        with self._database.writing() as connection:
+            for name, (service, entitlement, at) in usage.items():
+                values = {"name": name, "service": service, "entitlement": entitlement, "usage_at": at}
+                put(connection, shares, values, new=vars(ShareRecord(name, "" if name else None)))
+
+
+class History:
+    """The table of allocations, which only grows."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def add(self, changes: Iterable[AllocationRecord]) -> None:
+        """Write down changes; their `number` is given by the database."""
+        columns = [column.name for column in allocations.columns if column.name != "number"]
+        rows = [{name: getattr(change, name) for name in columns} for change in changes]
+        if rows:
+            with self._database.writing() as connection:
+                connection.execute(insert(allocations), rows)
+
+    def newest(
+        self, job: str | None = None, since: float | None = None, limit: int = 1000
+    ) -> Sequence[AllocationRecord]:
+        """The newest `limit` changes, of one job and after a time if these are given; the oldest first."""
+        query = select(allocations).order_by(allocations.c.number.desc()).limit(limit)
+        if job is not None:
+            query = query.where(allocations.c.job == job)
+        if since is not None:
+            query = query.where(allocations.c.time >= since)
+        return [AllocationRecord(**row._mapping) for row in self._database.rows(query)][::-1]
