@@ -45,21 +45,32 @@ STEPS_PER_SECOND = 4
 END_LIMIT = 10.0
 """Seconds after the job's end in which every process of it has to be gone."""
 
-IN_STEP = ("", " in a micro-batch", " after the reduction", " after the commit")
-IN_RESIZE = (" at the door", " in rendezvous", " in transfer")
+IN_STEP = ("before-reduction", "micro-batch", "after-reduction", "after-commit")
+IN_RESIZE = ("waiting", "rendezvous", "transfer")
 
-Draw = Callable[[random.Random, str, int], str]
-
-
-def worker_fault(verb: str) -> Draw:
-    """Draws a line in which this happens to a rank from the lowest one on, in a step."""
-    return lambda chance, rank, step: f"at step {step}, {verb} rank {rank}{chance.choice(IN_STEP)}"
+Row = dict[str, object]
+Draw = Callable[[random.Random, int, int], Row]
 
 
-def resize_fault(chance: random.Random, rank: str, step: int) -> str:
-    """Draws a line in which a worker is killed in a resize; there is about one in twenty steps."""
-    victim = chance.choice([f"rank {rank}", "a newcomer"])
-    return f"at resize {1 + step // 20}, kill {victim}{chance.choice(IN_RESIZE)}"
+def worker_fault(action: str) -> Draw:
+    """Draws a row in which this happens to a rank from the lowest one on, in a step."""
+    return lambda chance, rank, step: {
+        "step": step,
+        "action": action,
+        "rank": rank,
+        "point": chance.choice(IN_STEP),
+    }
+
+
+def resize_fault(chance: random.Random, rank: int, step: int) -> Row:
+    """Draws a row in which a worker is killed in a resize; there is about one in twenty steps."""
+    victim = chance.choice([rank, "newcomer"])
+    return {
+        "resize": 1 + step // 20,
+        "action": "kill",
+        "rank": victim,
+        "point": chance.choice(IN_RESIZE),
+    }
 
 
 KINDS: dict[str, Draw] = {
@@ -69,8 +80,14 @@ KINDS: dict[str, Draw] = {
     "stop": worker_fault("stop"),
     "hang": worker_fault("hang"),
     "terminate": worker_fault("terminate"),
-    "slow": lambda _, rank, step: f"at step {step}, slow rank {rank} by 0.2 s for 5 steps",
-    "corrupt": lambda _, __, step: f"at step {step}, corrupt the newest checkpoint",
+    "slow": lambda _, rank, step: {
+        "step": step,
+        "action": "slow",
+        "rank": rank,
+        "seconds": 0.2,
+        "steps": 5,
+    },
+    "corrupt": lambda _, __, step: {"step": step, "action": "corrupt-checkpoint"},
 }
 
 
@@ -99,15 +116,16 @@ def draw_changes(chance: random.Random, count: int, duration: float) -> list[Cha
 
 
 def draw_faults(chance: random.Random, args: argparse.Namespace) -> list[str]:
-    """The lines of a fault script."""
+    """The rows of a fault script, in TOML."""
     last = max(2, int(args.duration * STEPS_PER_SECOND))
     lowest = 0 if args.restarts else 1  # without restarts, the death of a job's only worker is its end
-    lines = []
+    rows = []
     for step in sorted(chance.randint(2, last) for _ in range(args.faults)):
         draw = KINDS[chance.choice(args.kinds)]
         rank = min(chance.randint(lowest, SLOTS[-1] - 1) for _ in range(2))  # low ones are there more often
-        lines.append(draw(chance, str(rank), step))
-    return lines
+        row = draw(chance, rank, step)
+        rows.append(f"{{ {', '.join(f'{name} = {json.dumps(value)}' for name, value in row.items())} }}")
+    return rows
 
 
 @dataclass
@@ -135,7 +153,7 @@ class Run:
         self.args = args
         self.mark = uuid.uuid4().hex
         script = folder / "faults"
-        script.write_text("\n".join(faults))
+        script.write_text("\n".join(["faults = [", *(f"    {row}," for row in faults), "]\n"]))
         settings = {MARK: self.mark, "OMP_NUM_THREADS": "1", "EDT_FAULTS": str(script)}
         options = [str(folder), "--delay", str(args.delay)]
         place = Place(folder, options, os.environ | settings)

@@ -22,6 +22,7 @@ train(state)
 """
 
 from edt_hvd import torchvision_cpu
+from edt_hvd.collectives import barrier, broadcast, gather
 from edt_hvd.data.loader import ElasticDataLoader
 from edt_hvd.data.step import Step
 from edt_hvd.elastic import elastic
@@ -66,8 +67,11 @@ __all__ = [
     "Step",
     "TorchState",
     "average",
+    "barrier",
+    "broadcast",
     "device",
     "elastic",
+    "gather",
     "heartbeat",
     "init",
     "is_coordinator",

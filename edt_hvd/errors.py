@@ -49,8 +49,8 @@ class NotElasticError(EdtError):
 class FaultError(EdtError):
     """A fault script (`edt_hvd.observers.faults`) makes no sense, or cannot be followed in this job."""
 
-    def __init__(self, line: int, found: str, expected: str) -> None:
-        super().__init__(f"line {line} of the fault script: {found!r}; expected {expected}")
+    def __init__(self, where: str, found: object, expected: str) -> None:
+        super().__init__(f"{where}: found {found}; expected {expected}")
 
 
 class GradientError(EdtError):

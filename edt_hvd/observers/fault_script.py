@@ -1,22 +1,16 @@
-"""What a fault script says: one fault a line, when it happens, to whom, and where in the step or the resize.
+"""What a fault script says: a TOML file with one row for each fault, when it happens, to whom, and what.
 
 ::
 
-    # comments and empty lines are allowed
-    at step 12, kill rank 1
-    at step 12, kill rank 0 after the commit
-    at step 20, stop rank 0
-    at step 50, terminate rank 1
-    at step 60, hang rank 2 in the data loader
-    at step 9, drop rank 1
-    at step 5, slow rank 2 by 0.5 s for 10 steps
-    at step 30, corrupt the newest checkpoint
-    at step 31, fill the disk
-    at step 40, free the disk
-    at step 40, allocate 1 4 2 slots
-    at resize 2, kill rank 1 in rendezvous
-    at resize 3, kill a newcomer at the door
-    at checkpoint 2, kill rank 0
+    faults = [
+        { step = 12, action = "kill", rank = 1 },
+        { step = 12, action = "kill", rank = 0, point = "after-commit" },
+        { step = 5, action = "slow", rank = 2, seconds = 0.5, steps = 10 },
+        { step = 30, action = "corrupt-checkpoint" },
+        { step = 40, action = "allocate", slots = [1, 4, 2] },
+        { resize = 3, action = "kill", rank = "newcomer", point = "waiting" },
+        { checkpoint = 2, action = "kill", rank = 0 },
+    ]
 
 Step s is the one that leads to commit s, so it does not depend on the number of workers. Resize k is the k-th
 time that the world is formed after the first one, whatever the reason. Checkpoint n means the first commit
@@ -24,14 +18,18 @@ after the n-th checkpoint has been written, whenever that was.
 """
 
 import enum
-import re
-from collections.abc import Callable
+import math
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, TypeVar
 
 from edt_hvd.errors import FaultError
 
+Name = TypeVar("Name", bound=enum.StrEnum)
 
-class Unit(enum.Enum):
+
+class Unit(enum.StrEnum):
     """What is counted."""
 
     STEP = "step"
@@ -39,182 +37,164 @@ class Unit(enum.Enum):
     CHECKPOINT = "checkpoint"
 
 
-class Place(enum.Enum):
+class Point(enum.StrEnum):
     """Where in a step or a resize a fault happens."""
 
-    IN_LOADER = "in the data loader"
-    IN_MICRO_BATCH = "in a micro-batch"
-    BEFORE_REDUCTION = "before the reduction"
-    AFTER_REDUCTION = "after the reduction"
-    AFTER_COMMIT = "after the commit"
-    AT_DOOR = "at the door"
-    IN_RENDEZVOUS = "in rendezvous"
-    IN_TRANSFER = "in transfer"
+    LOADER = "loader"
+    MICRO_BATCH = "micro-batch"
+    BEFORE_REDUCTION = "before-reduction"
+    AFTER_REDUCTION = "after-reduction"
+    AFTER_COMMIT = "after-commit"
+    WAITING = "waiting"
+    RENDEZVOUS = "rendezvous"
+    TRANSFER = "transfer"
 
 
-PLACES = {
+POINTS = {
     Unit.STEP: (
-        Place.BEFORE_REDUCTION,
-        Place.IN_LOADER,
-        Place.IN_MICRO_BATCH,
-        Place.AFTER_REDUCTION,
-        Place.AFTER_COMMIT,
+        Point.BEFORE_REDUCTION,
+        Point.LOADER,
+        Point.MICRO_BATCH,
+        Point.AFTER_REDUCTION,
+        Point.AFTER_COMMIT,
     ),
-    Unit.RESIZE: (Place.IN_RENDEZVOUS, Place.AT_DOOR, Place.IN_TRANSFER),
-    Unit.CHECKPOINT: (Place.AFTER_COMMIT,),
+    Unit.RESIZE: (Point.RENDEZVOUS, Point.WAITING, Point.TRANSFER),
+    Unit.CHECKPOINT: (Point.AFTER_COMMIT,),
 }
-"""The places that there are; the first is meant where none is named."""
+"""The points that there are; the first is meant where none is named."""
 
 
-@dataclass(frozen=True)
-class Kill:
-    """The process gets SIGKILL."""
+class Action(enum.StrEnum):
+    """What happens."""
+
+    KILL = "kill"
+    STOP = "stop"
+    TERMINATE = "terminate"
+    HANG = "hang"
+    DROP = "drop"
+    SLOW = "slow"
+    CORRUPT_CHECKPOINT = "corrupt-checkpoint"
+    TRUNCATE_CHECKPOINT = "truncate-checkpoint"
+    FILL_DISK = "fill-disk"
+    FREE_DISK = "free-disk"
+    ALLOCATE = "allocate"
 
 
-@dataclass(frozen=True)
-class Stop:
-    """The process gets SIGSTOP."""
+OF_JOB = (
+    Action.CORRUPT_CHECKPOINT,
+    Action.TRUNCATE_CHECKPOINT,
+    Action.FILL_DISK,
+    Action.FREE_DISK,
+    Action.ALLOCATE,
+)
+"""What happens to the whole job, and is done by rank 0; the rest happens to one worker."""
 
+NEWCOMER = "newcomer"
+"""In place of a rank: a worker that has been in no world yet."""
 
-@dataclass(frozen=True)
-class Terminate:
-    """The process gets SIGTERM."""
-
-
-@dataclass(frozen=True)
-class Hang:
-    """The training thread goes no further."""
-
-
-@dataclass(frozen=True)
-class Drop:
-    """The connections to the other workers are cut."""
-
-
-@dataclass(frozen=True)
-class Slow:
-    """The training thread loses so many seconds in each of so many steps."""
-
-    seconds: float
-    steps: int = 1
-
-
-@dataclass(frozen=True)
-class Corrupt:
-    """A bit of the newest checkpoint is flipped, or its end is cut off."""
-
-    truncate: bool = False
-
-
-@dataclass(frozen=True)
-class FillDisk:
-    """The file system of the checkpoints gets full."""
-
-
-@dataclass(frozen=True)
-class FreeDisk:
-    """The file system of the checkpoints has room again."""
-
-
-@dataclass(frozen=True)
-class Allocate:
-    """The allocation changes to each of these numbers of slots, one right after the other."""
-
-    slots: tuple[int, ...]
-
-
-Deed = Kill | Stop | Terminate | Hang | Drop | Slow | Corrupt | FillDisk | FreeDisk | Allocate
+_OPTIONS = {Action.SLOW: ("seconds", "steps"), Action.ALLOCATE: ("slots",)}
+"""What rows of an action have besides."""
 
 
 @dataclass(frozen=True)
 class Fault:
-    """One line of the script.
+    """One row of the script.
 
     Attributes:
-        line: its number, from 1.
-        unit, number, place: when it happens.
+        row: its number, from 1.
+        unit, number, point: when it happens.
+        action: what happens.
         rank: of the worker that it happens to, or that does it; None: a worker that has been in no world yet.
-        deed: what happens.
+        seconds, steps: that the training thread of a slow worker loses, in each of so many steps.
+        slots: numbers of slots that the allocation changes to, one right after the other.
     """
 
-    line: int
+    row: int
     unit: Unit
     number: int
-    place: Place
-    rank: int | None
-    deed: Deed
+    point: Point
+    action: Action
+    rank: int | None = 0
+    seconds: float = 0.0
+    steps: int = 1
+    slots: tuple[int, ...] = ()
 
 
 def parse(text: str) -> tuple[Fault, ...]:
     """Read a script.
 
     Raises:
-        FaultError: a line makes no sense; the message names its number and what was expected.
+        FaultError: it is no TOML, or a row makes no sense; the message names it and what was expected.
     """
-    lines = ((number, line.partition("#")[0].strip()) for number, line in enumerate(text.splitlines(), 1))
-    return tuple(_fault(number, line) for number, line in lines if line)
+    try:
+        script = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise FaultError("the fault script", str(error), "TOML") from error
+    rows = script.pop("faults", [])
+    if script or not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+        raise FaultError("the fault script", ", ".join(script) or rows, "faults = [{ ... }, ...] and no more")
+    return tuple(_fault(number, row) for number, row in enumerate(rows, 1))
 
 
-_MOMENT = re.compile(r"at (?P<unit>step|resize|checkpoint) (?P<number>[1-9]\d*), (?P<rest>.*)")
-_PLACE = re.compile(r"(?P<deed>.*?)(?: (?P<place>" + "|".join(place.value for place in Place) + "))?")
-
-_VICTIM = r" (?:rank (?P<rank>\d+)|a newcomer)"
-_SIMPLE: dict[str, Callable[[], Deed]] = {
-    "kill": Kill,
-    "stop": Stop,
-    "terminate": Terminate,
-    "hang": Hang,
-    "drop": Drop,
-}
-_TO_WORKER = re.compile(rf"(?P<verb>{'|'.join(_SIMPLE)}){_VICTIM}")
-_SLOW = re.compile(rf"slow{_VICTIM} by (?P<seconds>\d+(\.\d+)?|\.\d+) s(?: for (?P<steps>[1-9]\d*) steps?)?")
-_ALLOCATE = re.compile(r"allocate (?P<slots>[1-9]\d*( [1-9]\d*)*) slots?")
-_TO_JOB: dict[str, Deed] = {
-    "corrupt the newest checkpoint": Corrupt(),
-    "truncate the newest checkpoint": Corrupt(truncate=True),
-    "fill the disk": FillDisk(),
-    "free the disk": FreeDisk(),
-}
-DEEDS = (
-    *(f"{verb} rank R" for verb in _SIMPLE),
-    "slow rank R by X s [for N steps]",
-    *_TO_JOB,
-    "allocate N [N ...] slots",
-)
-"""The forms of what can happen, for error messages; instead of "rank R" also "a newcomer"."""
+def _fault(number: int, row: Mapping[str, Any]) -> Fault:
+    where = f"fault {number}"
+    units = [unit for unit in Unit if unit in row]
+    if len(units) != 1 or not _is_count(row[units[0]]):
+        raise FaultError(where, dict(row), "one of step, resize and checkpoint, with a number from 1")
+    (unit,) = units
+    point = _one_of(where, "point", row.get("point", POINTS[unit][0]), POINTS[unit], f" at a {unit}")
+    action = _one_of(where, "action", row.get("action"), tuple(Action))
+    options = _OPTIONS.get(action, ())
+    known = {unit, "point", "action", *options, *(() if action in OF_JOB else ("rank",))}
+    if unknown := sorted(row.keys() - known):
+        raise FaultError(
+            where, ", ".join(unknown), f"of {action} at a {unit} only {', '.join(sorted(known))}"
+        )
+    rank = 0 if action in OF_JOB else _rank(where, row.get("rank"), unit)
+    given: dict[str, Any] = {name: _OPTION[name](where, row[name]) for name in options if name in row}
+    if missing := {"seconds", "slots"} & set(options) - given.keys():
+        raise FaultError(where, dict(row), f"{' and '.join(missing)} of {action}")
+    if given.get("steps", 1) > 1 and unit is not Unit.STEP:
+        raise FaultError(where, f"steps = {given['steps']}", f"no number of steps at a {unit}")
+    return Fault(number, unit, row[unit], point, action, rank, **given)
 
 
-def _fault(line: int, text: str) -> Fault:
-    moment = _MOMENT.fullmatch(text)
-    if moment is None:
-        raise FaultError(line, text, "'at UNIT N, ...' with N from 1; UNIT is step, resize or checkpoint")
-    unit = Unit(moment["unit"])
-    rest = _PLACE.fullmatch(moment["rest"])
-    assert rest is not None
-    place = Place(rest["place"]) if rest["place"] else PLACES[unit][0]
-    if place not in PLACES[unit]:
-        known = ", ".join(repr(place.value) for place in PLACES[unit])
-        raise FaultError(line, place.value, f"a place at a {unit.value}: {known}")
-    rank, deed = _deed(line, rest["deed"])
-    if isinstance(deed, Slow) and deed.steps > 1 and unit is not Unit.STEP:
-        raise FaultError(line, f"{deed.steps} steps", f"no number of steps at a {unit.value}")
-    if rank is None and unit is not Unit.RESIZE:
-        raise FaultError(line, "a newcomer", "'rank R': whoever takes a step is no newcomer")
-    return Fault(line, unit, int(moment["number"]), place, rank, deed)
+def _one_of(where: str, name: str, value: Any, known: Sequence[Name], context: str = "") -> Name:
+    if value not in known:
+        found = f"{name} = {value!r}" if value is not None else f"no {name}"
+        raise FaultError(where, found, f"one of {', '.join(known)}{context}")
+    return known[known.index(value)]
 
 
-def _deed(line: int, text: str) -> tuple[int | None, Deed]:
-    """To whom it happens, and what; the coordinator sees to what happens to the whole job."""
-    if text in _TO_JOB:
-        return 0, _TO_JOB[text]
-    if match := _ALLOCATE.fullmatch(text):
-        return 0, Allocate(tuple(map(int, match["slots"].split())))
-    if match := _TO_WORKER.fullmatch(text):
-        return _rank(match), _SIMPLE[match["verb"]]()
-    if match := _SLOW.fullmatch(text):
-        return _rank(match), Slow(float(match["seconds"]), int(match["steps"] or 1))
-    raise FaultError(line, text, "one of " + "; ".join(DEEDS) + "; and then the place, if any")
+def _rank(where: str, value: Any, unit: Unit) -> int | None:
+    if value == NEWCOMER and unit is Unit.RESIZE:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        newcomer = f', or "{NEWCOMER}"' if unit is Unit.RESIZE else ""
+        raise FaultError(where, f"rank = {value!r}", f"the number of a worker, from 0{newcomer}")
+    return value
 
 
-def _rank(match: re.Match[str]) -> int | None:
-    return None if match["rank"] is None else int(match["rank"])
+def _seconds(where: str, value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < math.inf:
+        raise FaultError(where, f"seconds = {value!r}", "a number that is not negative")
+    return float(value)
+
+
+def _steps(where: str, value: Any) -> int:
+    if not _is_count(value):
+        raise FaultError(where, f"steps = {value!r}", "a number from 1")
+    return int(value)
+
+
+def _slots(where: str, value: Any) -> tuple[int, ...]:
+    if not isinstance(value, list) or not value or not all(map(_is_count, value)):
+        raise FaultError(where, f"slots = {value!r}", "a list of numbers from 1")
+    return tuple(value)
+
+
+_OPTION: dict[str, Callable[[str, Any], Any]] = {"seconds": _seconds, "steps": _steps, "slots": _slots}
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 1

@@ -7,7 +7,7 @@ EDT_CHECKPOINT_DIR          folder whose checkpoints are damaged and whose disk 
 ==========================  ========================================================================
 
 A worker does to itself what the script says of it. Every fault happens once in the life of a job, also if its
-step is repeated or the job restarted: whoever has it happen first makes a file ``<script>.<line>.done`` and
+step is repeated or the job restarted: whoever has it happen first makes a file ``<script>.<row>.done`` and
 writes into it when, where and to whom it happened.
 """
 
@@ -19,30 +19,14 @@ import re
 import shutil
 import signal
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import horovod.torch as hvd
 
 from edt_hvd.errors import FaultError
-from edt_hvd.observers.fault_script import (
-    Allocate,
-    Corrupt,
-    Deed,
-    Drop,
-    Fault,
-    FillDisk,
-    FreeDisk,
-    Hang,
-    Kill,
-    Place,
-    Slow,
-    Stop,
-    Terminate,
-    Unit,
-    parse,
-)
+from edt_hvd.observers.fault_script import Action, Fault, Point, Unit, parse
 from edt_hvd.observers.observing import Observer, Values
 from edt_hvd.world import world
 from edt_hvd.world.assigned_world import AssignedWorld
@@ -53,10 +37,10 @@ LARGEST_DISK = 2**26
 FILLING = ".filling"
 """Name of the file with which a disk is filled."""
 
-_SIGNALS: dict[type[Deed], signal.Signals] = {
-    Kill: signal.SIGKILL,
-    Stop: signal.SIGSTOP,
-    Terminate: signal.SIGTERM,
+_SIGNALS = {
+    Action.KILL: signal.SIGKILL,
+    Action.STOP: signal.SIGSTOP,
+    Action.TERMINATE: signal.SIGTERM,
 }
 
 
@@ -88,22 +72,22 @@ class Injector(Observer):
         self._generation = 0
         self._rank: int | None = None
         self._is_newcomer = True
-        self._slow: list[tuple[Fault, Slow]] = []
+        self._slow: list[Fault] = []
         self._checkpoints: set[str] = set()
         """Names of those that have been seen."""
 
     def at_door(self, generation: int) -> None:
         """As in `Observer`."""
-        self._resize(generation or self._newest_world(), Place.AT_DOOR)
+        self._resize(generation or self._newest_world(), Point.WAITING)
 
     def assigned(self, generation: int, rank: int) -> None:
         """As in `Observer`."""
         self._generation, self._rank = generation, rank
-        self._resize(generation - 1, Place.IN_RENDEZVOUS)
+        self._resize(generation - 1, Point.RENDEZVOUS)
 
     def syncing(self) -> None:
         """As in `Observer`."""
-        self._resize(self._generation - 1, Place.IN_TRANSFER)
+        self._resize(self._generation - 1, Point.TRANSFER)
 
     def synced(self, state: object, progress: int, values: Values) -> None:
         """As in `Observer`."""
@@ -117,37 +101,37 @@ class Injector(Observer):
 
     def loading(self) -> None:
         """As in `Observer`."""
-        self._step(self._progress + 1, Place.IN_LOADER)
+        self._step(self._progress + 1, Point.LOADER)
 
     @contextlib.contextmanager
     def micro_batch(self, epoch: int, position: int, data: Any) -> Iterator[None]:
         """As in `Observer`."""
-        self._step(self._progress + 1, Place.IN_MICRO_BATCH)
+        self._step(self._progress + 1, Point.MICRO_BATCH)
         yield
 
     def reducing(self) -> None:
         """As in `Observer`."""
-        self._step(self._progress + 1, Place.BEFORE_REDUCTION)
+        self._step(self._progress + 1, Point.BEFORE_REDUCTION)
 
     def reduced(self, loss: float) -> None:
         """As in `Observer`."""
-        self._step(self._progress + 1, Place.AFTER_REDUCTION)
+        self._step(self._progress + 1, Point.AFTER_REDUCTION)
 
     def committed(self, state: object, progress: int, values: Values) -> None:
         """As in `Observer`."""
         if state is self._state:
             self._progress = progress
-            self._step(progress, Place.AFTER_COMMIT)
+            self._step(progress, Point.AFTER_COMMIT)
             self._count_checkpoints()
 
-    def _step(self, number: int, place: Place) -> None:
-        for fault, deed in self._slow:
-            if fault.place is place and fault.number < number < fault.number + deed.steps:
-                time.sleep(deed.seconds)
-        self._look_up(Unit.STEP, number, place)
+    def _step(self, number: int, point: Point) -> None:
+        for fault in self._slow:
+            if fault.point is point and fault.number < number < fault.number + fault.steps:
+                time.sleep(fault.seconds)
+        self._look_up(Unit.STEP, number, point)
 
-    def _resize(self, number: int, place: Place) -> None:
-        self._look_up(Unit.RESIZE, number, place)
+    def _resize(self, number: int, point: Point) -> None:
+        self._look_up(Unit.RESIZE, number, point)
 
     def _count_checkpoints(self) -> None:
         waiting = next((fault for fault in self._faults if fault.unit is Unit.CHECKPOINT), None)
@@ -156,11 +140,11 @@ class Injector(Observer):
         before = len(self._checkpoints)
         self._checkpoints.update(path.parent.name for path in _written(_checkpoints(waiting)))
         for number in range(before + 1, len(self._checkpoints) + 1):
-            self._look_up(Unit.CHECKPOINT, number, Place.AFTER_COMMIT)
+            self._look_up(Unit.CHECKPOINT, number, Point.AFTER_COMMIT)
 
-    def _look_up(self, unit: Unit, number: int, place: Place) -> None:
+    def _look_up(self, unit: Unit, number: int, point: Point) -> None:
         for fault in self._faults:
-            if (fault.unit, fault.number, fault.place) == (unit, number, place) and self._is_meant(fault):
+            if (fault.unit, fault.number, fault.point) == (unit, number, point) and self._is_meant(fault):
                 self._happen(fault)
 
     def _is_meant(self, fault: Fault) -> bool:
@@ -169,30 +153,23 @@ class Injector(Observer):
     def _happen(self, fault: Fault) -> None:
         if not self._claim(fault):
             return
-        match fault.deed:
-            case Kill() | Stop() | Terminate():
-                os.kill(os.getpid(), _SIGNALS[type(fault.deed)])
-            case Hang():
+        match fault.action:
+            case Action.KILL | Action.STOP | Action.TERMINATE:
+                os.kill(os.getpid(), _SIGNALS[fault.action])
+            case Action.HANG:
                 while True:
                     time.sleep(1)
-            case Drop():
+            case Action.DROP:
                 _drop(fault)
-            case Slow():
-                self._slow.append((fault, fault.deed))
-                time.sleep(fault.deed.seconds)
-            case Corrupt(truncate):
-                _corrupt(_newest_checkpoint(fault), truncate)
-            case FillDisk():
-                _fill(fault, _checkpoints(fault) / FILLING)
-            case FreeDisk():
-                (_checkpoints(fault) / FILLING).unlink(missing_ok=True)
-            case Allocate(slots):
-                for count in slots:
-                    _allocate(_path_in(fault, "EDT_FAULTS_ALLOCATION"), count)
+            case Action.SLOW:
+                self._slow.append(fault)
+                time.sleep(fault.seconds)
+            case _:
+                _TO_JOB[fault.action](fault)
 
     def _claim(self, fault: Fault) -> bool:
         """Whether the fault has not happened yet, to anybody; it has, from now on."""
-        path = self._script.with_name(f"{self._script.name}.{fault.line}.done")
+        path = self._script.with_name(f"{self._script.name}.{fault.row}.done")
         about = {"time": time.time(), "generation": self._generation, "rank": self._rank, "pid": os.getpid()}
         try:
             with path.open("x") as file:
@@ -212,7 +189,7 @@ class Injector(Observer):
 def _drop(fault: Fault) -> None:
     here = world.current()
     if not isinstance(here, AssignedWorld):
-        raise FaultError(fault.line, "drop", "a job of edt-launch: no other can go on after that")
+        raise FaultError(_name(fault), "action = drop", "a job of edt-launch: no other can go on after that")
     here.abandon()
 
 
@@ -221,7 +198,7 @@ def _newest_checkpoint(fault: Fault) -> Path:
     folder = _checkpoints(fault)
     found = _written(folder)
     if not found:
-        raise FaultError(fault.line, str(folder), "a checkpoint in it by then; name a later step")
+        raise FaultError(_name(fault), str(folder), "a checkpoint in it by then; name a later step")
     return found[-1]
 
 
@@ -230,11 +207,9 @@ def _written(folder: Path) -> list[Path]:
     return sorted(folder.glob("step-*/state.pt"))
 
 
-def _corrupt(path: Path, truncate: bool) -> None:
+def _corrupt(fault: Fault) -> None:
+    path = _newest_checkpoint(fault)
     middle = path.stat().st_size // 2
-    if truncate:
-        os.truncate(path, middle)
-        return
     with path.open("r+b") as file:
         file.seek(middle)
         (byte,) = file.read(1)
@@ -242,12 +217,18 @@ def _corrupt(path: Path, truncate: bool) -> None:
         file.write(bytes([byte ^ 1]))
 
 
-def _fill(fault: Fault, path: Path) -> None:
+def _truncate(fault: Fault) -> None:
+    path = _newest_checkpoint(fault)
+    os.truncate(path, path.stat().st_size // 2)
+
+
+def _fill(fault: Fault) -> None:
+    path = _checkpoints(fault) / FILLING
     path.parent.mkdir(parents=True, exist_ok=True)
     free = shutil.disk_usage(path.parent).free
     if free > LARGEST_DISK:
         expected = f"a small disk of its own, of at most {LARGEST_DISK} bytes; mount a tmpfs there"
-        raise FaultError(fault.line, f"{path.parent} with {free} bytes free", expected)
+        raise FaultError(_name(fault), f"{path.parent} with {free} bytes free", expected)
     with path.open("ab", buffering=0) as file:
         try:
             while True:
@@ -257,7 +238,16 @@ def _fill(fault: Fault, path: Path) -> None:
                 raise
 
 
-def _allocate(path: Path, slots: int) -> None:
+def _free(fault: Fault) -> None:
+    (_checkpoints(fault) / FILLING).unlink(missing_ok=True)
+
+
+def _allocate(fault: Fault) -> None:
+    for count in fault.slots:
+        _set_slots(_path_in(fault, "EDT_FAULTS_ALLOCATION"), count)
+
+
+def _set_slots(path: Path, slots: int) -> None:
     """Give the job so many slots on the first of its hosts."""
     found = re.match(r"# edt allocation v1 generation=(\d+)\n([^:]+):", path.read_text())
     if found is None:
@@ -277,5 +267,19 @@ def _checkpoints(fault: Fault) -> Path:
 
 def _path_in(fault: Fault, variable: str) -> Path:
     if not os.environ.get(variable):
-        raise FaultError(fault.line, type(fault.deed).__name__, f"{variable} in the environment")
+        raise FaultError(_name(fault), f"action = {fault.action!s}", f"{variable} in the environment")
     return Path(os.environ[variable])
+
+
+def _name(fault: Fault) -> str:
+    return f"fault {fault.row}"
+
+
+_TO_JOB: Mapping[Action, Callable[[Fault], None]] = {
+    Action.CORRUPT_CHECKPOINT: _corrupt,
+    Action.TRUNCATE_CHECKPOINT: _truncate,
+    Action.FILL_DISK: _fill,
+    Action.FREE_DISK: _free,
+    Action.ALLOCATE: _allocate,
+}
+"""What happens to the whole job."""

@@ -5,6 +5,11 @@ weighted by its share of the batch's samples and summed in fixed point, so that 
 has the same buffers, whoever computed which micro-batch: for batch norm, the mean of what the micro-batches
 alone would have left. The grid follows from the buffers at the start of the step. An integer's changes are
 counted as integers and their mean is rounded to one, so that it stays exact beyond 2**53.
+
+torch counts most writes to a tensor, but neither batch norm's to its statistics nor those through ``.data``.
+These show only in the bits, and comparing them costs as much as reading all buffers, masks and tables
+included. So all are compared after every micro-batch of their first step in this process; from then on those
+that have changed without a count, and the others once a step.
 """
 
 import weakref
@@ -13,7 +18,9 @@ from collections.abc import Iterable, Iterator
 import horovod.torch as hvd
 import numpy as np
 import torch
+from torch.nn.modules.batchnorm import _NormBase
 
+from edt_hvd.errors import GradientError
 from edt_hvd.reduction import grid, reducer
 from edt_hvd.reduction.fixed_point_sum import NOTHING, FixedPointSum, read_sizes
 from edt_hvd.reduction.header import Report
@@ -54,8 +61,16 @@ class _Buffer:
 
     @property
     def surely_changed(self) -> bool:
-        """Whether it has been replaced since `start` was taken or restored, or counted a write to it."""
-        return self.current is not self.tensor or self.tensor._version != self.version
+        """Whether it may be taken as changed since `start` was taken or restored, without comparing bits."""
+        owner = self.owner
+        if owner is None or self.current is not self.tensor or self.tensor._version != self.version:
+            return True
+        return self.is_statistic and owner.training
+
+    @property
+    def is_statistic(self) -> bool:
+        """Whether it is batch norm's, which writes without a count."""
+        return isinstance(self.owner, _NormBase) and self.name in ("running_mean", "running_var")
 
     def differs(self) -> torch.Tensor:
         """Whether its bits differ from `start`: one boolean, on its device."""
@@ -121,21 +136,27 @@ def _bits(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def _changed(buffers: Iterable[_Buffer]) -> list[_Buffer]:
-    """Which buffers have been written to, or replaced, since their start was taken or restored.
-
-    Not all operators count their writes in the tensor's version, batch norm's do not: so bits are compared,
-    with one question to each device.
-    """
-    changed, unsure = [], dict[torch.device, list[_Buffer]]()
+    """Which buffers have been written to, or replaced, since their start was taken or restored."""
+    sure: list[_Buffer] = []
+    unsure: list[_Buffer] = []
     for buffer in buffers:
-        if buffer.surely_changed:
-            changed.append(buffer)
-        else:
-            unsure.setdefault(buffer.start.device, []).append(buffer)
-    for found in unsure.values():
-        differ = torch.stack([buffer.differs() for buffer in found]).tolist()
-        changed += [buffer for buffer, differs in zip(found, differ, strict=True) if differs]
-    return changed
+        (sure if buffer.surely_changed else unsure).append(buffer)
+    return sure + _differing(unsure)
+
+
+def _differing(buffers: Iterable[_Buffer]) -> list[_Buffer]:
+    """Which of them have other bits than at their start, with one question to each device."""
+    by_device = dict[torch.device, list[_Buffer]]()
+    for buffer in buffers:
+        by_device.setdefault(buffer.start.device, []).append(buffer)
+    return [
+        buffer
+        for on_device in by_device.values()
+        for buffer, differs in zip(
+            on_device, torch.stack([buffer.differs() for buffer in on_device]).tolist(), strict=True
+        )
+        if differs
+    ]
 
 
 def _has_mean(tensor: torch.Tensor) -> bool:
@@ -149,6 +170,12 @@ class BufferMean:
         self._modules: list[weakref.ref[torch.nn.Module]] = []
         self._buffers: dict[tuple[int, str], _Buffer] = {}
         self._micro_batches = 1
+        self._done: list[float] = []
+        """Weights of the micro-batches that this worker has run in the step."""
+        self._silent: weakref.WeakKeyDictionary[torch.nn.Module, dict[str, bool]] = (
+            weakref.WeakKeyDictionary()
+        )
+        """Which buffers have been through a step here, and whether one has changed without a count."""
 
     def track(self, module: torch.nn.Module) -> None:
         """Follow the buffers of `module` and its submodules."""
@@ -161,7 +188,7 @@ class BufferMean:
 
     def begin_step(self, micro_batches: int) -> None:
         """As in `Part`."""
-        self._micro_batches = micro_batches
+        self._micro_batches, self._done = micro_batches, []
         changed = _changed(self._buffers.values())
         known = {key: buffer for key, buffer in self._buffers.items() if buffer not in changed}
         self._buffers = {}
@@ -195,13 +222,52 @@ class BufferMean:
 
     def after_micro_batch(self, weight: float) -> None:
         """As in `Part`."""
-        for buffer in _changed(self._buffers.values()):
+        self._done.append(weight)
+        sure = [buffer for buffer in self._buffers.values() if buffer.surely_changed]
+        compared = [b for b in self._buffers.values() if not b.surely_changed and self._may_be_silent(b)]
+        self._add(sure + self._newly_silent(compared), weight)
+
+    def _add(self, changed: list[_Buffer], weight: float) -> None:
+        for buffer in changed:
             buffer.add_change(weight, self._micro_batches)
             buffer.restore()
         read_sizes(buffer.changes for buffer in self._buffers.values() if buffer.changes is not None)
 
+    def _may_be_silent(self, buffer: _Buffer) -> bool:
+        return buffer.is_statistic or self._known(buffer).get(buffer.name, True)
+
+    def _known(self, buffer: _Buffer) -> dict[str, bool]:
+        return self._silent.setdefault(buffer.owner, {}) if buffer.owner is not None else {}
+
+    def _newly_silent(self, compared: list[_Buffer]) -> list[_Buffer]:
+        """Those of them that have changed without a count; from now on it is known of them."""
+        differing = _differing(compared)
+        for buffer in differing:
+            self._known(buffer)[buffer.name] = True
+        return differing
+
+    def _compare_the_rest(self) -> None:
+        """Compare what the loop over the step did not.
+
+        Raises:
+            GradientError: a change cannot be attributed to one of several micro-batches.
+        """
+        late = self._newly_silent([b for b in self._buffers.values() if not self._may_be_silent(b)])
+        if late and len(self._done) > 1:
+            raise GradientError(
+                f"a micro-batch has changed the buffer {late[0].name} of a {type(late[0].owner).__name__} "
+                "through `.data` or in another way that torch does not count, for the first time after its "
+                "first step, so its mean over the micro-batches is not known; write to buffers under "
+                "torch.no_grad() instead"
+            )
+        self._add(late, sum(self._done))
+        for buffer in self._buffers.values():
+            self._known(buffer).setdefault(buffer.name, False)
+
     def report(self) -> Report:
         """Addends, exponent and whether there are inf or nan, buffer by buffer."""
+        if self._done:
+            self._compare_the_rest()
         rows = np.zeros((len(self._buffers), _FIELDS), dtype=np.int32)
         rows[:, 1] = NOTHING
         for row, buffer in zip(rows, self._buffers.values(), strict=True):

@@ -217,7 +217,11 @@ class BucketReducer(ABC, Generic[BucketT]):
     # The optimizer.
 
     def before_optimizer_step(self) -> None:
-        """Average what a loop without a loader's steps has left in ``.grad``, as Horovod's optimizer does.
+        """Average what backward passes outside the loop over a step have left in ``.grad``.
+
+        That is all of it in a loop without a loader's steps, as with Horovod's optimizer. What was added to
+        the gradients of a step after its loop makes them each worker's own: their mean is taken in float64,
+        so that a float32 gradient that is the same on every worker stays bit by bit what it is.
 
         Raises:
             GradientError: called inside the loop over a step's micro-batches.
@@ -227,11 +231,12 @@ class BucketReducer(ABC, Generic[BucketT]):
                 "optimizer.step() inside the loop over a step's micro-batches: the gradients are those of a "
                 "part of the batch; call it once, after that loop"
             )
-        if self._unreduced and not self._reduced:
-            self._average_gradients()
+        if self._unreduced:
+            self._average_gradients(torch.float64 if self._reduced else None)
         self._reduced = self._unreduced = False
 
-    def _average_gradients(self) -> None:
+    def _average_gradients(self, dtype: torch.dtype | None) -> None:
+        """Average over the workers, in that type or each gradient's own. A collective."""
         self._layout()
         missing: Report = np.array([parameter.grad is None for parameter in self._trainable], dtype=np.int32)
         for bucket in self._buckets:
@@ -243,14 +248,15 @@ class BucketReducer(ABC, Generic[BucketT]):
                 parameter.grad = view
         found = exchange([missing])
         if hvd.size() > 1:
-            names = (f"{bucket.name}.average" for bucket in self._buckets)
             handles = [
-                hvd.allreduce_async_(bucket.flat, name=name, op=hvd.Average)
-                for bucket, name in zip(self._buckets, names, strict=True)
+                hvd.allreduce_async_(
+                    bucket.flat.to(dtype or bucket.flat.dtype), name=f"{bucket.name}.average", op=hvd.Average
+                )
+                for bucket in self._buckets
             ]
             with stages.waiting_for_others():
-                for handle in handles:
-                    hvd.synchronize(handle)
+                for bucket, handle in zip(self._buckets, handles, strict=True):
+                    bucket.flat.copy_(hvd.synchronize(handle))
         for parameter, absent in zip(self._trainable, found.reports[0].min(axis=0).tolist(), strict=True):
             if absent:
                 parameter.grad = None

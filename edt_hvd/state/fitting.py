@@ -1,12 +1,13 @@
 """Whether a saved state is one of the objects it is about to be loaded into."""
 
 from collections.abc import Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from typing import Any
 
 import torch
 
 from edt_hvd.errors import StateError
-from edt_hvd.state.torch_states import Caches, full_state
+from edt_hvd.state.torch_states import Caches, full_state, is_stateful
 
 SHOWN = 4
 """Differences that a message names."""
@@ -58,3 +59,34 @@ def _form(value: Any) -> str:
     if isinstance(value, torch.Tensor):
         return f"{str(value.dtype).removeprefix('torch.')}{list(value.shape)}"
     return f"a {type(value).__name__}"
+
+
+def check_names(values: Mapping[str, Any], reserved: AbstractSet[str]) -> None:
+    """Check what the values of a state are called.
+
+    Raises:
+        StateError: as what the state has itself.
+    """
+    taken = sorted(values.keys() & reserved)
+    if taken:
+        public = ", ".join(sorted(name for name in reserved if not name.startswith("_")))
+        raise StateError(
+            f"TorchState({', '.join(f'{name}=...' for name in taken)}): the state has attributes or methods "
+            f"of such names itself; choose others. Reserved are {public}, and some with a leading underscore"
+        )
+
+
+def check_kinds(values: Mapping[str, Any], had_state: Mapping[str, bool]) -> None:
+    """Check that the values that had a `state_dict` when the state was made have one, and no others.
+
+    Raises:
+        StateError: a worker that joins could not load what was put into the state since.
+    """
+    for name, value in values.items():
+        if is_stateful(value) != had_state[name]:
+            then, now = ("had", "none") if had_state[name] else ("had no", "one")
+            raise StateError(
+                f"state.{name} {then} state_dict() when the state was made, and is a {type(value).__name__} "
+                f"now, which has {now}: workers that join could not load it. Make such objects before the "
+                "TorchState, on every worker, and let a plain value say whether they are in use"
+            )

@@ -38,7 +38,7 @@ from edt_hvd.reduction.optimizer import reducer_of
 from edt_hvd.reporting import ResizeReport, send_progress
 from edt_hvd.state import random_state
 from edt_hvd.state.boundary import Boundary, large_of
-from edt_hvd.state.fitting import check_fit
+from edt_hvd.state.fitting import check_fit, check_kinds, check_names
 from edt_hvd.state.module_walk import buffers_of, parameters_of, tensors_of
 from edt_hvd.state.snapshot import Snapshots, copied
 from edt_hvd.state.torch_states import (
@@ -66,7 +66,12 @@ class TorchState(State):  # type: ignore[misc]
     `load_state_dict` are saved through these; any other value is copied and must be picklable.
 
     Args:
-        **values: the objects and plain values, each becoming an attribute of the same name.
+        **values: the objects and plain values, each becoming an attribute of the same name. One that has
+            `state_dict` at first has it to the end, and the other way round: workers that join run the script
+            from its beginning, so they have what it makes there.
+
+    Raises:
+        StateError: a value has the name of one of the state's own attributes or methods.
 
     Example:
         state = TorchState(model=model, optimizer=optimizer, scheduler=scheduler, loader=loader, epoch=0)
@@ -75,10 +80,6 @@ class TorchState(State):  # type: ignore[misc]
     def __init__(self, **values: Any) -> None:
         super().__init__(bcast_object=hvd.broadcast_object, get_rank=hvd.rank)
         self._names = tuple(values)
-        for name, value in values.items():
-            setattr(self, name, value)
-            if isinstance(value, torch.nn.Module):
-                buffers.track(value)
         self.progress = 0
         self.committed_at: float | None = None
         self.resize_report: ResizeReport | None = None
@@ -91,6 +92,12 @@ class TorchState(State):  # type: ignore[misc]
         self._boundary: Boundary | None = None
         self._stepped_names: frozenset[str] = frozenset()
         self._plain_names: frozenset[str] = frozenset()
+        check_names(values, {*dir(TorchState), *vars(self)})
+        for name, value in values.items():
+            setattr(self, name, value)
+            if isinstance(value, torch.nn.Module):
+                buffers.track(value)
+        self._stateful = {name: is_stateful(value) for name, value in values.items()}
         for optimizer in self._of_type(torch.optim.Optimizer):
             optimizer.register_step_post_hook(_noting(self))
 
@@ -104,7 +111,10 @@ class TorchState(State):  # type: ignore[misc]
 
         Raises:
             HostsUpdatedInterrupt: the world is to be formed anew; `edt_hvd.elastic` handles it.
+            StateError: a plain value was replaced by an object with `state_dict`, or such an object by a
+                plain value.
         """
+        check_kinds(self._values(), self._stateful)
         self.progress += 1
         self._note_parameters()
         self.committed_at = now = time.monotonic()

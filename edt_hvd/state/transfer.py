@@ -114,8 +114,11 @@ def _exchange(found: Plan, skeleton: bytes, own: FlatTree | None) -> torch.Tenso
     receives = rank in found.receivers
     state = torch.empty(found.size if receives else 0, dtype=torch.uint8)
     if found.senders == (0,):
-        whole = state if own is None or receives else _bytes(found, range(found.size), skeleton, own)
-        hvd.broadcast_(whole, root_rank=0, name="edt.state")
+        if rank == 0 and own is not None:
+            state = _bytes(found, range(found.size), skeleton, own)
+        elif not receives:  # holds a state without tensors, of which it has nothing to send
+            state = torch.empty(found.size, dtype=torch.uint8)
+        hvd.broadcast_(state, root_rank=0, name="edt.state")
     else:
         wants = torch.tensor([other in found.receivers for other in range(size)], dtype=torch.int32)
         for number in range(found.rounds):

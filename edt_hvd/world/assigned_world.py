@@ -30,11 +30,6 @@ class AssignedWorld(ElasticWorld):
         return int(self._environ["EDT_MAX_NP"])
 
     @property
-    def neighbours(self) -> int:
-        """The most slots that this host has had so far, or may have."""
-        return int(self._environ["EDT_LOCAL_NP"])
-
-    @property
     def slot(self) -> int:
         """This worker's slot on its host."""
         return int(self._environ["EDT_SLOT"])

@@ -176,6 +176,8 @@ class Launcher:
             reason = "connection closed"
         except OSError as error:
             reason = str(error)
+        except ValueError as error:  # the launcher died in the middle of a line
+            reason = f"its last message is no JSON: {error}"
         if not self._closing:
             self._note_loss(reason)
             self._end_orphan()

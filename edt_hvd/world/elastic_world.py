@@ -67,11 +67,6 @@ class ElasticWorld(ABC):
 
     @property
     @abstractmethod
-    def neighbours(self) -> int:
-        """The largest number of workers that this host may have."""
-
-    @property
-    @abstractmethod
     def slot(self) -> int:
         """This worker's number on its host."""
 

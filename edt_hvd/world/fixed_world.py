@@ -41,11 +41,6 @@ class FixedWorld:
         return int(hvd.size())
 
     @property
-    def neighbours(self) -> int:
-        """The number of workers on this host, which is fixed."""
-        return int(hvd.local_size())
-
-    @property
     def slot(self) -> int:
         """This worker's number on its host."""
         return int(hvd.local_rank())

@@ -107,11 +107,6 @@ class HorovodWorld(ElasticWorld):
         return "EDT_MAX_NP" in self._environ
 
     @property
-    def neighbours(self) -> int:
-        """The workers on this host at present."""
-        return int(hvd.local_size())
-
-    @property
     def slot(self) -> int:
         """This worker's number on its host."""
         return int(self._environ["HOROVOD_LOCAL_RANK"])

@@ -45,7 +45,8 @@ def init(*, deterministic: bool = False) -> None:
     Args:
         deterministic: have torch compute the same bits for the same work, on the same kind of machine:
             deterministic operators (one that has none raises when it is used) and OMP_NUM_THREADS threads
-            a worker, or one. Without it a worker has its share of the host's cores.
+            a worker, or one. Without it the number of threads is left as it is: edt-launch gives its
+            workers OMP_NUM_THREADS=1 if it has none itself.
 
     Raises:
         CoordinatorLostError: the launcher, or Horovod's elastic driver, cannot be reached.
@@ -59,8 +60,6 @@ def init(*, deterministic: bool = False) -> None:
     world = _recognized()
     world.start()
     _world = world
-    if not deterministic:
-        _share_cores()
     if torch.cuda.is_available():
         torch.cuda.set_device(device())
 
@@ -72,16 +71,6 @@ def _recognized() -> World:
     if os.environ.get("HOROVOD_ELASTIC") == "1":
         return HorovodWorld(os.environ)
     return FixedWorld()
-
-
-def _share_cores() -> None:
-    """Give every worker its share of the host's cores, unless OMP_NUM_THREADS says otherwise.
-
-    The share follows from the most workers that the host may have, so that it stays the same at every size.
-    """
-    if "OMP_NUM_THREADS" in os.environ:
-        return
-    torch.set_num_threads(max(1, len(os.sched_getaffinity(0)) // current().neighbours))
 
 
 def current() -> World:

@@ -13,6 +13,7 @@ import history
 import pytest
 
 from edt_hvd.observers.faults import FILLING
+from fault_rows import fault_script
 from harness import ElasticJob
 from tiers import full
 
@@ -55,12 +56,12 @@ def script(job: ElasticJob, monkeypatch: pytest.MonkeyPatch) -> Path:
     return path
 
 
-def disturb(job: ElasticJob, script: Path, slots: int, lines: list[str], *options: str) -> None:
-    """Run a job, which goes on until it is to end, until every line of the script has happened."""
-    script.write_text("\n".join(lines))
+def disturb(job: ElasticJob, script: Path, slots: int, rows: list[str], *options: str) -> None:
+    """Run a job, which goes on until it is to end, until every row of the script has happened."""
+    script.write_text(fault_script(*rows))
     job.allocate(slots)
     job.start(TRAIN, job.results, "--delay", 0.1, options=options)
-    job.until(lambda: len(list(job.folder.glob("faults.*.done"))) == len(lines))
+    job.until(lambda: len(list(job.folder.glob("faults.*.done"))) == len(rows))
 
 
 def check(job: ElasticJob, undisturbed: Digests) -> None:
@@ -82,27 +83,27 @@ def compare(job: ElasticJob, undisturbed: Digests) -> None:
 
 DEATHS = {
     "one by one": [
-        "at step 5, kill rank 3 in a micro-batch",
-        "at step 10, kill rank 0 after the reduction",
-        "at step 15, kill rank 1 after the commit",
+        '{ step = 5, action = "kill", rank = 3, point = "micro-batch" }',
+        '{ step = 10, action = "kill", rank = 0, point = "after-reduction" }',
+        '{ step = 15, action = "kill", rank = 1, point = "after-commit" }',
     ],
     "all at once": [
-        "at step 5, kill rank 3",
-        "at step 5, kill rank 2",
-        "at step 5, kill rank 1",
-        "at step 12, drop rank 0",
+        '{ step = 5, action = "kill", rank = 3 }',
+        '{ step = 5, action = "kill", rank = 2 }',
+        '{ step = 5, action = "kill", rank = 1 }',
+        '{ step = 12, action = "drop", rank = 0 }',
     ],
     "drop": [
-        "at step 5, drop rank 1",
-        "at step 10, drop rank 0 after the commit",
-        "at step 15, drop rank 2 in the data loader",
-        "at step 20, slow rank 1 by 0.2 s for 3 steps",
+        '{ step = 5, action = "drop", rank = 1 }',
+        '{ step = 10, action = "drop", rank = 0, point = "after-commit" }',
+        '{ step = 15, action = "drop", rank = 2, point = "loader" }',
+        '{ step = 20, action = "slow", rank = 1, seconds = 0.2, steps = 3 }',
     ],
     "flapping": [
-        "at step 5, allocate 1 4 2 3 slots",
-        "at step 6, allocate 4 1 2 slots",
-        "at step 25, allocate 1 3 slots in a micro-batch",
-        "at step 25, kill rank 1",
+        '{ step = 5, action = "allocate", slots = [1, 4, 2, 3] }',
+        '{ step = 6, action = "allocate", slots = [4, 1, 2] }',
+        '{ step = 25, action = "allocate", slots = [1, 3], point = "micro-batch" }',
+        '{ step = 25, action = "kill", rank = 1 }',
     ],
 }
 
@@ -116,19 +117,19 @@ def with_full(scripts: dict[str, list[str]], quick: str) -> list[Any]:
 
 
 @pytest.mark.timeout(120)
-@pytest.mark.parametrize("lines", with_full(DEATHS, "one by one"))
-def test_deaths(job: ElasticJob, script: Path, undisturbed: Digests, lines: list[str]) -> None:
-    disturb(job, script, 4, lines)
+@pytest.mark.parametrize("rows", with_full(DEATHS, "one by one"))
+def test_deaths(job: ElasticJob, script: Path, undisturbed: Digests, rows: list[str]) -> None:
+    disturb(job, script, 4, rows)
     check(job, undisturbed)
 
 
 @pytest.mark.full
 @pytest.mark.timeout(120)
-@pytest.mark.parametrize("place", ["after the reduction", "after the commit"])
+@pytest.mark.parametrize("point", ["after-reduction", "after-commit"])
 def test_the_death_of_the_coordinator_in_the_last_step(
-    job: ElasticJob, script: Path, undisturbed: Digests, place: str
+    job: ElasticJob, script: Path, undisturbed: Digests, point: str
 ) -> None:
-    script.write_text(f"at step {2 * STEPS}, kill rank 0 {place}")
+    script.write_text(fault_script(f'{{ step = {2 * STEPS}, action = "kill", rank = 0, point = "{point}" }}'))
     job.allocate(2)
     job.start(TRAIN, job.results, "--epochs", 2, "--delay", 0.1)
     compare(job, undisturbed)
@@ -137,29 +138,32 @@ def test_the_death_of_the_coordinator_in_the_last_step(
 
 RESIZES = {
     "the coordinator": [
-        "at step 5, drop rank 1",
-        "at resize 1, kill rank 0 at the door",
-        "at resize 1, kill rank 0 in rendezvous",
-        "at resize 2, kill rank 0 in transfer",
+        '{ step = 5, action = "drop", rank = 1 }',
+        '{ resize = 1, action = "kill", rank = 0, point = "waiting" }',
+        '{ resize = 1, action = "kill", rank = 0, point = "rendezvous" }',
+        '{ resize = 2, action = "kill", rank = 0, point = "transfer" }',
     ],
     "newcomers": [
-        "at step 5, allocate 1 slot",
-        "at step 10, allocate 4 slots",
-        "at resize 2, kill a newcomer at the door",
-        "at resize 2, kill a newcomer in rendezvous",
-        "at resize 3, kill a newcomer in transfer",
+        '{ step = 5, action = "allocate", slots = [1] }',
+        '{ step = 10, action = "allocate", slots = [4] }',
+        '{ resize = 2, action = "kill", rank = "newcomer", point = "waiting" }',
+        '{ resize = 2, action = "kill", rank = "newcomer", point = "rendezvous" }',
+        '{ resize = 3, action = "kill", rank = "newcomer", point = "transfer" }',
     ],
 }
 
 
 @pytest.mark.timeout(120)
-@pytest.mark.parametrize("lines", with_full(RESIZES, "newcomers"))
-def test_deaths_inside_resizes(job: ElasticJob, script: Path, undisturbed: Digests, lines: list[str]) -> None:
-    disturb(job, script, 4, lines)
+@pytest.mark.parametrize("rows", with_full(RESIZES, "newcomers"))
+def test_deaths_inside_resizes(job: ElasticJob, script: Path, undisturbed: Digests, rows: list[str]) -> None:
+    disturb(job, script, 4, rows)
     check(job, undisturbed)
 
 
-NOTICES = ["at step 5, terminate rank 1", "at step 10, terminate rank 0 after the reduction"]
+NOTICES = [
+    '{ step = 5, action = "terminate", rank = 1 }',
+    '{ step = 10, action = "terminate", rank = 0, point = "after-reduction" }',
+]
 
 
 @pytest.mark.full
@@ -172,9 +176,9 @@ def test_notices(job: ElasticJob, script: Path, undisturbed: Digests) -> None:
 
 
 HANGS = [
-    "at step 10, stop rank 0",
-    "at step 15, hang rank 2 in the data loader",
-    "at step 21, hang rank 0 in a micro-batch",
+    '{ step = 10, action = "stop", rank = 0 }',
+    '{ step = 15, action = "hang", rank = 2, point = "loader" }',
+    '{ step = 21, action = "hang", rank = 0, point = "micro-batch" }',
 ]
 
 
@@ -195,9 +199,9 @@ def test_the_loss_of_all_workers_and_the_newest_checkpoint(
     job: ElasticJob, script: Path, undisturbed: Digests
 ) -> None:
     lines = [
-        "at checkpoint 2, corrupt the newest checkpoint",
-        "at checkpoint 2, kill rank 0",
-        "at checkpoint 2, kill rank 1",
+        '{ checkpoint = 2, action = "corrupt-checkpoint" }',
+        '{ checkpoint = 2, action = "kill", rank = 0 }',
+        '{ checkpoint = 2, action = "kill", rank = 1 }',
     ]
     disturb(job, script, 2, lines, *CHECKPOINTS)
     job.until(lambda: job.events("restored"))
@@ -220,7 +224,7 @@ def small_disk(job: ElasticJob) -> Iterator[None]:
 @pytest.mark.timeout(120)
 @pytest.mark.usefixtures("small_disk")
 def test_a_full_disk(job: ElasticJob, script: Path, undisturbed: Digests) -> None:
-    disturb(job, script, 2, ["at checkpoint 1, fill the disk"], *CHECKPOINTS)
+    disturb(job, script, 2, ['{ checkpoint = 1, action = "fill-disk" }'], *CHECKPOINTS)
     job.until(lambda: job.events("checkpoint_failed"))
     (job.out / "checkpoint" / FILLING).unlink()
     job.until(lambda: job.events("checkpointed")[-1].get("again"))

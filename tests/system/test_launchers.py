@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from harness import PROGRAMS, TRACED, ElasticJob
+from tiers import full
 
 BIN = Path(sys.executable).parent
 LAUNCHERS = {
@@ -51,6 +52,34 @@ def test_fixed_size_launchers_train_the_same_model(
     losses, expected_losses = torch.tensor(ours["losses"]), torch.tensor(theirs["losses"])
     torch.testing.assert_close(losses, expected_losses, rtol=within[0], atol=within[1])
     assert ours["size"] == (3.0 if launcher == "mpirun" else 2.0)
+
+
+COLLECTIVES = """
+import edt_hvd
+
+edt_hvd.init()
+edt_hvd.barrier()
+found = edt_hvd.gather({"rank": edt_hvd.rank(), "text": "x" * 1000 * edt_hvd.rank()})
+assert [each["rank"] for each in found] == list(range(edt_hvd.size())), found
+assert [len(each["text"]) for each in found] == [1000 * rank for rank in range(edt_hvd.size())]
+assert edt_hvd.broadcast(edt_hvd.rank()) == 0
+assert edt_hvd.broadcast([edt_hvd.rank()], root=1) == [1]
+print(f"passed on {edt_hvd.size()}", flush=True)
+"""
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("launcher", ["mpirun", full("horovodrun-gloo"), "edt-launch"])
+def test_values_are_gathered_and_broadcast(launcher: str, tmp_path: Path) -> None:
+    script = tmp_path / "collectives.py"
+    script.write_text(COLLECTIVES)
+    command = LAUNCHERS.get(launcher) or [BIN / "edt-launch", "--min-np", "2", "--max-np", "2"]
+    result = subprocess.run(
+        [*command, script], cwd=tmp_path, env=ENVIRONMENT, capture_output=True, text=True, check=False
+    )
+    size = 3 if launcher == "mpirun" else 2
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert result.stdout.count(f"passed on {size}") == size
 
 
 @pytest.mark.timeout(200)

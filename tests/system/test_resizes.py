@@ -5,6 +5,7 @@ import subprocess
 import sys
 import time
 from collections import Counter, defaultdict
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -128,3 +129,35 @@ def test_a_storm_of_changes_is_coalesced(job: ElasticJob, undisturbed: dict[str,
     check_results(job, undisturbed)
     check_quiet(job)
     assert job.survivors() == []
+
+
+COUNTING = """
+import time
+import edt_hvd
+
+edt_hvd.init()
+state = edt_hvd.TorchState(count=0)
+
+@edt_hvd.elastic
+def train(state):
+    while state.count < 120:
+        time.sleep(0.1)
+        state.count += 1
+        state.commit()
+    print(f"counted to {state.count} on {edt_hvd.size()}", flush=True)
+
+train(state)
+"""
+
+
+@pytest.mark.timeout(240)
+def test_a_state_without_tensors_reaches_a_newcomer(job: ElasticJob, tmp_path: Path) -> None:
+    script = tmp_path / "counting.py"
+    script.write_text(COUNTING)
+    job.allocate(2)
+    job.start(script)
+    job.until_size(2)
+    job.allocate(3)
+    job.until_size(3)
+    assert job.end() == 0
+    assert job.stdout.count("counted to 120 on 3") == 3

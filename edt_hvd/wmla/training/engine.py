@@ -9,7 +9,6 @@ import weakref
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-import numpy as np
 import torch
 
 import edt_hvd
@@ -20,7 +19,6 @@ from edt_hvd.wmla.program import Program
 from edt_hvd.wmla.results import Begun, EpochDone, Means, Message, MiniBatch, StepDone, Validated
 from edt_hvd.wmla.schedule import Schedule
 from edt_hvd.wmla.training import saving
-from edt_hvd.wmla.training.agreeing import check_options
 from edt_hvd.wmla.training.data import (
     inputs_and_target,
     make_datasets,
@@ -29,6 +27,7 @@ from edt_hvd.wmla.training.data import (
     training_loader,
 )
 from edt_hvd.wmla.training.hooks import Hooks
+from edt_hvd.wmla.training.option_check import check_options
 from edt_hvd.wmla.training.stepping import stepping
 from edt_hvd.wmla.training.validating import validation
 
@@ -126,7 +125,7 @@ class Engine:
             at = step.micro_batch
             found[at.index] = len(at.positions), self._stepping.train(step, data)
         own = {index: outcome.read(samples) for index, (samples, outcome) in found.items()}
-        batches = gathered(own, step.micro_batches, len(self._program.metrics))
+        batches = gathered(own)
         edt_hvd.report(loss=_mean_loss(batches))
         self._outlet.tell(StepDone(step.epoch, step.index, edt_hvd.size(), batches))
         for batch in batches:
@@ -154,7 +153,7 @@ class Engine:
         """Have the coordinator save the model; everybody waits, so that others can do it when it is lost."""
         if edt_hvd.is_coordinator():
             saving.save(self._folder, epoch, self._program.model, self._program.optimizer)
-        edt_hvd.average(0.0)
+        edt_hvd.barrier()
 
     def _first_inputs(self) -> tuple[Any, ...]:
         """The inputs of a small batch, where the model is."""
@@ -200,24 +199,10 @@ def initialize(deterministic: bool) -> None:
         torch.use_deterministic_algorithms(True, warn_only=True)
 
 
-def gathered(own: Mapping[int, MiniBatch], count: int, metrics: int) -> tuple[MiniBatch, ...]:
-    """All `count` mini-batches of a step, from those that each executor has. A collective.
-
-    The values are rounded to float32: a sum of them over the executors, all but one of which have 0, divided
-    by their number, is exact to that many digits when it is multiplied by it again.
-    """
-    table = np.zeros((count, 3 + metrics))
-    for index, (samples, loss, accuracy, values) in own.items():
-        table[index] = (samples, loss, accuracy, *values)
-    if edt_hvd.size() > 1:
-        table = edt_hvd.average(_float32(table)) * edt_hvd.size()
-    rows = _float32(table).tolist()
-    return tuple(MiniBatch(int(samples), loss, acc, tuple(values)) for samples, loss, acc, *values in rows)
-
-
-def _float32(table: Any) -> Any:
-    with np.errstate(over="ignore"):  # inf
-        return table.astype(np.float32).astype(np.float64)
+def gathered(own: Mapping[int, MiniBatch]) -> tuple[MiniBatch, ...]:
+    """All mini-batches of a step by their numbers, from those that each executor has. A collective."""
+    by_number = {number: batch for part in edt_hvd.gather(own) for number, batch in part.items()}
+    return tuple(batch for _, batch in sorted(by_number.items()))
 
 
 def _mean_loss(batches: tuple[MiniBatch, ...]) -> float:

@@ -270,18 +270,12 @@ class Driver:
             "EDT_SLOT": str(slot.index),
             "EDT_MIN_NP": str(self._state.limits.min_size),
             "EDT_MAX_NP": str(self._state.limits.max_size),
-            "EDT_LOCAL_NP": str(self._most_on(slot.host)),
         }
         if slot.device is not None:
             variables |= {"EDT_DEVICE": slot.device, "CUDA_VISIBLE_DEVICES": slot.device}
         elif settings.visible_devices is not None:
             variables["CUDA_VISIBLE_DEVICES"] = settings.visible_devices
         return variables | settings.workers.variables_of(worker, self._state.desired, settings.address)
-
-    def _most_on(self, host: str) -> int:
-        """How many workers may have to share the host."""
-        hosts = [slot.host for slot in self._state.desired]
-        return self._state.limits.max_size if set(hosts) == {host} else max(1, hosts.count(host))
 
     def _terminate(self, worker: int, at_once: bool) -> None:
         """Ask a connected worker to end itself, which is quick, and make sure of it after a grace."""

@@ -8,7 +8,7 @@ from edt_launch.launcher.plan import Plan
 
 # What another job's launcher tells its workers, or another launcher altogether.
 _STALE = re.compile(
-    r"EDT_(COORDINATOR|TOKEN|WORKER|SLOT|DEVICE|MIN_NP|MAX_NP|LOCAL_NP|JOB)"
+    r"EDT_(COORDINATOR|TOKEN|WORKER|SLOT|DEVICE|MIN_NP|MAX_NP|JOB)"
     r"|EDT_(LOGS|CHECKPOINT_(DIR|INTERVAL|KEEP)|[A-Z]+_LAUNCHER)"
     r"|HOROVOD_((LOCAL_|CROSS_)?(RANK|SIZE)|HOSTNAME|ELASTIC|CONTROLLER|CPU_OPERATIONS|GLOO_(RENDEZVOUS|IFACE).*)"
     r"|OMPI_(COMM_WORLD|UNIVERSE|APP_CTX|FILE_LOCATION|FIRST_RANKS|COMMAND|ARGV|NUM_APP_CTX).*"
@@ -24,6 +24,9 @@ def environment(inherited: Mapping[str, str], plan: Plan) -> dict[str, str]:
     return {
         **passed,
         HASH_SEED: passed.get(HASH_SEED) or "0",
+        # As torchrun does. Sums are grouped by threads, so a number that follows from the job's size would
+        # make a worker's bits depend on it.
+        "OMP_NUM_THREADS": passed.get("OMP_NUM_THREADS") or "1",
         **variables(plan.options),
         "EDT_CHECKPOINT_DIR": str(plan.checkpoints),
         "EDT_LOGS": str(plan.paths.log),

@@ -3,94 +3,108 @@ import re
 import pytest
 
 from edt_hvd.errors import FaultError
-from edt_hvd.observers.fault_script import (
-    Allocate,
-    Corrupt,
-    Drop,
-    Fault,
-    FillDisk,
-    FreeDisk,
-    Hang,
-    Kill,
-    Place,
-    Slow,
-    Stop,
-    Terminate,
-    Unit,
-    parse,
-)
+from edt_hvd.observers.fault_script import Action, Fault, Point, Unit, parse
+from fault_rows import fault_script
+
+BEFORE = Point.BEFORE_REDUCTION
+
+
+def test_a_row_is_about_a_step_and_a_worker():
+    rows = (
+        '{ step = 12, action = "kill", rank = 1 }',
+        '{ step = 60, action = "hang", rank = 0, point = "loader" }',
+        '{ step = 5, action = "slow", rank = 2, seconds = 2, steps = 10 }',
+        '{ step = 5, action = "slow", rank = 2, seconds = 0.5 }',
+    )
+    assert parse(fault_script(*rows)) == (
+        Fault(1, Unit.STEP, 12, BEFORE, Action.KILL, 1),
+        Fault(2, Unit.STEP, 60, Point.LOADER, Action.HANG, 0),
+        Fault(3, Unit.STEP, 5, BEFORE, Action.SLOW, 2, seconds=2.0, steps=10),
+        Fault(4, Unit.STEP, 5, BEFORE, Action.SLOW, 2, seconds=0.5),
+    )
+
+
+def test_a_row_may_be_about_the_whole_job():
+    rows = (
+        '{ step = 30, action = "corrupt-checkpoint" }',
+        '{ step = 40, action = "allocate", slots = [1, 4] }',
+    )
+    assert parse(fault_script(*rows)) == (
+        Fault(1, Unit.STEP, 30, BEFORE, Action.CORRUPT_CHECKPOINT, 0),
+        Fault(2, Unit.STEP, 40, BEFORE, Action.ALLOCATE, 0, slots=(1, 4)),
+    )
+
+
+def test_a_row_may_be_about_a_resize_or_a_checkpoint():
+    rows = (
+        '{ resize = 2, action = "kill", rank = 1 }',
+        '{ resize = 1, action = "kill", rank = "newcomer", point = "waiting" }',
+        '{ checkpoint = 2, action = "kill", rank = 0 }',
+    )
+    assert parse(fault_script(*rows)) == (
+        Fault(1, Unit.RESIZE, 2, Point.RENDEZVOUS, Action.KILL, 1),
+        Fault(2, Unit.RESIZE, 1, Point.WAITING, Action.KILL, None),
+        Fault(3, Unit.CHECKPOINT, 2, Point.AFTER_COMMIT, Action.KILL, 0),
+    )
+
+
+@pytest.mark.parametrize("action", Action)
+def test_every_action_can_be_named(action):
+    more = {"slow": ", rank = 1, seconds = 1", "allocate": ", slots = [2]"}.get(action, "")
+    of_job = action.endswith(("checkpoint", "disk"))
+    (fault,) = parse(
+        fault_script(f'{{ step = 1, action = "{action}"{more or ("" if of_job else ", rank = 1")} }}')
+    )
+    assert fault.action is action
+
+
+def test_no_rows_are_no_faults():
+    assert parse("") == parse("faults = []") == ()
 
 
 @pytest.mark.parametrize(
-    "text, number, place, rank, deed",
+    "row, found, expected",
     [
-        ("at step 12, kill rank 1", 12, Place.BEFORE_REDUCTION, 1, Kill()),
-        ("at step 12, kill rank 0 after the commit", 12, Place.AFTER_COMMIT, 0, Kill()),
-        ("at step 3, kill rank 10 after the reduction", 3, Place.AFTER_REDUCTION, 10, Kill()),
-        ("at step 20, stop rank 0", 20, Place.BEFORE_REDUCTION, 0, Stop()),
-        ("at step 50, terminate rank 1 before the reduction", 50, Place.BEFORE_REDUCTION, 1, Terminate()),
-        ("at step 60, hang rank 2 in the data loader", 60, Place.IN_LOADER, 2, Hang()),
-        ("at step 60, hang rank 2 in a micro-batch", 60, Place.IN_MICRO_BATCH, 2, Hang()),
-        ("at step 9, drop rank 1", 9, Place.BEFORE_REDUCTION, 1, Drop()),
-        ("at step 5, slow rank 2 by 0.5 s", 5, Place.BEFORE_REDUCTION, 2, Slow(0.5)),
-        ("at step 5, slow rank 2 by 2 s for 10 steps", 5, Place.BEFORE_REDUCTION, 2, Slow(2.0, 10)),
-        ("at step 30, corrupt the newest checkpoint", 30, Place.BEFORE_REDUCTION, 0, Corrupt()),
-        ("at step 30, truncate the newest checkpoint", 30, Place.BEFORE_REDUCTION, 0, Corrupt(truncate=True)),
-        ("at step 31, fill the disk", 31, Place.BEFORE_REDUCTION, 0, FillDisk()),
-        ("at step 31, free the disk after the commit", 31, Place.AFTER_COMMIT, 0, FreeDisk()),
-        ("at step 40, allocate 1 4 2 slots", 40, Place.BEFORE_REDUCTION, 0, Allocate((1, 4, 2))),
-        ("at step 40, allocate 1 slot", 40, Place.BEFORE_REDUCTION, 0, Allocate((1,))),
+        (
+            '{ action = "kill", rank = 0 }',
+            "{'action': 'kill', 'rank': 0}",
+            "one of step, resize and checkpoint",
+        ),
+        ('{ step = 1, resize = 1, action = "drop", rank = 0 }', "{'step': 1, 'resize': 1", "one of step"),
+        ('{ step = 0, action = "kill", rank = 0 }', "{'step': 0", "with a number from 1"),
+        ('{ step = true, action = "kill", rank = 0 }', "{'step': True", "with a number from 1"),
+        ('{ step = "3", action = "kill", rank = 0 }', "{'step': '3'", "with a number from 1"),
+        ('{ step = 3, action = "murder", rank = 0 }', "action = 'murder'", "one of kill, stop, "),
+        ("{ step = 3, rank = 0 }", "no action", "one of kill, stop, "),
+        ('{ step = 3, action = "kill", rank = "one" }', "rank = 'one'", "the number of a worker, from 0"),
+        ('{ step = 3, action = "kill", rank = -1 }', "rank = -1", "the number of a worker, from 0"),
+        ('{ step = 3, action = "kill" }', "rank = None", "the number of a worker, from 0"),
+        ('{ step = 3, action = "kill", rank = "newcomer" }', "rank = 'newcomer'", "the number of a worker"),
+        ('{ resize = 3, action = "kill", rank = "a" }', "rank = 'a'", 'from 0, or "newcomer"'),
+        ('{ step = 3, action = "fill-disk", rank = 0 }', "rank", "of fill-disk at a step only action, point"),
+        ('{ step = 3, action = "kill", rank = 0, seconds = 2 }', "seconds", "action, point, rank, step"),
+        ('{ step = 3, action = "slow", rank = 0 }', "{'step': 3", "seconds of slow"),
+        ('{ step = 3, action = "slow", rank = 0, seconds = -1 }', "seconds = -1", "not negative"),
+        ('{ step = 3, action = "slow", rank = 0, seconds = inf }', "seconds = inf", "not negative"),
+        ('{ step = 3, action = "slow", rank = 0, seconds = 1, steps = 0 }', "steps = 0", "a number from 1"),
+        ('{ resize = 3, action = "slow", rank = 0, seconds = 1, steps = 2 }', "steps = 2", "at a resize"),
+        ('{ step = 3, action = "allocate" }', "{'step': 3", "slots of allocate"),
+        ('{ step = 3, action = "allocate", slots = [0] }', "slots = [0]", "a list of numbers from 1"),
+        ('{ step = 3, action = "allocate", slots = 2 }', "slots = 2", "a list of numbers from 1"),
+        ('{ step = 3, action = "kill", rank = 0, point = "waiting" }', "point = 'waiting'", "at a step"),
+        ('{ resize = 3, action = "kill", rank = 0, point = "loader" }', "point = 'loader'", "at a resize"),
+        ('{ step = 3, action = "kill", rank = 0, point = ["loader"] }', "point = ['loader']", "at a step"),
     ],
 )
-def test_what_can_happen_in_a_step(text, number, place, rank, deed):
-    assert parse(text) == (Fault(1, Unit.STEP, number, place, rank, deed),)
-
-
-@pytest.mark.parametrize(
-    "text, number, place, rank",
-    [
-        ("at resize 2, kill rank 1", 2, Place.IN_RENDEZVOUS, 1),
-        ("at resize 2, kill rank 1 at the door", 2, Place.AT_DOOR, 1),
-        ("at resize 1, kill rank 0 in transfer", 1, Place.IN_TRANSFER, 0),
-        ("at resize 1, kill a newcomer in rendezvous", 1, Place.IN_RENDEZVOUS, None),
-    ],
-)
-def test_what_can_happen_in_a_resize(text, number, place, rank):
-    assert parse(text) == (Fault(1, Unit.RESIZE, number, place, rank, Kill()),)
-
-
-def test_what_can_happen_when_a_checkpoint_is_there():
-    (fault,) = parse("at checkpoint 2, corrupt the newest checkpoint")
-    assert fault == Fault(1, Unit.CHECKPOINT, 2, Place.AFTER_COMMIT, 0, Corrupt())
-
-
-def test_comments_and_empty_lines_count_as_lines_only():
-    script = "# faults\n\n  at step 1, kill rank 0  # the first\nat step 2, drop rank 1\n"
-    assert [fault.line for fault in parse(script)] == [3, 4]
-    assert parse("") == ()
-
-
-@pytest.mark.parametrize(
-    "text, found, expected",
-    [
-        ("in step 3, kill rank 0", "in step 3, kill rank 0", "'at UNIT N, ...'"),
-        ("at step 0, kill rank 0", "at step 0, kill rank 0", "with N from 1"),
-        ("at step 3 kill rank 0", "at step 3 kill rank 0", "'at UNIT N, ...'"),
-        ("at step 3, murder rank 0", "murder rank 0", "one of kill rank R; stop rank R"),
-        ("at step 3, kill rank one", "kill rank one", "one of kill rank R"),
-        ("at step 3, kill", "kill", "one of kill rank R"),
-        ("at step 3, kill rank 0 in bed", "kill rank 0 in bed", "and then the place, if any"),
-        ("at step 3, slow rank 0 by 0.5", "slow rank 0 by 0.5", "slow rank R by X s [for N steps]"),
-        ("at step 3, allocate 0 slots", "allocate 0 slots", "allocate N [N ...] slots"),
-        ("at step 3, kill rank 0 at the door", "at the door", "a place at a step: 'before the reduction'"),
-        ("at resize 3, kill rank 0 after the commit", "after the commit", "a place at a resize"),
-        ("at checkpoint 3, kill rank 0 in transfer", "in transfer", "a place at a checkpoint"),
-        ("at step 3, kill a newcomer", "a newcomer", "'rank R'"),
-        ("at checkpoint 3, kill a newcomer", "a newcomer", "'rank R'"),
-        ("at resize 3, slow rank 0 by 1 s for 2 steps", "2 steps", "no number of steps at a resize"),
-    ],
-)
-def test_a_line_that_makes_no_sense_is_named(text, found, expected):
-    with pytest.raises(FaultError, match=re.escape(f"line 2 of the fault script: {found!r}")) as raised:
-        parse(f"\n{text}\n")
+def test_a_row_that_makes_no_sense_is_named(row, found, expected):
+    with pytest.raises(FaultError, match=re.escape(f"fault 2: found {found}")) as raised:
+        parse(fault_script('{ step = 1, action = "kill", rank = 0 }', row))
     assert expected in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    "text", ["at step 12, kill rank 1", "fault = []", "faults = 1", "faults = [1]", "faults = []\nother = 1"]
+)
+def test_a_file_that_is_no_script_is_refused(text):
+    with pytest.raises(FaultError, match=r"the fault script: found .*; expected "):
+        parse(text)

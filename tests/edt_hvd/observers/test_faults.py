@@ -12,17 +12,18 @@ import edt_hvd
 from edt_hvd.errors import FaultError
 from edt_hvd.observers import faults, observing
 from edt_hvd.observers.observing import Observer
+from fault_rows import fault_script
 
 pytestmark = pytest.mark.usefixtures("alone")
 
 
 @pytest.fixture
 def inject(tmp_path, monkeypatch):
-    """Let a script with these lines be followed, as by a process that has just been started."""
+    """Let a script with these rows be followed, as by a process that has just been started."""
     script = tmp_path / "faults"
 
-    def inject(*lines, others=()):
-        script.write_text("\n".join(lines))
+    def inject(*rows, others=()):
+        script.write_text(fault_script(*rows))
         injector = faults.from_environment({"EDT_FAULTS": str(script)})
         monkeypatch.setattr(observing, "observers", lambda: (injector, *others))
         return injector
@@ -108,25 +109,25 @@ def test_nothing_happens_unless_asked_for():
     [("kill", signal.SIGKILL), ("stop", signal.SIGSTOP), ("terminate", signal.SIGTERM)],
 )
 def test_the_process_gets_the_signal(inject, tmp_path, verb, number):
-    injector = inject(f"at step 1, {verb} rank 0")
+    injector = inject(f'{{ step = 1, action = "{verb}", rank = 0 }}')
     injector.synced(object(), 0, {})
     assert outcome_of(injector.reducing) is number
     assert done(tmp_path) == {1}
 
 
 @pytest.mark.parametrize(
-    "place, last",
+    "point, last",
     [
-        ("in the data loader", "committed 1"),
-        ("in a micro-batch", "loading 2"),
-        ("before the reduction", "loading 2"),
-        ("after the reduction", "reducing 2"),
-        ("after the commit", "reducing 2"),
+        ("loader", "committed 1"),
+        ("micro-batch", "loading 2"),
+        ("before-reduction", "loading 2"),
+        ("after-reduction", "reducing 2"),
+        ("after-commit", "reducing 2"),
     ],
 )
-def test_a_fault_happens_at_its_place_in_the_step(inject, tmp_path, place, last):
+def test_a_fault_happens_at_its_point_in_the_step(inject, tmp_path, point, last):
     diary = Diary()
-    injector = inject(f"at step 2, allocate 3 slots {place}", others=[diary])
+    injector = inject(f'{{ step = 2, action = "allocate", slots = [3], point = "{point}" }}', others=[diary])
     reached = []
     injector._happen = lambda fault: reached.extend(diary.lines)
     train(make_state())
@@ -134,9 +135,9 @@ def test_a_fault_happens_at_its_place_in_the_step(inject, tmp_path, place, last)
 
 
 def test_a_fault_happens_once_in_a_job(inject, tmp_path, naps):
-    inject("at step 2, slow rank 0 by 5 s")
+    inject('{ step = 2, action = "slow", rank = 0, seconds = 5 }')
     train(make_state())
-    inject("at step 2, slow rank 0 by 5 s")
+    inject('{ step = 2, action = "slow", rank = 0, seconds = 5 }')
     train(make_state())
     assert naps == [5.0]
     (claim,) = tmp_path.glob("*.done")
@@ -145,13 +146,16 @@ def test_a_fault_happens_once_in_a_job(inject, tmp_path, naps):
 
 
 def test_a_fault_of_another_rank_does_not_happen(inject, tmp_path, naps):
-    inject("at step 2, slow rank 1 by 5 s")
+    inject('{ step = 2, action = "slow", rank = 1, seconds = 5 }')
     train(make_state())
     assert (naps, done(tmp_path)) == ([], set())
 
 
 def test_a_worker_is_slow_for_some_steps(inject, naps):
-    inject("at step 1, slow rank 0 by 0.25 s for 2 steps", "at step 3, slow rank 0 by 1 s in the data loader")
+    inject(
+        '{ step = 1, action = "slow", rank = 0, seconds = 0.25, steps = 2 }',
+        '{ step = 3, action = "slow", rank = 0, seconds = 1, point = "loader" }',
+    )
     train(make_state())
     assert naps == [0.25, 0.25, 1.0]
 
@@ -159,7 +163,7 @@ def test_a_worker_is_slow_for_some_steps(inject, naps):
 def test_a_hang_does_not_end(inject, monkeypatch):
     naps = iter([None, None])
     monkeypatch.setattr(time, "sleep", lambda _: next(naps))
-    injector = inject("at step 1, hang rank 0 in the data loader")
+    injector = inject('{ step = 1, action = "hang", rank = 0, point = "loader" }')
     injector.synced(object(), 0, {})
     with pytest.raises(StopIteration):
         injector.loading()
@@ -171,12 +175,12 @@ def test_a_hang_does_not_end(inject, monkeypatch):
 @pytest.mark.parametrize(
     "line, happens",
     [
-        ("at resize 1, kill rank 2 at the door", "door"),
-        ("at resize 1, kill rank 1 in rendezvous", "rendezvous"),
-        ("at resize 1, kill rank 1 in transfer", "transfer"),
-        ("at resize 1, kill rank 2 in transfer", None),
-        ("at resize 2, kill rank 1 in transfer", None),
-        ("at resize 1, kill a newcomer in transfer", None),
+        ('{ resize = 1, action = "kill", rank = 2, point = "waiting" }', "door"),
+        ('{ resize = 1, action = "kill", rank = 1, point = "rendezvous" }', "rendezvous"),
+        ('{ resize = 1, action = "kill", rank = 1, point = "transfer" }', "transfer"),
+        ('{ resize = 1, action = "kill", rank = 2, point = "transfer" }', None),
+        ('{ resize = 2, action = "kill", rank = 1, point = "transfer" }', None),
+        ('{ resize = 1, action = "kill", rank = "newcomer", point = "transfer" }', None),
     ],
 )
 def test_a_survivor_of_a_resize_has_its_old_rank_up_to_the_door(inject, line, happens):
@@ -198,13 +202,13 @@ def test_a_survivor_of_a_resize_has_its_old_rank_up_to_the_door(inject, line, ha
     assert found == ([happens] if happens else [])
 
 
-@pytest.mark.parametrize("place", ["at the door", "in rendezvous", "in transfer"])
-def test_a_newcomer_is_who_has_been_in_no_world(inject, place):
-    line = f"at resize 3, kill a newcomer {place}"
-    others = inject(line)
+@pytest.mark.parametrize("point", ["waiting", "rendezvous", "transfer"])
+def test_a_newcomer_is_who_has_been_in_no_world(inject, point):
+    row = f'{{ resize = 3, action = "kill", rank = "newcomer", point = "{point}" }}'
+    others = inject(row)
     others.assigned(3, rank=0)
     others.synced(object(), 7, {})
-    newcomer = inject(line)
+    newcomer = inject(row)
     found = []
     newcomer._happen = others._happen = found.append
     others.at_door(3)
@@ -218,7 +222,8 @@ def test_a_newcomer_is_who_has_been_in_no_world(inject, place):
 
 def test_the_first_world_is_no_resize(inject):
     injector = inject(
-        "at resize 1, kill a newcomer at the door", "at resize 1, kill a newcomer in rendezvous"
+        '{ resize = 1, action = "kill", rank = "newcomer", point = "waiting" }',
+        '{ resize = 1, action = "kill", rank = "newcomer", point = "rendezvous" }',
     )
     injector._happen = pytest.fail
     injector.at_door(0)
@@ -226,7 +231,7 @@ def test_the_first_world_is_no_resize(inject):
 
 
 def test_only_edt_launch_can_mend_dropped_connections(inject):
-    inject("at step 1, drop rank 0")
+    inject('{ step = 1, action = "drop", rank = 0 }')
     with pytest.raises(FaultError, match="expected a job of edt-launch"):
         train(make_state())
 
@@ -243,7 +248,7 @@ def checkpoints(tmp_path, monkeypatch):
 
 
 def test_checkpoints_are_counted_also_when_old_ones_are_removed(inject, checkpoints):
-    injector = inject("at checkpoint 3, kill rank 0")
+    injector = inject('{ checkpoint = 3, action = "kill", rank = 0 }')
     happened = []
     injector._happen = happened.append
     state = object()
@@ -261,7 +266,7 @@ def test_checkpoints_are_counted_also_when_old_ones_are_removed(inject, checkpoi
 
 
 def test_checkpoints_can_only_be_counted_where_there_are_some(inject):
-    inject("at checkpoint 1, kill rank 0")
+    inject('{ checkpoint = 1, action = "kill", rank = 0 }')
     with pytest.raises(FaultError, match="EDT_CHECKPOINT_DIR in the environment"):
         train(make_state())
 
@@ -271,7 +276,7 @@ def test_the_newest_checkpoint_is_damaged(inject, checkpoints, verb, length):
     for number in (9, 10):
         (checkpoints / f"step-{number:08}").mkdir()
         (checkpoints / f"step-{number:08}" / "state.pt").write_bytes(bytes(100))
-    inject(f"at step 1, {verb} the newest checkpoint")
+    inject(f'{{ step = 1, action = "{verb}-checkpoint" }}')
     train(make_state(), 1)
     older, newer = (checkpoints / f"step-{number:08}" / "state.pt" for number in (9, 10))
     assert older.read_bytes() == bytes(100)
@@ -280,14 +285,14 @@ def test_the_newest_checkpoint_is_damaged(inject, checkpoints, verb, length):
 
 
 def test_a_checkpoint_that_is_not_there_cannot_be_damaged(inject, checkpoints):
-    inject("at step 1, corrupt the newest checkpoint")
-    with pytest.raises(FaultError, match=re.escape(f"{str(checkpoints)!r}; expected a checkpoint in it")):
+    inject('{ step = 1, action = "corrupt-checkpoint" }')
+    with pytest.raises(FaultError, match=re.escape(f"{checkpoints}; expected a checkpoint in it")):
         train(make_state())
 
 
 def test_a_large_disk_is_not_filled(inject, checkpoints, monkeypatch):
     monkeypatch.setattr(faults, "LARGEST_DISK", 10)
-    inject("at step 1, fill the disk")
+    inject('{ step = 1, action = "fill-disk" }')
     with pytest.raises(FaultError, match="expected a small disk of its own, of at most 10 bytes"):
         train(make_state())
     assert list(checkpoints.iterdir()) == []
@@ -295,7 +300,7 @@ def test_a_large_disk_is_not_filled(inject, checkpoints, monkeypatch):
 
 def test_a_disk_is_freed(inject, checkpoints):
     (checkpoints / faults.FILLING).write_bytes(bytes(10))
-    inject("at step 1, free the disk")
+    inject('{ step = 1, action = "free-disk" }')
     train(make_state())
     assert list(checkpoints.iterdir()) == []
 
@@ -304,19 +309,19 @@ def test_the_allocation_is_rewritten(inject, tmp_path, monkeypatch):
     allocation = tmp_path / "allocation"
     allocation.write_text("# edt allocation v1 generation=17\nnode1:2\n")
     monkeypatch.setenv("EDT_FAULTS_ALLOCATION", str(allocation))
-    inject("at step 1, allocate 1 4 2 slots")
+    inject('{ step = 1, action = "allocate", slots = [1, 4, 2] }')
     train(make_state())
     assert allocation.read_text() == "# edt allocation v1 generation=20\nnode1:2\n"
 
 
 def test_a_missing_path_is_named(inject):
-    inject("at step 1, allocate 1 slot")
+    inject('{ step = 1, action = "allocate", slots = [1] }')
     with pytest.raises(FaultError, match="expected EDT_FAULTS_ALLOCATION in the environment"):
         train(make_state())
 
 
 def test_a_script_that_makes_no_sense_is_told_at_once(inject):
-    with pytest.raises(FaultError, match="line 1 of the fault script"):
-        inject("at dawn, kill rank 0")
+    with pytest.raises(FaultError, match="fault 1: "):
+        inject('{ time = "dawn", action = "kill", rank = 0 }')
     with pytest.raises(FileNotFoundError, match="/missing/faults"):
         faults.from_environment({"EDT_FAULTS": "/missing/faults"})

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from torch import nn
 
 import edt_hvd
-from edt_hvd.reduction import reducer
+from edt_hvd.reduction import buffers, reducer
 from edt_hvd.reduction.buffers import BufferMean
 from examples import fewer
 
@@ -262,6 +262,48 @@ def test_buffers_not_written_to_keep_identity_version_and_bits() -> None:
     for _ in range(2):
         run(mean, module, [1, 2], lambda module, data: None)
     assert [(id(buffer), buffer._version, buffer.tolist()) for buffer in module.buffers()] == before
+
+
+def test_buffers_not_written_to_are_compared_once_a_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    compared = []
+    differs = buffers._Buffer.differs
+    monkeypatch.setattr(buffers._Buffer, "differs", lambda self: compared.append(self.name) or differs(self))
+    model = nn.Sequential(nn.BatchNorm1d(4), nn.Linear(4, 4))
+    model.register_buffer("table", torch.rand(5))
+    mean = following(model)
+    run(mean, model, inputs(3))
+    compared.clear()
+    run(mean, model, inputs(3))
+    assert compared.count("table") == 2  # as the step begins and ends
+    assert not {"running_mean", "running_var"} & set(compared)
+
+
+def add_in_silence(module: Any, data: float | None) -> None:
+    if data is not None:
+        module.value.data += data
+
+
+def test_writes_that_torch_does_not_count_are_averaged() -> None:
+    module = Counting(value=torch.tensor([4.0]))
+    mean = following(module)
+    run(mean, module, [None, 2.0], add_in_silence)
+    assert module.value.tolist() == [5.0]
+    run(mean, module, [2.0, None, 4.0, None], add_in_silence)
+    assert module.value.tolist() == [6.5]
+
+
+def test_a_late_write_that_torch_does_not_count_is_averaged_or_refused() -> None:
+    module = Counting(value=torch.tensor([4.0]))
+    mean = following(module)
+    run(mean, module, [None, None], add_in_silence)
+    _run_share(mean, module, [None, 2.0], [1], add_in_silence)
+    mean.finish_step(mean.report()[None])
+    assert module.value.tolist() == [5.0]
+    module = Counting(value=torch.tensor([4.0]))
+    mean = following(module)
+    run(mean, module, [None, None], add_in_silence)
+    with pytest.raises(edt_hvd.GradientError, match=r"buffer value of a Counting .* under torch\.no_grad"):
+        run(mean, module, [None, 2.0], add_in_silence)
 
 
 def test_a_buffer_that_is_replaced_is_averaged_and_stays_the_same_tensor() -> None:

@@ -219,3 +219,32 @@ def test_another_loop_than_ours_is_refused_where_the_world_changes(monkeypatch: 
     monkeypatch.setattr("edt_hvd.state.state.world.current", lambda: AssignedWorld(environ))
     with pytest.raises(RuntimeError, match=r"decorate the function with @edt_hvd\.elastic"):
         state.sync()
+
+
+@pytest.mark.parametrize("name", ["progress", "commit", "committed_at", "_names", "on_reset"])
+def test_a_value_with_the_name_of_the_states_own_is_refused(name: str) -> None:
+    with pytest.raises(
+        edt_hvd.StateError, match=rf"TorchState\({name}=\.\.\.\).*Reserved are check_host_updates, "
+    ):
+        edt_hvd.TorchState(**{name: 3})
+
+
+def test_a_value_may_have_the_name_of_a_subclasss_default() -> None:
+    class Own(edt_hvd.TorchState):
+        epoch = 0
+
+    assert Own(epoch=3).epoch == 3
+
+
+def test_a_plain_value_that_becomes_an_object_with_a_state_is_refused_at_the_commit() -> None:
+    state = edt_hvd.TorchState(scheduler=None, model=nn.Linear(1, 1))
+    state.commit()
+    state.scheduler = nn.Linear(2, 2)
+    with pytest.raises(edt_hvd.StateError, match=r"state\.scheduler had no state_dict\(\).* is a Linear now"):
+        state.commit()
+    state.scheduler = None
+    state.commit()
+    state.model = None
+    with pytest.raises(edt_hvd.StateError, match=r"state\.model had state_dict\(\).* is a NoneType now"):
+        state.commit()
+    assert state.progress == 2

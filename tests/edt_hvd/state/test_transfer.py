@@ -2,12 +2,14 @@
 
 from itertools import pairwise
 
+import horovod.torch as hvd
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edt_hvd.state.transfer import _ROW, CHUNK, Plan, plan
+from edt_hvd.state.flat import FlatTree
+from edt_hvd.state.transfer import _ROW, CHUNK, Plan, _exchange, plan
 
 
 def table(*rows: tuple[int, int, int, int]) -> np.ndarray:
@@ -66,3 +68,15 @@ def test_the_chunks_are_the_whole_state_once(holds: list[bool], tensors: int) ->
     assert ends[0][0] == 0
     assert ends[-1][1] == found.size == 128 + tensors
     assert all(left[1] == right[0] for left, right in pairwise(ends))
+
+
+def test_a_holder_of_a_state_without_tensors_takes_part_in_the_broadcast(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    found = plan(table((1, 0, 0, 0), (1, 0, 0, 0), NEW))
+    lengths = []
+    monkeypatch.setattr(hvd, "rank", lambda: 1)
+    monkeypatch.setattr(hvd, "size", lambda: 3)
+    monkeypatch.setattr(hvd, "broadcast_", lambda state, **_: lengths.append(len(state)))
+    assert _exchange(found, b"", FlatTree({"count": 1})) is None
+    assert lengths == [found.size]

@@ -1,11 +1,11 @@
 """A worker's place; how it changes is shown in tests/system."""
 
+import os
 import subprocess
 import sys
 from collections.abc import Callable
 
 import pytest
-import torch
 
 import edt_hvd
 import gloo_like
@@ -82,17 +82,14 @@ def test_a_world_that_is_being_formed_is_broken_off(generation: int, is_cut: boo
             listening.accept()
 
 
-@pytest.mark.usefixtures("alone")
-def test_cores_are_shared_among_those_the_host_may_have(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(world, "_world", AssignedWorld(ENVIRON | {"EDT_LOCAL_NP": "4"}))
-    monkeypatch.setattr("os.sched_getaffinity", lambda _: range(16))
-    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
-    before = torch.get_num_threads()
-    try:
-        world._share_cores()
-        assert torch.get_num_threads() == 4
-    finally:
-        torch.set_num_threads(before)
+def test_init_leaves_the_scripts_number_of_threads() -> None:
+    program = (
+        "import torch; torch.set_num_threads(3); import edt_hvd; edt_hvd.init(); "
+        "print(torch.get_num_threads())"
+    )
+    environ = {name: value for name, value in os.environ.items() if name != "OMP_NUM_THREADS"}
+    run = subprocess.run([sys.executable, "-c", program], env=environ, stdout=subprocess.PIPE, check=True)
+    assert run.stdout == b"3\n"
 
 
 def test_who_is_alone_leaves_its_children_free_to_be_workers() -> None:

@@ -54,11 +54,18 @@ def test_sets_of_strings_have_one_order_unless_the_user_wants_another(given, fou
     assert environment(inherited, PLAN)["PYTHONHASHSEED"] == found
 
 
+@pytest.mark.parametrize("given, expected", [(None, "1"), ("", "1"), ("4", "4"), ("4,2", "4,2")])
+def test_a_worker_computes_with_one_thread_unless_the_user_wants_more(given, expected):
+    inherited = {} if given is None else {"OMP_NUM_THREADS": given}
+    assert environment(inherited, PLAN)["OMP_NUM_THREADS"] == expected
+
+
 def test_says_where_everything_is():
     inherited = {"EDT_JOB": "stale", "EDT_CHECKPOINT_KEEP": "99", "PYTHONIOENCODING": "latin-1"}
     told = {
         "EDT_LOGS": "/out put/log",
         "EDT_CHECKPOINT_DIR": "/out put/checkpoint",
+        "OMP_NUM_THREADS": "1",
         "PYTHONHASHSEED": "0",
         "PYTHONIOENCODING": "utf-8:backslashreplace",
         "PYTHONUNBUFFERED": "1",

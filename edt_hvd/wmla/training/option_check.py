@@ -1,21 +1,16 @@
 """Whether all executors step with the same options, such as the learning rate: callbacks set them in each."""
 
-import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 import edt_hvd
 from edt_hvd.wmla.errors import WmlaError
 
 REST = "the other options"
 """Stands for those that the optimizer was not made with: which they are may differ among executors."""
-
-BITS = 32
-"""Of the checksum of an option."""
 
 
 def check_options(optimizer: torch.optim.Optimizer, when: str) -> None:
@@ -28,10 +23,8 @@ def check_options(optimizer: torch.optim.Optimizer, when: str) -> None:
     Raises:
         WmlaError: in every executor, as soon as one has others.
     """
-    if edt_hvd.size() == 1:
-        return
     options = options_of(optimizer)
-    names = differing(list(options), edt_hvd.average(checksums(options)))
+    names = differing(edt_hvd.gather(options))
     if names:
         here = ", ".join(f"{name} is {options[name]!r}" for name in names)
         raise WmlaError(
@@ -58,20 +51,10 @@ def options_of(optimizer: torch.optim.Optimizer) -> dict[str, Any]:
     return options | {REST: rest}
 
 
-def checksums(options: dict[str, Any]) -> NDArray[np.float64]:
-    """The bits of a checksum of every option, as numbers of shape [options, BITS]."""
-    sums = [zlib.crc32(repr(value).encode()) for value in options.values()]
-    return np.array([[each >> bit & 1 for bit in range(BITS)] for each in sums], dtype=np.float64)
-
-
-def differing(names: Sequence[str], means: NDArray[np.float64]) -> list[str]:
-    """Which options are not the same everywhere.
-
-    Args:
-        names: of all options.
-        means: of the executors' `checksums`: a bit that all have in common is still 0 or 1.
-    """
-    return [name for name, bits in zip(names, means, strict=True) if not np.isin(bits, (0.0, 1.0)).all()]
+def differing(all_options: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Which of the options, the same names in all executors, have other values in some of them."""
+    first, *others = all_options
+    return [name for name in first if any(repr(other[name]) != repr(first[name]) for other in others)]
 
 
 def _comparable(value: Any) -> Any:

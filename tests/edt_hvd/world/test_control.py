@@ -1,0 +1,34 @@
+"""The conversation with the launcher, with a socket in its place."""
+
+import socket
+from collections.abc import Iterator
+
+import pytest
+
+from edt_hvd.errors import CoordinatorLostError
+from edt_hvd.world.control import Launcher
+
+
+@pytest.fixture
+def conversation(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Launcher, socket.socket]]:
+    """A worker's end, which outlives the launcher, and the launcher's."""
+    monkeypatch.setattr(Launcher, "_end_orphan", lambda _: None)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        launcher = Launcher(f"127.0.0.1:{server.getsockname()[1]}", "token", 7)
+        launcher.connect()
+        theirs, _ = server.accept()
+        with theirs:
+            yield launcher, theirs
+        launcher.close()
+
+
+@pytest.mark.parametrize("last", [b"", b'{"type": "assi', b'{"type": "stop", "generation": 3}\n{"'])
+def test_a_worker_does_not_wait_for_a_launcher_that_has_died(
+    conversation: tuple[Launcher, socket.socket], last: bytes
+) -> None:
+    launcher, theirs = conversation
+    theirs.sendall(last)
+    theirs.close()
+    with pytest.raises(CoordinatorLostError):
+        launcher.wait_at_door(progress=0)
+    assert launcher.is_lost

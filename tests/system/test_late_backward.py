@@ -1,0 +1,54 @@
+"""Backward passes after the loop over a step, with several workers."""
+
+from pathlib import Path
+
+from harness import ElasticJob
+
+PENALIZED = """
+import sys
+import torch
+import edt_hvd
+
+edt_hvd.init(deterministic=True)
+torch.manual_seed(0)
+model = torch.nn.Linear(8, 1)
+optimizer = edt_hvd.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=0.1), model)
+loader = edt_hvd.ElasticDataLoader(torch.utils.data.TensorDataset(torch.randn(96, 8)), 12, 2)
+state = edt_hvd.TorchState(model=model, optimizer=optimizer, loader=loader)
+
+@edt_hvd.elastic
+def train(state):
+    for step in state.loader:
+        for (inputs,) in step:
+            step.backward(model(inputs).square().mean())
+        strength = 1 + (edt_hvd.rank() if sys.argv[1] == "own" else 0)
+        (0.1 * strength * model.weight.square().sum()).backward()
+        optimizer.step()
+        state.commit()
+
+train(state)
+bits = model.weight.detach().view(torch.int32).flatten().tolist()
+print("weights", *bits, flush=True)
+"""
+
+
+def trained(tmp_path: Path, penalty: str, size: int) -> list[str]:
+    """The weights that each worker ends with."""
+    script = tmp_path / "penalized.py"
+    script.write_text(PENALIZED)
+    job = ElasticJob(tmp_path / f"{penalty} {size}", min_np=size)
+    job.allocate(size)
+    job.start(script, penalty)
+    assert job.end() == 0, job.stderr
+    found = [line.partition("weights ")[2] for line in job.stdout.splitlines() if "weights" in line]
+    assert len(found) == size
+    return found
+
+
+def test_workers_penalties_are_averaged(tmp_path: Path) -> None:
+    assert len(set(trained(tmp_path, "own", 3))) == 1
+
+
+def test_a_penalty_that_is_the_same_on_every_worker_stays_so_bit_by_bit(tmp_path: Path) -> None:
+    alone = trained(tmp_path, "common", 1)
+    assert set(trained(tmp_path, "common", 3)) == set(alone)
