@@ -41,15 +41,15 @@ lint: setup ## ruff, mypy --strict, import-linter
 	$(IN_VENV) lint-imports
 
 test: lint ## lint, all unit and property tests, one end-to-end case for each promise
-	$(IN_VENV) pytest -n 2 -m "not full" --hypothesis-profile=quick $(ARGS)
+	$(IN_VENV) pytest -n 3 -m "not full" --hypothesis-profile=quick $(ARGS)
 
 test-all: lint ## lint, and every test, properties on up to ten times as many examples
-	$(IN_VENV) pytest -n 2 --hypothesis-profile=full --timeout=1200 $(ARGS)
+	$(IN_VENV) pytest -n 3 --hypothesis-profile=full --timeout=1200 $(ARGS)
 
 test-affected: setup ## of what only test-all runs: the tests that cover the last change
 	@files=$$($(IN_VENV) python tools/affected_tests.py) && \
 	if [ -n "$$files" ]; then \
-	  $(IN_VENV) pytest -n 2 -m full $(ARGS) $$files || [ $$? = 5 ]; fi  # 5: no test of theirs was left out
+	  $(IN_VENV) pytest -n 3 -m full $(ARGS) $$files || [ $$? = 5 ]; fi  # 5: no test of theirs was left out
 
 format: setup ## let ruff rewrite the sources
 	$(IN_VENV) ruff check --fix .
