@@ -16,6 +16,7 @@ class SimulatedHosts(HostSource):
     def __init__(self, *found: HostSlots) -> None:
         self.found = found
         self.trouble = ""
+        self.failure: Exception | None = None
 
     def __str__(self) -> str:
         return "the simulated cluster"
@@ -25,6 +26,8 @@ class SimulatedHosts(HostSource):
         return cls()
 
     def hosts(self) -> tuple[HostSlots, ...]:
+        if self.failure is not None:
+            raise self.failure
         if self.trouble:
             raise SourceError(self.trouble)
         return self.found

@@ -158,7 +158,8 @@ def test_hosts_that_are_all_replaced_end_the_job(plain: HorovodrunJob) -> None:
     plain.until_size(1)
     plain.allocate(0, 1)
     assert plain.process is not None
-    assert plain.process.wait() == 1, plain.printed
+    assert plain.process.wait() in (0, 1), plain.printed  # Horovod's driver may have forgotten the worker
+    assert "trained" not in plain.printed
     assert "No hosts from previous set remaining, unable to broadcast state." in plain.printed
 
 

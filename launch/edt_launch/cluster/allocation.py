@@ -73,7 +73,7 @@ def read(path: Path) -> str:
         AllocationError: it is too large.
         OSError: it cannot be read, or is no file.
     """
-    with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
+    with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             raise OSError(errno.EINVAL, "it is no regular file")
         text = file.read(MAX_BYTES + 1)

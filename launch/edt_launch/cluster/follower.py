@@ -1,5 +1,6 @@
 """Following an allocation file that something else rewrites, or a source of hosts that may change."""
 
+import logging
 import os
 import threading
 import time
@@ -19,6 +20,8 @@ INTERVAL = 1.0
 
 REREAD_INTERVAL = 1.0
 """Seconds after which the content is compared even if the file looks untouched."""
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -209,6 +212,9 @@ class SourceFollower(AllocationSource):
                 news = self._source.hosts()
             except SourceError as error:
                 news = str(error)
+            except Exception as error:
+                log.warning("%s failed", self._source, exc_info=error)
+                news = f"{self._source} failed: {type(error).__name__}: {error}"
             with self._lock:
                 self._news = news
             self._stopped.wait(self._interval)

@@ -51,7 +51,7 @@ class EventLog:
 
 def _drop_half_line(path: Path) -> None:
     try:
-        with path.open("rb+") as file:
+        with open_file(path, "rb+") as file:
             end = file.seek(0, os.SEEK_END)
             while end:
                 start = file.seek(max(0, end - LOOK))

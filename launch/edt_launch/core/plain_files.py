@@ -9,15 +9,15 @@ from typing import BinaryIO, Literal
 MOST = 2**20
 """Bytes of a file that is read whole: far more than any of ours has."""
 
-_NO_FILES = frozenset({errno.EISDIR, errno.ELOOP, errno.ENXIO})
-"""What opening folders, links, and pipes that nobody reads may end in."""
+_NO_FILES = frozenset({errno.EISDIR, errno.ELOOP, errno.ENAMETOOLONG, errno.ENOTDIR, errno.ENXIO})
+"""What opening folders, links, pipes that nobody reads, and paths through files may end in."""
 
 
 class NoFileError(OSError):
-    """Something else is in the place of a file: a pipe, a device, a link, a folder."""
+    """Something else is in the place of a file or of its folder: a pipe, a device, a link, a folder."""
 
 
-def open_file(path: Path, mode: Literal["rb", "ab"] = "rb", buffering: int = -1) -> BinaryIO:
+def open_file(path: Path, mode: Literal["rb", "rb+", "ab"] = "rb", buffering: int = -1) -> BinaryIO:
     """Open a regular file and nothing else, without waiting.
 
     Raises:

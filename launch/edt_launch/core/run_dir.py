@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from edt_launch.core import plain_files
 from edt_launch.core.errors import UsageError
 
 
@@ -68,7 +69,7 @@ class RunDir:
         try:
             for folder in (self.log, self.run):
                 folder.mkdir(parents=True, exist_ok=True)
-            lock = (self.run / "lock").open("w")
+            lock = plain_files.open_file(self.run / "lock", "ab")
         except OSError as error:
             raise UsageError(f"{option} {self.root}: {error.strerror}; name a folder you may write") from None
         with lock:

@@ -7,9 +7,11 @@ bounded time and memory, whatever is there.
 import contextlib
 import json
 import logging
+import os
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
+from typing import BinaryIO
 
 from edt_launch.core import plain_files
 from edt_launch.core.atomic import write_atomically
@@ -69,9 +71,14 @@ class Journal:
         """
         self.is_behind = False
         try:
-            status = self._events.stat()
-        except FileNotFoundError:
+            file = open_file(self._events, buffering=0)
+        except (FileNotFoundError, NoFileError):  # the latter is the job's own doing
             return False
+        with file:
+            return self._read_more(file, is_final)
+
+    def _read_more(self, file: BinaryIO, is_final: bool) -> bool:
+        status = os.fstat(file.fileno())
         if self._file_number not in (None, status.st_ino) or status.st_size < self._lines.offset:
             self.progress, self._kept_at, self._goal = JobProgress(), 0, None  # another file
             self._lines = LineSplitter()
@@ -82,7 +89,7 @@ class Journal:
         end = status.st_size if self._goal is None else min(self._goal, status.st_size)
         if end - self._at > BEHIND:
             self._skip(end)
-        return self._at < end and self._read(end)
+        return self._at < end and self._read(file, end)
 
     def keep(self) -> None:
         """Write down the progress. Without it the next process reads more; that is all."""
@@ -97,9 +104,9 @@ class Journal:
     def _at(self) -> int:
         return self._lines.offset + self._lines.pending
 
-    def _read(self, end: int) -> bool:
+    def _read(self, file: BinaryIO, end: int) -> bool:
         before = self.progress
-        self.progress, refused = self.progress.after(self._next(), self.most)
+        self.progress, refused = self.progress.after(self._next(file), self.most)
         self.is_behind = self._at < end
         if refused:
             self._report("workers", f"events with more workers than it can have, {self.most:,}, were ignored")
@@ -109,11 +116,9 @@ class Journal:
             self.keep()
         return self.progress != before
 
-    def _next(self) -> Iterator[Event]:
-        with open_file(self._events, buffering=0) as file:
-            file.seek(self._at)
-            data = file.read(LOOK)
-        for line in self._lines.feed(data):
+    def _next(self, file: BinaryIO) -> Iterator[Event]:
+        file.seek(self._at)
+        for line in self._lines.feed(file.read(LOOK)):
             if (event := read_line(line)) is not None:
                 yield event
 

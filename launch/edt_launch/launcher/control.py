@@ -8,6 +8,7 @@ import json
 import logging
 import socket
 import socketserver
+import sys
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -16,6 +17,12 @@ log = logging.getLogger(__name__)
 
 MAX_LINE = 2**20
 """Bytes that one message may have."""
+
+HELLO_TIMEOUT = 30.0
+"""Seconds that a connection has for its hello."""
+
+STRANGERS = 128
+"""Connections without a hello at a time; further ones are closed."""
 
 
 class ControlServer(socketserver.ThreadingTCPServer):
@@ -33,6 +40,7 @@ class ControlServer(socketserver.ThreadingTCPServer):
         self._receive = receive
         self._connections: dict[int, socket.socket] = {}
         self._lock = threading.Lock()
+        self._strangers = threading.BoundedSemaphore(STRANGERS)
         threading.Thread(target=self.serve_forever, name="edt-control", daemon=True).start()
 
     @property
@@ -60,17 +68,30 @@ class ControlServer(socketserver.ThreadingTCPServer):
         self.shutdown()
         self.server_close()
 
+    def verify_request(self, request: Any, client_address: Any) -> bool:
+        """Whether there is room for another connection that has not said who it is."""
+        return self._strangers.acquire(blocking=False)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Log what nobody expected; the view is not the place for it."""
+        log.error("a connection from %s failed: %r", client_address, sys.exception())
+
     def finish_request(self, request: Any, client_address: Any) -> None:
         """Converse with a worker, in the thread of its connection."""
         worker: int | None = None
         try:
             with request.makefile("rb") as lines:
+                try:
+                    request.settimeout(HELLO_TIMEOUT)
+                    message = _object(lines.readline(MAX_LINE))
+                    worker = self._greet(request, message)
+                    request.settimeout(None)
+                finally:
+                    self._strangers.release()
+                self._receive(worker, message)
                 while line := lines.readline(MAX_LINE):
-                    message = json.loads(line)
-                    if worker is None:
-                        worker = self._greet(request, message)
-                    self._receive(worker, message)
-        except (OSError, ValueError, KeyError, TypeError) as error:
+                    self._receive(worker, _object(line))
+        except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
             log.info("connection of worker %s ended: %r", worker, error)
         finally:
             with self._lock:
@@ -86,3 +107,10 @@ class ControlServer(socketserver.ThreadingTCPServer):
         with self._lock:
             self._connections[worker] = connection
         return worker
+
+
+def _object(line: bytes) -> dict[str, Any]:
+    message = json.loads(line)
+    if not isinstance(message, dict):
+        raise TypeError(f"{line[:80]!r} is no message")
+    return message

@@ -11,7 +11,7 @@ import psutil
 
 from edt_launch.core import event_log, events
 from edt_launch.core.atomic import write_atomically
-from edt_launch.core.errors import EdtLaunchError, ExitCode
+from edt_launch.core.errors import EdtLaunchError, ExitCode, UsageError
 from edt_launch.launcher.control_socket import ControlSocket, as_signals
 from edt_launch.launcher.plan import Outcome, Plan
 from edt_launch.launcher.programs.program import Job, Program
@@ -45,11 +45,15 @@ def run(program: Program, plan: Plan, view: View, signals: list[int]) -> Outcome
         plan.paths.opened(program.output_option),
         ControlSocket(plan.paths.control, view.message) as control,
     ):
-        log = event_log.EventLog(plan.paths.events, view.message)
         me = {"pid": os.getpid(), "started": psutil.Process().create_time(), **asdict(plan.limits)}
+        try:
+            log = event_log.EventLog(plan.paths.events, view.message)
+            write_atomically(plan.paths.launcher, json.dumps(me) + "\n")
+        except OSError as error:
+            what = f"{program.output_option} {plan.paths.root}: {error.filename or 'a file in it'}"
+            raise UsageError(f"{what}: {error.strerror}; make room, or name another folder") from error
         outcome = Outcome(ExitCode.INTERNAL)
         try:
-            write_atomically(plan.paths.launcher, json.dumps(me) + "\n")
             log.write(event_log.stamped(events.Begun(**me)))
             outcome = program.run(Job(plan, view, log, lambda: _received(signals, control)))
         except EdtLaunchError as error:

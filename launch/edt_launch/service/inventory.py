@@ -50,9 +50,10 @@ class Inventory:
         """Look once. What the source cannot tell stays as it was; that is logged once."""
         try:
             listed = self._source.hosts()
-        except SourceError as error:
+        except Exception as error:
             if str(error) != self._trouble:
-                log.warning("hosts stay as they are", reason=str(error))
+                trace = None if isinstance(error, SourceError) else error
+                log.warning("hosts stay as they are", reason=str(error), exc_info=trace)
             self._trouble = str(error)
             return
         self._trouble = ""

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from edt_launch.cluster.allocation import Allocation, HostSlots, parse, render
+from edt_launch.cluster.allocation import Allocation, HostSlots, parse, read, render
 from edt_launch.cluster.follower import (
     REREAD_INTERVAL,
     Accepted,
@@ -144,6 +144,14 @@ def test_bytes_that_are_no_text_are_rejected(follower, path):
     assert isinstance(follower.poll(0.0), Rejected)
 
 
+def test_a_folder_keeps_no_descriptor(tmp_path):
+    before = len(os.listdir("/proc/self/fd"))
+    for _ in range(5):
+        with pytest.raises(OSError, match="directory"):
+            read(tmp_path)
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
 def test_a_pipe_is_not_waited_for(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     verdict = Follower(tmp_path / "pipe", LIMITS, any_host).poll(0.0)
@@ -215,6 +223,19 @@ def test_each_change_is_followed_once() -> None:
 def test_slots_that_are_no_devices_bind_nobody() -> None:
     following = Following()
     assert of(following.next(without_devices("a", 2))) == Allocation(1, (HostSlots("a", 2),))
+    following.follower.close()
+
+
+def test_a_source_that_fails_in_any_way_is_asked_again() -> None:
+    following = Following()
+    first = of(following.next(A))
+    following.source.failure = UnicodeDecodeError("utf-8", b"\xff", 0, 1, "invalid start byte")
+    verdict = following.next(A, B)
+    assert isinstance(verdict, Rejected)
+    assert "the simulated cluster failed: UnicodeDecodeError: " in verdict.reason
+    assert following.follower.allocation == first
+    following.source.failure = None
+    assert of(following.next(A, B)).hosts == (A, B)
     following.follower.close()
 
 

@@ -1,6 +1,5 @@
 """Events are read once, whatever happens to the file or to whoever reads it."""
 
-import contextlib
 import json
 import logging
 import os
@@ -109,9 +108,14 @@ def test_what_is_no_file_is_not_waited_for(events: Path, tmp_path: Path, kind: s
     one.read_on()
     assert one.progress.step == 1
     put(kind, events)
-    with contextlib.suppress(OSError):
-        one.read_on()
-    assert one.progress in (JobProgress(), reported(1))
+    assert not one.read_on()
+    assert one.progress == reported(1)
+
+
+def test_a_file_in_place_of_the_folder_is_the_jobs_own_loss(tmp_path: Path) -> None:
+    (tmp_path / "run").write_text("no folder")
+    one = Journal(tmp_path / "run" / "events.jsonl", tmp_path / "run" / "kept")
+    assert not one.read_on()
 
 
 def read_to_the_end(one: Journal) -> int:

@@ -140,6 +140,14 @@ def test_who_the_last_one_was_can_be_forgotten(paths: JobDir) -> None:
     assert launchers.look(RECORD.id, paths, False, DeviceGrant(), None).exit_code is None
 
 
+def test_who_has_put_a_file_in_place_of_the_folder_is_gone(paths: JobDir) -> None:
+    paths.output.run.rmdir()
+    paths.output.run.write_text("no folder")
+    launchers = Launchers()
+    assert not launchers.is_alive(RECORD.id, paths)
+    assert launchers.look(RECORD.id, paths, False, DeviceGrant(), None).identity is None
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_without_a_lock_what_was_written_down_counts(paths: JobDir, kind: str) -> None:
     put(kind, paths.launcher_lock)

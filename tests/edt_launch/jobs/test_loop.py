@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
+from typing import Any, BinaryIO
 
 import pytest
 from sqlalchemy import Connection
@@ -254,22 +255,41 @@ def test_jobs_go_on_while_the_database_comes_and_goes(
 
 
 def test_a_job_that_cannot_be_looked_at_holds_up_no_other(
-    service: Service, caplog: pytest.LogCaptureFixture
+    service: Service, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     service.submit(FIRST, "ann", high=2)
     service.until(lambda: service.is_running((FIRST, 2)))
-    events, kept = service.paths(FIRST).output.events, service.paths(FIRST).root / "kept"
-    events.rename(kept)
+    events = service.paths(FIRST).output.events
+
+    def fails_for_the_first(path: Path, *args: Any, **options: Any) -> BinaryIO:
+        if path == events:
+            raise OSError(errno.EIO, os.strerror(errno.EIO), str(path))
+        return plain_files.open_file(path, *args, **options)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(journal, "open_file", fails_for_the_first)
+        service.submit(SECOND, "bob")
+        for _ in range(2):
+            service.start()
+            service.step()
+            service.until(lambda: service.is_running((FIRST, 2), (SECOND, 2)))
+        assert sum(FIRST in message for message in caplog.messages) == 2  # by two services
+    (service.paths(FIRST).root / "finish").touch()
+    service.until(lambda: service.is_running((SECOND, 4)))
+
+
+def test_a_job_that_puts_a_folder_in_place_of_its_events_keeps_nothing(service: Service) -> None:
+    service.submit(FIRST, "ann", high=2)
+    service.until(lambda: service.is_running((FIRST, 2)))
+    events = service.paths(FIRST).output.events
+    events.unlink()
     events.mkdir()
     service.submit(SECOND, "bob")
-    for _ in range(2):
-        service.start()
-        service.step()
-        service.until(lambda: service.is_running((FIRST, 2), (SECOND, 2)))
-    assert sum(FIRST in message for message in caplog.messages) == 2  # by two services
-    events.rmdir()
-    kept.rename(events)
+    service.until(lambda: service.is_running((FIRST, 2), (SECOND, 2)))
     (service.paths(FIRST).root / "finish").touch()
+    service.until(lambda: service.is_running((SECOND, 4)))
+    service.start()
+    service.step()
     service.until(lambda: service.is_running((SECOND, 4)))
 
 

@@ -1,6 +1,7 @@
 """One job from its first allocation to its last process, with agents, and workers that know no torch."""
 
 import contextlib
+import errno
 import json
 import os
 import signal
@@ -22,6 +23,7 @@ from edt_launch.launcher import agents, driver, job, termination
 from edt_launch.launcher.plan import Outcome, Plan
 from edt_launch.launcher.programs.program import Workers
 from edt_launch.launcher.programs.script import NOT_ELASTIC, Script
+from no_files import KINDS, put
 from recorder import Recorder
 from simulated_program import SimulatedProgram
 from started import gone, started
@@ -56,6 +58,25 @@ def run(paths):
 
 def events_in(paths):
     return [json.loads(line) for line in paths.events.read_text().splitlines()]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", ["events.jsonl", "run/lock"])
+def test_what_is_no_file_in_the_output_directory_is_named(run, paths, kind, name):
+    path = paths.root / name
+    path.parent.mkdir(parents=True)
+    put(kind, path)
+    with pytest.raises(UsageError, match=r"--output-dir .*: it is no file; "):
+        run("success")
+
+
+def test_a_full_disk_is_named(run, paths, monkeypatch):
+    def full(*_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(paths.launcher))
+
+    monkeypatch.setattr(job, "write_atomically", full)
+    with pytest.raises(UsageError, match=r"--output-dir .*: No space left on device; make room"):
+        run("success")
 
 
 def test_success(run, paths, monkeypatch):
