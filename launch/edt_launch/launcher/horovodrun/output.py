@@ -84,5 +84,5 @@ class Output:
             self.first_failure = (
                 f"rank {worker} at its start, exit code {code}, {self._paths.rank_log(worker)}"
             )
-        elif stopped := _STOPPED.search(line):
+        elif (stopped := _STOPPED.search(line)) and b"success count" not in stopped[1]:
             self.stop_reason = stopped[1].decode(errors="replace").strip()

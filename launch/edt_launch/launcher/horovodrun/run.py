@@ -183,7 +183,8 @@ class Horovodrun:
         """How the job ended, given horovodrun's exit code; None if it was never started."""
         if self._ending.exit_code is not None:
             return Outcome(self._ending.exit_code, f"edt-launch: ended by {signal_name(self._ending.first)}")
-        if exit_code == 0:
+        # Horovod's driver forgets workers whose hosts were all replaced, and ends with 0 although it gave up.
+        if exit_code == 0 and self._output.stop_reason is None:
             return Outcome(ExitCode.SUCCESS)
         if self._ending.is_pausing:
             how = checkpoints.how_to_go_on(self._plan.checkpoints, f"--output-dir {self._plan.paths.root}")

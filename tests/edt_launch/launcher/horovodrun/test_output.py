@@ -75,6 +75,13 @@ def test_workers_that_horovod_ends_are_no_reason(paths):
     assert output.stop_reason == "failed to activate new hosts"
 
 
+def test_a_job_that_has_ended_well_was_not_given_up(paths):
+    output = Output(paths, {}, print)
+    output.take("stderr", b"INFO:root:success count == 2 -> stop running\n")
+    output.close()
+    assert output.stop_reason is None
+
+
 def test_what_horovod_says_after_a_failure_is_no_other_reason(paths):
     output = Output(paths, {}, print)
     output.take(
