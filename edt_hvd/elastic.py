@@ -49,9 +49,9 @@ def elastic(function: ElasticFunction[P, R]) -> ElasticFunction[P, R]:
     @functools.wraps(function)
     def run(state: Any, *args: P.args, **kwargs: P.kwargs) -> R:
         world.init()
-        here = world.current()
-        if isinstance(here, ElasticWorld):
-            return _run(here, function, state, *args, **kwargs)
+        current = world.current()
+        if isinstance(current, ElasticWorld):
+            return _run(current, function, state, *args, **kwargs)
         state.sync()
         result = function(state, *args, **kwargs)
         _finish(state)
@@ -61,45 +61,45 @@ def elastic(function: ElasticFunction[P, R]) -> ElasticFunction[P, R]:
 
 
 def _run(
-    here: ElasticWorld,
+    current: ElasticWorld,
     function: ElasticFunction[P, R],
     state: State,
     *args: P.args,
     **kwargs: P.kwargs,
 ) -> R:
-    reducer.settle()  # takes long after large imports; the others need not wait for it
-    here.enter()
-    if here.finished and hvd.rank() == 0:
+    reducer.collect_stale()  # takes long after large imports; the others need not wait for it
+    current.enter()
+    if current.finished and hvd.rank() == 0:
         warnings.warn(
             f"{function.__name__}() is this script's second elastic function: the number of workers stays as "
             "it was at the end of the first",
             stacklevel=3,
         )
-    here.save_state = lambda: _save(state)
-    here.on_stop(lambda generation: _announce(state, generation))
-    report = ResizeReport.first(here.generation, hvd.size())
+    current.save_state = lambda: _save(state)
+    current.on_stop(lambda generation: _announce(state, generation))
+    report = ResizeReport.first(current.generation, hvd.size())
     failures = _Failures()
     while True:
         try:
-            _sync(here, state, report)
+            _sync(current, state, report)
             stages.enter(Stage.OUTSIDE)
             result = function(state, *args, **kwargs)
-            here.finish()
-            _report_end(here, state, report)
+            current.finish()
+            _report_end(current, state, report)
             _finish(state)
             return result
         except HorovodInternalError:
             if failures.repeated(getattr(state, "progress", None), report.size):
                 raise
-            here.abandon()
+            current.abandon()
             state.restore()
         except HostsUpdatedInterrupt:
             pass
         stopped_at = getattr(state, "committed_at", None) or time.monotonic()
         previous_size = report.trained_size
-        here.rejoin(progress=getattr(state, "progress", 0))
-        report = ResizeReport(here.generation, previous_size, hvd.size(), stopped_at)
-        report.mark("drain", here.assigned_at)
+        current.rejoin(progress=getattr(state, "progress", 0))
+        report = ResizeReport(current.generation, previous_size, hvd.size(), stopped_at)
+        report.mark("drain", current.assigned_at)
         report.mark("rendezvous", time.monotonic())
         reducer.reset()
         state.on_reset()
@@ -120,30 +120,30 @@ class _Failures:
         return progress is not None and self._count >= SAME_FAILURES
 
 
-def _sync(here: ElasticWorld, state: State, report: ResizeReport) -> None:
+def _sync(current: ElasticWorld, state: State, report: ResizeReport) -> None:
     if isinstance(state, TorchState):  # tells by itself what it does
         state.sync()
     else:
         with stages.waiting_for_others():
             state.sync()
-    if here.has_lost_state and not getattr(state, "progress", 0):
+    if current.has_lost_state and not getattr(state, "progress", 0):
         raise StateError(
             "all workers that had the training's state left before this one got it; start the job again; "
             "with a folder for checkpoints in EDT_CHECKPOINT_DIR it can go on where it was"
         )
-    here.synced()
+    current.synced()
     report.mark("transfer", time.monotonic())
     if isinstance(state, TorchState):
         state.resize_report = report
     else:
-        report.send_to(here.launcher, time.monotonic())
-    if here.wanted_generation > here.generation:  # announced while this worker was not listening
-        _announce(state, here.wanted_generation)
+        report.send_to(current.launcher, time.monotonic())
+    if current.wanted_generation > current.generation:  # announced while this worker was not listening
+        _announce(state, current.wanted_generation)
 
 
-def _report_end(here: ElasticWorld, state: State, report: ResizeReport) -> None:
+def _report_end(current: ElasticWorld, state: State, report: ResizeReport) -> None:
     now = time.monotonic()
-    report.send_to(here.launcher, now)
+    report.send_to(current.launcher, now)
     if isinstance(state, TorchState):
         state.report_progress(now, last=True)
 

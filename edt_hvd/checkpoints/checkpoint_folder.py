@@ -33,7 +33,7 @@ def put_in_place(beside: Path, path: Path) -> None:
         OSError: that is not possible.
     """
     if not _is_folder(path) and os.path.lexists(path):
-        set_aside(path)
+        quarantine(path)
     if path.exists():
         old = temporary(path)
         path.rename(old)
@@ -57,7 +57,7 @@ def newest_first(folder: Path) -> list[Path]:
     return [found[commits] for commits in sorted(found, reverse=True)]
 
 
-def set_aside(path: Path) -> Path:
+def quarantine(path: Path) -> Path:
     """Rename what is no checkpoint, or a damaged one: it is neither looked for nor removed any more.
 
     Returns:

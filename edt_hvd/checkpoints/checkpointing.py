@@ -73,19 +73,19 @@ class Checkpoints:
         settings: where they go and how often.
         now: when training began; seconds of a monotonic clock.
         takes_processor: whether the training computes on this machine's processors.
-        tell: sends a message to the launcher; called in another thread, too.
+        emit: sends a message to the launcher; called in another thread, too.
     """
 
     def __init__(
-        self, settings: Settings, now: float, takes_processor: bool, tell: Callable[..., None]
+        self, settings: Settings, now: float, takes_processor: bool, emit: Callable[..., None]
     ) -> None:
         self._folder = settings.folder
         self._interval = settings.interval
-        self._tell = tell
+        self._emit = emit
         self._writer = Writer(settings.folder, settings.keep, takes_processor, self._report)
         self._begun_at = now
         self._cost: Cost | None = None
-        self._lender: Snapshots | None = None
+        self._in_use: Snapshots | None = None
         self._failures: set[str] = set()
         """Reasons that have been told since the last checkpoint that worked."""
         self._is_untidy = False
@@ -121,7 +121,7 @@ class Checkpoints:
                     "this one"
                 ) from error
             self._commits = content.commits
-            self._tell("restored", path=str(path), step=content.about["steps"])
+            self._emit("restored", path=str(path), step=content.about["steps"])
             return
         if paths:
             warnings.warn(
@@ -131,10 +131,10 @@ class Checkpoints:
 
     def collect(self) -> None:
         """Take in how a write has ended, if one has."""
-        if self._lender is None or self._writer.busy:
+        if self._in_use is None or self._writer.busy:
             return
-        self._lender.give_back()
-        self._lender = None
+        self._in_use.release()
+        self._in_use = None
         outcome = self._writer.take_outcome()
         if outcome is None:
             return
@@ -158,7 +158,7 @@ class Checkpoints:
             snapshots: holds the copy, and lends it until it is written.
             about: for the manifest; values are JSON's. `steps` are the optimizer steps done.
         """
-        if self._lender is None and now >= next_at(self._begun_at, self._interval, self._cost):
+        if self._in_use is None and now >= next_at(self._begun_at, self._interval, self._cost):
             self._begin(now, snapshots, about)
 
     def finish(self, commits: int, copy: Callable[[], Snapshots], about: Mapping[str, Any]) -> None:
@@ -178,19 +178,19 @@ class Checkpoints:
 
     def _begin(self, now: float, snapshots: Snapshots, about: Mapping[str, Any]) -> None:
         self._begun_at = now
-        self._lender, lent = snapshots, snapshots.lend()
+        self._in_use, acquired = snapshots, snapshots.acquire()
         self._writer.begin(
-            Content(lent.commits, lent.tree, random_state.capture(), {**about, "time": time.time()})
+            Content(acquired.commits, acquired.tree, random_state.capture(), {**about, "time": time.time()})
         )
 
     def _skip(self, path: Path, error: CheckpointError) -> None:
         """Set a damaged checkpoint aside."""
         try:
-            place = f"it is now {checkpoint_folder.set_aside(path).name}"
+            place = f"it is now {checkpoint_folder.quarantine(path).name}"
         except OSError as refusal:
             place = f"it stays where it is: {refusal.strerror}"
         warnings.warn(f"checkpoint {path} is skipped: {error}; {place}", stacklevel=3)
-        self._tell("checkpoint_skipped", path=str(path), reason=str(error))
+        self._emit("checkpoint_skipped", path=str(path), reason=str(error))
 
     def _found(self) -> list[Path]:
         try:
@@ -206,7 +206,7 @@ class Checkpoints:
         match outcome:
             case Written(path, content, size, cost):
                 about = content.about
-                self._tell(
+                self._emit(
                     "checkpointed",
                     step=about["steps"],
                     path=str(path),
@@ -216,7 +216,7 @@ class Checkpoints:
                     again=bool(self._failures),
                 )
             case Failed(reason) if reason not in self._failures:
-                self._tell("checkpoint_failed", reason=reason)
+                self._emit("checkpoint_failed", reason=reason)
 
 
 def for_next_state(environ: Mapping[str, str] = os.environ) -> Checkpoints | None:
@@ -232,10 +232,10 @@ def for_next_state(environ: Mapping[str, str] = os.environ) -> Checkpoints | Non
     if number > 1:
         settings = Settings(settings.folder / f"state-{number}", settings.interval, settings.keep)
     takes_processor = world.device().type == "cpu"
-    return Checkpoints(settings, time.monotonic(), takes_processor, _tell_launcher)
+    return Checkpoints(settings, time.monotonic(), takes_processor, _send_to_launcher)
 
 
-def _tell_launcher(message_type: str, **content: Any) -> None:
+def _send_to_launcher(message_type: str, **content: Any) -> None:
     launcher = world.current().launcher
     if launcher is not None:
         launcher.send(message_type, **content)

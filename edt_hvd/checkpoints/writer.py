@@ -84,16 +84,16 @@ class Writer:
         folder: of all checkpoints.
         keep: how many to keep.
         takes_processor: whether the training computes on this machine's processors.
-        tell: called in the thread when a write has ended.
+        notify: called in the thread when a write has ended.
     """
 
     def __init__(
-        self, folder: Path, keep: int, takes_processor: bool, tell: Callable[[Outcome], None]
+        self, folder: Path, keep: int, takes_processor: bool, notify: Callable[[Outcome], None]
     ) -> None:
         self._folder = folder
         self._keep = keep
         self._takes_processor = takes_processor
-        self._tell = tell
+        self._notify = notify
         self._thread: threading.Thread | None = None
         self._outcome: Outcome | None = None
         self._cancelled = threading.Event()
@@ -162,4 +162,4 @@ class Writer:
             self._outcome = Failed(str(error), cost())
         except Exception as error:  # noqa: BLE001 - nobody sees what ends a thread: training would go on unsaved
             self._outcome = Failed(f"{type(error).__name__}: {error}", cost())
-        self._tell(self._outcome)
+        self._notify(self._outcome)

@@ -192,7 +192,7 @@ class ElasticDataLoader:
         return self._micro_batch_size
 
     def __iter__(self) -> Iterator[Step]:
-        reducer.settle()
+        reducer.collect_stale()
         while self._step < len(self):
             loads = self._loads
             step = self._next_step()

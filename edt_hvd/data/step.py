@@ -22,7 +22,7 @@ class Step:
     """One optimizer step: iterate over it once, to the end, for this worker's micro-batches.
 
     Every micro-batch is what the collate function made of its samples. A worker may have none in a step;
-    its loop then runs zero times and it still takes part in the reduction, which happens when the loop
+    its loop then runs zero times and it still takes participant in the reduction, which happens when the loop
     ends. After that every parameter's gradient is that of the whole batch's mean loss.
 
     Attributes:
@@ -49,7 +49,7 @@ class Step:
         self._open_share = open_share
         self._advance = advance
         self._begun = False
-        self._parts: Sequence[reducer.Part] = ()
+        self._participants: Sequence[reducer.StepParticipant] = ()
         self._current: tuple[MicroBatch, bool] | None = None
         self._losses: list[torch.Tensor] = []
         self._loss = 0.0
@@ -62,9 +62,9 @@ class Step:
             raise RuntimeError(f"{self} has been iterated over already; take the next step from the loader")
         self._begun = True
         share = self._open_share()
-        self._parts = reducer.active()
-        for part in self._parts:
-            part.begin_step(self.micro_batches)
+        self._participants = reducer.active()
+        for participant in self._participants:
+            participant.begin_step(self.micro_batches)
         for observer in observing.observers():
             observer.loading()
         try:
@@ -72,8 +72,8 @@ class Step:
                 self._current = (micro_batch, last)
                 yield from self._run(micro_batch, data)
         except BaseException:  # one that closes this generator too: the loop was left
-            for part in self._parts:
-                part.abandon_step()
+            for participant in self._participants:
+                participant.abandon_step()
             raise
         finally:
             self._current = None
@@ -96,18 +96,20 @@ class Step:
             for observer in observing.observers():
                 observed.enter_context(observer.micro_batch(self.epoch, micro_batch.positions.start, data))
             yield data
-        for part in self._parts:
-            part.after_micro_batch(micro_batch.weight)
+        for participant in self._participants:
+            participant.after_micro_batch(micro_batch.weight)
 
     def _reduce(self) -> None:
         losses = [float(loss) for loss in self._losses]
-        if not self._parts:
+        if not self._participants:
             self._loss = exact_sum(losses)
             return
         capacity = -(-self.micro_batches // world.size())
-        header = reducer.exchange([part.report() for part in self._parts], losses, capacity)
-        for part, reports in zip(self._parts, header.reports, strict=True):
-            part.finish_step(reports)
+        header = reducer.exchange(
+            [participant.report() for participant in self._participants], losses, capacity
+        )
+        for participant, reports in zip(self._participants, header.reports, strict=True):
+            participant.finish_step(reports)
         self._loss = header.loss
 
     def backward(
@@ -135,15 +137,15 @@ class Step:
                 f"backward() got a {type(loss).__name__}; give the loss tensor, before any .item()"
             )
         micro_batch, last = self._current
-        for part in self._parts:
-            part.before_backward(micro_batch.weight, last, scaled=scaler is not None)
-        alone = not any(isinstance(part, reducer.BucketReducer) for part in self._parts)
+        for participant in self._participants:
+            participant.before_backward(micro_batch.weight, last, scaled=scaler is not None)
+        alone = not any(isinstance(participant, reducer.BucketReducer) for participant in self._participants)
         scaled = loss * micro_batch.weight if alone else loss  # reducers weight the gradients themselves
         for observer in observing.observers():
             observer.before_backward()
         torch.autograd.backward(scaled if scaler is None else scaler.scale(scaled), retain_graph=retain_graph)
-        for part in self._parts:
-            part.after_backward()
+        for participant in self._participants:
+            participant.after_backward()
         self._losses[-1] = self._losses[-1] + loss.detach().double() * micro_batch.weight
 
     @property
@@ -162,7 +164,7 @@ class Step:
         """Mean loss over the whole batch's samples, the same on every worker.
 
         Without a `DistributedOptimizer` or a model in a `TorchState` nothing is exchanged, and it is this
-        worker's part of that mean.
+        worker's participant of that mean.
 
         Raises:
             RuntimeError: the loop over the step has not ended.

@@ -76,7 +76,7 @@ class Injector(Observer):
         self._checkpoints: set[str] = set()
         """Names of those that have been seen."""
 
-    def at_door(self, generation: int) -> None:
+    def at_rendezvous(self, generation: int) -> None:
         """As in `Observer`."""
         self._resize(generation or self._newest_world(), Point.WAITING)
 
@@ -187,10 +187,10 @@ class Injector(Observer):
 
 
 def _drop(fault: Fault) -> None:
-    here = world.current()
-    if not isinstance(here, AssignedWorld):
+    current = world.current()
+    if not isinstance(current, AssignedWorld):
         raise FaultError(_name(fault), "action = drop", "a job of edt-launch: no other can go on after that")
-    here.abandon()
+    current.abandon()
 
 
 def _newest_checkpoint(fault: Fault) -> Path:

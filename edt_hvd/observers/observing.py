@@ -16,7 +16,7 @@ Values = Mapping[str, Any]
 class Observer:
     """Is told what happens, in this order, and does nothing about it. Each method may raise or not return."""
 
-    def at_door(self, generation: int) -> None:
+    def at_rendezvous(self, generation: int) -> None:
         """This worker has left the world of that generation, 0 if there was none, and waits for a place."""
 
     def assigned(self, generation: int, rank: int) -> None:

@@ -123,14 +123,14 @@ class Recorder(Observer):
             return
         self._progress, self._values = progress, values
         self._record(progress, values, {})
-        here = world.current()
+        current = world.current()
         if progress == self._options.steps:
-            if isinstance(here, AssignedWorld):
-                here.finish()
+            if isinstance(current, AssignedWorld):
+                current.finish()
             raise SystemExit(0)
-        if progress in self._options.holds and isinstance(here, AssignedWorld):
+        if progress in self._options.holds and isinstance(current, AssignedWorld):
             (self._options.folder / f"holding.{progress}").touch()
-            here.wait_for_announcement()
+            current.wait_for_announcement()
 
     @contextlib.contextmanager
     def micro_batch(self, epoch: int, position: int, data: Any) -> Iterator[None]:

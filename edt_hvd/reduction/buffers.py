@@ -19,6 +19,7 @@ import horovod.torch as hvd
 import numpy as np
 import torch
 from torch.nn.modules.batchnorm import _NormBase
+from typing_extensions import override
 
 from edt_hvd.errors import GradientError
 from edt_hvd.reduction import grid, reducer
@@ -163,8 +164,8 @@ def _has_mean(tensor: torch.Tensor) -> bool:
     return tensor.layout == torch.strided and not tensor.is_complex()
 
 
-class BufferMean:
-    """Averages the buffers of the tracked modules over a step's micro-batches; a `reducer.Part`."""
+class BufferMean(reducer.StepParticipant):
+    """Averages the buffers of the tracked modules over a step's micro-batches."""
 
     def __init__(self) -> None:
         self._modules: list[weakref.ref[torch.nn.Module]] = []
@@ -182,12 +183,12 @@ class BufferMean:
         self._modules = [known for known in self._modules if known() not in (None, module)]
         self._modules.append(weakref.ref(module))
 
+    @override
     def reset(self) -> None:
-        """As in `Part`."""
         self._buffers = {}
 
+    @override
     def begin_step(self, micro_batches: int) -> None:
-        """As in `Part`."""
         self._micro_batches, self._done = micro_batches, []
         changed = _changed(self._buffers.values())
         known = {key: buffer for key, buffer in self._buffers.items() if buffer not in changed}
@@ -209,19 +210,14 @@ class BufferMean:
                         seen.add(id(tensor))
                         yield owner, name, tensor
 
-    def before_backward(self, weight: float, last: bool, scaled: bool) -> None:
-        """As in `Part`."""
-
-    def after_backward(self) -> None:
-        """As in `Part`."""
-
+    @override
     def abandon_step(self) -> None:
-        """As in `Part`: the step will begin anew, from the same buffers on every worker."""
+        """Restore the buffers: the step will be repeated, and start from the same ones on every worker."""
         for buffer in _changed(self._buffers.values()):
             buffer.restore()
 
+    @override
     def after_micro_batch(self, weight: float) -> None:
-        """As in `Part`."""
         self._done.append(weight)
         sure = [buffer for buffer in self._buffers.values() if buffer.surely_changed]
         compared = [b for b in self._buffers.values() if not b.surely_changed and self._may_be_silent(b)]
@@ -264,6 +260,7 @@ class BufferMean:
         for buffer in self._buffers.values():
             self._known(buffer).setdefault(buffer.name, False)
 
+    @override
     def report(self) -> Report:
         """Addends, exponent and whether there are inf or nan, buffer by buffer."""
         if self._done:
@@ -275,8 +272,8 @@ class BufferMean:
                 row[:] = buffer.changes.addends, buffer.changes.exponent, buffer.changes.special is not None
         return rows.reshape(-1)
 
+    @override
     def finish_step(self, reports: Report) -> None:
-        """As in `Part`."""
         rows = reports.reshape(len(reports), -1, _FIELDS)
         found = zip(self._buffers.values(), rows.sum(axis=0)[:, 0], rows.max(axis=0), strict=True)
         changed = [(buffer, addends, row) for buffer, addends, row in found if addends]
@@ -306,8 +303,8 @@ class BufferMean:
 _mean = BufferMean()
 
 
-def forget() -> None:
-    """Buffers were written to from outside the steps: leave them so, whatever a step was about."""
+def invalidate() -> None:
+    """Drop the copies of an unfinished step: the buffers were written to outside of steps, and stay so."""
     _mean.reset()
 
 

@@ -14,6 +14,7 @@ from typing import Any
 import horovod.torch as hvd
 import numpy as np
 import torch
+from typing_extensions import override
 
 from edt_hvd.errors import GradientError, NonFiniteGradientWarning, StateError
 from edt_hvd.reduction import grid
@@ -98,7 +99,7 @@ class ExactReducer(BucketReducer[ExactBucket]):
     # The history, as a state.
 
     def state_dict(self) -> dict[str, Any]:
-        """What the next step's grids follow from."""
+        """The history from which the next step's grids follow."""
         exponents = [self._exponents.get(parameter, NOTHING) for parameter in self._parameters()]
         return {"exponents": torch.tensor(exponents, dtype=torch.int16), "passes": self._passes}
 
@@ -118,15 +119,16 @@ class ExactReducer(BucketReducer[ExactBucket]):
         self._passes = state["passes"]
         self._history_agreed = True
 
+    @override
     def reset(self) -> None:
-        """As in `Part`. The history counts again once a state that all workers have brings it."""
+        """The history is not used until every worker has loaded the same one."""
         super().reset()
         self._history_agreed = False
 
     # The loop over a step.
 
+    @override
     def begin_step(self, micro_batches: int) -> None:
-        """As in `Part`."""
         super().begin_step(micro_batches)
         self._micro_batches = micro_batches
         if not self._history_agreed:
@@ -138,18 +140,19 @@ class ExactReducer(BucketReducer[ExactBucket]):
         addends = self._micro_batches * (self._passes or grid.FIRST_PASSES)
         return grid.place(self._exponents.get(parameter), self._bits, addends)
 
+    @override
     def before_backward(self, weight: float, last: bool, scaled: bool) -> None:
-        """As in `Part`."""
         super().before_backward(weight, last, scaled)
         self._scaled = scaled
 
+    @override
     def after_backward(self) -> None:
-        """As in `Part`."""
         super().after_backward()
         read_sizes(each for bucket in self._buckets for each in bucket.sums)
 
+    @override
     def report(self) -> Report:
-        """A checksum of the grids, exponents and whether there are inf or nan, by parameter; then as ever."""
+        """A checksum of the grids; exponents, and whether there are inf or nan, by parameter; the rest."""
         sums = [each for _, each in self._sums()]
         grids = np.array([(each.grid.scale, each.grid.limit) for each in sums], dtype=np.int32)
         checksum = np.array([zlib.crc32(grids.tobytes())], dtype=np.uint32).view(np.int32)
@@ -157,8 +160,9 @@ class ExactReducer(BucketReducer[ExactBucket]):
         special = [each.special is not None for each in sums]
         return np.concatenate([checksum, exponents, special, super().report()]).astype(np.int32)
 
+    @override
     def finish_step(self, reports: Report) -> None:
-        """As in `Part`.
+        """Reduce.
 
         Raises:
             GradientError: the workers' grids differ, or sums may have left their integers.

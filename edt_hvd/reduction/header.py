@@ -74,10 +74,10 @@ def check_lengths(lengths: Sequence[int]) -> None:
     row["checksum"] = zlib.crc32(np.array(lengths, dtype=np.int64).tobytes())
     rows = gather(row, "edt.lengths")
     if (rows != rows[0]).any():
-        told = ", ".join(f"worker {rank}: {found['total']}" for rank, found in enumerate(rows))
+        counts = ", ".join(f"worker {rank}: {found['total']}" for rank, found in enumerate(rows))
         raise GradientError(
             "the workers do not train the same: their trainable parameters and buffers, or their optimizers, "
-            f"differ in number (values to report: {told}). Workers that join run the script from its "
+            f"differ in number (values to report: {counts}). Workers that join run the script from its "
             "beginning, so make models and optimizers there, and change them by what the state says"
         )
 

@@ -1,20 +1,20 @@
 """Summing gradients over micro-batches and workers: what all reductions have in common.
 
-A step's loop tells the parts of the reduction where it is: one reducer for every distributed optimizer, and
-`buffers` for what models count along the way. A reducer takes every gradient as autograd finishes it, so
-that ``.grad`` is None inside the loop, and sees to it that after the loop it is the gradient of the whole
-effective batch's mean loss.
+The loop over a step calls its participants: one reducer for every distributed optimizer, and `buffers` for
+the buffers of models. A reducer takes every gradient as autograd finishes it, so that ``.grad`` is None
+inside the loop; after the loop it is the gradient of the whole effective batch's mean loss.
 """
 
 import gc
 import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
 import horovod.torch as hvd
 import numpy as np
 import torch
+from typing_extensions import override
 
 from edt_hvd.errors import GradientError
 from edt_hvd.reduction import header
@@ -23,13 +23,14 @@ from edt_hvd.reduction.header import Header, Report
 from edt_hvd.world import stages, world
 
 
-class Part(Protocol):
-    """What the loop over a step's micro-batches tells a part of the reduction."""
+class StepParticipant(ABC):
+    """Takes part in the reduction of every step. The loop over the step's micro-batches calls it."""
 
+    @abstractmethod
     def begin_step(self, micro_batches: int) -> None:
-        """A new effective batch of so many micro-batches, over all workers, begins."""
+        """A new effective batch of `micro_batches`, over all workers, begins."""
 
-    def before_backward(self, weight: float, last: bool, scaled: bool) -> None:
+    def before_backward(self, weight: float, last: bool, scaled: bool) -> None:  # noqa: B027 - optional
         """A backward pass is about to run.
 
         Args:
@@ -38,77 +39,80 @@ class Part(Protocol):
             scaled: by a gradient scaler, which expects inf and nan.
         """
 
-    def after_backward(self) -> None:
+    def after_backward(self) -> None:  # noqa: B027 - optional
         """The backward pass is done."""
 
-    def after_micro_batch(self, weight: float) -> None:
-        """The loop's body has run."""
+    def after_micro_batch(self, weight: float) -> None:  # noqa: B027 - optional
+        """The loop's body has run for a micro-batch of that share of the batch's samples."""
 
-    def abandon_step(self) -> None:
+    def abandon_step(self) -> None:  # noqa: B027 - optional
         """The loop was left before its end."""
 
+    @abstractmethod
     def report(self) -> Report:
-        """What the other workers have to know; as long on every worker."""
+        """Integers that all workers need; the same number of them on every worker."""
 
+    @abstractmethod
     def finish_step(self, reports: Report) -> None:
         """Reduce; `reports` has one row a worker."""
 
+    @abstractmethod
     def reset(self) -> None:
-        """The world was formed anew; forget what was under way in the old one."""
+        """A new world was formed: drop whatever is unfinished in the old one."""
 
 
-_registered: "list[weakref.ref[Part]]" = []
+_registered: "list[weakref.ref[StepParticipant]]" = []
 _stop_agreed = False
 _lengths_agreed = False
-_unsettled = False
+_may_have_stale = False
 
 
-def register(part: Part) -> None:
-    """Let `part` follow the steps of every loader, if it does not yet."""
-    global _unsettled
-    _unsettled = True
-    if part not in active():
-        _registered.append(weakref.ref(part))
+def register(participant: StepParticipant) -> None:
+    """Have `participant` take part in the steps of every loader, if it does not yet."""
+    global _may_have_stale
+    _may_have_stale = True
+    if participant not in active():
+        _registered.append(weakref.ref(participant))
 
 
-def settle() -> None:
-    """Drop what was trained before the latest models and optimizers, if nothing refers to it any more.
+def collect_stale() -> None:
+    """Drop participants whose models and optimizers are no longer referred to.
 
-    All workers must follow the same ones, and Python finds unused cycles of objects at other times on each.
+    All workers must have the same participants, but each runs its garbage collector at other times.
     """
-    global _unsettled
-    if _unsettled:
+    global _may_have_stale
+    if _may_have_stale:
         gc.collect()
-    _unsettled = False
+    _may_have_stale = False
 
 
-def active() -> tuple[Part, ...]:
-    """The parts of the reduction that are alive, in the order of their making."""
-    living = [(reference, part) for reference in _registered if (part := reference()) is not None]
+def active() -> tuple[StepParticipant, ...]:
+    """The participants that are alive, in the order in which they were registered."""
+    living = [(reference, each) for reference in _registered if (each := reference()) is not None]
     _registered[:] = [reference for reference, _ in living]
-    return tuple(part for _, part in living)
+    return tuple(each for _, each in living)
 
 
 def sends_headers() -> bool:
     """Whether every optimizer step sends a header, because some optimizer is distributed."""
-    return any(isinstance(part, BucketReducer) for part in active())
+    return any(isinstance(participant, BucketReducer) for participant in active())
 
 
 def stop_agreed() -> bool:
-    """Whether a header has told all workers, at the same step, that the world is to be formed anew."""
+    """Whether all workers have agreed, by the header of the same step, to form a new world."""
     return _stop_agreed
 
 
 def reset() -> None:
-    """Forget the old world."""
+    """A new world was formed."""
     global _stop_agreed, _lengths_agreed
     _stop_agreed = _lengths_agreed = False
-    for part in active():
-        part.reset()
+    for participant in active():
+        participant.reset()
 
 
 def exchange(reports: Sequence[Report], losses: Sequence[float] = (), capacity: int = 0) -> Header:
-    """Send the header, see `header.exchange`, and note whether all are to stop.
+    """Exchange the header (`header.exchange`), and note whether all workers are to stop.
 
     Raises:
         GradientError: first in a world, the workers' reports differ in length.
@@ -125,13 +129,13 @@ def exchange(reports: Sequence[Report], losses: Sequence[float] = (), capacity: 
 BucketT = TypeVar("BucketT", bound=Bucket)
 
 
-class BucketReducer(ABC, Generic[BucketT]):
+class BucketReducer(StepParticipant, Generic[BucketT]):
     """Sums the gradients of one optimizer, bucket by bucket, overlapped with the last backward pass.
 
     The overlap begins once a step has shown that every parameter gets its gradient at once, in one backward
     pass a micro-batch; before that, and after a step in which one did not, everything is reduced when the
-    loop over the step ends. What comes after a bucket was launched is reduced on its own. A bucket that no
-    worker has a gradient for is not reduced.
+    loop over the step ends. Gradients that come after their bucket was launched are reduced on their own. A
+    bucket for which no worker has a gradient is not reduced.
 
     Args:
         name: of this reducer's all-reduces, other than that of any other reducer.
@@ -161,8 +165,8 @@ class BucketReducer(ABC, Generic[BucketT]):
         self._overlapping = False
         self._hook_all()
 
+    @override
     def reset(self) -> None:
-        """As in `Part`."""
         for bucket in self._buckets:
             bucket.handles.clear()
         self._in_step = self._reduced = self._unreduced = self._last = self._launching = False
@@ -174,8 +178,8 @@ class BucketReducer(ABC, Generic[BucketT]):
 
     # The loop over a step.
 
+    @override
     def begin_step(self, micro_batches: int) -> None:
-        """As in `Part`."""
         self._layout()
         for bucket in self._buckets:
             bucket.begin()
@@ -184,30 +188,25 @@ class BucketReducer(ABC, Generic[BucketT]):
         self._repeated = False
         self._in_step, self._reduced, self._unreduced = True, False, False
 
+    @override
     def before_backward(self, weight: float, last: bool, scaled: bool) -> None:
-        """As in `Part`."""
         self._weight = weight
         self._last, self._launching = last, last and self._overlapping
 
+    @override
     def after_backward(self) -> None:
-        """As in `Part`."""
         self._weight = None
         self._last = self._launching = False
 
-    def after_micro_batch(self, weight: float) -> None:
-        """As in `Part`."""
-
-    def abandon_step(self) -> None:
-        """As in `Part`."""
-
+    @override
     def report(self) -> Report:
         """How many gradients each trainable parameter had, and which buckets got some late."""
         places = [self._place[parameter] for parameter in self._trainable]
         late = [bucket.late is not None for bucket in self._buckets]
         return np.array([bucket.addends[index] for bucket, index in places] + late, dtype=np.int32)
 
+    @override
     def finish_step(self, reports: Report) -> None:
-        """As in `Part`."""
         addends, late = np.split(reports.sum(axis=0), [len(self._trainable)])
         self._reduce(addends, late)
         if any(len(bucket.waiting_for) < len(bucket.parameters) for bucket in self._buckets):

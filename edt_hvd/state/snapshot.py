@@ -34,7 +34,7 @@ class Snapshots:
     def __init__(self) -> None:
         self.last: Snapshot | None = None
         """The last copy; None before the first."""
-        self._lent: Snapshot | None = None
+        self._acquired: Snapshot | None = None
         self._spare: Snapshot | None = None
         self._is_first = True
         self._taken_at = float("-inf")
@@ -54,7 +54,7 @@ class Snapshots:
 
     def take(self, tree: dict[str, Any], commits: int) -> None:
         """Copy `tree`, the state after so many commits; `taken` is to be told what that cost."""
-        into = self._spare if self._lent is self.last else self.last
+        into = self._spare if self._acquired is self.last else self.last
         self._spare = None
         self._is_first = into is None or not into.is_reusable
         self.last = Snapshot(_host_copy(tree, into.tree if into and into.is_reusable else None), commits)
@@ -69,24 +69,24 @@ class Snapshots:
         """Keep a tree in host memory that nobody else uses, such as a received one, as the last copy.
 
         Its tensors may be views of one memory, as received ones are. `torch.save` refuses those, so the next
-        copy gets memory of its own, and only such a copy may be lent.
+        copy gets memory of its own, and only such a copy may be acquired.
         """
         self.last = Snapshot(tree, commits, is_reusable=False)
         self._taken_at, self._seconds = now, tensor_bytes(tree) / COPY_RATE
 
-    def lend(self) -> Snapshot:
-        """The last copy, left as it is until `give_back`. One can be lent at a time."""
+    def acquire(self) -> Snapshot:
+        """The last copy, left as it is until `release`. One can be lent at a time."""
         assert self.last is not None
         assert self.last.is_reusable
-        assert self._lent is None
-        self._lent = self.last
+        assert self._acquired is None
+        self._acquired = self.last
         return self.last
 
-    def give_back(self) -> None:
+    def release(self) -> None:
         """What was lent may be overwritten again."""
-        if self._lent is not self.last:
-            self._spare = self._lent
-        self._lent = None
+        if self._acquired is not self.last:
+            self._spare = self._acquired
+        self._acquired = None
 
 
 def copied(value: Any) -> Any:

@@ -1,18 +1,21 @@
 """The training state: what a worker needs to go on where the others are.
 
-Two kinds of copy protect it. A *boundary* is taken at every commit and holds what is small: plain values,
-the states of schedulers, scalers and loaders, the models' buffers, the options of an optimizer's parameter
-groups. Parameters and optimizer states change nowhere but in ``optimizer.step()``, so as long as no step has
-followed the last commit, the boundary and the live parameters together *are* the committed state. (A module
-that no optimizer of the state steps, such as an average of the weights, is in the boundary as a whole, unless
-it is large: see `boundary`.) A *snapshot* is a full copy in host memory for the case that a step has;
-it is taken as often as its measured cost allows. Every so often the coordinator's is also written to disk:
-`edt_hvd.checkpoints.checkpointing`.
+Two kinds of copy protect it:
 
-When the world is formed anew, nobody takes a snapshot in the pause. Until the next step the boundary is
-enough. If a worker is lost between that step and its commit, each goes back to the last snapshot it has: a
-survivor to one from before the change, a newcomer to what it has received; and all go on from the farthest of
-them. Only the first worker of a job, which receives nothing, takes one when it begins.
+- A *rollback point* is taken at every commit. It holds what is small: plain values, the states of schedulers,
+  scalers and loaders, the models' buffers, the options of an optimizer's parameter groups. Parameters and
+  optimizer states change only in ``optimizer.step()``; as long as no step has followed the last commit, the
+  rollback point and the live parameters together *are* the committed state. A module that no optimizer of the
+  state steps, such as an average of the weights, is in the rollback point as a whole, unless it is large (see
+  `rollback_point`).
+- A *snapshot* is a full copy in host memory, needed once a step has followed the commit. It is taken as often
+  as its measured cost allows. From time to time the coordinator's is also written to disk
+  (`edt_hvd.checkpoints.checkpointing`).
+
+When a new world is formed, nobody takes a snapshot in the pause: until the next step the rollback point is
+enough. If a worker is lost between that step and its commit, each worker goes back to its last snapshot: a
+survivor to one from before the change, a newcomer to the state that it received. All then go on from the
+latest of them. Only the first worker of a job, which receives nothing, takes a snapshot when it begins.
 """
 
 import time
@@ -37,9 +40,9 @@ from edt_hvd.reduction.exact import ExactReducer
 from edt_hvd.reduction.optimizer import reducer_of
 from edt_hvd.reporting import ResizeReport, send_progress
 from edt_hvd.state import random_state
-from edt_hvd.state.boundary import Boundary, large_of
 from edt_hvd.state.fitting import check_fit, check_kinds, check_names
 from edt_hvd.state.module_walk import buffers_of, parameters_of, tensors_of
+from edt_hvd.state.rollback_point import RollbackPoint, large_of
 from edt_hvd.state.snapshot import Snapshots, copied
 from edt_hvd.state.torch_states import (
     Caches,
@@ -52,7 +55,7 @@ from edt_hvd.state.torch_states import (
     load_optimizer,
     options,
 )
-from edt_hvd.state.transfer import bring
+from edt_hvd.state.transfer import broadcast_state
 from edt_hvd.world import stages, world
 from edt_hvd.world.elastic_world import ElasticWorld
 from edt_hvd.world.fixed_world import FixedWorld
@@ -89,7 +92,7 @@ class TorchState(State):  # type: ignore[misc]
         self._has_synced = False
         self._snapshots = Snapshots()
         self._checkpoints: Checkpoints | None = None
-        self._boundary: Boundary | None = None
+        self._rollback_point: RollbackPoint | None = None
         self._stepped_names: frozenset[str] = frozenset()
         self._plain_names: frozenset[str] = frozenset()
         check_names(values, {*dir(TorchState), *vars(self)})
@@ -120,8 +123,8 @@ class TorchState(State):  # type: ignore[misc]
         self.committed_at = now = time.monotonic()
         if self._snapshots.is_due(now, self.progress):
             self._save_and_offer(now)
-        elif self._boundary is not None:
-            self._boundary = self._boundary.following(self._small_tree())
+        elif self._rollback_point is not None:
+            self._rollback_point = self._rollback_point.following(self._small_tree())
         self.report_progress(now)
         for observer in observing.observers():
             observer.committed(self, self.progress, self._values())
@@ -141,7 +144,7 @@ class TorchState(State):  # type: ignore[misc]
     def save(self) -> None:
         """Take a full snapshot into host memory, reusing the buffers of the last one."""
         started = time.monotonic()
-        self._take_boundary(is_full_copy=True)
+        self._take_rollback_point(is_full_copy=True)
         self._snapshots.take(self._tree(), self.progress)
         self._snapshots.taken(started, time.monotonic())
 
@@ -156,7 +159,7 @@ class TorchState(State):  # type: ignore[misc]
         else:
             return
         # What has been loaded counts as written to, and this may be called again.
-        self._take_boundary(is_full_copy=committed is None)
+        self._take_rollback_point(is_full_copy=committed is None)
 
     def sync(self) -> None:
         """Bring rank 0's state to every worker. A collective.
@@ -180,7 +183,7 @@ class TorchState(State):  # type: ignore[misc]
             extra = {"progress": self.progress, "refusal": refusal}
             tree = self._tree() | extra if holds or hvd.rank() == 0 else None
             with stages.waiting_for_others():
-                received = bring(tree, self.progress, holds)
+                received = broadcast_state(tree, self.progress, holds)
         if received is not None:
             self.progress, refusal = received.pop("progress"), received.pop("refusal")
         if refusal is not None:
@@ -225,7 +228,7 @@ class TorchState(State):  # type: ignore[misc]
 
     # Copies.
 
-    def _take_boundary(self, is_full_copy: bool) -> None:
+    def _take_rollback_point(self, is_full_copy: bool) -> None:
         """Copy what is small, if it is.
 
         Args:
@@ -237,31 +240,31 @@ class TorchState(State):  # type: ignore[misc]
         modules = self._modules().keys()
         large = large_of(small, modules | {f"{name}.caches" for name in modules})
         if large is None:
-            self._boundary = None
+            self._rollback_point = None
             return
-        last = None if is_full_copy else self._boundary
+        last = None if is_full_copy else self._rollback_point
         counted = last.counted if last is not None else frozenset()
         parameters = {
             (name, key)
             for name in self._plain_names
             for key in small[name].keys() - buffers_of(getattr(self, name), persistent=True).keys()
         }
-        self._boundary = Boundary.of(small, large, frozenset(parameters), counted)
+        self._rollback_point = RollbackPoint.of(small, large, frozenset(parameters), counted)
 
     def _committed(self) -> dict[str, Any] | None:
         """What is to be loaded to be back at the last commit; None if that is not enough."""
-        if self._boundary is None or self._stepped or self._versions != self._parameter_versions():
+        if self._rollback_point is None or self._stepped or self._versions != self._parameter_versions():
             return None
         last = self._snapshots.last
-        return self._boundary.completed(self._small_tree(), last.tree if last is not None else None)
+        return self._rollback_point.completed(self._small_tree(), last.tree if last is not None else None)
 
     def _protect(self, received: dict[str, Any] | None) -> None:
-        """All workers have the same state: what is needed to come back to it.
+        """Take the copies that a rollback needs, now that all workers have the same state.
 
-        The parameters change next in a step, and until then a boundary is enough. After that step the last
-        full copy counts, of which every worker needs one: what it has received is one already.
+        Until the next step changes the parameters, a rollback point is enough. After it a rollback needs a
+        full copy, of which every worker must have one; a received state serves as one.
         """
-        self._take_boundary(is_full_copy=received is not None)
+        self._take_rollback_point(is_full_copy=received is not None)
         if received is not None:
             self._snapshots.adopt(received, self.progress, time.monotonic())
         elif self._snapshots.last is None:
@@ -371,7 +374,7 @@ class TorchState(State):  # type: ignore[misc]
         self._plain_names = frozenset(name for name, each in others.items() if is_plain(each))
 
     def _small_tree(self) -> dict[str, Any]:
-        """The part of the state that a boundary copies: all but parameters and optimizer states."""
+        """The part of the state that a rollback point copies: all but parameters and optimizer states."""
         tree: dict[str, Any] = {}
         for name in self._names:
             value = getattr(self, name)
@@ -386,7 +389,7 @@ class TorchState(State):  # type: ignore[misc]
         return tree | self._companion_tree()
 
     def _load(self, tree: dict[str, Any]) -> None:
-        buffers.forget()
+        buffers.invalidate()
         companions = self._companions()
         for name, saved in tree.items():
             value = companions[name] if name in companions else getattr(self, name)
@@ -403,8 +406,8 @@ class TorchState(State):  # type: ignore[misc]
                 setattr(self, name, copied(saved))
 
 
-def _check_loop(here: world.World) -> None:
-    if isinstance(here, ElasticWorld) and not here.entered:
+def _check_loop(current: world.World) -> None:
+    if isinstance(current, ElasticWorld) and not current.entered:
         raise RuntimeError(
             "an edt_hvd.TorchState needs the loop of edt_hvd.elastic, which brings the state to new workers; "
             "decorate the function with @edt_hvd.elastic, in place of @hvd.elastic.run"

@@ -81,7 +81,7 @@ def plan(rows: NDArray[np.void]) -> Plan:
     return Plan(tuple(parts), tuple(rank for rank, holds in enumerate(holders) if not holds), skeleton)
 
 
-def bring(tree: Any, progress: int, holds: bool) -> Any:
+def broadcast_state(tree: Any, progress: int, holds: bool) -> Any:
     """Bring rank 0's tree to every worker that does not hold the same one. A collective.
 
     Args:

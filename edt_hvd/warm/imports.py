@@ -33,7 +33,7 @@ class Import:
 
 
 @dataclass(frozen=True)
-class Found:
+class ProgramImports:
     """What a program imports.
 
     Attributes:
@@ -128,7 +128,7 @@ def _absolute(statement: ast.ImportFrom, package: str) -> str | None:
     return ".".join([*kept, *([statement.module] if statement.module else [])])
 
 
-def find(program: Path, package: str, path: Sequence[str]) -> Found:
+def find(program: Path, package: str, path: Sequence[str]) -> ProgramImports:
     """Follow a program's imports.
 
     Files that cannot be read or parsed are passed over: the program will say what is wrong with them.
@@ -161,7 +161,7 @@ def find(program: Path, package: str, path: Sequence[str]) -> Found:
             new = {name: where for name, where in files.items() if name not in own}
             own |= new
             todo += [(where, _package_of(name, where)) for name, where in new.items()]
-    return Found(tuple(installed), own, environment, mentions_us)
+    return ProgramImports(tuple(installed), own, environment, mentions_us)
 
 
 def own_files(wanted: Import, roots: Sequence[Path]) -> dict[str, Path]:

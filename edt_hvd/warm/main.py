@@ -15,7 +15,7 @@ import setproctitle
 import torch
 
 from edt_hvd.warm import imports, worker
-from edt_hvd.warm.imports import Found, Import
+from edt_hvd.warm.imports import Import, ProgramImports
 from edt_hvd.warm.server import Server
 from edt_hvd.warm.worker import Request
 from edt_hvd.world.standby import private_memory
@@ -35,7 +35,7 @@ def main(started: float, options: int) -> None:
     channel = _take_channel()
     setproctitle.setproctitle(f"edt warm server: {' '.join(sys.argv[1:])}")
     names, refusal = _prepare(Request.from_command(sys.argv[1:], options))
-    _tell(channel, time.monotonic() - started, names, refusal)
+    _report(channel, time.monotonic() - started, names, refusal)
     if refusal is not None:
         os._exit(0)
     request, lifeline = Server(channel).serve()
@@ -68,7 +68,7 @@ def _prepare(request: Request) -> tuple[list[str], str | None]:
     return imported, _shadowed(found) or obstacle()
 
 
-def _find(request: Request) -> Found:
+def _find(request: Request) -> ProgramImports:
     path = [request.folder, *sys.path]
     if request.script is not None:
         return imports.find(Path(request.directory, request.script), "", path)
@@ -78,7 +78,7 @@ def _find(request: Request) -> Found:
         files = imports.own_files(Import(name), [Path(request.folder)])
         if name in files:
             return imports.find(files[name], name.rpartition(".")[0], path)
-    return Found((), {}, None)
+    return ProgramImports((), {}, None)
 
 
 def import_all(wanted: Iterable[Import]) -> list[str]:
@@ -97,7 +97,7 @@ def import_all(wanted: Iterable[Import]) -> list[str]:
     return [name for name in names if name not in sys.stdlib_module_names]
 
 
-def _shadowed(found: Found) -> str | None:
+def _shadowed(found: ProgramImports) -> str | None:
     """Why the program would get another module than its own."""
     for name, file in found.own.items():
         there = getattr(sys.modules.get(name), "__file__", None)
@@ -122,8 +122,8 @@ def obstacle() -> str | None:
     return f"an import has started {left} threads that do not end for a fork" if left else None
 
 
-def _tell(channel: socket.socket, seconds: float, names: list[str], refusal: str | None) -> None:
+def _report(channel: socket.socket, seconds: float, names: list[str], refusal: str | None) -> None:
     """Tell the agent what this server has done."""
-    told = {"seconds": seconds, "imports": names, "private": private_memory(), "refused": refusal}
+    content = {"seconds": seconds, "imports": names, "private": private_memory(), "refused": refusal}
     with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # the server notices its end
-        channel.sendall((json.dumps(told) + "\n").encode())
+        channel.sendall((json.dumps(content) + "\n").encode())

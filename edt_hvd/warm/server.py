@@ -1,4 +1,4 @@
-"""The warm server's loop: requests come in, workers are forked, their ends are told."""
+"""The warm server's loop: it forks a worker for every request, and reports how each ended."""
 
 import contextlib
 import json
@@ -27,8 +27,8 @@ _T = TypeVar("_T")
 
 
 @dataclass
-class Order:
-    """A request with what came along."""
+class ForkRequest:
+    """A request for a worker, with the descriptors that came with it."""
 
     request: Request
     client: socket.socket
@@ -36,7 +36,7 @@ class Order:
     lifeline: int
 
     def close(self) -> None:
-        """Close everything but the connection."""
+        """Close the descriptors, but not the connection."""
         for descriptor in (*self.standard, self.lifeline):
             os.close(descriptor)
 
@@ -70,17 +70,17 @@ class Server:
             signal.set_wakeup_fd(woken.fileno(), warn_on_full_buffer=False)
             signal.signal(signal.SIGCHLD, lambda *_: None)
             while True:
-                order = self._next_order(selector, wakeup)
-                if order is not None and self._fork(order):
+                wanted = self._next_request(selector, wakeup)
+                if wanted is not None and self._fork(wanted):
                     break
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             signal.set_wakeup_fd(-1)
-        self._let_go(order.client, wakeup, woken)
-        worker.become(order.request, order.standard, order.lifeline)
-        return order.request, order.lifeline
+        self._let_go(wanted.client, wakeup, woken)
+        worker.become(wanted.request, wanted.standard, wanted.lifeline)
+        return wanted.request, wanted.lifeline
 
-    def _next_order(self, selector: selectors.BaseSelector, wakeup: socket.socket) -> Order | None:
-        """Wait for something to happen; the order, if it was one."""
+    def _next_request(self, selector: selectors.BaseSelector, wakeup: socket.socket) -> ForkRequest | None:
+        """Wait until something happens; a request for a worker, if it was one."""
         decision = life.decide(time.monotonic(), len(self._workers), self._idle_since, self._agent_gone)
         if isinstance(decision, life.End):
             _end(decision.reason)
@@ -91,8 +91,8 @@ class Server:
         self._reap()
         return self._accept(selector) if self.channel in ready else None
 
-    def _accept(self, selector: selectors.BaseSelector) -> Order | None:
-        """What the agent wants next; when it is gone, nothing any more."""
+    def _accept(self, selector: selectors.BaseSelector) -> ForkRequest | None:
+        """The agent's next request; None when the agent has gone, or the request is incomplete."""
         try:
             _, descriptors, _, _ = socket.recv_fds(self.channel, 1, 1, socket.MSG_CMSG_CLOEXEC)
         except ConnectionResetError:
@@ -103,13 +103,13 @@ class Server:
             self._agent_gone = True
             return None
         client = socket.socket(fileno=descriptors[0])
-        order = self._order(client)
-        if order is None:
+        wanted = self._fork_request(client)
+        if wanted is None:
             client.close()
-        return order
+        return wanted
 
-    def _order(self, client: socket.socket) -> Order | None:
-        """A worker that the agent wants, with what it gives to it."""
+    def _fork_request(self, client: socket.socket) -> ForkRequest | None:
+        """Read the request and its descriptors."""
         request = _receive(client, _request)
         if request is None:
             return None
@@ -117,16 +117,16 @@ class Server:
         descriptors = _receive(client, _descriptors)
         if descriptors is None:
             return None
-        return Order(request, client, descriptors[:_STANDARD], descriptors[_STANDARD])
+        return ForkRequest(request, client, descriptors[:_STANDARD], descriptors[_STANDARD])
 
-    def _fork(self, order: Order) -> bool:
+    def _fork(self, wanted: ForkRequest) -> bool:
         """Fork the worker; True in the worker."""
         pid = os.fork()
         if pid == 0:
             return True
-        order.close()
-        self._workers[pid] = order.client
-        _send(order.client, pid=pid)
+        wanted.close()
+        self._workers[pid] = wanted.client
+        _send(wanted.client, pid=pid)
         return False
 
     def _let_go(self, *others: socket.socket) -> None:

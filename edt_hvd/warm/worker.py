@@ -110,7 +110,7 @@ def _hang_on(lifeline: int) -> None:
     fcntl.fcntl(lifeline, fcntl.F_SETFL, fcntl.fcntl(lifeline, fcntl.F_GETFL) | os.O_ASYNC)
     poll = select.poll()
     poll.register(lifeline, 0)
-    if poll.poll(0):  # closed before the kernel was told
+    if poll.poll(0):  # closed before the kernel knew
         os._exit(1)
 
 

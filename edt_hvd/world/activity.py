@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-LEAST = 0.015
+BUSY_SHARE = 0.015
 """Processor seconds a second that are work; less is what waiting with a timeout takes."""
 
 _BUSY = ("R", "D")
@@ -25,8 +25,8 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 
 
 @dataclass(frozen=True)
-class Look:
-    """What is to be seen at one moment.
+class ProcessSample:
+    """What a process was seen to do at one moment.
 
     Attributes:
         at: seconds of a monotonic clock.
@@ -39,23 +39,23 @@ class Look:
     is_busy: bool
 
 
-def has_worked(before: Look | None, after: Look | None) -> bool:
-    """Whether work was done between two looks, or may have been: a look that is missing tells nothing."""
+def has_worked(before: ProcessSample | None, after: ProcessSample | None) -> bool:
+    """Whether work was done between two samples; true if one of them is missing."""
     if before is None or after is None or after.is_busy or after.used.keys() - before.used.keys():
         return True
     used = sum(seconds - before.used[key] for key, seconds in after.used.items())
-    return used >= LEAST * (after.at - before.at)
+    return used >= BUSY_SHARE * (after.at - before.at)
 
 
-def look(now: float) -> Look | None:
-    """What is to be seen now; None where the system does not show it."""
+def sample(now: float) -> ProcessSample | None:
+    """The sample of now; None where the system does not provide it."""
     try:
         places = [*_threads(), *_descendants(_PROC / "self")]
     except OSError:
         return None
     stats = {int(place.name): stat for place in places if (stat := _stat(place)) is not None}
     used = {key: seconds for key, (_, seconds) in stats.items()}
-    return Look(now, used, any(state in _BUSY for state, _ in stats.values()))
+    return ProcessSample(now, used, any(state in _BUSY for state, _ in stats.values()))
 
 
 def _threads() -> Iterator[Path]:

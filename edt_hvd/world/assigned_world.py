@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import NoReturn
 
-from edt_hvd.world import notices, pulse
+from edt_hvd.world import heartbeat, preemption
 from edt_hvd.world.control import Assignment, Launcher
 from edt_hvd.world.elastic_world import ElasticWorld
 from edt_hvd.world.standby import Standby
@@ -47,8 +47,8 @@ class AssignedWorld(ElasticWorld):
         """Connect to the launcher, and let SIGTERM be a notice that this worker is to leave."""
         self.launcher.on_cut(self._note_broken)
         self.launcher.connect()
-        pulse.start(self.launcher)
-        notices.listen()
+        heartbeat.start(self.launcher)
+        preemption.listen()
 
     def synced(self) -> None:
         """Tell the launcher."""
@@ -56,7 +56,7 @@ class AssignedWorld(ElasticWorld):
 
     def finish(self) -> None:
         """End this worker's part in the training, and tell the launcher."""
-        notices.stop_listening()
+        preemption.stop_listening()
         super().finish()
         self.launcher.send("done")
 
@@ -67,7 +67,7 @@ class AssignedWorld(ElasticWorld):
     def _wait_for_assignment(self, progress: int) -> Assignment | None:
         """Wait for the next assignment; report what the wait for the first one has cost."""
         standby = Standby.begin() if self.generation == 0 else None
-        assignment = self.launcher.wait_at_door(progress)
+        assignment = self.launcher.wait_for_assignment(progress)
         if standby is not None and assignment is not None:
             self.launcher.send("standby", **standby.cost(time.monotonic(), time.process_time()))
         return assignment

@@ -39,7 +39,7 @@ from dataclasses import dataclass, fields
 from typing import Any, Protocol
 
 from edt_hvd.errors import CoordinatorLostError
-from edt_hvd.world import notices
+from edt_hvd.world import preemption
 
 CONNECT_TIMEOUT = 30.0
 """Seconds to wait for the launcher to accept the connection."""
@@ -144,7 +144,7 @@ class Launcher:
         """Whether the conversation has ended, on purpose or not."""
         return self._closing or self._lost is not None
 
-    def wait_at_door(self, progress: int) -> Assignment | None:
+    def wait_for_assignment(self, progress: int) -> Assignment | None:
         """Announce that this worker is outside any world and wait for its next place.
 
         Returns:
@@ -208,7 +208,7 @@ class Launcher:
 
     def _end_orphan(self) -> None:
         """Nobody is left to start, watch or stop this worker: it must not go on alone."""
-        if notices.is_listening():  # the script has no end of its own to SIGTERM
+        if preemption.is_listening():  # the script has no end of its own to SIGTERM
             os._exit(ENDED)
         threading.Timer(ORPHAN_GRACE, os._exit, args=(1,)).start()
         os.kill(os.getpid(), signal.SIGTERM)

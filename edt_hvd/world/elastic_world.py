@@ -14,7 +14,7 @@ import horovod.torch as hvd
 from horovod.common.exceptions import HorovodInternalError
 
 from edt_hvd.observers import observing
-from edt_hvd.world import connections, departure, stages
+from edt_hvd.world import connections, fast_exit, stages
 from edt_hvd.world.control import Assignment, EventSink
 from edt_hvd.world.fixed_world import horovod_init
 from edt_hvd.world.stages import Stage
@@ -114,7 +114,7 @@ class ElasticWorld(ABC):
             hvd.shutdown()
             stages.enter(Stage.OUTSIDE)
             for observer in observing.observers():
-                observer.at_door(self.generation)
+                observer.at_rendezvous(self.generation)
             assignment = self._wait_for_assignment(progress)
             if assignment is None:
                 self._leave()
@@ -158,7 +158,7 @@ class ElasticWorld(ABC):
         return entered
 
     def _leave(self) -> NoReturn:
-        departure.hasten()
+        fast_exit.register()
         raise SystemExit(0)
 
     def _note_broken(self, generation: int) -> None:

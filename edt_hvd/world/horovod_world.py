@@ -45,12 +45,12 @@ PATIENCE = 120.0
 POLL = 0.05
 """Seconds between two looks whether another member is there."""
 
-HERE, GONE = "here", "gone"
+ARRIVED, GAVE_UP = "here", "gone"
 """What a member of an assignment says of itself: it is about to enter the world, or has given up."""
 
 _SCOPE = "edt.members"
 
-_PLACE = ("rank", "size", "local_rank", "local_size", "cross_rank", "cross_size")
+_NAMES = ("rank", "size", "local_rank", "local_size", "cross_rank", "cross_size")
 """What an assignment consists of, in the driver's order."""
 
 
@@ -71,7 +71,7 @@ class HorovodWorld(ElasticWorld):
         address, port = (environ[f"HOROVOD_GLOO_RENDEZVOUS_{name}"] for name in ("ADDR", "PORT"))
         self._driver = HorovodDriver(f"{address}:{port}")
         self._patience = _seconds(environ.get("EDT_JOIN_TIMEOUT", str(PATIENCE)))
-        self._holds = False
+        self._has_state = False
         """Whether this worker has the state of the training."""
         self._others_trained = False
         """Whether a worker that has given up waiting for this one had the state."""
@@ -138,7 +138,7 @@ class HorovodWorld(ElasticWorld):
         except RuntimeError as error:  # Horovod's client says so of any failure of its request
             raise CoordinatorLostError(self._driver.address, str(error), "horovodrun") from error
         notification_manager.register_listener(self)
-        if not self._form(self._assignment(self._environ[f"HOROVOD_{name.upper()}"] for name in _PLACE)):
+        if not self._form(self._assignment(self._environ[f"HOROVOD_{name.upper()}"] for name in _NAMES)):
             self.rejoin(progress=0)
 
     def on_stop(self, callback: Callable[[int], None]) -> None:
@@ -154,7 +154,7 @@ class HorovodWorld(ElasticWorld):
 
     def synced(self) -> None:
         """This worker has the state of the present world."""
-        self._holds = True
+        self._has_state = True
 
     def enter(self) -> None:
         """Form the world again if no change has been listened for until now. A collective."""
@@ -191,37 +191,37 @@ class HorovodWorld(ElasticWorld):
 
     def _form(self, assignment: Assignment) -> bool:
         """Enter the assigned world, when all of its members are there; False when one does not make it."""
-        formed = self._meet(assignment) and super()._form(assignment)
+        formed = self._wait_for_members(assignment) and super()._form(assignment)
         self._formed_at = time.monotonic()
         self._has_failed = not formed
         if not formed:
-            self._tell(assignment, GONE)
+            self._announce(assignment, GAVE_UP)
         return formed
 
-    def _meet(self, assignment: Assignment) -> bool:
+    def _wait_for_members(self, assignment: Assignment) -> bool:
         """Wait for all members of an assignment; False when one has given up, or does not come in time.
 
         Gloo would wait for 30 seconds only, which is less than some scripts take to start.
         """
-        self._tell(assignment, HERE)
+        self._announce(assignment, ARRIVED)
         deadline = time.monotonic() + self._patience
-        somebody_holds = self._holds
+        somebody_has_state = self._has_state
         for rank in range(assignment.size):
             while (said := self._driver.get(_SCOPE, str(rank))) is None:
                 if time.monotonic() > deadline:
                     return False
                 time.sleep(POLL)
-            what, _, holds = said.partition(" ")
-            if what == GONE:
-                self._others_trained = self._others_trained or bool(holds)
+            what, _, has_state = said.partition(" ")
+            if what == GAVE_UP:
+                self._others_trained = self._others_trained or bool(has_state)
                 return False
-            somebody_holds = somebody_holds or bool(holds)
-        self.has_lost_state = self._others_trained and not somebody_holds
+            somebody_has_state = somebody_has_state or bool(has_state)
+        self.has_lost_state = self._others_trained and not somebody_has_state
         return True
 
-    def _tell(self, assignment: Assignment, what: str) -> None:
+    def _announce(self, assignment: Assignment, what: str) -> None:
         """Tell the others of an assignment whether this worker is there, and whether it has the state."""
-        self._driver.put(_SCOPE, str(assignment.rank), f"{what} state" if self._holds else what)
+        self._driver.put(_SCOPE, str(assignment.rank), f"{what} state" if self._has_state else what)
 
     def _wait_for_assignment(self, progress: int) -> Assignment | None:
         """Ask the driver, which answers when it has heard of all workers.
@@ -235,11 +235,11 @@ class HorovodWorld(ElasticWorld):
         return assignment if assignment.rank >= 0 else None
 
     def _assignment(self, place: Iterable[str]) -> Assignment:
-        numbers = dict(zip(_PLACE, map(int, place), strict=True))
+        numbers = dict(zip(_NAMES, map(int, place), strict=True))
         return Assignment(self.generation + 1, **numbers, port=self._driver.port)
 
     def _leave(self) -> NoReturn:
-        if self._has_failed and self._holds:  # who comes next may not have the state
+        if self._has_failed and self._has_state:  # who comes next may not have the state
             self.save_state()
         super()._leave()
 

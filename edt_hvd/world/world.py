@@ -23,7 +23,7 @@ import horovod.torch as hvd
 import torch
 
 from edt_hvd.errors import NotElasticError, NotInitializedError
-from edt_hvd.world import notices
+from edt_hvd.world import preemption
 from edt_hvd.world.assigned_world import AssignedWorld
 from edt_hvd.world.determinism import make_deterministic
 from edt_hvd.world.elastic_world import ElasticWorld
@@ -144,7 +144,7 @@ def leave(reason: str = "leave()") -> bool:
     """
     if not isinstance(current(), AssignedWorld):
         return False
-    notices.give(reason)
+    preemption.notify(reason)
     return True
 
 

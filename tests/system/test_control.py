@@ -53,13 +53,13 @@ def wire() -> Iterator[Wire]:
     one.server.close()
 
 
-def at_door(wire: Wire) -> "queue.Queue[Any]":
+def at_rendezvous(wire: Wire) -> "queue.Queue[Any]":
     """A worker waiting at the door in a thread; what it gets, or the error, arrives in the queue."""
     outcome: queue.Queue[Any] = queue.Queue()
 
     def wait() -> None:
         try:
-            outcome.put(wire.worker.wait_at_door(progress=5))
+            outcome.put(wire.worker.wait_for_assignment(progress=5))
         except CoordinatorLostError as error:
             outcome.put(error)
 
@@ -68,14 +68,14 @@ def at_door(wire: Wire) -> "queue.Queue[Any]":
 
 
 def test_a_worker_waits_at_the_door_for_its_place(wire: Wire) -> None:
-    outcome = at_door(wire)
+    outcome = at_rendezvous(wire)
     assert wire.next() == {"type": "door", "progress": 5}
     wire.server.send(7, "assign", **PLACE, host="ignored")
     assert outcome.get(timeout=30) == Assignment(**PLACE)
 
 
 def test_a_worker_is_told_to_leave(wire: Wire) -> None:
-    outcome = at_door(wire)
+    outcome = at_rendezvous(wire)
     wire.next()
     wire.server.send(7, "leave")
     assert outcome.get(timeout=30) is None
@@ -83,7 +83,7 @@ def test_a_worker_is_told_to_leave(wire: Wire) -> None:
 
 def test_a_place_that_came_before_the_worker_asked_is_not_lost(wire: Wire) -> None:
     wire.server.send(7, "assign", **PLACE)
-    assert at_door(wire).get(timeout=30) == Assignment(**PLACE)
+    assert at_rendezvous(wire).get(timeout=30) == Assignment(**PLACE)
 
 
 def test_the_wanted_generation_only_grows(wire: Wire) -> None:
@@ -92,13 +92,13 @@ def test_the_wanted_generation_only_grows(wire: Wire) -> None:
     for generation in (4, 2, 4, 6):
         wire.server.send(7, "stop", generation=generation)
     wire.server.send(7, "assign", **PLACE)
-    at_door(wire).get(timeout=30)
+    at_rendezvous(wire).get(timeout=30)
     assert announced == [4, 6]
     assert wire.worker.wanted_generation == 6
 
 
 def test_a_worker_at_the_door_learns_that_the_launcher_is_gone(wire: Wire) -> None:
-    outcome = at_door(wire)
+    outcome = at_rendezvous(wire)
     wire.next()
     wire.server._connections[7].shutdown(socket.SHUT_RDWR)
     assert isinstance(outcome.get(timeout=30), CoordinatorLostError)

@@ -15,7 +15,7 @@ from edt_hvd.checkpoints.checkpoint_folder import (
     outdated,
     path_of,
     put_in_place,
-    set_aside,
+    quarantine,
     temporary,
     tidy,
 )
@@ -61,7 +61,7 @@ def test_what_is_set_aside_is_neither_found_nor_removed(tmp_path: Path) -> None:
         path = path_of(tmp_path, 3)
         path.mkdir()
         (path / "state.pt").touch()
-        assert set_aside(path) == tmp_path / name
+        assert quarantine(path) == tmp_path / name
     path_of(tmp_path, 1).mkdir()
     tidy(path_of(tmp_path, 1), keep=1, now=NOW)
     assert newest_first(tmp_path) == [path_of(tmp_path, 1)]

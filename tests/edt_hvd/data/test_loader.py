@@ -83,7 +83,7 @@ def place() -> Iterator[Place]:
         yield one
 
 
-class RecordingPart:
+class RecordingParticipant:
     """Writes down what it is told, or fails."""
 
     def __init__(self) -> None:
@@ -357,8 +357,8 @@ def test_the_workers_gradients_sum_to_the_single_process_gradient(
 
 
 @pytest.mark.usefixtures("alone")
-def test_what_the_parts_of_the_reduction_are_told(place: Place) -> None:
-    place.reducers = (first, second) = RecordingPart(), RecordingPart()
+def test_what_step_participants_see(place: Place) -> None:
+    place.reducers = (first, second) = RecordingParticipant(), RecordingParticipant()
     step = next(iter(numbers_loader(10, 5, 2)))
     scaler = torch.amp.GradScaler("cpu")
     for value, _ in enumerate(step):
@@ -375,7 +375,7 @@ def test_what_the_parts_of_the_reduction_are_told(place: Place) -> None:
 
 @pytest.mark.usefixtures("alone")
 def test_several_losses_in_one_micro_batch_add_up(place: Place) -> None:
-    place.reducers = (recorder := RecordingPart(),)
+    place.reducers = (recorder := RecordingParticipant(),)
     weight = torch.tensor(3.0, requires_grad=True)
     step = next(iter(numbers_loader(4, 4, 2)))
     for _ in step:
@@ -391,7 +391,7 @@ def test_several_losses_in_one_micro_batch_add_up(place: Place) -> None:
 @pytest.mark.usefixtures("alone")
 def test_a_worker_without_micro_batches_still_takes_part(place: Place) -> None:
     place.rank, place.size = 0, 3
-    place.reducers = (recorder := RecordingPart(),)
+    place.reducers = (recorder := RecordingParticipant(),)
     loader = numbers_loader(4, 2, 1)
     for step in loader:
         assert list(step) == []
@@ -400,8 +400,8 @@ def test_a_worker_without_micro_batches_still_takes_part(place: Place) -> None:
     assert loader.epoch == 1
 
 
-def test_the_parts_of_the_reduction_are_told_of_a_step_that_is_left(place: Place) -> None:
-    place.reducers = (recorder := RecordingPart(),)
+def test_step_participants_see_a_step_that_is_left(place: Place) -> None:
+    place.reducers = (recorder := RecordingParticipant(),)
     for _ in next(iter(numbers_loader(4, 4, 1))):
         break
     assert recorder.calls == [("begin", 4), ("abandoned",)]
@@ -536,7 +536,7 @@ def test_going_on_from_an_unfinished_step_is_refused(place: Place, micro_batches
 
 @pytest.mark.usefixtures("alone")
 def test_a_failed_reduction_leaves_the_position(place: Place) -> None:
-    place.reducers = (recorder := RecordingPart(),)
+    place.reducers = (recorder := RecordingParticipant(),)
     recorder.failure = OSError("a worker is gone")
     loader = numbers_loader(8, 4, shuffle=False)
     with pytest.raises(OSError, match="a worker is gone"):

@@ -188,13 +188,13 @@ def test_a_survivor_of_a_resize_has_its_old_rank_up_to_the_door(inject, line, ha
     stage = ["first world"]
     found = []
     injector._happen = lambda fault: found.append(stage[0])
-    injector.at_door(0)
+    injector.at_rendezvous(0)
     injector.assigned(1, rank=2)
     injector.syncing()
     injector.synced(object(), 0, {})
     injector._rank = 2  # Horovod knows of one worker only
     stage[0] = "door"
-    injector.at_door(1)
+    injector.at_rendezvous(1)
     stage[0] = "rendezvous"
     injector.assigned(2, rank=1)
     stage[0] = "transfer"
@@ -211,8 +211,8 @@ def test_a_newcomer_is_who_has_been_in_no_world(inject, point):
     newcomer = inject(row)
     found = []
     newcomer._happen = others._happen = found.append
-    others.at_door(3)
-    newcomer.at_door(0)
+    others.at_rendezvous(3)
+    newcomer.at_rendezvous(0)
     others.assigned(4, rank=0)
     newcomer.assigned(4, rank=1)
     others.syncing()
@@ -226,7 +226,7 @@ def test_the_first_world_is_no_resize(inject):
         '{ resize = 1, action = "kill", rank = "newcomer", point = "rendezvous" }',
     )
     injector._happen = pytest.fail
-    injector.at_door(0)
+    injector.at_rendezvous(0)
     injector.assigned(1, rank=0)
 
 

@@ -68,26 +68,30 @@ def test_a_lent_copy_stays_as_it_is_in_two_sets_of_buffers() -> None:
     snapshots = Snapshots()
     snapshots.take(tree(1.0), 1)
     first = address(snapshots)
-    lent = snapshots.lend()
+    acquired = snapshots.acquire()
     snapshots.take(tree(2.0), 2)
     second = address(snapshots)
     assert second != first
     snapshots.take(tree(3.0), 3)
     assert address(snapshots) == second
-    assert (lent.tree["weight"].tolist(), lent.tree["values"], lent.commits) == ([1.0] * 3, [1.0], 1)
-    snapshots.give_back()
-    snapshots.lend()
+    assert (acquired.tree["weight"].tolist(), acquired.tree["values"], acquired.commits) == (
+        [1.0] * 3,
+        [1.0],
+        1,
+    )
+    snapshots.release()
+    snapshots.acquire()
     snapshots.take(tree(4.0), 4)
     assert address(snapshots) == first
-    snapshots.give_back()
+    snapshots.release()
 
 
 def test_a_copy_given_back_before_the_next_is_overwritten() -> None:
     snapshots = Snapshots()
     snapshots.take(tree(1.0), 1)
     first = address(snapshots)
-    snapshots.lend()
-    snapshots.give_back()
+    snapshots.acquire()
+    snapshots.release()
     snapshots.take(tree(2.0), 2)
     assert address(snapshots) == first
 

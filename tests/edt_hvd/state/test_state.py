@@ -11,7 +11,7 @@ from torch import nn
 
 import edt_hvd
 from edt_hvd.reduction import reducer
-from edt_hvd.state.boundary import BOUNDARY_BYTES
+from edt_hvd.state.rollback_point import ROLLBACK_POINT_BYTES
 from edt_hvd.state.snapshot import SNAPSHOT_SHARE
 from edt_hvd.world.assigned_world import AssignedWorld
 from states import assert_same, change_values, make_state, picture, train_step
@@ -82,11 +82,11 @@ def test_snapshots_reuse_their_buffers() -> None:
 
 def test_large_modules_that_no_optimizer_steps_are_not_copied_at_every_commit() -> None:
     ballast = nn.Module()
-    ballast.register_buffer("table", torch.zeros(BOUNDARY_BYTES))
+    ballast.register_buffer("table", torch.zeros(ROLLBACK_POINT_BYTES))
     state = edt_hvd.TorchState(ballast=ballast, epoch=0)
     state.sync()
-    assert state._boundary is not None
-    assert state._boundary.tree["ballast"] == {}
+    assert state._rollback_point is not None
+    assert state._rollback_point.tree["ballast"] == {}
     state.epoch = 5
     ballast.table += 1
     state.restore()
@@ -96,7 +96,9 @@ def test_large_modules_that_no_optimizer_steps_are_not_copied_at_every_commit() 
 
 def test_large_buffers_that_do_not_change_cost_no_steps() -> None:
     state = make_state()
-    state.model.register_buffer("causal", torch.ones(2 * BOUNDARY_BYTES, dtype=torch.bool), persistent=False)
+    state.model.register_buffer(
+        "causal", torch.ones(2 * ROLLBACK_POINT_BYTES, dtype=torch.bool), persistent=False
+    )
     state.save()
     state._snapshots.take(state._tree(), 0)  # the first one's cost does not count
     state._snapshots.taken(0.0, 1e9)  # too costly to be taken again
@@ -111,8 +113,8 @@ def test_large_buffers_that_do_not_change_cost_no_steps() -> None:
         state.restore()
         assert_same(picture(state), before)
     assert state.progress == 3
-    assert state._boundary is not None
-    assert "causal" not in state._boundary.tree["model.caches"]
+    assert state._rollback_point is not None
+    assert "causal" not in state._rollback_point.tree["model.caches"]
     assert state.model.causal.all()
 
 

@@ -38,7 +38,7 @@ class Transfer:
     def __init__(self, monkeypatch: pytest.MonkeyPatch, tree: dict[str, Any]) -> None:
         monkeypatch.setattr(edt_hvd.state.state.hvd, "size", lambda: 2)
         monkeypatch.setattr(edt_hvd.state.state.hvd, "rank", lambda: 1)
-        monkeypatch.setattr(edt_hvd.state.state, "bring", lambda own, progress, holds: tree)
+        monkeypatch.setattr(edt_hvd.state.state, "broadcast_state", lambda own, progress, holds: tree)
 
 
 def test_a_checkpoint_that_does_not_fit_ends_all_workers(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -167,11 +167,11 @@ def test_a_worker_that_reads_a_checkpoint_waits_for_nobody(
         def load_state_dict(self, state_dict: dict[str, Any]) -> None:
             seen.append(stages.current().present[0])
 
-    def bring(*_: Any) -> None:
+    def broadcast_state(*_: Any) -> None:
         seen.append(stages.current().present[0])
 
     monkeypatch.setattr(edt_hvd.state.state, "check_fit", lambda values, saved: None)
-    monkeypatch.setattr(edt_hvd.state.state, "bring", bring)
+    monkeypatch.setattr(edt_hvd.state.state, "broadcast_state", broadcast_state)
     monkeypatch.setattr(edt_hvd.state.state.hvd, "size", lambda: 2)
     with stages.during(Stage.FORMING):
         edt_hvd.TorchState(counter=Noting()).sync()

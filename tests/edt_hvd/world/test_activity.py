@@ -8,13 +8,13 @@ from collections.abc import Iterator
 
 import pytest
 
-from edt_hvd.world.activity import Look, has_worked, look, parse_stat
+from edt_hvd.world.activity import ProcessSample, has_worked, parse_stat, sample
 
 linux_only = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 
 
-def seen(at: float, used: dict[int, float], is_busy: bool = False) -> Look:
-    return Look(at, used, is_busy)
+def seen(at: float, used: dict[int, float], is_busy: bool = False) -> ProcessSample:
+    return ProcessSample(at, used, is_busy)
 
 
 @pytest.mark.parametrize(
@@ -32,7 +32,9 @@ def seen(at: float, used: dict[int, float], is_busy: bool = False) -> Look:
     ],
     ids=["nothing", "little", "a step", "two", "disk", "new", "ended", "first", "unknown"],
 )
-def test_work_is_what_somebody_does(before: Look | None, after: Look | None, expected: bool) -> None:
+def test_a_process_works_if_somebody_uses_a_processor(
+    before: ProcessSample | None, after: ProcessSample | None, expected: bool
+) -> None:
     assert has_worked(before, after) == expected
 
 
@@ -48,7 +50,7 @@ def child() -> Iterator[subprocess.Popen[str]]:
     program = "import subprocess, sys; subprocess.run([sys.executable, '-c', 'input()\\nwhile True: pass'])"
     with subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, text=True) as process:
         yield process
-        for each in sorted((look(0.0) or Look(0, {}, False)).used, reverse=True):
+        for each in sorted((sample(0.0) or ProcessSample(0, {}, False)).used, reverse=True):
             if each in grandchildren(process.pid):
                 subprocess.run(["kill", "-9", str(each)], check=False)
         process.kill()
@@ -67,23 +69,23 @@ def test_what_a_process_has_started_works_for_it(child: subprocess.Popen[str]) -
     while not grandchildren(child.pid):
         time.sleep(0.01)
     (key,) = grandchildren(child.pid)
-    before = look(0.0)
+    before = sample(0.0)
     assert before is not None
     assert key in before.used
     assert child.stdin is not None
     child.stdin.write("go\n")
     child.stdin.flush()
-    while not has_worked(before, look(1.0)):
+    while not has_worked(before, sample(1.0)):
         time.sleep(0.01)
 
 
 @linux_only
 def test_other_threads_work_but_not_ours() -> None:
     ended = threading.Event()
-    threads = [threading.Thread(target=ended.wait, name=name) for name in ("edt-pulse", "a script's")]
+    threads = [threading.Thread(target=ended.wait, name=name) for name in ("edt-heartbeat", "a script's")]
     for thread in threads:
         thread.start()
-    found = look(0.0)
+    found = sample(0.0)
     ended.set()
     for thread in threads:
         thread.join()

@@ -30,5 +30,5 @@ def test_a_worker_does_not_wait_for_a_launcher_that_has_died(
     theirs.sendall(last)
     theirs.close()
     with pytest.raises(CoordinatorLostError):
-        launcher.wait_at_door(progress=0)
+        launcher.wait_for_assignment(progress=0)
     assert launcher.is_lost

@@ -9,7 +9,7 @@ import pytest
 
 import edt_hvd
 import gloo_like
-from edt_hvd.world import connections, notices, world
+from edt_hvd.world import connections, preemption, world
 from edt_hvd.world.control import Assignment
 from edt_hvd.world.world import AssignedWorld
 
@@ -35,7 +35,7 @@ def test_one_process_is_a_world_of_one() -> None:
 def test_nobody_can_go_on_without_a_world_of_one() -> None:
     edt_hvd.init()
     assert not edt_hvd.leave("the spot market")
-    assert notices.take(timeout=0) is None
+    assert preemption.next_notice(timeout=0) is None
 
 
 ENVIRON = {"EDT_COORDINATOR": "127.0.0.1:1", "EDT_TOKEN": "t", "EDT_WORKER": "0", "EDT_MAX_NP": "64"}
@@ -44,7 +44,7 @@ ENVIRON = {"EDT_COORDINATOR": "127.0.0.1:1", "EDT_TOKEN": "t", "EDT_WORKER": "0"
 def test_under_a_launcher_a_notice_is_passed_on(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(world, "_world", AssignedWorld(ENVIRON))
     assert edt_hvd.leave("the spot market")
-    assert notices.take(timeout=30) == "the spot market"
+    assert preemption.next_notice(timeout=30) == "the spot market"
 
 
 def test_a_place_in_a_world_that_is_broken_already_is_not_taken() -> None:

@@ -180,7 +180,7 @@ def test_members_are_told_their_places_and_what_their_world_says(running: Runnin
     running.driver._events.get(timeout=30)
     running.driver._assign(Assign(4, assignments, None, "grown"))
     assert running.world.generations == {4: assignments}
-    assignment = worker.wait_at_door(0)
+    assignment = worker.wait_for_assignment(0)
     assert assignment is not None
     assert (assignment.generation, assignment.size, assignment.port) == (4, 1, 1004)
     (world,) = [event for event in running.events if event["event"] == "world"]

@@ -5,13 +5,13 @@ from typing import Any
 import pytest
 import torch
 
-from edt_hvd.state.boundary import BOUNDARY_BYTES, Boundary, large_of
+from edt_hvd.state.rollback_point import ROLLBACK_POINT_BYTES, RollbackPoint, large_of
 
 BYTES = torch.uint8
 
 
 def tree() -> dict[str, Any]:
-    mask, mean = torch.zeros(2 * BOUNDARY_BYTES, dtype=BYTES), torch.zeros(4)
+    mask, mean = torch.zeros(2 * ROLLBACK_POINT_BYTES, dtype=BYTES), torch.zeros(4)
     return {"model": {"mask": mask, "mean": mean}, "optimizer": [{"lr": 0.1}], "epoch": 1}
 
 
@@ -22,21 +22,21 @@ def test_only_the_largest_are_left_out() -> None:
     found = large_of(tree(), {"model"})
     assert found is not None
     assert found == {MASK}
-    boundary = Boundary.of(tree(), found)
-    assert list(boundary.tree["model"]) == ["mean"]
-    assert (boundary.tree["optimizer"], boundary.tree["epoch"]) == ([{"lr": 0.1}], 1)
+    point = RollbackPoint.of(tree(), found)
+    assert list(point.tree["model"]) == ["mean"]
+    assert (point.tree["optimizer"], point.tree["epoch"]) == ([{"lr": 0.1}], 1)
     assert large_of({"model": {"mean": torch.zeros(4)}}, {"model"}) == frozenset()
 
 
 def test_what_belongs_to_no_module_cannot_be_left_out() -> None:
-    assert large_of({"history": {"all": torch.zeros(BOUNDARY_BYTES)}}, set()) is None
+    assert large_of({"history": {"all": torch.zeros(ROLLBACK_POINT_BYTES)}}, set()) is None
 
 
 def test_copies_share_nothing_and_what_was_left_out_is_the_full_copys() -> None:
     now, full = tree(), tree()
-    boundary = Boundary.of(now, frozenset([MASK]))
+    point = RollbackPoint.of(now, frozenset([MASK]))
     now["model"]["mean"] += 1
-    found = boundary.completed(now, full)
+    found = point.completed(now, full)
     assert found is not None
     assert found["model"]["mean"].tolist() == [0.0] * 4
     assert found["model"]["mask"] is full["model"]["mask"]
@@ -65,7 +65,7 @@ def another_shape(now: dict[str, Any], full: dict[str, Any]) -> None:
 @pytest.mark.parametrize("change", [count_a_write, write_uncounted, take_out, put_in, another_shape])
 def test_what_may_have_changed_is_not_taken_for_the_commits(change: Any) -> None:
     now, full = tree(), tree()
-    boundary = Boundary.of(now, frozenset([MASK]))
-    assert boundary.completed(now, None) is None
+    point = RollbackPoint.of(now, frozenset([MASK]))
+    assert point.completed(now, None) is None
     change(now, full)
-    assert boundary.completed(now, full) is None
+    assert point.completed(now, full) is None

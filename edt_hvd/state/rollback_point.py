@@ -15,7 +15,7 @@ import torch
 
 from edt_hvd.state.snapshot import copied, tensor_bytes
 
-BOUNDARY_BYTES = 2**20
+ROLLBACK_POINT_BYTES = 2**20
 """Bytes of tensors, at most, that are copied at every commit."""
 
 Key = tuple[str, str]
@@ -40,7 +40,7 @@ class LeftOut:
 
 
 @dataclass(frozen=True)
-class Boundary:
+class RollbackPoint:
     """What is small, as of a commit.
 
     Attributes:
@@ -62,7 +62,7 @@ class Boundary:
         large: Iterable[Key],
         parameters: frozenset[Key] = frozenset(),
         counted: frozenset[Key] = frozenset(),
-    ) -> "Boundary":
+    ) -> "RollbackPoint":
         """Copy a tree, but for the tensors that `large_of` has named.
 
         Args:
@@ -85,9 +85,9 @@ class Boundary:
         }
         return cls(copied(rest), left_out, parameters, counted)
 
-    def following(self, small: dict[str, Any]) -> "Boundary":
-        """The boundary of the next commit."""
-        found = Boundary.of(small, self.left_out, self.parameters)
+    def following(self, small: dict[str, Any]) -> "RollbackPoint":
+        """The rollback point of the next commit."""
+        found = RollbackPoint.of(small, self.left_out, self.parameters)
         counted = {
             place
             for place, now in found.left_out.items()
@@ -121,7 +121,7 @@ class Boundary:
 
 
 def large_of(small: dict[str, Any], modules: AbstractSet[str]) -> frozenset[Key] | None:
-    """The largest tensors of modules, without which the rest fits into `BOUNDARY_BYTES`.
+    """The largest tensors of modules, without which the rest fits into `ROLLBACK_POINT_BYTES`.
 
     Args:
         small: what is copied at every commit, by the names of a state.
@@ -130,7 +130,7 @@ def large_of(small: dict[str, Any], modules: AbstractSet[str]) -> frozenset[Key]
     Returns:
         None if the rest never fits.
     """
-    excess = tensor_bytes(small) - BOUNDARY_BYTES
+    excess = tensor_bytes(small) - ROLLBACK_POINT_BYTES
     sizes = {
         (name, key): value.nbytes
         for name in modules

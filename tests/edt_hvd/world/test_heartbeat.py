@@ -1,16 +1,16 @@
-"""What a worker tells once a second."""
+"""What a worker sends once a second."""
 
 import json
 from typing import Any
 
 import pytest
 
-from edt_hvd.world import activity, notices, pulse
-from edt_hvd.world.activity import Look
+from edt_hvd.world import activity, heartbeat, preemption
+from edt_hvd.world.activity import ProcessSample
 from edt_hvd.world.stages import LONGEST_NAP, Stage, Stages
 
 
-def test_a_beat_says_what_is_done_for_how_long_and_what_it_has_taken_so_far() -> None:
+def test_a_heartbeat_says_what_is_done_for_how_long_and_what_it_has_taken_so_far() -> None:
     stages = Stages(0.0)
     stages.enter(Stage.LOADING, 1.0)
     stages.awake(2.0)
@@ -18,7 +18,7 @@ def test_a_beat_says_what_is_done_for_how_long_and_what_it_has_taken_so_far() ->
     stages.awake(3.0)
     stages.worked(3.25)
     stages.step = 12
-    assert json.loads(json.dumps(pulse.beat(3.5, stages))) == {
+    assert json.loads(json.dumps(heartbeat.content(3.5, stages))) == {
         "step": 12,
         "stage": "computing",
         "seconds": 0.5,
@@ -48,26 +48,26 @@ class Listener:
         self.heard.append(content)
 
 
-def test_a_pulse_that_wakes_late_takes_the_process_for_frozen(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_heartbeat_that_comes_late_means_a_frozen_process(monkeypatch: pytest.MonkeyPatch) -> None:
     launcher, stages = Listener([0.0, 0.0, 1.0, 46.0, 47.0]), Stages(0.0)
-    monkeypatch.setattr(pulse, "time", launcher)
-    monkeypatch.setattr(pulse.stages, "current", lambda: stages)
-    monkeypatch.setattr(notices, "take", launcher.take)
-    pulse._run(launcher)  # type: ignore[arg-type]
+    monkeypatch.setattr(heartbeat, "time", launcher)
+    monkeypatch.setattr(heartbeat.stages, "current", lambda: stages)
+    monkeypatch.setattr(preemption, "next_notice", launcher.take)
+    heartbeat._run(launcher)  # type: ignore[arg-type]
     assert [beat["seconds"] for beat in launcher.heard] == [0.0, 1.0, 1.0 + LONGEST_NAP, 2.0 + LONGEST_NAP]
 
 
 def test_who_does_nothing_for_longer_than_usual_is_idle(monkeypatch: pytest.MonkeyPatch) -> None:
     stages, used, seen, idle = Stages(0.0), 0.0, None, {}
-    monkeypatch.setattr(activity, "look", lambda now: Look(now, {1: used}, is_busy=False))
+    monkeypatch.setattr(activity, "sample", lambda now: ProcessSample(now, {1: used}, is_busy=False))
     stages.enter(Stage.UPDATING, 0.0)
     for second in range(40):
         stages.awake(second)
         used += 0.5 if second == 20 else 0.0
-        seen = pulse._note_work(second, stages, seen)
+        seen = heartbeat._note_work(second, stages, seen)
         idle[second] = stages.idle(second)
     assert [idle[second] for second in (5, 10, 11, 19, 20, 21, 39)] == [0, 0, 0, 8, 0, 1, 19]
     stages.enter(Stage.REDUCING, 40)
     stages.awake(80)
-    assert pulse._note_work(80, stages, seen) is None
+    assert heartbeat._note_work(80, stages, seen) is None
     assert stages.idle(80) == 0

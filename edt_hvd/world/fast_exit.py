@@ -1,6 +1,6 @@
-"""A quick end for a worker that leaves: somebody waits for its device.
+"""A fast exit for a worker that leaves, since its device is needed elsewhere.
 
-Tearing down an interpreter that has imported torch takes a good part of a second, and many on a busy machine.
+Tearing down an interpreter that has imported torch takes a good part of a second, several on a busy machine.
 """
 
 import atexit
@@ -8,10 +8,10 @@ import os
 import sys
 
 
-def hasten() -> None:
-    """Let the process end with code 0 as soon as everything registered so far for its end has run.
+def register() -> None:
+    """Have the process end with code 0 once the exit functions registered so far have run.
 
-    To be called right before the exit: what is registered later runs twice.
+    Call it right before the exit: functions registered later run twice.
     """
     atexit.register(_end)
 

@@ -1,4 +1,4 @@
-"""The end of a worker that leaves."""
+"""The exit of a worker that leaves."""
 
 import subprocess
 import sys
@@ -6,13 +6,13 @@ import sys
 PROGRAM = """
 import atexit, sys
 atexit.register(print, "registered first")
-from edt_hvd.world import departure
+from edt_hvd.world import fast_exit
 class Loud:
     def __del__(self):
         print("torn down")
 loud = Loud()
 atexit.register(print, "registered last")
-departure.hasten()
+fast_exit.register()
 try:
     raise SystemExit(0)
 finally:

@@ -1,0 +1,50 @@
+"""Preemption notices: this worker is asked to give up its slot, by SIGTERM or by `edt_hvd.leave`.
+
+A signal handler must not take a lock that the code it interrupts may hold. So notices go through a queue that
+is safe there, and a thread (`edt_hvd.world.heartbeat`) sends them to the launcher.
+"""
+
+import os
+import queue
+import signal
+import threading
+from types import FrameType
+
+_queue: "queue.SimpleQueue[str]" = queue.SimpleQueue()
+
+
+def notify(reason: str) -> None:
+    """Give notice, for the reason that the user is shown. Safe in signal handlers and threads."""
+    _queue.put(reason)
+
+
+def next_notice(timeout: float) -> str | None:
+    """The next notice; None if none comes within `timeout` seconds."""
+    try:
+        return _queue.get(timeout=timeout)
+    except queue.Empty:
+        return None
+
+
+def listen() -> None:
+    """Treat SIGTERM as a notice, unless the script handles it or this is not the main thread."""
+    is_main = threading.current_thread() is threading.main_thread()
+    if is_main and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+        signal.signal(signal.SIGTERM, _on_sigterm)
+        os.register_at_fork(after_in_child=stop_listening)  # no thread there would send the notice
+
+
+def is_listening() -> bool:
+    """Whether SIGTERM is treated as a notice."""
+    return signal.getsignal(signal.SIGTERM) is _on_sigterm
+
+
+def stop_listening() -> None:
+    """Let SIGTERM end this process again, unless the script handles it or this is not the main thread."""
+    if is_listening() and threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+def _on_sigterm(number: int, frame: FrameType | None) -> None:
+    stop_listening()  # a second one ends the process
+    notify("SIGTERM")
