@@ -23,7 +23,7 @@ from typing import Any
 
 import edt_hvd
 import torch
-from edt_hvd.checkpoints import writer as checkpoint_writer
+from edt_hvd.state.checkpoint import writer as checkpoint_writer
 from spread import spread
 from torch import nn
 

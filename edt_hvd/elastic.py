@@ -12,9 +12,10 @@ from horovod.common.exceptions import HorovodInternalError, HostsUpdatedInterrup
 from horovod.runner.elastic.worker import HostUpdateResult
 
 from edt_hvd.errors import StateError
+from edt_hvd.initialization import init
 from edt_hvd.reduction import reducer
 from edt_hvd.reporting import ResizeReport
-from edt_hvd.state.state import TorchState
+from edt_hvd.state import TorchState
 from edt_hvd.world import stages, world
 from edt_hvd.world.elastic_world import ElasticWorld
 from edt_hvd.world.stages import Stage
@@ -48,7 +49,7 @@ def elastic(function: ElasticFunction[P, R]) -> ElasticFunction[P, R]:
 
     @functools.wraps(function)
     def run(state: Any, *args: P.args, **kwargs: P.kwargs) -> R:
-        world.init()
+        init()
         current = world.current()
         if isinstance(current, ElasticWorld):
             return _run(current, function, state, *args, **kwargs)

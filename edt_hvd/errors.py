@@ -47,7 +47,7 @@ class NotElasticError(EdtError):
 
 
 class FaultError(EdtError):
-    """A fault script (`edt_hvd.observers.faults`) makes no sense, or cannot be followed in this job."""
+    """A fault script (`edt_hvd.debug.faults`) makes no sense, or cannot be followed in this job."""
 
     def __init__(self, where: str, found: object, expected: str) -> None:
         super().__init__(f"{where}: found {found}; expected {expected}")

@@ -32,8 +32,8 @@ WMLA = ("tests/system/test_wmla_*.py",)
 
 TABLE: tuple[tuple[str, tuple[str, ...]], ...] = (
     # The first line counts whose path the changed one begins with.
-    ("edt_hvd/checkpoints/", ("tests/system/test_faults.py", "tests/system/test_restarts.py")),
-    ("edt_hvd/observers/", ("tests/system/test_verify.py", "tests/system/test_wmla_programs.py")),
+    ("edt_hvd/state/checkpoint/", ("tests/system/test_faults.py", "tests/system/test_restarts.py")),
+    ("edt_hvd/debug/", ("tests/system/test_verify.py", "tests/system/test_wmla_programs.py")),
     ("edt_hvd/reduction/", ("tests/system/test_exact.py", "tests/system/test_launchers.py")),
     ("edt_hvd/world/horovod_world.py", HOROVODRUN),
     ("edt_hvd/warm/", ("tests/system/test_warm.py", "tests/system/test_resizes.py")),

@@ -6,9 +6,9 @@ from typing import Any
 
 import torch
 
+from edt_hvd import observing
 from edt_hvd.data.batching import Batch, MicroBatch
 from edt_hvd.data.seeding import Purpose, seed_for
-from edt_hvd.observers import observing
 from edt_hvd.reduction import reducer
 from edt_hvd.reduction.header import exact_sum
 from edt_hvd.world import stages, world

@@ -24,7 +24,7 @@ _FLOATS: Final = (torch.float32, torch.bfloat16, torch.float16, torch.float64)
 _LIMITS: Final = {torch.int64: LIMIT, torch.int32: 2.0**30}
 
 if NATIVE:
-    from edt_hvd import _native
+    _native = importlib.import_module("edt_hvd._native")  # not `from edt_hvd`, which imports this module
 
     _NATIVE_ACCUMULATE: Final = {
         (getattr(torch, gradient), getattr(torch, total)): kernel
@@ -68,7 +68,8 @@ def accumulate(gradient: Tensor, factor: float, total: Tensor, limit: float) -> 
         return accumulate_reference(gradient, factor, total, limit)
     kernel = _NATIVE_ACCUMULATE[gradient.dtype, total.dtype]
     threads = torch.get_num_threads()
-    return kernel(gradient.data_ptr(), factor, total.data_ptr(), limit, gradient.numel(), threads)
+    largest: float = kernel(gradient.data_ptr(), factor, total.data_ptr(), limit, gradient.numel(), threads)
+    return largest
 
 
 def accumulate_reference(gradient: Tensor, factor: float, total: Tensor, limit: float) -> float:

@@ -1,1 +1,16 @@
-"""What a worker needs to go on where the others are: copied, compared and brought to newcomers."""
+"""The training state: commit, rollback, transfer to newcomers, and checkpoints on disk.
+
+====================  =====================================================================
+`torch_state`         `TorchState`, the only name that other packages import
+`rollback`            going back to a commit: `rollback_point` and `snapshot`
+`transfer`, `flat`    sending the state to newcomers
+`tree`                the values of a state as trees: `state_dicts`, `module_walk`
+`fitting`             whether a saved state fits
+`random_state`        the states of random number generators
+`checkpoint`          the state on disk
+====================  =====================================================================
+"""
+
+from edt_hvd.state.torch_state import TorchState
+
+__all__ = ["TorchState"]

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from edt_hvd.errors import StateError
-from edt_hvd.state.torch_states import Caches, full_state, is_stateful
+from edt_hvd.state.state_dicts import Caches, full_state, is_stateful
 
 SHOWN = 4
 """Differences that a message names."""

@@ -85,7 +85,7 @@ class RollbackPoint:
         }
         return cls(copied(rest), left_out, parameters, counted)
 
-    def following(self, small: dict[str, Any]) -> "RollbackPoint":
+    def next(self, small: dict[str, Any]) -> "RollbackPoint":
         """The rollback point of the next commit."""
         found = RollbackPoint.of(small, self.left_out, self.parameters)
         counted = {

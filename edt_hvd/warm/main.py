@@ -14,12 +14,12 @@ from pathlib import Path
 import setproctitle
 import torch
 
+from edt_hvd.initialization import adopt_horovod, refuse_horovod
 from edt_hvd.warm import imports, worker
 from edt_hvd.warm.imports import Import, ProgramImports
 from edt_hvd.warm.server import Server
 from edt_hvd.warm.worker import Request
 from edt_hvd.world.standby import private_memory
-from edt_hvd.world.world import adopt_horovod, refuse_horovod
 
 ALWAYS = (Import("torch._dynamo"), Import("horovod.torch"), Import("edt_hvd"))
 """What elastic training needs: the first optimizer imports `torch._dynamo`."""

@@ -13,7 +13,7 @@ from typing import NoReturn
 import horovod.torch as hvd
 from horovod.common.exceptions import HorovodInternalError
 
-from edt_hvd.observers import observing
+from edt_hvd import observing
 from edt_hvd.world import connections, fast_exit, stages
 from edt_hvd.world.control import Assignment, EventSink
 from edt_hvd.world.fixed_world import horovod_init

@@ -12,7 +12,7 @@ MPI_VARIABLES = ("OMPI_COMM_WORLD_SIZE", "PMIX_RANK", "PMI_SIZE", "MV2_COMM_WORL
 HOROVOD_VARIABLES = ("HOROVOD_GLOO_RENDEZVOUS_ADDR",)
 
 horovod_init = hvd.init
-"""Horovod's own, whatever a script's `hvd.init()` does; see `edt_hvd.world.world.adopt_horovod`."""
+"""Horovod's own, whatever a script's `hvd.init()` does; see `edt_hvd.initialization.adopt_horovod`."""
 
 
 class FixedWorld:

@@ -12,7 +12,7 @@ from typing import Any
 import history
 import pytest
 
-from edt_hvd.observers.faults import FILLING
+from edt_hvd.debug.faults import FILLING
 from fault_rows import fault_script
 from harness import ElasticJob
 from tiers import full

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from edt_hvd.observers.digests import digest
+from edt_hvd.debug.digests import digest
 from harness import ElasticJob
 from wmla_programs import IMAGES, MODELS, Program, make_pictures
 

@@ -8,7 +8,7 @@ from torch import nn
 
 from edt_hvd.errors import StateError
 from edt_hvd.state.fitting import check_fit
-from edt_hvd.state.torch_states import full_state
+from edt_hvd.state.state_dicts import full_state
 
 MODEL = nn.Linear(2, 3)
 

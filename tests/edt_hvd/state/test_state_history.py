@@ -27,7 +27,7 @@ def test_the_history_goes_back_to_the_snapshot_with_the_parameters() -> None:
     exact_step(state, 1.0)
     state.save()
     before = history(state)
-    state._snapshots.taken(0.0, 1e9)  # too costly to be taken again
+    state._rollback.snapshots.taken(0.0, 1e9)  # too costly to be taken again
     exact_step(state, 2.0**40)
     state.optimizer.step()
     state.commit()

@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 import edt_hvd
-from edt_hvd.checkpoints import checkpointing
+from edt_hvd.state.checkpoint import checkpoints
 from edt_hvd.state.snapshot import copied
 from edt_hvd.world import stages
 from edt_hvd.world.stages import Stage
@@ -36,9 +36,9 @@ class Transfer:
     """Stands in for the transfer between workers: this one receives a tree, as rank 1 of 2."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, tree: dict[str, Any]) -> None:
-        monkeypatch.setattr(edt_hvd.state.state.hvd, "size", lambda: 2)
-        monkeypatch.setattr(edt_hvd.state.state.hvd, "rank", lambda: 1)
-        monkeypatch.setattr(edt_hvd.state.state, "broadcast_state", lambda own, progress, holds: tree)
+        monkeypatch.setattr(edt_hvd.state.torch_state.hvd, "size", lambda: 2)
+        monkeypatch.setattr(edt_hvd.state.torch_state.hvd, "rank", lambda: 1)
+        monkeypatch.setattr(edt_hvd.state.torch_state, "broadcast_state", lambda own, progress, holds: tree)
 
 
 def test_a_checkpoint_that_does_not_fit_ends_all_workers(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -52,7 +52,7 @@ def test_a_first_sync_that_failed_is_tried_again_with_the_same_checkpoints(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     checkpointed(monkeypatch, tmp_path).finish()
-    monkeypatch.setattr(checkpointing, "_serial", itertools.count(1))
+    monkeypatch.setattr(checkpoints, "_serial", itertools.count(1))
     state = edt_hvd.TorchState(epoch=0)
     for _ in range(2):  # does not fit
         with pytest.raises(edt_hvd.StateError, match="step-00000000"):
@@ -64,7 +64,7 @@ def test_what_a_newcomer_has_received_is_its_first_full_copy(monkeypatch: pytest
     train_step(old)
     old.commit()
     old.save()
-    assert old._snapshots.last is not None
+    assert old._rollback.snapshots.last is not None
     newcomer = make_state()
     Transfer(monkeypatch, copied(old._tree()) | {"progress": 1, "refusal": None})
     newcomer.sync()
@@ -77,12 +77,12 @@ def test_what_a_newcomer_has_received_is_its_first_full_copy(monkeypatch: pytest
 
 def test_a_survivor_takes_no_full_copy_in_the_pause() -> None:
     state = make_state()
-    state._snapshots.taken(0.0, 1e9)  # too costly to be taken again
+    state._rollback.snapshots.taken(0.0, 1e9)  # too costly to be taken again
     train_step(state)
     state.commit()
-    before, last = picture(state), state._snapshots.last
+    before, last = picture(state), state._rollback.snapshots.last
     state.sync()
-    assert state._snapshots.last is last
+    assert state._rollback.snapshots.last is last
     change_values(state)
     state.restore()
     assert_same(picture(state), before)
@@ -103,7 +103,7 @@ def checkpointed(monkeypatch: pytest.MonkeyPatch, folder: Path) -> edt_hvd.Torch
     """A state that writes a checkpoint at every commit that the last write allows."""
     monkeypatch.setenv("EDT_CHECKPOINT_DIR", str(folder))
     monkeypatch.setenv("EDT_CHECKPOINT_INTERVAL", "0")
-    monkeypatch.setattr(checkpointing, "_serial", itertools.count(1))
+    monkeypatch.setattr(checkpoints, "_serial", itertools.count(1))
     return make_state()
 
 
@@ -144,7 +144,7 @@ def test_a_checkpoint_of_another_state_ends_the_job(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, values: dict[str, Any], said: str
 ) -> None:
     monkeypatch.setenv("EDT_CHECKPOINT_DIR", str(tmp_path))
-    monkeypatch.setattr(checkpointing, "_serial", itertools.cycle([1]))
+    monkeypatch.setattr(checkpoints, "_serial", itertools.cycle([1]))
     old = edt_hvd.TorchState(model=nn.Linear(3, 4))
     old.sync()
     old.commit()
@@ -160,7 +160,7 @@ def test_a_worker_that_reads_a_checkpoint_waits_for_nobody(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     checkpointed(monkeypatch, tmp_path).finish()
-    monkeypatch.setattr(checkpointing, "_serial", itertools.count(1))
+    monkeypatch.setattr(checkpoints, "_serial", itertools.count(1))
     seen: list[Stage] = []
 
     class Noting(Counter):
@@ -170,9 +170,9 @@ def test_a_worker_that_reads_a_checkpoint_waits_for_nobody(
     def broadcast_state(*_: Any) -> None:
         seen.append(stages.current().present[0])
 
-    monkeypatch.setattr(edt_hvd.state.state, "check_fit", lambda values, saved: None)
-    monkeypatch.setattr(edt_hvd.state.state, "broadcast_state", broadcast_state)
-    monkeypatch.setattr(edt_hvd.state.state.hvd, "size", lambda: 2)
+    monkeypatch.setattr(edt_hvd.state.torch_state, "check_fit", lambda values, saved: None)
+    monkeypatch.setattr(edt_hvd.state.torch_state, "broadcast_state", broadcast_state)
+    monkeypatch.setattr(edt_hvd.state.torch_state.hvd, "size", lambda: 2)
     with stages.during(Stage.FORMING):
         edt_hvd.TorchState(counter=Noting()).sync()
         assert stages.current().present[0] is Stage.FORMING

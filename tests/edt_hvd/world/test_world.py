@@ -1,8 +1,5 @@
 """A worker's place; how it changes is shown in tests/system."""
 
-import os
-import subprocess
-import sys
 from collections.abc import Callable
 
 import pytest
@@ -10,8 +7,8 @@ import pytest
 import edt_hvd
 import gloo_like
 from edt_hvd.world import connections, preemption, world
+from edt_hvd.world.assigned_world import AssignedWorld
 from edt_hvd.world.control import Assignment
-from edt_hvd.world.world import AssignedWorld
 
 
 @pytest.mark.parametrize(
@@ -80,22 +77,3 @@ def test_a_world_that_is_being_formed_is_broken_off(generation: int, is_cut: boo
         here._note_broken(generation)
         with pytest.raises(OSError, match="Invalid argument" if is_cut else "temporarily unavailable"):
             listening.accept()
-
-
-def test_init_leaves_the_scripts_number_of_threads() -> None:
-    program = (
-        "import torch; torch.set_num_threads(3); import edt_hvd; edt_hvd.init(); "
-        "print(torch.get_num_threads())"
-    )
-    environ = {name: value for name, value in os.environ.items() if name != "OMP_NUM_THREADS"}
-    run = subprocess.run([sys.executable, "-c", program], env=environ, stdout=subprocess.PIPE, check=True)
-    assert run.stdout == b"3\n"
-
-
-def test_who_is_alone_leaves_its_children_free_to_be_workers() -> None:
-    program = (
-        "import os; before = dict(os.environ); import edt_hvd; edt_hvd.init(); "
-        "print({name for name in os.environ if name.startswith('HOROVOD_')} - set(before), edt_hvd.size())"
-    )
-    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert found.stdout == "set() 1\n"

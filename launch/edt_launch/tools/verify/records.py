@@ -1,4 +1,4 @@
-"""What `edt_hvd.observers.recording` has written in the workers of runs, and where it first differs."""
+"""What `edt_hvd.debug.recording` has written in the workers of runs, and where it first differs."""
 
 import itertools
 import json

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from edt_hvd.checkpoints.checkpoint_folder import (
+from edt_hvd.state.checkpoint.directory import (
     ABANDONED,
     newest_first,
     outdated,
@@ -110,7 +110,7 @@ def test_what_cannot_be_removed_does_not_keep_the_rest(
             raise PermissionError
         path.rmdir()
 
-    monkeypatch.setattr("edt_hvd.checkpoints.checkpoint_folder.shutil.rmtree", remove)
+    monkeypatch.setattr("edt_hvd.state.checkpoint.directory.shutil.rmtree", remove)
     with pytest.raises(PermissionError):
         tidy(path_of(tmp_path, 4), keep=1, now=NOW)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["step-00000002", "step-00000004"]

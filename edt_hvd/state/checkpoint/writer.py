@@ -7,9 +7,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from edt_hvd.checkpoints import checkpoint, checkpoint_folder
-from edt_hvd.checkpoints.checkpoint import Cancelled, Content
 from edt_hvd.errors import StateError
+from edt_hvd.state.checkpoint import directory, storage
+from edt_hvd.state.checkpoint.storage import Cancelled, Content
 
 WRITE_SHARE = 0.05
 """The part of the time in which a checkpoint may be under way."""
@@ -135,7 +135,7 @@ class Writer:
     def _tidy(self, written: Path) -> str | None:
         """Clean the folder up; why that could not be done."""
         try:
-            checkpoint_folder.tidy(written, self._keep, time.time())
+            directory.tidy(written, self._keep, time.time())
         except OSError as error:
             return self._reason(error)
         return None
@@ -151,7 +151,7 @@ class Writer:
             return Cost(time.monotonic() - started, processor)
 
         try:
-            path, size = checkpoint.write(self._folder, content, self._cancelled)
+            path, size = storage.write(self._folder, content, self._cancelled)
             left = self._tidy(path)
             self._outcome = Written(path, content, size, cost(), left)
         except Cancelled:

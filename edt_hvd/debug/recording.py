@@ -1,6 +1,6 @@
-"""Writing down what a job computes, bit by bit, for a program that compares jobs, such as ``edt verify``.
+"""The recorder: what a job computes, bit by bit, for a program that compares jobs, such as ``edt verify``.
 
-Nothing is recorded unless the environment asks for it:
+The environment asks for it:
 
 ====================  =================================================================================
 EDT_RECORD            folder for the records; every worker appends to its own files there
@@ -32,9 +32,9 @@ from typing import Any
 import horovod.torch as hvd
 import torch
 
-from edt_hvd.observers.digests import digest
-from edt_hvd.observers.observing import Observer, Values
-from edt_hvd.observers.operators import Operator, OperatorTrace
+from edt_hvd.debug.digests import digest
+from edt_hvd.debug.operators import Operator, OperatorTrace
+from edt_hvd.observing import Observer, Values
 from edt_hvd.reduction.optimizer import reduction_of
 from edt_hvd.world import world
 from edt_hvd.world.assigned_world import AssignedWorld
@@ -57,14 +57,12 @@ class Options:
     traced: int = 0
 
     @classmethod
-    def from_environment(cls, environ: Mapping[str, str]) -> "Options | None":
-        """What the environment asks for; None if it asks for nothing.
+    def from_environment(cls, environ: Mapping[str, str]) -> "Options":
+        """The options of an environment with ``EDT_RECORD``.
 
         Raises:
-            ValueError: a variable makes no sense.
+            ValueError: a variable is invalid.
         """
-        if not environ.get("EDT_RECORD"):
-            return None
         folder = Path(environ["EDT_RECORD"])
         if not folder.is_dir():
             raise ValueError(f"EDT_RECORD={folder}: no such folder; create it on every host")
@@ -174,16 +172,6 @@ class Recorder(Observer):
     @functools.cache  # noqa: B019 - there is one recorder in a process
     def _file(self, kind: str) -> Any:
         return (self._options.folder / f"{kind}.{os.getpid()}.jsonl").open("a", buffering=1)
-
-
-def from_environment(environ: Mapping[str, str]) -> Recorder | None:
-    """The recorder that the environment asks for, if it does.
-
-    Raises:
-        ValueError: a variable makes no sense.
-    """
-    options = Options.from_environment(environ)
-    return None if options is None else Recorder(options)
 
 
 def _models(values: Values) -> dict[str, torch.nn.Module]:

@@ -13,9 +13,9 @@ from typing import Any, Self
 import pytest
 import torch
 
-from edt_hvd.checkpoints import checkpoint
-from edt_hvd.checkpoints.checkpoint import Cancelled, Content
 from edt_hvd.errors import CheckpointError, StateError
+from edt_hvd.state.checkpoint import storage
+from edt_hvd.state.checkpoint.storage import Cancelled, Content
 
 GO_ON = threading.Event()
 
@@ -27,7 +27,7 @@ def content(commits: int = 5, value: Any = 1.0) -> Content:
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    written, _ = checkpoint.write(tmp_path / "checkpoints", content(), GO_ON)
+    written, _ = storage.write(tmp_path / "checkpoints", content(), GO_ON)
     return written
 
 
@@ -36,7 +36,7 @@ def names(folder: Path) -> list[str]:
 
 
 def test_what_was_written_is_read(path: Path) -> None:
-    found = checkpoint.read(path)
+    found = storage.read(path)
     assert path.name == "step-00000005"
     assert names(path.parent) == [path.name]
     assert (found.commits, found.about["steps"]) == (5, 7)
@@ -52,10 +52,10 @@ def test_scripts_of_ones_own_can_load_it(path: Path) -> None:
 
 
 def test_the_second_of_a_number_replaces_the_first(path: Path) -> None:
-    again, _ = checkpoint.write(path.parent, content(value=2.0), GO_ON)
+    again, _ = storage.write(path.parent, content(value=2.0), GO_ON)
     assert again == path
     assert names(path.parent) == [path.name]
-    assert checkpoint.read(path).state["model"]["weight"][0] == 2.0
+    assert storage.read(path).state["model"]["weight"][0] == 2.0
 
 
 def truncate(path: Path) -> None:
@@ -108,35 +108,35 @@ def edit(path: Path, **changes: Any) -> None:
 def test_what_is_damaged_is_not_read(path: Path, spoil: Callable[[Path], None], said: str) -> None:
     spoil(path)
     with pytest.raises(CheckpointError, match=said):
-        checkpoint.read(path)
+        storage.read(path)
 
 
 def test_a_file_in_its_place_is_no_checkpoint(tmp_path: Path) -> None:
     (tmp_path / "step-00000001").touch()
     with pytest.raises(CheckpointError, match="it has no manifest"):
-        checkpoint.read(tmp_path / "step-00000001")
+        storage.read(tmp_path / "step-00000001")
 
 
 def test_another_format_is_not_damage(path: Path) -> None:
     edit(path, format=3, files=None)
     with pytest.raises(StateError, match="it is of format 3, this edt_hvd reads formats 1 to 2"):
-        checkpoint.read(path)
+        storage.read(path)
 
 
 def test_the_first_format_is_read(path: Path) -> None:
     edit(path, format=1)
-    assert checkpoint.read(path).about["steps"] == 7
+    assert storage.read(path).about["steps"] == 7
 
 
 def test_no_bit_of_the_manifest_flips_unnoticed(path: Path) -> None:
-    manifest, found = path / "manifest.json", checkpoint.read(path).about
+    manifest, found = path / "manifest.json", storage.read(path).about
     whole = manifest.read_bytes()
     for bit in range(8 * len(whole)):
         data = bytearray(whole)
         data[bit // 8] ^= 1 << bit % 8
         manifest.write_bytes(data)
         with contextlib.suppress(CheckpointError):  # a blank may become another one
-            assert checkpoint.read(path).about == found, data
+            assert storage.read(path).about == found, data
 
 
 class Choosy:
@@ -150,9 +150,9 @@ class Choosy:
 
 
 def test_what_the_script_refuses_is_not_damage(tmp_path: Path) -> None:
-    path, _ = checkpoint.write(tmp_path, Content(1, {"c": Choosy()}, {}, {"steps": 1}), GO_ON)
+    path, _ = storage.write(tmp_path, Content(1, {"c": Choosy()}, {}, {"steps": 1}), GO_ON)
     with pytest.raises(StateError, match="cannot be loaded: TypeError: the first argument is gone"):
-        checkpoint.read(path)
+        storage.read(path)
 
 
 class FullDisk:
@@ -184,9 +184,9 @@ class FullDisk:
 def test_a_full_disk_is_an_os_error_and_leaves_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, room: int
 ) -> None:
-    monkeypatch.setattr(checkpoint.Path, "open", lambda *_: FullDisk(room))
+    monkeypatch.setattr(storage.Path, "open", lambda *_: FullDisk(room))
     with pytest.raises(OSError, match="No space left") as caught:
-        checkpoint.write(tmp_path, content(), GO_ON)
+        storage.write(tmp_path, content(), GO_ON)
     assert caught.value.errno == errno.ENOSPC
     assert names(tmp_path) == []
 
@@ -199,22 +199,22 @@ def test_a_file_system_that_cannot_bring_folders_to_the_disk(
         if stat.S_ISDIR(os.fstat(descriptor).st_mode):
             raise OSError(number, os.strerror(number))
 
-    monkeypatch.setattr(checkpoint.os, "fsync", fsync)
+    monkeypatch.setattr(storage.os, "fsync", fsync)
     expected = contextlib.nullcontext() if works else pytest.raises(OSError, match="Input/output error")
     with expected:
-        checkpoint.write(tmp_path, content(), GO_ON)
+        storage.write(tmp_path, content(), GO_ON)
     assert len(names(tmp_path)) == works
 
 
 def test_a_file_in_the_folders_place_is_an_os_error(tmp_path: Path) -> None:
     (tmp_path / "checkpoints").touch()
     with pytest.raises(FileExistsError):
-        checkpoint.write(tmp_path / "checkpoints", content(), GO_ON)
+        storage.write(tmp_path / "checkpoints", content(), GO_ON)
 
 
 def test_a_value_that_cannot_be_pickled_leaves_nothing(tmp_path: Path) -> None:
     with pytest.raises(StateError, match=r"state\.f"):
-        checkpoint.write(tmp_path, Content(1, {"f": lambda: None}, {}, {}), GO_ON)
+        storage.write(tmp_path, Content(1, {"f": lambda: None}, {}, {}), GO_ON)
     assert names(tmp_path) == []
 
 
@@ -222,18 +222,18 @@ def test_a_cancelled_write_leaves_nothing(tmp_path: Path) -> None:
     cancelled = threading.Event()
     cancelled.set()
     with pytest.raises(Cancelled):
-        checkpoint.write(tmp_path, content(), cancelled)
+        storage.write(tmp_path, content(), cancelled)
     assert names(tmp_path) == []
 
 
 def test_two_writers_at_once_leave_whole_ones(tmp_path: Path) -> None:
     def write(first: int) -> None:
         for commits in range(first, first + 20, 2):
-            checkpoint.write(tmp_path, content(commits), GO_ON)
+            storage.write(tmp_path, content(commits), GO_ON)
 
     writers = [threading.Thread(target=write, args=[first]) for first in (1, 2)]
     for writer in writers:
         writer.start()
     for writer in writers:
         writer.join()
-    assert [checkpoint.read(tmp_path / name).commits for name in names(tmp_path)] == list(range(1, 21))
+    assert [storage.read(tmp_path / name).commits for name in names(tmp_path)] == list(range(1, 21))

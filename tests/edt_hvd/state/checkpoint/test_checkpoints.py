@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 import torch
 
-from edt_hvd.checkpoints import checkpointing
-from edt_hvd.checkpoints.checkpoint import Content
-from edt_hvd.checkpoints.checkpointing import Checkpoints, Settings, for_next_state
 from edt_hvd.errors import StateError
 from edt_hvd.state import flat
+from edt_hvd.state.checkpoint import checkpoints
+from edt_hvd.state.checkpoint.checkpoints import Checkpoints, Settings, for_next_state
+from edt_hvd.state.checkpoint.storage import Content
 from edt_hvd.state.flat import FlatTree
 from edt_hvd.state.snapshot import Snapshots
 
@@ -105,7 +105,7 @@ def test_one_that_is_whole_but_cannot_be_read_ends_the_job(
     def read(path: Path) -> Content:
         raise error
 
-    monkeypatch.setattr(checkpointing.checkpoint, "read", read)
+    monkeypatch.setattr(checkpoints.storage, "read", read)
     with pytest.raises(StateError, match=rf"step-00000002 cannot be read: .*{error.args[-1]}.*, move it out"):
         make().restore(lambda content: None)
     assert len(list((tmp_path / "checkpoint").iterdir())) == 2
@@ -166,7 +166,7 @@ def test_a_clean_up_that_fails_is_told_once(
     def refuse(written: Path, keep: int, now: float) -> None:
         raise PermissionError(errno.EPERM, "Not yours")
 
-    monkeypatch.setattr("edt_hvd.checkpoints.writer.checkpoint_folder.tidy", refuse)
+    monkeypatch.setattr("edt_hvd.state.checkpoint.writer.directory.tidy", refuse)
     checkpoints = make(0.0)
     with pytest.warns(UserWarning, match="old checkpoints cannot be removed: .*Not yours"):
         offer(checkpoints, 1e6, 1)
@@ -245,7 +245,7 @@ def test_settings() -> None:
 
 @pytest.mark.usefixtures("alone")
 def test_every_state_has_a_folder_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(checkpointing, "_serial", iter((1, 2, 3)))
+    monkeypatch.setattr(checkpoints, "_serial", iter((1, 2, 3)))
     made = [for_next_state({"EDT_CHECKPOINT_DIR": "x"}) for _ in range(2)]
     assert [each._folder for each in made if each is not None] == [Path("x"), Path("x/state-2")]
     assert for_next_state({}) is None

@@ -19,11 +19,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from edt_hvd.checkpoints import checkpoint, checkpoint_folder
-from edt_hvd.checkpoints.checkpoint import Content
-from edt_hvd.checkpoints.writer import Cost, Failed, Outcome, Writer, Written, next_at
 from edt_hvd.errors import CheckpointError, StateError
 from edt_hvd.state import random_state
+from edt_hvd.state.checkpoint import directory, storage
+from edt_hvd.state.checkpoint.storage import Content
+from edt_hvd.state.checkpoint.writer import Cost, Failed, Outcome, Writer, Written, next_at
 from edt_hvd.state.snapshot import Snapshots
 from edt_hvd.world import world
 
@@ -103,7 +103,7 @@ class Checkpoints:
         paths = self._found()
         for path in paths:
             try:
-                content = checkpoint.read(path)
+                content = storage.read(path)
             except CheckpointError as error:
                 self._skip(path, error)
                 continue
@@ -186,7 +186,7 @@ class Checkpoints:
     def _skip(self, path: Path, error: CheckpointError) -> None:
         """Set a damaged checkpoint aside."""
         try:
-            place = f"it is now {checkpoint_folder.quarantine(path).name}"
+            place = f"it is now {directory.quarantine(path).name}"
         except OSError as refusal:
             place = f"it stays where it is: {refusal.strerror}"
         warnings.warn(f"checkpoint {path} is skipped: {error}; {place}", stacklevel=3)
@@ -194,7 +194,7 @@ class Checkpoints:
 
     def _found(self) -> list[Path]:
         try:
-            return checkpoint_folder.newest_first(self._folder)
+            return directory.newest_first(self._folder)
         except OSError as error:
             raise StateError(
                 f"checkpoints cannot be looked for in {self._folder}: {error.strerror}; mend that, or name "

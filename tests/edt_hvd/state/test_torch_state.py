@@ -11,6 +11,7 @@ from torch import nn
 
 import edt_hvd
 from edt_hvd.reduction import reducer
+from edt_hvd.state import rollback, torch_state
 from edt_hvd.state.rollback_point import ROLLBACK_POINT_BYTES
 from edt_hvd.state.snapshot import SNAPSHOT_SHARE
 from edt_hvd.world.assigned_world import AssignedWorld
@@ -35,7 +36,7 @@ def test_restore_after_an_optimizer_step_goes_back_to_the_last_snapshot() -> Non
     train_step(state)
     state.save()
     before, progress = picture(state), state.progress
-    state._snapshots.taken(0.0, 1e9)  # too costly to be taken again
+    state._rollback.snapshots.taken(0.0, 1e9)  # too costly to be taken again
     for _ in range(3):
         train_step(state)
         change_values(state)
@@ -60,10 +61,11 @@ def test_restore_may_be_repeated_and_shares_nothing_with_the_live_state() -> Non
 def test_snapshots_are_as_rare_as_their_cost_demands(monkeypatch: pytest.MonkeyPatch) -> None:
     state = make_state()
     clock = iter(float(second) for second in range(1000))
-    monkeypatch.setattr("edt_hvd.state.state.time", SimpleNamespace(monotonic=lambda: next(clock)))
+    for module in (torch_state, rollback):
+        monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: next(clock)))
     state.save()  # costs one second of this clock, so the next is due 1 / SNAPSHOT_SHARE later
     taken: list[int] = []
-    monkeypatch.setattr(state._snapshots, "take", lambda tree, commits: taken.append(commits))
+    monkeypatch.setattr(state._rollback.snapshots, "take", lambda tree, commits: taken.append(commits))
     for _ in range(300):
         state.commit()
     assert 1 / SNAPSHOT_SHARE == 200
@@ -74,10 +76,10 @@ def test_snapshots_reuse_their_buffers() -> None:
     state = make_state()
     train_step(state)
     state.save()
-    assert state._snapshots.last is not None
-    first = state._snapshots.last.tree["model"]["0.weight"].data_ptr()
+    assert state._rollback.snapshots.last is not None
+    first = state._rollback.snapshots.last.tree["model"]["0.weight"].data_ptr()
     state.save()
-    assert state._snapshots.last.tree["model"]["0.weight"].data_ptr() == first
+    assert state._rollback.snapshots.last.tree["model"]["0.weight"].data_ptr() == first
 
 
 def test_large_modules_that_no_optimizer_steps_are_not_copied_at_every_commit() -> None:
@@ -85,8 +87,8 @@ def test_large_modules_that_no_optimizer_steps_are_not_copied_at_every_commit() 
     ballast.register_buffer("table", torch.zeros(ROLLBACK_POINT_BYTES))
     state = edt_hvd.TorchState(ballast=ballast, epoch=0)
     state.sync()
-    assert state._rollback_point is not None
-    assert state._rollback_point.tree["ballast"] == {}
+    assert state._rollback.point is not None
+    assert state._rollback.point.tree["ballast"] == {}
     state.epoch = 5
     ballast.table += 1
     state.restore()
@@ -100,8 +102,8 @@ def test_large_buffers_that_do_not_change_cost_no_steps() -> None:
         "causal", torch.ones(2 * ROLLBACK_POINT_BYTES, dtype=torch.bool), persistent=False
     )
     state.save()
-    state._snapshots.take(state._tree(), 0)  # the first one's cost does not count
-    state._snapshots.taken(0.0, 1e9)  # too costly to be taken again
+    state._rollback.snapshots.take(state._tree(), 0)  # the first one's cost does not count
+    state._rollback.snapshots.taken(0.0, 1e9)  # too costly to be taken again
     for _ in range(3):
         train_step(state)
         change_values(state)
@@ -113,8 +115,8 @@ def test_large_buffers_that_do_not_change_cost_no_steps() -> None:
         state.restore()
         assert_same(picture(state), before)
     assert state.progress == 3
-    assert state._rollback_point is not None
-    assert "causal" not in state._rollback_point.tree["model.caches"]
+    assert state._rollback.point is not None
+    assert "causal" not in state._rollback.point.tree["model.caches"]
     assert state.model.causal.all()
 
 
@@ -142,7 +144,7 @@ def test_a_large_average_of_the_weights_costs_no_steps_where_its_changes_are_cou
         model=model, optimizer=optimizer, averaged=averaged, teacher=nn.Linear(1024, 512)
     )
     state.sync()
-    state._snapshots.taken(0.0, 1e9)  # too costly to be taken again
+    state._rollback.snapshots.taken(0.0, 1e9)  # too costly to be taken again
     wanted = {0: [averaged.weight.clone(), model.weight.detach().clone()]}
     for commit in range(1, 4):
         model(torch.randn(4, 1024)).square().mean().backward()
@@ -173,7 +175,7 @@ def test_buffers_outside_the_state_dict_are_kept_too() -> None:
 def test_commit_leaves_the_function_when_all_have_agreed_to(monkeypatch: pytest.MonkeyPatch) -> None:
     state = make_state()
     state.commit()
-    monkeypatch.setattr("edt_hvd.state.state.world.current", object)
+    monkeypatch.setattr("edt_hvd.state.torch_state.world.current", object)
     monkeypatch.setattr(state, "report_progress", lambda now: None)
     monkeypatch.setattr(reducer, "_stop_agreed", True)
     with pytest.raises(HostsUpdatedInterrupt):
@@ -218,7 +220,7 @@ def test_another_loop_than_ours_is_refused_where_the_world_changes(monkeypatch: 
     """Horovod's own loop would leave what belongs to the old world as it is."""
     environ = {"EDT_COORDINATOR": "127.0.0.1:1", "EDT_TOKEN": "t", "EDT_WORKER": "0", "EDT_MAX_NP": "64"}
     state = make_state()
-    monkeypatch.setattr("edt_hvd.state.state.world.current", lambda: AssignedWorld(environ))
+    monkeypatch.setattr("edt_hvd.state.torch_state.world.current", lambda: AssignedWorld(environ))
     with pytest.raises(RuntimeError, match=r"decorate the function with @edt_hvd\.elastic"):
         state.sync()
 

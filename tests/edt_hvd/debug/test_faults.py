@@ -3,15 +3,18 @@ import os
 import re
 import signal
 import time
+from pathlib import Path
 
 import pytest
 import torch
 from torch import nn
 
 import edt_hvd
+from edt_hvd import observing
+from edt_hvd.debug import faults
+from edt_hvd.debug.faults import Injector
 from edt_hvd.errors import FaultError
-from edt_hvd.observers import faults, observing
-from edt_hvd.observers.observing import Observer
+from edt_hvd.observing import Observer
 from fault_rows import fault_script
 
 pytestmark = pytest.mark.usefixtures("alone")
@@ -24,7 +27,7 @@ def inject(tmp_path, monkeypatch):
 
     def inject(*rows, others=()):
         script.write_text(fault_script(*rows))
-        injector = faults.from_environment({"EDT_FAULTS": str(script)})
+        injector = Injector(script)
         monkeypatch.setattr(observing, "observers", lambda: (injector, *others))
         return injector
 
@@ -97,11 +100,6 @@ def outcome_of(action):
 
 def done(tmp_path):
     return {int(path.suffixes[-2][1:]) for path in tmp_path.glob("faults.*.done")}
-
-
-def test_nothing_happens_unless_asked_for():
-    assert faults.from_environment({}) is None
-    assert faults.from_environment({"EDT_FAULTS": ""}) is None
 
 
 @pytest.mark.parametrize(
@@ -324,4 +322,4 @@ def test_a_script_that_makes_no_sense_is_told_at_once(inject):
     with pytest.raises(FaultError, match="fault 1: "):
         inject('{ time = "dawn", action = "kill", rank = 0 }')
     with pytest.raises(FileNotFoundError, match="/missing/faults"):
-        faults.from_environment({"EDT_FAULTS": "/missing/faults"})
+        Injector(Path("/missing/faults"))

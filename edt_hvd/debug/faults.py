@@ -1,7 +1,7 @@
 """Faults on purpose, at exactly the step that a script names, to see that a job survives them.
 
 ==========================  ========================================================================
-EDT_FAULTS                  file with the faults (`edt_hvd.observers.fault_script`); the same for all workers
+EDT_FAULTS                  file with the faults (`edt_hvd.debug.fault_script`); the same for all workers
 EDT_FAULTS_ALLOCATION       allocation file that ``allocate`` rewrites
 EDT_CHECKPOINT_DIR          folder whose checkpoints are damaged and whose disk is filled
 ==========================  ========================================================================
@@ -25,9 +25,9 @@ from typing import Any
 
 import horovod.torch as hvd
 
+from edt_hvd.debug.fault_script import Action, Fault, Point, Unit, parse
 from edt_hvd.errors import FaultError
-from edt_hvd.observers.fault_script import Action, Fault, Point, Unit, parse
-from edt_hvd.observers.observing import Observer, Values
+from edt_hvd.observing import Observer, Values
 from edt_hvd.world import world
 from edt_hvd.world.assigned_world import AssignedWorld
 
@@ -44,16 +44,6 @@ _SIGNALS = {
 }
 
 
-def from_environment(environ: Mapping[str, str]) -> "Injector | None":
-    """The injector that the environment asks for, if it does.
-
-    Raises:
-        FaultError: the script makes no sense.
-        OSError: the script cannot be read.
-    """
-    return Injector(Path(environ["EDT_FAULTS"])) if environ.get("EDT_FAULTS") else None
-
-
 class Injector(Observer):
     """Makes the faults happen that the script has for this worker.
 
@@ -61,6 +51,10 @@ class Injector(Observer):
 
     Args:
         script: the file.
+
+    Raises:
+        FaultError: the script is invalid.
+        OSError: the script cannot be read.
     """
 
     def __init__(self, script: Path) -> None:

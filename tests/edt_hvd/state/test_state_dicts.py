@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 import edt_hvd
-from edt_hvd.state.torch_states import is_plain
+from edt_hvd.state.state_dicts import is_plain
 
 pytestmark = pytest.mark.usefixtures("alone")
 

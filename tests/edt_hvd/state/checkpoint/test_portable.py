@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import torch
 
-from edt_hvd.checkpoints.portable import PICKLED, decode, encode
 from edt_hvd.errors import StateError
+from edt_hvd.state.checkpoint.portable import PICKLED, decode, encode
 
 Point = namedtuple("Point", "x y")  # noqa: PYI024 - what a script may have in its state
 

@@ -27,8 +27,8 @@ from typing import IO, Any
 
 import torch
 
-from edt_hvd.checkpoints import checkpoint_folder, portable
 from edt_hvd.errors import CheckpointError, StateError
+from edt_hvd.state.checkpoint import directory, portable
 
 FORMAT = 2
 """Version of the format. The first one is read, too; its manifests have no checksum of their own."""
@@ -86,8 +86,8 @@ def write(folder: Path, content: Content, cancelled: threading.Event) -> tuple[P
     In all these cases nothing of it is left.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    path = checkpoint_folder.path_of(folder, content.commits)
-    beside = checkpoint_folder.temporary(path)
+    path = directory.path_of(folder, content.commits)
+    beside = directory.temporary(path)
     beside.mkdir()
     try:
         tree = {"state": portable.encode(dict(content.state)), "random": dict(content.random)}
@@ -105,7 +105,7 @@ def write(folder: Path, content: Content, cancelled: threading.Event) -> tuple[P
             signed = manifest | {"sha256": _digest(manifest)}
             file.write(json.dumps(signed, indent=2).encode() + b"\n")
         _bring_to_disk(beside)
-        checkpoint_folder.put_in_place(beside, path)
+        directory.put_in_place(beside, path)
         _bring_to_disk(folder)
     except BaseException:
         shutil.rmtree(beside, ignore_errors=True)

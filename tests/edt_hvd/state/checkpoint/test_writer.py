@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 import torch
 
-from edt_hvd.checkpoints import checkpoint
-from edt_hvd.checkpoints.checkpoint import Cancelled, Content
-from edt_hvd.checkpoints.writer import Cost, Failed, Outcome, Writer, Written, next_at
+from edt_hvd.state.checkpoint import storage
+from edt_hvd.state.checkpoint.storage import Cancelled, Content
+from edt_hvd.state.checkpoint.writer import Cost, Failed, Outcome, Writer, Written, next_at
 
 
 def content(commits: int = 3) -> Content:
@@ -88,7 +88,7 @@ def test_one_that_is_cancelled_tells_nothing(tmp_path: Path, monkeypatch: pytest
         cancelled.wait()
         raise Cancelled
 
-    monkeypatch.setattr(checkpoint, "write", write)
+    monkeypatch.setattr(storage, "write", write)
     writer, told = made(tmp_path)
     writer.begin(content())
     begun.wait()

@@ -5,7 +5,7 @@ import pytest
 import torch
 from torch import nn
 
-from edt_hvd.observers.operators import OperatorTrace
+from edt_hvd.debug.operators import OperatorTrace
 
 count = itertools.count()
 

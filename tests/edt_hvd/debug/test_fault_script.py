@@ -2,8 +2,8 @@ import re
 
 import pytest
 
+from edt_hvd.debug.fault_script import Action, Fault, Point, Unit, parse
 from edt_hvd.errors import FaultError
-from edt_hvd.observers.fault_script import Action, Fault, Point, Unit, parse
 from fault_rows import fault_script
 
 BEFORE = Point.BEFORE_REDUCTION

@@ -1,1 +1,0 @@
-"""The state on disk."""

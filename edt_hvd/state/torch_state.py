@@ -1,0 +1,285 @@
+"""The training state: what a worker needs to go on where the others are.
+
+`rollback` keeps the copies that protect it in memory, `checkpoint` those on disk, and `transfer` brings it to
+newcomers.
+"""
+
+import time
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+import horovod.torch as hvd
+import torch
+from horovod.common.elastic import State
+from horovod.common.exceptions import HostsUpdatedInterrupt
+
+from edt_hvd import observing
+from edt_hvd.data.loader import ElasticDataLoader
+from edt_hvd.errors import StateError
+from edt_hvd.reduction import buffers, reducer
+from edt_hvd.reporting import ResizeReport, send_progress
+from edt_hvd.state import random_state
+from edt_hvd.state.checkpoint import checkpoints
+from edt_hvd.state.checkpoint.checkpoints import Checkpoints
+from edt_hvd.state.checkpoint.storage import Content
+from edt_hvd.state.fitting import check_fit, check_kinds, check_names
+from edt_hvd.state.rollback import Rollback
+from edt_hvd.state.snapshot import Snapshots
+from edt_hvd.state.state_dicts import is_stateful
+from edt_hvd.state.transfer import broadcast_state
+from edt_hvd.state.tree import companions_of, full_tree, load, of_type
+from edt_hvd.world import stages, world
+from edt_hvd.world.elastic_world import ElasticWorld
+from edt_hvd.world.fixed_world import FixedWorld
+from edt_hvd.world.stages import Stage
+
+
+class TorchState(State):  # type: ignore[misc]
+    """Everything that makes up the training's progress, as attributes of one object.
+
+    Models, optimizers, LR schedulers, gradient scalers, loaders and whatever else has `state_dict` and
+    `load_state_dict` are saved through these; any other value is copied and must be picklable.
+
+    Args:
+        **values: the objects and plain values, each becoming an attribute of the same name. One that has
+            `state_dict` at first has it to the end, and the other way round: workers that join run the script
+            from its beginning, so they have what it makes there.
+
+    Raises:
+        StateError: a value has the name of one of the state's own attributes or methods.
+
+    Example:
+        state = TorchState(model=model, optimizer=optimizer, scheduler=scheduler, loader=loader, epoch=0)
+    """
+
+    def __init__(self, **values: Any) -> None:
+        super().__init__(bcast_object=hvd.broadcast_object, get_rank=hvd.rank)
+        self._names = tuple(values)
+        self.progress = 0
+        self.committed_at: float | None = None
+        self.resize_report: ResizeReport | None = None
+        self._survives = False
+        self._has_synced = False
+        self._rollback = Rollback()
+        self._checkpoints: Checkpoints | None = None
+        check_names(values, {*dir(TorchState), *vars(self)})
+        for name, value in values.items():
+            setattr(self, name, value)
+            if isinstance(value, torch.nn.Module):
+                buffers.track(value)
+        self._stateful = {name: is_stateful(value) for name, value in values.items()}
+        for optimizer in of_type(values, torch.optim.Optimizer):
+            optimizer.register_step_post_hook(self._rollback.step_hook())
+
+    # What a training loop calls.
+
+    def commit(self) -> None:
+        """Declare the state consistent, here and on every other worker.
+
+        Costs microseconds most of the time, so call it after every optimizer step. This is where the
+        function is left when the number of workers is about to change.
+
+        Raises:
+            HostsUpdatedInterrupt: a new world is to be formed; `edt_hvd.elastic` handles it.
+            StateError: a plain value was replaced by an object with `state_dict`, or such an object by a
+                plain value.
+        """
+        values = self._values()
+        check_kinds(values, self._stateful)
+        self.progress += 1
+        self._rollback.note_commit(values)
+        self.committed_at = now = time.monotonic()
+        if self._rollback.snapshots.is_due(now, self.progress):
+            self._save_and_offer(now)
+        else:
+            self._rollback.advance(values)
+        self.report_progress(now)
+        for observer in observing.observers():
+            observer.committed(self, self.progress, values)
+        self.check_host_updates()
+
+    def check_host_updates(self) -> None:
+        """Raise `HostsUpdatedInterrupt` when all workers have agreed on a change of the world."""
+        if isinstance(world.current(), FixedWorld):
+            return
+        if reducer.stop_agreed():
+            raise HostsUpdatedInterrupt(skip_sync=False)
+        if not reducer.sends_headers():
+            super().check_host_updates()
+
+    # What the elastic function's wrapper calls.
+
+    def save(self) -> None:
+        """Take a full snapshot into host memory, reusing the buffers of the last one."""
+        self._rollback.take_snapshot(self._values(), self.progress)
+
+    def restore(self) -> None:
+        """Go back to the last commit, or to the last full snapshot if parameters have changed since."""
+        committed = self._rollback.last_commit(self._values())
+        last = self._rollback.snapshots.last
+        if committed is not None:
+            self._load(committed)
+        elif last is not None:
+            self.progress = last.commits
+            self._load(last.tree)
+        else:
+            return
+        # What has been loaded counts as written to, and this may be called again.
+        self._rollback.take_point(self._values(), is_full_copy=committed is None)
+
+    def sync(self) -> None:
+        """Bring rank 0's state to every worker. A collective.
+
+        The first time, rank 0 goes on from the newest checkpoint, if there is one. After a change of the
+        world only the workers whose state is another receive it: newcomers, and those that had to go back
+        farther than the others.
+
+        Raises:
+            StateError: the checkpoint does not fit.
+            RuntimeError: called by another loop than that of `edt_hvd.elastic`.
+            ValueError: an environment variable of `edt_hvd.state.checkpoint` is invalid.
+        """
+        _check_loop(world.current())
+        for observer in observing.observers():
+            observer.syncing()
+        received = self._receive(None if self._has_synced else self._restore_checkpoint())
+        if received is not None:
+            self._load(received)
+        self._agree()
+        self._has_synced = True
+        self._rollback.protect(self._values(), received, self.progress)
+        for observer in observing.observers():
+            observer.synced(self, self.progress, self._values())
+
+    def _receive(self, refusal: str | None) -> dict[str, Any] | None:
+        """Exchange the state; the tree that this worker received, if any.
+
+        Args:
+            refusal: why rank 0 cannot go on from its checkpoint; None elsewhere.
+
+        Raises:
+            StateError: rank 0 refuses.
+        """
+        holds, self._survives = self._survives, False
+        received = None
+        if hvd.size() > 1:
+            extra = {"progress": self.progress, "refusal": refusal}
+            tree = self._tree() | extra if holds or hvd.rank() == 0 else None
+            with stages.waiting_for_others():
+                received = broadcast_state(tree, self.progress, holds)
+        if received is not None:
+            self.progress, refusal = received.pop("progress"), received.pop("refusal")
+        if refusal is not None:
+            raise StateError(refusal)
+        return received
+
+    def _agree(self) -> None:
+        """Make what the objects keep besides their states the same on every worker."""
+        values = self._values()
+        for companion in companions_of(values).values():  # what they say is agreed on in this world, too
+            companion.load_state_dict(companion.state_dict())
+        for scaler in of_type(values, torch.amp.GradScaler):
+            # It comes to life with the first loss it scales, and a worker may have none in its first step.
+            scaler.scale(torch.zeros((), device=world.device()))
+
+    def on_reset(self) -> None:
+        """A new world was formed: this worker's state is one of the training under way."""
+        self._survives = self._has_synced
+        super().on_reset()
+
+    def finish(self) -> None:
+        """Training has ended: have the coordinator write a checkpoint of the last state, and wait for it."""
+        if hvd.rank() == 0:
+            self.save_to_disk({"last": True})
+
+    def save_to_disk(self, about: Mapping[str, Any] = MappingProxyType({})) -> None:
+        """Write a checkpoint of the present state, if any are written, and wait for it."""
+        if self._checkpoints is not None:
+            self._checkpoints.finish(self.progress, self._saved, {**self._about(), **about})
+
+    def report_progress(self, now: float, last: bool = False) -> None:
+        """Report to the launcher how far training is, now and then; `last`: in any case."""
+        step = stages.current().step = self._steps()
+        epoch = getattr(self, "epoch", None)
+        if self.resize_report is not None:
+            self.resize_report.mark("first_step", now)
+            self.resize_report.send_to(world.current().launcher, now)
+            self.resize_report = None
+            last = True
+        send_progress(step, epoch, now, at_once=last)
+
+    # Checkpoints.
+
+    def _save_and_offer(self, now: float) -> None:
+        """Take a full snapshot, which is also written to disk if it is time."""
+        if self._checkpoints is None or hvd.rank() != 0:
+            self.save()
+        else:
+            self._checkpoints.collect()
+            self._checkpoints.offer(now, self._saved(), self._about())
+
+    def _saved(self) -> Snapshots:
+        self.save()
+        return self._rollback.snapshots
+
+    def _restore_checkpoint(self) -> str | None:
+        """Go on from the newest checkpoint, on rank 0.
+
+        Returns:
+            Why that is impossible, in which case all workers end; None if all is well.
+        """
+        if self._checkpoints is None:  # else the first sync was tried before
+            self._checkpoints = checkpoints.for_next_state()
+        if self._checkpoints is None or hvd.rank() != 0:
+            return None
+        try:
+            with stages.during(Stage.RESTORING):
+                self._checkpoints.restore(self._load_checkpoint)
+        except StateError as error:
+            return str(error)
+        return None
+
+    def _load_checkpoint(self, content: Content) -> None:
+        values = self._values()
+        check_fit(values, content.state)
+        expected = values.keys() | companions_of(values).keys()
+        known = {name: saved for name, saved in content.state.items() if name in expected}
+        try:
+            self._load(known)
+        except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError) as error:
+            raise StateError(f"{type(error).__name__}: {error}") from error
+        random_state.restore(dict(content.random))
+        self.progress = content.commits
+        self._rollback.snapshots.adopt(known, content.commits, time.monotonic())
+
+    def _about(self) -> dict[str, Any]:
+        """What a checkpoint's manifest says of the training."""
+        loaders = of_type(self._values(), ElasticDataLoader)
+        position = {"epoch": loaders[0].epoch, "step": loaders[0].position} if loaders else {}
+        return {"steps": self._steps(), **position}
+
+    def _steps(self) -> int:
+        """Optimizer steps done, as they are shown."""
+        loaders = of_type(self._values(), ElasticDataLoader)
+        return int(loaders[0].total_steps_done) if loaders else self.progress
+
+    # The values.
+
+    def _values(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in self._names}
+
+    def _tree(self) -> dict[str, Any]:
+        return full_tree(self._values())
+
+    def _load(self, tree: Mapping[str, Any]) -> None:
+        for name, value in load(self._values(), tree).items():
+            setattr(self, name, value)
+
+
+def _check_loop(current: world.World) -> None:
+    if isinstance(current, ElasticWorld) and not current.entered:
+        raise RuntimeError(
+            "an edt_hvd.TorchState needs the loop of edt_hvd.elastic, which brings the state to new workers; "
+            "decorate the function with @edt_hvd.elastic, in place of @hvd.elastic.run"
+        )
