@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterable
 from pathlib import Path
 
+import psutil
 import setproctitle
 import torch
 
@@ -118,7 +119,7 @@ def obstacle() -> str | None:
         os._exit(torch.cuda._is_in_bad_fork())
     if os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) != 0:
         return "an import has asked CUDA for its devices"
-    left = len(os.listdir("/proc/self/task")) - 1
+    left = psutil.Process().num_threads() - 1
     return f"an import has started {left} threads that do not end for a fork" if left else None
 
 

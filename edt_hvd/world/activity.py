@@ -1,27 +1,23 @@
-"""Whether a process that does not get on works or only waits: what tells a long evaluation from a hang.
+"""Whether a process that makes no progress works or only waits: what tells a long evaluation from a hang.
 
-Looked at are the threads that Python knows, less ours, and all descendants, as Linux shows them in ``/proc``.
-Horovod's thread is not among them: it is busy while everybody waits. Who waits for a processor or a disk
-works, too.
+The sample has the threads that Python knows, except our own, and all descendants. Horovod's thread is not
+among them: it is busy while everybody waits. Waiting for a processor or a disk counts as work.
 """
 
-import os
+import contextlib
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
+
+import psutil
 
 BUSY_SHARE = 0.015
-"""Processor seconds a second that are work; less is what waiting with a timeout takes."""
+"""Processor seconds per second that count as work; waiting with a timeout takes less."""
 
-_BUSY = ("R", "D")
-"""Linux's states of who runs or could, and of who waits for a disk."""
+_BUSY = (psutil.STATUS_RUNNING, psutil.STATUS_DISK_SLEEP)
 
 _OWN = "edt-"
 """How the names of our own threads begin."""
-
-_PROC = Path("/proc")
-_TICKS = os.sysconf("SC_CLK_TCK")
 
 
 @dataclass(frozen=True)
@@ -49,50 +45,30 @@ def has_worked(before: ProcessSample | None, after: ProcessSample | None) -> boo
 
 def sample(now: float) -> ProcessSample | None:
     """The sample of now; None where the system does not provide it."""
+    process = psutil.Process()
     try:
-        places = [*_threads(), *_descendants(_PROC / "self")]
-    except OSError:
+        found = [*_threads(process), *_descendants(process)]
+    except (psutil.Error, OSError):
         return None
-    stats = {int(place.name): stat for place in places if (stat := _stat(place)) is not None}
-    used = {key: seconds for key, (_, seconds) in stats.items()}
-    return ProcessSample(now, used, any(state in _BUSY for state, _ in stats.values()))
+    return ProcessSample(now, {key: used for key, used, _ in found}, any(busy for *_, busy in found))
 
 
-def _threads() -> Iterator[Path]:
+def _threads(process: psutil.Process) -> Iterator[tuple[int, float, bool]]:
+    """Number, processor seconds and whether it is busy, of each thread of the program."""
+    used = {thread.id: thread.user_time + thread.system_time for thread in process.threads()}
     for thread in threading.enumerate():
-        if thread is threading.main_thread():
-            yield _PROC / "self" / "task" / str(os.getpid())
-        elif not thread.name.startswith(_OWN) and thread.native_id is not None:
-            yield _PROC / "self" / "task" / str(thread.native_id)
+        if thread.native_id in used and not thread.name.startswith(_OWN):
+            with contextlib.suppress(psutil.NoSuchProcess):  # it has ended meanwhile
+                yield thread.native_id, used[thread.native_id], _is_busy(psutil.Process(thread.native_id))
 
 
-def _descendants(process: Path) -> Iterator[Path]:
-    """All descendants; empty for a process that has gone.
-
-    Raises:
-        OSError: the system does not tell them.
-    """
-    for task in process.glob("task/*"):
-        try:
-            children = (task / "children").read_text().split()
-        except (FileNotFoundError, ProcessLookupError):
-            if task.exists():
-                raise
-            continue
-        for child in children:
-            yield _PROC / child
-            yield from _descendants(_PROC / child)
+def _descendants(process: psutil.Process) -> Iterator[tuple[int, float, bool]]:
+    for child in process.children(recursive=True):
+        with contextlib.suppress(psutil.NoSuchProcess), child.oneshot():
+            times = child.cpu_times()
+            yield child.pid, times.user + times.system, _is_busy(child)
 
 
-def _stat(place: Path) -> tuple[str, float] | None:
-    """The state and the processor seconds of a process or thread; None if it has gone."""
-    try:
-        return parse_stat((place / "stat").read_text())
-    except OSError:
-        return None
-
-
-def parse_stat(text: str) -> tuple[str, float]:
-    """The state and the processor seconds in the text of Linux's ``stat`` of a process or thread."""
-    words = text.rpartition(")")[2].split()
-    return words[0], (int(words[11]) + int(words[12])) / _TICKS
+def _is_busy(process: psutil.Process) -> bool:
+    """Whether a process, or a thread by its number, runs or waits for a processor or a disk."""
+    return process.status() in _BUSY

@@ -12,11 +12,12 @@ timeout, which few others ever have. What looks different is left alone.
 import ipaddress
 import os
 import socket
+import stat
 import struct
 from typing import NewType
 
-Connections = NewType("Connections", frozenset[tuple[int, str]])
-"""Open sockets of this process: descriptor, and what the system calls the socket behind it."""
+Connections = NewType("Connections", frozenset[tuple[int, int]])
+"""Open sockets of this process: descriptor, and the inode of the socket behind it."""
 
 _TIMEVAL = struct.calcsize("@ll")
 """Bytes of C's struct timeval."""
@@ -25,13 +26,13 @@ NONE = Connections(frozenset())
 
 
 def open_now() -> Connections:
-    """The sockets that are open now; none where the system has no ``/proc``."""
+    """The sockets that are open now; none where the system has no ``/dev/fd``."""
     try:
-        descriptors = [int(name) for name in os.listdir("/proc/self/fd")]
+        descriptors = [int(name) for name in os.listdir("/dev/fd")]
     except FileNotFoundError:
         return NONE
-    named = ((descriptor, _socket_name(descriptor)) for descriptor in descriptors)
-    return Connections(frozenset((descriptor, name) for descriptor, name in named if name is not None))
+    found = ((descriptor, _socket_inode(descriptor)) for descriptor in descriptors)
+    return Connections(frozenset((descriptor, inode) for descriptor, inode in found if inode is not None))
 
 
 def opened_since(before: Connections) -> Connections:
@@ -49,7 +50,7 @@ def cut(connections: Connections) -> int:
     Returns:
         How many that were.
     """
-    return sum(_cut(descriptor, name, listening=False) for descriptor, name in connections)
+    return sum(_cut(descriptor, inode, listening=False) for descriptor, inode in connections)
 
 
 def break_off(connections: Connections) -> int:
@@ -58,15 +59,15 @@ def break_off(connections: Connections) -> int:
     Returns:
         How many that were.
     """
-    return sum(_cut(descriptor, name, listening=True) for descriptor, name in connections)
+    return sum(_cut(descriptor, inode, listening=True) for descriptor, inode in connections)
 
 
-def _cut(descriptor: int, name: str, listening: bool) -> bool:
+def _cut(descriptor: int, inode: int, listening: bool) -> bool:
     try:
         copy = os.dup(descriptor)
     except OSError:  # closed already
         return False
-    if _socket_name(copy) != name:
+    if _socket_inode(copy) != inode:
         os.close(copy)
         return False
     with socket.socket(fileno=copy) as connection:
@@ -100,10 +101,10 @@ def _is_gloos(connection: socket.socket) -> bool:
     return there == back and any(there)
 
 
-def _socket_name(descriptor: int) -> str | None:
-    """What the system calls the socket behind a descriptor; None if there is none."""
+def _socket_inode(descriptor: int) -> int | None:
+    """The inode of the socket behind a descriptor; None if there is none."""
     try:
-        target = os.readlink(f"/proc/self/fd/{descriptor}")
-    except FileNotFoundError:  # closed meanwhile
+        status = os.fstat(descriptor)
+    except OSError:  # closed meanwhile
         return None
-    return target if target.startswith("socket:") else None
+    return status.st_ino if stat.S_ISSOCK(status.st_mode) else None

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from edt_hvd.world.activity import ProcessSample, has_worked, parse_stat, sample
+from edt_hvd.world.activity import ProcessSample, has_worked, sample
 
 linux_only = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 
@@ -36,12 +36,6 @@ def test_a_process_works_if_somebody_uses_a_processor(
     before: ProcessSample | None, after: ProcessSample | None, expected: bool
 ) -> None:
     assert has_worked(before, after) == expected
-
-
-def test_a_name_with_spaces_and_brackets() -> None:
-    fields = "1 1 1 0 -1 4194304 1 0 0 0 150 50 7 7"
-    state, seconds = parse_stat(f"42 (a) R (b c) D {fields}\n")
-    assert (state, seconds) == ("D", (150 + 50) / 100)
 
 
 @pytest.fixture

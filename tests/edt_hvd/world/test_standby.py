@@ -1,10 +1,10 @@
-"""What waiting at the door costs."""
+"""The cost of waiting at the rendezvous."""
 
 import mmap
 
 import pytest
 
-from edt_hvd.world.standby import Standby, private_in, private_memory
+from edt_hvd.world.standby import Standby, private_memory
 
 
 def test_the_cost_of_a_wait() -> None:
@@ -12,15 +12,10 @@ def test_the_cost_of_a_wait() -> None:
     assert standby.cost(now=104.0, processor=2.5) == {"waited": 4.0, "processor": 0.5, "private": 7}
 
 
-def test_private_memory_is_the_sum_of_two_lines() -> None:
-    rollup = "55-7f ---p 00000000 00:00 0 [rollup]\nRss: 90 kB\nPrivate_Clean:  2 kB\nPrivate_Dirty:  40 kB\n"
-    assert private_in(rollup) == 42 * 1024
-
-
 def test_memory_that_is_written_to_becomes_private() -> None:
     before = private_memory()
     if before is None:
-        pytest.skip("this system does not tell private memory")
+        pytest.skip("this system does not show private memory")
     size = 2**26
     with mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS) as memory:
         memory[::4096] = bytes(size // 4096)
