@@ -1,4 +1,4 @@
-"""The elastic function: entered once this worker has a place in the world, again whenever that changes."""
+"""The elastic function: called once this worker is a member of a world, and again in every later one."""
 
 import functools
 import time
@@ -107,7 +107,7 @@ def _run(
 
 
 class _Failures:
-    """Tells a lost worker from a mistake: after a loss fewer go on, or get farther than the last time."""
+    """Distinguishes a lost worker from a mistake: after a loss, fewer workers go on, or they get farther."""
 
     def __init__(self) -> None:
         self._last: tuple[int | None, int] | None = None
@@ -122,7 +122,7 @@ class _Failures:
 
 
 def _sync(current: ElasticWorld, state: State, report: ResizeReport) -> None:
-    if isinstance(state, TorchState):  # tells by itself what it does
+    if isinstance(state, TorchState):  # it enters stages itself
         state.sync()
     else:
         with stages.waiting_for_others():

@@ -4,7 +4,7 @@
     ├── NotInitializedError    a call that needs `edt_hvd.init()` came before it
     ├── CoordinatorLostError   the launcher went away, or never answered
     ├── NotElasticError        a script for plain Horovod, under a launcher that cannot run it
-    ├── FaultError             a fault script that makes no sense, or cannot be followed
+    ├── FaultError             a fault script that is invalid, or cannot be followed
     ├── GradientError          gradients that cannot be reduced as they are
     ├── CheckpointError        a checkpoint that is damaged; another one is used, so scripts do not see it
     └── StateError             a state or checkpoint that cannot be read or does not fit
@@ -47,7 +47,7 @@ class NotElasticError(EdtError):
 
 
 class FaultError(EdtError):
-    """A fault script (`edt_hvd.debug.faults`) makes no sense, or cannot be followed in this job."""
+    """A fault script (`edt_hvd.debug.faults`) is invalid, or cannot be followed in this job."""
 
     def __init__(self, where: str, found: object, expected: str) -> None:
         super().__init__(f"{where}: found {found}; expected {expected}")

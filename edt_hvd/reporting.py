@@ -1,4 +1,4 @@
-"""What the coordinator tells the launcher about the training: values, progress, and how long resizes took."""
+"""The coordinator's reports to the launcher: values, progress, and how long resizes took."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -48,7 +48,7 @@ def _plain(name: str, value: Any) -> float | int | str | bool:
 
 
 def send_progress(step: int, epoch: int | None, now: float, at_once: bool = False) -> None:
-    """Tell the launcher how far training is, once per `REPORT_INTERVAL` at most unless `at_once`."""
+    """Report to the launcher how far training is, once per `REPORT_INTERVAL` at most unless `at_once`."""
     global _sent_at
     launcher = world.current().launcher
     if launcher is None or hvd.rank() != 0 or not (at_once or now - _sent_at >= REPORT_INTERVAL):

@@ -105,7 +105,7 @@ class Batching:
 
 @dataclass(frozen=True, slots=True)
 class MicroBatchChoice:
-    """The micro-batch size to use, and what the user should be told about it, if anything."""
+    """The micro-batch size to use, and a warning for the user, if there is reason for one."""
 
     size: int
     warning: str | None = None

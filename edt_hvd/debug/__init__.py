@@ -1,1 +1,1 @@
-"""Who is told what a worker does: the recorder that ``edt verify`` compares, and faults on purpose."""
+"""Observers of a worker: the recorder, whose records ``edt verify`` compares, and the fault injector."""

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 PLAIN = (int, float, complex, str, bytes, bool, type(None), enum.Enum, torch.dtype, torch.device)
-"""Types whose `repr` tells the whole value, whatever the process."""
+"""Types whose `repr` is the whole value, in every process."""
 
 
 def digest(value: Any) -> str:
@@ -24,7 +24,7 @@ def digest(value: Any) -> str:
 
 
 def shape_digest(tensor: torch.Tensor) -> str:
-    """A digest of a tensor's type and shape, for one whose content is of no meaning."""
+    """A digest of a tensor's type and shape, for a tensor whose content is undefined."""
     return digest(("tensor", str(tensor.dtype), tuple(tensor.shape)))
 
 

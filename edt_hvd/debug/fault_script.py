@@ -1,4 +1,4 @@
-"""What a fault script says: a TOML file with one row for each fault, when it happens, to whom, and what.
+"""Fault scripts: TOML files with one row for each fault: when it happens, to which worker, and what it is.
 
 ::
 
@@ -124,7 +124,7 @@ def parse(text: str) -> tuple[Fault, ...]:
     """Read a script.
 
     Raises:
-        FaultError: it is no TOML, or a row makes no sense; the message names it and what was expected.
+        FaultError: it is not TOML, or a row is invalid; the message names it and what was expected.
     """
     try:
         script = tomllib.loads(text)

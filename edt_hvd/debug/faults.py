@@ -1,4 +1,4 @@
-"""Faults on purpose, at exactly the step that a script names, to see that a job survives them.
+"""The fault injector: faults at exactly the step that a script names, to show that a job survives them.
 
 ==========================  ========================================================================
 EDT_FAULTS                  file with the faults (`edt_hvd.debug.fault_script`); the same for all workers
@@ -6,9 +6,9 @@ EDT_FAULTS_ALLOCATION       allocation file that ``allocate`` rewrites
 EDT_CHECKPOINT_DIR          folder whose checkpoints are damaged and whose disk is filled
 ==========================  ========================================================================
 
-A worker does to itself what the script says of it. Every fault happens once in the life of a job, also if its
-step is repeated or the job restarted: whoever has it happen first makes a file ``<script>.<row>.done`` and
-writes into it when, where and to whom it happened.
+Each worker injects its own faults. A fault happens once in a job, also if its step is repeated or the job is
+restarted: the first worker to reach it creates the file ``<script>.<row>.done`` and writes the time, the
+generation, its rank and its process id into it.
 """
 
 import contextlib
@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 import horovod.torch as hvd
+from typing_extensions import override
 
 from edt_hvd.debug.fault_script import Action, Fault, Point, Unit, parse
 from edt_hvd.errors import FaultError
@@ -45,7 +46,7 @@ _SIGNALS = {
 
 
 class Injector(Observer):
-    """Makes the faults happen that the script has for this worker.
+    """Injects the faults that a script has for this worker.
 
     Steps are counted by the first state that is synced.
 
@@ -70,21 +71,21 @@ class Injector(Observer):
         self._checkpoints: set[str] = set()
         """Names of those that have been seen."""
 
+    @override
     def at_rendezvous(self, generation: int) -> None:
-        """As in `Observer`."""
         self._resize(generation or self._newest_world(), Point.WAITING)
 
+    @override
     def assigned(self, generation: int, rank: int) -> None:
-        """As in `Observer`."""
         self._generation, self._rank = generation, rank
         self._resize(generation - 1, Point.RENDEZVOUS)
 
+    @override
     def syncing(self) -> None:
-        """As in `Observer`."""
         self._resize(self._generation - 1, Point.TRANSFER)
 
+    @override
     def synced(self, state: object, progress: int, values: Values) -> None:
-        """As in `Observer`."""
         self._rank, self._is_newcomer = hvd.rank(), False
         if self._rank == 0:
             _replace(self._worlds, str(self._generation))
@@ -93,26 +94,26 @@ class Injector(Observer):
         if self._state is state:
             self._progress = progress
 
+    @override
     def loading(self) -> None:
-        """As in `Observer`."""
         self._step(self._progress + 1, Point.LOADER)
 
+    @override
     @contextlib.contextmanager
     def micro_batch(self, epoch: int, position: int, data: Any) -> Iterator[None]:
-        """As in `Observer`."""
         self._step(self._progress + 1, Point.MICRO_BATCH)
         yield
 
+    @override
     def reducing(self) -> None:
-        """As in `Observer`."""
         self._step(self._progress + 1, Point.BEFORE_REDUCTION)
 
+    @override
     def reduced(self, loss: float) -> None:
-        """As in `Observer`."""
         self._step(self._progress + 1, Point.AFTER_REDUCTION)
 
+    @override
     def committed(self, state: object, progress: int, values: Values) -> None:
-        """As in `Observer`."""
         if state is self._state:
             self._progress = progress
             self._step(progress, Point.AFTER_COMMIT)
@@ -162,7 +163,7 @@ class Injector(Observer):
                 _TO_JOB[fault.action](fault)
 
     def _claim(self, fault: Fault) -> bool:
-        """Whether the fault has not happened yet, to anybody; it has, from now on."""
+        """Mark the fault as done; False if it was already."""
         path = self._script.with_name(f"{self._script.name}.{fault.row}.done")
         about = {"time": time.time(), "generation": self._generation, "rank": self._rank, "pid": os.getpid()}
         try:

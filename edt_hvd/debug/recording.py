@@ -31,6 +31,7 @@ from typing import Any
 
 import horovod.torch as hvd
 import torch
+from typing_extensions import override
 
 from edt_hvd.debug.digests import digest
 from edt_hvd.debug.operators import Operator, OperatorTrace
@@ -98,8 +99,8 @@ class Recorder(Observer):
         self._place: dict[str, Any] = {}
         self._update = contextlib.ExitStack()
 
+    @override
     def synced(self, state: object, progress: int, values: Values) -> None:
-        """As in `Observer`."""
         self._update.close()
         if self._state is None:
             self._state = state
@@ -110,8 +111,9 @@ class Recorder(Observer):
         if self._state is state:
             self._progress, self._values = progress, values
 
+    @override
     def committed(self, state: object, progress: int, values: Values) -> None:
-        """As in `Observer`.
+        """Record the commit, and end or hold the worker if that was asked for.
 
         Raises:
             SystemExit: with code 0, after the last commit to record.
@@ -130,9 +132,9 @@ class Recorder(Observer):
             (self._options.folder / f"holding.{progress}").touch()
             current.wait_for_announcement()
 
+    @override
     @contextlib.contextmanager
     def micro_batch(self, epoch: int, position: int, data: Any) -> Iterator[None]:
-        """As in `Observer`."""
         if not self._is_traced():
             yield
             return
@@ -142,12 +144,12 @@ class Recorder(Observer):
         with self._trace:
             yield
 
+    @override
     def before_backward(self) -> None:
-        """As in `Observer`."""
         self._place["phase"] = "backward"
 
+    @override
     def reduced(self, loss: float) -> None:
-        """As in `Observer`."""
         self._loss = {"step.loss": digest(loss)}
         if not self._is_traced():
             return

@@ -26,7 +26,7 @@ class Header:
     """The rows of all workers.
 
     Attributes:
-        stop_wanted: some worker has been told that the world is to be formed anew.
+        stop_wanted: the launcher has announced a new world to some worker.
         loss: the whole batch's mean loss, correctly rounded, so that it does not depend on who computed what.
         reports: for each part of the reduction, one row a worker.
     """

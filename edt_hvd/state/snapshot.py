@@ -27,8 +27,8 @@ class Snapshot:
 class Snapshots:
     """The last full copy of a state.
 
-    There are at most two sets of buffers: one that is lent, to be written to disk, is not touched until it
-    is given back.
+    There are at most two sets of buffers: one that is acquired, to be written to disk, is not touched
+    until it is released.
     """
 
     def __init__(self) -> None:
@@ -53,7 +53,7 @@ class Snapshots:
         return is_common and now - self._taken_at >= self._seconds / SNAPSHOT_SHARE
 
     def take(self, tree: dict[str, Any], commits: int) -> None:
-        """Copy `tree`, the state after so many commits; `taken` is to be told what that cost."""
+        """Copy `tree`, the state after so many commits; call `taken` with its times."""
         into = self._spare if self._acquired is self.last else self.last
         self._spare = None
         self._is_first = into is None or not into.is_reusable
@@ -75,7 +75,7 @@ class Snapshots:
         self._taken_at, self._seconds = now, tensor_bytes(tree) / COPY_RATE
 
     def acquire(self) -> Snapshot:
-        """The last copy, left as it is until `release`. One can be lent at a time."""
+        """The last copy, left as it is until `release`. One can be acquired at a time."""
         assert self.last is not None
         assert self.last.is_reusable
         assert self._acquired is None
@@ -83,7 +83,7 @@ class Snapshots:
         return self.last
 
     def release(self) -> None:
-        """What was lent may be overwritten again."""
+        """The acquired copy may be overwritten again."""
         if self._acquired is not self.last:
             self._spare = self._acquired
         self._acquired = None

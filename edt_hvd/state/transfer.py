@@ -1,8 +1,8 @@
-"""Bringing the state to the workers that do not have it, from those that do.
+"""Sending the state to the workers that do not have it, from those that do.
 
-Who has it, how far it is and how large is told in one small all-reduce. Rank 0's is the one that counts:
-every worker with a state of the same progress and form has the same bytes, so all of them send, each its
-part, and to the others only. Where rank 0 alone has it, it is broadcast.
+One small all-reduce exchanges which workers have a state, its progress and its size. All go on from rank 0's
+state. Every worker with a state of the same progress and form has the same bytes, so all of them send, each
+its part, to the others. Where rank 0 alone has it, it is broadcast.
 """
 
 from collections.abc import Sequence

@@ -1,1 +1,1 @@
-"""Where this worker stands, who is there besides, and what the launcher is told."""
+"""The workers that train together: connection to the launcher, generations, preemption, heartbeats."""

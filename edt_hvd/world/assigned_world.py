@@ -44,18 +44,18 @@ class AssignedWorld(ElasticWorld):
         self.launcher.on_stop(callback)
 
     def start(self) -> None:
-        """Connect to the launcher, and let SIGTERM be a notice that this worker is to leave."""
+        """Connect to the launcher, and treat SIGTERM as a preemption notice."""
         self.launcher.on_cut(self._note_broken)
         self.launcher.connect()
         heartbeat.start(self.launcher)
         preemption.listen()
 
     def synced(self) -> None:
-        """Tell the launcher."""
+        """Notify the launcher."""
         self.launcher.send("synced")
 
     def finish(self) -> None:
-        """End this worker's part in the training, and tell the launcher."""
+        """End this worker's part in the training, and notify the launcher."""
         preemption.stop_listening()
         super().finish()
         self.launcher.send("done")

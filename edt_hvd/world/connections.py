@@ -12,12 +12,11 @@ timeout, which few others ever have. What looks different is left alone.
 import ipaddress
 import os
 import socket
-import stat
 import struct
 from typing import NewType
 
-Connections = NewType("Connections", frozenset[tuple[int, int]])
-"""Open sockets of this process: descriptor, and the inode of the socket behind it."""
+Connections = NewType("Connections", frozenset[tuple[int, str]])
+"""Open sockets of this process: descriptor, and what the system calls the socket behind it."""
 
 _TIMEVAL = struct.calcsize("@ll")
 """Bytes of C's struct timeval."""
@@ -26,13 +25,13 @@ NONE = Connections(frozenset())
 
 
 def open_now() -> Connections:
-    """The sockets that are open now; none where the system has no ``/dev/fd``."""
+    """The sockets that are open now; none where the system has no ``/proc``."""
     try:
-        descriptors = [int(name) for name in os.listdir("/dev/fd")]
+        descriptors = [int(name) for name in os.listdir("/proc/self/fd")]
     except FileNotFoundError:
         return NONE
-    found = ((descriptor, _socket_inode(descriptor)) for descriptor in descriptors)
-    return Connections(frozenset((descriptor, inode) for descriptor, inode in found if inode is not None))
+    named = ((descriptor, _socket_name(descriptor)) for descriptor in descriptors)
+    return Connections(frozenset((descriptor, name) for descriptor, name in named if name is not None))
 
 
 def opened_since(before: Connections) -> Connections:
@@ -50,7 +49,7 @@ def cut(connections: Connections) -> int:
     Returns:
         How many that were.
     """
-    return sum(_cut(descriptor, inode, listening=False) for descriptor, inode in connections)
+    return sum(_cut(descriptor, name, listening=False) for descriptor, name in connections)
 
 
 def break_off(connections: Connections) -> int:
@@ -59,15 +58,15 @@ def break_off(connections: Connections) -> int:
     Returns:
         How many that were.
     """
-    return sum(_cut(descriptor, inode, listening=True) for descriptor, inode in connections)
+    return sum(_cut(descriptor, name, listening=True) for descriptor, name in connections)
 
 
-def _cut(descriptor: int, inode: int, listening: bool) -> bool:
+def _cut(descriptor: int, name: str, listening: bool) -> bool:
     try:
         copy = os.dup(descriptor)
     except OSError:  # closed already
         return False
-    if _socket_inode(copy) != inode:
+    if _socket_name(copy) != name:
         os.close(copy)
         return False
     with socket.socket(fileno=copy) as connection:
@@ -101,10 +100,10 @@ def _is_gloos(connection: socket.socket) -> bool:
     return there == back and any(there)
 
 
-def _socket_inode(descriptor: int) -> int | None:
-    """The inode of the socket behind a descriptor; None if there is none."""
+def _socket_name(descriptor: int) -> str | None:
+    """What the system calls the socket behind a descriptor; None if there is none."""
     try:
-        status = os.fstat(descriptor)
-    except OSError:  # closed meanwhile
+        target = os.readlink(f"/proc/self/fd/{descriptor}")
+    except FileNotFoundError:  # closed meanwhile
         return None
-    return status.st_ino if stat.S_ISSOCK(status.st_mode) else None
+    return target if target.startswith("socket:") else None

@@ -2,7 +2,7 @@
 
 Horovod starts a worker with its first assignment in the environment. Whoever leaves a world asks the driver's
 HTTP server for the next one, and is answered when every member of that world has asked or has ended. The
-driver looks at the hosts once a second and tells rank 0 that they have changed. Its source is
+driver looks at the hosts once a second and notifies rank 0 when they have changed. Its source is
 ``horovod/runner/elastic`` of 0.28.1, which leaves gaps that are closed here:
 
 - A change that comes before rank 0 listens is dropped. So workers listen before they form their first world,

@@ -1,10 +1,10 @@
-"""What the training thread is doing, for whoever has to tell a slow worker from one that hangs.
+"""What the training thread is doing, so that a slow worker can be distinguished from one that hangs.
 
 ================  ===================================================================================
 stage             meaning
 ================  ===================================================================================
-outside           outside any step of ours: before and after the elastic function, at the door, in its
-                  first lines
+outside           outside any step of ours: before and after the elastic function, at the rendezvous,
+                  in the function's first lines
 forming           entering a world and bringing the state up to date
 restoring         reading a checkpoint, to go on from it
 starting to load  waiting for the first micro-batch from a loader whose processes may have to start first
@@ -15,7 +15,8 @@ updating          from the end of a step's reduction to the next step: optimizer
                   saving
 ================  ===================================================================================
 
-What is outside and ends in forming was the way to the door, or the wait there: no work, so it does not count.
+Time outside that ends in forming was spent on the way to the rendezvous or waiting there. It is no work, so
+it does not count.
 
 Seconds in which this process was frozen (a signal, a container that is paused) count for no stage: `awake` is
 called about once a second, and of the time between two calls no more than `LONGEST_NAP` counts.
@@ -132,9 +133,8 @@ def heartbeat() -> None:
     """Say that this worker gets on, where it is busy or waits for long outside of steps.
 
     `edt-launch` kills a worker that takes far too long for something while others wait for it; after a
-    heartbeat it counts from then. Whatever cannot tell by itself that it hangs should not call it, such as a
-    thread that does nothing else. The call takes a microsecond, and has no effect where there is no
-    `edt-launch`.
+    heartbeat it counts from then. Do not call it from code that goes on when training hangs, such as a thread
+    of its own. The call takes a microsecond, and has no effect where there is no `edt-launch`.
     """
     _stages.heartbeat(time.monotonic())
 

@@ -88,7 +88,7 @@ def leave(reason: str = "leave()") -> bool:
     the job gets another slot; the one that was left is tried again after a minute if it is still allocated.
 
     Args:
-        reason: what to tell the user.
+        reason: shown to the user.
 
     Returns:
         Whether there is a launcher that can go on without this worker. Under python, mpirun and horovodrun

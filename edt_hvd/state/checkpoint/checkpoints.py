@@ -1,4 +1,4 @@
-"""The checkpoints of a state: when they are written, what the launcher is told, and how training goes on.
+"""The checkpoints of a state: when they are written, what is reported, and how training goes on from them.
 
 ===========================  =====================================================================
 EDT_CHECKPOINT_DIR           folder of the checkpoints; without it none is written or looked for
@@ -46,7 +46,7 @@ class Settings:
         """What the environment asks for; None if it asks for nothing.
 
         Raises:
-            ValueError: a variable makes no sense.
+            ValueError: a variable is invalid.
         """
         if not environ.get("EDT_CHECKPOINT_DIR"):
             return None
@@ -87,7 +87,7 @@ class Checkpoints:
         self._cost: Cost | None = None
         self._in_use: Snapshots | None = None
         self._failures: set[str] = set()
-        """Reasons that have been told since the last checkpoint that worked."""
+        """Reasons that have been reported since the last checkpoint that was written."""
         self._is_untidy = False
         self._commits: int | None = None
         """The commit whose state is on disk."""
@@ -95,7 +95,7 @@ class Checkpoints:
     def restore(self, load: Callable[[Content], None]) -> None:
         """Call `load` with the newest checkpoint that is whole, if there is one.
 
-        Those that are damaged are set aside.
+        Damaged ones are quarantined.
 
         Raises:
             StateError: the newest whole one cannot be read, or does not fit: `load` raises it.
@@ -130,7 +130,7 @@ class Checkpoints:
             )
 
     def collect(self) -> None:
-        """Take in how a write has ended, if one has."""
+        """Release the copy of a write that has ended, if one has, and note its outcome."""
         if self._in_use is None or self._writer.busy:
             return
         self._in_use.release()
@@ -155,7 +155,7 @@ class Checkpoints:
 
         Args:
             now: seconds of a monotonic clock.
-            snapshots: holds the copy, and lends it until it is written.
+            snapshots: holds the copy, which is acquired until it is written.
             about: for the manifest; values are JSON's. `steps` are the optimizer steps done.
         """
         if self._in_use is None and now >= next_at(self._begun_at, self._interval, self._cost):
@@ -167,7 +167,7 @@ class Checkpoints:
         Args:
             commits: that have been made.
             copy: takes a full copy of the state.
-            about: as in `offer`.
+            about: for the manifest, as with `offer`.
         """
         self._writer.wait()
         self.collect()
@@ -184,7 +184,7 @@ class Checkpoints:
         )
 
     def _skip(self, path: Path, error: CheckpointError) -> None:
-        """Set a damaged checkpoint aside."""
+        """Quarantine a damaged checkpoint."""
         try:
             place = f"it is now {directory.quarantine(path).name}"
         except OSError as refusal:
@@ -202,7 +202,7 @@ class Checkpoints:
             ) from error
 
     def _report(self, outcome: Outcome) -> None:
-        """Tell the launcher; in the writer's thread, so that it knows even if this process ends now."""
+        """Notify the launcher; in the writer's thread, so that it knows even if this process ends now."""
         match outcome:
             case Written(path, content, size, cost):
                 about = content.about
@@ -223,7 +223,7 @@ def for_next_state(environ: Mapping[str, str] = os.environ) -> Checkpoints | Non
     """The checkpoints of the next state of this script; None if none are wanted.
 
     Raises:
-        ValueError: a variable in the environment makes no sense.
+        ValueError: an environment variable is invalid.
     """
     number = next(_serial)
     settings = Settings.from_environment(environ)

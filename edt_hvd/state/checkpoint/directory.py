@@ -22,12 +22,12 @@ def path_of(folder: Path, commits: int) -> Path:
 
 
 def temporary(path: Path) -> Path:
-    """A name beside `path` that tells who is writing there."""
+    """A name beside `path` with the host and process that write there."""
     return path.with_name(f".{path.name}.{socket.gethostname()}.{os.getpid()}.{next(_serial)}")
 
 
 def put_in_place(beside: Path, path: Path) -> None:
-    """Rename `beside` to `path`. A folder that is there already goes; anything else is set aside.
+    """Rename `beside` to `path`. A folder that is there already goes; anything else is quarantined.
 
     Raises:
         OSError: that is not possible.

@@ -39,7 +39,7 @@ _NOT_ABOUT = ("format", "commits", "files", "sha256")
 """What a manifest says of the checkpoint, not of the training."""
 
 _NOT_FOR_FOLDERS = (errno.EBADF, errno.EINVAL, errno.ENOTSUP)
-"""What file systems that cannot bring a folder to the disk say, such as FUSE and CIFS."""
+"""Errors of file systems that cannot sync a folder, such as FUSE and CIFS."""
 
 PIECE = 2**20
 """Bytes that are hashed and written between two looks whether to go on."""
@@ -64,7 +64,7 @@ class Content:
 
 
 class Cancelled(Exception):  # noqa: N818 - it is no error
-    """The writer was told to stop."""
+    """The writer was cancelled."""
 
 
 def write(folder: Path, content: Content, cancelled: threading.Event) -> tuple[Path, int]:
@@ -104,9 +104,9 @@ def write(folder: Path, content: Content, cancelled: threading.Event) -> tuple[P
         with _written(beside / MANIFEST) as file:
             signed = manifest | {"sha256": _digest(manifest)}
             file.write(json.dumps(signed, indent=2).encode() + b"\n")
-        _bring_to_disk(beside)
+        _sync_folder(beside)
         directory.put_in_place(beside, path)
-        _bring_to_disk(folder)
+        _sync_folder(folder)
     except BaseException:
         shutil.rmtree(beside, ignore_errors=True)
         raise
@@ -118,7 +118,7 @@ def read(path: Path) -> Content:
 
     Raises:
         CheckpointError: it is damaged or incomplete.
-        StateError: it is whole, but this version, or this script, cannot make anything of it.
+        StateError: it is whole, but this version, or this script, cannot read it.
         OSError: its files cannot be read.
     """
     manifest = _manifest(path)
@@ -133,7 +133,7 @@ def read(path: Path) -> Content:
 
 
 class _Sink:
-    """A file for `torch.save`, which hashes what it is given and can be told to stop."""
+    """A file for `torch.save`, which hashes what is written and can be cancelled."""
 
     def __init__(self, file: IO[bytes], cancelled: threading.Event) -> None:
         self._file = file
@@ -157,7 +157,7 @@ class _Sink:
         return len(view)
 
     def flush(self) -> None:
-        """As files have it."""
+        """Flush the file."""
         self._file.flush()
 
 
@@ -182,7 +182,7 @@ def _written(path: Path) -> Iterator[IO[bytes]]:
         os.fsync(file.fileno())
 
 
-def _bring_to_disk(folder: Path) -> None:
+def _sync_folder(folder: Path) -> None:
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)
