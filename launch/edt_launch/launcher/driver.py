@@ -21,7 +21,7 @@ from edt_launch.launcher import watchdog
 from edt_launch.launcher.agents import Agents, HostEvent, Lost
 from edt_launch.launcher.connectors.connector import HOST_LOST
 from edt_launch.launcher.control import ControlServer
-from edt_launch.launcher.programs.program import Workers
+from edt_launch.launcher.program import Workers
 from edt_launch.membership import protocol
 from edt_launch.membership.intake import KILLED
 from edt_launch.membership.members import Limits, Membership

@@ -16,7 +16,7 @@ from edt_launch.core.events import Started as WorkerStarted
 from edt_launch.launcher import driver as driver_module
 from edt_launch.launcher.agents import HostEvent, Lost
 from edt_launch.launcher.driver import Driver, Settings, gang_world, start_events
-from edt_launch.launcher.programs.program import Workers
+from edt_launch.launcher.program import Workers
 from edt_launch.launcher.watchdog import Beat, Times
 from edt_launch.membership.members import Limits
 from edt_launch.membership.protocol import (

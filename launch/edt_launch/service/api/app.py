@@ -20,9 +20,9 @@ from edt_launch.service.api import (
     users,
 )
 from edt_launch.service.api.authenticator import BearerAuthenticator
-from edt_launch.service.api.context import Context
 from edt_launch.service.api.entrance import Entrance
 from edt_launch.service.api.middleware import RequestMiddleware, histogram
+from edt_launch.service.context import Context
 from edt_launch.service.extensions import extensions
 
 ROUTERS: tuple[Any, ...] = (system, jobs, files, experiments, stream, cluster, shares, users, tokens)

@@ -12,8 +12,9 @@ from pydantic_core import to_json
 from starlette.concurrency import run_in_threadpool
 
 from edt_launch.service.api import sse, views
-from edt_launch.service.api.context import Context, Here, User, may
+from edt_launch.service.api.dependencies import ContextDep, CurrentUser
 from edt_launch.service.bus import Bus, Topic
+from edt_launch.service.context import Context, may
 from edt_launch.service.database.engine import AWAY
 from edt_launch.service.database.records import JobRecord, UserRecord
 from edt_launch.service.database.store import Store
@@ -80,16 +81,16 @@ class Pictures:
 
 
 @router.get("/stream", response_class=StreamingResponse, responses={200: {"content": {sse.MEDIA_TYPE: {}}}})
-def stream(request: Request, here: Here, user: User) -> StreamingResponse:
+def stream(request: Request, context: ContextDep, user: CurrentUser) -> StreamingResponse:
     """Server-sent events `jobs`: {"jobs": those that are new or have changed, "gone": ids}; all at first."""
-    return StreamingResponse(_changes(here, user, request.app.state.pictures), media_type=sse.MEDIA_TYPE)
+    return StreamingResponse(_changes(context, user, request.app.state.pictures), media_type=sse.MEDIA_TYPE)
 
 
-async def _changes(here: Context, user: UserRecord, pictures: Pictures) -> AsyncIterator[bytes]:
+async def _changes(context: Context, user: UserRecord, pictures: Pictures) -> AsyncIterator[bytes]:
     known: Picture | None = None
     seen, looked, silent = -1, 0.0, 0.0
-    while not here.stop.is_set():
-        version, now = here.bus.version(Topic.JOBS), here.clock()
+    while not context.stop.is_set():
+        version, now = context.bus.version(Topic.JOBS), context.clock()
         if version != seen or now - looked >= STALE:
             seen, looked = version, now
             with contextlib.suppress(*AWAY):  # the next look finds what has changed

@@ -9,7 +9,7 @@ from math import isinf
 from typing import Any
 
 from edt_launch.service.api import schemas
-from edt_launch.service.api.context import may
+from edt_launch.service.context import may
 from edt_launch.service.database.records import (
     AllocationRecord,
     ExperimentRecord,

@@ -20,7 +20,8 @@ from starlette.types import Scope
 from edt_launch.service import tokens
 from edt_launch.service.api import problems
 from edt_launch.service.api.authenticator import FORM
-from edt_launch.service.api.context import USER, Context
+from edt_launch.service.api.dependencies import USER
+from edt_launch.service.context import Context
 from edt_launch.service.database.engine import AWAY
 from edt_launch.service.database.records import UserRecord
 from edt_launch.service.errors import ServiceError, TooLargeError, UnauthorizedError, UnavailableError
