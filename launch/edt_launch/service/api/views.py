@@ -54,7 +54,9 @@ def hidden(shown: Json) -> Json:
 
 
 def note(record: JobRecord) -> str:
-    """Which of a job's desired bounds count from its next start only; empty if all count already."""
+    """What its state does not tell: unreadable files, bounds that count from the next start only."""
+    if record.trouble:
+        return record.trouble
     least, most = record.bounds or (record.min, record.max)
     late = []
     if record.min < least:

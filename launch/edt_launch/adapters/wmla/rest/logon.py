@@ -82,7 +82,15 @@ def _session(context: Context, proof: Password | Token) -> str:
         return proof.password
     now, accounts = context.clock(), context.store.accounts
     accounts.forget_sessions(proof.name, now)
-    token, _ = tokens.issue(accounts, proof.name, "session", now, now + LASTS, is_session=True)
+    token, _ = tokens.issue(
+        accounts,
+        proof.name,
+        "session",
+        now,
+        now + LASTS,
+        is_session=True,
+        password_hash=proof.stored,
+    )
     return token
 
 
