@@ -43,7 +43,7 @@ def create_app(context: Context) -> ASGIApp:
     registry = system.registry_of(context)
     app.state.context = context
     app.state.registry = registry
-    app.state.pictures = stream.Pictures(context.store, context.bus, context.clock)
+    app.state.job_list_cache = stream.JobListCache(context.store, context.bus, context.clock)
     problems.add_handlers(app)
     for module in ROUTERS:
         app.include_router(module.router, prefix="/api/v1")

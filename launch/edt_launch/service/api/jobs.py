@@ -10,7 +10,7 @@ from pydantic_core import to_json
 from edt_launch.service.api import schemas, views
 from edt_launch.service.api.dependencies import ContextDep, CurrentUser, carry_out
 from edt_launch.service.api.forecast import forecast
-from edt_launch.service.api.stream import Picture
+from edt_launch.service.api.stream import JobList
 from edt_launch.service.context import Context
 from edt_launch.service.database.records import UserRecord
 from edt_launch.service.errors import ConflictError, InvalidError
@@ -80,17 +80,17 @@ def list_jobs(
 ) -> Response:
     """Live jobs and those that ended in the last hour, in the order of their submission."""
     if state is None and not everything:
-        return _recent(request.app.state.pictures.latest(), user, owner, limit, after)
+        return _recent(request.app.state.job_list_cache.latest(), user, owner, limit, after)
     states = None if state is None else _states(state)
     page = context.store.jobs.page(states=states, owner=owner, after=after, limit=limit)
     return _json({"jobs": [views.job(job, user) for job in page.jobs], "next": page.next})
 
 
-def _recent(picture: Picture, user: UserRecord, owner: str | None, limit: int, after: int) -> Response:
+def _recent(job_list: JobList, user: UserRecord, owner: str | None, limit: int, after: int) -> Response:
     """The listing that everybody asks for again and again, of what is ready as JSON."""
     fitting = (
         job
-        for job in picture.values()
+        for job in job_list.values()
         if job.record.number > after and (owner is None or job.record.owner == owner)
     )
     jobs = list(islice(fitting, limit + 1))
