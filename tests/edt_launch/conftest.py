@@ -6,7 +6,7 @@ from edt_launch.cli import main
 from edt_launch.core.errors import ExitCode
 from edt_launch.launcher import job
 from edt_launch.launcher.plan import Outcome, Plan
-from edt_launch.launcher.programs.program import Program
+from edt_launch.launcher.program import Program
 from ended import Edt, Ended
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from edt_launch.cluster.follower import Limits
 from edt_launch.core.errors import ExitCode
 from edt_launch.launcher.plan import Outcome
-from edt_launch.launcher.programs.program import Job
+from edt_launch.launcher.program import Job
 
 
 @dataclass

@@ -18,6 +18,9 @@ CheckHost = Callable[[str], str | None]
 INTERVAL = 1.0
 """Seconds from the end of a source's answer to the next question, as in Horovod."""
 
+MAX_REJECTIONS = 20
+"""Distinct rejections that are reported until an allocation is accepted again."""
+
 REREAD_INTERVAL = 1.0
 """Seconds after which the content is compared even if the file looks untouched."""
 
@@ -77,10 +80,13 @@ def _problem(hosts: Iterable[HostSlots], check_host: CheckHost) -> str | None:
 
 
 class AllocationSource:
-    """Where a job's allocations come from; asked now and then, it reports each distinct rejection once."""
+    """Where a job's allocations come from; asked now and then, it reports each distinct rejection once.
+
+    After `MAX_REJECTIONS` of them it reports none until it has accepted something.
+    """
 
     def __init__(self) -> None:
-        self._told: set[str] = set()
+        self._reported: set[str] = set()
         self.allocation: Allocation | None = None
         """The one in force; None before the first."""
         self.rejection = ""
@@ -96,14 +102,18 @@ class AllocationSource:
     def _judge(self, verdict: Verdict) -> Verdict:
         if isinstance(verdict, Rejected):
             self.rejection = verdict.reason
-            is_new = verdict.reason not in self._told
-            self._told.add(verdict.reason)
-            return verdict if is_new else None
+            return verdict if self._is_news(verdict.reason) else None
         if verdict is not None:
             self.allocation = verdict.allocation
         self.rejection = ""
-        self._told.clear()
+        self._reported.clear()
         return verdict
+
+    def _is_news(self, reason: str) -> bool:
+        if reason in self._reported or len(self._reported) == MAX_REJECTIONS:
+            return False
+        self._reported.add(reason)
+        return True
 
 
 class Follower(AllocationSource):

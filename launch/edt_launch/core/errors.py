@@ -73,9 +73,8 @@ class DiscoveryError(SourceError):
     """A host-discovery script has failed, or has printed what makes no sense."""
 
     def __init__(self, path: Path, value: str, expected: str) -> None:
-        super().__init__(
-            f"the host-discovery script {path} has said {_shorten(value)!r}: expected {expected}"
-        )
+        said = f" printed {_shorten(value)!r}" if value else ""
+        super().__init__(f"the host-discovery script {path}{said}: expected {expected}")
 
 
 class TraceError(UsageError):

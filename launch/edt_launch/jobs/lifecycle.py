@@ -12,7 +12,7 @@ from typing import Any
 from edt_launch.core.control_protocol import Pause, Request, Stop
 from edt_launch.core.errors import ExitCode
 from edt_launch.jobs.observed import Action, Kill, Move, Note, ObservedJob, Remember, Send, Sweep
-from edt_launch.service.database.records import AllocationRecord, JobRecord
+from edt_launch.service.database.records import TROUBLE, AllocationRecord, JobRecord
 from edt_launch.service.states import ENDED, HAS_LAUNCHER, State, Wanted
 
 AGAIN = 2.0
@@ -58,11 +58,21 @@ class Transition:
 
 def advance(now: float, job: ObservedJob) -> Transition:
     """What becomes of a job now."""
-    before, after = None, Transition(job)
+    before, after = None, _note_trouble(Transition(job))
     while not job.is_hidden and after.job.record.state is not before:
         before = after.job.record.state
         after = _advance(now, after)
     return after
+
+
+def _note_trouble(transition: Transition) -> Transition:
+    """Record why its files cannot be read, or that they can be read again."""
+    job = transition.job
+    if job.trouble == job.record.trouble:
+        return transition
+    notes = {**job.record.notes, TROUBLE: job.trouble}
+    noted = replace(transition, job=replace(job, record=replace(job.record, notes=notes)))
+    return noted.do(Note(job.record.id, {"notes": notes}))
 
 
 def _advance(now: float, transition: Transition) -> Transition:
@@ -104,7 +114,7 @@ def _runs(job: ObservedJob) -> bool:
 
 def _ask(now: float, transition: Transition, to: State, reason: str) -> Transition:
     record = transition.job.record
-    notes = {**record.notes, "asked": now, "told": now}
+    notes = {**record.notes, "asked": now, "signalled_at": now}
     return transition.move(to, reason, notes=notes).do(Send(record.id, _request(to, now, 0.0)))
 
 
@@ -123,7 +133,7 @@ def suspend(now: float, job: ObservedJob, reason: str) -> Transition:
 def _ask_again(now: float, transition: Transition) -> Transition:
     """A launcher that has just been started may not listen yet; one that does not end needs more."""
     record = transition.job.record
-    if now - record.notes.get("told", 0.0) < AGAIN:
+    if now - record.notes.get("signalled_at", 0.0) < AGAIN:
         return transition
     asked = record.notes.get("asked", now)
     request = _request(record.state, asked, now - asked)
@@ -131,7 +141,7 @@ def _ask_again(now: float, transition: Transition) -> Transition:
     is_to_be_killed = now - asked >= patience
     if transition.job.launcher.accepted == request.id and not is_to_be_killed:
         return transition
-    notes = {**record.notes, "asked": asked, "told": now}
+    notes = {**record.notes, "asked": asked, "signalled_at": now}
     job = replace(transition.job, record=replace(record, notes=notes))
     after = Transition(job, transition.actions).do(Note(record.id, {"notes": notes}))
     return after.do(Kill(record.id) if is_to_be_killed else Send(record.id, request))

@@ -225,7 +225,8 @@ class Pool:
         except Exception as error:  # noqa: BLE001 - whatever a job has written must not stop the others; it is logged
             self._problems.failed(what, error, has_trace=not isinstance(error, OSError))
             is_alive = job.record.state in HAS_LAUNCHER
-            return replace(job, launcher=replace(job.launcher, is_alive=is_alive), is_hidden=True)
+            trouble = f"its files cannot be read: {_shown(error)}"
+            return replace(job, launcher=replace(job.launcher, is_alive=is_alive), trouble=trouble)
         self._problems.recovered(what)
         return seen
 
@@ -240,9 +241,7 @@ class Pool:
         journal.read_on(is_final=not is_alive)
         progress = journal.progress
         launcher = self._launchers.look(id_, paths, is_alive, job.grant, progress.run)
-        return replace(
-            job, progress=progress, launcher=launcher, is_hidden=False, is_behind=journal.is_behind
-        )
+        return replace(job, progress=progress, launcher=launcher, trouble="", is_behind=journal.is_behind)
 
     # Acting.
 
@@ -310,9 +309,14 @@ class Pool:
         )
 
 
-def _news(job: ObservedJob) -> tuple[Launcher, LauncherRun | None, bool, bool]:
+def _news(job: ObservedJob) -> tuple[Launcher, LauncherRun | None, str, bool]:
     """What of a job is a reason to act at once, when it changes."""
-    return job.launcher, job.run, job.is_hidden, job.is_behind
+    return job.launcher, job.run, job.trouble, job.is_behind
+
+
+def _shown(error: Exception) -> str:
+    """An error without what a job may have written."""
+    return (error.strerror or "") if isinstance(error, OSError) else type(error).__name__
 
 
 def _most_workers(job: ObservedJob, hosts: Sequence[HostRecord]) -> int:

@@ -39,7 +39,8 @@ class ObservedJob:
     """A job: its row, its files, its process.
 
     Attributes:
-        is_hidden: whether these could not be read; it is left alone then, and keeps what it uses.
+        trouble: why these could not be read, empty if they could; it is left alone then, and keeps what it
+            uses.
         is_behind: whether not all of its events have been read yet; how it ended is not known then.
     """
 
@@ -47,8 +48,13 @@ class ObservedJob:
     grant: DeviceGrant = field(default_factory=DeviceGrant)
     progress: JobProgress = field(default_factory=JobProgress)
     launcher: Launcher = field(default_factory=Launcher)
-    is_hidden: bool = False
+    trouble: str = ""
     is_behind: bool = False
+
+    @property
+    def is_hidden(self) -> bool:
+        """Whether its files could not be read."""
+        return bool(self.trouble)
 
     @property
     def run(self) -> LauncherRun | None:

@@ -21,7 +21,7 @@ from edt_launch.launcher import watchdog
 from edt_launch.launcher.agents import Agents, HostEvent, Lost
 from edt_launch.launcher.connectors.connector import HOST_LOST
 from edt_launch.launcher.control import ControlServer
-from edt_launch.launcher.programs.program import Workers
+from edt_launch.launcher.program import Workers
 from edt_launch.membership import protocol
 from edt_launch.membership.intake import KILLED
 from edt_launch.membership.members import Limits, Membership
@@ -57,7 +57,7 @@ class Settings:
     visible_devices: str | None = None
 
 
-_Queued = protocol.Event | watchdog.Beat | HostEvent
+_Queued = protocol.Event | watchdog.Heartbeat | HostEvent
 
 
 class Driver:
@@ -120,7 +120,7 @@ class Driver:
         now = time.monotonic()
         self._watch = watchdog.tick(now, self._watch, self._state.workers)
         match event:
-            case watchdog.Beat():
+            case watchdog.Heartbeat():
                 self._watch = watchdog.observe(now, self._watch, event)
             case HostEvent():
                 self._take_report(now, event)
@@ -220,7 +220,7 @@ class Driver:
             case "leaving":
                 self._events.put(protocol.Leaving(worker, str(message["reason"])))
             case "beat":
-                self._events.put(watchdog.Beat.from_message(worker, message))
+                self._events.put(watchdog.Heartbeat.from_message(worker, message))
             case _:
                 event = event_codec.read({**message, "event": kind, "worker": worker})
                 if isinstance(event, events.Reported):

@@ -26,7 +26,7 @@ from edt_launch.launcher.environment import environment
 from edt_launch.launcher.horovodrun.command import DISCOVER
 from edt_launch.launcher.job_monitor import JobMonitor
 from edt_launch.launcher.plan import Outcome, Plan
-from edt_launch.launcher.programs.program import Job, Workers
+from edt_launch.launcher.program import Job, Workers
 from edt_launch.launcher.run import TICK, LeftBehind, Run, Tick
 from edt_launch.launcher.run_summary import describe
 from edt_launch.launcher.termination import Ending, Listen, Step, signal_name

@@ -14,7 +14,7 @@ from edt_launch.core.atomic import write_atomically
 from edt_launch.core.errors import EdtLaunchError, ExitCode, UsageError
 from edt_launch.launcher.control_socket import ControlSocket, as_signals
 from edt_launch.launcher.plan import Outcome, Plan
-from edt_launch.launcher.programs.program import Job, Program
+from edt_launch.launcher.program import Job, Program
 from edt_launch.launcher.termination import CODES, PAUSE_SIGNAL
 from edt_launch.launcher.view.view import View
 

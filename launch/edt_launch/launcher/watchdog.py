@@ -75,7 +75,7 @@ class Times:
 
 
 @dataclass(frozen=True)
-class Beat:
+class Heartbeat:
     """What a worker says of itself: what its training thread is doing, and for how long."""
 
     worker: int
@@ -88,7 +88,7 @@ class Beat:
     """Seconds of the stage since it, or a process that it has started, last used a processor or a disk."""
 
     @classmethod
-    def from_message(cls, worker: int, message: Mapping[str, Any]) -> "Beat":
+    def from_message(cls, worker: int, message: Mapping[str, Any]) -> "Heartbeat":
         """The beat in a `beat` message.
 
         Raises:
@@ -99,16 +99,19 @@ class Beat:
             None if message["step"] is None else int(message["step"]),
             str(message["stage"]),
             float(message["seconds"]),
-            {name: Times(int(number), float(most)) for name, (number, most) in message["stages"].items()},
+            {
+                name: Times(int(number), float(most))
+                for name, (number, most) in dict(message["stages"]).items()
+            },
             float(message["idle"]),
         )
 
 
 @dataclass(frozen=True)
-class _Heartbeats:
+class _Heard:
     """The heartbeats of a worker: the last one, None before the first, and when it came."""
 
-    beat: Beat | None
+    beat: Heartbeat | None
     at: float
     longest_gap: float = 0.0
     generation: int = 0
@@ -132,16 +135,16 @@ class Watch:
 
     timeout: float | None = None
     """Replaces all floors; 0 switches the detection off, None leaves them as they are."""
-    heartbeats: Mapping[int, _Heartbeats] = field(default_factory=dict)
+    heartbeats: Mapping[int, _Heard] = field(default_factory=dict)
     stages: Mapping[str, Times] = field(default_factory=dict)
     ticked_at: float | None = None
     woken_at: float = -inf
     """When this process was found to have been stopped, the last time."""
 
 
-def observe(now: float, watch: Watch, beat: Beat) -> Watch:
+def observe(now: float, watch: Watch, beat: Heartbeat) -> Watch:
     """Take in a beat."""
-    last = watch.heartbeats.get(beat.worker, _Heartbeats(None, now))
+    last = watch.heartbeats.get(beat.worker, _Heard(None, now))
     gap = now - last.at if last.beat is not None else 0.0
     beats = replace(last, beat=beat, at=now, longest_gap=max(gap, last.longest_gap))
     stages = dict(watch.stages)
@@ -160,7 +163,7 @@ def tick(now: float, watch: Watch, workers: Mapping[int, Worker]) -> Watch:
     heartbeats = {}
     for key, worker in workers.items():
         if worker.phase is not Phase.STARTING:
-            known = watch.heartbeats.get(key, _Heartbeats(None, now))
+            known = watch.heartbeats.get(key, _Heard(None, now))
             if worker.generation != known.generation:
                 known = replace(known, generation=worker.generation, member_since=now)
             heartbeats[key] = replace(known, at=now) if has_slept else known

@@ -29,7 +29,7 @@ TERMINATED = (128 + signal.SIGTERM, -signal.SIGTERM)
 """Exit codes of a worker that SIGTERM has ended: before it can listen, a notice takes this form."""
 
 
-def take_in(turn: Turn, event: protocol.Event) -> None:
+def apply_event(turn: Turn, event: protocol.Event) -> None:
     """Change the state by an event, and do what has to be done or told at once."""
     match event:
         case protocol.Desired() if turn.state.limits.is_gang and turn.state.desired:

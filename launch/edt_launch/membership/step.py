@@ -39,7 +39,7 @@ from collections.abc import Sequence
 
 from edt_launch.core import events
 from edt_launch.membership import lateness
-from edt_launch.membership.intake import RETURNED, end_hung, take_in
+from edt_launch.membership.intake import RETURNED, apply_event, end_hung
 from edt_launch.membership.members import Membership, Turn
 from edt_launch.membership.placement import assign
 from edt_launch.membership.protocol import Action, Assign, Event, Phase, Start, Stop, Terminate, Worker
@@ -61,7 +61,7 @@ def step(now: float, state: Membership, event: Event) -> tuple[Membership, list[
     An event of a worker that is gone changes nothing.
     """
     turn = Turn(now, state)
-    take_in(turn, event)
+    apply_event(turn, event)
     _reconcile(turn)
     return turn.state, turn.actions
 

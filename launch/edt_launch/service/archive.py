@@ -11,52 +11,20 @@ Formats: tar, tar.gz, zip (without zip64, encryption and rare compressions), tol
 
 import errno
 import os
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import BinaryIO, Protocol
+from typing import BinaryIO
 
+from edt_launch.service import tar_archive, zip_archive
+from edt_launch.service.archive_entry import MAX_PATH, Entry, Limits, too_large
 from edt_launch.service.deleting import delete_folder
 from edt_launch.service.errors import ArchiveError, TooLargeError
 
 BLOCK = 2**16
 """Bytes that are copied at a time."""
 
-MAX_PATH = 4096
-"""Bytes of a path inside an archive, and of what a link points to."""
-
 MAX_DEPTH = 100
 """Folders within each other: tools that go through code recurse, and paths end somewhere."""
-
-
-@dataclass(frozen=True)
-class Limits:
-    """What an archive may become: bytes of all files, and the number of files, folders and links."""
-
-    size: int
-    count: int
-
-
-class Source(Protocol):
-    """A file's content."""
-
-    def read(self, size: int, /) -> bytes:
-        """At most `size` bytes; none at the end."""
-
-
-@dataclass(frozen=True)
-class Entry:
-    """Something in an archive.
-
-    `kind` is "file", "folder", "link" (symbolic) or "same" (a hard link); any other is refused, by that name.
-    `target` is what a link points to, `mode` is a file's, `open` gives its content.
-    """
-
-    path: str
-    kind: str
-    mode: int = 0
-    target: str = ""
-    open: Callable[[], Source] | None = None
 
 
 def unpack(file: BinaryIO, into: Path, limits: Limits) -> None:
@@ -67,8 +35,6 @@ def unpack(file: BinaryIO, into: Path, limits: Limits) -> None:
         TooLargeError: it exceeds the limits.
         OSError: the disk is full, say.
     """
-    from edt_launch.service import tar_archive, zip_archive
-
     file.seek(0)
     start = file.read(512)
     file.seek(0)
@@ -184,14 +150,6 @@ class _Unpacking:
                 f"the code has more than {self.limits.count:,} files and folders (at {_shown(name)})",
                 "leave out what the job does not need, or read data from a shared folder",
             )
-
-
-def too_large(limits: Limits) -> TooLargeError:
-    """The error about too many bytes."""
-    return TooLargeError(
-        f"the code has more than {limits.size:,} bytes when unpacked",
-        "leave out what the job does not need, or read data from a shared folder",
-    )
 
 
 def _parts(path: str) -> list[str]:

@@ -6,9 +6,10 @@ import shutil
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import Any, BinaryIO
 
 from edt_launch.service.bus import Topic
+from edt_launch.service.context import Context
 from edt_launch.service.database.records import (
     EXPERIMENT_LIVE,
     ExperimentRecord,
@@ -23,15 +24,12 @@ from edt_launch.service.home import EXPERIMENT_ID
 from edt_launch.service.submission import Submission, new_id, remove_files
 from edt_launch.service.trial_job import check_job, check_parameters
 
-if TYPE_CHECKING:  # it knows the web, and this does not
-    from edt_launch.service.api.context import Context
-
 Deletion = Callable[[], None]
 """Deletes files that are out of the way already."""
 
 
 def submit(
-    here: "Context", user: UserRecord, spec: ExperimentSpec, code: BinaryIO | None
+    context: Context, user: UserRecord, spec: ExperimentSpec, code: BinaryIO | None
 ) -> ExperimentRecord:
     """Queue an experiment; `code` is an archive of its trials' code, which can be sought, if there is one.
 
@@ -43,10 +41,10 @@ def submit(
         raise InvalidError(f"name: {spec.name!r} looks like an id", "take another name")
     template = spec.job.model_dump(mode="json")
     file_name = "" if code is None else "code"
-    experiment = record_of(user, spec, here.clock(), template=template, file_name=file_name)
+    experiment = record_of(user, spec, context.clock(), template=template, file_name=file_name)
     check_job(spec, spec.job, spec.name or experiment.id)
-    here.submitter.rehearse(Submission(user, spec.job, code))
-    added = create(here, experiment, code, [spec.name or experiment.id])
+    context.submitter.rehearse(Submission(user, spec.job, code))
+    added = create(context, experiment, code, [spec.name or experiment.id])
     if added is None:
         raise ConflictError(f"name: there is an experiment {spec.name!r} already", "take another name")
     return added
@@ -62,13 +60,13 @@ def record_of(user: UserRecord, spec: SearchSpec, now: float, **fields: Any) -> 
 
 
 def create(
-    here: "Context", experiment: ExperimentRecord, code: BinaryIO | None, names: Iterable[str]
+    context: Context, experiment: ExperimentRecord, code: BinaryIO | None, names: Iterable[str]
 ) -> ExperimentRecord | None:
     """Keep the code for the trials, and write the experiment down under the first name that is free.
 
     Returns it, or None if all names are taken.
     """
-    copy, archive = here.home.incoming / experiment.id, here.home.experiment(experiment.id)
+    copy, archive = context.home.incoming / experiment.id, context.home.experiment(experiment.id)
     added = None
     try:
         if code is not None:
@@ -77,28 +75,28 @@ def create(
                 shutil.copyfileobj(code, file)
             copy.rename(archive)
         named = (replace(experiment, name=name) for name in names)
-        added = next(filter(here.store.experiments.add, named), None)
+        added = next(filter(context.store.experiments.add, named), None)
     finally:
         copy.unlink(missing_ok=True)
         if added is None:
             archive.unlink(missing_ok=True)
-    here.bus.notify(Topic.EXPERIMENTS)
+    context.bus.notify(Topic.EXPERIMENTS)
     return added
 
 
 def stop(
-    here: "Context", experiment: ExperimentRecord, wanted: ExperimentWanted = ExperimentWanted.STOP
+    context: Context, experiment: ExperimentRecord, wanted: ExperimentWanted = ExperimentWanted.STOP
 ) -> bool:
     """Have an experiment and its trials stop; whether that is new, and there is something to stop."""
     order = list(ExperimentWanted)
     is_new = order.index(wanted) > order.index(experiment.wanted)
-    if not is_new or not here.store.experiments.set_wanted(experiment.id, wanted, EXPERIMENT_LIVE):
+    if not is_new or not context.store.experiments.set_wanted(experiment.id, wanted, EXPERIMENT_LIVE):
         return False
-    here.bus.notify(Topic.EXPERIMENTS)
+    context.bus.notify(Topic.EXPERIMENTS)
     return True
 
 
-def delete(here: "Context", experiment: ExperimentRecord) -> list[Deletion]:
+def delete(context: Context, experiment: ExperimentRecord) -> list[Deletion]:
     """Forget an experiment, its trials, their jobs and files.
 
     Raises:
@@ -108,17 +106,17 @@ def delete(here: "Context", experiment: ExperimentRecord) -> list[Deletion]:
         raise ConflictError(
             f"{experiment.name} is {experiment.state}", "stop it first, and wait until it has ended"
         )
-    jobs = ended_jobs(here, experiment, here.store.experiments.trials(experiment.id))
-    if not here.store.experiments.delete(experiment, jobs):
+    jobs = ended_jobs(context, experiment, context.store.experiments.trials(experiment.id))
+    if not context.store.experiments.delete(experiment, jobs):
         raise ConflictError(f"{experiment.name} was started again, or deleted, just now")
-    return [*remove_jobs_files(here, jobs), partial(delete_file, here.home.experiment(experiment.id))]
+    return [*remove_jobs_files(context, jobs), partial(delete_file, context.home.experiment(experiment.id))]
 
 
 def ended_jobs(
-    here: "Context", experiment: ExperimentRecord, trials: Sequence[TrialRecord]
+    context: Context, experiment: ExperimentRecord, trials: Sequence[TrialRecord]
 ) -> Collection[str]:
     """The jobs of trials; `ConflictError` if some have not ended."""
-    jobs = here.store.jobs.some([trial.job for trial in trials if trial.job])
+    jobs = context.store.jobs.some([trial.job for trial in trials if trial.job])
     if live := sum(not job.has_ended for job in jobs.values()):
         raise ConflictError(
             f"{experiment.name}: {live} jobs of its trials are still ending", "try again in a moment"
@@ -126,11 +124,11 @@ def ended_jobs(
     return jobs.keys()
 
 
-def remove_jobs_files(here: "Context", jobs: Collection[str]) -> list[Deletion]:
+def remove_jobs_files(context: Context, jobs: Collection[str]) -> list[Deletion]:
     """Take away the files of jobs that have been forgotten."""
     if jobs:
-        here.changed()
-    return [remove_files(here.home, job) for job in jobs]
+        context.changed()
+    return [remove_files(context.home, job) for job in jobs]
 
 
 def key_of(experiment: ExperimentRecord, trial: TrialRecord) -> str:

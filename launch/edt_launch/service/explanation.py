@@ -52,6 +52,12 @@ def _bounded(reason: Reason, job: JobRecord) -> Reason:
 
 def _apart(job: JobRecord) -> tuple[str, str] | None:
     """Of a job that the allocator does not decide about: how it stands, and what would change that."""
+    if job.trouble:
+        is_left = "is left as it is until they can be read"
+        return (
+            f"{job.id} is {job.state} and {is_left}: {job.trouble}",
+            "The log of `edt serve` has the error.",
+        )
     resume = f"It goes on after: edt resume {job.id}"
     if job.has_ended:
         return f"{job.id} has {job.state}: {job.reason}", ""

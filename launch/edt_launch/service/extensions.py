@@ -8,7 +8,7 @@ from typing import Protocol
 from prometheus_client import Histogram
 from starlette.types import ASGIApp
 
-from edt_launch.service.api.context import Context
+from edt_launch.service.context import Context
 from edt_launch.service.database.store import Store
 
 EXTENSIONS = ("edt_launch.adapters.wmla.extension",)

@@ -24,9 +24,9 @@ from edt_launch.cluster.hosts import HostOptions
 from edt_launch.cluster.sources import choose
 from edt_launch.core.atomic import write_atomically
 from edt_launch.service.api.app import create_app
-from edt_launch.service.api.context import Context
 from edt_launch.service.bus import Bus
 from edt_launch.service.certificate import ensure_certificate, names_of_this_machine
+from edt_launch.service.context import Context
 from edt_launch.service.database.engine import AWAY, Database
 from edt_launch.service.database.sole_user import InUseError, SoleUser
 from edt_launch.service.database.store import Store

@@ -13,7 +13,8 @@ from typing import BinaryIO
 
 import structlog
 
-from edt_launch.service.archive import BLOCK, Limits, unpack
+from edt_launch.service.archive import BLOCK, unpack
+from edt_launch.service.archive_entry import Limits
 from edt_launch.service.copying import copy_folder
 from edt_launch.service.database.records import JobRecord, ShareRecord, UserRecord
 from edt_launch.service.database.store import Store

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, BinaryIO, cast
 
-from edt_launch.service.archive import Entry, Limits, Source, too_large
+from edt_launch.service.archive_entry import Entry, Limits, Source, too_large
 from edt_launch.service.errors import ArchiveError
 
 MAX_HEADER = 2**20

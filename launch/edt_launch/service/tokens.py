@@ -27,6 +27,7 @@ def issue(
     expires: float | None = None,
     is_session: bool = False,
     parent: TokenRecord | None = None,
+    password_hash: str | None = None,
 ) -> tuple[str, TokenRecord]:
     """Give a user a token: returns it, to be told once, and what is kept of it.
 
@@ -39,6 +40,8 @@ def issue(
         is_session: whether it was given for a password, and ends with it.
         parent: the token that it is made with; the new one ends no later, and is revoked with it. If it has
             just been revoked, `UnauthorizedError` is raised.
+        password_hash: of the password that it is given for; if the user has another one by now,
+            `UnauthorizedError` is raised.
     """
     token = PREFIX + secrets.token_urlsafe(32)
     ends = [end for end in (expires, parent.expires if parent else None) if end is not None]
@@ -52,8 +55,9 @@ def issue(
         is_session=is_session,
         parent=parent.id if parent else None,
     )
-    if not accounts.add_token(record):
-        raise UnauthorizedError("the token that this one is made with was revoked", "use another one")
+    if not accounts.add_token(record, password_hash):
+        given = "token that this one is made with was revoked" if parent else "password was changed"
+        raise UnauthorizedError(f"the {given}", "use another one")
     return token, record
 
 

@@ -8,7 +8,7 @@ import zlib
 from collections.abc import Iterator
 from typing import BinaryIO, cast
 
-from edt_launch.service.archive import MAX_PATH, Entry, Limits, Source
+from edt_launch.service.archive_entry import MAX_PATH, Entry, Limits, Source
 from edt_launch.service.errors import ArchiveError, TooLargeError
 
 _END = struct.Struct("<4s4H2LH")

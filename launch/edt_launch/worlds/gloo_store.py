@@ -14,6 +14,9 @@ from typing import Any
 MAX_REQUEST = 2**20
 """Bytes that a request may have; a worker's addresses in a world of a thousand take far fewer."""
 
+MAX_CONNECTIONS = 4096
+"""Open connections; a worker has one or two at a time. Further ones are closed without an answer."""
+
 _OK = b"200 OK"
 _VOID = b"-1"
 _BAD_REQUEST = b"400 Bad Request"
@@ -31,7 +34,9 @@ class Rendezvous:
         self._open: set[_Connection] = set()
         self._is_void = False
         self._loop = asyncio.new_event_loop()
-        listening = self._loop.create_server(lambda: _Connection(self._open, self._answer), address, 0)
+        listening = self._loop.create_server(
+            lambda: _Connection(self._open, self._answer, self._forget), address, 0
+        )
         self._server = self._loop.run_until_complete(listening)
         self.port = int(self._server.sockets[0].getsockname()[1])
         self._thread = threading.Thread(target=self._serve, name="edt-rendezvous", daemon=True)
@@ -76,6 +81,12 @@ class Rendezvous:
         for connection in self._waiting.pop(path, []):
             connection.answer(_OK, value)
 
+    def _forget(self, connection: "_Connection") -> None:
+        self._open.discard(connection)
+        for waiting in self._waiting.values():
+            if connection in waiting:
+                waiting.remove(connection)
+
     def _answer(self, connection: "_Connection", method: str, path: str, body: bytes) -> None:
         match method:
             case "GET" if self._is_void:
@@ -95,18 +106,21 @@ class Rendezvous:
 
 
 class _Connection(asyncio.Protocol):
-    def __init__(self, everyone: "set[_Connection]", ask: "_Ask") -> None:
+    def __init__(self, everyone: "set[_Connection]", ask: "_Ask", leave: "_Leave") -> None:
         self._everyone = everyone
         self._ask = ask
+        self._leave = leave
         self._received = b""
         self._transport: Any = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = transport
+        if len(self._everyone) >= MAX_CONNECTIONS:
+            self.abort()
         self._everyone.add(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._everyone.discard(self)
+        self._leave(self)
 
     def data_received(self, data: bytes) -> None:
         self._received += data
@@ -147,3 +161,4 @@ def _parse(received: bytes) -> tuple[str, str, bytes] | None:
 
 
 _Ask = Callable[[_Connection, str, str, bytes], None]
+_Leave = Callable[[_Connection], None]

@@ -13,7 +13,7 @@ from edt_launch.cluster.hosts import HostOptions
 from edt_launch.core.errors import SourceError
 from edt_launch.launcher import command
 from edt_launch.launcher.plan import Plan
-from edt_launch.launcher.programs.program import Program
+from edt_launch.launcher.program import Program
 
 DOCS = Path(__file__).parents[3] / "docs/extending.md"
 

@@ -8,6 +8,7 @@ import pytest
 
 from edt_launch.cluster.allocation import Allocation, HostSlots, parse, read, render
 from edt_launch.cluster.follower import (
+    MAX_REJECTIONS,
     REREAD_INTERVAL,
     Accepted,
     Follower,
@@ -97,6 +98,21 @@ def test_reports_each_rejection_once_until_a_good_one(follower, path):
     assert isinstance(follower.poll(6.0), Rejected)
     assert follower.allocation == parse(text(1))
     assert "missing" in follower.rejection
+
+
+def test_reports_a_limited_number_of_rejections_until_a_good_one(follower, path):
+    def reported() -> list[Rejected]:
+        verdicts = []
+        for number in range(2 * MAX_REJECTIONS):
+            path.write_text(f"nonsense {number}\n")
+            verdicts.append(follower.poll(float(number)))
+        return [verdict for verdict in verdicts if verdict is not None]
+
+    assert len(reported()) == MAX_REJECTIONS
+    assert "nonsense" in follower.rejection
+    path.write_text(text(1))
+    assert isinstance(follower.poll(100.0), Accepted)
+    assert len(reported()) == MAX_REJECTIONS
 
 
 def test_follows_the_next_good_one(follower, path):

@@ -83,7 +83,12 @@ class World:
         grant = self.files.get(id_, DeviceGrant())
         if id_ in self.hidden:
             launcher = Launcher(is_alive=self.rows[id_].state in HAS_LAUNCHER)
-            return ObservedJob(self.rows[id_], grant, launcher=launcher, is_hidden=True)
+            return ObservedJob(
+                self.rows[id_],
+                grant,
+                launcher=launcher,
+                trouble="its files cannot be read: Input/output error",
+            )
         return ObservedJob(self.rows[id_], grant, self.progress.get(id_, JobProgress()), launcher)
 
     def requests(self, id_: str) -> list[Request]:

@@ -15,9 +15,9 @@ from edt_launch.jobs.lifecycle import (
     advance,
     suspend,
 )
-from edt_launch.jobs.observed import Kill, Launcher, Move, ObservedJob, Remember, Send, Sweep
+from edt_launch.jobs.observed import Kill, Launcher, Move, Note, ObservedJob, Remember, Send, Sweep
 from edt_launch.jobs.progress import JobProgress, LauncherRun
-from edt_launch.service.database.records import JobRecord
+from edt_launch.service.database.records import TROUBLE, JobRecord
 from edt_launch.service.states import State, Wanted
 
 RECORD = JobRecord("j1", "ann", ("python",), 1, 4, 100.0, size=2)
@@ -94,7 +94,7 @@ def test_a_launcher_is_asked_until_it_accepts(
     ],
 )
 def test_one_that_does_not_end_needs_more(state: State, waited: float, action: Send | Kill) -> None:
-    one = alive(state, asked=200.0, told=200.0)
+    one = alive(state, asked=200.0, signalled_at=200.0)
     assert advance(200.0 + waited, one).actions[-1:] == (action,)
     if waited in STOP_PATIENCE:  # though it has said that it will end
         accepted = replace(one, launcher=replace(one.launcher, accepted="stop-200.0"))
@@ -102,7 +102,7 @@ def test_one_that_does_not_end_needs_more(state: State, waited: float, action: S
 
 
 def test_one_that_has_accepted_its_last_request_is_killed_all_the_same() -> None:
-    one = alive(State.STOPPING, asked=200.0, told=200.0)
+    one = alive(State.STOPPING, asked=200.0, signalled_at=200.0)
     one = replace(one, launcher=replace(one.launcher, accepted="kill-200.0"))
     assert advance(200.0 + STOP_PATIENCE[1], one).actions[-1:] == (Kill("j1"),)
 
@@ -169,8 +169,17 @@ def test_a_last_message_can_be_stored_whatever_the_job_writes() -> None:
     assert transition.job.record.failure == "a?b?c"
 
 
-def test_one_that_cannot_be_looked_at_is_left_as_it_is() -> None:
-    assert advance(200.0, replace(job(State.RUNNING, Wanted.STOP), is_hidden=True)).actions == ()
+def test_one_that_cannot_be_looked_at_is_left_as_it_is_and_says_why() -> None:
+    trouble = "its files cannot be read: Input/output error"
+    hidden = replace(job(State.RUNNING, Wanted.STOP), trouble=trouble)
+    transition = advance(200.0, hidden)
+    assert transition.actions == (Note(hidden.record.id, {"notes": {TROUBLE: trouble}}),)
+    assert advance(201.0, transition.job).actions == ()
+    readable = replace(transition.job, trouble="", launcher=Launcher(is_alive=True))
+    noted, stopped, *_ = advance(202.0, readable).actions
+    assert noted == Note(hidden.record.id, {"notes": {TROUBLE: ""}})
+    assert isinstance(stopped, Move)
+    assert stopped.to is State.STOPPING
 
 
 def test_what_is_lost_too_often_has_failed() -> None:

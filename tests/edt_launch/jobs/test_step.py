@@ -133,11 +133,13 @@ def test_a_file_that_its_launcher_does_not_take_for_newer_is_written_again(
 
 
 def test_a_job_that_cannot_be_looked_at_keeps_its_devices_and_is_left_alone(world: World) -> None:
-    hidden = replace(world.job("j1"), is_hidden=True)
+    hidden = replace(world.job("j1"), trouble="its files cannot be read: Input/output error")
     submit(world, "j2", "bob")
     decided = step(world.now, ObservedState((hidden, world.job("j2")), tuple(world.hosts.values())))
-    assert [action.job for action in decided.actions if isinstance(action, Note)] == ["j2"]
-    assert len(decided.actions) == 1
+    note_trouble, note_reason = decided.actions
+    assert note_trouble == Note("j1", {"notes": {**hidden.record.notes, "trouble": hidden.trouble}})
+    assert isinstance(note_reason, Note)
+    assert note_reason.job == "j2"
 
 
 def test_nothing_new_nothing_to_do(world: World) -> None:
@@ -216,10 +218,10 @@ def test_one_on_its_way_out_wants_nothing_and_keeps_what_it_uses(state: State) -
 
 
 def test_one_that_cannot_be_looked_at_wants_what_it_has() -> None:
-    hidden = replace(job(State.RUNNING, min=1), is_hidden=True)
+    hidden = replace(job(State.RUNNING, min=1), trouble="its files cannot be read: Input/output error")
     (asked,) = inputs(200.0, ObservedState(), [hidden])[1]
     assert (asked.min, asked.max, asked.held, asked.leaving) == (2, 2, HELD, LEFT)
-    assert not is_wanted(replace(job(State.QUEUED), is_hidden=True))
+    assert not is_wanted(replace(job(State.QUEUED), trouble="its files cannot be read: Input/output error"))
 
 
 @pytest.mark.parametrize("usable, expected", [(3, (2, 3)), (9, (2, 4)), (1, (1, 1))])

@@ -16,8 +16,8 @@ from edt_launch.core.events import Started as WorkerStarted
 from edt_launch.launcher import driver as driver_module
 from edt_launch.launcher.agents import HostEvent, Lost
 from edt_launch.launcher.driver import Driver, Settings, gang_world, start_events
-from edt_launch.launcher.programs.program import Workers
-from edt_launch.launcher.watchdog import Beat, Times
+from edt_launch.launcher.program import Workers
+from edt_launch.launcher.watchdog import Heartbeat, Times
 from edt_launch.membership.members import Limits
 from edt_launch.membership.protocol import (
     Assign,
@@ -150,7 +150,7 @@ def test_what_workers_say_becomes_events(running: Running, worker: Launcher) -> 
     worker.send("standby", waited=1.0, processor=0.5, private=None)
     worker.send("door", progress=9)
     assert [running.driver._events.get(timeout=30) for _ in range(3)] == [
-        Beat(1, 3, "loading", 0.5, {"loading": Times(4, 1.5)}, 0.25),
+        Heartbeat(1, 3, "loading", 0.5, {"loading": Times(4, 1.5)}, 0.25),
         Leaving(1, "spot"),
         Ready(1, 9),
     ]

@@ -21,7 +21,7 @@ from edt_launch.core.run_dir import RunDir
 from edt_launch.core.run_options import RunOptions
 from edt_launch.launcher import agents, driver, job, termination
 from edt_launch.launcher.plan import Outcome, Plan
-from edt_launch.launcher.programs.program import Workers
+from edt_launch.launcher.program import Workers
 from edt_launch.launcher.programs.script import NOT_ELASTIC, Script
 from no_files import KINDS, put
 from recorder import Recorder

@@ -8,7 +8,7 @@ from edt_launch.cluster.network import HostChecker
 from edt_launch.core.file_watch import watching
 from edt_launch.launcher.connectors.ssh import Ssh
 from edt_launch.launcher.driver import Settings
-from edt_launch.launcher.programs.program import Workers
+from edt_launch.launcher.program import Workers
 from edt_launch.launcher.run import Run, Tick
 from edt_launch.membership.members import Limits
 from simulated_world import SimulatedWorld

@@ -18,7 +18,7 @@ from edt_launch.launcher.watchdog import (
     STAGE_FACTOR,
     TRIED,
     UNTRIED,
-    Beat,
+    Heartbeat,
     Times,
     Watch,
     observe,
@@ -55,7 +55,7 @@ class Crew:
     def beat(
         self, worker: int, stage: str, seconds: float, stages: dict[str, Times] = KNOWN, idle: float = 0.0
     ) -> None:
-        self.watch = observe(self.now, self.watch, Beat(worker, 7, stage, seconds, stages, idle))
+        self.watch = observe(self.now, self.watch, Heartbeat(worker, 7, stage, seconds, stages, idle))
 
     def kill(self, worker: int) -> None:
         self.workers[worker] = replace(self.workers[worker], phase=Phase.ENDING)
@@ -344,7 +344,16 @@ def test_a_timeout_of_ones_own_replaces_the_floors() -> None:
 
 def test_what_is_no_beat_is_refused() -> None:
     message = {"step": None, "stage": "loading", "seconds": 1.5, "idle": 1, "stages": {"loading": [3, 0.5]}}
-    assert Beat.from_message(4, message) == Beat(4, None, "loading", 1.5, {"loading": Times(3, 0.5)}, 1.0)
+    assert Heartbeat.from_message(4, message) == Heartbeat(
+        4, None, "loading", 1.5, {"loading": Times(3, 0.5)}, 1.0
+    )
     for wrong in ({"stages": {"loading": 3}}, {"seconds": "soon"}, {"step": "x"}):
         with pytest.raises((TypeError, ValueError)):
-            Beat.from_message(4, message | wrong)
+            Heartbeat.from_message(4, message | wrong)
+
+
+@pytest.mark.parametrize("stages", [["loading"], None, {"loading": 1}, 7])
+def test_a_heartbeat_that_is_none_is_refused(stages: object) -> None:
+    message = {"step": 1, "stage": "loading", "seconds": 0.5, "idle": 0.0, "stages": stages}
+    with pytest.raises((TypeError, ValueError)):
+        Heartbeat.from_message(0, message)

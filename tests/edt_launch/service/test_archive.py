@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edt_launch.service.archive import Limits, unpack
+from edt_launch.service.archive import unpack
+from edt_launch.service.archive_entry import Limits
 from edt_launch.service.errors import ArchiveError, ServiceError, TooLargeError
 from world import member, tar, tar_of
 

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from deep import deepen
-from edt_launch.service.archive import Limits
+from edt_launch.service.archive_entry import Limits
 from edt_launch.service.copying import copy_folder
 from edt_launch.service.deleting import delete_folder
 from edt_launch.service.errors import InvalidError, TooLargeError

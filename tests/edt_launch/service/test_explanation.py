@@ -89,3 +89,10 @@ def test_where_the_allocator_does_not_decide_its_last_reason_is_not_told(
     assert (found["text"], found["change"]) == (f"jann {text}", change)
     assert found["lines"] == [line for line in (f"jann {text}", change) if line]
     assert (found["binding"], found["path"], found["share"]) == (None, [], None)
+
+
+def test_a_job_whose_files_cannot_be_read_says_so_whatever_is_wanted() -> None:
+    trouble = "its files cannot be read: Input/output error"
+    for wanted in Wanted:
+        found = explain(record(wanted=wanted, notes={"trouble": trouble}))
+        assert found["text"] == f"jann is running and is left as it is until they can be read: {trouble}"

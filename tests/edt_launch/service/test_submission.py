@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from edt_launch.service.archive import Limits
+from edt_launch.service.archive_entry import Limits
 from edt_launch.service.database.records import UserRecord
 from edt_launch.service.errors import ArchiveError, ConflictError, ForbiddenError, InvalidError, ServiceError
 from edt_launch.service.home import JOB_ID

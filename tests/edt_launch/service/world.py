@@ -11,8 +11,8 @@ from starlette.testclient import TestClient
 
 from edt_launch.service import tokens
 from edt_launch.service.api.app import create_app
-from edt_launch.service.api.context import Context
 from edt_launch.service.bus import Bus
+from edt_launch.service.context import Context
 from edt_launch.service.database.records import HostRecord, ShareRecord, UserRecord
 from edt_launch.service.database.store import Store
 from edt_launch.service.first_start import make_home

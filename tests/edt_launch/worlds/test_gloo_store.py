@@ -2,10 +2,12 @@
 
 import socket
 import threading
+import time
 from collections.abc import Iterator
 
 import pytest
 
+from edt_launch.worlds import gloo_store
 from edt_launch.worlds.gloo_store import MAX_REQUEST, Rendezvous
 
 
@@ -101,6 +103,18 @@ def has_ended(connection: socket.socket) -> bool:
         return connection.recv(100) == b""
     except ConnectionResetError:
         return True
+
+
+def test_connections_are_limited(store: Rendezvous, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gloo_store, "MAX_CONNECTIONS", 2)
+    waiting = [send(store, "GET", "/global/1") for _ in range(2)]
+    with connect(store) as refused:
+        assert has_ended(refused)
+    waiting.pop().close()
+    while len(store._open) > 1:  # it has not been noticed yet
+        time.sleep(0.01)
+    assert ask(store, "PUT", "/global/1", b"there") == ("200 OK", b"")
+    assert receive(waiting.pop()) == ("200 OK", b"there")
 
 
 def test_closing_ends_whoever_waits() -> None:

@@ -7,7 +7,7 @@ from edt_launch.adapters.wmla.rest.app import create_app as application
 from edt_launch.adapters.wmla.rest.app import is_below as serves
 from edt_launch.adapters.wmla.submission.submitting import settle
 from edt_launch.jobs.experiments.trials import Trials
-from edt_launch.service.api.context import Context
+from edt_launch.service.context import Context
 
 __all__ = ["application", "serves", "settle", "trials"]
 

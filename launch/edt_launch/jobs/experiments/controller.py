@@ -6,7 +6,6 @@ It remembers nothing that is not in the database, but what is quicker not to rea
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import structlog
 from pydantic import ValidationError
@@ -25,6 +24,7 @@ from edt_launch.jobs.experiments.decide import (
 from edt_launch.jobs.experiments.plan import Next, total
 from edt_launch.jobs.experiments.trials import JobTrials, Trials
 from edt_launch.service.bus import Topic
+from edt_launch.service.context import Context
 from edt_launch.service.database.engine import AWAY
 from edt_launch.service.database.jobs import NoSuchJobError
 from edt_launch.service.database.records import (
@@ -39,9 +39,6 @@ from edt_launch.service.errors import NotFoundError, ServiceError, UnavailableEr
 from edt_launch.service.experiment_spec import SearchSpec
 from edt_launch.service.experiments import key_of
 from edt_launch.service.states import State, Wanted
-
-if TYPE_CHECKING:  # the pool does not know the web
-    from edt_launch.service.api.context import Context
 
 log = structlog.get_logger()
 
@@ -61,7 +58,7 @@ class TroubleError(Exception):
 class Controller:
     """Runs searches; `kinds` make jobs of other trials than `JobTrials` does, by `ExperimentRecord.kind`."""
 
-    def __init__(self, parts: "Context", kinds: Mapping[str, Trials] | None = None) -> None:
+    def __init__(self, parts: Context, kinds: Mapping[str, Trials] | None = None) -> None:
         self._parts = parts
         self._store = parts.store
         self._kinds = {"": JobTrials(parts), **(kinds or {})}

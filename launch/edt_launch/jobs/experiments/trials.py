@@ -2,20 +2,18 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from edt_launch.core.event_codec import read_line
 from edt_launch.core.events import Progress
 from edt_launch.jobs.experiments.decide import Outcome
 from edt_launch.service import tailing
+from edt_launch.service.context import Context
 from edt_launch.service.database.records import ExperimentRecord, JobRecord, TrialRecord, UserRecord
 from edt_launch.service.experiment_spec import SearchSpec
 from edt_launch.service.experiments import key_of
 from edt_launch.service.submission import Submission
 from edt_launch.service.trial_job import job_of
-
-if TYPE_CHECKING:  # the pool does not know the web
-    from edt_launch.service.api.context import Context
 
 
 class Trials(Protocol):
@@ -43,7 +41,7 @@ class Trials(Protocol):
 class JobTrials:
     """Trials whose template is a `JobSpec`; they read their parameters from variables and words."""
 
-    def __init__(self, parts: "Context") -> None:
+    def __init__(self, parts: Context) -> None:
         self._parts = parts
 
     def submit(self, user: UserRecord, search: ExperimentRecord, trial: TrialRecord) -> TrialRecord:  # noqa: D102

@@ -28,7 +28,7 @@ from edt_launch.launcher.horovodrun.command import command
 from edt_launch.launcher.horovodrun.observed import Noted, Observed, find
 from edt_launch.launcher.horovodrun.output import Output
 from edt_launch.launcher.plan import Outcome
-from edt_launch.launcher.programs.program import Job
+from edt_launch.launcher.program import Job
 from edt_launch.launcher.termination import Ending, Step, signal_name
 
 TICK = 0.2

@@ -10,7 +10,7 @@ from edt_launch.core.command_line import words
 from edt_launch.core.errors import UsageError
 from edt_launch.core.run_options import RunOptions
 from edt_launch.launcher.plan import Outcome
-from edt_launch.launcher.programs.program import Job, Kind
+from edt_launch.launcher.program import Job, Kind
 from edt_launch.launcher.programs.script import Script
 
 UNKNOWN = ("max_restarts", "hang_timeout", "ready_timeout", "warm_start")

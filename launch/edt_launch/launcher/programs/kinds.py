@@ -12,7 +12,7 @@ from edt_launch.core.errors import UsageError
 from edt_launch.core.run_options import RunOptions
 
 if TYPE_CHECKING:
-    from edt_launch.launcher.programs.program import Kind, Program
+    from edt_launch.launcher.program import Kind, Program
 
 KINDS = (
     "edt_launch.adapters.wmla.running.kind",

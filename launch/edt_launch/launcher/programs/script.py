@@ -11,7 +11,7 @@ from edt_launch.cluster.follower import Limits
 from edt_launch.core.errors import UsageError
 from edt_launch.core.run_options import RunOptions
 from edt_launch.launcher.plan import Outcome
-from edt_launch.launcher.programs.program import Job, Kind, Workers
+from edt_launch.launcher.program import Job, Kind, Workers
 
 NOT_ELASTIC = """\
 no worker has come to an elastic function: a script for plain Horovod needs `import edt_hvd` and

@@ -20,9 +20,9 @@ from edt_launch.service.api import (
     users,
 )
 from edt_launch.service.api.authenticator import BearerAuthenticator
-from edt_launch.service.api.context import Context
 from edt_launch.service.api.entrance import Entrance
 from edt_launch.service.api.middleware import RequestMiddleware, histogram
+from edt_launch.service.context import Context
 from edt_launch.service.extensions import extensions
 
 ROUTERS: tuple[Any, ...] = (system, jobs, files, experiments, stream, cluster, shares, users, tokens)
@@ -43,7 +43,7 @@ def create_app(context: Context) -> ASGIApp:
     registry = system.registry_of(context)
     app.state.context = context
     app.state.registry = registry
-    app.state.pictures = stream.Pictures(context.store, context.bus, context.clock)
+    app.state.job_list_cache = stream.JobListCache(context.store, context.bus, context.clock)
     problems.add_handlers(app)
     for module in ROUTERS:
         app.include_router(module.router, prefix="/api/v1")

@@ -9,7 +9,8 @@ from starlette.types import Scope
 
 from edt_launch.service import tokens
 from edt_launch.service.api import problems
-from edt_launch.service.api.context import TOKEN, USER, Context
+from edt_launch.service.api.dependencies import TOKEN, USER
+from edt_launch.service.context import Context
 from edt_launch.service.database.engine import AWAY
 from edt_launch.service.errors import ServiceError, UnauthorizedError
 

@@ -6,8 +6,9 @@ from fastapi import APIRouter, Path, Query
 
 from edt_launch.cluster.allocation import HOST
 from edt_launch.service.api import schemas, views
-from edt_launch.service.api.context import Admin, Context, Here, User
+from edt_launch.service.api.dependencies import ContextDep, CurrentAdmin, CurrentUser
 from edt_launch.service.bus import Topic
+from edt_launch.service.context import Context
 from edt_launch.service.errors import NotFoundError
 from edt_launch.service.home import JOB_ID
 
@@ -17,44 +18,44 @@ HostName = Annotated[str, Path(max_length=255, pattern=f"^{HOST}$", description=
 
 
 @router.get("/cluster", response_model=schemas.Cluster)
-def cluster(here: Here, user: User) -> Any:
+def cluster(context: ContextDep, user: CurrentUser) -> Any:
     """The machines, and how their devices are used."""
-    return views.cluster(here.store.hosts.all(), here.store.jobs.live())
+    return views.cluster(context.store.hosts.all(), context.store.jobs.live())
 
 
 @router.get("/hosts", response_model=schemas.Hosts)
-def hosts(here: Here, user: User) -> Any:
+def hosts(context: ContextDep, user: CurrentUser) -> Any:
     """The machines, and which job has which device."""
-    return {"hosts": views.hosts(here.store.hosts.all(), here.store.jobs.live())}
+    return {"hosts": views.hosts(context.store.hosts.all(), context.store.jobs.live())}
 
 
 @router.post("/hosts/{name}/drain", response_model=schemas.Host)
-def drain(here: Here, user: Admin, name: HostName) -> Any:
+def drain(context: ContextDep, user: CurrentAdmin, name: HostName) -> Any:
     """Let a host's workers move away, and no new ones come."""
-    return _drain(here, name, True, f"drained by {user.name}")
+    return _drain(context, name, True, f"drained by {user.name}")
 
 
 @router.post("/hosts/{name}/undrain", response_model=schemas.Host)
-def undrain(here: Here, user: Admin, name: HostName) -> Any:
+def undrain(context: ContextDep, user: CurrentAdmin, name: HostName) -> Any:
     """Let workers come back to a host."""
-    return _drain(here, name, False, "")
+    return _drain(context, name, False, "")
 
 
 @router.get("/allocations", response_model=schemas.Allocations)
 def allocations(
-    here: Here,
-    user: User,
+    context: ContextDep,
+    user: CurrentUser,
     job: Annotated[str | None, Query(pattern=f"^{JOB_ID}$", description="Only this job's.")] = None,
     since: Annotated[float | None, Query(ge=0, le=1e12, description="Only from this time on.")] = None,
     limit: Annotated[int, Query(ge=1, le=10_000, description="The newest of them.")] = 1000,
 ) -> Any:
     """Changes of what jobs have, oldest first."""
-    return {"allocations": [views.allocation(one) for one in here.store.history.newest(job, since, limit)]}
+    return {"allocations": [views.allocation(one) for one in context.store.history.newest(job, since, limit)]}
 
 
-def _drain(here: Context, name: str, is_draining: bool, reason: str) -> Any:
-    if not here.store.hosts.drain(name, is_draining, reason, here.clock()):
+def _drain(context: Context, name: str, is_draining: bool, reason: str) -> Any:
+    if not context.store.hosts.drain(name, is_draining, reason, context.clock()):
         raise NotFoundError(f"there is no host {name!r}", "GET /api/v1/hosts lists them: `edt hosts`")
-    here.changed(Topic.HOSTS)
-    hosts = [host for host in here.store.hosts.all() if host.name == name]
-    return views.hosts(hosts, here.store.jobs.live())[0]
+    context.changed(Topic.HOSTS)
+    hosts = [host for host in context.store.hosts.all() if host.name == name]
+    return views.hosts(hosts, context.store.jobs.live())[0]

@@ -8,7 +8,8 @@ from pydantic import Json
 
 from edt_launch.service import experiments
 from edt_launch.service.api import schemas, views
-from edt_launch.service.api.context import Context, Here, User, carry_out, may
+from edt_launch.service.api.dependencies import ContextDep, CurrentUser, carry_out
+from edt_launch.service.context import Context, may
 from edt_launch.service.database.records import ExperimentRecord, TrialRecord, UserRecord
 from edt_launch.service.errors import ForbiddenError, NotFoundError
 from edt_launch.service.experiment_spec import ExperimentSpec, Objective
@@ -22,29 +23,29 @@ MOST = 100
 
 @router.post("/experiments", status_code=201, response_model=schemas.ExperimentWithTrials)
 def create(
-    here: Here,
-    user: User,
+    context: ContextDep,
+    user: CurrentUser,
     spec: Annotated[Json[ExperimentSpec], Form(description="The experiment, as JSON.")],
     code: Annotated[UploadFile | None, File(description="Its trials' code: tar, tar.gz or zip.")] = None,
 ) -> Any:
     """Create an experiment; its trials are jobs."""
-    experiment = experiments.submit(here, user, spec, None if code is None else code.file)
+    experiment = experiments.submit(context, user, spec, None if code is None else code.file)
     return views.experiment_with_trials(experiment, [], None, user)
 
 
 @router.get("/experiments", response_model=schemas.Experiments)
 def list_experiments(
-    here: Here,
-    user: User,
+    context: ContextDep,
+    user: CurrentUser,
     owner: Annotated[str | None, Query(pattern=f"^{USER}$", description="Only this user's.")] = None,
     limit: Annotated[int, Query(ge=1, le=MOST, description="Experiments of a page.")] = MOST,
     after: Annotated[int, Query(ge=0, le=2**53, description="`next` of the page before.")] = 0,
 ) -> Any:
     """All experiments, in the order of their creation."""
-    found = here.store.experiments.page(owner, after, limit + 1)
+    found = context.store.experiments.page(owner, after, limit + 1)
     page = found[:limit]
-    counts = here.store.experiments.counts([one.id for one in page])
-    best = _best(here, [one for one in page if may(user, one)])
+    counts = context.store.experiments.counts([one.id for one in page])
+    best = _best(context, [one for one in page if may(user, one)])
     return {
         "experiments": [views.experiment(one, counts[one.id], best.get(one.id), user) for one in page],
         "next": page[-1].number if len(found) > limit else None,
@@ -52,37 +53,37 @@ def list_experiments(
 
 
 @router.get("/experiments/{experiment_id}", response_model=schemas.ExperimentWithTrials)
-def show(here: Here, user: User, experiment_id: str) -> Any:
+def show(context: ContextDep, user: CurrentUser, experiment_id: str) -> Any:
     """An experiment, by its id or name, and its trials."""
-    experiment = _experiment(here, experiment_id)
-    best = _best(here, [experiment]).get(experiment.id)
-    trials = here.store.experiments.trials(experiment.id)
+    experiment = _experiment(context, experiment_id)
+    best = _best(context, [experiment]).get(experiment.id)
+    trials = context.store.experiments.trials(experiment.id)
     return views.experiment_with_trials(experiment, trials, best, user)
 
 
 @router.post("/experiments/{experiment_id}/stop", response_model=schemas.ExperimentWithTrials)
-def stop(here: Here, user: User, experiment_id: str) -> Any:
+def stop(context: ContextDep, user: CurrentUser, experiment_id: str) -> Any:
     """Stop an experiment and its trials; one that has ended stays as it is."""
-    experiments.stop(here, _own(here, user, experiment_id))
-    return show(here, user, experiment_id)
+    experiments.stop(context, _own(context, user, experiment_id))
+    return show(context, user, experiment_id)
 
 
 @router.delete("/experiments/{experiment_id}", status_code=204, response_class=Response)
-def delete(here: Here, user: User, experiment_id: str, afterwards: BackgroundTasks) -> None:
+def delete(context: ContextDep, user: CurrentUser, experiment_id: str, afterwards: BackgroundTasks) -> None:
     """Forget an experiment that has ended, and delete its trials' jobs and files."""
-    carry_out(experiments.delete(here, _own(here, user, experiment_id)), afterwards)
+    carry_out(experiments.delete(context, _own(context, user, experiment_id)), afterwards)
 
 
-def _best(here: Context, page: Sequence[ExperimentRecord]) -> dict[str, TrialRecord]:
+def _best(context: Context, page: Sequence[ExperimentRecord]) -> dict[str, TrialRecord]:
     best: dict[str, TrialRecord] = {}
     for objective in Objective:
         ids = [one.id for one in page if one.definition["objective"] == objective]
-        best |= here.store.experiments.best(ids, largest=objective is Objective.MAXIMIZE)
+        best |= context.store.experiments.best(ids, largest=objective is Objective.MAXIMIZE)
     return best
 
 
-def _experiment(here: Context, name: str) -> ExperimentRecord:
-    experiment = here.store.experiments.get(name)
+def _experiment(context: Context, name: str) -> ExperimentRecord:
+    experiment = context.store.experiments.get(name)
     if experiment is None:
         raise NotFoundError(
             f"there is no experiment {name[:80]!r}",
@@ -91,9 +92,9 @@ def _experiment(here: Context, name: str) -> ExperimentRecord:
     return experiment
 
 
-def _own(here: Context, user: UserRecord, name: str) -> ExperimentRecord:
+def _own(context: Context, user: UserRecord, name: str) -> ExperimentRecord:
     """An experiment that a user may do everything with."""
-    experiment = _experiment(here, name)
+    experiment = _experiment(context, name)
     if not may(user, experiment):
         raise ForbiddenError(
             f"{experiment.name} is an experiment of {experiment.owner}", "ask them, or an administrator"

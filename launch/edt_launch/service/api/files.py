@@ -21,8 +21,9 @@ from edt_launch.core.plain_files import NoFileError
 from edt_launch.launcher.checkpoints import NAME
 from edt_launch.service import tailing
 from edt_launch.service.api import schemas, sse
-from edt_launch.service.api.context import Context, Here, User
+from edt_launch.service.api.dependencies import ContextDep, CurrentUser
 from edt_launch.service.bus import Topic
+from edt_launch.service.context import Context
 from edt_launch.service.database.engine import AWAY
 from edt_launch.service.errors import NotFoundError
 from edt_launch.service.packing import pack
@@ -46,8 +47,8 @@ Offset = Annotated[
 
 @router.get("/jobs/{job_id}/logs", response_class=PlainTextResponse)
 def logs(
-    here: Here,
-    user: User,
+    context: ContextDep,
+    user: CurrentUser,
     job_id: str,
     rank: Annotated[int | None, Query(ge=0, le=2**20, description="Only this rank's lines.")] = None,
     follow: Annotated[bool, Query(description="Go on until the job ends.")] = False,
@@ -56,13 +57,13 @@ def logs(
     ] = None,
 ) -> StreamingResponse:
     """All workers' lines, each with `[rank]`, and what `edt-launch` says; or one rank's lines."""
-    job = here.job_of(job_id, user)
-    folder = here.home.job(job.id)
+    job = context.job_of(job_id, user)
+    folder = context.home.job(job.id)
     path = folder.launcher_log if rank is None else folder.output.rank_log(str(rank))
     blocks = tailing.read(
         path,
         lambda file: 0 if tail is None else tailing.start_of_last_lines(file, tail),
-        until_it_ends(here, job.id) if follow else None,
+        until_it_ends(context, job.id) if follow else None,
     )
     without_pauses = (block async for block in blocks if block)
     return StreamingResponse(without_pauses, media_type="text/plain; charset=utf-8")
@@ -71,48 +72,48 @@ def logs(
 @router.get("/jobs/{job_id}/events", response_model=list[schemas.Event], responses=sse.RESPONSES)
 def events(
     request: Request,
-    here: Here,
-    user: User,
+    context: ContextDep,
+    user: CurrentUser,
     job_id: str,
     after: Offset = 0,
     follow: Annotated[bool, Query(description="Go on until the job ends; for server-sent events.")] = False,
     last_event_id: Annotated[str | None, Header(pattern="^[0-9]{1,15}$")] = None,
 ) -> StreamingResponse:
     """Every event of a job: a JSON list, or server-sent events if these are accepted."""
-    job = here.job_of(job_id, user)
-    path = here.home.job(job.id).output.events
+    job = context.job_of(job_id, user)
+    path = context.home.job(job.id).output.events
     if sse.wanted(request):
         start = max(after, int(last_event_id or 0))
-        is_over = until_it_ends(here, job.id) if follow else None
+        is_over = until_it_ends(context, job.id) if follow else None
         return StreamingResponse(_as_events(path, start, is_over), media_type=sse.MEDIA_TYPE)
     return StreamingResponse(_as_list(path, after), media_type="application/json")
 
 
 @router.get("/jobs/{job_id}/metrics", response_model=schemas.Metrics)
-def metrics(here: Here, user: User, job_id: str) -> Any:
+def metrics(context: ContextDep, user: CurrentUser, job_id: str) -> Any:
     """Step, loss, throughput and size over time, from the last 64 MiB of the job's events."""
-    job = here.job_of(job_id, user)
+    job = context.job_of(job_id, user)
     series = Series()
     with contextlib.suppress(FileNotFoundError, NoFileError):
-        for line in tailing.recent_lines(here.home.job(job.id).output.events):
+        for line in tailing.recent_lines(context.home.job(job.id).output.events):
             if isinstance(event := read_line(line), Progress):
                 series.observe(event)
     return series.columns()
 
 
 @router.get("/jobs/{job_id}/results", response_class=StreamingResponse, responses=ARCHIVE)
-def results(here: Here, user: User, job_id: str) -> StreamingResponse:
+def results(context: ContextDep, user: CurrentUser, job_id: str) -> StreamingResponse:
     """A job's `model/` and `log/`, as a tar.gz; what is there by now while it runs."""
-    job = here.job_of(job_id, user)
-    folder = here.home.job(job.id)
+    job = context.job_of(job_id, user)
+    folder = context.home.job(job.id)
     return _archive(f"{job.id}-results", [("model", folder.output.model), ("log", folder.output.log)])
 
 
 @router.get("/jobs/{job_id}/checkpoints", response_model=schemas.Checkpoints)
-def checkpoints(here: Here, user: User, job_id: str) -> Any:
+def checkpoints(context: ContextDep, user: CurrentUser, job_id: str) -> Any:
     """A job's newest 1,000 checkpoints, oldest first. Whether one is whole is found out when it is loaded."""
-    job = here.job_of(job_id, user)
-    folder = here.home.job(job.id).output.checkpoint
+    job = context.job_of(job_id, user)
+    folder = context.home.job(job.id).output.checkpoint
     newest: list[str] = []
     with contextlib.suppress(OSError), os.scandir(folder) as entries:  # absent, or the job has spoilt it
         names = (entry.name for entry in entries if NAME.fullmatch(entry.name))
@@ -122,10 +123,10 @@ def checkpoints(here: Here, user: User, job_id: str) -> Any:
 
 
 @router.get("/jobs/{job_id}/checkpoints/{name}", response_class=StreamingResponse, responses=ARCHIVE)
-def checkpoint(here: Here, user: User, job_id: str, name: str) -> StreamingResponse:
+def checkpoint(context: ContextDep, user: CurrentUser, job_id: str, name: str) -> StreamingResponse:
     """A checkpoint, as a tar.gz."""
-    job = here.job_of(job_id, user)
-    folder = here.home.job(job.id).output.checkpoint / name if NAME.fullmatch(name) else None
+    job = context.job_of(job_id, user)
+    folder = context.home.job(job.id).output.checkpoint / name if NAME.fullmatch(name) else None
     if folder is None or folder.is_symlink() or not folder.is_dir():
         raise NotFoundError(
             f"{job.id} has no checkpoint {name[:80]!r}", f"GET /api/v1/jobs/{job.id}/checkpoints lists them"
@@ -133,19 +134,19 @@ def checkpoint(here: Here, user: User, job_id: str, name: str) -> StreamingRespo
     return _archive(f"{job.id}-{name}", [(name, folder)])
 
 
-def until_it_ends(here: Context, job_id: str) -> IsOver:
+def until_it_ends(context: Context, job_id: str) -> IsOver:
     """Whether a job has ended or is gone, or the service ends; the database is asked only after changes."""
     seen: int | None = None
     has_ended = False
 
     async def is_over() -> bool:
         nonlocal seen, has_ended
-        version = here.bus.version(Topic.JOBS)
+        version = context.bus.version(Topic.JOBS)
         if version != seen:
             with contextlib.suppress(*AWAY):  # asked again next time
-                state = await run_in_threadpool(here.store.jobs.state, job_id)
+                state = await run_in_threadpool(context.store.jobs.state, job_id)
                 seen, has_ended = version, state is None or state in ENDED
-        return has_ended or here.stop.is_set()
+        return has_ended or context.stop.is_set()
 
     return is_over
 

@@ -8,9 +8,10 @@ from pydantic import Json
 from pydantic_core import to_json
 
 from edt_launch.service.api import schemas, views
-from edt_launch.service.api.context import Context, Here, User, carry_out
+from edt_launch.service.api.dependencies import ContextDep, CurrentUser, carry_out
 from edt_launch.service.api.forecast import forecast
-from edt_launch.service.api.stream import Picture
+from edt_launch.service.api.stream import JobList
+from edt_launch.service.context import Context
 from edt_launch.service.database.records import UserRecord
 from edt_launch.service.errors import ConflictError, InvalidError
 from edt_launch.service.explanation import explain
@@ -45,8 +46,8 @@ Key = Annotated[
     },
 )
 def submit(
-    here: Here,
-    user: User,
+    context: ContextDep,
+    user: CurrentUser,
     spec: Annotated[Json[JobSpec], Form(description="The job, as JSON.")],
     code: Annotated[UploadFile | None, File(description="Its code: tar, tar.gz or zip.")] = None,
     idempotency_key: Key = None,
@@ -54,21 +55,21 @@ def submit(
 ) -> Response:
     """Queue a job, or say what that would change (`dry_run`)."""
     submission = Submission(user, spec, None if code is None else code.file, idempotency_key)
-    now = here.clock()
+    now = context.clock()
     if dry_run:
-        here.submitter.check(submission)
-        return _json(forecast(here.store, here.settings, submission, now))
-    job, is_new = here.submitter.submit(submission, now)
+        context.submitter.check(submission)
+        return _json(forecast(context.store, context.settings, submission, now))
+    job, is_new = context.submitter.submit(submission, now)
     if is_new:
-        here.changed()
+        context.changed()
     return _json(views.job(job), 201 if is_new else 200)
 
 
 @router.get("/jobs", response_model=schemas.Jobs)
 def list_jobs(
     request: Request,
-    here: Here,
-    user: User,
+    context: ContextDep,
+    user: CurrentUser,
     state: Annotated[
         str | None, Query(max_length=256, description="Only in these, with commas between.")
     ] = None,
@@ -79,17 +80,17 @@ def list_jobs(
 ) -> Response:
     """Live jobs and those that ended in the last hour, in the order of their submission."""
     if state is None and not everything:
-        return _recent(request.app.state.pictures.latest(), user, owner, limit, after)
+        return _recent(request.app.state.job_list_cache.latest(), user, owner, limit, after)
     states = None if state is None else _states(state)
-    page = here.store.jobs.page(states=states, owner=owner, after=after, limit=limit)
+    page = context.store.jobs.page(states=states, owner=owner, after=after, limit=limit)
     return _json({"jobs": [views.job(job, user) for job in page.jobs], "next": page.next})
 
 
-def _recent(picture: Picture, user: UserRecord, owner: str | None, limit: int, after: int) -> Response:
+def _recent(job_list: JobList, user: UserRecord, owner: str | None, limit: int, after: int) -> Response:
     """The listing that everybody asks for again and again, of what is ready as JSON."""
     fitting = (
         job
-        for job in picture.values()
+        for job in job_list.values()
         if job.record.number > after and (owner is None or job.record.owner == owner)
     )
     jobs = list(islice(fitting, limit + 1))
@@ -100,73 +101,73 @@ def _recent(picture: Picture, user: UserRecord, owner: str | None, limit: int, a
 
 
 @router.get("/jobs/{job_id}", response_model=schemas.Job)
-def show(here: Here, user: User, job_id: str) -> Response:
+def show(context: ContextDep, user: CurrentUser, job_id: str) -> Response:
     """A job."""
-    return _json(views.job(here.job(job_id), user))
+    return _json(views.job(context.job(job_id), user))
 
 
 @router.patch("/jobs/{job_id}", response_model=schemas.Job)
-def change(here: Here, user: User, job_id: str, changes: JobChange) -> Response:
+def change(context: ContextDep, user: CurrentUser, job_id: str, changes: JobChange) -> Response:
     """Change a live job's bounds, priority, weight or name."""
-    job = here.job_of(job_id, user)
+    job = context.job_of(job_id, user)
     desired = {name: value for name, value in changes.model_dump().items() if value is not None}
     if job.has_ended:
         raise ConflictError(f"{job.id} has {job.state}", "submit it again with other values")
     if "priority" in desired:
-        here.submitter.check_priority(user, desired["priority"])
+        context.submitter.check_priority(user, desired["priority"])
     try:
         least, most = desired.get("min", job.min), desired.get("max", job.max)
         check_sizes(least, most, job.allowed)
         check_framework(job.framework, job.command, least, most)
     except ValueError as error:
         raise InvalidError(str(error), "change min and max together") from None
-    changed = here.store.jobs.change(job.id, **desired)
-    here.changed()
+    changed = context.store.jobs.change(job.id, **desired)
+    context.changed()
     return _json(views.job(changed))
 
 
 @router.delete("/jobs/{job_id}", status_code=204, response_class=Response)
-def delete(here: Here, user: User, job_id: str, afterwards: BackgroundTasks) -> None:
+def delete(context: ContextDep, user: CurrentUser, job_id: str, afterwards: BackgroundTasks) -> None:
     """Forget a job that has ended, and delete its files."""
-    job = here.job_of(job_id, user)
+    job = context.job_of(job_id, user)
     if not job.has_ended:
         raise ConflictError(f"{job.id} is {job.state}", "stop it first, and wait until it has ended")
-    if not here.store.jobs.delete(job.id):
+    if not context.store.jobs.delete(job.id):
         raise ConflictError(f"{job.id} is a trial whose search has yet to read its result", "try again soon")
-    carry_out([remove_files(here.home, job.id)], afterwards)
-    here.changed()
+    carry_out([remove_files(context.home, job.id)], afterwards)
+    context.changed()
 
 
 @router.post("/jobs/{job_id}/stop", response_model=schemas.Job)
-def stop(here: Here, user: User, job_id: str) -> Response:
+def stop(context: ContextDep, user: CurrentUser, job_id: str) -> Response:
     """End a job for good; one that has ended stays as it is."""
-    return _set_wanted(here, user, job_id, Wanted.STOP)
+    return _set_wanted(context, user, job_id, Wanted.STOP)
 
 
 @router.post("/jobs/{job_id}/pause", response_model=schemas.Job)
-def pause(here: Here, user: User, job_id: str) -> Response:
+def pause(context: ContextDep, user: CurrentUser, job_id: str) -> Response:
     """Have a job save its state and give up its devices until it is resumed."""
-    return _set_wanted(here, user, job_id, Wanted.PAUSE)
+    return _set_wanted(context, user, job_id, Wanted.PAUSE)
 
 
 @router.post("/jobs/{job_id}/resume", response_model=schemas.Job)
-def resume(here: Here, user: User, job_id: str) -> Response:
+def resume(context: ContextDep, user: CurrentUser, job_id: str) -> Response:
     """Have a paused job go on."""
-    return _set_wanted(here, user, job_id, Wanted.RUN)
+    return _set_wanted(context, user, job_id, Wanted.RUN)
 
 
 @router.get("/jobs/{job_id}/why", response_model=schemas.Why)
-def why(here: Here, user: User, job_id: str) -> Any:
+def why(context: ContextDep, user: CurrentUser, job_id: str) -> Any:
     """Why a job has its size: its share down the tree, what binds, and what would change it."""
-    return explain(here.job(job_id))
+    return explain(context.job(job_id))
 
 
-def _set_wanted(here: Context, user: UserRecord, job_id: str, wanted: Wanted) -> Response:
-    job = here.store.jobs.set_wanted(here.job_of(job_id, user).id, wanted)
+def _set_wanted(context: Context, user: UserRecord, job_id: str, wanted: Wanted) -> Response:
+    job = context.store.jobs.set_wanted(context.job_of(job_id, user).id, wanted)
     if job.wanted is not wanted or (job.has_ended and wanted is not Wanted.STOP):
         state = job.state if job.has_ended else "stopping"
         raise ConflictError(f"{job.id} is {state}", "submit it again to have it run")
-    here.changed()
+    context.changed()
     return _json(views.job(job))
 
 

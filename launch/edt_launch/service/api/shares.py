@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Path
 
 from edt_launch.service.api import schemas, views
-from edt_launch.service.api.context import Admin, Here, User
+from edt_launch.service.api.dependencies import ContextDep, CurrentAdmin, CurrentUser
 from edt_launch.service.database.records import ShareRecord
 from edt_launch.service.errors import InvalidError
 from edt_launch.service.names import ROOT, USER
@@ -20,25 +20,25 @@ NodeName = Annotated[
 
 
 @router.get("/shares", response_model=schemas.Shares)
-def shares(here: Here, user: User) -> Any:
+def shares(context: ContextDep, user: CurrentUser) -> Any:
     """The owners' tree: who gets which share."""
-    return {"shares": views.shares(here.store.shares.all(), here.store.jobs.live())}
+    return {"shares": views.shares(context.store.shares.all(), context.store.jobs.live())}
 
 
 @router.put("/shares/{name}", response_model=schemas.OwnerShare)
-def put(here: Here, user: Admin, name: NodeName, change: schemas.ShareChange) -> Any:
+def put(context: ContextDep, user: CurrentAdmin, name: NodeName, change: schemas.ShareChange) -> Any:
     """Change a node of the tree, or add one."""
     own = "" if name == ROOT else name
-    nodes = {node.name: node for node in here.store.shares.all()}
-    before = nodes.get(own) or ShareRecord(own, usage_at=here.clock())
+    nodes = {node.name: node for node in context.store.shares.all()}
+    before = nodes.get(own) or ShareRecord(own, usage_at=context.clock())
     changes = {field: getattr(change, field) for field in change.model_fields_set}
     if "limit" in changes and changes["limit"] is None:
         changes["limit"] = inf
     after = replace(before, **{field: value for field, value in changes.items() if value is not None})
     _check(nodes, after)
-    here.store.shares.put(after)
-    here.changed()
-    found = views.shares(here.store.shares.all(), here.store.jobs.live())
+    context.store.shares.put(after)
+    context.changed()
+    found = views.shares(context.store.shares.all(), context.store.jobs.live())
     return next(node for node in found if node["name"] == own)
 
 

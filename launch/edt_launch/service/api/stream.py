@@ -12,8 +12,9 @@ from pydantic_core import to_json
 from starlette.concurrency import run_in_threadpool
 
 from edt_launch.service.api import sse, views
-from edt_launch.service.api.context import Context, Here, User, may
+from edt_launch.service.api.dependencies import ContextDep, CurrentUser
 from edt_launch.service.bus import Bus, Topic
+from edt_launch.service.context import Context, may
 from edt_launch.service.database.engine import AWAY
 from edt_launch.service.database.records import JobRecord, UserRecord
 from edt_launch.service.database.store import Store
@@ -33,7 +34,7 @@ PAUSE = 0.25
 
 
 @dataclass(frozen=True)
-class Shown:
+class RenderedJob:
     """A job, as JSON for those who may see everything of it and for others."""
 
     record: JobRecord
@@ -45,12 +46,12 @@ class Shown:
         return self.full if may(viewer, self.record) else self.public
 
 
-Picture = Mapping[str, Shown]
+JobList = Mapping[str, RenderedJob]
 """Jobs by their ids, in the order of their submission."""
 
 
-class Pictures:
-    """Makes pictures, a new one only when something has changed."""
+class JobListCache:
+    """Renders the jobs, again only when something has changed."""
 
     def __init__(self, store: Store, bus: Bus, clock: Callable[[], float]) -> None:
         self._store = store
@@ -59,43 +60,45 @@ class Pictures:
         self._lock = threading.Lock()
         self._version: int | None = None
         self._at = float("-inf")
-        self._picture: Picture = {}
+        self._job_list: JobList = {}
 
-    def latest(self) -> Picture:
-        """The picture now; jobs that have not changed are the same objects as before."""
+    def latest(self) -> JobList:
+        """The jobs now; those that have not changed are the same objects as before."""
         with self._lock:
             version, now = self._bus.version(Topic.JOBS), self._clock()
             if version != self._version or not 0 <= now - self._at < STALE:
                 page = self._store.jobs.page(states=LIVE, ended_since=now - RECENT, limit=None)
-                self._picture = {record.id: self._shown(record) for record in page.jobs}
+                self._job_list = {record.id: self._shown(record) for record in page.jobs}
                 self._version, self._at = version, now
-            return self._picture
+            return self._job_list
 
-    def _shown(self, record: JobRecord) -> Shown:
-        before = self._picture.get(record.id)
+    def _shown(self, record: JobRecord) -> RenderedJob:
+        before = self._job_list.get(record.id)
         if before is not None and before.record == record:
             return before
         job = views.job(record)
-        return Shown(record, to_json(job), to_json(views.hidden(job)))
+        return RenderedJob(record, to_json(job), to_json(views.hidden(job)))
 
 
 @router.get("/stream", response_class=StreamingResponse, responses={200: {"content": {sse.MEDIA_TYPE: {}}}})
-def stream(request: Request, here: Here, user: User) -> StreamingResponse:
+def stream(request: Request, context: ContextDep, user: CurrentUser) -> StreamingResponse:
     """Server-sent events `jobs`: {"jobs": those that are new or have changed, "gone": ids}; all at first."""
-    return StreamingResponse(_changes(here, user, request.app.state.pictures), media_type=sse.MEDIA_TYPE)
+    return StreamingResponse(
+        _changes(context, user, request.app.state.job_list_cache), media_type=sse.MEDIA_TYPE
+    )
 
 
-async def _changes(here: Context, user: UserRecord, pictures: Pictures) -> AsyncIterator[bytes]:
-    known: Picture | None = None
+async def _changes(context: Context, user: UserRecord, job_list_cache: JobListCache) -> AsyncIterator[bytes]:
+    known: JobList | None = None
     seen, looked, silent = -1, 0.0, 0.0
-    while not here.stop.is_set():
-        version, now = here.bus.version(Topic.JOBS), here.clock()
+    while not context.stop.is_set():
+        version, now = context.bus.version(Topic.JOBS), context.clock()
         if version != seen or now - looked >= STALE:
             seen, looked = version, now
             with contextlib.suppress(*AWAY):  # the next look finds what has changed
-                picture = await run_in_threadpool(pictures.latest)
-                message = difference(known, picture, user)
-                known = picture
+                job_list = await run_in_threadpool(job_list_cache.latest)
+                message = difference(known, job_list, user)
+                known = job_list
                 if message is not None:
                     silent = 0.0
                     yield message
@@ -106,11 +109,11 @@ async def _changes(here: Context, user: UserRecord, pictures: Pictures) -> Async
         await asyncio.sleep(PAUSE)
 
 
-def difference(known: Picture | None, picture: Picture, user: UserRecord) -> bytes | None:
-    """The event that leads from one picture to another; None if they are the same."""
+def difference(known: JobList | None, job_list: JobList, user: UserRecord) -> bytes | None:
+    """The event with the difference of two lists; None if there is none."""
     before = known or {}
-    changed = [shown.to(user) for job, shown in picture.items() if before.get(job) is not shown]
-    gone = [job for job in before if job not in picture]
+    changed = [shown.to(user) for job, shown in job_list.items() if before.get(job) is not shown]
+    gone = [job for job in before if job not in job_list]
     if known is not None and not changed and not gone:
         return None
     data = b'{"jobs":[%b],"gone":%b}' % (b",".join(changed), to_json(gone))

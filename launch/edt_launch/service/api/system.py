@@ -13,7 +13,8 @@ from prometheus_client.registry import Collector
 
 from edt_launch import __version__
 from edt_launch.service.api import schemas, views
-from edt_launch.service.api.context import Context, Here, User
+from edt_launch.service.api.dependencies import ContextDep, CurrentUser
+from edt_launch.service.context import Context
 from edt_launch.service.states import State
 
 router = APIRouter(tags=["service"])
@@ -22,15 +23,15 @@ outside = APIRouter(tags=["service"])
 
 
 @router.get("/", response_model=schemas.About)
-def about(user: User) -> Any:
+def about(user: CurrentUser) -> Any:
     """The service's version, and who you are to it."""
     return {"version": __version__, "user": user.name, "is_admin": user.is_admin}
 
 
 @outside.get("/healthz", response_model=schemas.Health)
-def health(here: Here) -> Any:
+def health(context: ContextDep) -> Any:
     """Whether the service and its database answer."""
-    here.store.memory.get("health")
+    context.store.memory.get("health")
     return {"status": "ok"}
 
 

@@ -6,7 +6,7 @@ from fastapi import APIRouter, Path, Query, Response
 
 from edt_launch.service import tokens as issuing
 from edt_launch.service.api import schemas
-from edt_launch.service.api.context import Here, Shown, User
+from edt_launch.service.api.dependencies import ContextDep, CurrentToken, CurrentUser
 from edt_launch.service.errors import ForbiddenError, NotFoundError
 from edt_launch.service.names import USER
 
@@ -15,8 +15,8 @@ router = APIRouter(tags=["users"])
 
 @router.get("/tokens", response_model=schemas.Tokens)
 def tokens(
-    here: Here,
-    user: User,
+    context: ContextDep,
+    user: CurrentUser,
     owner: Annotated[
         str | None, Query(alias="user", pattern=f"^{USER}$", description="Whose; for administrators.")
     ] = None,
@@ -25,30 +25,30 @@ def tokens(
     whose = user.name if owner is None else owner
     if whose != user.name and not user.is_admin:
         raise ForbiddenError(f"they are tokens of {whose}", "ask for your own")
-    return {"tokens": here.store.accounts.tokens(whose)}
+    return {"tokens": context.store.accounts.tokens(whose)}
 
 
 @router.post("/tokens", status_code=201, response_model=schemas.TokenWithSecret)
-def add(here: Here, user: User, shown: Shown, new: schemas.NewToken) -> Any:
+def add(context: ContextDep, user: CurrentUser, shown: CurrentToken, new: schemas.NewToken) -> Any:
     """A new token; it is told only now. It ends with the token that it is made with, if not before."""
     whose = new.user or user.name
     if whose != user.name and not user.is_admin:
         raise ForbiddenError(f"only administrators make tokens for {whose}", "make one for yourself")
-    if here.store.accounts.user(whose) is None:
+    if context.store.accounts.user(whose) is None:
         raise NotFoundError(f"there is no user {whose!r}", "POST /api/v1/users adds one: `edt users add`")
-    now = here.clock()
-    token, record = issuing.issue(here.store.accounts, whose, new.name, now, new.expires, parent=shown)
+    now = context.clock()
+    token, record = issuing.issue(context.store.accounts, whose, new.name, now, new.expires, parent=shown)
     return {**vars(record), "token": token}
 
 
 @router.delete("/tokens/{token_id}", status_code=204, response_class=Response)
 def revoke(
-    here: Here,
-    user: User,
+    context: ContextDep,
+    user: CurrentUser,
     token_id: Annotated[str, Path(pattern="^[0-9a-f]{1,16}$")],
     only: Annotated[bool, Query(description="Leave the tokens that were made with it.")] = False,
 ) -> None:
     """Let a token open nothing any more, nor the tokens that were made with it."""
     whose = None if user.is_admin else user.name
-    if not here.store.accounts.revoke(token_id, whose, here.clock(), only=only):
+    if not context.store.accounts.revoke(token_id, whose, context.clock(), only=only):
         raise NotFoundError(f"there is no token {token_id!r}", "GET /api/v1/tokens lists them")

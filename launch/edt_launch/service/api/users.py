@@ -6,7 +6,7 @@ from fastapi import APIRouter, Path, Response
 
 from edt_launch.service import passwords, tokens
 from edt_launch.service.api import schemas
-from edt_launch.service.api.context import Admin, Here, Shown, User
+from edt_launch.service.api.dependencies import ContextDep, CurrentAdmin, CurrentToken, CurrentUser
 from edt_launch.service.database.records import ShareRecord, UserRecord
 from edt_launch.service.errors import ConflictError, ForbiddenError, InvalidError, NotFoundError
 from edt_launch.service.names import USER as USER_NAME
@@ -16,32 +16,32 @@ router = APIRouter(tags=["users"])
 
 
 @router.get("/users", response_model=schemas.Users)
-def users(here: Here, user: Admin) -> Any:
+def users(context: ContextDep, user: CurrentAdmin) -> Any:
     """Everybody who may use the service."""
-    return {"users": here.store.accounts.users()}
+    return {"users": context.store.accounts.users()}
 
 
 @router.post("/users", status_code=201, response_model=schemas.UserWithToken)
-def add(here: Here, user: Admin, shown: Shown, new: schemas.NewUser) -> Any:
+def add(context: ContextDep, user: CurrentAdmin, shown: CurrentToken, new: schemas.NewUser) -> Any:
     """Let somebody use the service; the answer has a token for them, which is told only now.
 
     The token ends with the one that it is made with.
     """
-    now = here.clock()
+    now = context.clock()
     record = UserRecord(new.name, new.is_admin, now)
-    if not here.store.accounts.add_user(record):
+    if not context.store.accounts.add_user(record):
         raise ConflictError(f"there is a user {new.name!r} already", "choose another name")
-    here.store.shares.add_missing(ShareRecord(new.name, usage_at=now))
-    token, kept = tokens.issue(here.store.accounts, new.name, "first", now, parent=shown)
-    here.changed()
+    context.store.shares.add_missing(ShareRecord(new.name, usage_at=now))
+    token, kept = tokens.issue(context.store.accounts, new.name, "first", now, parent=shown)
+    context.changed()
     return {**vars(record), "token": token, "expires": kept.expires}
 
 
 @router.put("/users/{name}/password", status_code=204, response_class=Response)
 def set_password(
-    here: Here,
-    user: User,
-    shown: Shown,
+    context: ContextDep,
+    user: CurrentUser,
+    shown: CurrentToken,
     name: Annotated[str, Path(pattern=f"^{USER_NAME}$")],
     new: schemas.NewPassword,
 ) -> None:
@@ -58,10 +58,10 @@ def set_password(
         )
     if new.password.startswith(tokens.PREFIX):
         raise InvalidError(f"password: it begins with {tokens.PREFIX}, as tokens do", "choose another one")
-    is_known = here.store.accounts.set_password(
+    is_known = context.store.accounts.set_password(
         name,
         passwords.hash_of(new.password),
-        here.clock(),
+        context.clock(),
         tokens_too=new.revoke_tokens,
         spared=shown.id,
     )
@@ -70,13 +70,15 @@ def set_password(
 
 
 @router.delete("/users/{name}", status_code=204, response_class=Response)
-def remove(here: Here, user: Admin, name: Annotated[str, Path(pattern=f"^{USER_NAME}$")]) -> None:
+def remove(
+    context: ContextDep, user: CurrentAdmin, name: Annotated[str, Path(pattern=f"^{USER_NAME}$")]
+) -> None:
     """Let somebody no longer use the service: their tokens open nothing any more."""
     if name == user.name:
         raise ConflictError("you cannot remove yourself", "have another administrator do it")
-    if here.store.jobs.page(states=LIVE, owner=name, limit=1).jobs:
+    if context.store.jobs.page(states=LIVE, owner=name, limit=1).jobs:
         raise ConflictError(f"{name} has jobs that have not ended", "stop them first")
-    if not here.store.accounts.remove_user(name):
+    if not context.store.accounts.remove_user(name):
         raise NotFoundError(f"there is no user {name!r}", "GET /api/v1/users lists them")
-    here.store.shares.remove(name)
-    here.changed()
+    context.store.shares.remove(name)
+    context.changed()

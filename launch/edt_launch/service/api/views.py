@@ -9,7 +9,7 @@ from math import isinf
 from typing import Any
 
 from edt_launch.service.api import schemas
-from edt_launch.service.api.context import may
+from edt_launch.service.context import may
 from edt_launch.service.database.records import (
     AllocationRecord,
     ExperimentRecord,
@@ -54,7 +54,9 @@ def hidden(shown: Json) -> Json:
 
 
 def note(record: JobRecord) -> str:
-    """Which of a job's desired bounds count from its next start only; empty if all count already."""
+    """What its state does not tell: unreadable files, bounds that count from the next start only."""
+    if record.trouble:
+        return record.trouble
     least, most = record.bounds or (record.min, record.max)
     late = []
     if record.min < least:

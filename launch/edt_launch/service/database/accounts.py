@@ -44,11 +44,13 @@ class Accounts:
         With `tokens_too` their other tokens are revoked, too, but for the one whose id is `spared`.
         """
         with self._database.writing() as connection:
+            # First of all: whoever is logging on with the old one has done so by now, or finds the new one.
+            change = update(users).where(users.c.name == name).values(password=password_hash)
+            is_known = bool(connection.execute(change).rowcount)
             _revoke(connection, now, tokens.c.user == name, tokens.c.is_session)
             if tokens_too:
                 _revoke(connection, now, tokens.c.user == name, spared=spared)
-            change = update(users).where(users.c.name == name).values(password=password_hash)
-            return bool(connection.execute(change).rowcount)
+            return is_known
 
     def end_session(self, user: str, token_hash: str, now: float) -> None:
         """Revoke the token with this hash, if it is that of a session of the user's."""
@@ -72,12 +74,20 @@ class Accounts:
         """Forget a user and their tokens; False if there is none of that name."""
         return self._database.execute(delete(users).where(users.c.name == name))
 
-    def add_token(self, token: TokenRecord) -> bool:
-        """Store a token's hash; False if the token that it was made with is not valid any more."""
+    def add_token(self, token: TokenRecord, password_hash: str | None = None) -> bool:
+        """Store a token's hash; False if what it is given for is not valid any more.
+
+        That is the token that it was made with, or the password with this hash.
+        """
+        password = select(users.c.name).where(users.c.name == token.user, users.c.password == password_hash)
+        password = password.with_for_update()
         parent = select(tokens.c.id).where(tokens.c.id == token.parent, *_valid(token.created))
         with self._database.writing() as connection:
             # The lock makes a revocation of the parent wait, which then finds the child.
             if token.parent is not None and connection.execute(parent.with_for_update()).first() is None:
+                return False
+            # So does this one with a change of the password.
+            if password_hash is not None and connection.execute(password).first() is None:
                 return False
             connection.execute(insert(tokens).values(vars(token)))
             return True

@@ -28,6 +28,9 @@ Held = tuple[tuple[str, Devices], ...]
 BOUNDS = "bounds"
 """Which of a job's notes says the least and the most workers that its `edt-launch` was started with."""
 
+TROUBLE = "trouble"
+"""Which of a job's notes says why the service cannot read its files."""
+
 RESIZE_COST = 5.0
 """Seconds that a resize is taken to cost while a job has not been resized."""
 
@@ -200,6 +203,11 @@ class JobRecord:
             return None
         least, most = self.notes[BOUNDS]
         return least, most
+
+    @property
+    def trouble(self) -> str:
+        """Why the service cannot read its files; empty if it can."""
+        return str(self.notes.get(TROUBLE, ""))
 
     @property
     def has_ended(self) -> bool:

@@ -8,7 +8,7 @@ from starlette.types import Message, Receive, Scope, Send
 
 from edt_launch.service.api import middleware
 from edt_launch.service.api.authenticator import FORM, BearerAuthenticator
-from edt_launch.service.api.context import USER
+from edt_launch.service.api.dependencies import USER
 from edt_launch.service.api.middleware import RequestMiddleware, histogram
 from edt_launch.service.api.system import registry_of
 from world import World

@@ -4,7 +4,7 @@ import json
 import pytest
 from sqlalchemy.exc import OperationalError
 
-from edt_launch.service.api.stream import STALE, Picture, Pictures, _changes, difference
+from edt_launch.service.api.stream import STALE, JobList, JobListCache, _changes, difference
 from edt_launch.service.bus import Topic
 from edt_launch.service.database.records import UserRecord
 from edt_launch.service.states import State
@@ -21,40 +21,40 @@ def data(message: bytes | None) -> dict[str, list[object]]:
 
 
 def test_only_what_has_changed_is_told(world: World) -> None:
-    pictures = Pictures(world.store, world.bus, world.clock)
+    job_list_cache = JobListCache(world.store, world.bus, world.clock)
     ids = [world.submit(world.ann)["id"] for _ in range(2)]
-    first = pictures.latest()
+    first = job_list_cache.latest()
     assert [job["id"] for job in data(difference(None, first, ANN))["jobs"]] == ids  # type: ignore[index]
-    assert pictures.latest() is first
+    assert job_list_cache.latest() is first
     world.store.jobs.record({ids[1]: {"step": 7}})
     world.bus.notify(Topic.JOBS)
-    second = pictures.latest()
+    second = job_list_cache.latest()
     (changed,) = data(difference(first, second, ANN))["jobs"]
     assert changed["step"] == 7  # type: ignore[index]
     assert difference(second, second, ANN) is None
 
 
 def test_what_ended_long_ago_is_gone(world: World) -> None:
-    pictures = Pictures(world.store, world.bus, world.clock)
+    job_list_cache = JobListCache(world.store, world.bus, world.clock)
     job = world.submit(world.ann)["id"]
     world.go(job, State.STOPPED)
-    first = pictures.latest()
+    first = job_list_cache.latest()
     world.clock.now += 3601.0
-    assert data(difference(first, pictures.latest(), ANN)) == {"jobs": [], "gone": [job]}
+    assert data(difference(first, job_list_cache.latest(), ANN)) == {"jobs": [], "gone": [job]}
 
 
 def test_others_do_not_see_what_a_job_does(world: World) -> None:
     world.submit(world.ann, environment={"SECRET": "s3cret"})
-    picture = Pictures(world.store, world.bus, world.clock).latest()
-    assert b"s3cret" not in (difference(None, picture, BOB) or b"")
-    assert b"s3cret" in (difference(None, picture, ANN) or b"")
+    job_list = JobListCache(world.store, world.bus, world.clock).latest()
+    assert b"s3cret" not in (difference(None, job_list, BOB) or b"")
+    assert b"s3cret" in (difference(None, job_list, ANN) or b"")
 
 
 def test_the_stream_begins_with_all_jobs_and_ends_with_the_service(world: World) -> None:
     job = world.submit(world.ann)["id"]
 
     async def watch() -> tuple[bytes, bytes, list[bytes]]:
-        stream = _changes(world.context, ANN, Pictures(world.store, world.bus, world.clock))
+        stream = _changes(world.context, ANN, JobListCache(world.store, world.bus, world.clock))
         first = await anext(stream)
         world.ann.post(f"/jobs/{job}/stop")
         second = await anext(stream)
@@ -75,19 +75,19 @@ def test_the_stream_outlives_a_database_that_does_not_answer(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     job = world.submit(world.ann)["id"]
-    pictures = Pictures(world.store, world.bus, world.clock)
-    found, calls = pictures.latest, []
+    job_list_cache = JobListCache(world.store, world.bus, world.clock)
+    found, calls = job_list_cache.latest, []
 
-    def latest() -> Picture:
+    def latest() -> JobList:
         calls.append(world.clock.now)
         if len(calls) == 1:
             world.clock.now += STALE
             raise OperationalError("SELECT", {}, Exception("gone"))
         return found()
 
-    monkeypatch.setattr(pictures, "latest", latest)
+    monkeypatch.setattr(job_list_cache, "latest", latest)
 
     async def first() -> bytes:
-        return await anext(_changes(world.context, ANN, pictures))
+        return await anext(_changes(world.context, ANN, job_list_cache))
 
     assert [one["id"] for one in data(asyncio.run(first()))["jobs"]] == [job]  # type: ignore[index]

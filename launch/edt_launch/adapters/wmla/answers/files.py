@@ -61,19 +61,19 @@ def executors(execution: Execution) -> list[str]:
 
 def released(execution: Execution) -> frozenset[int]:
     """Which of a job's executors are gone while it goes on, counted from 1."""
-    here: set[int] = set()
+    context: set[int] = set()
     gone: set[int] = set()
     try:
         for line in recent_lines(execution.result.events):
             match read_line(line) if line.startswith(COMING_AND_GOING) else None:
                 case Launched():  # whatever ran before has been ended
-                    gone |= here
-                    here.clear()
+                    gone |= context
+                    context.clear()
                 case Started(worker):
-                    here.add(worker + 1)
+                    context.add(worker + 1)
                     gone.discard(worker + 1)
                 case Released(worker):
-                    here.discard(worker + 1)
+                    context.discard(worker + 1)
                     gone.add(worker + 1)
     except OSError:  # it is not there yet, or the job has spoilt it
         return frozenset()

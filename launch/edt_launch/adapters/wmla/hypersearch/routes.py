@@ -10,7 +10,8 @@ from edt_launch.adapters.wmla.hypersearch import views
 from edt_launch.adapters.wmla.hypersearch.definition import Algorithm
 from edt_launch.adapters.wmla.hypersearch.searches import KIND, as_hpo_task, create_search, restart
 from edt_launch.service import experiments
-from edt_launch.service.api.context import Context, Here, User, carry_out
+from edt_launch.service.api.dependencies import ContextDep, CurrentUser, carry_out
+from edt_launch.service.context import Context
 from edt_launch.service.database.records import ExperimentRecord, ExperimentWanted, UserRecord
 from edt_launch.service.errors import ConflictError, InvalidError
 from edt_launch.service.experiments import Deletion
@@ -20,27 +21,27 @@ router = APIRouter(prefix="/hypersearch")
 
 @router.post("")
 def start(
-    here: Here, user: User, data: Annotated[str, Form()], file: Annotated[UploadFile, File()]
+    context: ContextDep, user: CurrentUser, data: Annotated[str, Form()], file: Annotated[UploadFile, File()]
 ) -> Response:
     """Start a search; its name is returned."""
-    return _json(create_search(here, user, data, file.file, file.filename or "").name)
+    return _json(create_search(context, user, data, file.file, file.filename or "").name)
 
 
 @router.get("")
-def list_searches(here: Here, user: User) -> Response:
+def list_searches(context: ContextDep, user: CurrentUser) -> Response:
     """All searches that the user may see, oldest first."""
-    searches = here.store.experiments.all(None if user.is_admin else user.name, KIND)
-    trials = here.store.experiments.trials_of([search.id for search in searches])
-    now = here.clock()
+    searches = context.store.experiments.all(None if user.is_admin else user.name, KIND)
+    trials = context.store.experiments.trials_of([search.id for search in searches])
+    now = context.clock()
     return _json([views.search(search, trials[search.id], now) for search in searches])
 
 
 @router.delete("", status_code=204, response_class=Response)
-def delete_all(here: Here, user: User, afterwards: BackgroundTasks) -> None:
+def delete_all(context: ContextDep, user: CurrentUser, afterwards: BackgroundTasks) -> None:
     """Delete all of the user's searches that have ended."""
-    for search in here.store.experiments.all(user.name, KIND):
+    for search in context.store.experiments.all(user.name, KIND):
         with suppress(ConflictError):  # it has not ended
-            carry_out(_delete(here, search), afterwards)
+            carry_out(_delete(context, search), afterwards)
 
 
 @router.get("/algorithm")
@@ -61,55 +62,55 @@ def show_algorithm(name: str) -> Response:
 
 
 @router.get("/{name}")
-def show(here: Here, user: User, name: str) -> Response:
+def show(context: ContextDep, user: CurrentUser, name: str) -> Response:
     """A search."""
-    search = _search(here, user, name)
-    return _json(views.search(search, here.store.experiments.trials(search.id), here.clock()))
+    search = _search(context, user, name)
+    return _json(views.search(search, context.store.experiments.trials(search.id), context.clock()))
 
 
 @router.put("/{name}", status_code=204, response_class=Response)
-def stop(here: Here, user: User, name: str) -> None:
+def stop(context: ContextDep, user: CurrentUser, name: str) -> None:
     """Stop a search and its trials."""
-    _stop(here, _search(here, user, name), ExperimentWanted.STOP)
+    _stop(context, _search(context, user, name), ExperimentWanted.STOP)
 
 
 @router.put("/{name}/force", status_code=204, response_class=Response)
-def stop_at_once(here: Here, user: User, name: str) -> None:
+def stop_at_once(context: ContextDep, user: CurrentUser, name: str) -> None:
     """Stop a search without waiting until its trials have ended."""
-    _stop(here, _search(here, user, name), ExperimentWanted.FORCE)
+    _stop(context, _search(context, user, name), ExperimentWanted.FORCE)
 
 
 @router.put("/{name}/restart", status_code=204, response_class=Response)
-def start_again(here: Here, user: User, name: str, afterwards: BackgroundTasks) -> None:
+def start_again(context: ContextDep, user: CurrentUser, name: str, afterwards: BackgroundTasks) -> None:
     """Have a search that was stopped, or has failed, go on."""
-    carry_out(restart(here, _search(here, user, name)), afterwards)
+    carry_out(restart(context, _search(context, user, name)), afterwards)
 
 
 @router.delete("/{name}", status_code=204, response_class=Response)
-def delete(here: Here, user: User, name: str, afterwards: BackgroundTasks) -> None:
+def delete(context: ContextDep, user: CurrentUser, name: str, afterwards: BackgroundTasks) -> None:
     """Delete a search that has ended, with its trials' jobs and files."""
-    carry_out(_delete(here, _search(here, user, name)), afterwards)
+    carry_out(_delete(context, _search(context, user, name)), afterwards)
 
 
-def _search(here: Context, user: UserRecord, name: str) -> ExperimentRecord:
+def _search(context: Context, user: UserRecord, name: str) -> ExperimentRecord:
     """A search of the user's; others are as if they were not there."""
-    search = here.store.experiments.get(name)
+    search = context.store.experiments.get(name)
     if search is None or search.kind != KIND or not (user.is_admin or user.name == search.owner):
         raise InvalidError(f"Hpo task {name[:80]!r} not found")
     return search
 
 
-def _stop(here: Context, search: ExperimentRecord, wanted: ExperimentWanted) -> None:
-    if not experiments.stop(here, search, wanted):
+def _stop(context: Context, search: ExperimentRecord, wanted: ExperimentWanted) -> None:
+    if not experiments.stop(context, search, wanted):
         state = views.SEARCH_STATES[search.state] if search.has_ended else "being stopped"
         raise InvalidError(f"Hpo task {search.name} is {state} already")
 
 
-def _delete(here: Context, search: ExperimentRecord) -> list[Deletion]:
+def _delete(context: Context, search: ExperimentRecord) -> list[Deletion]:
     if not search.has_ended:
         raise ConflictError(f"Hpo task {search.name} is {views.SEARCH_STATES[search.state]}", "stop it first")
     with as_hpo_task():
-        return experiments.delete(here, search)
+        return experiments.delete(context, search)
 
 
 def _json(content: Any) -> Response:

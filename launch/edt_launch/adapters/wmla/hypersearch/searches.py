@@ -17,8 +17,8 @@ from edt_launch.adapters.wmla.submission.request import ExecRequest
 from edt_launch.core import plain_files
 from edt_launch.jobs.experiments.decide import Outcome
 from edt_launch.service import experiments
-from edt_launch.service.api.context import Context
 from edt_launch.service.bus import Topic
+from edt_launch.service.context import Context
 from edt_launch.service.database.records import (
     ExperimentRecord,
     ExperimentState,

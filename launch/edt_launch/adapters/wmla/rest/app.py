@@ -15,8 +15,8 @@ from edt_launch.adapters.wmla.rest.authenticator import (
 )
 from edt_launch.cluster.nvidia import Nvml
 from edt_launch.service.api import problems
-from edt_launch.service.api.context import Context
 from edt_launch.service.api.middleware import RequestMiddleware
+from edt_launch.service.context import Context
 
 
 def is_below(path: str) -> bool:

@@ -15,7 +15,8 @@ from edt_launch.adapters.wmla.rest.lookup import Named
 from edt_launch.adapters.wmla.rest.results import as_text
 from edt_launch.cluster.hosts import LOCAL
 from edt_launch.cluster.nvidia import Load, Meter
-from edt_launch.service.api.context import Context, Here, User
+from edt_launch.service.api.dependencies import ContextDep, CurrentUser
+from edt_launch.service.context import Context
 from edt_launch.service.database.records import JobRecord, UserRecord
 from edt_launch.service.errors import InvalidError
 
@@ -27,20 +28,22 @@ States = Annotated[str | None, Query(max_length=256)]
 
 
 @conductor.get("/instances/{group}/applications")
-def list_of_group(request: Request, here: Here, user: User, group: str, state: States = None) -> list[Json]:
+def list_of_group(
+    request: Request, context: ContextDep, user: CurrentUser, group: str, state: States = None
+) -> list[Json]:
     """A user's applications in an instance group, or everybody's for administrators."""
     states = None if state is None else frozenset().union(*map(behind, state.upper().split(",")))
     owner = None if user.is_admin else user.name
-    page = here.store.jobs.page(states=states, owner=owner, limit=None, newest=True)
+    page = context.store.jobs.page(states=states, owner=owner, limit=None, newest=True)
     in_group = (
-        one for one in lookup.with_names(here, page.jobs) if identity.group_id(one.group) == group.lower()
+        one for one in lookup.with_names(context, page.jobs) if identity.group_id(one.group) == group.lower()
     )
     newest = list(islice(in_group, MOST))
     meter: Meter = request.app.state.meter
     devices = [name for one in newest for host, names in one.job.held if host == LOCAL for name in names]
     loads = meter.loads(devices) if devices else {}
     url = str(request.base_url).rstrip("/")
-    return [applications.classic(one, _load(one.job, loads), here.clock(), url) for one in newest]
+    return [applications.classic(one, _load(one.job, loads), context.clock(), url) for one in newest]
 
 
 def _load(job: JobRecord, loads: Mapping[str, Load]) -> Load:
@@ -76,10 +79,12 @@ Number = Annotated[int, Query(ge=0, le=10**6)]
 
 @router.get("/scheduler/applications")
 def list_applications(
-    here: Here, user: User, application: Annotated[str | None, Query(alias="applicationid")] = None
+    context: ContextDep,
+    user: CurrentUser,
+    application: Annotated[str | None, Query(alias="applicationid")] = None,
 ) -> list[Json]:
     """A user's applications, or everybody's for administrators, the newest first; or one."""
-    listed = _all(here, user, MOST) if application is None else [lookup.find(here, user, application)]
+    listed = _all(context, user, MOST) if application is None else [lookup.find(context, user, application)]
     return list(map(applications.modern, listed))
 
 
@@ -90,9 +95,9 @@ def show(execution: Named) -> Json:
 
 
 @router.put("/scheduler/applications/{name}/stop", status_code=204, response_class=Response)
-def stop(here: Here, execution: Named) -> None:
+def stop(context: ContextDep, execution: Named) -> None:
     """End an application for good; one that has ended stays as it is."""
-    lookup.stop(here, execution)
+    lookup.stop(context, execution)
 
 
 @router.get("/scheduler/applications/{name}/driver/logs/{stream}")
@@ -120,8 +125,8 @@ def executor_log(
 
 @router.get("/scheduler/engine/applications")
 def list_engine_applications(
-    here: Here,
-    user: User,
+    context: ContextDep,
+    user: CurrentUser,
     start: Number = 0,
     length: Number = MOST,
     sort: Annotated[str, Query(max_length=64)] = "-submit_time",
@@ -129,7 +134,7 @@ def list_engine_applications(
 ) -> list[Json]:
     """The same with the resources that they use; `start` and `length` lead through all of them."""
     is_plain = not state and sort == "-submit_time"
-    listed = list(map(applications.engine, _all(here, user, start + length if is_plain else None)))
+    listed = list(map(applications.engine, _all(context, user, start + length if is_plain else None)))
     if state:
         listed = [one for one in listed if one["state"].lower() == state.lower()]
     field = sort.removeprefix("-")
@@ -145,7 +150,7 @@ def show_engine_application(execution: Named) -> Json:
     return applications.engine(execution)
 
 
-def _all(here: Context, user: UserRecord, limit: int | None) -> list[Execution]:
+def _all(context: Context, user: UserRecord, limit: int | None) -> list[Execution]:
     """The newest ones of a user, or of all."""
-    page = here.store.jobs.page(owner=None if user.is_admin else user.name, limit=limit, newest=True)
-    return lookup.with_names(here, page.jobs)
+    page = context.store.jobs.page(owner=None if user.is_admin else user.name, limit=limit, newest=True)
+    return lookup.with_names(context, page.jobs)

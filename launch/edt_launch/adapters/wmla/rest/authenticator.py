@@ -5,7 +5,7 @@ import binascii
 import re
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from http import HTTPStatus
 from http.cookies import CookieError, SimpleCookie
@@ -20,7 +20,8 @@ from starlette.types import Scope
 from edt_launch.service import tokens
 from edt_launch.service.api import problems
 from edt_launch.service.api.authenticator import FORM
-from edt_launch.service.api.context import USER, Context
+from edt_launch.service.api.dependencies import USER
+from edt_launch.service.context import Context
 from edt_launch.service.database.engine import AWAY
 from edt_launch.service.database.records import UserRecord
 from edt_launch.service.errors import ServiceError, TooLargeError, UnauthorizedError, UnavailableError
@@ -97,6 +98,8 @@ class Password:
 
     name: str
     password: str
+    stored: str | None = field(default=None, repr=False)
+    """The hash against which the password was verified; None for a token."""
 
 
 @dataclass(frozen=True)
@@ -165,7 +168,11 @@ class WmlaAuthenticator:
                 "no user name and password, and no token, was given", "send an Authorization header"
             )
         try:
-            user = await (self._owner(proof.token) if isinstance(proof, Token) else self._named(proof))
+            if isinstance(proof, Token):
+                user = await self._owner(proof.token)
+            else:
+                proof = replace(proof, stored=await self._stored(proof.name))
+                user = await self._named(proof)
         except AWAY as error:
             raise problems.no_database(error) from None
         if user is None:
@@ -189,13 +196,15 @@ class WmlaAuthenticator:
         if proof.password.startswith(tokens.PREFIX):
             user = await self._owner(proof.password)
             return user if user is not None and user.name == proof.name else None
-        accounts, stored = self._context.store.accounts, None
-        if re.fullmatch(USER_NAME, proof.name):
-            stored = await run_in_threadpool(accounts.password, proof.name)
-        arguments = (proof.name, proof.password, stored, time.monotonic())
+        arguments = (proof.name, proof.password, proof.stored, time.monotonic())
         if not self._verifier.remembers(*arguments):
             if self._slowly.statistics().tasks_waiting >= WAITING:
                 raise UnavailableError("too many log on at once", "try again in a moment")
             if not await run_sync(self._verifier.verify, *arguments, limiter=self._slowly):
                 return None
-        return await run_in_threadpool(accounts.user, proof.name)
+        return await run_in_threadpool(self._context.store.accounts.user, proof.name)
+
+    async def _stored(self, name: str) -> str | None:
+        if not re.fullmatch(USER_NAME, name):
+            return None
+        return await run_in_threadpool(self._context.store.accounts.password, name)

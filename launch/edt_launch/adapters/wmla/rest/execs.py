@@ -14,7 +14,8 @@ from edt_launch.adapters.wmla.rest.lookup import Manner, Named
 from edt_launch.adapters.wmla.submission import catalogue
 from edt_launch.adapters.wmla.submission.request import ExecRequest, Part, beside, model_of
 from edt_launch.adapters.wmla.submission.submitting import group_name, pool_size, submit
-from edt_launch.service.api.context import Context, Here, User, carry_out
+from edt_launch.service.api.dependencies import ContextDep, CurrentUser, carry_out
+from edt_launch.service.context import Context
 from edt_launch.service.errors import ConflictError, InvalidError
 from edt_launch.service.states import ENDED
 from edt_launch.service.submission import remove_files
@@ -27,8 +28,8 @@ MOST = 1000  # execs of one answer
 @router.post("/execs")
 def submit_exec(
     request: Request,
-    here: Here,
-    user: User,
+    context: ContextDep,
+    user: CurrentUser,
     style: Manner,
     args: str = "",
     group: Annotated[str | None, Query(alias="sigName")] = None,
@@ -40,28 +41,28 @@ def submit_exec(
     parts = [Part(upload.filename or "", upload.file) for upload in file]
     model = model_of(parts, asked.main)
     asked = replace(asked, file_name="" if model is None else model.name)
-    names = submit(here, user, asked, None if model is None else model.file, beside(parts, model))
+    names = submit(context, user, asked, None if model is None else model.file, beside(parts, model))
     assert names.job is not None
     style = style if group is None else Style.CLASSIC
-    return lookup.shown(request, lookup.find(here, user, names.id), style)
+    return lookup.shown(request, lookup.find(context, user, names.id), style)
 
 
 @router.get("/frameworks")
 @router.get("/frameworks/all")
 @router.get("/execs/frameworks")
-def frameworks(here: Here, style: Manner) -> list[Json]:
+def frameworks(context: ContextDep, style: Manner) -> list[Json]:
     """What programs can be submitted for."""
     if style is Style.CLASSIC:
         return [catalogue.classic(framework) for framework in Framework]
-    pool = pool_size(here.store)
+    pool = pool_size(context.store)
     return [catalogue.modern(framework, pool) for framework in Framework]
 
 
 @router.get("/execs")
 def list_execs(
     request: Request,
-    here: Here,
-    user: User,
+    context: ContextDep,
+    user: CurrentUser,
     style: Manner,
     limit: Annotated[int, Query(ge=1, le=MOST)] = MOST,
     state: Annotated[str | None, Query(max_length=256)] = None,
@@ -77,13 +78,13 @@ def list_execs(
     is_ambiguous = state is not None and any(
         name in state.upper() for name in (views.SUBMITTED, views.PENDING)
     )
-    page = here.store.jobs.page(
+    page = context.store.jobs.page(
         states=None if state is None else _states(state),
         owner=None if user.is_admin else user.name,
         limit=limit if by_age and not is_ambiguous else None,
         newest=by_age and is_down,
     )
-    execs = [lookup.shown(request, one, style) for one in lookup.with_names(here, page.jobs)]
+    execs = [lookup.shown(request, one, style) for one in lookup.with_names(context, page.jobs)]
     if state is not None:
         execs = [one for one in execs if one["state"] in state.upper().split(",")]
     if not by_age:
@@ -108,9 +109,9 @@ def show(request: Request, execution: Named, style: Manner) -> Json:
 
 
 @router.post("/execs/{name}/stop", status_code=204, response_class=Response)
-def stop(here: Here, execution: Named) -> None:
+def stop(context: ContextDep, execution: Named) -> None:
     """End an exec for good; one that has ended stays as it is."""
-    lookup.stop(here, execution)
+    lookup.stop(context, execution)
 
 
 @router.post("/execs/{name}/deploy")
@@ -122,30 +123,30 @@ def deploy(execution: Named) -> None:
 
 
 @router.delete("/execs/{name}", status_code=204, response_class=Response)
-def delete(here: Here, execution: Named, afterwards: BackgroundTasks) -> None:
+def delete(context: ContextDep, execution: Named, afterwards: BackgroundTasks) -> None:
     """Forget an exec that has ended, and delete its files."""
     if not execution.job.has_ended:
         state = views.state_of(execution.job)
         raise ConflictError(
             f"{execution.names.id} is {state}", "stop it first, and delete it when it has ended"
         )
-    if not _delete(here, execution.job.id, afterwards):
+    if not _delete(context, execution.job.id, afterwards):
         text = f"{execution.names.id} is a trial whose search has yet to read its result"
         raise ConflictError(text, "try again soon")
 
 
 @router.delete("/execs", status_code=204, response_class=Response)
-def delete_all(here: Here, user: User, afterwards: BackgroundTasks) -> None:
+def delete_all(context: ContextDep, user: CurrentUser, afterwards: BackgroundTasks) -> None:
     """Forget a user's execs that have ended; the others stay, and trials whose result has yet to be read."""
     # Even an administrator deletes their own alone in one go.
-    for job in here.store.jobs.page(states=ENDED, owner=user.name, limit=None).jobs:
-        _delete(here, job.id, afterwards)
+    for job in context.store.jobs.page(states=ENDED, owner=user.name, limit=None).jobs:
+        _delete(context, job.id, afterwards)
 
 
-def _delete(here: Context, job: str, afterwards: BackgroundTasks) -> bool:
+def _delete(context: Context, job: str, afterwards: BackgroundTasks) -> bool:
     """Whether nothing keeps it."""
-    if not here.store.jobs.delete(job):
+    if not context.store.jobs.delete(job):
         return False
-    carry_out([remove_files(here.home, job)], afterwards)
-    here.changed()
+    carry_out([remove_files(context.home, job)], afterwards)
+    context.changed()
     return True

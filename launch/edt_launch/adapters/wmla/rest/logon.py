@@ -15,7 +15,8 @@ from edt_launch.adapters.wmla.rest.authenticator import (
     cookie,
 )
 from edt_launch.service import tokens
-from edt_launch.service.api.context import Context, Here, User
+from edt_launch.service.api.dependencies import ContextDep, CurrentUser
+from edt_launch.service.context import Context
 from edt_launch.service.database.records import UserRecord
 from edt_launch.service.errors import UnauthorizedError
 
@@ -34,12 +35,12 @@ Proof = Annotated[Password | Token, Depends(_proof)]
 
 @router.get(f"{CONDUCTOR}/auth/logon")
 def log_on_with_cookie(
-    request: Request, response: Response, here: Here, user: User, proof: Proof
+    request: Request, response: Response, context: ContextDep, user: CurrentUser, proof: Proof
 ) -> dict[str, str]:
     """Begin a session; its cookie opens Conductor's part and that of deep learning."""
     response.set_cookie(
         COOKIE,
-        _session(here, proof),
+        _session(context, proof),
         max_age=LASTS,
         path="/platform/rest",
         secure=request.url.scheme == "https",
@@ -52,40 +53,48 @@ def log_on_with_cookie(
 @router.get(f"{CONDUCTOR}/auth/logoff")
 @router.post(f"{CONDUCTOR}/auth/logoff")
 def log_off_with_cookie(
-    request: Request, response: Response, here: Here, user: User, proof: Proof
+    request: Request, response: Response, context: ContextDep, user: CurrentUser, proof: Proof
 ) -> dict[str, str]:
     """End a session, also if a password was sent with its cookie."""
-    _end(here, user, proof)
-    _end(here, user, cookie(request.headers.get("cookie", "")))
+    _end(context, user, proof)
+    _end(context, user, cookie(request.headers.get("cookie", "")))
     response.delete_cookie(COOKIE, path="/platform/rest")
     return {}
 
 
 @router.get(f"{AUTH}/logon")
-def log_on(here: Here, proof: Proof) -> dict[str, str]:
+def log_on(context: ContextDep, proof: Proof) -> dict[str, str]:
     """An access token for the next hours."""
-    return {"accessToken": _session(here, proof)}
+    return {"accessToken": _session(context, proof)}
 
 
 @router.post(f"{AUTH}/logoff", status_code=204, response_class=Response)
-def log_off(here: Here, user: User, proof: Proof) -> None:
+def log_off(context: ContextDep, user: CurrentUser, proof: Proof) -> None:
     """Let an access token open nothing any more."""
-    _end(here, user, proof)
+    _end(context, user, proof)
 
 
-def _session(here: Context, proof: Password | Token) -> str:
+def _session(context: Context, proof: Password | Token) -> str:
     """A new token; who has shown one already keeps it, so that what revokes that one ends the session."""
     if isinstance(proof, Token):
         raise UnauthorizedError("a user name and a password are needed to log on", "send them as Basic")
     if proof.password.startswith(tokens.PREFIX):
         return proof.password
-    now, accounts = here.clock(), here.store.accounts
+    now, accounts = context.clock(), context.store.accounts
     accounts.forget_sessions(proof.name, now)
-    token, _ = tokens.issue(accounts, proof.name, "session", now, now + LASTS, is_session=True)
+    token, _ = tokens.issue(
+        accounts,
+        proof.name,
+        "session",
+        now,
+        now + LASTS,
+        is_session=True,
+        password_hash=proof.stored,
+    )
     return token
 
 
-def _end(here: Context, user: UserRecord, proof: Password | Token | None) -> None:
+def _end(context: Context, user: UserRecord, proof: Password | Token | None) -> None:
     """Revoke the token of a user's session; one that was made for longer stays."""
     if isinstance(proof, Token):
-        here.store.accounts.end_session(user.name, tokens.hash_of(proof.token), here.clock())
+        context.store.accounts.end_session(user.name, tokens.hash_of(proof.token), context.clock())

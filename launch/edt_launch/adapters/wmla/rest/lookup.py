@@ -8,7 +8,8 @@ from fastapi import Depends, Request
 from edt_launch.adapters.wmla.answers import views
 from edt_launch.adapters.wmla.answers.views import Execution
 from edt_launch.adapters.wmla.rest.authenticator import STYLE, Style
-from edt_launch.service.api.context import Context, Here, User, may
+from edt_launch.service.api.dependencies import ContextDep, CurrentUser
+from edt_launch.service.context import Context, may
 from edt_launch.service.database.jobs import NoSuchJobError
 from edt_launch.service.database.records import JobRecord
 from edt_launch.service.errors import ForbiddenError, InvalidError
@@ -23,12 +24,12 @@ async def _style(request: Request) -> Style:
 Manner = Annotated[Style, Depends(_style)]
 
 
-def find(here: Here, user: User, name: str) -> Execution:
+def find(context: ContextDep, user: CurrentUser, name: str) -> Execution:
     """The job that is called so: by the id of its exec, driver or application, or by its own."""
-    names = here.store.execs.find(name[:256]) if "\0" not in name else None
+    names = context.store.execs.find(name[:256]) if "\0" not in name else None
     try:
-        job = here.store.jobs.get(name[:16] if names is None or names.job is None else names.job)
-        files = here.home.job(job.id)
+        job = context.store.jobs.get(name[:16] if names is None or names.job is None else names.job)
+        files = context.home.job(job.id)
     except (NoSuchJobError, ValueError):
         raise _not_found(name) from None
     if not may(user, job):
@@ -40,23 +41,23 @@ def _not_found(name: str) -> InvalidError:
     return InvalidError(f"Execution ID {name[:80]!r} not found")
 
 
-def stop(here: Context, execution: Execution) -> None:
+def stop(context: Context, execution: Execution) -> None:
     """End an execution for good; one that has ended stays as it is."""
     try:
-        here.store.jobs.set_wanted(execution.job.id, Wanted.STOP)
+        context.store.jobs.set_wanted(execution.job.id, Wanted.STOP)
     except NoSuchJobError:
         raise _not_found(execution.names.id) from None
-    here.changed()
+    context.changed()
 
 
 Named = Annotated[Execution, Depends(find)]
 """The job that `name` in the path calls so."""
 
 
-def with_names(here: Context, jobs: Sequence[JobRecord]) -> list[Execution]:
+def with_names(context: Context, jobs: Sequence[JobRecord]) -> list[Execution]:
     """Jobs and their names."""
-    names = here.store.execs.of([job.id for job in jobs])
-    return [Execution(job, names.get(job.id) or views.unnamed(job), here.home.job(job.id)) for job in jobs]
+    names = context.store.execs.of([job.id for job in jobs])
+    return [Execution(job, names.get(job.id) or views.unnamed(job), context.home.job(job.id)) for job in jobs]
 
 
 def shown(request: Request, execution: Execution, style: Style) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from fastapi import APIRouter
 
 from edt_launch import __version__
 from edt_launch.adapters.wmla.answers.views import Json
-from edt_launch.service.api.context import Here, User
+from edt_launch.service.api.dependencies import ContextDep, CurrentUser
 from edt_launch.service.errors import InvalidError
 from edt_launch.service.names import ROOT
 
@@ -14,33 +14,33 @@ router = APIRouter()
 
 
 @router.get("/conf")
-def configuration(here: Here, user: User) -> dict[str, str]:
+def configuration(context: ContextDep, user: CurrentUser) -> dict[str, str]:
     """Names and values; clients ask for them to see whether this is the right address."""
     return {
-        "DLI_DATA_FS": str(here.settings.data_folder),
-        "DLI_RESULT_FS": str(here.home.jobs),
-        "DLI_SHARED_FS": str(here.home.jobs),
+        "DLI_DATA_FS": str(context.settings.data_folder),
+        "DLI_RESULT_FS": str(context.home.jobs),
+        "DLI_SHARED_FS": str(context.home.jobs),
         "EDT_VERSION": __version__,
     }
 
 
 @router.get("/resplans/resplantree")
-def resource_plans(here: Here, user: User) -> Json:
+def resource_plans(context: ContextDep, user: CurrentUser) -> Json:
     """The owners' tree: who shares with whom."""
-    return _tree(_parents(here), "")
+    return _tree(_parents(context), "")
 
 
 @router.get("/resplans/resplan/{name}")
-def resource_plan(here: Here, user: User, name: str) -> Json:
+def resource_plan(context: ContextDep, user: CurrentUser, name: str) -> Json:
     """A node of the owners' tree, and what is below it."""
-    parents, own = _parents(here), "" if name == ROOT else name
+    parents, own = _parents(context), "" if name == ROOT else name
     if own not in parents:
         raise InvalidError(f"Resource plan {name[:80]!r} not found")
     return _tree(parents, own)
 
 
-def _parents(here: Here) -> Mapping[str, str | None]:
-    return {"": None} | {node.name: node.parent for node in here.store.shares.all()}
+def _parents(context: ContextDep) -> Mapping[str, str | None]:
+    return {"": None} | {node.name: node.parent for node in context.store.shares.all()}
 
 
 def _tree(parents: Mapping[str, str | None], name: str) -> Json:
@@ -54,14 +54,14 @@ def _tree(parents: Mapping[str, str | None], name: str) -> Json:
 
 
 @router.get("/scheduler/kubernetesobjects")
-def kubernetes_objects(user: User) -> list[Json]:
+def kubernetes_objects(user: CurrentUser) -> list[Json]:
     """None: jobs are processes here."""
     return []
 
 
 @router.get("/status")
 @router.get("/scheduler/kubernetesobjects/status")
-def status(here: Here, user: User) -> Json:
+def status(context: ContextDep, user: CurrentUser) -> Json:
     """Whether the service and its database answer."""
-    here.store.memory.get("health")
+    context.store.memory.get("health")
     return {"status": "Running", "version": __version__}

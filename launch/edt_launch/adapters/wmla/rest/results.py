@@ -20,7 +20,7 @@ from edt_launch.adapters.wmla.rest.authenticator import Style
 from edt_launch.adapters.wmla.rest.lookup import Manner, Named
 from edt_launch.core.walking import walk
 from edt_launch.service import tailing
-from edt_launch.service.api.context import Here
+from edt_launch.service.api.dependencies import ContextDep
 from edt_launch.service.errors import ConflictError
 
 log = structlog.get_logger()
@@ -56,7 +56,7 @@ def show_log(
 
 
 @router.get("/execs/{name}/result")
-def result(here: Here, execution: Named) -> StreamingResponse:
+def result(context: ContextDep, execution: Named) -> StreamingResponse:
     """A zip of `model/` and of the metrics; what is there by now while the job runs."""
     paths = list(islice(_files(execution), MOST_FILES + 1))
     if len(paths) > MOST_FILES:
@@ -66,7 +66,7 @@ def result(here: Here, execution: Named) -> StreamingResponse:
         )
     packed = zipping.members(paths)
     size = zipping.size_of(packed)
-    number = f"{int(here.clock() * 1e6)}-{secrets.randbelow(10**9)}"
+    number = f"{int(context.clock() * 1e6)}-{secrets.randbelow(10**9)}"
     name = f"dlpd-model-{number}{execution.names.id}-result.zip"
     headers = {
         # Clients take this apart by `;` and `=`: no spaces, and the size last.

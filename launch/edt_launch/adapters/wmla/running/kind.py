@@ -16,7 +16,7 @@ from edt_launch.core.errors import UsageError
 from edt_launch.core.run_dir import RunDir
 from edt_launch.core.run_options import RunOptions
 from edt_launch.launcher.plan import Outcome
-from edt_launch.launcher.programs.program import Job, Kind
+from edt_launch.launcher.program import Job, Kind
 
 
 @dataclass(frozen=True)

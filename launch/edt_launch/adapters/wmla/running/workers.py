@@ -13,7 +13,7 @@ from edt_launch.adapters.wmla.running import environment
 from edt_launch.adapters.wmla.running.layout import ResultDir, executor_id
 from edt_launch.cluster.network import HostChecker, resolve
 from edt_launch.core.appender import Complain
-from edt_launch.launcher.programs.program import Workers
+from edt_launch.launcher.program import Workers
 from edt_launch.membership.protocol import Slot, Worker
 
 REMOTE_PORTS = range(20000, 32000)

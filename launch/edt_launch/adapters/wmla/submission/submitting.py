@@ -16,7 +16,7 @@ from edt_launch.adapters.wmla.running.environment import DRIVER_VARIABLE, USER_V
 from edt_launch.adapters.wmla.submission import catalogue
 from edt_launch.adapters.wmla.submission.args import Arguments, ArgumentsError
 from edt_launch.adapters.wmla.submission.request import NAME_LIMIT, ExecRequest, read
-from edt_launch.service.api.context import Context
+from edt_launch.service.context import Context
 from edt_launch.service.database.records import ExecRecord, UserRecord
 from edt_launch.service.database.store import Store
 from edt_launch.service.errors import ArchiveError, InvalidError, TooLargeError

@@ -10,7 +10,7 @@ from edt_launch.jobs.experiments.choosing import Chooser
 from edt_launch.jobs.experiments.controller import TROUBLE, Controller
 from edt_launch.jobs.experiments.decide import STARTS
 from edt_launch.jobs.experiments.space import Point
-from edt_launch.service.api.context import Context
+from edt_launch.service.context import Context
 from edt_launch.service.database.records import TrialRecord, TrialState, UserRecord
 from edt_launch.service.states import State, Wanted
 from laboratory import Laboratory

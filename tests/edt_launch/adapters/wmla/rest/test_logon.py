@@ -1,3 +1,5 @@
+import pytest
+
 from asking import PASSWORD, Asking
 from edt_launch.adapters.wmla.rest.authenticator import AUTH, CONDUCTOR
 from edt_launch.adapters.wmla.rest.logon import LASTS
@@ -101,3 +103,22 @@ def test_another_password_ends_the_sessions(asking: Asking) -> None:
     asking.world.store.accounts.set_password("ann", passwords.hash_of("another one"), 0.0)
     assert asking.client(headers={"X-Auth-Token": token}).get("/conf").status_code == 401
     assert asking.modern().get("/conf").status_code == 200
+
+
+def test_a_password_that_is_changed_while_somebody_logs_on_opens_no_session(
+    asking: Asking, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    accounts = asking.world.store.accounts
+    forget = accounts.forget_sessions
+
+    def changed_meanwhile(user: str, now: float) -> None:
+        forget(user, now)
+        accounts.set_password(user, passwords.hash_of("another one"), now)
+
+    monkeypatch.setattr(accounts, "forget_sessions", changed_meanwhile)
+    answer = asking.client(AUTH).get("/logon", auth=("ann", PASSWORD))
+    assert (answer.status_code, answer.text) == (
+        401,
+        "Error 401: the password was changed; use another one.\n",
+    )
+    assert [one.name for one in accounts.tokens("ann")] == ["test"]

@@ -1,36 +1,29 @@
-"""What every request needs: the service's parts, and who asks."""
+"""The service's parts, as everything that serves a request or submits a job is given them."""
 
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Annotated, cast
+from typing import TYPE_CHECKING
 
-import structlog
-from fastapi import BackgroundTasks, Depends, Request
-
-from edt_launch.service.archive import Limits
+from edt_launch.service.archive_entry import Limits
 from edt_launch.service.bus import Bus, Topic
 from edt_launch.service.database.jobs import NoSuchJobError
-from edt_launch.service.database.records import ExperimentRecord, JobRecord, TokenRecord, UserRecord
+from edt_launch.service.database.records import ExperimentRecord, JobRecord, UserRecord
 from edt_launch.service.database.store import Store
 from edt_launch.service.errors import ForbiddenError, NotFoundError
-from edt_launch.service.experiments import Deletion
 from edt_launch.service.first_start import this_user
 from edt_launch.service.home import Home
-from edt_launch.service.settings import Settings
 from edt_launch.service.submission import Submitter
 
-log = structlog.get_logger()
-
-USER, TOKEN = "edt_user", "edt_token"
-"""Where in a request's scope the middleware has put who asks, and the token that proves it."""
+if TYPE_CHECKING:  # the pool is given these parts, too, and reads no settings
+    from edt_launch.service.settings import Settings
 
 
 @dataclass(frozen=True)
 class Context:
     """The service's parts; `clock` gives unix time, `stop` is set when it is to end: streams end then."""
 
-    settings: Settings
+    settings: "Settings"
     store: Store
     bus: Bus
     clock: Callable[[], float]
@@ -72,48 +65,3 @@ class Context:
 def may(user: UserRecord, thing: JobRecord | ExperimentRecord) -> bool:
     """Whether a user may see and change everything of a job, or an experiment."""
     return user.is_admin or user.name == thing.owner
-
-
-def carry_out(deletions: Iterable[Deletion], afterwards: BackgroundTasks) -> None:
-    """Have deletions carried out after the answer; one that fails costs the others nothing."""
-    for deletion in deletions:
-        afterwards.add_task(_guarded, deletion)
-
-
-def _guarded(deletion: Deletion) -> None:
-    try:
-        deletion()
-    except Exception as error:  # there is nobody left to whom it could be told
-        log.error("files could not be deleted", exc_info=error)
-
-
-async def _context(request: Request) -> Context:
-    return cast("Context", request.app.state.context)
-
-
-async def _user(request: Request) -> UserRecord:
-    return cast("UserRecord", request.scope[USER])
-
-
-async def _token(request: Request) -> TokenRecord:
-    return cast("TokenRecord", request.scope[TOKEN])
-
-
-async def _admin(request: Request) -> UserRecord:
-    user = await _user(request)
-    if not user.is_admin:
-        raise ForbiddenError(f"{user.name} is no administrator", "ask one")
-    return user
-
-
-Here = Annotated[Context, Depends(_context)]
-"""The service's parts."""
-
-User = Annotated[UserRecord, Depends(_user)]
-"""Who asks."""
-
-Shown = Annotated[TokenRecord, Depends(_token)]
-"""The token that proves who asks, below `/api/v1`."""
-
-Admin = Annotated[UserRecord, Depends(_admin)]
-"""Who asks; others than administrators are refused."""

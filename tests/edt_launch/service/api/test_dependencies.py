@@ -3,7 +3,7 @@ import asyncio
 from fastapi import BackgroundTasks
 from structlog.testing import capture_logs
 
-from edt_launch.service.api.context import carry_out
+from edt_launch.service.api.dependencies import carry_out
 
 
 def test_a_deletion_that_fails_costs_the_others_nothing() -> None:
