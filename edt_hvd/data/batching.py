@@ -1,4 +1,4 @@
-"""How an epoch is cut into steps, micro-batches and the workers' shares of them. Arithmetic only.
+"""Cutting an epoch into steps, micro-batches and the workers' shares of them. Arithmetic only.
 
 An epoch is an order of the dataset's samples; everything here speaks of *positions* in that order::
 

@@ -30,7 +30,7 @@ Name = TypeVar("Name", bound=enum.StrEnum)
 
 
 class Unit(enum.StrEnum):
-    """What is counted."""
+    """The unit in which a fault's time is counted."""
 
     STEP = "step"
     RESIZE = "resize"

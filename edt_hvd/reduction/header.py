@@ -1,4 +1,4 @@
-"""What travels beside a step's gradients: one row from every worker, known to all of them in one transfer.
+"""The header of a step: one row from every worker, sent beside the gradients to all of them in one transfer.
 
 A row says whether its worker wants to stop (so that all stop after the same step, without a message of
 their own), holds the weighted losses of its micro-batches, and what the parts of the reduction report.

@@ -1,4 +1,4 @@
-"""Whether a saved state is one of the objects it is about to be loaded into."""
+"""Checks that a saved state fits the objects into which it is loaded."""
 
 from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet

@@ -1,4 +1,4 @@
-"""Walking a module's parameters and buffers as often as commits do; torch's own walk takes milliseconds.
+"""A walk over a module's parameters and buffers, fast enough for commits; torch's own takes milliseconds.
 
 Which submodules a module has is remembered until some module anywhere is given another one. What is in them
 is looked at every time.

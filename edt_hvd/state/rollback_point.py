@@ -41,7 +41,7 @@ class LeftOut:
 
 @dataclass(frozen=True)
 class RollbackPoint:
-    """What is small, as of a commit.
+    """The small part of a state, as of a commit.
 
     Attributes:
         tree: copies.

@@ -27,7 +27,7 @@ _ROW = np.dtype([(name, np.int64) for name in ("holds", "progress", "layout", "s
 
 @dataclass(frozen=True)
 class Plan:
-    """Who sends which of the state's bytes, the skeleton's first, to whom.
+    """Which worker sends which of the state's bytes to which others. The skeleton's come first.
 
     Attributes:
         parts: for each worker the range that it sends; empty for who does not.
@@ -60,7 +60,7 @@ class Plan:
 
 
 def plan(rows: NDArray[np.void]) -> Plan:
-    """Who sends what to whom, given what each worker has.
+    """The plan, given what each worker has.
 
     Args:
         rows: one a worker: whether it `holds` a state of the training under way, its `progress` in commits,

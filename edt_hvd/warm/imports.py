@@ -1,4 +1,4 @@
-"""What a program imports when it starts, found without running any of it.
+"""The imports of a program when it starts, found without running any of it.
 
 The program's own files, which lie beside it or wherever else no packages are installed, are read and
 followed; what is installed is named, to be imported ahead.

@@ -1,4 +1,4 @@
-"""When a warm server ends: a pure decision."""
+"""The lifetime of a warm server: a pure decision."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""How a fork of the warm server becomes a worker: everything as if the program had just been started."""
+"""Turning a fork of the warm server into a worker, as if the program had just been started."""
 
 import contextlib
 import fcntl

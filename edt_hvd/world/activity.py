@@ -1,4 +1,4 @@
-"""Whether a process without progress works or only waits, which distinguishes a long evaluation from a hang.
+"""Samples of the process, by which a long evaluation is distinguished from a hang.
 
 The sample has the threads that Python knows, except our own, and all descendants. Horovod's thread is not
 among them: it is busy while everybody waits. Waiting for a processor or a disk counts as work.

@@ -1,4 +1,4 @@
-"""What torch needs to give the same bits for the same work: for `init(deterministic=True)`."""
+"""Settings with which torch gives the same bits for the same work, for `init(deterministic=True)`."""
 
 import os
 import re

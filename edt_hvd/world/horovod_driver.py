@@ -1,4 +1,4 @@
-"""Talking to Horovod's elastic driver, through the HTTP server that Horovod's workers meet at.
+"""A client of Horovod's elastic driver, through the HTTP server of Horovod's rendezvous.
 
 Its protocol is that of ``horovod/runner/elastic/rendezvous.py`` and ``horovod/runner/http/http_server.py`` of
 0.28.1: a store of keys, which the driver empties whenever it makes new assignments, and one scope whose keys

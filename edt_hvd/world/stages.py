@@ -1,4 +1,4 @@
-"""What the training thread is doing, so that a slow worker can be distinguished from one that hangs.
+"""Stages of the training thread, by which a slow worker is distinguished from one that hangs.
 
 ================  ===================================================================================
 stage             meaning

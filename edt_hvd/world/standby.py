@@ -1,4 +1,4 @@
-"""What a worker costs while it waits at the rendezvous: processor time, and memory of its own."""
+"""The cost of a worker that waits at the rendezvous: processor time, and memory of its own."""
 
 import time
 from dataclasses import dataclass
