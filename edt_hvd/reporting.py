@@ -1,12 +1,12 @@
 """The coordinator's reports to the launcher: values, progress, and how long resizes took."""
 
-from collections.abc import Mapping
 from typing import Any
 
 import horovod.torch as hvd
 
 from edt_hvd.world import world
 from edt_hvd.world.control import EventSink
+from edt_messages.messages import Progress, Resumed
 
 REPORT_INTERVAL = 0.2
 """Seconds between two progress messages."""
@@ -54,7 +54,7 @@ def send_progress(step: int, epoch: int | None, now: float, at_once: bool = Fals
     if launcher is None or hvd.rank() != 0 or not (at_once or now - _sent_at >= REPORT_INTERVAL):
         return
     _sent_at = now
-    launcher.send("progress", step=step, epoch=epoch, size=hvd.size(), values=dict(_values))
+    launcher.send(Progress(step, epoch, hvd.size(), dict(_values)))
 
 
 class ResizeReport:
@@ -92,14 +92,8 @@ class ResizeReport:
             return
         self._sent = True
         if hvd.rank() == 0:
-            launcher.send("resumed", **self.as_message(now))
+            launcher.send(self.as_message(now))
 
-    def as_message(self, now: float) -> Mapping[str, Any]:
-        """The content of the `resumed` message; the pause ends now."""
-        return {
-            "generation": self.generation,
-            "from": self.previous_size,
-            "to": self.size,
-            "pause": now - self._stopped_at,
-            "phases": self.phases,
-        }
+    def as_message(self, now: float) -> Resumed:
+        """The message; the pause ends now."""
+        return Resumed(self.generation, self.previous_size, self.size, now - self._stopped_at, self.phases)

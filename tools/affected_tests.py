@@ -43,6 +43,7 @@ TABLE: tuple[tuple[str, tuple[str, ...]], ...] = (
         ("tests/edt_hvd/world/test_determinism.py", "tests/system/test_exact.py"),
     ),
     ("edt_hvd/world/", (*LAUNCHER, *TRAINING, *HOROVODRUN, "tests/system/test_torn_worlds.py")),
+    ("edt_messages/", (*LAUNCHER, *TRAINING, *HOROVODRUN)),
     ("edt_hvd/", (*TRAINING, "tests/system/test_verify.py", "tests/examples/test_*.py")),
     ("launch/edt_launch/agent/", (*LAUNCHER, "tests/edt_launch/agent/test_agent.py")),
     ("launch/edt_launch/allocator/", ("tests/system/test_pool.py",)),

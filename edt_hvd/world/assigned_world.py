@@ -5,9 +5,11 @@ from collections.abc import Callable, Mapping
 from typing import NoReturn
 
 from edt_hvd.world import heartbeat, preemption
-from edt_hvd.world.control import Assignment, Launcher
+from edt_hvd.world.control import Launcher
 from edt_hvd.world.elastic_world import ElasticWorld
 from edt_hvd.world.standby import Standby
+from edt_messages import messages
+from edt_messages.messages import Assign
 
 
 class AssignedWorld(ElasticWorld):
@@ -52,24 +54,24 @@ class AssignedWorld(ElasticWorld):
 
     def synced(self) -> None:
         """Notify the launcher."""
-        self.launcher.send("synced")
+        self.launcher.send(messages.Synced())
 
     def finish(self) -> None:
         """End this worker's part in the training, and notify the launcher."""
         preemption.stop_listening()
         super().finish()
-        self.launcher.send("done")
+        self.launcher.send(messages.Done())
 
     def wait_for_announcement(self) -> None:
         """Wait until the launcher announces a membership newer than the one in force, or is lost."""
         self.launcher.wait_until_wanted(self.generation + 1)
 
-    def _wait_for_assignment(self, progress: int) -> Assignment | None:
+    def _wait_for_assignment(self, progress: int) -> Assign | None:
         """Wait for the next assignment; report what the wait for the first one has cost."""
         standby = Standby.begin() if self.generation == 0 else None
         assignment = self.launcher.wait_for_assignment(progress)
         if standby is not None and assignment is not None:
-            self.launcher.send("standby", **standby.cost(time.monotonic(), time.process_time()))
+            self.launcher.send(standby.cost(time.monotonic(), time.process_time()))
         return assignment
 
     def _leave(self) -> NoReturn:

@@ -15,9 +15,10 @@ from horovod.common.exceptions import HorovodInternalError
 
 from edt_hvd import observing
 from edt_hvd.world import fast_exit, stages
-from edt_hvd.world.control import Assignment, EventSink
+from edt_hvd.world.control import EventSink
 from edt_hvd.world.fixed_world import horovod_init
 from edt_hvd.world.stages import Stage
+from edt_messages.messages import Assign
 
 ATTEMPTS = 10
 """How often forming a world is tried before the worker gives up."""
@@ -80,7 +81,7 @@ class ElasticWorld(ABC):
         """Call `callback(generation)`, in any thread, whenever a newer generation is announced."""
 
     @abstractmethod
-    def _wait_for_assignment(self, progress: int) -> Assignment | None:
+    def _wait_for_assignment(self, progress: int) -> Assign | None:
         """Wait outside any world for the next assignment; None when this worker is to leave."""
 
     # What the elastic function's wrapper calls.
@@ -142,7 +143,7 @@ class ElasticWorld(ABC):
 
     # Entering and leaving.
 
-    def _form(self, assignment: Assignment) -> bool:
+    def _form(self, assignment: Assign) -> bool:
         """Enter the assigned world; False when a member did not make it."""
         with self._lock:
             if self._broken_generation >= assignment.generation:
@@ -178,7 +179,7 @@ def abort_collectives() -> None:
     hvd.mpi_ops._basics.MPI_LIB_CTYPES.horovod_abort_collectives()
 
 
-def _initialize(assignment: Assignment) -> bool:
+def _initialize(assignment: Assign) -> bool:
     """Have Horovod form the assigned world; False when a member did not make it."""
     for name in ("rank", "size", "local_rank", "local_size", "cross_rank", "cross_size"):
         os.environ[f"HOROVOD_{name.upper()}"] = str(getattr(assignment, name))

@@ -6,6 +6,7 @@ import time
 from edt_hvd.world import activity, preemption, stages
 from edt_hvd.world.activity import ProcessSample
 from edt_hvd.world.control import Launcher
+from edt_messages.messages import Heartbeat, Leaving
 
 INTERVAL = 1.0
 """Seconds between two heartbeats."""
@@ -27,11 +28,11 @@ def _run(launcher: Launcher) -> None:
         stages.current().awake(now)
         if now >= due:
             seen = _note_work(now, stages.current(), seen)
-            launcher.send("beat", **content(now, stages.current()))
+            launcher.send(heartbeat(now, stages.current()))
             due = now + INTERVAL
         notice = preemption.next_notice(timeout=due - now)
         if notice is not None:
-            launcher.send("leaving", reason=notice)
+            launcher.send(Leaving(notice))
 
 
 def _note_work(now: float, found: stages.Stages, before: ProcessSample | None) -> ProcessSample | None:
@@ -43,13 +44,8 @@ def _note_work(now: float, found: stages.Stages, before: ProcessSample | None) -
     return after
 
 
-def content(now: float, found: stages.Stages) -> dict[str, object]:
-    """The content of a `beat` message at `now`, by the clock of the stages."""
+def heartbeat(now: float, found: stages.Stages) -> Heartbeat:
+    """The heartbeat at `now`, by the clock of the stages."""
     stage, seconds = found.lasting(now)
-    return {
-        "step": found.step,
-        "stage": stage,
-        "seconds": seconds,
-        "idle": found.idle(now),
-        "stages": {stage: times for stage, times in found.times.items() if times[0]},
-    }
+    completed = {str(stage): times for stage, times in found.times.items() if times[0]}
+    return Heartbeat(found.step, stage, seconds, found.idle(now), completed)

@@ -31,10 +31,11 @@ from horovod.common.elastic import notification_manager
 from horovod.common.exceptions import HorovodInternalError
 
 from edt_hvd.errors import CoordinatorLostError
-from edt_hvd.world.control import Assignment
 from edt_hvd.world.elastic_world import ATTEMPTS, ElasticWorld
 from edt_hvd.world.horovod_driver import HorovodDriver
 from edt_hvd.world.report_file import ReportFile
+from edt_messages import messages
+from edt_messages.messages import Assign
 
 LEAST_SECONDS = 2.0
 """A world is not left for a change of the hosts before it is that old."""
@@ -185,11 +186,11 @@ class HorovodWorld(ElasticWorld):
 
     def _report(self) -> None:
         if self.launcher is not None and hvd.rank() == 0:
-            self.launcher.send("world", generation=self.generation, size=hvd.size())
+            self.launcher.send(messages.WorldFormed(self.generation, hvd.size()))
 
     # Forming a world.
 
-    def _form(self, assignment: Assignment) -> bool:
+    def _form(self, assignment: Assign) -> bool:
         """Enter the assigned world, when all of its members are there; False when one does not make it."""
         formed = self._wait_for_members(assignment) and super()._form(assignment)
         self._formed_at = time.monotonic()
@@ -198,7 +199,7 @@ class HorovodWorld(ElasticWorld):
             self._announce(assignment, GAVE_UP)
         return formed
 
-    def _wait_for_members(self, assignment: Assignment) -> bool:
+    def _wait_for_members(self, assignment: Assign) -> bool:
         """Wait for all members of an assignment; False when one has given up, or does not come in time.
 
         Gloo would wait for 30 seconds only, which is less than some scripts take to start.
@@ -219,11 +220,11 @@ class HorovodWorld(ElasticWorld):
         self.has_lost_state = self._others_trained and not somebody_has_state
         return True
 
-    def _announce(self, assignment: Assignment, what: str) -> None:
+    def _announce(self, assignment: Assign, what: str) -> None:
         """Tell the others of an assignment whether this worker is there, and whether it has the state."""
         self._driver.put(_SCOPE, str(assignment.rank), f"{what} state" if self._has_state else what)
 
-    def _wait_for_assignment(self, progress: int) -> Assignment | None:
+    def _wait_for_assignment(self, progress: int) -> Assign | None:
         """Ask the driver, which answers when it has heard of all workers.
 
         Raises:
@@ -234,9 +235,10 @@ class HorovodWorld(ElasticWorld):
         assignment = self._assignment(answer.split(","))
         return assignment if assignment.rank >= 0 else None
 
-    def _assignment(self, place: Iterable[str]) -> Assignment:
+    def _assignment(self, place: Iterable[str]) -> Assign:
         numbers = dict(zip(_NAMES, map(int, place), strict=True))
-        return Assignment(self.generation + 1, **numbers, port=self._driver.port)
+        host, generation = self._environ["HOROVOD_HOSTNAME"], self.generation + 1
+        return Assign(**numbers, host=host, generation=generation, port=self._driver.port)
 
     def _leave(self) -> NoReturn:
         if self._has_failed and self._has_state:  # who comes next may not have the state

@@ -4,7 +4,9 @@ import json
 import os
 import time
 import warnings
-from typing import Any
+
+from edt_messages.messages import Message, type_of
+from edt_messages.records import content
 
 MOST_BYTES = 2**16
 """Longer lines are not written: edt-launch would not read them."""
@@ -23,9 +25,11 @@ class ReportFile:
         self._path = path
         self._has_failed = False
 
-    def send(self, event: str, /, **content: Any) -> None:
+    def send(self, message: Message) -> None:
         """Append an event; one write, so that lines of several workers do not mix."""
-        line = json.dumps({"event": event, "time": time.time(), **content}).encode() + b"\n"
+        line = (
+            json.dumps({"event": type_of(message), "time": time.time(), **content(message)}).encode() + b"\n"
+        )
         if self._has_failed or len(line) > MOST_BYTES:
             return
         try:

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 
 import psutil
 
+from edt_messages import messages
+
 
 @dataclass(frozen=True)
 class Standby:
@@ -25,9 +27,9 @@ class Standby:
         """A worker that comes to the rendezvous now."""
         return cls(time.monotonic(), time.process_time(), private_memory())
 
-    def cost(self, now: float, processor: float) -> dict[str, float | int | None]:
-        """The content of a `standby` message: the wait until `now`, with `processor` seconds used by then."""
-        return {"waited": now - self.since, "processor": processor - self.processor, "private": self.private}
+    def cost(self, now: float, processor: float) -> messages.Standby:
+        """The cost of waiting until `now`, with `processor` seconds used by then."""
+        return messages.Standby(now - self.since, processor - self.processor, self.private)
 
 
 def private_memory() -> int | None:

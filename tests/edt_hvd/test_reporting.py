@@ -8,6 +8,8 @@ import torch
 import edt_hvd
 from edt_hvd import reporting
 from edt_hvd.reporting import REPORT_INTERVAL, ResizeReport, send_progress
+from edt_messages.messages import Message, type_of
+from edt_messages.records import content
 
 pytestmark = pytest.mark.usefixtures("alone")
 
@@ -18,8 +20,8 @@ class Recorder:
     def __init__(self) -> None:
         self.messages: list[tuple[str, dict[str, Any]]] = []
 
-    def send(self, message_type: str, **content: Any) -> None:
-        self.messages.append((message_type, content))
+    def send(self, message: Message) -> None:
+        self.messages.append((type_of(message), content(message)))
 
 
 @pytest.fixture
@@ -42,7 +44,7 @@ def test_values_are_sent_as_plain_ones(launcher: Recorder) -> None:
 def test_progress_is_sent_now_and_then(launcher: Recorder) -> None:
     for tenth in range(10):
         send_progress(tenth, None, now=tenth * REPORT_INTERVAL / 4)
-    assert [content["step"] for _, content in launcher.messages] == [0, 4, 8]
+    assert [sent["step"] for _, sent in launcher.messages] == [0, 4, 8]
     send_progress(10, None, now=9 * REPORT_INTERVAL / 4, at_once=True)
     assert launcher.messages[-1][1]["step"] == 10
 
@@ -58,20 +60,20 @@ def test_a_resize_is_reported_once_with_its_phases(launcher: Recorder) -> None:
     report.mark("rendezvous", 100.25)
     report.mark("sync", 100.75)
     for now in (101.0, 109.0):
-        report.send_to(launcher, now)  # type: ignore[arg-type]
+        report.send_to(launcher, now)
     phases = {"rendezvous": 0.25, "sync": 0.5}
-    content = {"generation": 3, "from": 2, "to": 4, "pause": 1.0, "phases": phases}
-    assert launcher.messages == [("resumed", content)]
+    resumed = {"generation": 3, "from": 2, "to": 4, "pause": 1.0, "phases": phases}
+    assert launcher.messages == [("resumed", resumed)]
 
 
 def test_a_world_that_was_lost_before_it_trained_does_not_count(launcher: Recorder) -> None:
     assert ResizeReport.first(1, 3).trained_size == 3
     report = ResizeReport(2, previous_size=3, size=2, stopped_at=100.0)
     assert report.trained_size == 3
-    report.send_to(launcher, 101.0)  # type: ignore[arg-type]
+    report.send_to(launcher, 101.0)
     assert report.trained_size == 2
 
 
 def test_a_first_world_interrupted_nothing(launcher: Recorder) -> None:
-    ResizeReport.first(1, 2).send_to(launcher, 5.0)  # type: ignore[arg-type]
+    ResizeReport.first(1, 2).send_to(launcher, 5.0)
     assert launcher.messages == []

@@ -1,12 +1,12 @@
 """A world whose workers need nothing to find one another."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from edt_launch.membership.protocol import Assignment, Worker
 
 
 class SimulatedWorld:
-    """Keeps what it is asked for. Members of generation g are told that their port is 1000 + g."""
+    """Keeps what it is asked for. The port of generation g is 1000 + g."""
 
     def __init__(self) -> None:
         self.generations: dict[int, tuple[Assignment, ...]] = {}
@@ -16,9 +16,9 @@ class SimulatedWorld:
     def variables(self, worker: Worker) -> dict[str, str]:
         return {"SIMULATED_WORKER": str(worker.id)}
 
-    def open(self, generation: int, assignments: Sequence[Assignment]) -> Mapping[str, object]:
+    def open(self, generation: int, assignments: Sequence[Assignment]) -> int:
         self.generations[generation] = tuple(assignments)
-        return {"port": 1000 + generation}
+        return 1000 + generation
 
     def abort(self) -> None:
         self.aborted += 1

@@ -1,6 +1,7 @@
 """The conversation between the launcher and a worker, over a real socket; the worker's half is edt_hvd's."""
 
 import json
+import os
 import queue
 import socket
 import threading
@@ -10,34 +11,27 @@ from typing import Any
 import pytest
 
 from edt_hvd.errors import CoordinatorLostError
-from edt_hvd.world.control import Assignment, Launcher
+from edt_hvd.world.control import Launcher
 from edt_launch.launcher.control import ControlServer
+from edt_messages import messages
+from edt_messages.messages import Message
 
 TOKEN = "5ec2e7"
-PLACE = {
-    "generation": 3,
-    "rank": 1,
-    "size": 2,
-    "local_rank": 1,
-    "local_size": 2,
-    "cross_rank": 0,
-    "cross_size": 1,
-    "port": 4711,
-}
+PLACE = messages.Assign(1, 2, 1, 2, 0, 1, "node1", generation=3, port=4711)
 
 
 class Wire:
     """A server that keeps what it receives, and one worker connected to it."""
 
     def __init__(self) -> None:
-        self.received: queue.Queue[tuple[int, dict[str, Any]]] = queue.Queue()
+        self.received: queue.Queue[tuple[int, Message]] = queue.Queue()
         self.server = ControlServer(
             "127.0.0.1", TOKEN, lambda worker, message: self.received.put((worker, message))
         )
         self.worker = Launcher(self.server.address, TOKEN, worker=7)
         self.worker._end_orphan = lambda: None  # type: ignore[method-assign]  # this process is the test
 
-    def next(self) -> dict[str, Any]:
+    def next(self) -> Message:
         worker, message = self.received.get(timeout=30)
         assert worker == 7
         return message
@@ -47,14 +41,14 @@ class Wire:
 def wire() -> Iterator[Wire]:
     one = Wire()
     one.worker.connect()
-    assert one.next()["type"] == "hello"
+    assert one.next() == messages.Hello(TOKEN, 7, os.getpid())
     yield one
     one.worker.close()
     one.server.close()
 
 
 def at_rendezvous(wire: Wire) -> "queue.Queue[Any]":
-    """A worker waiting at the door in a thread; what it gets, or the error, arrives in the queue."""
+    """A worker waiting at the rendezvous in a thread; what it gets, or the error, arrives in the queue."""
     outcome: queue.Queue[Any] = queue.Queue()
 
     def wait() -> None:
@@ -67,37 +61,37 @@ def at_rendezvous(wire: Wire) -> "queue.Queue[Any]":
     return outcome
 
 
-def test_a_worker_waits_at_the_door_for_its_place(wire: Wire) -> None:
+def test_a_worker_waits_at_the_rendezvous_for_its_assignment(wire: Wire) -> None:
     outcome = at_rendezvous(wire)
-    assert wire.next() == {"type": "door", "progress": 5}
-    wire.server.send(7, "assign", **PLACE, host="ignored")
-    assert outcome.get(timeout=30) == Assignment(**PLACE)
+    assert wire.next() == messages.AtRendezvous(5)
+    wire.server.send(7, PLACE)
+    assert outcome.get(timeout=30) == PLACE
 
 
 def test_a_worker_is_told_to_leave(wire: Wire) -> None:
     outcome = at_rendezvous(wire)
     wire.next()
-    wire.server.send(7, "leave")
+    wire.server.send(7, messages.Leave())
     assert outcome.get(timeout=30) is None
 
 
 def test_a_place_that_came_before_the_worker_asked_is_not_lost(wire: Wire) -> None:
-    wire.server.send(7, "assign", **PLACE)
-    assert at_rendezvous(wire).get(timeout=30) == Assignment(**PLACE)
+    wire.server.send(7, PLACE)
+    assert at_rendezvous(wire).get(timeout=30) == PLACE
 
 
 def test_the_wanted_generation_only_grows(wire: Wire) -> None:
     announced: list[int] = []
     wire.worker.on_stop(announced.append)
     for generation in (4, 2, 4, 6):
-        wire.server.send(7, "stop", generation=generation)
-    wire.server.send(7, "assign", **PLACE)
+        wire.server.send(7, messages.Stop(generation))
+    wire.server.send(7, PLACE)
     at_rendezvous(wire).get(timeout=30)
     assert announced == [4, 6]
     assert wire.worker.wanted_generation == 6
 
 
-def test_a_worker_at_the_door_learns_that_the_launcher_is_gone(wire: Wire) -> None:
+def test_a_worker_at_the_rendezvous_learns_that_the_launcher_is_gone(wire: Wire) -> None:
     outcome = at_rendezvous(wire)
     wire.next()
     wire.server._connections[7].shutdown(socket.SHUT_RDWR)
@@ -129,9 +123,9 @@ def test_strangers_are_hung_up_on(wire: Wire, first_line: bytes) -> None:
         stranger.sendall(first_line)
         assert stranger.recv(1) == b""
     assert wire.received.empty()
-    wire.worker.send("done")
-    assert wire.next() == {"type": "done"}
+    wire.worker.send(messages.Done())
+    assert wire.next() == messages.Done()
 
 
 def test_sending_to_a_worker_that_is_gone_says_so(wire: Wire) -> None:
-    assert not wire.server.send(8, "leave")
+    assert not wire.server.send(8, messages.Leave())

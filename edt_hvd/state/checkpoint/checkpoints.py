@@ -26,6 +26,8 @@ from edt_hvd.state.checkpoint.storage import Content
 from edt_hvd.state.checkpoint.writer import Cost, Failed, Outcome, Writer, Written, next_at
 from edt_hvd.state.snapshot import Snapshots
 from edt_hvd.world import world
+from edt_messages import messages
+from edt_messages.messages import Message
 
 INTERVAL = 10.0
 KEEP = 3
@@ -77,7 +79,7 @@ class Checkpoints:
     """
 
     def __init__(
-        self, settings: Settings, now: float, takes_processor: bool, emit: Callable[..., None]
+        self, settings: Settings, now: float, takes_processor: bool, emit: Callable[[Message], None]
     ) -> None:
         self._folder = settings.folder
         self._interval = settings.interval
@@ -121,7 +123,7 @@ class Checkpoints:
                     "this one"
                 ) from error
             self._commits = content.commits
-            self._emit("restored", path=str(path), step=content.about["steps"])
+            self._emit(messages.Restored(str(path), content.about["steps"]))
             return
         if paths:
             warnings.warn(
@@ -190,7 +192,7 @@ class Checkpoints:
         except OSError as refusal:
             place = f"it stays where it is: {refusal.strerror}"
         warnings.warn(f"checkpoint {path} is skipped: {error}; {place}", stacklevel=3)
-        self._emit("checkpoint_skipped", path=str(path), reason=str(error))
+        self._emit(messages.CheckpointSkipped(str(path), str(error)))
 
     def _found(self) -> list[Path]:
         try:
@@ -205,18 +207,11 @@ class Checkpoints:
         """Notify the launcher; in the writer's thread, so that it knows even if this process ends now."""
         match outcome:
             case Written(path, content, size, cost):
-                about = content.about
-                self._emit(
-                    "checkpointed",
-                    step=about["steps"],
-                    path=str(path),
-                    bytes=size,
-                    seconds=cost.seconds,
-                    last=about.get("last", False),
-                    again=bool(self._failures),
-                )
+                steps, last = content.about["steps"], content.about.get("last", False)
+                again = bool(self._failures)
+                self._emit(messages.Checkpointed(steps, str(path), size, cost.seconds, last, again))
             case Failed(reason) if reason not in self._failures:
-                self._emit("checkpoint_failed", reason=reason)
+                self._emit(messages.CheckpointFailed(reason))
 
 
 def for_next_state(environ: Mapping[str, str] = os.environ) -> Checkpoints | None:
@@ -235,7 +230,7 @@ def for_next_state(environ: Mapping[str, str] = os.environ) -> Checkpoints | Non
     return Checkpoints(settings, time.monotonic(), takes_processor, _send_to_launcher)
 
 
-def _send_to_launcher(message_type: str, **content: Any) -> None:
+def _send_to_launcher(message: Message) -> None:
     launcher = world.current().launcher
     if launcher is not None:
-        launcher.send(message_type, **content)
+        launcher.send(message)

@@ -14,12 +14,13 @@ from edt_launch.core.worker_events import Checkpointed as Checkpointed
 from edt_launch.core.worker_events import CheckpointFailed as CheckpointFailed
 from edt_launch.core.worker_events import CheckpointSkipped as CheckpointSkipped
 from edt_launch.core.worker_events import Event as Event
-from edt_launch.core.worker_events import Number, Seconds, Serial
 from edt_launch.core.worker_events import Progress as Progress
 from edt_launch.core.worker_events import Reported as Reported
 from edt_launch.core.worker_events import Restored as Restored
 from edt_launch.core.worker_events import Resumed as Resumed
 from edt_launch.core.worker_events import Standby as Standby
+from edt_launch.core.worker_events import event_of as event_of
+from edt_messages.records import Number, Seconds, Serial
 
 ExitCode = Annotated[int, (-(2**31), 2**31)]
 

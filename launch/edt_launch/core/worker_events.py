@@ -1,20 +1,11 @@
-"""What the workers report about their job, and what all events have in common.
-
-Workers send these as messages, or append them to a file. `events` has all kinds of events.
-"""
+"""The events that are messages of workers, and what all events have in common. `events` has all kinds."""
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, ClassVar
+from typing import ClassVar
 
-Number = Annotated[int, (0, 2**31)]
-Serial = Annotated[int, (0, 2**53)]
-Seconds = Annotated[float, (0, 2**53)]
-"""Numbers, with their least and one that is too large: what a job writes can be stored."""
-
-Value = float | int | str | bool
-"""What scripts may report."""
+from edt_messages import messages
+from edt_messages.records import Seconds, Serial
 
 
 @dataclass(frozen=True)
@@ -39,7 +30,7 @@ KINDS: dict[str, type[Event]] = {}
 
 
 @dataclass(frozen=True)
-class Standby(Event):
+class Standby(messages.Standby, Event):
     """What a newcomer cost until it got its slot.
 
     Attributes:
@@ -48,14 +39,11 @@ class Standby(Event):
         private: bytes of its own memory; null if unknown.
     """
 
-    worker: Serial
-    waited: Seconds
-    processor: Seconds
-    private: Serial | None = None
+    worker: Serial = field(kw_only=True)
 
 
 @dataclass(frozen=True)
-class Resumed(Event):
+class Resumed(messages.Resumed, Event):
     """The first step after a change of the world is done.
 
     Attributes:
@@ -65,15 +53,9 @@ class Resumed(Event):
         phases: seconds of each phase of the resize.
     """
 
-    generation: Serial
-    from_: Number | None
-    to: Number
-    pause: Seconds
-    phases: Mapping[str, Seconds] = field(default_factory=dict)
-
 
 @dataclass(frozen=True)
-class Progress(Event):
+class Progress(messages.Progress, Event):
     """A step is done. This is reported a few times a second at most.
 
     Attributes:
@@ -82,11 +64,6 @@ class Progress(Event):
         size: number of workers.
         values: what the script has reported.
     """
-
-    step: Serial
-    epoch: Serial | None
-    size: Number
-    values: Mapping[str, Value] = field(default_factory=dict)
 
     def number(self, name: str) -> float | None:
         """A value that the script has reported; None unless it is a number that every database can hold."""
@@ -97,27 +74,21 @@ class Progress(Event):
 
 
 @dataclass(frozen=True)
-class Restored(Event):
+class Restored(messages.Restored, Event):
     """Training goes on from a checkpoint.
 
     Attributes:
         step: optimizer steps done when it was taken.
     """
 
-    path: str
-    step: Serial
-
 
 @dataclass(frozen=True)
-class CheckpointSkipped(Event):
+class CheckpointSkipped(messages.CheckpointSkipped, Event):
     """A damaged checkpoint was passed over for an older one."""
 
-    path: str
-    reason: str
-
 
 @dataclass(frozen=True)
-class Checkpointed(Event):
+class Checkpointed(messages.Checkpointed, Event):
     """A checkpoint has been written.
 
     Attributes:
@@ -128,19 +99,27 @@ class Checkpointed(Event):
         again: whether the one before could not be written.
     """
 
-    step: Serial
-    path: str
-    bytes: Serial
-    seconds: Seconds
-    last: bool = False
-    again: bool = False
-
 
 @dataclass(frozen=True)
-class CheckpointFailed(Event):
+class CheckpointFailed(messages.CheckpointFailed, Event):
     """A checkpoint could not be written; reported once for each reason until one could."""
-
-    reason: str
 
 
 Reported = Progress | Resumed | Restored | CheckpointSkipped | Checkpointed | CheckpointFailed | Standby
+
+_EVENTS: dict[type[messages.Message], type[Reported]] = {
+    messages.Progress: Progress,
+    messages.Resumed: Resumed,
+    messages.Restored: Restored,
+    messages.CheckpointSkipped: CheckpointSkipped,
+    messages.Checkpointed: Checkpointed,
+    messages.CheckpointFailed: CheckpointFailed,
+}
+
+
+def event_of(worker: int, message: messages.Message) -> Reported | None:
+    """The event that a worker's message is; None for messages that are none."""
+    if isinstance(message, messages.Standby):
+        return Standby(**vars(message), worker=worker)
+    kind = _EVENTS.get(type(message))
+    return None if kind is None else kind(**vars(message))

@@ -1,10 +1,9 @@
-"""The launcher's side of the conversation with the workers: JSON objects, one a line, over TCP.
+"""The launcher's end of the connections to the workers; `edt_messages.messages` has the messages.
 
-`edt_hvd.world.control` lists the messages. A connection counts only after a `hello` with the job's token.
+A connection counts only after a `Hello` with the job's token.
 """
 
 import hmac
-import json
 import logging
 import socket
 import socketserver
@@ -13,10 +12,9 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-log = logging.getLogger(__name__)
+from edt_messages.messages import MAX_LINE, Hello, Message, MessageError, decode, encode, type_of
 
-MAX_LINE = 2**20
-"""Bytes that one message may have."""
+log = logging.getLogger(__name__)
 
 HELLO_TIMEOUT = 30.0
 """Seconds that a connection has for its hello."""
@@ -34,9 +32,9 @@ class ControlServer(socketserver.ThreadingTCPServer):
     allow_reuse_address = True
     daemon_threads = True
 
-    def __init__(self, address: str, token: str, receive: Callable[[int, dict[str, Any]], None]) -> None:
+    def __init__(self, address: str, token: str, receive: Callable[[int, Message], None]) -> None:
         super().__init__((address, 0), socketserver.BaseRequestHandler)
-        self._token = token
+        self._token = token.encode()
         self._receive = receive
         self._connections: dict[int, socket.socket] = {}
         self._lock = threading.Lock()
@@ -49,9 +47,9 @@ class ControlServer(socketserver.ThreadingTCPServer):
         ip, port = self.server_address[:2]
         return f"{ip!s}:{port}"
 
-    def send(self, worker: int, message_type: str, **content: Any) -> bool:
+    def send(self, worker: int, message: Message) -> bool:
         """Send to a worker; False when it is not connected (any more)."""
-        line = (json.dumps({"type": message_type, **content}) + "\n").encode()
+        line = encode(message)
         with self._lock:
             connection = self._connections.get(worker)
             if connection is None:
@@ -59,7 +57,7 @@ class ControlServer(socketserver.ThreadingTCPServer):
             try:
                 connection.sendall(line)
             except OSError as error:  # its exit is noticed elsewhere
-                log.info("worker %d cannot be told to %s: %s", worker, message_type, error)
+                log.info("worker %d cannot be sent %r: %s", worker, type_of(message), error)
                 return False
         return True
 
@@ -83,34 +81,38 @@ class ControlServer(socketserver.ThreadingTCPServer):
             with request.makefile("rb") as lines:
                 try:
                     request.settimeout(HELLO_TIMEOUT)
-                    message = _object(lines.readline(MAX_LINE))
-                    worker = self._greet(request, message)
+                    hello = decode(lines.readline(MAX_LINE))
+                    worker = self._greet(request, hello)
                     request.settimeout(None)
                 finally:
                     self._strangers.release()
-                self._receive(worker, message)
+                self._receive(worker, hello)
                 while line := lines.readline(MAX_LINE):
-                    self._receive(worker, _object(line))
-        except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+                    self._take_line(worker, line)
+        except (OSError, ValueError) as error:
             log.info("connection of worker %s ended: %r", worker, error)
         finally:
             with self._lock:
                 if worker is not None and self._connections.get(worker) is request:
                     del self._connections[worker]
 
-    def _greet(self, connection: socket.socket, message: dict[str, Any]) -> int:
-        token = str(message.pop("token"))
-        if message["type"] != "hello" or not hmac.compare_digest(token, self._token):
+    def _take_line(self, worker: int, line: bytes) -> None:
+        """Receive the message in a line.
+
+        Raises:
+            MessageError: it is not even a whole line.
+        """
+        try:
+            self._receive(worker, decode(line))
+        except MessageError as error:
+            if not line.endswith(b"\n"):
+                raise
+            log.info("a line of worker %d is skipped: %s", worker, error)
+
+    def _greet(self, connection: socket.socket, hello: Message) -> int:
+        if not isinstance(hello, Hello) or not hmac.compare_digest(hello.token.encode(), self._token):
             raise ValueError("the first message is no hello of this job")
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        worker = int(message["worker"])
         with self._lock:
-            self._connections[worker] = connection
-        return worker
-
-
-def _object(line: bytes) -> dict[str, Any]:
-    message = json.loads(line)
-    if not isinstance(message, dict):
-        raise TypeError(f"{line[:80]!r} is no message")
-    return message
+            self._connections[hello.worker] = connection
+        return hello.worker

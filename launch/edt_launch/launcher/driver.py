@@ -7,14 +7,13 @@ import secrets
 import time
 from collections.abc import Callable, Collection
 from dataclasses import asdict, dataclass
-from typing import Any
 
 import psutil
 
 from edt_launch.agent import processes
 from edt_launch.agent.protocol import Exited as ProcessEnded
 from edt_launch.agent.protocol import Hello, Started, Warm
-from edt_launch.core import event_codec, events
+from edt_launch.core import events
 from edt_launch.core.errors import StartError
 from edt_launch.core.event_log import stamped
 from edt_launch.launcher import watchdog
@@ -28,6 +27,8 @@ from edt_launch.membership.members import Limits, Membership
 from edt_launch.membership.protocol import Worker
 from edt_launch.membership.step import step
 from edt_launch.worlds.world import World
+from edt_messages import messages
+from edt_messages.messages import Message
 
 log = logging.getLogger(__name__)
 
@@ -204,29 +205,29 @@ class Driver:
 
     # What the workers say.
 
-    def _receive(self, worker: int, message: dict[str, Any]) -> None:
-        match kind := message.pop("type"):
-            case "hello":
-                self._pids[worker] = int(message["pid"])
+    def _receive(self, worker: int, message: Message) -> None:
+        match message:
+            case messages.Hello(_, _, pid):
+                self._pids[worker] = pid
                 if worker in self._to_end:
-                    self._server.send(worker, "end")  # it was not there yet when it was told
-            case "door":
+                    self._server.send(worker, messages.End())  # it was not there yet when this was sent first
+            case messages.AtRendezvous(progress):
                 self._report(events.Ready(worker, self._pids[worker]))
-                self._events.put(protocol.Ready(worker, int(message["progress"])))
-            case "synced":
+                self._events.put(protocol.Ready(worker, progress))
+            case messages.Synced():
                 self._events.put(protocol.Synced(worker))
-            case "done":
+            case messages.Done():
                 self._events.put(protocol.Done(worker))
-            case "leaving":
-                self._events.put(protocol.Leaving(worker, str(message["reason"])))
-            case "beat":
-                self._events.put(watchdog.Heartbeat.from_message(worker, message))
+            case messages.Leaving(reason):
+                self._events.put(protocol.Leaving(worker, reason))
+            case messages.Heartbeat():
+                self._events.put(watchdog.Heartbeat.of(worker, message))
             case _:
-                event = event_codec.read({**message, "event": kind, "worker": worker})
-                if isinstance(event, events.Reported):
+                event = events.event_of(worker, message)
+                if event is not None:
                     self._report(event)
                 else:
-                    log.info("worker %d has sent a message that is none: %s", worker, kind)
+                    log.info("worker %d has sent a message that is none of a worker: %s", worker, message)
 
     # What to do.
 
@@ -238,11 +239,11 @@ class Driver:
             case protocol.Stop(workers, generation):
                 self._report(events.Stopping(generation))
                 for worker_id in workers:
-                    self._server.send(worker_id, "stop", generation=generation)
+                    self._server.send(worker_id, messages.Stop(generation))
             case protocol.Assign():
                 self._assign(action)
             case protocol.Dismiss(worker_id, saves):
-                self._server.send(worker_id, "leave", saves=saves)
+                self._server.send(worker_id, messages.Leave(saves))
             case protocol.Terminate(worker_id, at_once):
                 self._terminate(worker_id, at_once)
             case protocol.Cut(workers, generation):
@@ -281,7 +282,7 @@ class Driver:
         """Ask a connected worker to end itself, which is quick, and make sure of it after a grace."""
         self._report(events.Ending(worker))
         self._to_end.add(worker)
-        is_told = self._server.send(worker, "end")
+        is_told = self._server.send(worker, messages.End())
         if is_told and not at_once:
             self._timers.enter(END_GRACE, 0, self._kill, (worker,))
         else:
@@ -311,18 +312,19 @@ class Driver:
         return (known if is_ours else set()) | marked
 
     def _assign(self, action: protocol.Assign) -> None:
-        shared = self._world.open(action.generation, action.assignments)
+        port = self._world.open(action.generation, action.assignments)
         ranks = {at.worker: at.rank for at in action.assignments}
         self._report(events.World(action.generation, len(ranks), action.previous_size, ranks, action.reason))
         for at in action.assignments:
-            content = {**asdict(at), "generation": action.generation, **shared}
-            self._server.send(content.pop("worker"), "assign", **content)
+            place = {name: value for name, value in vars(at).items() if name != "worker"}
+            assign = messages.Assign(**place, generation=action.generation, port=port)
+            self._server.send(at.worker, assign)
 
     def _cut(self, workers: tuple[int, ...], generation: int) -> None:
         """Let nobody wait for a member that is lost, neither here nor in a collective."""
         self._world.abort()
         for worker in workers:
-            self._server.send(worker, "cut", generation=generation)
+            self._server.send(worker, messages.Cut(generation))
 
 
 def start_events(worker: Worker) -> list[events.Started]:

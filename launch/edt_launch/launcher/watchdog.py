@@ -19,9 +19,9 @@ meanwhile are taken in. A stage's seconds leave out those in which the worker wa
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from math import inf
-from typing import Any
 
 from edt_launch.membership.protocol import Phase, Worker
+from edt_messages import messages
 
 REDUCING = "reducing"
 """The stage in which a worker waits for the others."""
@@ -88,23 +88,10 @@ class Heartbeat:
     """Seconds of the stage since it, or a process that it has started, last used a processor or a disk."""
 
     @classmethod
-    def from_message(cls, worker: int, message: Mapping[str, Any]) -> "Heartbeat":
-        """The beat in a `beat` message.
-
-        Raises:
-            KeyError, TypeError, ValueError: it is none.
-        """
-        return cls(
-            worker,
-            None if message["step"] is None else int(message["step"]),
-            str(message["stage"]),
-            float(message["seconds"]),
-            {
-                name: Times(int(number), float(most))
-                for name, (number, most) in dict(message["stages"]).items()
-            },
-            float(message["idle"]),
-        )
+    def of(cls, worker: int, message: messages.Heartbeat) -> "Heartbeat":
+        """The heartbeat in a worker's message."""
+        stages = {stage: Times(*times) for stage, times in message.stages.items()}
+        return cls(worker, message.step, message.stage, message.seconds, stages, message.idle)
 
 
 @dataclass(frozen=True)

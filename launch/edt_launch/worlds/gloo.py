@@ -1,6 +1,6 @@
 """Horovod's worlds over Gloo: the members of a generation meet at a store of its own."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from edt_launch.membership.protocol import Assignment, Worker
@@ -32,8 +32,8 @@ class GlooWorld:
         run = create_run_env_vars(self._address, [self._interface], 0, elastic=True)
         return {name: str(value) for name, value in {**create_slot_env_vars(slot), **run}.items()}
 
-    def open(self, generation: int, assignments: Sequence[Assignment]) -> Mapping[str, object]:
-        """Serve a store; members are told its port."""
+    def open(self, generation: int, assignments: Sequence[Assignment]) -> int:
+        """Serve a store; returns its port."""
         from edt_launch.worlds.gloo_store import Rendezvous
 
         # Where Horovod looks its rank up, besides the variables that the worker sets.
@@ -47,7 +47,7 @@ class GlooWorld:
         self._stores.append(store)
         while len(self._stores) > KEPT:
             self._stores.pop(0).close()
-        return {"port": store.port}
+        return store.port
 
     def abort(self) -> None:
         """Have all that ask the newest store, or wait at it, stop."""

@@ -1,6 +1,6 @@
 """How the workers of a generation find one another: the interface, of which the driver knows nothing more."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Protocol
 
 from edt_launch.membership.protocol import Assignment, Worker
@@ -12,8 +12,8 @@ class World(Protocol):
     def variables(self, worker: Worker) -> dict[str, str]:
         """What a worker that is to be started finds in its environment; its rank is not known yet."""
 
-    def open(self, generation: int, assignments: Sequence[Assignment]) -> Mapping[str, object]:
-        """Let a generation form, which is larger than the last one; returns what each member is told."""
+    def open(self, generation: int, assignments: Sequence[Assignment]) -> int:
+        """Let a generation form, larger than the last one; returns the port where its members meet."""
 
     def abort(self) -> None:
         """The newest generation will not form: its members are not to wait for one another."""

@@ -8,6 +8,8 @@ import pytest
 from edt_hvd.world import activity, heartbeat, preemption
 from edt_hvd.world.activity import ProcessSample
 from edt_hvd.world.stages import LONGEST_NAP, Stage, Stages
+from edt_messages.messages import Message, encode
+from edt_messages.records import content
 
 
 def test_a_heartbeat_says_what_is_done_for_how_long_and_what_it_has_taken_so_far() -> None:
@@ -18,7 +20,8 @@ def test_a_heartbeat_says_what_is_done_for_how_long_and_what_it_has_taken_so_far
     stages.awake(3.0)
     stages.worked(3.25)
     stages.step = 12
-    assert json.loads(json.dumps(heartbeat.content(3.5, stages))) == {
+    assert json.loads(encode(heartbeat.heartbeat(3.5, stages))) == {
+        "type": "beat",
         "step": 12,
         "stage": "computing",
         "seconds": 0.5,
@@ -44,8 +47,8 @@ class Listener:
     def take(self, timeout: float) -> None:
         """No notice."""
 
-    def send(self, message_type: str, **content: Any) -> None:
-        self.heard.append(content)
+    def send(self, message: Message) -> None:
+        self.heard.append(content(message))
 
 
 def test_a_heartbeat_that_comes_late_means_a_frozen_process(monkeypatch: pytest.MonkeyPatch) -> None:

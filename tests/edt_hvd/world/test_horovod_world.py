@@ -8,8 +8,8 @@ import pytest
 
 from edt_hvd import errors
 from edt_hvd.world import horovod_world
-from edt_hvd.world.control import Assignment
 from edt_hvd.world.horovod_world import LEAST_SECONDS, HorovodWorld
+from edt_messages.messages import Assign
 
 
 class Driver(ThreadingHTTPServer):
@@ -68,7 +68,7 @@ def test_the_driver_is_asked_for_the_next_assignment(driver: Driver) -> None:
     driver.answer = "3,5,2,4,1,2"
     here = HorovodWorld(environ(driver.server_port))
     here.generation = 6
-    assert here._wait_for_assignment(progress=9) == Assignment(7, 3, 5, 2, 4, 1, 2, driver.server_port)
+    assert here._wait_for_assignment(progress=9) == Assign(3, 5, 2, 4, 1, 2, "node1", 7, driver.server_port)
     assert driver.asked == ["/rank_and_size/node1:2"]
 
 
@@ -125,7 +125,7 @@ def test_a_world_is_not_left_at_once(driver: Driver, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(horovod_world.time, "monotonic", lambda: now[0])
     monkeypatch.setattr("edt_hvd.world.elastic_world._initialize", lambda assignment: True)
     here = HorovodWorld(environ(driver.server_port))
-    assert here._form(Assignment(1, 0, 1, 0, 1, 0, 1, driver.server_port))
+    assert here._form(Assign(0, 1, 0, 1, 0, 1, "node1", 1, driver.server_port))
     here.on_hosts_updated(17, 1)
     assert not here.stop_wanted
     assert here.wanted_generation == 2
@@ -153,19 +153,19 @@ def test_a_largest_number_that_makes_no_sense_is_named(value: str) -> None:
         _ = HorovodWorld(environ(1, EDT_MAX_NP=value)).max_size
 
 
-TWO = Assignment(1, 0, 2, 0, 1, 0, 2, port=1)
+TWO = Assign(0, 2, 0, 1, 0, 2, "node1", generation=1, port=1)
 """What rank 0 of two has been assigned."""
 
 
 @pytest.fixture
-def initialized(monkeypatch: pytest.MonkeyPatch) -> list[Assignment]:
+def initialized(monkeypatch: pytest.MonkeyPatch) -> list[Assign]:
     """The assignments with which Horovod was initialized."""
-    found: list[Assignment] = []
+    found: list[Assign] = []
     monkeypatch.setattr("edt_hvd.world.elastic_world._initialize", lambda each: found.append(each) or True)
     return found
 
 
-def test_members_wait_for_one_another(driver: Driver, initialized: list[Assignment]) -> None:
+def test_members_wait_for_one_another(driver: Driver, initialized: list[Assign]) -> None:
     here = HorovodWorld(environ(driver.server_port))
     forming = threading.Thread(target=here._form, args=(TWO,))
     forming.start()
@@ -178,7 +178,7 @@ def test_members_wait_for_one_another(driver: Driver, initialized: list[Assignme
     assert not here.has_lost_state
 
 
-def test_a_member_that_does_not_come_is_given_up(driver: Driver, initialized: list[Assignment]) -> None:
+def test_a_member_that_does_not_come_is_given_up(driver: Driver, initialized: list[Assign]) -> None:
     here = HorovodWorld(environ(driver.server_port))
     here._patience = 0.0
     here.synced()
@@ -187,7 +187,7 @@ def test_a_member_that_does_not_come_is_given_up(driver: Driver, initialized: li
     assert driver.kept["/edt.members/0"] == "gone state"
 
 
-def test_who_has_given_up_is_not_waited_for(driver: Driver, initialized: list[Assignment]) -> None:
+def test_who_has_given_up_is_not_waited_for(driver: Driver, initialized: list[Assign]) -> None:
     driver.kept["/edt.members/1"] = "gone state"
     here = HorovodWorld(environ(driver.server_port))
     assert not here._form(TWO)
@@ -196,7 +196,7 @@ def test_who_has_given_up_is_not_waited_for(driver: Driver, initialized: list[As
 
 @pytest.mark.parametrize("others, lost", [("here", True), ("here state", False)])
 def test_a_state_that_nobody_has_any_more_is_lost(
-    others: str, lost: bool, driver: Driver, initialized: list[Assignment]
+    others: str, lost: bool, driver: Driver, initialized: list[Assign]
 ) -> None:
     driver.kept["/edt.members/1"] = "gone state"
     here = HorovodWorld(environ(driver.server_port))
@@ -206,7 +206,7 @@ def test_a_state_that_nobody_has_any_more_is_lost(
     assert here.has_lost_state == lost
 
 
-def test_before_training_nothing_is_lost(driver: Driver, initialized: list[Assignment]) -> None:
+def test_before_training_nothing_is_lost(driver: Driver, initialized: list[Assign]) -> None:
     driver.kept["/edt.members/1"] = "gone"
     here = HorovodWorld(environ(driver.server_port))
     assert not here._form(TWO)
@@ -216,7 +216,7 @@ def test_before_training_nothing_is_lost(driver: Driver, initialized: list[Assig
 
 
 def test_the_state_is_saved_by_who_leaves_where_nobody_has_joined(
-    driver: Driver, initialized: list[Assignment]
+    driver: Driver, initialized: list[Assign]
 ) -> None:
     here = HorovodWorld(environ(driver.server_port))
     here._patience = 0.0

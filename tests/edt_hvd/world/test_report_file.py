@@ -7,15 +7,16 @@ from pathlib import Path
 import pytest
 
 from edt_hvd.world.report_file import MOST_BYTES, ReportFile
+from edt_messages.messages import CheckpointFailed, Progress, WorldFormed
 
 
 def test_events_are_lines(tmp_path: Path) -> None:
     path = tmp_path / "events of\nall"
-    ReportFile(str(path)).send("progress", step=7)
-    ReportFile(str(path)).send("world", size=2)
+    ReportFile(str(path)).send(Progress(7, None, 1))
+    ReportFile(str(path)).send(WorldFormed(1, 2))
     rows = [json.loads(line) for line in path.read_text().splitlines()]
     assert [(row["event"], row.get("step"), row.get("size")) for row in rows] == [
-        ("progress", 7, None),
+        ("progress", 7, 1),
         ("world", None, 2),
     ]
     assert all(row["time"] > 0 for row in rows)
@@ -23,22 +24,22 @@ def test_events_are_lines(tmp_path: Path) -> None:
 
 def test_a_line_that_nobody_would_read_is_not_written(tmp_path: Path) -> None:
     path = tmp_path / "events"
-    ReportFile(str(path)).send("progress", values={"text": "x" * MOST_BYTES})
+    ReportFile(str(path)).send(Progress(1, 0, 1, {"text": "x" * MOST_BYTES}))
     assert not path.exists()
 
 
 def test_a_file_that_cannot_be_written_is_warned_of_once(tmp_path: Path) -> None:
     events = ReportFile(str(tmp_path / "nowhere" / "events"))
     with pytest.warns(UserWarning, match="cannot be reported: .*nowhere/events: No such file"):
-        events.send("progress", step=1)
-    events.send("progress", step=2)  # here a warning would be an error
+        events.send(Progress(1, None, 1))
+    events.send(Progress(2, None, 1))  # here a warning would be an error
 
 
 def test_lines_of_threads_do_not_mix(tmp_path: Path) -> None:
     path = tmp_path / "events"
     events = ReportFile(str(path))
     threads = [
-        threading.Thread(target=lambda: [events.send("progress", text="x" * 3000) for _ in range(50)])
+        threading.Thread(target=lambda: [events.send(CheckpointFailed("x" * 3000)) for _ in range(50)])
         for _ in range(4)
     ]
     for thread in threads:

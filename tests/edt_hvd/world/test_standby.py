@@ -5,11 +5,12 @@ import mmap
 import pytest
 
 from edt_hvd.world.standby import Standby, private_memory
+from edt_messages import messages
 
 
 def test_the_cost_of_a_wait() -> None:
     standby = Standby(since=100.0, processor=2.0, private=7)
-    assert standby.cost(now=104.0, processor=2.5) == {"waited": 4.0, "processor": 0.5, "private": 7}
+    assert standby.cost(now=104.0, processor=2.5) == messages.Standby(4.0, 0.5, 7)
 
 
 def test_memory_that_is_written_to_becomes_private() -> None:

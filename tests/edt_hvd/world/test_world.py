@@ -7,7 +7,7 @@ import pytest
 import edt_hvd
 from edt_hvd.world import elastic_world, preemption, world
 from edt_hvd.world.assigned_world import AssignedWorld
-from edt_hvd.world.control import Assignment
+from edt_messages.messages import Assign
 
 
 @pytest.mark.parametrize(
@@ -46,7 +46,7 @@ def test_under_a_launcher_a_notice_is_passed_on(monkeypatch: pytest.MonkeyPatch)
 def test_a_place_in_a_world_that_is_broken_already_is_not_taken() -> None:
     here = AssignedWorld(ENVIRON)
     here._note_broken(3)
-    assert not here._form(Assignment(3, 0, 1, 0, 1, 0, 1, port=1))
+    assert not here._form(Assign(0, 1, 0, 1, 0, 1, "node1", generation=3, port=1))
 
 
 @pytest.mark.parametrize(

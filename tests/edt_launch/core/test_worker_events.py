@@ -5,8 +5,7 @@ import math
 import pytest
 
 from edt_hvd.reporting import ResizeReport
-from edt_launch.core.event_codec import read
-from edt_launch.core.events import Progress, Resumed
+from edt_launch.core.events import Progress, Resumed, event_of
 
 
 @pytest.mark.parametrize(
@@ -30,5 +29,4 @@ def test_only_numbers_are_numbers(value: float | str, number: float | None) -> N
 def test_a_report_of_a_resize_is_an_event() -> None:
     report = ResizeReport(3, 2, 4, stopped_at=10.0)
     report.mark("drain", 10.5)
-    event = read({"event": "resumed", **report.as_message(12.0)})
-    assert event == Resumed(3, 2, 4, 2.0, {"drain": 0.5})
+    assert event_of(1, report.as_message(12.0)) == Resumed(3, 2, 4, 2.0, {"drain": 0.5})

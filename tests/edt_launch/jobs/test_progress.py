@@ -22,8 +22,8 @@ from edt_launch.core.events import (
     Usable,
     World,
 )
-from edt_launch.core.worker_events import Value
 from edt_launch.jobs.progress import PRIOR_COST, JobProgress, LauncherRun, Pace
+from edt_messages.records import Value
 
 BEGUN = Begun(7, 0.5, 1, 4)
 

@@ -9,8 +9,9 @@ import pytest
 
 from edt_launch.launcher import control
 from edt_launch.launcher.control import ControlServer
+from edt_messages.messages import Message
 
-Received = queue.Queue[tuple[int, dict[str, object]]]
+Received = queue.Queue[tuple[int, Message]]
 
 
 @pytest.fixture

@@ -30,6 +30,7 @@ from edt_launch.membership.protocol import (
     Slot,
     Worker,
 )
+from edt_messages import messages
 from simulated_world import SimulatedWorld
 
 
@@ -142,13 +143,13 @@ def test_a_worker_that_was_to_end_before_it_connected_is_told_when_it_does(
 
 
 def test_what_workers_say_becomes_events(running: Running, worker: Launcher) -> None:
-    worker.send("beat", step=3, stage="loading", seconds=0.5, idle=0.25, stages={"loading": (4, 1.5)})
-    worker.send("leaving", reason="spot")
-    worker.send("checkpoint_failed", reason=3)  # it is not as it should be
-    worker.send("checkpoint_failed", reason="full")
-    worker.send("released", worker=1, host="here", slot=0)  # the launcher's to say
-    worker.send("standby", waited=1.0, processor=0.5, private=None)
-    worker.send("door", progress=9)
+    worker.send(messages.Heartbeat(3, "loading", 0.5, 0.25, {"loading": (4, 1.5)}))
+    worker.send(messages.Leaving("spot"))
+    worker.send(messages.CheckpointFailed(3))  # type: ignore[arg-type]  # it is not as it should be
+    worker.send(messages.CheckpointFailed("full"))
+    worker.send(messages.WorldFormed(1, 2))  # the launcher's to say
+    worker.send(messages.Standby(1.0, 0.5, None))
+    worker.send(messages.AtRendezvous(9))
     assert [running.driver._events.get(timeout=30) for _ in range(3)] == [
         Heartbeat(1, 3, "loading", 0.5, {"loading": Times(4, 1.5)}, 0.25),
         Leaving(1, "spot"),
@@ -176,7 +177,7 @@ def test_what_a_warm_server_says_becomes_an_event(running: Running) -> None:
 
 def test_members_are_told_their_places_and_what_their_world_says(running: Running, worker: Launcher) -> None:
     assignments = (Assignment(1, 0, 1, 0, 1, 0, 1, "here"),)
-    worker.send("done")
+    worker.send(messages.Done())
     running.driver._events.get(timeout=30)
     running.driver._assign(Assign(4, assignments, None, "grown"))
     assert running.world.generations == {4: assignments}
@@ -190,7 +191,7 @@ def test_members_are_told_their_places_and_what_their_world_says(running: Runnin
 def test_a_broken_world_is_told_to_its_members_and_aborted(running: Running, worker: Launcher) -> None:
     broken: queue.Queue[int] = queue.Queue()
     worker.on_cut(broken.put)
-    worker.send("done")
+    worker.send(messages.Done())
     running.driver._events.get(timeout=30)
     running.driver._cut((1, 8), 3)
     assert broken.get(timeout=30) == 3

@@ -38,20 +38,19 @@ def test_workers_find_what_horovod_looks_for(world: GlooWorld) -> None:
 
 
 def test_members_find_their_ranks_at_the_port_that_they_are_told(world: GlooWorld) -> None:
-    told = world.open(1, TWO)
-    assert told.keys() == {"port"}
-    assert ask(told["port"], "rank_and_size/here:1") == b"1,2,1,2,0,1"
+    port = world.open(1, TWO)
+    assert ask(port, "rank_and_size/here:1") == b"1,2,1,2,0,1"
 
 
 def test_nobody_waits_for_a_generation_that_is_aborted(world: GlooWorld) -> None:
-    first, second = world.open(1, TWO)["port"], world.open(2, TWO)["port"]
+    first, second = world.open(1, TWO), world.open(2, TWO)
     world.abort()
     assert ask(second, "global/1") == b"-1"
     assert ask(first, "rank_and_size/here:0") == b"0,2,0,2,0,1"
 
 
 def test_only_the_newest_generations_are_served(world: GlooWorld) -> None:
-    ports = [world.open(generation, TWO)["port"] for generation in range(KEPT + 1)]
+    ports = [world.open(generation, TWO) for generation in range(KEPT + 1)]
     with pytest.raises(URLError):
         ask(ports[0], "rank_and_size/here:0")
     assert ask(ports[1], "rank_and_size/here:0")

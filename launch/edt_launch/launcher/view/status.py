@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 from edt_launch.core import events
-from edt_launch.core.worker_events import Value
+from edt_messages.records import Value
 
 HISTORY = 500
 """Reports of progress that are kept."""

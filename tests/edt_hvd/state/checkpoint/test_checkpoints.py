@@ -17,6 +17,8 @@ from edt_hvd.state.checkpoint.checkpoints import Checkpoints, Settings, for_next
 from edt_hvd.state.checkpoint.storage import Content
 from edt_hvd.state.flat import FlatTree
 from edt_hvd.state.snapshot import Snapshots
+from edt_messages.messages import Message, type_of
+from edt_messages.records import content
 
 Messages = list[tuple[str, dict[str, Any]]]
 
@@ -29,10 +31,10 @@ def told() -> Messages:
 @pytest.fixture
 def make(tmp_path: Path, told: Messages) -> Callable[..., Checkpoints]:
     def make(interval: float = 10.0) -> Checkpoints:
-        def tell(message: str, **content: Any) -> None:
-            told.append((message, content))
+        def emit(message: Message) -> None:
+            told.append((type_of(message), content(message)))
 
-        return Checkpoints(Settings(tmp_path / "checkpoint", interval), 100.0, True, tell)
+        return Checkpoints(Settings(tmp_path / "checkpoint", interval), 100.0, True, emit)
 
     return make
 

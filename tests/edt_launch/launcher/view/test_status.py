@@ -85,7 +85,7 @@ def test_the_history_is_bounded():
 
 
 def standby(waited):
-    return Standby(1, waited, 0.5, 7)
+    return Standby(waited, 0.5, 7, worker=1)
 
 
 def test_the_cost_of_newcomers_counts_from_the_first_resize_on():

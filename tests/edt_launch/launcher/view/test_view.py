@@ -198,7 +198,7 @@ def test_durations(seconds, text):
 
 
 def test_what_newcomers_cost_is_said_below_the_table():
-    costs = (Standby(1, 0.4, 0.006, 13_000_000), Standby(2, 0.6, 0.008, 15_000_000))
+    costs = (Standby(0.4, 0.006, 13_000_000, worker=1), Standby(0.6, 0.008, 15_000_000, worker=2))
     status = replace(STATUS, standbys=costs, warm_servers={"h": WarmServer("h", 7, 2.24, ())})
     assert standby_lines(status) == [
         (

@@ -1,0 +1,300 @@
+"""The messages, and their lines on the wire: JSON objects of at most `MAX_LINE` bytes, with a `type`."""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, TypeVar
+
+from edt_messages.records import Convert, Number, Seconds, Serial, Value, content, reader
+
+MAX_LINE = 2**20
+"""Bytes of a line, with its newline."""
+
+_Elapsed = Annotated[float, (-(2**53), 2**53)]
+"""Seconds between readings of a clock in two threads, which may be less than 0 by a little."""
+
+
+class MessageError(ValueError):
+    """A line is no message."""
+
+    def __init__(self, line: bytes, reason: str) -> None:
+        super().__init__(f"{line[:80]!r} is no message: {reason}")
+
+
+class UnknownMessageError(MessageError):
+    """A line is a message of a type that this version does not know."""
+
+
+class Message:
+    """Base of all messages."""
+
+
+_MessageT = TypeVar("_MessageT", bound=Message)
+_types: dict[str, tuple[type[Message], Convert]] = {}
+_names: dict[type[Message], str] = {}
+
+
+def _message(name: str) -> Callable[[type[_MessageT]], type[_MessageT]]:
+    """Register a class of messages, by its type on the wire."""
+
+    def register(cls: type[_MessageT]) -> type[_MessageT]:
+        _types[name], _names[cls] = (cls, reader(cls)), name
+        return cls
+
+    return register
+
+
+# From a worker to the launcher.
+
+
+@_message("hello")
+@dataclass(frozen=True)
+class Hello(Message):
+    """The first message of a connection, with the job's secret."""
+
+    token: str
+    worker: Serial
+    pid: Number
+
+
+@_message("door")
+@dataclass(frozen=True)
+class AtRendezvous(Message):
+    """The worker is outside any world and waits for an assignment; `progress` is its state's, in commits."""
+
+    progress: Serial
+
+
+@_message("standby")
+@dataclass(frozen=True)
+class Standby(Message):
+    """What a newcomer cost until it got its slot: once, after the first wait at the rendezvous.
+
+    Attributes:
+        waited: seconds.
+        processor: seconds of processor time.
+        private: bytes of its own memory; None if unknown.
+    """
+
+    waited: Seconds
+    processor: Seconds
+    private: Serial | None = None
+
+
+@_message("synced")
+@dataclass(frozen=True)
+class Synced(Message):
+    """The worker has the state of its world."""
+
+
+@_message("done")
+@dataclass(frozen=True)
+class Done(Message):
+    """The worker's elastic function has returned."""
+
+
+@_message("leaving")
+@dataclass(frozen=True)
+class Leaving(Message):
+    """The worker has a preemption notice."""
+
+    reason: str
+
+
+@_message("beat")
+@dataclass(frozen=True)
+class Heartbeat(Message):
+    """What the training thread is doing; once a second.
+
+    Attributes:
+        step: optimizer steps done; None before the first.
+        stage: the present one, see `edt_hvd.world.stages`.
+        seconds: of the stage so far.
+        idle: seconds of the stage since the worker last used a processor or a disk.
+        stages: how often each stage has been completed, and the seconds that it has taken at most.
+    """
+
+    step: Serial | None
+    stage: str
+    seconds: _Elapsed
+    idle: _Elapsed
+    stages: Mapping[str, tuple[Serial, _Elapsed]]
+
+
+@_message("progress")
+@dataclass(frozen=True)
+class Progress(Message):
+    """A step is done; from the coordinator, a few times a second at most.
+
+    Attributes:
+        step: optimizer steps done.
+        epoch: None if unknown.
+        size: number of workers.
+        values: what the script has reported.
+    """
+
+    step: Serial
+    epoch: Serial | None
+    size: Number
+    values: Mapping[str, Value] = field(default_factory=dict)
+
+
+@_message("resumed")
+@dataclass(frozen=True)
+class Resumed(Message):
+    """The first step after a change of the world is done; from the coordinator.
+
+    Attributes:
+        from_: number of workers before.
+        to: number of workers after.
+        pause: seconds in which nothing was trained.
+        phases: seconds of each phase of the resize.
+    """
+
+    generation: Serial
+    from_: Number | None
+    to: Number
+    pause: Seconds
+    phases: Mapping[str, Seconds] = field(default_factory=dict)
+
+
+@_message("restored")
+@dataclass(frozen=True)
+class Restored(Message):
+    """Training goes on from a checkpoint, taken after so many optimizer steps."""
+
+    path: str
+    step: Serial
+
+
+@_message("checkpoint_skipped")
+@dataclass(frozen=True)
+class CheckpointSkipped(Message):
+    """A damaged checkpoint was passed over for an older one."""
+
+    path: str
+    reason: str
+
+
+@_message("checkpointed")
+@dataclass(frozen=True)
+class Checkpointed(Message):
+    """A checkpoint has been written.
+
+    Attributes:
+        step: optimizer steps done when it was taken.
+        bytes: its size.
+        seconds: that writing it took.
+        last: whether it was taken after training had ended.
+        again: whether the one before could not be written.
+    """
+
+    step: Serial
+    path: str
+    bytes: Serial
+    seconds: Seconds
+    last: bool = False
+    again: bool = False
+
+
+@_message("checkpoint_failed")
+@dataclass(frozen=True)
+class CheckpointFailed(Message):
+    """A checkpoint could not be written; sent once for each reason until one could."""
+
+    reason: str
+
+
+@_message("world")
+@dataclass(frozen=True)
+class WorldFormed(Message):
+    """Horovod's own driver has formed a world; only in the file that workers append to under horovodrun."""
+
+    generation: Serial
+    size: Number
+
+
+# From the launcher to a worker.
+
+
+@_message("stop")
+@dataclass(frozen=True)
+class Stop(Message):
+    """The world of `generation` is ready: stop after the step that all workers agree on.
+
+    It only ever raises the wanted generation, so one that comes late or twice changes nothing.
+    """
+
+    generation: Serial
+
+
+@_message("assign")
+@dataclass(frozen=True)
+class Assign(Message):
+    """The worker's place in the world of `generation`, in Horovod's terms; the members meet at `port`."""
+
+    rank: Number
+    size: Number
+    local_rank: Number
+    local_size: Number
+    cross_rank: Number
+    cross_size: Number
+    host: str
+    generation: Serial
+    port: Number
+
+
+@_message("leave")
+@dataclass(frozen=True)
+class Leave(Message):
+    """The worker is not needed any more: it saves its state if `saves`, and exits with code 0."""
+
+    saves: bool = False
+
+
+@_message("cut")
+@dataclass(frozen=True)
+class Cut(Message):
+    """The world of `generation` has lost a member."""
+
+    generation: Serial
+
+
+@_message("end")
+@dataclass(frozen=True)
+class End(Message):
+    """The job is being ended: exit now."""
+
+
+def type_of(message: Message) -> str:
+    """The type of a message on the wire."""
+    return _names[type(message)]
+
+
+def encode(message: Message) -> bytes:
+    """The line of a message."""
+    return json.dumps({"type": type_of(message), **content(message)}).encode() + b"\n"
+
+
+def decode(line: bytes) -> Message:
+    """The message in a line; fields that its class does not have are ignored.
+
+    Raises:
+        UnknownMessageError: its type is unknown.
+        MessageError: it is longer than `MAX_LINE`, no JSON object, or a field is missing or wrong.
+    """
+    if len(line) > MAX_LINE:
+        raise MessageError(line, f"it has {len(line)} bytes, {MAX_LINE} are allowed")
+    try:
+        written = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise MessageError(line, str(error)) from None
+    if not isinstance(written, dict) or not isinstance(written.get("type"), str):
+        raise MessageError(line, "it is no JSON object with a type")
+    if written["type"] not in _types:
+        raise UnknownMessageError(line, f"its type {written['type'][:40]!r} is unknown")
+    try:
+        message: Message = _types[written["type"]][1](written)
+    except ValueError:
+        raise MessageError(line, "a field is missing or wrong") from None
+    return message

@@ -1,0 +1,102 @@
+"""Records, which are frozen dataclasses, as JSON objects: one writer and one reader for all classes.
+
+Others write what is read here. So the reader checks every field, and refuses numbers outside the bounds of
+their types.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, fields, is_dataclass
+from types import NoneType
+from typing import Annotated, Any, Never, get_args, get_origin, get_type_hints
+
+Number = Annotated[int, (0, 2**31)]
+Serial = Annotated[int, (0, 2**53)]
+Seconds = Annotated[float, (0, 2**53)]
+"""Numbers, with their least and one that is too large, so that every database can store them."""
+
+Value = float | int | str | bool
+"""What scripts may report."""
+
+Convert = Callable[[Any], Any]
+_VALUES = frozenset(get_args(Value))
+
+
+def content(record: Any) -> dict[str, Any]:
+    """The fields of a record, by their names in JSON: those of Python without a trailing underscore."""
+    return {field.name.rstrip("_"): getattr(record, field.name) for field in fields(record)}
+
+
+def reader(cls: Any) -> Convert:
+    """A function that makes a record of a JSON object, or raises ValueError; unknown fields are ignored.
+
+    The checks are made from the types of the fields, once: numbers with bounds, plain types, records,
+    ``Mapping[str | Serial, ...]``, ``tuple[X, ...]``, ``tuple[X, Y]``, and any of these or None.
+    """
+    types, table = get_type_hints(cls, include_extras=True), []
+    for field in fields(cls):
+        default = field.default if field.default_factory is MISSING else field.default_factory()
+        table.append((field.name, field.name.rstrip("_"), _converter(types[field.name]), default))
+
+    def convert_all(written: Any) -> Any:
+        get = _checked(written, dict).get
+        record = cls.__new__(cls)  # the constructor of a frozen class takes three times as long
+        record.__dict__.update([(name, convert(get(key, default))) for name, key, convert, default in table])
+        return record
+
+    return convert_all
+
+
+def _converter(kind: Any) -> Convert:
+    """A function that returns a value of that type, or raises ValueError; it is given `MISSING` for none."""
+    origin, args = get_origin(kind), get_args(kind)
+    if origin is Annotated:
+        return _number(args[0], *args[1])
+    if NoneType in args:
+        inner = _converter(args[0])
+        return lambda value: None if value is None or value is MISSING else inner(value)
+    if origin is tuple:
+        return _tuple(args)
+    if origin is Mapping:
+        return _mapping(*args)
+    return reader(kind) if is_dataclass(kind) else lambda value: _checked(value, kind)
+
+
+def _number(kind: type[int] | type[float], low: int, high: int) -> Convert:
+    def convert(value: Any) -> Any:
+        if type(value) is kind and low <= value < high:
+            return value
+        if type(value) is int and low <= value < high:  # where a float is wanted
+            return kind(value)
+        raise ValueError
+
+    return convert
+
+
+def _tuple(items: tuple[Any, ...]) -> Convert:
+    if items[-1] is Ellipsis:
+        inner = _converter(items[0])
+        return lambda value: tuple(map(inner, _checked(value, list, tuple)))
+    converters = tuple(map(_converter, items))
+    return lambda value: tuple(
+        convert(item) for convert, item in zip(converters, _checked(value, list, tuple), strict=True)
+    )
+
+
+def _mapping(key: Any, item: Any) -> Convert:
+    if item == Value:  # all in one go: it is read most often
+        return lambda value: (
+            value if _VALUES.issuperset(map(type, _checked(value, dict).values())) else _refuse()
+        )
+    of_item, of_key = _converter(item), str if key is str else _converter(key)
+    as_key = str if key is str else int
+    return lambda written: {
+        of_key(as_key(name)): of_item(value) for name, value in _checked(written, dict).items()
+    }
+
+
+def _checked(value: Any, *types: type) -> Any:
+    return value if type(value) in types else _refuse()
+
+
+def _refuse() -> Never:
+    raise ValueError
