@@ -93,6 +93,55 @@ replace(third_party/gloo/gloo/transport/tcp/loop.cc "  auto rv = epoll_ctl(fd_, 
   GLOO_ENFORCE_NE(rv, -1, " "  auto rv = epoll_ctl(fd_, EPOLL_CTL_DEL, fd, nullptr);
   GLOO_ENFORCE(rv != -1 || errno == ENOENT, " 1)
 
+# A loss does not show on every connection, that to a host without power for instance. So whoever is told of it ends
+# what waits in this process: no connection reads on, as if its peer had closed it, and none is waited for.
+replace(third_party/gloo/gloo/transport/tcp/pair.h "  void close() override;
+" "  void close() override;
+
+  void abort();
+" 1)
+replace(${pair} "constexpr size_t kMaxRecvBufferSize = 32 * 1024 * 1024;
+" "constexpr size_t kMaxRecvBufferSize = 32 * 1024 * 1024;
+
+// All pairs of this process. They are never destroyed, because pairs may be later than static variables.
+std::mutex& pairsMutex = *new std::mutex;
+std::unordered_set<Pair*>& pairs = *new std::unordered_set<Pair*>;
+" 1)
+replace(${pair} "#include <sstream>
+" "#include <sstream>
+#include <unordered_set>
+" 1)
+replace(${pair} "  listen();
+}
+" "  listen();
+  std::lock_guard<std::mutex> guard(pairsMutex);
+  pairs.insert(this);
+}
+
+void Pair::abort() {
+  std::lock_guard<std::mutex> lock(m_);
+  if (fd_ != FD_INVALID && state_ != CLOSED) {
+    // Writing stays open: a write that failed would be known before those who wait to read are told.
+    ::shutdown(fd_, SHUT_RD);
+  }
+}
+
+extern \"C\" int horovod_abort_collectives() {
+  std::lock_guard<std::mutex> guard(pairsMutex);
+  for (auto each : pairs) {
+    each->abort();
+  }
+  return static_cast<int>(pairs.size());
+}
+" 1)
+replace(${pair} "Pair::~Pair() {
+" "Pair::~Pair() {
+  {
+    std::lock_guard<std::mutex> guard(pairsMutex);
+    pairs.erase(this);
+  }
+" 1)
+
 # A message that is shorter than what is waited for is as wrong as a longer one: the peer is in another operation.
 replace(${pair} "GLOO_ENFORCE_LE(op.preamble.length, op.nbytes)" "GLOO_ENFORCE_EQ(op.preamble.length, op.nbytes)" 1)
 

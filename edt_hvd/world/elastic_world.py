@@ -14,7 +14,7 @@ import horovod.torch as hvd
 from horovod.common.exceptions import HorovodInternalError
 
 from edt_hvd import observing
-from edt_hvd.world import connections, fast_exit, stages
+from edt_hvd.world import fast_exit, stages
 from edt_hvd.world.control import EventSink
 from edt_hvd.world.fixed_world import horovod_init
 from edt_hvd.world.stages import Stage
@@ -46,8 +46,8 @@ class ElasticWorld(ABC):
         self.save_state: Callable[[], None] = lambda: None
         self.has_lost_state = False
         self._lock = threading.Lock()
-        self._connections = connections.NONE
-        self._forming: tuple[int, connections.Connections] | None = None
+        self._forming: int | None = None
+        """The generation of the world that is being formed."""
         self._broken_generation = 0
 
     # What the subclasses know.
@@ -98,7 +98,7 @@ class ElasticWorld(ABC):
 
     def abandon(self) -> None:
         """A member of this world is lost: let the others know, who may be waiting for this worker."""
-        connections.cut(self._connections)
+        abort_collectives()
 
     def rejoin(self, progress: int) -> None:
         """Leave the present world, if any, and wait for an assignment to the next one.
@@ -148,11 +148,9 @@ class ElasticWorld(ABC):
         with self._lock:
             if self._broken_generation >= assignment.generation:
                 return False
-            before = connections.open_now()
-            self._forming = (assignment.generation, before)
+            self._forming = assignment.generation
         entered = _initialize(assignment)
         with self._lock:
-            self._connections = connections.opened_since(before)
             self._forming = None
             if entered:
                 self.generation = assignment.generation
@@ -166,10 +164,19 @@ class ElasticWorld(ABC):
         """A world has lost a member: whoever waits in it must not wait for a timeout."""
         with self._lock:
             self._broken_generation = max(generation, self._broken_generation)
-            if self._forming is not None and generation >= self._forming[0]:
-                connections.break_off(connections.opened_since(self._forming[1]))
-            elif self._forming is None and generation >= self.generation:
-                connections.cut(self._connections)
+            present = self.generation if self._forming is None else self._forming
+            if generation >= present:
+                abort_collectives()
+
+
+def abort_collectives() -> None:
+    """Let whatever waits in a collective, or for the world that is being formed, fail at once.
+
+    Horovod ends a world in which an operation has failed. But a loss does not show on every connection, that
+    to a host without power for instance: who waits there would notice only after Gloo's timeout of thirty
+    seconds. The function comes with the build of Horovod (``cmake/build_horovod.cmake``).
+    """
+    hvd.mpi_ops._basics.MPI_LIB_CTYPES.horovod_abort_collectives()
 
 
 def _initialize(assignment: Assign) -> bool:

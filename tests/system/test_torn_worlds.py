@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import pytest
 
@@ -26,6 +27,19 @@ SETTINGS = {
 }
 
 
+class Store(Rendezvous):
+    """The store of a world, of which a process may be stopped on the way."""
+
+    def __init__(self, stopped: "subprocess.Popen[str] | None") -> None:
+        self._stopped = stopped
+        super().__init__("127.0.0.1", {})
+
+    def _answer(self, connection: Any, method: str, path: str, body: bytes) -> None:
+        if self._stopped is not None and method == "PUT" and path.endswith("/1"):
+            self._stopped.send_signal(signal.SIGSTOP)
+        super()._answer(connection, method, path, body)
+
+
 class Pair:
     """Two processes of torn.py, which form one world after the other."""
 
@@ -42,9 +56,10 @@ class Pair:
             for rank in (0, 1)
         ]
 
-    def form(self) -> None:
-        """Form a world."""
-        self.rendezvous.append(Rendezvous("127.0.0.1", {}))
+    def form(self, is_stopping: bool = False) -> None:
+        """Form a world; with `is_stopping`, rank 1 is stopped when it has put down its first address."""
+        stopped = self.ranks[1] if is_stopping else None
+        self.rendezvous.append(Store(stopped))
         for process in self.ranks:
             assert process.stdin is not None
             print(self.rendezvous[-1].port, file=process.stdin, flush=True)
@@ -62,12 +77,17 @@ class Pair:
         for rendezvous in self.rendezvous:
             rendezvous.close()
 
+    def abort(self) -> None:
+        """Have rank 0 abort what it waits for."""
+        assert self.ranks[0].stdin is not None
+        print("abort", file=self.ranks[0].stdin, flush=True)
+
 
 @contextmanager
-def pair(what: str, **settings: str) -> Iterator[Pair]:
+def pair(what: str, is_stopping: bool = False, **settings: str) -> Iterator[Pair]:
     torn = Pair(what, settings)
     try:
-        torn.form()
+        torn.form(is_stopping)
         yield torn
     finally:
         torn.end()
@@ -99,3 +119,18 @@ def test_what_is_enqueued_while_a_world_breaks_is_answered() -> None:
         for _ in range(10):
             assert (torn.said(0), torn.said(1)) == ("all answered", "cut")
             torn.form()
+
+
+def test_who_waits_for_a_member_that_is_stopped_can_abort() -> None:
+    with pair("stopped") as torn:
+        assert torn.said(0) == "together"
+        torn.ranks[1].send_signal(signal.SIGSTOP)
+        torn.abort()
+        assert torn.said(0) == "an error"
+
+
+def test_who_forms_a_world_with_a_member_that_is_stopped_can_abort() -> None:
+    with pair("unformed", is_stopping=True) as torn:
+        os.waitpid(torn.ranks[1].pid, os.WUNTRACED)
+        torn.abort()
+        assert torn.said(0) == "an error"

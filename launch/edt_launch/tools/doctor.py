@@ -170,6 +170,7 @@ print(json.dumps({
     "version": horovod.__version__,
     "controllers": built(["gloo", "mpi"]),
     "operations": built(["gloo", "mpi", "nccl", "cuda"]),
+    "can_abort": hasattr(hvd.mpi_ops._basics.MPI_LIB_CTYPES, "horovod_abort_collectives"),
 }))
 """
 
@@ -185,6 +186,9 @@ def check_horovod(machine: Machine) -> Finding:
     rebuild = "remove ~/.cache/edt/wheels and .venv, then run 'make setup'"
     if "gloo" not in controllers:
         return Finding("horovod", "fail", f"{text}: built without Gloo, which elastic jobs need", rebuild)
+    if not found["can_abort"]:
+        missing = "not built by 'make setup', without whose changes elastic jobs hang"
+        return Finding("horovod", "fail", f"{text}: {missing}", rebuild)
     if "mpi" not in controllers:
         return Finding("horovod", "warn", f"{text}: built without MPI, which mpirun needs", rebuild)
     if _gpus(machine) and "nccl" not in operations:

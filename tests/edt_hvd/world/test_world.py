@@ -5,8 +5,7 @@ from collections.abc import Callable
 import pytest
 
 import edt_hvd
-import gloo_like
-from edt_hvd.world import connections, preemption, world
+from edt_hvd.world import elastic_world, preemption, world
 from edt_hvd.world.assigned_world import AssignedWorld
 from edt_messages.messages import Assign
 
@@ -50,30 +49,24 @@ def test_a_place_in_a_world_that_is_broken_already_is_not_taken() -> None:
     assert not here._form(Assign(0, 1, 0, 1, 0, 1, "node1", generation=3, port=1))
 
 
-@pytest.mark.parametrize("generation, is_cut", [(1, False), (2, True), (3, True)])
-def test_only_the_world_in_force_is_cut(generation: int, is_cut: bool) -> None:
+@pytest.mark.parametrize(
+    "forming, generation, aborts",
+    [
+        (None, 1, False),
+        (None, 2, True),
+        (None, 3, True),
+        (3, 2, False),
+        (3, 3, True),
+        (3, 4, True),
+    ],
+)
+def test_only_the_world_in_force_or_being_formed_is_aborted(
+    forming: int | None, generation: int, aborts: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    aborted: list[None] = []
+    monkeypatch.setattr(elastic_world, "abort_collectives", lambda: aborted.append(None))
     here = AssignedWorld(ENVIRON)
     here.generation = 2
-    before = connections.open_now()
-    mine, peer = gloo_like.pair()
-    with mine, peer:
-        here._connections = connections.opened_since(before)
-        here._note_broken(generation)
-        mine.setblocking(False)
-        if is_cut:
-            assert mine.recv(1) == b""
-        else:
-            with pytest.raises(BlockingIOError):
-                mine.recv(1)
-
-
-@pytest.mark.parametrize("generation, is_cut", [(2, False), (3, True)])
-def test_a_world_that_is_being_formed_is_broken_off(generation: int, is_cut: bool) -> None:
-    here = AssignedWorld(ENVIRON)
-    here.generation = 2
-    here._forming = (3, connections.open_now())
-    with gloo_like.listener() as listening:
-        listening.setblocking(False)
-        here._note_broken(generation)
-        with pytest.raises(OSError, match="Invalid argument" if is_cut else "temporarily unavailable"):
-            listening.accept()
+    here._forming = forming
+    here._note_broken(generation)
+    assert bool(aborted) == aborts

@@ -1,7 +1,7 @@
 import json
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import pytest
@@ -10,11 +10,20 @@ from edt_launch.cli.errors import ClientError, UnreachableError
 from edt_launch.tools import doctor
 from edt_launch.tools.doctor import Finding, Output
 
+
+def horovod(controllers: Sequence[str] = ("gloo", "mpi"), can_abort: bool = True) -> Output:
+    found = {
+        "version": "0.28.1",
+        "controllers": controllers,
+        "operations": controllers,
+        "can_abort": can_abort,
+    }
+    return Output(0, json.dumps(found))
+
+
 HEALTHY = {
     doctor.MPI_PROBE: Output(0, "Open MPI v5.0.11, package: Open MPI someone@somewhere\n"),
-    doctor.HOROVOD_PROBE: Output(
-        0, '{"version": "0.28.1", "controllers": ["gloo", "mpi"], "operations": ["gloo", "mpi"]}\n'
-    ),
+    doctor.HOROVOD_PROBE: horovod(),
     doctor.TORCH_PROBE: Output(0, 'some banner\n{"version": "2.13.0", "cuda": null, "gpus": 0}\n'),
     doctor.TORCHVISION_PROBE: Output(0, '{"version": "0.28.0", "adapted": true}\n'),
     doctor.NATIVE_PROBE: Output(0, '{"native": true}\n'),
@@ -128,25 +137,19 @@ def test_a_warning_does_not_fail(capsys: pytest.CaptureFixture[str]) -> None:
         ),
         (
             doctor.check_horovod,
-            FakeMachine(
-                probes={
-                    doctor.HOROVOD_PROBE: Output(
-                        0, '{"version": "1", "controllers": ["mpi"], "operations": []}'
-                    )
-                }
-            ),
+            FakeMachine(probes={doctor.HOROVOD_PROBE: horovod(["mpi"])}),
             "fail",
             "without Gloo",
         ),
         (
             doctor.check_horovod,
-            FakeMachine(
-                probes={
-                    doctor.HOROVOD_PROBE: Output(
-                        0, '{"version": "1", "controllers": ["gloo"], "operations": []}'
-                    )
-                }
-            ),
+            FakeMachine(probes={doctor.HOROVOD_PROBE: horovod(can_abort=False)}),
+            "fail",
+            "not built by 'make setup'",
+        ),
+        (
+            doctor.check_horovod,
+            FakeMachine(probes={doctor.HOROVOD_PROBE: horovod(["gloo"])}),
             "warn",
             "without MPI",
         ),

@@ -7,8 +7,12 @@ come of the world is printed.
 garbage    rank 1 sends rank 0 a message that belongs to no operation
 half       rank 1 says when it is sending a large tensor, and is then to be killed
 skipped    rank 1 fails in the first of two operations, before it has sent anything
-refused    rank 1 cuts its connections while rank 0 enqueues operations that it does not wait for
+refused    rank 1 aborts its collectives while rank 0 enqueues operations that it does not wait for
+stopped    rank 1 is to be stopped while rank 0 waits for it in a collective
+unformed   rank 1 is to be stopped while the world is being formed
 =========  ========================================================================================
+
+In the last two rank 0 aborts its collectives when a line more comes on standard input.
 """
 
 import itertools
@@ -16,14 +20,16 @@ import os
 import signal
 import struct
 import sys
+import threading
 import time
 
 import horovod.torch as hvd
+import psutil
 import torch
 from horovod.common.exceptions import HorovodInternalError
 from horovod.torch import mpi_ops
 
-from edt_hvd.world import connections
+from edt_hvd.world.elastic_world import abort_collectives
 
 UNBOUND, NO_SLOT = 1, 2**40
 """Gloo's opcode of a message with a payload, and a slot that nobody waits for."""
@@ -31,20 +37,22 @@ UNBOUND, NO_SLOT = 1, 2**40
 LARGE = 2**26
 
 
-def garbage(opened: connections.Connections) -> str:
+def connected() -> list[int]:
+    """The descriptors of Gloo's connections."""
+    return [c.fd for c in psutil.Process().net_connections("tcp") if c.status == psutil.CONN_ESTABLISHED]
+
+
+def garbage() -> str:
     if hvd.rank() == 0:
         while True:
             hvd.allreduce(torch.ones(4), name="wait")
-    for descriptor, _ in opened:
-        try:
-            os.write(descriptor, struct.pack("=6Q", 48 + 8, UNBOUND, NO_SLOT, 0, 8, 0))
-        except OSError:  # not one of Gloo's connections
-            continue
+    for descriptor in connected():
+        os.write(descriptor, struct.pack("=6Q", 48 + 8, UNBOUND, NO_SLOT, 0, 8, 0))
     signal.pause()
     return "woken"
 
 
-def half(_: connections.Connections) -> str:
+def half() -> str:
     received = torch.full((LARGE,), float(hvd.rank()))
     handle = hvd.broadcast_async_(received, root_rank=1, name="large")
     if hvd.rank() == 0:
@@ -55,7 +63,7 @@ def half(_: connections.Connections) -> str:
     return "whole"
 
 
-def skipped(_: connections.Connections) -> str:
+def skipped() -> str:
     mine = [torch.full((8,), float(10 * number + hvd.rank())) for number in (1, 2)]
     outputs = [torch.empty(0), torch.empty(0)]
     if hvd.rank() == 1:
@@ -65,11 +73,11 @@ def skipped(_: connections.Connections) -> str:
     return str([part.tolist()[::8] for part in found])
 
 
-def refused(opened: connections.Connections) -> str:
+def refused() -> str:
     if hvd.rank() == 1:
         hvd.allreduce(torch.ones(1), name="start")
         time.sleep(0.02)
-        connections.cut(opened)
+        abort_collectives()
         hvd.shutdown()
         return "cut"
     hvd.allreduce(torch.ones(1), name="start")
@@ -86,7 +94,32 @@ def refused(opened: connections.Connections) -> str:
     return "all answered"
 
 
-WHAT = {"garbage": garbage, "half": half, "skipped": skipped, "refused": refused}
+def stopped() -> str:
+    hvd.allreduce(torch.ones(1), name="start")
+    print("together", flush=True)
+    while True:
+        hvd.allreduce(torch.ones(1), name="wait")
+
+
+def unformed() -> str:
+    return "formed"
+
+
+def abort_when_told() -> None:
+    sys.stdin.readline()
+    while True:  # it may be about to wait
+        abort_collectives()
+        time.sleep(0.1)
+
+
+WHAT = {
+    "garbage": garbage,
+    "half": half,
+    "skipped": skipped,
+    "refused": refused,
+    "stopped": stopped,
+    "unformed": unformed,
+}
 
 
 def main() -> None:
@@ -94,11 +127,12 @@ def main() -> None:
     os.environ |= {"HOROVOD_RANK": rank, "HOROVOD_LOCAL_RANK": rank}
     for line in sys.stdin:
         os.environ["HOROVOD_GLOO_RENDEZVOUS_PORT"] = line
-        before = connections.open_now()
-        hvd.init()
+        if rank == "0" and what in ("stopped", "unformed"):
+            threading.Thread(target=abort_when_told, daemon=True).start()
         try:
-            print(WHAT[what](connections.opened_since(before)), flush=True)
-        except HorovodInternalError:
+            hvd.init()
+            print(WHAT[what](), flush=True)
+        except (HorovodInternalError, ValueError):  # as Horovod says that a world could not be formed
             print("an error", flush=True)
         hvd.shutdown()
 
