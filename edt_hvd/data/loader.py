@@ -255,33 +255,33 @@ class ElasticDataLoader:
             "drop_last": self._batching.drop_last,
         }
 
-    def _place(self) -> tuple[int, int, int, int]:
+    def _position(self) -> tuple[int, int, int, int]:
         return self._seed, self._epoch, self._step, self.micro_batch_size
 
     def _next_step(self) -> Step:
         epoch, batch = self._epoch, self._batching.batch(self._step, self.micro_batch_size)
-        place = self._place()
+        position = self._position()
 
-        def check_place() -> None:
-            if self._place() != place:
+        def check_position() -> None:
+            if self._position() != position:
                 raise RuntimeError(
                     f"step {batch.step} of epoch {epoch} is used when the loader is at step {self._step} of "
                     f"epoch {self._epoch}; take steps from the loop over the loader, load states outside it"
                 )
 
         def open_share() -> Share:
-            check_place()
+            check_position()
             return self._share(batch)
 
         def advance() -> None:
-            check_place()
+            check_position()
             self._step += 1
 
         return Step(self._seed, epoch, batch, open_share, advance)
 
     def _share(self, batch: Batch) -> Share:
         """This worker's micro-batches of the batch at the current position."""
-        key, membership = _Key(*self._place(), world.rank(), world.size()), world.membership()
+        key, membership = _Key(*self._position(), world.rank(), world.size()), world.membership()
         goes_on = self._stream_key == key
         stages.enter(Stage.LOADING if goes_on else Stage.STARTING_TO_LOAD)
         stream = self._stream if goes_on else self._restart(key)

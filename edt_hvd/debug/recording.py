@@ -96,7 +96,7 @@ class Recorder(Observer):
         self._progress = 0
         self._loss: dict[str, str] = {}
         self._trace = OperatorTrace(self._write_operator)
-        self._place: dict[str, Any] = {}
+        self._traced_at: dict[str, Any] = {}
         self._update = contextlib.ExitStack()
 
     @override
@@ -138,7 +138,7 @@ class Recorder(Observer):
         if not self._is_traced():
             yield
             return
-        self._place = {"epoch": epoch, "position": position, "phase": "forward"}
+        self._traced_at = {"epoch": epoch, "position": position, "phase": "forward"}
         self._write_operator(Operator("data", "", digest(data)))
         self._trace.name(_parameters(self._values) | _buffers(self._values))
         with self._trace:
@@ -146,14 +146,14 @@ class Recorder(Observer):
 
     @override
     def before_backward(self) -> None:
-        self._place["phase"] = "backward"
+        self._traced_at["phase"] = "backward"
 
     @override
     def reduced(self, loss: float) -> None:
         self._loss = {"step.loss": digest(loss)}
         if not self._is_traced():
             return
-        self._place = {"phase": "update"}
+        self._traced_at = {"phase": "update"}
         for name, parameter in _parameters(self._values).items():
             self._write_operator(Operator("gradient", name, digest(parameter.grad)))
         self._update.enter_context(self._trace)
@@ -166,7 +166,7 @@ class Recorder(Observer):
         self._append("record", line | more)
 
     def _write_operator(self, operator: Operator) -> None:
-        self._append("operators", {"rank": hvd.rank(), **self._place, **asdict(operator)})
+        self._append("operators", {"rank": hvd.rank(), **self._traced_at, **asdict(operator)})
 
     def _append(self, kind: str, line: dict[str, Any]) -> None:
         self._file(kind).write(json.dumps(line) + "\n")

@@ -228,8 +228,8 @@ class ExactReducer(BucketReducer[ExactBucket]):
 
     def _sums(self) -> list[tuple[torch.nn.Parameter, FixedPointSum]]:
         """The trainable parameters with their sums."""
-        places = [(parameter, *self._place[parameter]) for parameter in self._trainable]
-        return [(parameter, bucket.sums[index]) for parameter, bucket, index in places]
+        located = [(parameter, *self._bucket_of[parameter]) for parameter in self._trainable]
+        return [(parameter, bucket.sums[index]) for parameter, bucket, index in located]
 
 
 def _special_values(parameter: torch.nn.Parameter) -> str:

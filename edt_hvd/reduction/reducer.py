@@ -154,7 +154,7 @@ class BucketReducer(StepParticipant, Generic[BucketT]):
         self._bucket_bytes = bucket_bytes
         self._buckets: list[BucketT] = []
         self._trainable: list[torch.nn.Parameter] = []
-        self._place: dict[torch.nn.Parameter, tuple[BucketT, int]] = {}
+        self._bucket_of: dict[torch.nn.Parameter, tuple[BucketT, int]] = {}
         self._hooks: dict[torch.nn.Parameter, Any] = {}
         self._in_step = False
         self._reduced = False
@@ -201,9 +201,9 @@ class BucketReducer(StepParticipant, Generic[BucketT]):
     @override
     def report(self) -> Report:
         """How many gradients each trainable parameter had, and which buckets got some late."""
-        places = [self._place[parameter] for parameter in self._trainable]
+        located = [self._bucket_of[parameter] for parameter in self._trainable]
         late = [bucket.late is not None for bucket in self._buckets]
-        return np.array([bucket.addends[index] for bucket, index in places] + late, dtype=np.int32)
+        return np.array([bucket.addends[index] for bucket, index in located] + late, dtype=np.int32)
 
     @override
     def finish_step(self, reports: Report) -> None:
@@ -287,7 +287,7 @@ class BucketReducer(StepParticipant, Generic[BucketT]):
             self._unreduced = True
             return
         gradient = parameter.grad
-        if gradient is None or parameter not in self._place:
+        if gradient is None or parameter not in self._bucket_of:
             return
         if self._weight is None:
             raise GradientError(
@@ -296,7 +296,7 @@ class BucketReducer(StepParticipant, Generic[BucketT]):
             )
         if gradient.is_sparse:
             raise GradientError("sparse gradients cannot be reduced; build the layer with sparse=False")
-        bucket, index = self._place[parameter]
+        bucket, index = self._bucket_of[parameter]
         bucket.add(index, gradient, self._weight)
         parameter.grad = None
         if self._last:
@@ -317,7 +317,7 @@ class BucketReducer(StepParticipant, Generic[BucketT]):
         if len(parameters) == len(self._trainable) and all(map(self._is_placed, parameters)):
             return
         self._hook_all()
-        for parameter, (bucket, index) in self._place.items():
+        for parameter, (bucket, index) in self._bucket_of.items():
             if parameter.grad is bucket.views[index]:  # one frozen now must not be stepped on an old gradient
                 parameter.grad = None
         groups = cut(parameters, self._bucket_bytes)
@@ -326,10 +326,12 @@ class BucketReducer(StepParticipant, Generic[BucketT]):
             for number, group in enumerate(groups)
         ]
         self._trainable = parameters
-        self._place = {p: (bucket, i) for bucket in self._buckets for i, p in enumerate(bucket.parameters)}
+        self._bucket_of = {
+            p: (bucket, i) for bucket in self._buckets for i, p in enumerate(bucket.parameters)
+        }
 
     def _is_placed(self, parameter: torch.nn.Parameter) -> bool:
-        bucket, _ = self._place.get(parameter, (None, 0))
+        bucket, _ = self._bucket_of.get(parameter, (None, 0))
         return bucket is not None and (bucket.flat.dtype, bucket.flat.device) == (
             parameter.dtype,
             parameter.device,

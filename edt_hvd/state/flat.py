@@ -13,7 +13,7 @@ ALIGNMENT = 64
 
 
 @dataclass(frozen=True)
-class Place:
+class TensorRef:
     """Stands in the skeleton for a tensor: its form, and where among the tensors' bytes it begins."""
 
     shape: tuple[int, ...]
@@ -37,12 +37,12 @@ class FlatTree:
         self._tensors: list[tuple[int, torch.Tensor]] = []
         self.size = 0
         leaves, structure = pytree.tree_flatten_with_path(tree)
-        places = [self._place(leaf) for _, leaf in leaves]
-        self._skeleton = pytree.tree_unflatten(places, structure)
+        refs = [self._refer_to(leaf) for _, leaf in leaves]
+        self._skeleton = pytree.tree_unflatten(refs, structure)
         form = [
-            (pytree.keystr(path), place.offset, place.shape, str(place.dtype))
-            for (path, _), place in zip(leaves, places, strict=True)
-            if isinstance(place, Place)
+            (pytree.keystr(path), ref.offset, ref.shape, str(ref.dtype))
+            for (path, _), ref in zip(leaves, refs, strict=True)
+            if isinstance(ref, TensorRef)
         ]
         self.layout = zlib.crc32(repr(form).encode())
 
@@ -65,13 +65,13 @@ class FlatTree:
                 own = tensor.detach().contiguous().reshape(-1).view(torch.uint8)
                 into[first - start : last - start].copy_(own[first - offset : last - offset])
 
-    def _place(self, leaf: Any) -> Any:
+    def _refer_to(self, leaf: Any) -> Any:
         if not isinstance(leaf, torch.Tensor) or leaf.layout != torch.strided or leaf.is_quantized:
             return leaf
         offset = self.size
         self._tensors.append((offset, leaf))
         self.size = offset + _aligned(leaf.nbytes)
-        return Place(tuple(leaf.shape), leaf.dtype, offset)
+        return TensorRef(tuple(leaf.shape), leaf.dtype, offset)
 
 
 def _aligned(size: int) -> int:
@@ -87,7 +87,7 @@ def read(skeleton: torch.Tensor, tensors: torch.Tensor) -> Any:
     """
 
     def find(leaf: Any) -> Any:
-        if not isinstance(leaf, Place):
+        if not isinstance(leaf, TensorRef):
             return leaf
         count = torch.Size(leaf.shape).numel() * leaf.dtype.itemsize
         return tensors[leaf.offset : leaf.offset + count].view(leaf.dtype).view(leaf.shape)

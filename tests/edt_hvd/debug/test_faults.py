@@ -173,7 +173,7 @@ def test_a_hang_does_not_end(inject, monkeypatch):
 @pytest.mark.parametrize(
     "line, happens",
     [
-        ('{ resize = 1, action = "kill", rank = 2, point = "waiting" }', "door"),
+        ('{ resize = 1, action = "kill", rank = 2, point = "waiting" }', "waiting"),
         ('{ resize = 1, action = "kill", rank = 1, point = "rendezvous" }', "rendezvous"),
         ('{ resize = 1, action = "kill", rank = 1, point = "transfer" }', "transfer"),
         ('{ resize = 1, action = "kill", rank = 2, point = "transfer" }', None),
@@ -181,7 +181,7 @@ def test_a_hang_does_not_end(inject, monkeypatch):
         ('{ resize = 1, action = "kill", rank = "newcomer", point = "transfer" }', None),
     ],
 )
-def test_a_survivor_of_a_resize_has_its_old_rank_up_to_the_door(inject, line, happens):
+def test_a_survivor_of_a_resize_has_its_old_rank_until_it_is_assigned(inject, line, happens):
     injector = inject(line)
     stage = ["first world"]
     found = []
@@ -191,7 +191,7 @@ def test_a_survivor_of_a_resize_has_its_old_rank_up_to_the_door(inject, line, ha
     injector.syncing()
     injector.synced(object(), 0, {})
     injector._rank = 2  # Horovod knows of one worker only
-    stage[0] = "door"
+    stage[0] = "waiting"
     injector.at_rendezvous(1)
     stage[0] = "rendezvous"
     injector.assigned(2, rank=1)

@@ -1,4 +1,4 @@
-"""When checkpoints are written, what is told, and which one is gone on from."""
+"""When checkpoints are written, what is reported, and which one is gone on from."""
 
 import errno
 import shutil
@@ -24,15 +24,15 @@ Messages = list[tuple[str, dict[str, Any]]]
 
 
 @pytest.fixture
-def told() -> Messages:
+def reported() -> Messages:
     return []
 
 
 @pytest.fixture
-def make(tmp_path: Path, told: Messages) -> Callable[..., Checkpoints]:
+def make(tmp_path: Path, reported: Messages) -> Callable[..., Checkpoints]:
     def make(interval: float = 10.0) -> Checkpoints:
         def emit(message: Message) -> None:
-            told.append((type_of(message), content(message)))
+            reported.append((type_of(message), content(message)))
 
         return Checkpoints(Settings(tmp_path / "checkpoint", interval), 100.0, True, emit)
 
@@ -52,43 +52,43 @@ def offer(checkpoints: Checkpoints, now: float, commits: int) -> None:
     checkpoints.collect()
 
 
-def kinds(told: Messages) -> list[str]:
-    return [kind for kind, _ in told]
+def kinds(reported: Messages) -> list[str]:
+    return [kind for kind, _ in reported]
 
 
-def test_the_interval_is_kept(make: Callable[..., Checkpoints], told: Messages) -> None:
+def test_the_interval_is_kept(make: Callable[..., Checkpoints], reported: Messages) -> None:
     checkpoints = make()
     for now in (101.0, 109.9, 110.0, 119.0, 1000.0):
         offer(checkpoints, now, int(now))
-    assert [content["step"] for kind, content in told if kind == "checkpointed"] == [110, 1000]
+    assert [content["step"] for kind, content in reported if kind == "checkpointed"] == [110, 1000]
 
 
-def test_the_newest_is_gone_on_from(make: Callable[..., Checkpoints], told: Messages) -> None:
+def test_the_newest_is_gone_on_from(make: Callable[..., Checkpoints], reported: Messages) -> None:
     first = make(0.0)
     for commits in (1, 2):
         offer(first, 1e6 * commits, commits)
-    told.clear()
+    reported.clear()
     loaded: list[Content] = []
     make().restore(loaded.append)
     assert [content.commits for content in loaded] == [2]
-    assert [(kind, content["step"]) for kind, content in told] == [("restored", 2)]
+    assert [(kind, content["step"]) for kind, content in reported] == [("restored", 2)]
 
 
 def test_a_damaged_one_is_skipped_and_set_aside(
-    make: Callable[..., Checkpoints], told: Messages, tmp_path: Path
+    make: Callable[..., Checkpoints], reported: Messages, tmp_path: Path
 ) -> None:
     first = make(0.0)
     for commits in (1, 2):
         offer(first, 1e6 * commits, commits)
     (tmp_path / "checkpoint" / "step-00000002" / "manifest.json").unlink()
-    told.clear()
+    reported.clear()
     loaded: list[Content] = []
     second = make(0.0)
     said = r"step-00000002 is skipped: it has no manifest\.json; it is now damaged-step-00000002"
     with pytest.warns(UserWarning, match=said):
         second.restore(loaded.append)
     assert [content.commits for content in loaded] == [1]
-    assert kinds(told) == ["checkpoint_skipped", "restored"]
+    assert kinds(reported) == ["checkpoint_skipped", "restored"]
     for commits in (2, 3, 4):
         offer(second, 1e6 * commits, commits)
     found = sorted(path.name for path in (tmp_path / "checkpoint").iterdir())
@@ -141,7 +141,7 @@ def test_one_that_does_not_fit_ends_the_job(make: Callable[..., Checkpoints]) ->
 
 
 def test_a_failure_is_told_once_and_so_is_its_end(
-    make: Callable[..., Checkpoints], told: Messages, tmp_path: Path
+    make: Callable[..., Checkpoints], reported: Messages, tmp_path: Path
 ) -> None:
     folder = tmp_path / "checkpoint"
     folder.touch()
@@ -151,11 +151,11 @@ def test_a_failure_is_told_once_and_so_is_its_end(
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         offer(checkpoints, 2e6, 2)
-        assert kinds(told) == ["checkpoint_failed"]
+        assert kinds(reported) == ["checkpoint_failed"]
         folder.unlink()
         offer(checkpoints, 3e6, 3)
         offer(checkpoints, 4e6, 4)
-    again = [content["again"] for kind, content in told if kind == "checkpointed"]
+    again = [content["again"] for kind, content in reported if kind == "checkpointed"]
     assert again == [True, False]
     shutil.rmtree(folder)
     offer(checkpoints, 5e6, 5)  # made anew
@@ -163,7 +163,7 @@ def test_a_failure_is_told_once_and_so_is_its_end(
 
 
 def test_a_clean_up_that_fails_is_told_once(
-    make: Callable[..., Checkpoints], told: Messages, monkeypatch: pytest.MonkeyPatch
+    make: Callable[..., Checkpoints], reported: Messages, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(written: Path, keep: int, now: float) -> None:
         raise PermissionError(errno.EPERM, "Not yours")
@@ -173,16 +173,16 @@ def test_a_clean_up_that_fails_is_told_once(
     with pytest.warns(UserWarning, match="old checkpoints cannot be removed: .*Not yours"):
         offer(checkpoints, 1e6, 1)
     offer(checkpoints, 2e6, 2)
-    assert kinds(told) == ["checkpointed"] * 2
+    assert kinds(reported) == ["checkpointed"] * 2
 
 
-def test_the_end_of_training_is_on_disk_once(make: Callable[..., Checkpoints], told: Messages) -> None:
+def test_the_end_of_training_is_on_disk_once(make: Callable[..., Checkpoints], reported: Messages) -> None:
     checkpoints = make(0.0)
     offer(checkpoints, 1e6, 1)
     checkpoints.finish(1, lambda: copy_of(1), {"steps": 1})
-    assert [content["last"] for _, content in told] == [False]
+    assert [content["last"] for _, content in reported] == [False]
     checkpoints.finish(2, lambda: copy_of(2), {"steps": 2, "last": True})
-    assert [(content["step"], content["last"]) for _, content in told] == [(1, False), (2, True)]
+    assert [(content["step"], content["last"]) for _, content in reported] == [(1, False), (2, True)]
 
 
 def test_a_copy_that_is_being_written_is_left_alone(make: Callable[..., Checkpoints]) -> None:

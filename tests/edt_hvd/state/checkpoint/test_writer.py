@@ -31,12 +31,12 @@ def test_the_next_one_waits_for_the_interval_and_for_what_the_last_has_cost(
 
 
 def made(folder: Path, takes_processor: bool = True) -> tuple[Writer, list[Outcome]]:
-    told: list[Outcome] = []
-    return Writer(folder, 2, takes_processor, told.append), told
+    reported: list[Outcome] = []
+    return Writer(folder, 2, takes_processor, reported.append), reported
 
 
 def test_it_writes_and_keeps_the_last(tmp_path: Path) -> None:
-    writer, told = made(tmp_path)
+    writer, reported = made(tmp_path)
     for commits in (1, 2, 3):
         writer.begin(content(commits))
         writer.wait()
@@ -46,34 +46,34 @@ def test_it_writes_and_keeps_the_last(tmp_path: Path) -> None:
         assert (outcome.content.commits, outcome.path.name) == (commits, f"step-0000000{commits}")
         assert outcome.bytes == (outcome.path / "state.pt").stat().st_size
     assert sorted(path.name for path in tmp_path.iterdir()) == ["step-00000002", "step-00000003"]
-    assert [type(outcome) for outcome in told] == [Written] * 3
+    assert [type(outcome) for outcome in reported] == [Written] * 3
     assert writer.take_outcome() is None
 
 
 def test_processor_time_counts_only_where_training_needs_it(tmp_path: Path) -> None:
-    writer, told = made(tmp_path, takes_processor=False)
+    writer, reported = made(tmp_path, takes_processor=False)
     writer.begin(content())
     writer.wait()
-    assert told[0].cost.processor == 0.0
+    assert reported[0].cost.processor == 0.0
 
 
 def test_what_goes_wrong_is_told(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    writer, told = made(tmp_path / "file")
+    writer, reported = made(tmp_path / "file")
     writer.begin(content())
     writer.wait()
     outcome = writer.take_outcome()
     assert isinstance(outcome, Failed)
     assert outcome.reason == f"{tmp_path / 'file'}: File exists"
-    assert told == [outcome]
+    assert reported == [outcome]
 
 
 def test_errors_of_any_kind_are_told(tmp_path: Path) -> None:
     shared = torch.zeros(8, dtype=torch.uint8)
-    writer, told = made(tmp_path)
+    writer, reported = made(tmp_path)
     writer.begin(Content(1, {"a": shared, "b": shared.view(torch.float32)}, {}, {"steps": 1}))
     writer.wait()
-    (outcome,) = told
+    (outcome,) = reported
     assert isinstance(outcome, Failed)
     assert outcome.reason.startswith("RuntimeError: Cannot save multiple tensors or storages")
     assert writer.take_outcome() == outcome
@@ -89,11 +89,11 @@ def test_one_that_is_cancelled_tells_nothing(tmp_path: Path, monkeypatch: pytest
         raise Cancelled
 
     monkeypatch.setattr(storage, "write", write)
-    writer, told = made(tmp_path)
+    writer, reported = made(tmp_path)
     writer.begin(content())
     begun.wait()
     assert writer.busy
     assert writer.take_outcome() is None
     writer.cancel()
     writer.wait()
-    assert told == []
+    assert reported == []
