@@ -1,30 +1,28 @@
-"""The driver's part of a training: hand it to executors, follow what they report, take over the result."""
+"""The driver's part of a training: have executors train, follow their results, take over the model."""
 
 import itertools
-import os
-import selectors
-from collections.abc import Callable
-from pathlib import Path
+import select
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
 
 import edt_hvd
-from edt_hvd.wmla.channel import Listener
-from edt_hvd.wmla.errors import WmlaError
-from edt_hvd.wmla.handing import payload
-from edt_hvd.wmla.handing.generators import Generators
-from edt_hvd.wmla.handing.payload import Payload
+from edt_hvd.wmla import process
 from edt_hvd.wmla.launching import Ended, Launcher, executor_program
 from edt_hvd.wmla.logs.journal import Journal
 from edt_hvd.wmla.program import Program
+from edt_hvd.wmla.random_states import RandomStates
+from edt_hvd.wmla.result_files import ResultReader
 from edt_hvd.wmla.results import Message
 from edt_hvd.wmla.schedule import ScaleUp, Schedule, executors_wanted
 from edt_hvd.wmla.training import saving
 from edt_hvd.wmla.training.engine import Engine, place
+from edt_hvd.wmla.training_dir import TrainingDir
 
-LAST_WORDS = 10.0
-"""Seconds that are waited for results on the way once all executors have ended."""
-
-LOOK_INTERVAL = 5.0
-"""Seconds after which it is seen to that nobody waits in vain, though nothing has come."""
+LOOK_INTERVAL = 0.2
+"""Seconds from one look for new results to the next."""
 
 _numbers = itertools.count(1)
 
@@ -39,13 +37,13 @@ def train_in_executors(
     launcher: Launcher,
     scale_up: ScaleUp | None,
 ) -> None:
-    """Have edt-launch run executors, and call the loggers with what they report.
+    """Have edt-launch run executors, and call the loggers with their results.
 
     Raises:
         TrainingFailedError: they ended without success, or edt-launch is gone.
     """
-    number = next(_numbers)
-    listener = Listener()
+    folder = TrainingDir.of(next(_numbers))
+    start = process.driver_start()
     limit = schedule.max_workers
 
     def before_epoch(epoch: int) -> None:
@@ -58,41 +56,51 @@ def train_in_executors(
             launcher.limit(limit)
 
     journal = make_journal(before_epoch)
-    try:
-        path = _run_dir() / f"training-{number}.pkl"
-        payload.write(path, Payload(program, schedule, listener.address))
-        print(f"start message server {listener.address.hosts[0]}:{listener.address.port}", flush=True)
-        launcher.train(number, executor_program(path), schedule.max_workers)
-        before_epoch(0)
-        _follow(launcher, listener, journal).check()
-        journal.end()
-    finally:
-        listener.close()
+    folder.begin(start, schedule)
+    launcher.train(folder.number, executor_program(start.script, folder.path), schedule.max_workers)
+    before_epoch(0)
+    _follow(launcher, ResultReader(folder.path), journal).check()
+    journal.end()
     saving.load_final(saving.model_dir(), program.model, program.optimizer)
+    folder.keep_final(saving.model_dir())
 
 
-def _follow(launcher: Launcher, listener: Listener, journal: Journal) -> Ended:
-    """Take what the executors report until they have ended."""
-    with selectors.DefaultSelector() as selector:
-        selector.register(launcher.fileno(), selectors.EVENT_READ)
-        selector.register(listener.fileno(), selectors.EVENT_READ)
-        ended: Ended | None = None
+def _follow(launcher: Launcher, results: ResultReader, journal: Journal) -> Ended:
+    """Take the executors' results until they have ended."""
+    ended: Ended | None = None
+    with _termination() as is_terminated:
         while ended is None:
-            if any(key.fd == launcher.fileno() for key, _ in selector.select(LOOK_INTERVAL)):
+            if select.select([launcher], [], [], LOOK_INTERVAL)[0]:
                 ended = launcher.receive()
-            listener.receive(journal.take)
-    listener.receive(journal.take)  # connections that were made, but not taken yet
-    while listener.has_connections:
-        if not listener.receive(journal.take, LAST_WORDS):
-            listener.give_up_oldest()
-            listener.receive(journal.take)
+            is_last = is_terminated()
+            for message in results.new():
+                journal.take(message)
+            if is_last:
+                signal.signal(signal.SIGTERM, signal.SIG_DFL)
+                signal.raise_signal(signal.SIGTERM)
     return ended
 
 
-def _run_dir() -> Path:
-    if "RESULT_DIR" not in os.environ:
-        raise WmlaError("RESULT_DIR is not set; edt-launch --wmla sets it for the script it starts")
-    return Path(os.environ["RESULT_DIR"], "run", "wmla")
+@contextmanager
+def _termination() -> Iterator[Callable[[], bool]]:
+    """Hold back SIGTERM, which ends the driver of a paused job, until the logger has what is written.
+
+    Yields whether it has come. Where the script handles the signal, nothing is held back.
+    """
+    received = threading.Event()
+
+    def note(_signal: int, _frame: FrameType | None) -> None:
+        received.set()
+
+    is_main = threading.current_thread() is threading.main_thread()
+    if not is_main or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+        yield received.is_set
+        return
+    signal.signal(signal.SIGTERM, note)
+    try:
+        yield received.is_set
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 class Here:
@@ -114,10 +122,10 @@ def train_here(program: Program, schedule: Schedule, make_journal: MakeJournal) 
     home = next(program.model.parameters()).device
     journal = make_journal(lambda _: None)
     engine = Engine(program, schedule, Here(journal), lambda _: None)
-    generators = Generators.now()
+    states = RandomStates.now()
     try:
         engine.run()
     finally:
-        generators.restore()
+        states.restore()
     journal.end(aloud=edt_hvd.is_coordinator())
     place(program, home)

@@ -3,6 +3,7 @@
     edt_hvd.EdtError
     └── WmlaError
         ├── UnsupportedError      a program for a framework that EDT does not train
+        ├── WriteRefusedError     a script writes shared files in an executor, before `train`
         └── TrainingFailedError   the executors ended without success
 
 Bad arguments raise the built-in `ValueError` or `TypeError`.
@@ -17,6 +18,17 @@ class WmlaError(EdtError):
 
 class UnsupportedError(WmlaError):
     """The program is for a framework that EDT does not train."""
+
+
+class WriteRefusedError(WmlaError):
+    """A script writes shared files in an executor, before `FabricModel.train`."""
+
+    def __init__(self, deed: str, path: str, place: str) -> None:
+        super().__init__(
+            f"{place} {deed} {path} before train(): every executor runs the script up to there, so it would "
+            "happen once more in each; do it after train(), or only where "
+            'os.environ.get("EDT_WMLA_ROLE") != "executor"'
+        )
 
 
 class TrainingFailedError(WmlaError):

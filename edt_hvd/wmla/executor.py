@@ -1,93 +1,49 @@
-"""The program of an executor, ``python -m edt_hvd.wmla.executor PAYLOAD``; edt-launch runs it as workers."""
+"""The program of an executor: ``python -m edt_hvd.wmla.executor SCRIPT FOLDER``; edt-launch starts it.
 
+It runs the job's script, as the driver does and from the same random states, up to the call of `train` that
+the folder is of. So modules, registries and devices are what the script makes of them.
+"""
+
+import os
 import sys
-from collections import deque
-from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
-import edt_hvd
-from edt_hvd.wmla.channel import Sender
-from edt_hvd.wmla.handing import payload
-from edt_hvd.wmla.handing.payload import Payload
-from edt_hvd.wmla.program import Program
-from edt_hvd.wmla.results import Begun, Message, Order, Result
-from edt_hvd.wmla.training.engine import Engine
-
-OUTSTANDING = 256
-"""Results that the coordinator may be ahead of the driver; then it waits."""
-
-OUTSTANDING_BATCHES = 1024
-"""Mini-batches in them."""
-
-APART = 4
-"""Results that executors may be apart: one in a step, three at the end of an epoch."""
-
-
-class ToDriver:
-    """Sends results to the driver while this executor is the coordinator.
-
-    Every executor keeps the last results, as many as the coordinator may be ahead of the driver, and tells
-    them again when it takes over: the driver drops what it has. An executor that joins has none, so a
-    coordinator begins only when the driver has everything from before.
-    """
-
-    def __init__(self, sender: Sender) -> None:
-        self._sender = sender
-        self._plan: Begun | None = None
-        self._order = Order()
-        self._recent: deque[Result] = deque()
-        self._leads = False
-
-    def tell(self, message: Message) -> None:
-        """As in `engine.Outlet`."""
-        if isinstance(message, Begun):
-            self._plan = message
-        elif self._order.admits(message):
-            self._recent.append(message)
-            if len(self._recent) > self._limit + APART:
-                self._recent.popleft()
-        led, self._leads = self._leads, edt_hvd.is_coordinator()
-        if self._leads:
-            begins = self._recent and (not led or isinstance(message, Begun))
-            for each in [message] if led else self._known():
-                self._sender.send(each)
-            self._sender.wait(0 if begins else self._limit)
-        elif led:
-            self._sender.finish()
-
-    def _known(self) -> list[Message]:
-        return [*([] if self._plan is None else [self._plan]), *self._recent]
-
-    @property
-    def _limit(self) -> int:
-        per_step = self._plan.batches_per_step if self._plan is not None else 1
-        return max(1, min(OUTSTANDING, OUTSTANDING_BATCHES // per_step))
-
-
-def program_of(given: Payload) -> Program:
-    """The program, whose `datasets_function` finds the random numbers that it would find in the driver."""
-    function = given.program.datasets_function
-
-    def datasets() -> Any:
-        given.generators.restore()
-        return function()
-
-    return replace(given.program, datasets_function=datasets)
+from edt_hvd.wmla import executing, process, script
+from edt_hvd.wmla.executing import Executor
+from edt_hvd.wmla.own_log import OwnLog
+from edt_hvd.wmla.process import Role
+from edt_hvd.wmla.training_dir import TrainingDir
+from edt_hvd.wmla.write_guard import WriteGuard
 
 
 def main() -> None:
-    """Take part in the training of the payload that the command line names."""
-    if len(sys.argv) != 2:
-        sys.exit("usage: python -m edt_hvd.wmla.executor PAYLOAD")
-    given = payload.read(Path(sys.argv[1]))
-    sender = Sender(given.results)
+    """Take part in the training that the command line names."""
+    if len(sys.argv) != 3:
+        sys.exit("usage: python -m edt_hvd.wmla.executor SCRIPT FOLDER")
+    folder = TrainingDir(Path(sys.argv[2]))
+    start, schedule = folder.read()
+    os.environ[process.VARIABLE] = Role.EXECUTOR
+    log = OwnLog()
+    own = [] if log.path is None else [log.path.parent]
+    guard = WriteGuard(Path(os.environ["RESULT_DIR"]), own)
+    executing.become_executor(Executor(folder, schedule, log, guard))
+    os.chdir(start.directory)
+    log.begin()
+    guard.install()
+    start.random_states.restore()
     try:
-        Engine(
-            program_of(given), given.schedule, ToDriver(sender), lambda line: print(line, flush=True)
-        ).run()
+        script.run(start.script, start.arguments)
+        ending = ""
+    except SystemExit as error:
+        if error.code not in (None, 0):
+            raise
+        ending = " with exit code 0"
     finally:
-        sender.close()
+        log.end()
+    sys.exit(
+        f"{start.script} ended{ending} in an executor without its {folder.number}. call of train(), which it "
+        f"has made in the driver; what it printed is in {log.path}"
+    )
 
 
 if __name__ == "__main__":

@@ -10,13 +10,14 @@ from typing import Any
 
 import torch
 
-from edt_hvd.wmla import driving, program
-from edt_hvd.wmla.launching import VARIABLE, Launcher
+from edt_hvd.wmla import driving, executing, process, program
+from edt_hvd.wmla.launching import Launcher
 from edt_hvd.wmla.logs.console import Console
 from edt_hvd.wmla.logs.figure import Figure, in_notebook
 from edt_hvd.wmla.logs.journal import Journal, Listener, ToLogger
 from edt_hvd.wmla.logs.loggers import DefaultLogger, Logger
 from edt_hvd.wmla.logs.tensorboard import TensorBoard
+from edt_hvd.wmla.process import Role
 from edt_hvd.wmla.program import Program
 from edt_hvd.wmla.schedule import ScaleUp, engines_of_job, make_schedule, worker_limit
 from edt_hvd.wmla.training import saving
@@ -106,7 +107,7 @@ class FabricModel:
         scaleup_function: ScaleUp | None = None,
         **others: Any,
     ) -> None:
-        """Train; returns when it is done, and the model has the final weights.
+        """Train; returns when it is done, and the model has the final weights. Executors end here.
 
         Args:
             epoch_number: passes over the training set.
@@ -129,6 +130,9 @@ class FabricModel:
             TypeError, ValueError: an argument that makes no sense.
             TrainingFailedError: the executors ended without success.
         """
+        if process.role() is Role.EXECUTOR:
+            executing.current().train(self._program)
+            return
         _say_ignored(
             "edt-launch and the job service decide about machines",
             worker_memory=worker_memory,
@@ -150,7 +154,7 @@ class FabricModel:
             usual_engines=engines_of_job(),
         )
         program.check_callable("scaleup_function", scaleup_function)
-        if VARIABLE in os.environ:
+        if process.role() is Role.DRIVER:
             launcher = Launcher.of(os.environ)
             try:
                 driving.train_in_executors(self._program, schedule, self._journal, launcher, scaleup_function)
@@ -180,6 +184,8 @@ class FabricModel:
         if not saving.model_path(folder, saving.FINAL).exists():
             raise FileNotFoundError(f"no trained model in {folder / 'train'}; call train() first")
         path = Path(out_dir or "/tmp", f"{_exec_id()}.zip")
+        if process.role() is Role.EXECUTOR:  # whose script goes on to a later train(): the driver has made it
+            return path
         path.parent.mkdir(parents=True, exist_ok=True)
         results = Path(os.environ.get("RESULT_DIR", "."), "val_dict_list.json")
         with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:

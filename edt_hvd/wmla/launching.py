@@ -44,9 +44,9 @@ class Ended:
             )
 
 
-def executor_program(payload: Path) -> list[str]:
-    """The command of an executor."""
-    return [sys.executable, "-m", "edt_hvd.wmla.executor", str(payload)]
+def executor_program(script: str, folder: Path) -> list[str]:
+    """The command of an executor: `script` up to the training that `folder` is of."""
+    return [sys.executable, "-m", "edt_hvd.wmla.executor", script, str(folder)]
 
 
 class Launcher:

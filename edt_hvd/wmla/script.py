@@ -9,11 +9,13 @@ import os
 import runpy
 import sys
 import time
-from pathlib import Path
+from collections.abc import Sequence
 from types import TracebackType
 
-from edt_hvd.wmla.handing import finding, modules, surroundings
+from edt_hvd.wmla import launching, process
 from edt_hvd.wmla.program import FOREIGN, REFUSAL
+from edt_hvd.wmla.random_states import RandomStates
+from edt_hvd.wmla.training_dir import Start
 
 GLOO_PAUSE = 0.1
 """Seconds that the process of a gang lives on after its script: threads of its process group may have tensors
@@ -22,43 +24,36 @@ of the last collective operation still, and Python's end before they let go of t
 
 def main() -> None:
     """Run the script that the command line names."""
-    del sys.argv[0]
-    path = os.path.abspath(sys.argv[0])
-    sys.path[0] = os.path.dirname(os.path.realpath(path))
-    modules.Watch(_model_dir(sys.path[0])).install()
-    surroundings.note()
-
-    def show(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-        """Show an uncaught error without our frames."""
-        while trace is not None and trace.tb_frame.f_code.co_filename != path:
-            trace = trace.tb_next
-        frame = trace
-        while frame is not None:
-            while frame.tb_next is not None and _is_of_importing(frame.tb_next):
-                frame.tb_next = frame.tb_next.tb_next
-            frame = frame.tb_next
-        sys.__excepthook__(kind, error.with_traceback(trace), trace)
-        if isinstance(error, ImportError) and str(error.name).partition(".")[0] in FOREIGN:
-            print(REFUSAL, file=sys.stderr)
-
-    sys.excepthook = show
+    path, arguments = os.path.abspath(sys.argv[1]), tuple(sys.argv[2:])
+    if launching.VARIABLE in os.environ:
+        process.become_driver(Start(path, arguments, os.getcwd(), RandomStates.now()))
     try:
-        runpy.run_path(path, run_name="__main__")
+        run(path, arguments)
     finally:
         if "MASTER_ADDR" in os.environ:
             time.sleep(GLOO_PAUSE)
 
 
-def _model_dir(folder: str) -> str:
-    """The folder of a script's modules: the working directory if the script's own is beneath it."""
-    here = os.getcwd()
-    return here if Path(folder).is_relative_to(here) else folder
+def run(path: str, arguments: Sequence[str]) -> None:
+    """Run a script as `__main__`; returns or raises as it does.
 
+    Args:
+        path: its absolute path.
+        arguments: of its command line.
+    """
+    sys.argv[:] = [path, *arguments]
+    sys.path[0] = os.path.dirname(os.path.realpath(path))
 
-def _is_of_importing(trace: TracebackType) -> bool:
-    """Whether a frame is one that Python leaves out where a module is imported, or takes its place."""
-    name = trace.tb_frame.f_code.co_filename
-    return name == finding.__file__ or name.startswith("<frozen importlib")
+    def show(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+        """Show an uncaught error without our frames."""
+        while trace is not None and trace.tb_frame.f_code.co_filename != path:
+            trace = trace.tb_next
+        sys.__excepthook__(kind, error.with_traceback(trace), trace)
+        if isinstance(error, ImportError) and str(error.name).partition(".")[0] in FOREIGN:
+            print(REFUSAL, file=sys.stderr)
+
+    sys.excepthook = show
+    runpy.run_path(path, run_name="__main__")
 
 
 if __name__ == "__main__":

@@ -130,7 +130,7 @@ def loading(schedule: Schedule, collate: Any) -> dict[str, Any]:
     options: dict[str, Any] = {"num_workers": schedule.num_dataloader_threads, "collate_fn": collate}
     options["pin_memory"] = torch.cuda.is_available()
     if schedule.num_dataloader_threads and "fork" in multiprocessing.get_all_start_methods():
-        # Classes of the script came by value: other ways to start processes could not send them on.
+        # Other ways to start processes would run the script once more in each.
         options["multiprocessing_context"] = "fork"
     return options
 

@@ -3,23 +3,15 @@
 import inspect
 import io
 import os
-from collections import deque
+import pickle
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import date, datetime, time, timedelta
-from enum import Enum
-from functools import partial
 from pathlib import Path, PurePath
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from torch.serialization import default_restore_location
 
 import edt_hvd
-from edt_hvd.wmla.training import pickling
-from edt_hvd.wmla.training.variables import variables_of
-
-PLAIN = (bool, int, float, complex, str, bytes, type(None), date, datetime, time, timedelta)
 
 ITSELF = ""
 """Stands among a callback's attributes for the callback."""
@@ -40,12 +32,11 @@ class Saved(NamedTuple):
 class Hooks:
     """Calls the callbacks' hooks, those that there are.
 
-    Their attributes that are plain values, NumPy's, tensors, or objects with `state_dict` such as schedulers,
-    are part of the training's state: executors that join are given them, and they go back with the training
-    after a loss. So are callbacks with a `state_dict` of their own, and variables of the script that their
-    methods use, if they are such objects, or such values and the methods assign them. The state is that of
-    the last hook: what callbacks change while mini-batches are computed is each executor's own. So are paths
-    in its ``LOG_DIR``.
+    A callback's state is its `state_dict()` if it has one, else all of its attributes that can be pickled; of
+    those with a `state_dict`, such as schedulers, that. It is part of the training's state: executors that
+    join are given it, and it goes back with the training after a loss. It is that of the last hook: what
+    callbacks change while mini-batches are computed is each executor's own. So are ``params``, ``model`` and
+    paths in the executor's ``LOG_DIR``.
 
     Args:
         callbacks: objects with any of `callbacks.Callback`'s methods; are given ``params`` and ``model``.
@@ -59,12 +50,10 @@ class Hooks:
         epochs: int,
     ) -> None:
         self._callbacks = tuple(callbacks)
-        self._model = model
-        self._optimizer = optimizer
-        self._variables = variables_of(self._callbacks)
         for callback in self._callbacks:
             callback.params = {"optimizer": optimizer, "epochs": epochs}
             callback.model = model
+        self._trained = _Trained(model, optimizer, self._callbacks)
         self._state = self._pickled()
 
     def train_begin(self) -> None:
@@ -99,56 +88,113 @@ class Hooks:
         """The state of all callbacks, pickled once after each hook: it is asked for after every step."""
         return {"pickled": self._state}
 
-    def _pickled(self) -> bytes:
-        file = io.BytesIO()
-        parts = [self._of_variables(), *map(self._of_callback, self._callbacks)]
-        torch.save(parts, file, pickle_module=pickling)
-        return file.getvalue()
-
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on from a saved state."""
-        file = io.BytesIO(state["pickled"])
-        of_variables, *of_callbacks = torch.load(file, map_location=_placed, weights_only=False)
-        for key, saved in of_variables.items():
-            if key in self._variables:
-                variable = self._variables[key]
-                _load(saved, variable.value, variable.assign)
-        for callback, attributes in zip(self._callbacks, of_callbacks, strict=True):
-            for name, saved in attributes.items():
-                present = callback if name == ITSELF else getattr(callback, name, None)
-                _load(saved, present, partial(setattr, callback, name))
+        saved = self._trained.loads(state["pickled"])
+        for callback, attributes in zip(self._callbacks, saved, strict=True):
+            for name, value in attributes.items():
+                _load(callback, name, value)
         self._state = state["pickled"]
 
-    def _of_callback(self, callback: Any) -> dict[str, Saved]:
-        attributes = {n: v for n, v in vars(callback).items() if n not in ("params", "model")}
-        return dict(self._saved(attributes | ({ITSELF: callback} if _is_stateful(callback) else {})))
+    def _pickled(self) -> bytes:
+        return self._trained.dumps([dict(self._saved(callback)) for callback in self._callbacks])
 
-    def _of_variables(self) -> dict[str, Saved]:
-        found = dict(self._saved({key: each.value for key, each in self._variables.items()}))
-        return {k: saved for k, saved in found.items() if saved.is_state or self._variables[k].is_assigned}
-
-    def _saved(self, values: Mapping[str, Any]) -> Iterator[tuple[str, Saved]]:
-        trained = set(map(_memory, self._trained())) - {0}
-        for name, value in values.items():
-            if _is_stateful(value):
-                yield name, Saved(value.state_dict(), is_state=True)
-            elif _is_plain(value, trained) and not _is_in_log_dir(value):
-                yield name, Saved(value, is_state=False)
-
-    def _trained(self) -> Iterator[Any]:
-        """Tensors that the training changes."""
-        yield from self._model.parameters()
-        yield from self._model.buffers()
-        for values in (*self._optimizer.state.values(), *self._optimizer.param_groups):
-            yield from values.values()
+    def _saved(self, callback: Any) -> Iterator[tuple[str, Saved]]:
+        if _is_stateful(callback):
+            yield ITSELF, Saved(callback.state_dict(), is_state=True)
+            return
+        for name, value in vars(callback).items():
+            if name in ("params", "model") or self._trained.has(value) or _is_in_log_dir(value):
+                continue
+            is_state = _is_stateful(value)
+            saved = Saved(value.state_dict() if is_state else value, is_state)
+            if self._trained.can_pickle(saved):
+                yield name, saved
 
 
-def _load(saved: Saved, present: Any, assign: Any) -> None:
+class _Trained:
+    """What the training itself keeps: in every executor it is that executor's own, whatever refers to it."""
+
+    def __init__(
+        self, model: torch.nn.Module, optimizer: torch.optim.Optimizer, callbacks: Sequence[Any]
+    ) -> None:
+        self.parts = [*model.modules(), *model.parameters(), *model.buffers(), optimizer, *callbacks]
+        self.numbers = {id(part): number for number, part in enumerate(self.parts)}
+        self._model, self._optimizer = model, optimizer
+
+    def has(self, value: Any) -> bool:
+        """Whether a value is a part of it."""
+        return id(value) in self.numbers
+
+    def memory(self) -> set[int]:
+        """Where the memory of its tensors begins."""
+        values = (*self._optimizer.state.values(), *self._optimizer.param_groups)
+        tensors = [each for options in values for each in options.values()]
+        return set(map(_memory, [*self._model.parameters(), *self._model.buffers(), *tensors])) - {0}
+
+    def can_pickle(self, value: Any) -> bool:
+        """Whether a value can be pickled."""
+        try:
+            self.dumps(value)
+        except Exception:  # noqa: BLE001 - objects raise what they like when they are pickled
+            return False
+        return True
+
+    def dumps(self, value: Any) -> bytes:
+        """The value pickled, without the parts in it."""
+        file = io.BytesIO()
+        _Pickler(file, self).dump(value)
+        return file.getvalue()
+
+    def loads(self, content: bytes) -> Any:
+        """The value, with this executor's parts in it."""
+        return _Unpickler(io.BytesIO(content), self).load()
+
+
+class _Pickler(pickle.Pickler):
+    """Refers to what is trained by number, and takes tensors from the GPU that they are on."""
+
+    def __init__(self, file: io.BytesIO, trained: _Trained) -> None:
+        super().__init__(file, pickle.HIGHEST_PROTOCOL)
+        self._trained = trained
+        self._memory = trained.memory()
+
+    def persistent_id(self, value: Any) -> int | None:
+        """As in `pickle.Pickler`."""
+        return self._trained.numbers.get(id(value))
+
+    def reducer_override(self, value: Any) -> Any:
+        """As in `pickle.Pickler`."""
+        if _memory(value) in self._memory:
+            raise pickle.PicklingError("a view of what is trained")
+        if isinstance(value, torch.Tensor) and value.device.type == "cuda":
+            return _on_device, (value.detach().cpu(),)
+        return NotImplemented
+
+
+class _Unpickler(pickle.Unpickler):
+    """Puts in this executor's own of what is trained."""
+
+    def __init__(self, file: io.BytesIO, trained: _Trained) -> None:
+        super().__init__(file)
+        self._trained = trained
+
+    def persistent_load(self, number: Any) -> Any:
+        """As in `pickle.Unpickler`."""
+        return self._trained.parts[number]
+
+
+def _on_device(value: torch.Tensor) -> torch.Tensor:
+    return value.to(edt_hvd.device())
+
+
+def _load(callback: Any, name: str, saved: Saved) -> None:
     """Where there is no object to load a state, there is nothing to do: the hooks may make it later."""
+    present = callback if name == ITSELF else getattr(callback, name, None)
     if not saved.is_state:
         if not _written(present, saved.content):
-            assign(saved.content)
-    elif _is_stateful(present):
+            setattr(callback, name, saved.content)
+    elif present is not None and _is_stateful(present):
         present.load_state_dict(saved.content)
 
 
@@ -164,34 +210,13 @@ def _written(present: Any, value: Any) -> bool:
     return bool(fits and writable)
 
 
-def _placed(storage: Any, location: str) -> Any:
-    """What was on another executor's GPU goes to this one's."""
-    if location == "cpu":
-        return storage
-    return default_restore_location(storage, str(edt_hvd.device()))  # type: ignore[no-untyped-call]
-
-
 def _takes_save_model(hook: Any) -> bool:
     parameters = inspect.signature(hook).parameters
     return "save_model" in parameters or any(p.kind is p.VAR_KEYWORD for p in parameters.values())
 
 
 def _is_stateful(value: Any) -> bool:
-    other = isinstance(value, torch.nn.Module | torch.optim.Optimizer | type)
-    return not other and hasattr(value, "state_dict") and hasattr(value, "load_state_dict")
-
-
-def _is_plain(value: Any, trained: set[int]) -> bool:
-    """Whether it is a value to be copied, and no view of what is trained, whose memory is at `trained`."""
-    if isinstance(value, dict):
-        return all(_is_plain(key, trained) and _is_plain(each, trained) for key, each in value.items())
-    if isinstance(value, list | tuple | set | frozenset | deque):
-        return all(_is_plain(each, trained) for each in value)
-    if type(value) in (torch.Tensor, np.ndarray):
-        return not _has_objects(value) and _memory(value) not in trained
-    if isinstance(value, np.generic):
-        return not _has_objects(value)
-    return type(value) in PLAIN or isinstance(value, Enum | PurePath)
+    return not isinstance(value, type) and hasattr(value, "state_dict") and hasattr(value, "load_state_dict")
 
 
 def _is_in_log_dir(value: Any) -> bool:
@@ -199,10 +224,6 @@ def _is_in_log_dir(value: Any) -> bool:
     folder = os.environ.get("LOG_DIR")
     is_path = isinstance(value, str | PurePath) and bool(folder)
     return is_path and Path(os.path.abspath(value)).is_relative_to(os.path.abspath(str(folder)))
-
-
-def _has_objects(value: Any) -> bool:
-    return bool(getattr(value.dtype, "hasobject", False))
 
 
 def _memory(value: Any) -> int:

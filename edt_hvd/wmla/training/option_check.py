@@ -30,7 +30,7 @@ def check_options(optimizer: torch.optim.Optimizer, when: str) -> None:
         raise WmlaError(
             f"after {when} the executors' optimizers have different options: here {here}. What callbacks "
             "count with has to reach executors that join later: keep it in attributes of the callback that "
-            "are plain values or tensors, or give it state_dict and load_state_dict"
+            "can be pickled, or give it state_dict and load_state_dict"
         )
 
 

@@ -2,7 +2,10 @@ from pathlib import Path
 
 import pytest
 
-VARIABLES = ("FABRIC_BACKEND", "JOB_STATE_DIR", "TRAINING_ID", "EDT_WMLA_LAUNCHER", "SAVED_MODEL_DIR")
+VARIABLES = (
+    *("FABRIC_BACKEND", "JOB_STATE_DIR", "TRAINING_ID", "SAVED_MODEL_DIR"),
+    *("EDT_WMLA_LAUNCHER", "EDT_WMLA_ROLE"),
+)
 
 
 @pytest.fixture

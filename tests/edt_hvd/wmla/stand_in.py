@@ -65,6 +65,7 @@ class StandIn:
                     ours.sendall(json.dumps(answer).encode() + b"\n")
 
     def _run_executors(self, program: list[str], environment: dict[str, str]) -> tuple[int, str]:
+        (self.folder / "executor").mkdir(exist_ok=True)
         done = subprocess.run(
             [*self.prefix, *program],
             check=False,

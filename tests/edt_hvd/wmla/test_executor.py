@@ -1,185 +1,148 @@
-import contextlib
+"""Executors as processes: what a script does there before, at and after its `train`."""
+
+import os
 import random
-import threading
-from dataclasses import replace
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 
-from edt_hvd.wmla.channel import Address, Listener, Sender
+from edt_hvd.wmla import executing
 from edt_hvd.wmla.errors import WmlaError
-from edt_hvd.wmla.executor import ToDriver, main, program_of
-from edt_hvd.wmla.handing import payload
-from edt_hvd.wmla.handing.payload import Payload
-from edt_hvd.wmla.logs.journal import Journal, ToLogger
-from edt_hvd.wmla.logs.loggers import Logger
-from edt_hvd.wmla.program import Program
-from edt_hvd.wmla.results import Begun, EpochDone, Message, MiniBatch, StepDone
+from edt_hvd.wmla.executor import main
+from edt_hvd.wmla.random_states import RandomStates
 from edt_hvd.wmla.schedule import Schedule
-from small_programs import RememberingNames
+from edt_hvd.wmla.training_dir import Start, TrainingDir
+from tiers import full
 
+SCRIPT = """
+import atexit, random, sys, torch
+from edt_hvd.wmla import FabricModel
 
-class Recording:
-    """A sender that keeps what it is given."""
-
-    def __init__(self) -> None:
-        self.sent: list[Message] = []
-        self.waited: list[int] = []
-        self.finished = False
-
-    def send(self, message: Message) -> None:
-        self.sent.append(message)
-
-    def wait(self, most: int) -> None:
-        self.waited.append(most)
-
-    def finish(self) -> None:
-        self.finished = True
-
-
-def test_who_takes_over_tells_what_the_driver_may_have_missed(monkeypatch: pytest.MonkeyPatch) -> None:
-    leads = False
-    monkeypatch.setattr("edt_hvd.is_coordinator", lambda: leads)
-    sender = Recording()
-    outlet = ToDriver(sender)  # type: ignore[arg-type]
-    plan = Begun(1, 1, 1)
-    outlet.tell(plan)
-    outlet.tell(EpochDone(0))
-    assert sender.sent == []
-    leads = True
-    outlet.tell(EpochDone(1))
-    outlet.tell(EpochDone(2))
-    assert sender.sent == [plan, EpochDone(0), EpochDone(1), EpochDone(2)]
-    assert not sender.finished
-    leads = False
-    outlet.tell(EpochDone(3))
-    assert sender.finished
-
-
-@pytest.mark.parametrize("batches_per_step, outstanding", [(1, 256), (16, 64), (30000, 1)])
-def test_the_driver_may_be_behind_by_what_is_kept(
-    monkeypatch: pytest.MonkeyPatch, batches_per_step: int, outstanding: int
-) -> None:
-    leads = False
-    monkeypatch.setattr("edt_hvd.is_coordinator", lambda: leads)
-    sender = Recording()
-    outlet = ToDriver(sender)  # type: ignore[arg-type]
-    plan = Begun(3000, 3000, batches_per_step)
-    outlet.tell(plan)
-    for step in range(2000):
-        outlet.tell(step_done(step))
-    leads = True
-    outlet.tell(step_done(2000))
-    assert len(sender.sent) > outstanding + 1
-    assert sender.sent == [plan, *map(step_done, range(2002 - len(sender.sent), 2001))]
-    outlet.tell(step_done(2001))
-    assert sender.waited == [0, outstanding]
-
-
-def test_results_told_again_take_no_place(monkeypatch: pytest.MonkeyPatch) -> None:
-    leads = False
-    monkeypatch.setattr("edt_hvd.is_coordinator", lambda: leads)
-    sender = Recording()
-    outlet = ToDriver(sender)  # type: ignore[arg-type]
-    told = [Begun(9, 9, 1000), step_done(0), step_done(1)]
-    for message in [*told, *told * 9]:
-        outlet.tell(message)
-    leads = True
-    outlet.tell(step_done(2))
-    assert sender.sent == [*told, step_done(2)]
-
-
-def test_who_has_just_joined_need_not_know_what_was_before(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("edt_hvd.is_coordinator", lambda: True)
-    sender = Recording()
-    outlet = ToDriver(sender)  # type: ignore[arg-type]
-    plan = Begun(9, 9, 1)
-    for message in (plan, step_done(0), plan, step_done(1)):
-        outlet.tell(message)
-    assert sender.waited == [256, 256, 0, 256]
-
-
-class HostLostError(Exception):
-    """Nothing more comes from a host."""
+print("drawn", random.random(), sys.argv[1:], flush=True)
+atexit.register(print, "registered for the end", flush=True)
+model = torch.nn.Linear(2, 2)
+samples = [(torch.ones(2), index % 2) for index in range(8)]
+program = FabricModel(
+    model, lambda: (samples, None), torch.nn.functional.cross_entropy, torch.optim.SGD(model.parameters(), 0.1)
+)
+"""
 
 
 class Job:
-    """Two executors that tell the same, one of which leads, and their driver."""
+    """A folder of a job in which executors are started."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.listener = Listener()
-        address = replace(self.listener.address, hosts=("127.0.0.1",))
-        self.senders = Sender(address), Sender(address)
-        self.outlets = [ToDriver(sender) for sender in self.senders]
-        self.logger = RememberingNames()
-        self.journal = Journal([ToLogger(Logger(self.logger), ())])
-        self.told = self.asking = self.leader = 0
-        monkeypatch.setattr("edt_hvd.is_coordinator", lambda: self.asking == self.leader)
+    def __init__(self, folder: Path) -> None:
+        self.script, self.result = folder / "main.py", folder / "result"
+        self.log = self.result / "log" / "one"
+        self.log.mkdir(parents=True)
+        self.states = RandomStates.now()
 
-    def lead(self, leader: int, *messages: Message) -> None:
-        self.leader = leader
-        for message in messages:
-            for self.asking in range(1, leader - 1, -1):
-                self.outlets[self.asking].tell(message)
-            self.told += 1
+    def run(self, text: str, number: int = 1) -> subprocess.CompletedProcess[str]:
+        self.script.write_text(SCRIPT + text)
+        environment = os.environ | {"RESULT_DIR": str(self.result), "LOG_DIR": str(self.log)}
+        folder = TrainingDir.of(number, environment)
+        start = Start(str(self.script), ("an argument",), str(self.script.parent), self.states)
+        folder.begin(start, Schedule(1, 2, 4, 2, deterministic=False))
+        return subprocess.run(
+            [sys.executable, "-m", "edt_hvd.wmla.executor", str(self.script), str(folder.path)],
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
 
-    def begin(self, *messages: Message) -> None:
-        with contextlib.suppress(WmlaError):  # its host will be lost
-            self.lead(0, *messages)
-
-    def go_on(self, *messages: Message) -> None:
-        self.lead(1, *messages)
-        self.senders[1].close()
-
-    def take_thirty(self, message: Message) -> None:
-        if len(self.logger.train) == 30:
-            raise HostLostError
-        self.journal.take(message)
+    @property
+    def logged(self) -> str:
+        return (self.log / "before-train.log").read_text()
 
 
-def test_no_row_is_lost_with_a_coordinator_that_the_driver_is_behind(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("edt_hvd.wmla.executor.OUTSTANDING", 20)
-    job, plan, steps = Job(monkeypatch), Begun(100, 100, 1), [step_done(step) for step in range(100)]
-    first = threading.Thread(target=job.begin, args=(plan, *steps[:90]))
-    first.start()
-    with contextlib.suppress(HostLostError):
-        while True:
-            job.listener.receive(job.take_thirty, 10)
-    while job.told < 1 + 30 + 20:
-        pass
-    job.listener.give_up_oldest()
-    first.join()
-    assert job.told == 1 + 30 + 20  # the next one waited
-    second = threading.Thread(target=job.go_on, args=(plan, *steps[job.told - 3 :]))  # some a second time
-    second.start()
-    while second.is_alive() or job.listener.has_connections:
-        job.listener.receive(job.journal.take, 0.01)
-    assert [iteration for _, iteration, _ in job.logger.train] == list(range(1, 101))
-    job.listener.close()
+@pytest.fixture
+def job(tmp_path: Path) -> Job:
+    return Job(tmp_path / "a job")
 
 
-def step_done(step: int) -> StepDone:
-    return StepDone(0, step, 1, (MiniBatch(1, 0.0, 0.0),))
+def drawn(states: RandomStates) -> float:
+    states.restore()
+    return random.random()
 
 
-def test_datasets_are_made_with_the_random_numbers_of_the_driver(tmp_path: Path) -> None:
-    def split() -> tuple[Any, ...]:
-        return random.random(), np.random.permutation(9).tolist(), torch.randperm(9).tolist()
+@pytest.mark.parametrize(
+    "call",
+    [
+        "program.train(1, 2, 2)\nprint('what follows')",
+        full("try:\n    program.train(1, 2, 2)\nfinally:\n    print('what follows')"),
+    ],
+)
+def test_a_script_ends_at_its_train(job: Job, call: str) -> None:
+    done = job.run(call)
+    assert done.returncode == 0, done.stderr
+    assert "START TRAINING" in done.stdout
+    assert "registered for the end" in done.stdout
+    assert "what follows" not in done.stdout + job.logged
+    assert job.logged.splitlines()[0] == f"drawn {drawn(job.states)!r} ['an argument']"
+    assert (job.result / "model" / "train" / "model_epoch_final.pth").exists()
+    results = job.result / "run" / "wmla" / "training-1" / "results.1.jsonl"
+    assert [line.split('"')[3] for line in results.read_text().splitlines()] == [
+        "Begun", "StepDone", "StepDone", "EpochDone",
+    ]  # fmt: skip
 
-    model = torch.nn.Linear(2, 2)
-    program = Program(model, torch.optim.SGD(model.parameters(), lr=0.5), torch.nn.MSELoss(), split)
-    payload.write(
-        tmp_path / "training-1.pkl", Payload(program, Schedule(1, 8, 16, 2), Address(("::1",), 7, "s"))
+
+def test_what_fails_in_the_training_cannot_be_caught_by_the_script(job: Job) -> None:
+    done = job.run(
+        "samples[3] = None\ntry:\n    program.train(1, 2, 2)\nexcept Exception:\n    print('so what')\n"
     )
-    in_driver = split()
-    given = payload.read(tmp_path / "training-1.pkl")
-    assert [program_of(given).datasets_function() for _ in range(2)] == [in_driver, in_driver]
+    assert done.returncode == 1
+    assert done.stderr.rstrip().splitlines()[-1].startswith("TypeError: ")
+    assert "so what" not in done.stdout + job.logged
+
+
+@pytest.mark.parametrize(
+    "text, exit_code, said",
+    [
+        ("raise OSError('no data')", 1, "OSError: no data"),
+        ("sys.exit('no data')", 1, "no data"),
+        ("sys.exit(3)", 3, ""),
+        ("", 1, "in an executor without its 1. call of train(), which it has made in the driver"),
+        ("sys.exit(0)", 1, "ended with exit code 0 in an executor without its 1. call of train()"),
+        ("open(sys.argv[0].replace('main.py', 'result/settings'), 'w')", 1, "WriteRefusedError: "),
+    ],
+)
+def test_a_script_that_does_not_come_to_train_says_why(
+    job: Job, text: str, exit_code: int, said: str
+) -> None:
+    done = job.run(text + "\n")
+    assert done.returncode == exit_code
+    assert said in done.stderr
+    assert "drawn" in job.logged
+    assert "drawn" not in done.stdout
+
+
+def test_an_earlier_training_is_not_repeated(job: Job) -> None:
+    assert job.run("program.train(1, 2, 2)").returncode == 0
+    TrainingDir.of(1, {"RESULT_DIR": str(job.result)}).keep_final(job.result / "model")
+    text = (
+        "program.train(1, 2, 2)\nprint(program.download())\nprint('sum', model.weight.sum().item())\n"
+        "program.train(1, 2, 2)\n"
+    )
+    done = job.run(text, number=2)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("START TRAINING") == 1
+    kept = TrainingDir.of(1, {"RESULT_DIR": str(job.result)}).model_dir / "train" / "model_epoch_final.pth"
+    weights: dict[str, Any] = torch.load(kept)
+    assert f"sum {weights['weight'].sum().item()}" in job.logged
+
+
+def test_children_of_an_executor_are_none() -> None:
+    with pytest.raises(WmlaError, match="unset it in processes that the script starts"):
+        executing.current()
 
 
 def test_the_command_line_is_checked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.argv", ["executor"])
-    with pytest.raises(SystemExit, match=r"usage: .* edt_hvd\.wmla\.executor PAYLOAD"):
+    with pytest.raises(SystemExit, match=r"usage: .* edt_hvd\.wmla\.executor SCRIPT FOLDER"):
         main()

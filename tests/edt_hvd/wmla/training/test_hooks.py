@@ -1,3 +1,4 @@
+import threading
 from collections import deque
 from datetime import UTC, datetime, timedelta
 from enum import Enum
@@ -22,7 +23,7 @@ class Scheduling(Callback):
     def on_train_begin(self) -> None:
         self.scheduler = StepLR(self.params["optimizer"], 1, 0.5)
         self.note = {"best": 0.25}
-        self.handle = object()
+        self.handle = threading.Lock()
 
     def on_epoch_begin(self, epoch: int) -> None:
         self.seen.append(epoch)
@@ -158,7 +159,6 @@ class Viewing(Callback):
         self.tensor = self.model.weight.data[1:]
         self.array = self.model.weight.detach().numpy()[1:]
         self.listed = [self.model.bias.data]
-        self.objects = np.array([object()])
 
 
 def test_paths_in_the_folder_of_an_executor_are_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -214,81 +214,48 @@ def test_a_callback_may_have_a_state_of_its_own() -> None:
     assert after.handle[1] == 2
 
 
-SCRIPT = """
-from torch import nn, optim
-from edt_hvd.wmla import Callback
+class Averaging(Callback):
+    """Has an average of the weights, and objects of its own that refer to what is trained."""
 
-model = nn.Linear(2, 2)
-optimizer = optim.SGD(model.parameters(), lr=1.0)
-scheduler = optim.lr_scheduler.StepLR(optimizer, 1, 0.5)
-warmup = optim.lr_scheduler.StepLR(optimizer, 1, 0.5)
-count = 0
-place = "here"
-lost = None
+    def __init__(self) -> None:
+        self.average = torch.nn.Linear(2, 2)
+        self.helper: Any = None
+        self.handles: Any = None
 
-def adjust():
-    [warmup for _ in range(1)][0].step()
+    def on_train_begin(self) -> None:
+        self.helper = Helper(self)
+        self.handles = [threading.Lock()]
 
-def around():
-    hidden = 0
-    class Inner(Callback):
-        def on_epoch_begin(self, epoch):
-            nonlocal hidden
-            hidden += 1
-            self.seen = hidden
-    return Inner()
-
-class Outer(Callback):
-    def on_epoch_end(self, epoch):
-        global count, unknown
-        count += 1
-        assert place
-        def later():
-            scheduler.step()
-        later()
-        adjust()
-        optimizer.zero_grad()
-        model(nn.Parameter(model.weight))
-    @staticmethod
-    def on_train_end():
-        return count, scheduler.last_epoch, warmup.last_epoch, place
-
-callbacks = [Outer(), around()]
-"""
+    def on_epoch_begin(self, epoch: int) -> None:
+        self.helper.count += 1
+        torch.nn.init.constant_(self.average.weight, epoch)
 
 
-def script() -> tuple[Hooks, dict[str, Any]]:
-    names: dict[str, Any] = {"__name__": "a_script"}
-    exec(SCRIPT, names)
-    return Hooks(names["callbacks"], names["model"], names["optimizer"], 9), names
+class Helper:
+    def __init__(self, callback: Averaging) -> None:
+        assert callback.model is not None
+        self.callback, self.model, self.weight = callback, callback.model, callback.model.weight
+        self.optimizer = callback.params["optimizer"]
+        self.count = 0
 
 
-def test_variables_that_hooks_use_go_with_them() -> None:
-    hooks, here = script()
-    joined, there = script()
-    there["place"] = "there"
-    for epoch in range(3):
-        hooks.epoch_begin(epoch)
-        here["optimizer"].step()
-        hooks.epoch_end(epoch, save_model=False)
-    weights = there["model"].weight.clone()
+def test_objects_that_refer_to_what_is_trained_refer_to_that_of_their_executor() -> None:
+    before, after = Averaging(), Averaging()
+    hooks, _ = made(before)
+    joined, optimizer = made(after)
+    for each in (hooks, joined):
+        each.train_begin()
+    hooks.epoch_begin(5)
+    handles = after.handles
     joined.load_state_dict(hooks.state_dict())
-    assert there["callbacks"][0].on_train_end() == (3, 3, 3, "there")
-    assert torch.equal(there["model"].weight, weights)
-    assert there["optimizer"].param_groups[0]["lr"] == 1.0, "is brought with the optimizer"
-    joined.epoch_begin(3)
-    assert there["callbacks"][1].seen == 4
-    assert "unknown" not in there
-
-
-def test_one_that_joins_need_not_have_the_same_variables() -> None:
-    hooks, here = script()
-    joined, there = script()
-    here["count"] = 7
-    hooks.train_begin()
-    del there["scheduler"], there["count"]
-    joined.load_state_dict(hooks.state_dict())
-    assert there["count"] == 7
+    assert after.helper.count == 1
+    assert after.helper.callback is after
+    assert after.helper.model is after.model
+    assert after.model is not None
+    assert after.helper.weight is after.model.weight
+    assert after.helper.optimizer is optimizer
+    assert after.average.weight.tolist() == [[5.0, 5.0], [5.0, 5.0]]
+    assert after.handles is handles, "locks cannot be pickled"
 
 
 def test_the_state_is_that_of_the_last_hook() -> None:

@@ -1,0 +1,66 @@
+"""Which part of a WMLA job this process has.
+
+========  ===============================================  ==============================================
+role      started by                                       `FabricModel.train` there
+========  ===============================================  ==============================================
+driver    ``edt-launch --wmla``                            has executors train, and calls the logger
+executor  edt-launch, when the driver asks for executors   trains with the others; the process ends there
+alone     anything else: python, mpirun, ...               trains in this process, with others if any
+========  ===============================================  ==============================================
+
+``EDT_WMLA_ROLE`` says which in the environment of drivers and executors, for scripts to look at, too.
+"""
+
+import os
+from collections.abc import Mapping
+from enum import StrEnum
+
+from edt_hvd.wmla.errors import WmlaError
+from edt_hvd.wmla.training_dir import Start
+
+VARIABLE = "EDT_WMLA_ROLE"
+
+
+class Role(StrEnum):
+    """The part of a process in a job."""
+
+    ALONE = "alone"
+    DRIVER = "driver"
+    EXECUTOR = "executor"
+
+
+_start: Start | None = None
+
+
+def role(environ: Mapping[str, str] = os.environ) -> Role:
+    """This process's role.
+
+    Raises:
+        WmlaError: the environment names none that there is.
+    """
+    try:
+        return Role(environ.get(VARIABLE, Role.ALONE))
+    except ValueError:
+        names = ", ".join(Role)
+        raise WmlaError(f"{VARIABLE}={environ[VARIABLE]!r} is none of {names}; unset it") from None
+
+
+def become_driver(start: Start) -> None:
+    """Let this process be a driver, whose script was started like that."""
+    global _start
+    _start = start
+    os.environ[VARIABLE] = Role.DRIVER
+
+
+def driver_start() -> Start:
+    """How the script of this driver was started.
+
+    Raises:
+        WmlaError: this process is a child of a driver.
+    """
+    if _start is None:
+        raise WmlaError(
+            f"this process has {VARIABLE}={Role.DRIVER} from another one; unset {VARIABLE} in processes that "
+            "the script starts"
+        )
+    return _start

@@ -1,0 +1,133 @@
+"""Keeps executors from repeating what the driver's script has written before `train`.
+
+Every executor runs the script up to `train`. What the script writes for all belongs to the driver: done
+again, later, on several hosts, it would replace or remove results of the training that is under way.
+"""
+
+import os
+import sys
+import sysconfig
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import edt_hvd
+from edt_hvd.wmla.errors import WriteRefusedError
+
+_WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
+_LIBRARIES = tuple({sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib"), *edt_hvd.__path__})
+
+
+class WriteGuard:
+    """Refuses to write or remove below `result_dir`, and to remove whole folders, until it is lifted.
+
+    Temporary folders may be removed.
+
+    Args:
+        result_dir: what the job's processes share.
+        own: folders that are this process's own, below `result_dir` or not.
+    """
+
+    def __init__(self, result_dir: Path, own: Iterable[Path]) -> None:
+        self._root = _real(result_dir)
+        temporary = _real(tempfile.gettempdir())
+        self._temporary = temporary
+        owned = {*map(_real, own), temporary}
+        self._own = tuple(folder for folder in owned if _is_in(folder, self._root) and folder != self._root)
+        self._is_lifted = False
+
+    def install(self) -> None:
+        """Guard from now on. There is no way to uninstall an audit hook; `lift` makes it do nothing."""
+        sys.addaudithook(self._audit)
+
+    def lift(self) -> None:
+        """Refuse nothing any more."""
+        self._is_lifted = True
+
+    def _audit(self, event: str, arguments: tuple[Any, ...]) -> None:
+        paths_of = None if self._is_lifted else _EVENTS.get(event)
+        if paths_of is None:
+            return
+        for path in paths_of(*arguments):
+            if self._is_refused(_real(path), is_tree=event == "shutil.rmtree"):
+                raise WriteRefusedError(_DEEDS.get(event, "writes"), path, _place(sys._getframe(1)))
+
+    def _is_refused(self, path: str, *, is_tree: bool) -> bool:
+        if any(_is_in(path, folder) for folder in self._own) or "__pycache__" in path.split(os.sep):
+            return False
+        if is_tree and not _is_in(path, self._root):
+            return _is_in(self._root, path) or not _is_in(path, self._temporary)
+        return _is_in(path, self._root)
+
+
+# What is written or removed, by the names of audit events; None stands for nothing.
+
+
+def _opened(path: Any, _mode: Any, flags: int) -> Iterator[str]:
+    if not isinstance(path, int) and flags & _WRITING:
+        yield os.fsdecode(path)
+
+
+def _made(path: Any, _mode: int, folder: int) -> Iterator[str]:
+    yield from (found for found in _named(path, folder) if not os.path.lexists(found))
+
+
+def _removed(path: Any, folder: int | None = None) -> Iterator[str]:
+    yield from filter(os.path.lexists, _named(path, folder))
+
+
+def _moved(source: Any, target: Any, source_folder: int, target_folder: int) -> Iterator[str]:
+    yield from _removed(source, source_folder)
+    yield from _named(target, target_folder)
+
+
+def _linked(_source: Any, target: Any, *folders: int) -> Iterator[str]:
+    yield from _named(target, folders[-1])
+
+
+def _named(path: Any, folder: int | None) -> Iterator[str]:
+    if not isinstance(path, int):
+        above = "" if folder is None or folder < 0 else os.readlink(f"/proc/self/fd/{folder}")
+        yield os.path.join(above, os.fsdecode(path))
+
+
+_EVENTS: Mapping[str, Callable[..., Iterator[str]]] = {
+    "open": _opened,
+    "os.link": _linked,
+    "os.mkdir": _made,
+    "os.remove": _removed,
+    "os.rename": _moved,
+    "os.rmdir": _removed,
+    "os.symlink": _linked,
+    "os.truncate": lambda path, _: _named(path, None),
+    "shutil.rmtree": _removed,
+}
+_DEEDS = {"os.remove": "removes", "os.rename": "moves", "os.rmdir": "removes", "shutil.rmtree": "removes"}
+
+
+def _place(frame: FrameType | None) -> str:
+    """The script's line, or of one of its modules, that is under way: the innermost outside of libraries."""
+    innermost, at = frame, frame
+    while at is not None:
+        name = at.f_code.co_filename
+        if not name.startswith("<") and not _is_library(name):
+            innermost = at
+            break
+        at = at.f_back
+    return "" if innermost is None else f"{innermost.f_code.co_filename}, line {innermost.f_lineno}"
+
+
+def _is_library(name: str) -> bool:
+    parts = name.split(os.sep)
+    installed = "site-packages" in parts or "dist-packages" in parts
+    return installed or any(_is_in(name, folder) for folder in _LIBRARIES)
+
+
+def _real(path: str | os.PathLike[str]) -> str:
+    return os.path.realpath(path)
+
+
+def _is_in(path: str, folder: str) -> bool:
+    return path == folder or path.startswith(os.path.join(folder, ""))

@@ -1,0 +1,35 @@
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from edt_hvd.wmla.own_log import NAME, OwnLog
+
+
+def test_what_is_printed_before_the_end_is_in_the_log(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    log = OwnLog({"LOG_DIR": str(tmp_path)})
+    print("first", flush=True)
+    log.begin()
+    print("by Python")
+    print("an error", file=sys.stderr)
+    os.write(1, b"by others\n")
+    log.end()
+    print("last", flush=True)
+    assert capfd.readouterr() == ("first\nlast\n", "")
+    assert sorted((tmp_path / NAME).read_text().splitlines()) == ["an error", "by Python", "by others"]
+    assert log.path == tmp_path / NAME
+    log.end()
+
+
+@pytest.mark.parametrize("environ", [{}, {"LOG_DIR": "/is/not/there"}])
+def test_without_a_folder_nothing_is_redirected(
+    capfd: pytest.CaptureFixture[str], environ: dict[str, str]
+) -> None:
+    log = OwnLog(environ)
+    log.begin()
+    print("shown", flush=True)
+    log.end()
+    assert capfd.readouterr().out == "shown\n"

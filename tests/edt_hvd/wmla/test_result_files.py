@@ -1,0 +1,83 @@
+from pathlib import Path
+
+import pytest
+
+from edt_hvd.wmla.result_files import REPEATED, ResultReader, ResultWriter
+from edt_hvd.wmla.results import Begun, EpochDone, MiniBatch, StepDone, encode
+
+PLAN = Begun(1, 1, 1)
+
+
+@pytest.fixture
+def coordinator(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+    """Whether this process is the coordinator: the last of the list."""
+    values = [True]
+    monkeypatch.setattr("edt_hvd.is_coordinator", lambda: values[-1])
+    return values
+
+
+def step_done(step: int) -> StepDone:
+    return StepDone(0, step, 1, (MiniBatch(1, 0.0, 0.0),))
+
+
+def test_the_driver_reads_what_is_written_in_its_order(tmp_path: Path, coordinator: list[bool]) -> None:
+    writer, reader = ResultWriter(tmp_path), ResultReader(tmp_path)
+    assert list(reader.new()) == []
+    writer.tell(PLAN)
+    writer.tell(step_done(0))
+    assert list(reader.new()) == [PLAN, step_done(0)]
+    assert list(reader.new()) == []
+    writer.tell(EpochDone(0))
+    assert list(reader.new()) == [EpochDone(0)]
+    writer.close()
+
+
+def test_every_generation_has_a_file_and_repeats_what_may_be_lost(
+    tmp_path: Path, coordinator: list[bool]
+) -> None:
+    first, second = ResultWriter(tmp_path), ResultWriter(tmp_path)
+    for message in (PLAN, *map(step_done, range(100))):
+        coordinator.append(True)
+        first.tell(message)
+        coordinator.append(False)
+        second.tell(message)
+    coordinator.append(True)
+    for message in (PLAN, step_done(99), step_done(100)):  # it is computed again after a rollback
+        second.tell(message)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["results.1.jsonl", "results.2.jsonl"]
+    found = list(ResultReader(tmp_path).new())
+    assert found[:101] == [PLAN, *map(step_done, range(100))]
+    assert found[101:] == [PLAN, *map(step_done, range(100 - REPEATED, 101))]
+    first.close()
+    second.close()
+
+
+def test_who_is_no_coordinator_any_more_writes_nothing(tmp_path: Path, coordinator: list[bool]) -> None:
+    writer = ResultWriter(tmp_path)
+    writer.tell(PLAN)
+    coordinator.append(False)
+    writer.tell(PLAN)
+    writer.tell(step_done(0))
+    assert list(ResultReader(tmp_path).new()) == [PLAN]
+
+
+def test_a_line_is_read_once_it_is_whole(tmp_path: Path) -> None:
+    reader, (first, second) = ResultReader(tmp_path), (encode(step_done(0)), encode(step_done(1)))
+    path = tmp_path / "results.1.jsonl"
+    path.write_bytes(first + second[:9])
+    assert list(reader.new()) == [step_done(0)]
+    path.write_bytes(first + second)
+    assert list(reader.new()) == [step_done(1)]
+
+
+def test_what_a_dying_coordinator_has_begun_to_write_holds_up_nobody(tmp_path: Path) -> None:
+    (tmp_path / "results.9.jsonl").write_bytes(encode(step_done(0))[:-9])
+    (tmp_path / "results.10.jsonl").write_bytes(encode(step_done(0)))
+    (tmp_path / "start.json").touch()
+    assert list(ResultReader(tmp_path).new()) == [step_done(0)]
+
+
+def test_what_is_no_result_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "results.1.jsonl").write_bytes(b"something else\n")
+    with pytest.raises(ValueError, match="something else"):
+        list(ResultReader(tmp_path).new())
