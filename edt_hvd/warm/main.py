@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
@@ -24,6 +25,9 @@ from edt_hvd.world.standby import private_memory
 
 ALWAYS = (Import("torch._dynamo"), Import("horovod.torch"), Import("edt_hvd"))
 """What elastic training needs: the first optimizer imports `torch._dynamo`."""
+
+RUNNER = "edt_hvd.wmla.executor"
+"""A module that runs the script which is its first argument."""
 
 
 def main(started: float, options: int) -> None:
@@ -74,12 +78,21 @@ def _find(request: Request) -> ProgramImports:
     if request.script is not None:
         return imports.find(Path(request.directory, request.script), "", path)
     assert request.module is not None
+    if request.module == RUNNER and request.arguments:
+        return _find_in_script(Path(request.directory, request.arguments[0]))
     package = f"{request.module}.__main__"
     for name in (package, request.module):
         files = imports.own_files(Import(name), [Path(request.folder)])
         if name in files:
             return imports.find(files[name], name.rpartition(".")[0], path)
     return ProgramImports((), {}, None)
+
+
+def _find_in_script(script: Path) -> ProgramImports:
+    """What the runner's script imports, and the runner's package; the runner itself runs as `__main__`."""
+    found = imports.find(script, "", [str(script.resolve().parent), *sys.path])
+    package = Import(RUNNER.rpartition(".")[0])
+    return replace(found, installed=(package, *found.installed), mentions_us=True)
 
 
 def import_all(wanted: Iterable[Import]) -> list[str]:

@@ -26,9 +26,8 @@ print("drawn", random.random(), sys.argv[1:], flush=True)
 atexit.register(print, "registered for the end", flush=True)
 model = torch.nn.Linear(2, 2)
 samples = [(torch.ones(2), index % 2) for index in range(8)]
-program = FabricModel(
-    model, lambda: (samples, None), torch.nn.functional.cross_entropy, torch.optim.SGD(model.parameters(), 0.1)
-)
+loss = torch.nn.CrossEntropyLoss()
+program = FabricModel(model, lambda: (samples, None), loss, torch.optim.SGD(model.parameters(), 0.1))
 """
 
 
