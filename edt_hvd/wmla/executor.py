@@ -8,6 +8,8 @@ import os
 import sys
 from pathlib import Path
 
+import torch
+
 from edt_hvd.wmla import executing, process, script
 from edt_hvd.wmla.executing import Executor
 from edt_hvd.wmla.own_log import OwnLog
@@ -31,6 +33,7 @@ def main() -> None:
     log.begin()
     guard.install()
     start.random_states.restore()
+    torch.cuda.manual_seed_all(torch.initial_seed())  # the driver has none; takes effect once CUDA is used
     try:
         script.run(start.script, start.arguments)
         ending = ""

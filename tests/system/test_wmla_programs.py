@@ -17,7 +17,7 @@ import torch
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from tiers import full
-from wmla_harness import Trained, WmlaJob, job_in, model_digests, train, train_with
+from wmla_harness import Trained, job_in, model_digests, train, train_plainly, train_resized, train_with
 from wmla_programs import DIGITS, ELASTIC, GLOBALS, IMAGES, SEQUENCES, STEPS, Program
 
 pytestmark = pytest.mark.timeout(900)
@@ -40,19 +40,6 @@ class Runs:
     @property
     def all(self) -> tuple[Trained, ...]:
         return self.alone, self.three, self.resized
-
-
-def train_resized(job: WmlaJob, program: Program) -> Trained:
-    """A run with two workers, then three, then one."""
-    job.slow(program)
-    job.allocate(2)
-    job.start_program(program, *program.arguments)
-    for size in (2, 3, 1):
-        job.allocate(size)
-        job.until_size(size)
-        done = len(job.logged())
-        job.until(lambda done=done: len(job.logged()) > done + program.interval)
-    return job.wait()
 
 
 @pytest.fixture(scope="module")
@@ -106,6 +93,11 @@ def test_one_worker_three_and_a_changing_number_train_the_same_bits(runs: Runs) 
     assert expected
     assert runs.three.digests() == expected
     assert runs.resized.digests() == expected
+
+
+@of(*ELASTIC)
+def test_plain_python_trains_the_same_bits(runs: Runs, tmp_path: Path) -> None:
+    assert model_digests(train_plainly(tmp_path, runs.program)) == runs.alone.digests()
 
 
 @of(GLOBALS)

@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 
+import edt_hvd.wmla
 from edt_hvd.debug.digests import digest
 from harness import ElasticJob
 from wmla_programs import IMAGES, MODELS, Program, make_pictures
@@ -161,6 +162,48 @@ def train(folder: Path, program: Program, workers: int, *arguments: str) -> Trai
         return train_with(job, program, workers, *arguments)
     finally:
         job.kill()
+
+
+def train_plainly(folder: Path, program: Program) -> Path:
+    """A whole run under plain python; the folder of its models."""
+    job = job_in(folder, program)
+    fabric = Path(edt_hvd.wmla.__path__[0], "fabric_home")
+    libraries = [str(fabric / "libs" / name) for name in ("dli_utils", "fabric.zip")]
+    script = program.bring(job.results / "_submitted_code")
+    (job.folder / "log").mkdir()
+    environment = {
+        "DATA_DIR": str(job.data),
+        "FABRIC_HOME": str(fabric),
+        "LOG_DIR": str(job.folder / "log"),
+        "OMP_NUM_THREADS": "1",
+        "PYTHONHASHSEED": "0",
+        "PYTHONPATH": os.pathsep.join(libraries),
+        "RESULT_DIR": str(job.results),
+    }
+    done = subprocess.run(
+        [sys.executable, str(script), *program.arguments],
+        cwd=script.parent,
+        env=os.environ | environment | dict(program.environment),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return job.results / "model" / "train"
+
+
+def train_resized(job: WmlaJob, program: Program) -> Trained:
+    """A run with two workers, then three, then one."""
+    job.slow(program)
+    job.allocate(2)
+    job.start_program(program, *program.arguments)
+    for size in (2, 3, 1):
+        job.allocate(size)
+        job.until_size(size)
+        done = len(job.logged())
+        job.until(lambda done=done: len(job.logged()) > done + program.interval)
+    return job.wait()
 
 
 def train_with(job: WmlaJob, program: Program, workers: int, *arguments: str) -> Trained:

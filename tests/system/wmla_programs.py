@@ -124,6 +124,20 @@ GLOBALS = Program(
     epochs_kept=(),
     printed=(),
 )
+STATEFUL = Program(
+    "stateful",
+    "main.py",
+    ships=(),
+    arguments=("--epochs", "6", "--shift", "0.25"),
+    environment=(),
+    samples=240,
+    batch_size=8,
+    interval=4,
+    epochs=6,
+    epochs_kept=(),
+    printed=(),
+)
+"""Trains twice; see its script."""
 ELASTIC = (IMAGES, DIGITS, STEPS, SEQUENCES, GLOBALS)
 
 

@@ -1,0 +1,67 @@
+"""A script with state wherever scripts have it: executors have it because they run the same statements."""
+
+import argparse
+import os
+import random
+import sys
+
+sys.path.insert(0, os.path.join(os.environ["FABRIC_HOME"], "libs", "fabric.zip"))
+
+import numpy as np
+import table
+import torch
+import torch.nn.functional as F
+from fabric_model import FabricModel
+from parts import layers
+from parts.points import Points
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--epochs", type=int, default=6)
+parser.add_argument("--shift", type=float, default=0.5)
+args = parser.parse_args()
+
+device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+drawn = random.random(), np.random.rand(), torch.rand(1).item()
+print("stateful: drawn", *drawn)
+
+original = F.relu
+F.relu = lambda inputs: original(inputs) + 0.1 * inputs
+
+for row in table.ROWS:
+    row.value += args.shift
+
+
+def make_loss():
+    factors = []
+
+    def loss(output, target):
+        return F.cross_entropy(output * factors[-1], target)
+
+    return loss, factors
+
+
+def datasets():
+    print("stateful: drawn", *drawn)
+    return Points(range(240)), Points(range(240, 280))
+
+
+def main():
+    torch.manual_seed(3)
+    model = torch.nn.Sequential(*(layers.KINDS[name]() for name in ("widen", "mix", "narrow"))).to(device)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
+    loss, factors = make_loss()
+    factors.append(1.5)
+    program = FabricModel(model, datasets, loss, optimizer)
+    program.train(args.epochs, 8, 4)
+    factors.append(0.5)
+    for row in table.ROWS:
+        row.value *= -1
+    for group in optimizer.param_groups:
+        group["lr"] *= 0.5
+    program.train(2, 8, 4)
+    total = sum(parameter.double().sum().item() for parameter in model.parameters())
+    print("stateful: ends with", total)
+
+
+if __name__ == "__main__":
+    main()
