@@ -1,8 +1,8 @@
 """What programs for Watson Machine Learning Accelerator import, on `edt_hvd`'s public interface alone.
 
-One *driver* runs the user's script; `FabricModel.train` there has *executors* train, which are elastic workers,
-and calls the logger with their results. Executors run the script, too, up to and through `train`. Outside
-``edt-launch --wmla`` both are one process.
+One *driver* runs the script; `FabricModel.train` there has *executors* train, which are elastic workers,
+and calls the logger with their results. Executors run the script, too, up to and through `train`.
+Outside ``edt-launch --wmla`` both are one process.
 
 ======================================  ===================================================================
 fabric_model                            `FabricModel`: the arguments, and who runs the training

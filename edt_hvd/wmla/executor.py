@@ -10,6 +10,7 @@ from pathlib import Path
 
 import torch
 
+import edt_hvd
 from edt_hvd.wmla import executing, process, script
 from edt_hvd.wmla.executing import Executor
 from edt_hvd.wmla.own_log import OwnLog
@@ -29,6 +30,7 @@ def main() -> None:
     own = [] if log.path is None else [log.path.parent]
     guard = WriteGuard(Path(os.environ["RESULT_DIR"]), own)
     executing.become_executor(Executor(folder, schedule, log, guard))
+    edt_hvd.init()  # binds the device, for scripts that choose theirs before `train`
     os.chdir(start.directory)
     log.begin()
     guard.install()

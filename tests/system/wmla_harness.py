@@ -165,7 +165,10 @@ def train(folder: Path, program: Program, workers: int, *arguments: str) -> Trai
 
 
 def train_plainly(folder: Path, program: Program) -> Path:
-    """A whole run under plain python; the folder of its models."""
+    """A whole run in one process without edt-launch; the folder of its models.
+
+    As under python, but that torchvision can be imported first.
+    """
     job = job_in(folder, program)
     fabric = Path(edt_hvd.wmla.__path__[0], "fabric_home")
     libraries = [str(fabric / "libs" / name) for name in ("dli_utils", "fabric.zip")]
@@ -181,7 +184,7 @@ def train_plainly(folder: Path, program: Program) -> Path:
         "RESULT_DIR": str(job.results),
     }
     done = subprocess.run(
-        [sys.executable, str(script), *program.arguments],
+        [sys.executable, "-m", "edt_hvd.wmla.script", str(script), *program.arguments],
         cwd=script.parent,
         env=os.environ | environment | dict(program.environment),
         stdin=subprocess.DEVNULL,
