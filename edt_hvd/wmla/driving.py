@@ -11,7 +11,7 @@ from types import FrameType
 import edt_hvd
 from edt_hvd.wmla import process
 from edt_hvd.wmla.launching import Ended, Launcher, executor_program
-from edt_hvd.wmla.logs.journal import Journal
+from edt_hvd.wmla.logs.result_log import ResultLog
 from edt_hvd.wmla.program import Program
 from edt_hvd.wmla.random_states import RandomStates
 from edt_hvd.wmla.result_files import ResultReader
@@ -26,14 +26,14 @@ LOOK_INTERVAL = 0.2
 
 _numbers = itertools.count(1)
 
-MakeJournal = Callable[[Callable[[int], None]], Journal]
-"""Makes a journal that calls the function given before every epoch."""
+MakeResultLog = Callable[[Callable[[int], None]], ResultLog]
+"""Makes a log of results that calls the function given before every epoch."""
 
 
 def train_in_executors(
     program: Program,
     schedule: Schedule,
-    make_journal: MakeJournal,
+    make_result_log: MakeResultLog,
     launcher: Launcher,
     scale_up: ScaleUp | None,
 ) -> None:
@@ -55,17 +55,17 @@ def train_in_executors(
             limit = wanted
             launcher.limit(limit)
 
-    journal = make_journal(before_epoch)
+    result_log = make_result_log(before_epoch)
     folder.begin(start, schedule)
     launcher.train(folder.number, executor_program(start.script, folder.path), schedule.max_workers)
     before_epoch(0)
-    _follow(launcher, ResultReader(folder.path), journal).check()
-    journal.end()
+    _follow(launcher, ResultReader(folder.path), result_log).check()
+    result_log.end()
     saving.load_final(saving.model_dir(), program.model, program.optimizer)
     folder.keep_final(saving.model_dir())
 
 
-def _follow(launcher: Launcher, results: ResultReader, journal: Journal) -> Ended:
+def _follow(launcher: Launcher, results: ResultReader, result_log: ResultLog) -> Ended:
     """Take the executors' results until they have ended."""
     ended: Ended | None = None
     with _termination() as is_terminated:
@@ -74,7 +74,7 @@ def _follow(launcher: Launcher, results: ResultReader, journal: Journal) -> Ende
                 ended = launcher.receive()
             is_last = is_terminated()
             for message in results.new():
-                journal.take(message)
+                result_log.take(message)
             if is_last:
                 signal.signal(signal.SIGTERM, signal.SIG_DFL)
                 signal.raise_signal(signal.SIGTERM)
@@ -103,29 +103,29 @@ def _termination() -> Iterator[Callable[[], bool]]:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
-class Here:
-    """The outlet of a training in this process: the coordinator tells, all take it in."""
+class LocalSink:
+    """The sink of a training in this process: the coordinator alone notifies the listeners."""
 
-    def __init__(self, journal: Journal) -> None:
-        self._journal = journal
+    def __init__(self, result_log: ResultLog) -> None:
+        self._result_log = result_log
 
-    def tell(self, message: Message) -> None:
-        """As in `engine.Outlet`."""
-        self._journal.take(message, aloud=edt_hvd.is_coordinator())
+    def emit(self, message: Message) -> None:
+        """As in `engine.ResultSink`."""
+        self._result_log.take(message, notify=edt_hvd.is_coordinator())
 
 
-def train_here(program: Program, schedule: Schedule, make_journal: MakeJournal) -> None:
+def train_here(program: Program, schedule: Schedule, make_result_log: MakeResultLog) -> None:
     """Train in this process, together with others if mpirun or edt-launch has started several.
 
     The script finds its random numbers as they were, as it does where executors train.
     """
     home = next(program.model.parameters()).device
-    journal = make_journal(lambda _: None)
-    engine = Engine(program, schedule, Here(journal), lambda _: None)
+    result_log = make_result_log(lambda _: None)
+    engine = Engine(program, schedule, LocalSink(result_log), lambda _: None)
     states = RandomStates.now()
     try:
         engine.run()
     finally:
         states.restore()
-    journal.end(aloud=edt_hvd.is_coordinator())
+    result_log.end(notify=edt_hvd.is_coordinator())
     place(program, home)

@@ -14,8 +14,8 @@ from edt_hvd.wmla import driving, executing, process, program
 from edt_hvd.wmla.launching import Launcher
 from edt_hvd.wmla.logs.console import Console
 from edt_hvd.wmla.logs.figure import Figure, in_notebook
-from edt_hvd.wmla.logs.journal import Journal, Listener, ToLogger
 from edt_hvd.wmla.logs.loggers import DefaultLogger, Logger
+from edt_hvd.wmla.logs.result_log import Listener, ResultLog, ToLogger
 from edt_hvd.wmla.logs.tensorboard import TensorBoard
 from edt_hvd.wmla.process import Role
 from edt_hvd.wmla.program import Program
@@ -157,14 +157,16 @@ class FabricModel:
         if process.role() is Role.DRIVER:
             launcher = Launcher.of(os.environ)
             try:
-                driving.train_in_executors(self._program, schedule, self._journal, launcher, scaleup_function)
+                driving.train_in_executors(
+                    self._program, schedule, self._result_log, launcher, scaleup_function
+                )
             finally:
                 launcher.close()
         else:
             _say_ignored(
                 "edt-launch --wmla alone changes the number of workers", scaleup_function=scaleup_function
             )
-            driving.train_here(self._program, schedule, self._journal)
+            driving.train_here(self._program, schedule, self._result_log)
         if in_notebook():
             print(f"Job {_exec_id()} finishes with state FINISHED.")
 
@@ -196,10 +198,10 @@ class FabricModel:
         print(f"Save model: {path}")
         return path
 
-    def _journal(self, before_epoch: Callable[[int], None]) -> Journal:
+    def _result_log(self, before_epoch: Callable[[int], None]) -> ResultLog:
         names = self._program.metric_names
         shown: Listener = Figure() if in_notebook() else Console()
-        return Journal(
+        return ResultLog(
             [shown, ToLogger(Logger(self._driver_logger), names), TensorBoard(names)], before_epoch
         )
 

@@ -35,8 +35,8 @@ class ResultWriter:
         self._order = Order()
         self._file: IO[bytes] | None = None
 
-    def tell(self, message: Message) -> None:
-        """As in `engine.Outlet`."""
+    def emit(self, message: Message) -> None:
+        """As in `engine.ResultSink`."""
         if isinstance(message, Begun):
             self.close()
             if edt_hvd.is_coordinator():

@@ -13,7 +13,7 @@ def _print(line: str) -> None:
 
 
 class Console:
-    """Prints the means of a training; a `journal.Listener`."""
+    """Prints the means of a training; a `result_log.Listener`."""
 
     def __init__(self, out: Print = _print) -> None:
         self._out = out
@@ -28,11 +28,11 @@ class Console:
         """As in `Listener`."""
         self._out(f"Timestamp {int(time.time() * 1000)}, Iteration {iteration}")
         self._out(f"batches :{iteration} {means.loss}")
-        self._tell("train", means, iteration)
+        self._print_values("train", means, iteration)
 
     def test(self, result: MiniBatch, iteration: int, epoch: int) -> None:
         """As in `Listener`."""
-        self._tell("test", result, iteration)
+        self._print_values("test", result, iteration)
 
     def end(self, iteration: int, epochs: int) -> None:
         """As in `Listener`."""
@@ -40,7 +40,7 @@ class Console:
         seconds = time.monotonic() - self._began
         self._out(f"--------END TRAINING: completed epoch {epochs} in time {seconds:.3f} --------")
 
-    def _tell(self, kind: str, values: MiniBatch, iteration: int) -> None:
+    def _print_values(self, kind: str, values: MiniBatch, iteration: int) -> None:
         accuracy = values.accuracy / 100
         self._out(f"Iteration {iteration}: tag {kind}_accuracy, simple_value {accuracy}")
         self._out(f"Iteration {iteration}: tag {kind}_loss, simple_value {values.loss}")

@@ -24,7 +24,7 @@ def in_notebook() -> bool:
 
 
 class Figure:
-    """Draws; a `journal.Listener`."""
+    """Draws; a `result_log.Listener`."""
 
     def __init__(self) -> None:
         self._train: list[tuple[int, float]] = []

@@ -4,12 +4,12 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
-from edt_hvd.wmla.logs.journal import by_name
+from edt_hvd.wmla.logs.result_log import by_name
 from edt_hvd.wmla.results import MiniBatch
 
 
 class TensorBoard:
-    """Writes events; a `journal.Listener`. Needs the package ``tensorboard``, and says so once without it."""
+    """Writes events; a `result_log.Listener`. Needs ``tensorboard``, and says so once without it."""
 
     def __init__(self, names: Sequence[str]) -> None:
         self._names = tuple(names)

@@ -2,7 +2,7 @@
 
 A mini-batch of the program is a micro-batch of `edt_hvd`, whatever the number of executors, and an effective
 batch is one optimizer step. What came of the mini-batches is exchanged before the optimizer steps: a worker
-lost until then costs nothing but the step, and the coordinator can tell all of it.
+lost until then costs nothing but the step, and the coordinator can emit all of it.
 """
 
 import weakref
@@ -13,8 +13,8 @@ import torch
 
 import edt_hvd
 from edt_hvd.wmla.logs.console import Print
-from edt_hvd.wmla.logs.journal import by_name
 from edt_hvd.wmla.logs.loggers import Logger
+from edt_hvd.wmla.logs.result_log import by_name
 from edt_hvd.wmla.program import Program
 from edt_hvd.wmla.results import Begun, EpochDone, Means, Message, MiniBatch, StepDone, Validated
 from edt_hvd.wmla.schedule import Schedule
@@ -32,10 +32,10 @@ from edt_hvd.wmla.training.stepping import stepping
 from edt_hvd.wmla.training.validating import validation
 
 
-class Outlet(Protocol):
-    """Where an executor's results go. Every executor tells all of them, in the same order."""
+class ResultSink(Protocol):
+    """Where an executor's results go. Every executor emits all of them, in the same order."""
 
-    def tell(self, message: Message) -> None:
+    def emit(self, message: Message) -> None:
         """Pass it on, if it is for this executor to do so."""
 
 
@@ -48,14 +48,14 @@ class Engine:
     Args:
         program: on the CPU; trained in place.
         schedule: how.
-        outlet: is told the results.
+        sink: is given the results.
         out: prints a line of this executor's progress.
     """
 
-    def __init__(self, program: Program, schedule: Schedule, outlet: Outlet, out: Print) -> None:
+    def __init__(self, program: Program, schedule: Schedule, sink: ResultSink, out: Print) -> None:
         self._program = program
         self._schedule = schedule
-        self._outlet = outlet
+        self._sink = sink
         self._out = out
         initialize(schedule.deterministic)
         self._datasets = make_datasets(program.datasets_function, result_dir())
@@ -69,13 +69,13 @@ class Engine:
         self._stepping = stepping(program, self._loader)
         self._hooks = Hooks(program.user_callback, program.model, program.optimizer, schedule.epochs)
         self._means = Means()
-        self._own = Own(Logger(program.worker_logger), program.metric_names, out)
+        self._worker_log = WorkerLog(Logger(program.worker_logger), program.metric_names, out)
         self._folder = saving.model_dir()
 
     def run(self) -> None:
         """Train to the end; may end with `SystemExit` when this executor is not needed any more."""
         self._hooks.train_begin()
-        self._own.begin()
+        self._worker_log.begin()
         state = edt_hvd.TorchState(
             model=self._program.model,
             optimizer=self._program.optimizer,
@@ -89,10 +89,10 @@ class Engine:
         self._hooks.train_end()
         if self._program.enable_onnx and edt_hvd.is_coordinator():
             saving.export_onnx(saving.onnx_path(self._folder), self._program.model, self._first_inputs())
-        self._own.end(self._schedule.epochs)
+        self._worker_log.end(self._schedule.epochs)
 
     def _train(self, state: edt_hvd.TorchState) -> None:
-        self._outlet.tell(self._plan())
+        self._sink.emit(self._plan())
         edt_hvd.report(total_steps=self._schedule.epochs * len(self._loader))
         while state.epoch < self._schedule.epochs:
             if state.begun <= state.epoch:
@@ -127,11 +127,11 @@ class Engine:
         own = {index: outcome.read(samples) for index, (samples, outcome) in found.items()}
         batches = gathered(own)
         edt_hvd.report(loss=_mean_loss(batches))
-        self._outlet.tell(StepDone(step.epoch, step.index, edt_hvd.size(), batches))
+        self._sink.emit(StepDone(step.epoch, step.index, edt_hvd.size(), batches))
         for batch in batches:
             self._means.add(step.epoch, batch)
         for _, batch in sorted(own.items()):
-            self._own.take(step.epoch, batch)
+            self._worker_log.take(step.epoch, batch)
 
     def _end_epoch(self, epoch: int) -> None:
         if self._schedule.saves_after(epoch):
@@ -139,11 +139,11 @@ class Engine:
         if self._validation is not None and self._schedule.validates_after(epoch):
             self._program.model.eval()
             with torch.no_grad():
-                self._outlet.tell(Validated(epoch, self._validation.run(epoch)))
+                self._sink.emit(Validated(epoch, self._validation.run(epoch)))
         saves = self._schedule.saves_after(epoch) or self._schedule.is_last(epoch)
         self._hooks.epoch_end(epoch, saves and edt_hvd.is_coordinator())
         self._check_options("on_epoch_end", epoch)
-        self._outlet.tell(EpochDone(epoch))
+        self._sink.emit(EpochDone(epoch))
 
     def _check_options(self, hook: str, epoch: int) -> None:
         if self._program.user_callback:
@@ -163,7 +163,7 @@ class Engine:
         return inputs_and_target(moved(batch, next(self._program.model.parameters()).device))[0]
 
 
-class Own:
+class WorkerLog:
     """What one executor prints of its own mini-batches, and tells the program's worker logger."""
 
     def __init__(self, logger: Logger, names: tuple[str, ...], out: Print) -> None:

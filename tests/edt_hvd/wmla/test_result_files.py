@@ -23,11 +23,11 @@ def step_done(step: int) -> StepDone:
 def test_the_driver_reads_what_is_written_in_its_order(tmp_path: Path, coordinator: list[bool]) -> None:
     writer, reader = ResultWriter(tmp_path), ResultReader(tmp_path)
     assert list(reader.new()) == []
-    writer.tell(PLAN)
-    writer.tell(step_done(0))
+    writer.emit(PLAN)
+    writer.emit(step_done(0))
     assert list(reader.new()) == [PLAN, step_done(0)]
     assert list(reader.new()) == []
-    writer.tell(EpochDone(0))
+    writer.emit(EpochDone(0))
     assert list(reader.new()) == [EpochDone(0)]
     writer.close()
 
@@ -38,12 +38,12 @@ def test_every_generation_has_a_file_and_repeats_what_may_be_lost(
     first, second = ResultWriter(tmp_path), ResultWriter(tmp_path)
     for message in (PLAN, *map(step_done, range(100))):
         coordinator.append(True)
-        first.tell(message)
+        first.emit(message)
         coordinator.append(False)
-        second.tell(message)
+        second.emit(message)
     coordinator.append(True)
     for message in (PLAN, step_done(99), step_done(100)):  # it is computed again after a rollback
-        second.tell(message)
+        second.emit(message)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["results.1.jsonl", "results.2.jsonl"]
     found = list(ResultReader(tmp_path).new())
     assert found[:101] == [PLAN, *map(step_done, range(100))]
@@ -54,10 +54,10 @@ def test_every_generation_has_a_file_and_repeats_what_may_be_lost(
 
 def test_who_is_no_coordinator_any_more_writes_nothing(tmp_path: Path, coordinator: list[bool]) -> None:
     writer = ResultWriter(tmp_path)
-    writer.tell(PLAN)
+    writer.emit(PLAN)
     coordinator.append(False)
-    writer.tell(PLAN)
-    writer.tell(step_done(0))
+    writer.emit(PLAN)
+    writer.emit(step_done(0))
     assert list(ResultReader(tmp_path).new()) == [PLAN]
 
 

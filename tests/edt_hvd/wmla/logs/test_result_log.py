@@ -2,8 +2,8 @@ from dataclasses import replace
 
 import pytest
 
-from edt_hvd.wmla.logs.journal import Journal, ToLogger, by_name
 from edt_hvd.wmla.logs.loggers import Logger
+from edt_hvd.wmla.logs.result_log import ResultLog, ToLogger, by_name
 from edt_hvd.wmla.results import Begun, EpochDone, Means, MiniBatch, StepDone, Validated
 from small_programs import RememberingNames
 
@@ -20,9 +20,9 @@ def steps(epoch: int) -> list[StepDone]:
 
 def test_results_reach_the_logger_once_with_their_numbers() -> None:
     logger, epochs = RememberingNames(), list[int]()
-    journal = Journal([ToLogger(Logger(logger), PLAN.metrics)], epochs.append)
+    result_log = ResultLog([ToLogger(Logger(logger), PLAN.metrics)], epochs.append)
     for message in (PLAN, *steps(0), PLAN, *steps(0), Validated(0, batch(2.0)), EpochDone(0), *steps(1)):
-        journal.take(message)
+        result_log.take(message)
     assert [(row["loss"], iteration, epoch) for row, iteration, epoch in logger.train] == [
         (3.0, 1, 0),
         (2.0, 2, 0),
@@ -37,12 +37,12 @@ def test_results_reach_the_logger_once_with_their_numbers() -> None:
 
 def test_who_takes_over_knows_the_means() -> None:
     logger = RememberingNames()
-    journal = Journal([ToLogger(Logger(logger), PLAN.metrics)])
+    result_log = ResultLog([ToLogger(Logger(logger), PLAN.metrics)])
     first, second = steps(0)
-    journal.take(PLAN, aloud=False)
-    journal.take(first, aloud=False)
-    journal.take(PLAN)
-    journal.take(second)
+    result_log.take(PLAN, notify=False)
+    result_log.take(first, notify=False)
+    result_log.take(PLAN)
+    result_log.take(second)
     assert [(row["loss"], iteration) for row, iteration, _ in logger.train] == [(3.0, 3)]
 
 
@@ -50,25 +50,25 @@ def test_a_training_that_goes_on_goes_on_with_its_means() -> None:
     before, after = RememberingNames(), RememberingNames()
     means = Means()
     first, second = steps(1)
-    one = Journal([ToLogger(Logger(before), PLAN.metrics)])
+    one = ResultLog([ToLogger(Logger(before), PLAN.metrics)])
     for message in (PLAN, *steps(0), first):
         one.take(message)
     for each in first.batches:
         means.add(1, each)
-    another = Journal([ToLogger(Logger(after), PLAN.metrics)])
+    another = ResultLog([ToLogger(Logger(after), PLAN.metrics)])
     another.take(replace(PLAN, means=means.state_dict()))
-    for journal in (one, another):
-        journal.take(second)
+    for result_log in (one, another):
+        result_log.take(second)
     assert after.train == before.train[-1:]
 
 
 def test_rows_that_are_missing_are_told() -> None:
-    journal = Journal([])
-    journal.take(PLAN)
-    journal.take(steps(0)[1])  # the first that this driver hears of
-    journal.take(steps(1)[0])
+    result_log = ResultLog([])
+    result_log.take(PLAN)
+    result_log.take(steps(0)[1])  # the first that this driver hears of
+    result_log.take(steps(1)[0])
     with pytest.warns(UserWarning, match="of mini-batches 6 to 8 were lost"):
-        journal.take(steps(2)[1])
+        result_log.take(steps(2)[1])
 
 
 def test_metrics_of_the_same_name_are_numbered() -> None:

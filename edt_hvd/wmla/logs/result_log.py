@@ -1,4 +1,4 @@
-"""The driver's record of a training: puts results in order, takes the means, and tells whoever listens."""
+"""The log of a training: takes results in order, computes the means, and notifies listeners."""
 
 import itertools
 import warnings
@@ -61,7 +61,7 @@ def by_name(values: MiniBatch, names: Sequence[str]) -> dict[str, float]:
     return found
 
 
-class Journal:
+class ResultLog:
     """Takes what executors report.
 
     Args:
@@ -82,18 +82,18 @@ class Journal:
         self._iteration = 0
         self._epochs = 0
 
-    def take(self, message: Message, *, aloud: bool = True) -> None:
-        """Take a message in; `aloud`: tell the listeners."""
+    def take(self, message: Message, *, notify: bool = True) -> None:
+        """Take a message in, and notify the listeners if asked to."""
         if isinstance(message, Begun):
             if self._plan is None and message.means:
                 self._means.load_state_dict(message.means)
             self._plan = message
-            if aloud and not self._begun:
+            if notify and not self._begun:
                 self._begun = True
                 for listener in self._listeners:
                     listener.begin()
         elif self._order.admits(message):
-            listeners = self._listeners if aloud else ()
+            listeners = self._listeners if notify else ()
             if isinstance(message, StepDone):
                 self._take_step(message, listeners)
             elif isinstance(message, Validated):
@@ -101,12 +101,12 @@ class Journal:
                     listener.test(message.result, self._iteration, message.epoch)
             elif isinstance(message, EpochDone):
                 self._epochs = message.epoch + 1
-                if aloud:
+                if notify:
                     self._before_epoch(self._epochs)
 
-    def end(self, *, aloud: bool = True) -> None:
+    def end(self, *, notify: bool = True) -> None:
         """The training has ended."""
-        for listener in self._listeners if aloud else ():
+        for listener in self._listeners if notify else ():
             listener.end(self._iteration, self._epochs)
 
     def _take_step(self, done: StepDone, listeners: Sequence[Listener]) -> None:
