@@ -9,7 +9,7 @@ fabric_model                            `FabricModel`: the arguments, and who ru
 process, script, driving, launching     the driver, and how it has the launcher start executors
 executor, executing, write_guard, ...   an executor, before and at `train`
 training_dir, result_files              the files that driver and executors share
-program, schedule, training             what is trained, and how; the training itself
+program, train_config, training         what is trained, and how; the training itself
 results, logs                           what came of every mini-batch, and who is told
 ======================================  ===================================================================
 """

@@ -16,7 +16,7 @@ from edt_hvd.wmla.program import Program
 from edt_hvd.wmla.random_states import RandomStates
 from edt_hvd.wmla.result_files import ResultReader
 from edt_hvd.wmla.results import Message
-from edt_hvd.wmla.schedule import ScaleUp, Schedule, executors_wanted
+from edt_hvd.wmla.train_config import ScaleUp, TrainConfig, executors_wanted
 from edt_hvd.wmla.training import saving
 from edt_hvd.wmla.training.engine import Engine, place
 from edt_hvd.wmla.training_dir import TrainingDir
@@ -32,7 +32,7 @@ MakeResultLog = Callable[[Callable[[int], None]], ResultLog]
 
 def train_in_executors(
     program: Program,
-    schedule: Schedule,
+    config: TrainConfig,
     make_result_log: MakeResultLog,
     launcher: Launcher,
     scale_up: ScaleUp | None,
@@ -44,20 +44,20 @@ def train_in_executors(
     """
     folder = TrainingDir.of(next(_numbers))
     start = process.driver_start()
-    limit = schedule.max_workers
+    limit = config.max_workers
 
     def before_epoch(epoch: int) -> None:
         nonlocal limit
-        if scale_up is None or epoch >= schedule.epochs:
+        if scale_up is None or epoch >= config.epochs:
             return
-        wanted = executors_wanted(scale_up, epoch, schedule.max_workers)
+        wanted = executors_wanted(scale_up, epoch, config.max_workers)
         if wanted is not None and wanted != limit:
             limit = wanted
             launcher.limit(limit)
 
     result_log = make_result_log(before_epoch)
-    folder.begin(start, schedule)
-    launcher.train(folder.number, executor_program(start.script, folder.path), schedule.max_workers)
+    folder.begin(start, config)
+    launcher.train(folder.number, executor_program(start.script, folder.path), config.max_workers)
     before_epoch(0)
     _follow(launcher, ResultReader(folder.path), result_log).check()
     result_log.end()
@@ -114,14 +114,14 @@ class LocalSink:
         self._result_log.take(message, notify=edt_hvd.is_coordinator())
 
 
-def train_here(program: Program, schedule: Schedule, make_result_log: MakeResultLog) -> None:
+def train_here(program: Program, config: TrainConfig, make_result_log: MakeResultLog) -> None:
     """Train in this process, together with others if mpirun or edt-launch has started several.
 
     The script finds its random numbers as they were, as it does where executors train.
     """
     home = next(program.model.parameters()).device
     result_log = make_result_log(lambda _: None)
-    engine = Engine(program, schedule, LocalSink(result_log), lambda _: None)
+    engine = Engine(program, config, LocalSink(result_log), lambda _: None)
     states = RandomStates.now()
     try:
         engine.run()

@@ -10,7 +10,7 @@ from edt_hvd.wmla.errors import WmlaError
 from edt_hvd.wmla.own_log import OwnLog
 from edt_hvd.wmla.program import Program
 from edt_hvd.wmla.result_files import ResultWriter
-from edt_hvd.wmla.schedule import Schedule
+from edt_hvd.wmla.train_config import TrainConfig
 from edt_hvd.wmla.training import saving
 from edt_hvd.wmla.training.engine import Engine
 from edt_hvd.wmla.training_dir import TrainingDir
@@ -23,13 +23,13 @@ class Executor:
 
     Attributes:
         folder: of the training.
-        schedule: as the driver has it.
+        config: as the driver has it.
         log: of what is printed before the training.
         guard: of the files that the script must not write before the training.
     """
 
     folder: TrainingDir
-    schedule: Schedule
+    config: TrainConfig
     log: OwnLog
     guard: WriteGuard
     _calls: int = field(default=0, init=False)
@@ -47,7 +47,7 @@ class Executor:
             return
         self.guard.lift()
         self.log.end()
-        _end(_exit_code_of(program, self.schedule, ResultWriter(self.folder.path)))
+        _end(_exit_code_of(program, self.config, ResultWriter(self.folder.path)))
 
 
 _executor: Executor | None = None
@@ -73,9 +73,9 @@ def current() -> Executor:
     return _executor
 
 
-def _exit_code_of(program: Program, schedule: Schedule, results: ResultWriter) -> int:
+def _exit_code_of(program: Program, config: TrainConfig, results: ResultWriter) -> int:
     try:
-        Engine(program, schedule, results, lambda line: print(line, flush=True)).run()
+        Engine(program, config, results, lambda line: print(line, flush=True)).run()
     except SystemExit as ending:
         if isinstance(ending.code, str):
             print(ending.code, file=sys.stderr)

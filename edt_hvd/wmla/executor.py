@@ -24,12 +24,12 @@ def main() -> None:
     if len(sys.argv) != 3:
         sys.exit("usage: python -m edt_hvd.wmla.executor SCRIPT FOLDER")
     folder = TrainingDir(Path(sys.argv[2]))
-    start, schedule = folder.read()
+    start, config = folder.read()
     os.environ[process.VARIABLE] = Role.EXECUTOR
     log = OwnLog()
     own = [] if log.path is None else [log.path.parent]
     guard = WriteGuard(Path(os.environ["RESULT_DIR"]), own)
-    executing.become_executor(Executor(folder, schedule, log, guard))
+    executing.become_executor(Executor(folder, config, log, guard))
     edt_hvd.init()  # binds the device, for scripts that choose theirs before `train`
     os.chdir(start.directory)
     log.begin()

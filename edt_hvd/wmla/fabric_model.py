@@ -19,7 +19,7 @@ from edt_hvd.wmla.logs.result_log import Listener, ResultLog, ToLogger
 from edt_hvd.wmla.logs.tensorboard import TensorBoard
 from edt_hvd.wmla.process import Role
 from edt_hvd.wmla.program import Program
-from edt_hvd.wmla.schedule import ScaleUp, engines_of_job, make_schedule, worker_limit
+from edt_hvd.wmla.train_config import ScaleUp, engines_of_job, make_train_config, worker_limit
 from edt_hvd.wmla.training import saving
 
 _ALIASES: Mapping[str, str] = {
@@ -141,7 +141,7 @@ class FabricModel:
             hardware_spec=hardware_spec,
         )
         _warn_unknown("train()", others)
-        schedule = make_schedule(
+        config = make_train_config(
             epoch_number,
             batch_size,
             engines_number,
@@ -158,7 +158,7 @@ class FabricModel:
             launcher = Launcher.of(os.environ)
             try:
                 driving.train_in_executors(
-                    self._program, schedule, self._result_log, launcher, scaleup_function
+                    self._program, config, self._result_log, launcher, scaleup_function
                 )
             finally:
                 launcher.close()
@@ -166,7 +166,7 @@ class FabricModel:
             _say_ignored(
                 "edt-launch --wmla alone changes the number of workers", scaleup_function=scaleup_function
             )
-            driving.train_here(self._program, schedule, self._result_log)
+            driving.train_here(self._program, config, self._result_log)
         if in_notebook():
             print(f"Job {_exec_id()} finishes with state FINISHED.")
 

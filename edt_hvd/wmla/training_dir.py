@@ -19,7 +19,7 @@ from typing import Any
 
 from edt_hvd.wmla.errors import WmlaError
 from edt_hvd.wmla.random_states import RandomStates
-from edt_hvd.wmla.schedule import Schedule
+from edt_hvd.wmla.train_config import TrainConfig
 from edt_hvd.wmla.training import saving
 
 
@@ -71,7 +71,7 @@ class TrainingDir:
         """The folder of another call of `train` of the same job."""
         return TrainingDir(self.path.with_name(f"training-{number}"))
 
-    def begin(self, start: Start, schedule: Schedule) -> None:
+    def begin(self, start: Start, config: TrainConfig) -> None:
         """Make the folder anew, with what executors need to know."""
         if self.path.exists():
             shutil.rmtree(self.path)
@@ -81,16 +81,16 @@ class TrainingDir:
             "arguments": start.arguments,
             "directory": start.directory,
             "random_states": start.random_states.as_json(),
-            "schedule": asdict(schedule),
+            "config": asdict(config),
         }
         _write(self.path / "start.json", json.dumps(content))
 
-    def read(self) -> tuple[Start, Schedule]:
+    def read(self) -> tuple[Start, TrainConfig]:
         """What `begin` has written."""
         content: dict[str, Any] = json.loads((self.path / "start.json").read_text(encoding="utf-8"))
         states = RandomStates.from_json(content["random_states"])
         start = Start(content["script"], tuple(content["arguments"]), content["directory"], states)
-        return start, Schedule(**content["schedule"])
+        return start, TrainConfig(**content["config"])
 
     def keep_final(self, model_dir: Path) -> None:
         """Keep the final model, which the next call of `train` replaces in `model_dir`."""

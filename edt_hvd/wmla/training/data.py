@@ -12,7 +12,7 @@ from typing import IO, Any, NamedTuple
 import torch
 
 import edt_hvd
-from edt_hvd.wmla.schedule import Schedule
+from edt_hvd.wmla.train_config import TrainConfig
 
 
 class Datasets(NamedTuple):
@@ -87,49 +87,49 @@ class TrainingLoader(edt_hvd.ElasticDataLoader):
         return self.micro_batch_size
 
 
-def training_loader(dataset: Any, schedule: Schedule, collate: Any) -> TrainingLoader:
+def training_loader(dataset: Any, config: TrainConfig, collate: Any) -> TrainingLoader:
     """Loads the training set in mini-batches of exactly `batch_size`, whatever the number of executors."""
     loader = TrainingLoader(
         dataset,
-        schedule.effective_batch_size,
-        schedule.batch_size,
-        seed=schedule.seed,
-        **loading(schedule, collate),
+        config.effective_batch_size,
+        config.batch_size,
+        seed=config.seed,
+        **loading(config, collate),
     )
-    _pin(loader, schedule, epoch=0)
+    _pin(loader, config, epoch=0)
     return loader
 
 
-def test_loader(dataset: Any, schedule: Schedule, collate: Any) -> edt_hvd.ElasticDataLoader:
+def test_loader(dataset: Any, config: TrainConfig, collate: Any) -> edt_hvd.ElasticDataLoader:
     """Loads the test set in order, in one step: there is one reduction, whatever its size."""
-    one_step = schedule.batch_size * -(-len(dataset) // schedule.batch_size)
+    one_step = config.batch_size * -(-len(dataset) // config.batch_size)
     return edt_hvd.ElasticDataLoader(
         dataset,
         one_step,
-        schedule.batch_size,
-        seed=schedule.seed,
+        config.batch_size,
+        seed=config.seed,
         shuffle=False,
         persistent_workers=False,
-        **loading(schedule, collate),
+        **loading(config, collate),
     )
 
 
-def rewind(loader: edt_hvd.ElasticDataLoader, schedule: Schedule, epoch: int) -> None:
+def rewind(loader: edt_hvd.ElasticDataLoader, config: TrainConfig, epoch: int) -> None:
     """Have the test set run from its beginning, with the random numbers of that epoch."""
-    _pin(loader, schedule, epoch)
+    _pin(loader, config, epoch)
 
 
-def _pin(loader: edt_hvd.ElasticDataLoader, schedule: Schedule, epoch: int) -> None:
+def _pin(loader: edt_hvd.ElasticDataLoader, config: TrainConfig, epoch: int) -> None:
     """Fix the mini-batch: the loader would make it smaller where there may be more workers than of them."""
-    place = {"epoch": epoch, "step": 0, "micro_batch_size": schedule.batch_size}
+    place = {"epoch": epoch, "step": 0, "micro_batch_size": config.batch_size}
     loader.load_state_dict({**loader.state_dict(), **place})
 
 
-def loading(schedule: Schedule, collate: Any) -> dict[str, Any]:
+def loading(config: TrainConfig, collate: Any) -> dict[str, Any]:
     """Options of every loader, torch's own or `edt_hvd`'s."""
-    options: dict[str, Any] = {"num_workers": schedule.num_dataloader_threads, "collate_fn": collate}
+    options: dict[str, Any] = {"num_workers": config.num_dataloader_threads, "collate_fn": collate}
     options["pin_memory"] = torch.cuda.is_available()
-    if schedule.num_dataloader_threads and "fork" in multiprocessing.get_all_start_methods():
+    if config.num_dataloader_threads and "fork" in multiprocessing.get_all_start_methods():
         # Other ways to start processes would run the script once more in each.
         options["multiprocessing_context"] = "fork"
     return options

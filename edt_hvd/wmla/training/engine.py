@@ -17,7 +17,7 @@ from edt_hvd.wmla.logs.loggers import Logger
 from edt_hvd.wmla.logs.result_log import by_name
 from edt_hvd.wmla.program import Program
 from edt_hvd.wmla.results import Begun, EpochDone, Means, Message, MiniBatch, StepDone, Validated
-from edt_hvd.wmla.schedule import Schedule
+from edt_hvd.wmla.train_config import TrainConfig
 from edt_hvd.wmla.training import saving
 from edt_hvd.wmla.training.data import (
     inputs_and_target,
@@ -47,27 +47,27 @@ class Engine:
 
     Args:
         program: on the CPU; trained in place.
-        schedule: how.
+        config: how.
         sink: is given the results.
         out: prints a line of this executor's progress.
     """
 
-    def __init__(self, program: Program, schedule: Schedule, sink: ResultSink, out: Print) -> None:
+    def __init__(self, program: Program, config: TrainConfig, sink: ResultSink, out: Print) -> None:
         self._program = program
-        self._schedule = schedule
+        self._config = config
         self._sink = sink
         self._out = out
-        initialize(schedule.deterministic)
+        initialize(config.deterministic)
         self._datasets = make_datasets(program.datasets_function, result_dir())
         self._device = edt_hvd.device()
         place(program, self._device)
         if program.optimizer not in _distributed:
             edt_hvd.DistributedOptimizer(program.optimizer, program.model)
             _distributed.add(program.optimizer)
-        self._loader = training_loader(self._datasets.train, schedule, program.fn_batch_collate)
-        self._validation = validation(program, self._datasets.test, schedule)
+        self._loader = training_loader(self._datasets.train, config, program.fn_batch_collate)
+        self._validation = validation(program, self._datasets.test, config)
         self._stepping = stepping(program, self._loader)
-        self._hooks = Hooks(program.user_callback, program.model, program.optimizer, schedule.epochs)
+        self._hooks = Hooks(program.user_callback, program.model, program.optimizer, config.epochs)
         self._means = Means()
         self._worker_log = WorkerLog(Logger(program.worker_logger), program.metric_names, out)
         self._folder = saving.model_dir()
@@ -89,12 +89,12 @@ class Engine:
         self._hooks.train_end()
         if self._program.enable_onnx and edt_hvd.is_coordinator():
             saving.export_onnx(saving.onnx_path(self._folder), self._program.model, self._first_inputs())
-        self._worker_log.end(self._schedule.epochs)
+        self._worker_log.end(self._config.epochs)
 
     def _train(self, state: edt_hvd.TorchState) -> None:
         self._sink.emit(self._plan())
-        edt_hvd.report(total_steps=self._schedule.epochs * len(self._loader))
-        while state.epoch < self._schedule.epochs:
+        edt_hvd.report(total_steps=self._config.epochs * len(self._loader))
+        while state.epoch < self._config.epochs:
             if state.begun <= state.epoch:
                 self._hooks.epoch_begin(state.epoch)
                 self._check_options("on_epoch_begin", state.epoch)
@@ -111,9 +111,9 @@ class Engine:
         self._save(saving.FINAL)
 
     def _plan(self) -> Begun:
-        batch_size, samples = self._schedule.batch_size, len(self._datasets.train)
-        full, rest = divmod(samples, self._schedule.effective_batch_size)
-        per_step = self._schedule.batches_per_step
+        batch_size, samples = self._config.batch_size, len(self._datasets.train)
+        full, rest = divmod(samples, self._config.effective_batch_size)
+        per_step = self._config.batches_per_step
         batches = full * per_step + -(-rest // batch_size)
         names = self._program.metric_names
         return Begun(len(self._loader), batches, per_step, names, self._means.state_dict())
@@ -134,13 +134,13 @@ class Engine:
             self._worker_log.take(step.epoch, batch)
 
     def _end_epoch(self, epoch: int) -> None:
-        if self._schedule.saves_after(epoch):
+        if self._config.saves_after(epoch):
             self._save(epoch + 1)
-        if self._validation is not None and self._schedule.validates_after(epoch):
+        if self._validation is not None and self._config.validates_after(epoch):
             self._program.model.eval()
             with torch.no_grad():
                 self._sink.emit(Validated(epoch, self._validation.run(epoch)))
-        saves = self._schedule.saves_after(epoch) or self._schedule.is_last(epoch)
+        saves = self._config.saves_after(epoch) or self._config.is_last(epoch)
         self._hooks.epoch_end(epoch, saves and edt_hvd.is_coordinator())
         self._check_options("on_epoch_end", epoch)
         self._sink.emit(EpochDone(epoch))

@@ -13,7 +13,7 @@ from torch.utils.data import DataLoader
 import edt_hvd
 from edt_hvd.wmla.program import Program
 from edt_hvd.wmla.results import MiniBatch
-from edt_hvd.wmla.schedule import Schedule
+from edt_hvd.wmla.train_config import TrainConfig
 from edt_hvd.wmla.training.data import loading, rewind, test_loader
 from edt_hvd.wmla.training.measures import accuracy, as_float
 from edt_hvd.wmla.training.stepping import ModelView, as_pair, computed, forgetting, measured_of, target_of
@@ -26,27 +26,27 @@ class Validation(Protocol):
         """The means over the test set. A collective."""
 
 
-def validation(program: Program, dataset: Any, schedule: Schedule) -> Validation | None:
+def validation(program: Program, dataset: Any, config: TrainConfig) -> Validation | None:
     """How a program validates; None for a test set without samples."""
     if dataset is None:
         print("no validation: datasets_function returned a test set without samples", flush=True)
         return None
     if program.fn_test is None:
-        return OwnValidation(program, dataset, schedule)
-    return ProgramValidation(program, dataset, schedule)
+        return OwnValidation(program, dataset, config)
+    return ProgramValidation(program, dataset, config)
 
 
 class OwnValidation:
     """Forward pass and loss function, over this executor's part of the test set."""
 
-    def __init__(self, program: Program, dataset: Any, schedule: Schedule) -> None:
+    def __init__(self, program: Program, dataset: Any, config: TrainConfig) -> None:
         self._program = program
-        self._schedule = schedule
-        self._loader = test_loader(dataset, schedule, program.fn_batch_collate)
+        self._config = config
+        self._loader = test_loader(dataset, config, program.fn_batch_collate)
 
     def run(self, epoch: int) -> MiniBatch:
         """As in `Validation`."""
-        rewind(self._loader, self._schedule, epoch)
+        rewind(self._loader, self._config, epoch)
         means = [edt_hvd.Mean() for _ in range(2 + len(self._program.metrics))]
         samples = 0
         for step in self._loader:
@@ -63,13 +63,13 @@ class OwnValidation:
 class ProgramValidation:
     """The program's ``fn_test(model, test_iter, fn_args) -> loss``, over the whole test set."""
 
-    def __init__(self, program: Program, dataset: Any, schedule: Schedule) -> None:
+    def __init__(self, program: Program, dataset: Any, config: TrainConfig) -> None:
         assert program.fn_test is not None
         self._function = program.fn_test
         self._metrics = program.metrics
         self._samples = len(dataset)
         self._loader: DataLoader[Any] = DataLoader(
-            dataset, schedule.batch_size, **loading(schedule, program.fn_batch_collate)
+            dataset, config.batch_size, **loading(config, program.fn_batch_collate)
         )
         self._view = ModelView(program.model, program.optimizer, program.loss_function)
 

@@ -14,7 +14,7 @@ from edt_hvd.wmla import executing
 from edt_hvd.wmla.errors import WmlaError
 from edt_hvd.wmla.executor import main
 from edt_hvd.wmla.random_states import RandomStates
-from edt_hvd.wmla.schedule import Schedule
+from edt_hvd.wmla.train_config import TrainConfig
 from edt_hvd.wmla.training_dir import Start, TrainingDir
 from tiers import full
 
@@ -45,7 +45,7 @@ class Job:
         environment = os.environ | {"RESULT_DIR": str(self.result), "LOG_DIR": str(self.log)}
         folder = TrainingDir.of(number, environment)
         start = Start(str(self.script), ("an argument",), str(self.script.parent), self.states)
-        folder.begin(start, Schedule(1, 2, 4, 2, deterministic=False))
+        folder.begin(start, TrainConfig(1, 2, 4, 2, deterministic=False))
         return subprocess.run(
             [sys.executable, "-m", "edt_hvd.wmla.executor", str(self.script), str(folder.path)],
             env=environment,

@@ -6,11 +6,11 @@ import torch
 
 from edt_hvd.wmla.errors import WmlaError
 from edt_hvd.wmla.random_states import RandomStates
-from edt_hvd.wmla.schedule import Schedule
+from edt_hvd.wmla.train_config import TrainConfig
 from edt_hvd.wmla.training import saving
 from edt_hvd.wmla.training_dir import Start, TrainingDir
 
-SCHEDULE = Schedule(3, 8, 32, 4, validation_freq=2, seed=2**62 + 1)
+CONFIG = TrainConfig(3, 8, 32, 4, validation_freq=2, seed=2**62 + 1)
 
 
 def start() -> Start:
@@ -22,9 +22,9 @@ def test_executors_read_what_the_driver_has_written(tmp_path: Path) -> None:
     assert (folder.number, folder.earlier(1).number) == (2, 1)
     given = start()
     expected = torch.rand(3).tolist()
-    folder.begin(given, SCHEDULE)
-    found, schedule = TrainingDir(folder.path).read()
-    assert schedule == SCHEDULE
+    folder.begin(given, CONFIG)
+    found, config = TrainingDir(folder.path).read()
+    assert config == CONFIG
     assert (found.script, found.arguments, found.directory) == (
         given.script,
         given.arguments,
@@ -37,7 +37,7 @@ def test_executors_read_what_the_driver_has_written(tmp_path: Path) -> None:
 def test_a_training_that_begins_again_has_none_of_the_results_from_before(tmp_path: Path) -> None:
     folder = TrainingDir.of(1, {"RESULT_DIR": str(tmp_path)})
     for _ in range(2):
-        folder.begin(start(), SCHEDULE)
+        folder.begin(start(), CONFIG)
         assert [path.name for path in folder.path.iterdir()] == ["start.json"]
         (folder.path / "results.1.jsonl").touch()
 
@@ -58,7 +58,7 @@ def test_the_final_model_stays_when_the_next_one_replaces_it(
     optimizer = torch.optim.SGD(model.parameters(), lr=0.5)
     before = model.weight.tolist()
     saving.save(tmp_path / "model", saving.FINAL, model, optimizer)
-    folder.begin(start(), SCHEDULE)
+    folder.begin(start(), CONFIG)
     folder.keep_final(tmp_path / "model")
     torch.nn.init.zeros_(model.weight)
     optimizer.param_groups[0]["lr"] = 0.25

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 import edt_hvd
-from edt_hvd.wmla.schedule import Schedule
+from edt_hvd.wmla.train_config import TrainConfig
 from edt_hvd.wmla.training import data
 
 
@@ -34,13 +34,13 @@ def test_inputs_and_target() -> None:
 @pytest.mark.usefixtures("alone")
 def test_mini_batches_keep_their_size_where_there_are_more_workers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("edt_hvd.world.world.max_size", lambda: 7)
-    schedule = Schedule(1, batch_size=4, effective_batch_size=8, max_workers=2)
+    config = TrainConfig(1, batch_size=4, effective_batch_size=8, max_workers=2)
     samples = [(torch.ones(1), 0)] * 19
-    training = data.training_loader(samples, schedule, None)
+    training = data.training_loader(samples, config, None)
     assert [len(y) for step in training for _, y in step] == [4, 4, 4, 4, 3]
-    testing = data.test_loader(samples, schedule, None)
+    testing = data.test_loader(samples, config, None)
     for epoch in range(2):
-        data.rewind(testing, schedule, epoch)
+        data.rewind(testing, config, epoch)
         assert [step.micro_batches for step in testing for _ in step] == [5] * 5
 
 
@@ -74,5 +74,5 @@ def test_the_first_process_makes_its_data_sets_alone(tmp_path: Path) -> None:
 
 
 def test_public_loaders_are_what_programs_get() -> None:
-    schedule = Schedule(1, 4, 8, 2)
-    assert isinstance(data.training_loader([(1, 2)], schedule, None), edt_hvd.ElasticDataLoader)
+    config = TrainConfig(1, 4, 8, 2)
+    assert isinstance(data.training_loader([(1, 2)], config, None), edt_hvd.ElasticDataLoader)

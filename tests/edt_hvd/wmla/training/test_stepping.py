@@ -7,7 +7,7 @@ import torch
 
 import edt_hvd
 from edt_hvd.wmla.program import Program
-from edt_hvd.wmla.schedule import Schedule
+from edt_hvd.wmla.train_config import TrainConfig
 from edt_hvd.wmla.training.data import training_loader
 from edt_hvd.wmla.training.stepping import computed, stepping
 from small_programs import Network, Points, datasets
@@ -20,7 +20,7 @@ def outcomes(**options: Any) -> list[Any]:
     optimizer = torch.optim.SGD(model.fc.parameters(), lr=0.1)
     edt_hvd.DistributedOptimizer(optimizer, model)
     program = Program(model, optimizer, options.pop("loss", torch.nn.CrossEntropyLoss()), datasets, **options)
-    loader = training_loader(Points(12, 0), Schedule(1, 8, 12, 2), None)
+    loader = training_loader(Points(12, 0), TrainConfig(1, 8, 12, 2), None)
     steps = stepping(program, loader)
     steps.refresh()
     return [steps.train(step, batch) for step in loader for batch in step]

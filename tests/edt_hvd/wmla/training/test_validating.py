@@ -7,7 +7,7 @@ from torch.utils.data import TensorDataset
 import edt_hvd
 from edt_hvd.wmla.program import Program
 from edt_hvd.wmla.results import MiniBatch
-from edt_hvd.wmla.schedule import Schedule
+from edt_hvd.wmla.train_config import TrainConfig
 from edt_hvd.wmla.training.validating import validation
 from edt_hvd.world import stages
 from small_programs import datasets
@@ -15,7 +15,7 @@ from small_programs import datasets
 pytestmark = pytest.mark.usefixtures("alone")
 
 LABELS = torch.tensor([0, 1, 1, 0, 1])
-SCHEDULE = Schedule(epochs=1, batch_size=2, effective_batch_size=4, max_workers=2)
+CONFIG = TrainConfig(epochs=1, batch_size=2, effective_batch_size=4, max_workers=2)
 
 
 class Fixed(torch.nn.Module):
@@ -36,7 +36,7 @@ def validated(**options: Any) -> MiniBatch:
     program = Program(
         model, torch.optim.SGD(model.parameters(), lr=0.1), torch.nn.CrossEntropyLoss(), datasets, **options
     )
-    found = validation(program, TensorDataset(right, LABELS), SCHEDULE)
+    found = validation(program, TensorDataset(right, LABELS), CONFIG)
     assert found is not None
     with torch.no_grad():
         first = found.run(0)
@@ -131,5 +131,5 @@ def test_a_test_that_returns_no_number() -> None:
 def test_a_test_set_without_samples(capsys: pytest.CaptureFixture[str]) -> None:
     model = Fixed()
     program = Program(model, torch.optim.SGD(model.parameters(), lr=0.1), torch.nn.MSELoss(), datasets)
-    assert validation(program, None, SCHEDULE) is None
+    assert validation(program, None, CONFIG) is None
     assert "no validation" in capsys.readouterr().out

@@ -3,10 +3,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from edt_hvd.wmla.schedule import Schedule, engines_of_job, executors_wanted, make_schedule, worker_limit
+from edt_hvd.wmla.train_config import (
+    TrainConfig,
+    engines_of_job,
+    executors_wanted,
+    make_train_config,
+    worker_limit,
+)
 
 
-def schedule(*positional: object, environ: dict[str, str] | None = None, **named: object) -> Schedule:
+def config(*positional: object, environ: dict[str, str] | None = None, **named: object) -> TrainConfig:
     defaults = {
         "effective_batch_size": None,
         "worker_num": None,
@@ -15,33 +21,33 @@ def schedule(*positional: object, environ: dict[str, str] | None = None, **named
         "checkpoint_freq": 1,
         "seed": 0,
     }
-    return make_schedule(*positional, **{**defaults, **named}, environ=environ or {})  # type: ignore[arg-type]
+    return make_train_config(*positional, **{**defaults, **named}, environ=environ or {})  # type: ignore[arg-type]
 
 
 def test_effective_batch_is_the_mini_batch_times_the_engines() -> None:
-    found = schedule(10, 64, 16)
+    found = config(10, 64, 16)
     assert (found.effective_batch_size, found.batches_per_step, found.max_workers) == (1024, 16, 16)
 
 
 def test_effective_batch_may_be_given_instead() -> None:
-    found = schedule(10, 64, None, effective_batch_size=200)
+    found = config(10, 64, None, effective_batch_size=200)
     assert (found.effective_batch_size, found.batches_per_step, found.max_workers) == (200, 4, 4)
 
 
 def test_neither_is_one_engine_or_the_workers_asked_for() -> None:
-    assert schedule(1, 8, None).effective_batch_size == 8
-    assert schedule(1, 8, None, worker_num=3).effective_batch_size == 24
+    assert config(1, 8, None).effective_batch_size == 8
+    assert config(1, 8, None, worker_num=3).effective_batch_size == 24
 
 
 def test_a_job_that_names_no_engines_may_grow_to_all_of_its_workers(tmp_path: Path) -> None:
     assert engines_of_job({}) == 1
     environ = {"RESULT_DIR": str(tmp_path), "EDT_WMLA_MAX_WORKERS": "4"}
     assert engines_of_job(environ) == 4
-    found = schedule(1, 8, None, usual_engines=4)
+    found = config(1, 8, None, usual_engines=4)
     assert (found.effective_batch_size, found.max_workers) == (32, 4)
-    assert schedule(1, 8, 2, usual_engines=4).effective_batch_size == 16
-    assert schedule(1, 8, None, worker_num=3, usual_engines=4).effective_batch_size == 24
-    assert schedule(1, 8, None, effective_batch_size=20, usual_engines=4).effective_batch_size == 20
+    assert config(1, 8, 2, usual_engines=4).effective_batch_size == 16
+    assert config(1, 8, None, worker_num=3, usual_engines=4).effective_batch_size == 24
+    assert config(1, 8, None, effective_batch_size=20, usual_engines=4).effective_batch_size == 20
 
 
 def test_a_job_that_goes_on_keeps_its_engines(tmp_path: Path) -> None:
@@ -52,12 +58,12 @@ def test_a_job_that_goes_on_keeps_its_engines(tmp_path: Path) -> None:
 
 
 def test_worker_num_caps_the_workers_alone() -> None:
-    found = schedule(1, 8, 16, worker_num=3)
+    found = config(1, 8, 16, worker_num=3)
     assert (found.effective_batch_size, found.max_workers) == (128, 3)
 
 
 def test_numbers_of_other_types() -> None:
-    assert schedule(np.int64(2), np.int32(8), 2).effective_batch_size == 16
+    assert config(np.int64(2), np.int32(8), 2).effective_batch_size == 16
 
 
 @pytest.mark.parametrize(
@@ -86,15 +92,15 @@ def test_nonsense_is_refused(
     positional: tuple[object, ...], named: dict[str, object], words: tuple[str, ...]
 ) -> None:
     with pytest.raises((TypeError, ValueError)) as caught:
-        schedule(*positional, **named)  # type: ignore[arg-type]
+        config(*positional, **named)  # type: ignore[arg-type]
     assert all(word in str(caught.value) for word in words), caught.value
 
 
 def test_frequencies_count_epochs_from_one() -> None:
-    found = schedule(10, 8, 1, validation_freq=3, checkpoint_freq=5)
+    found = config(10, 8, 1, validation_freq=3, checkpoint_freq=5)
     assert [epoch for epoch in range(10) if found.validates_after(epoch)] == [2, 5, 8]
     assert [epoch for epoch in range(10) if found.saves_after(epoch)] == [4, 9]
-    assert not any(schedule(10, 8, 1, checkpoint_freq=0).saves_after(epoch) for epoch in range(10))
+    assert not any(config(10, 8, 1, checkpoint_freq=0).saves_after(epoch) for epoch in range(10))
 
 
 def test_hardware_spec_wins() -> None:

@@ -18,7 +18,7 @@ MOST_VARIABLE = "EDT_WMLA_MAX_WORKERS"
 
 
 @dataclass(frozen=True)
-class Schedule:
+class TrainConfig:
     """The numbers of one training.
 
     Attributes:
@@ -61,7 +61,7 @@ class Schedule:
         return self.checkpoint_freq > 0 and (epoch + 1) % self.checkpoint_freq == 0
 
 
-def make_schedule(
+def make_train_config(
     epochs: int,
     batch_size: int,
     engines_number: int | None,
@@ -74,7 +74,7 @@ def make_schedule(
     seed: int,
     usual_engines: int = 1,
     environ: Mapping[str, str] = os.environ,
-) -> Schedule:
+) -> TrainConfig:
     """Check `FabricModel.train`'s arguments and put them together.
 
     `usual_engines` is `engines_number` where the program says nothing.
@@ -104,7 +104,7 @@ def make_schedule(
             "it is a part; make it smaller"
         )
     useful = -(-effective_batch_size // batch_size)
-    return Schedule(
+    return TrainConfig(
         epochs,
         batch_size,
         effective_batch_size,
