@@ -14,7 +14,7 @@ from edt_hvd.wmla.program import Program
 from edt_hvd.wmla.results import MiniBatch
 from edt_hvd.wmla.training.data import inputs_and_target, moved
 from edt_hvd.wmla.training.measures import Number, accuracy, as_float, measured
-from edt_hvd.wmla.training.twin import Twin, TwinOptimizer
+from edt_hvd.wmla.training.shadow_module import ShadowModule, ShadowOptimizer
 
 
 class Outcome(NamedTuple):
@@ -165,18 +165,20 @@ class ProgramTraining:
         self._function = program.fn_step_train
         self._metrics = program.metrics
         self._loader = loader
-        self._twin = Twin(program.model)
-        optimizer = TwinOptimizer(self._twin, program.optimizer)
-        self._view = ModelView(self._twin.module, optimizer, program.loss_function, self._twin.set_attribute)
+        self._shadow = ShadowModule(program.model)
+        optimizer = ShadowOptimizer(self._shadow, program.optimizer)
+        self._view = ModelView(
+            self._shadow.module, optimizer, program.loss_function, self._shadow.set_attribute
+        )
 
     def refresh(self) -> None:
         """As in `Stepping`."""
-        self._twin.refresh()
-        self._twin.module.train()
+        self._shadow.refresh()
+        self._shadow.module.train()
 
     def train(self, step: edt_hvd.Step, data: Any) -> Outcome:
         """As in `Stepping`."""
-        self._twin.share_buffers()
+        self._shadow.share_buffers()
         with forgetting(self._view):
             answer = self._call(as_pair(data))
             if not isinstance(answer, tuple | list) or len(answer) != 2:
@@ -184,7 +186,7 @@ class ProgramTraining:
             metrics = measured_of(self._view.outputs, data, self._metrics)
         found, loss = answer
         loss = torch.as_tensor(loss).detach().reshape(())
-        self._twin.hand_over(loss, step)
+        self._shadow.export_gradients(loss, step)
         return Outcome(loss, found, metrics)
 
     def _call(self, data: Any) -> Any:

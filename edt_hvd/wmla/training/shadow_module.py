@@ -16,7 +16,7 @@ import torch
 import edt_hvd
 
 
-class Twin:
+class ShadowModule:
     """The copy of a module.
 
     Args:
@@ -67,10 +67,10 @@ class Twin:
         for real, own in self._owners:
             own._buffers.update(real._buffers)
 
-    def hand_over(self, loss: torch.Tensor, step: "edt_hvd.Step") -> None:
+    def export_gradients(self, loss: torch.Tensor, step: "edt_hvd.Step") -> None:
         """Add the gradients in the copy to the step's, with the loss that they are of."""
-        for owner, twin in self._owners:  # those that a forward pass has replaced
-            owner._buffers.update(twin._buffers)
+        for owner, shadow in self._owners:  # those that a forward pass has replaced
+            owner._buffers.update(shadow._buffers)
         trained = [real for real, own in self.parameters.items() if own.grad is not None]
         if trained:
             gradients = [self.parameters[real].grad for real in trained]
@@ -119,20 +119,20 @@ class Group(dict[str, Any]):
             self[name] = value
 
 
-class TwinOptimizer(torch.optim.Optimizer):
+class ShadowOptimizer(torch.optim.Optimizer):
     """What a program's own step sees as the optimizer: it clears gradients, and its step does nothing.
 
     It has no state of its own.
     """
 
-    def __init__(self, twin: Twin, optimizer: torch.optim.Optimizer) -> None:
-        self._twin = twin
+    def __init__(self, shadow: ShadowModule, optimizer: torch.optim.Optimizer) -> None:
+        self._shadow = shadow
         self._optimizer = optimizer
 
     @property
     def param_groups(self) -> list[dict[str, Any]]:  # type: ignore[override]
         """The groups with their options, and the copy's parameters; options cannot be changed."""
-        own = self._twin.parameters
+        own = self._shadow.parameters
         return [
             Group({**group, "params": [own[p] for p in group["params"]]})
             for group in self._optimizer.param_groups

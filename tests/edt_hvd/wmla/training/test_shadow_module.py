@@ -4,7 +4,7 @@ import pytest
 import torch
 
 import edt_hvd
-from edt_hvd.wmla.training.twin import Twin, TwinOptimizer
+from edt_hvd.wmla.training.shadow_module import ShadowModule, ShadowOptimizer
 from small_programs import Network, Points
 
 pytestmark = pytest.mark.usefixtures("alone")
@@ -25,22 +25,22 @@ class Unused(torch.nn.Module):
         return found
 
 
-def gradients(module: torch.nn.Module, through_twin: bool) -> list[torch.Tensor | None]:
+def gradients(module: torch.nn.Module, through_shadow: bool) -> list[torch.Tensor | None]:
     """Of one step with three mini-batches, the last of them short."""
     trained = [p for p in module.parameters() if p.requires_grad]
     optimizer = edt_hvd.DistributedOptimizer(torch.optim.SGD(trained, lr=0.1), module)
     loader = edt_hvd.ElasticDataLoader(Points(20, 0), 20, 8, seed=3)
-    twin = Twin(module)
-    view = TwinOptimizer(twin, optimizer)
+    shadow = ShadowModule(module)
+    view = ShadowOptimizer(shadow, optimizer)
     for step in loader:
         for inputs, labels in step:
-            if through_twin:
+            if through_shadow:
                 view.zero_grad()
-                twin.share_buffers()
-                loss = torch.nn.functional.cross_entropy(twin.module(inputs), labels)
+                shadow.share_buffers()
+                loss = torch.nn.functional.cross_entropy(shadow.module(inputs), labels)
                 loss.backward()
                 view.step()
-                twin.hand_over(loss.detach(), step)
+                shadow.export_gradients(loss.detach(), step)
             else:
                 step.backward(torch.nn.functional.cross_entropy(module(inputs), labels))
     return [None if p.grad is None else p.grad.clone() for p in module.parameters()] + [
@@ -52,7 +52,7 @@ def gradients(module: torch.nn.Module, through_twin: bool) -> list[torch.Tensor 
 def test_gradients_and_buffers_are_those_of_plain_steps(kind: type[torch.nn.Module]) -> None:
     one = kind()
     other = copy.deepcopy(one)
-    expected, found = gradients(one, through_twin=False), gradients(other, through_twin=True)
+    expected, found = gradients(one, through_shadow=False), gradients(other, through_shadow=True)
     assert [e is None for e in expected] == [f is None for f in found]
     for before, after in zip(expected, found, strict=True):
         assert before is None or after is None or torch.equal(before, after)
@@ -62,34 +62,34 @@ def test_gradients_and_buffers_are_those_of_plain_steps(kind: type[torch.nn.Modu
 
 def test_a_change_of_the_real_parameters_shows() -> None:
     module = torch.nn.Linear(2, 2)
-    twin = Twin(module)
+    shadow = ShadowModule(module)
     with torch.no_grad():
         module.weight.fill_(3)
-    assert (next(twin.module.parameters()) == 3).all()
+    assert (next(shadow.module.parameters()) == 3).all()
     module.weight.data = torch.full((2, 2), 4.0)
     module.bias.requires_grad = False
-    twin.refresh()
-    assert (next(twin.module.parameters()) == 4).all()
-    assert [p.requires_grad for p in twin.module.parameters()] == [True, False]
+    shadow.refresh()
+    assert (next(shadow.module.parameters()) == 4).all()
+    assert [p.requires_grad for p in shadow.module.parameters()] == [True, False]
 
 
 def test_parameters_that_are_tied_stay_so() -> None:
     module = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.Linear(2, 2))
     module[1].weight = module[0].weight
-    found = Twin(module).module
+    found = ShadowModule(module).module
     assert isinstance(found, torch.nn.Sequential)
     assert found[1].weight is found[0].weight
 
 
 def test_clearing_gradients() -> None:
     module = torch.nn.Linear(2, 1)
-    twin = Twin(module)
-    view = TwinOptimizer(twin, torch.optim.SGD(module.parameters(), lr=0.1))
-    twin.module(torch.ones(1, 2)).backward()
+    shadow = ShadowModule(module)
+    view = ShadowOptimizer(shadow, torch.optim.SGD(module.parameters(), lr=0.1))
+    shadow.module(torch.ones(1, 2)).backward()
     view.zero_grad(set_to_none=False)
-    assert all((p.grad == 0).all() for p in twin.module.parameters() if p.grad is not None)
+    assert all((p.grad == 0).all() for p in shadow.module.parameters() if p.grad is not None)
     view.zero_grad()
-    assert all(p.grad is None for p in twin.module.parameters())
+    assert all(p.grad is None for p in shadow.module.parameters())
     assert view.param_groups[0]["lr"] == 0.1
     assert view.defaults["lr"] == 0.1
 
@@ -98,4 +98,4 @@ def test_a_module_that_cannot_be_copied_is_named() -> None:
     module = torch.nn.Linear(2, 2)
     module.norm = module.weight.norm()  # type: ignore[assignment]
     with pytest.raises(TypeError, match="Linear cannot be copied, which a fn_step_train takes"):
-        Twin(module)
+        ShadowModule(module)
