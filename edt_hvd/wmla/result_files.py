@@ -3,7 +3,7 @@
 The coordinator of every generation appends to a file of its own, ``results.1.jsonl`` and so on. It begins
 with the last results from before: the coordinator of the generation before it may have died before it had
 written them, or its host before they were in the file system. The driver reads the files in their order and
-drops what it knows (`results.Order`).
+drops what it knows (`results.Deduplicator`).
 """
 
 import contextlib
@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import IO
 
 import edt_hvd
-from edt_hvd.wmla.results import Begun, Message, Order, Result, decode, encode
+from edt_hvd.wmla.results import Begun, Deduplicator, Message, Result, decode, encode
 
 REPEATED = 64
 """Results that a generation's coordinator writes once more."""
@@ -32,7 +32,7 @@ class ResultWriter:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._recent: deque[Result] = deque(maxlen=REPEATED)
-        self._order = Order()
+        self._deduplicator = Deduplicator()
         self._file: IO[bytes] | None = None
 
     def emit(self, message: Message) -> None:
@@ -42,7 +42,7 @@ class ResultWriter:
             if edt_hvd.is_coordinator():
                 self._file = _created(self._folder)
                 self._write(message, *self._recent)
-        elif self._order.admits(message):
+        elif self._deduplicator.admits(message):
             self._recent.append(message)
             if self._file is not None:
                 self._write(message)

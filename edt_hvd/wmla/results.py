@@ -103,7 +103,7 @@ def decode(line: bytes) -> Message:
         raise ValueError(f"{line[:200]!r} is no message of an executor: {error}") from error
 
 
-class Order:
+class Deduplicator:
     """Lets every result pass once, in the order of the training.
 
     Steps are done again after the loss of a worker, and told again by the worker that takes over from a lost

@@ -6,7 +6,16 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from edt_hvd.wmla.logs.loggers import Logger
-from edt_hvd.wmla.results import Begun, EpochDone, Means, Message, MiniBatch, Order, StepDone, Validated
+from edt_hvd.wmla.results import (
+    Begun,
+    Deduplicator,
+    EpochDone,
+    Means,
+    Message,
+    MiniBatch,
+    StepDone,
+    Validated,
+)
 
 
 class Listener(Protocol):
@@ -74,7 +83,7 @@ class ResultLog:
     ) -> None:
         self._listeners = listeners
         self._before_epoch = before_epoch
-        self._order = Order()
+        self._deduplicator = Deduplicator()
         self._means = Means()
         self._plan: Begun | None = None
         self._begun = False
@@ -92,7 +101,7 @@ class ResultLog:
                 self._begun = True
                 for listener in self._listeners:
                     listener.begin()
-        elif self._order.admits(message):
+        elif self._deduplicator.admits(message):
             listeners = self._listeners if notify else ()
             if isinstance(message, StepDone):
                 self._take_step(message, listeners)

@@ -4,11 +4,11 @@ import pytest
 
 from edt_hvd.wmla.results import (
     Begun,
+    Deduplicator,
     EpochDone,
     Means,
     Message,
     MiniBatch,
-    Order,
     StepDone,
     Validated,
     decode,
@@ -39,18 +39,18 @@ def test_what_is_no_message_is_named(line: bytes) -> None:
 
 
 def test_every_result_passes_once_and_in_order() -> None:
-    order = Order()
+    known = Deduplicator()
     first, second = StepDone(0, 0, 1, (BATCH,)), StepDone(0, 1, 2, (BATCH,))
     tested, done, next_epoch = Validated(0, BATCH), EpochDone(0), StepDone(1, 0, 1, (BATCH,))
     told = [first, second, first, second, tested, second, tested, done, done, next_epoch, tested]
-    assert [result for result in told if order.admits(result)] == [first, second, tested, done, next_epoch]
+    assert [result for result in told if known.admits(result)] == [first, second, tested, done, next_epoch]
 
 
 def test_what_nobody_could_tell_is_not_waited_for() -> None:
-    order = Order()
-    assert order.admits(StepDone(0, 0, 1, (BATCH,)))
-    assert order.admits(StepDone(0, 5, 1, (BATCH,)))
-    assert not order.admits(StepDone(0, 4, 1, (BATCH,)))
+    known = Deduplicator()
+    assert known.admits(StepDone(0, 0, 1, (BATCH,)))
+    assert known.admits(StepDone(0, 5, 1, (BATCH,)))
+    assert not known.admits(StepDone(0, 4, 1, (BATCH,)))
 
 
 def test_means_are_of_samples_and_begin_anew_with_every_epoch() -> None:
