@@ -28,7 +28,7 @@ from edt_hvd.wmla.training.data import (
 )
 from edt_hvd.wmla.training.hooks import Hooks
 from edt_hvd.wmla.training.option_check import check_options
-from edt_hvd.wmla.training.stepping import stepping
+from edt_hvd.wmla.training.train_step import train_step
 from edt_hvd.wmla.training.validating import validation
 
 
@@ -66,7 +66,7 @@ class Engine:
             _distributed.add(program.optimizer)
         self._loader = training_loader(self._datasets.train, config, program.fn_batch_collate)
         self._validation = validation(program, self._datasets.test, config)
-        self._stepping = stepping(program, self._loader)
+        self._train_step = train_step(program, self._loader)
         self._hooks = Hooks(program.user_callback, program.model, program.optimizer, config.epochs)
         self._means = Means()
         self._worker_log = WorkerLog(Logger(program.worker_logger), program.metric_names, out)
@@ -100,7 +100,7 @@ class Engine:
                 self._check_options("on_epoch_begin", state.epoch)
                 state.begun = state.epoch + 1
             self._program.model.to(self._device).train()
-            self._stepping.refresh()
+            self._train_step.refresh()
             for step in state.loader:
                 self._step(step)
                 state.optimizer.step()
@@ -123,7 +123,7 @@ class Engine:
         found: dict[int, tuple[int, Any]] = {}
         for data in step:
             at = step.micro_batch
-            found[at.index] = len(at.positions), self._stepping.train(step, data)
+            found[at.index] = len(at.positions), self._train_step.train(step, data)
         own = {index: outcome.read(samples) for index, (samples, outcome) in found.items()}
         batches = gathered(own)
         edt_hvd.report(loss=_mean_loss(batches))

@@ -15,8 +15,8 @@ from edt_hvd.wmla.program import Program
 from edt_hvd.wmla.results import MiniBatch
 from edt_hvd.wmla.train_config import TrainConfig
 from edt_hvd.wmla.training.data import loading, rewind, test_loader
-from edt_hvd.wmla.training.measures import accuracy, as_float
-from edt_hvd.wmla.training.stepping import ModelView, as_pair, computed, forgetting, measured_of, target_of
+from edt_hvd.wmla.training.metrics import accuracy, as_float
+from edt_hvd.wmla.training.train_step import ModelView, as_pair, computed, forgetting, measured_of, target_of
 
 
 class Validation(Protocol):

@@ -13,7 +13,7 @@ import edt_hvd
 from edt_hvd.wmla.program import Program
 from edt_hvd.wmla.results import MiniBatch
 from edt_hvd.wmla.training.data import inputs_and_target, moved
-from edt_hvd.wmla.training.measures import Number, accuracy, as_float, measured
+from edt_hvd.wmla.training.metrics import Number, accuracy, as_float, measured
 from edt_hvd.wmla.training.shadow_module import ShadowModule, ShadowOptimizer
 
 
@@ -32,7 +32,7 @@ class Outcome(NamedTuple):
         )
 
 
-class Stepping(Protocol):
+class TrainStep(Protocol):
     """Trains on mini-batches."""
 
     def refresh(self) -> None:
@@ -42,17 +42,17 @@ class Stepping(Protocol):
         """Give the step its gradients."""
 
 
-class OwnStepping:
+class DefaultTrainStep:
     """Forward pass, loss function, backward pass."""
 
     def __init__(self, program: Program) -> None:
         self._program = program
 
     def refresh(self) -> None:
-        """As in `Stepping`."""
+        """As in `TrainStep`."""
 
     def train(self, step: edt_hvd.Step, data: Any) -> Outcome:
-        """As in `Stepping`."""
+        """As in `TrainStep`."""
         loss, outcome = computed(self._program, data)
         step.backward(loss)
         return outcome
@@ -157,7 +157,7 @@ class ModelView:
         return copy.deepcopy(self._module, memo)
 
 
-class ProgramTraining:
+class ProgramTrainStep:
     """The program's ``fn_step_train(model, data, eva, train_loader, fn_args) -> (acc, loss)``."""
 
     def __init__(self, program: Program, loader: edt_hvd.ElasticDataLoader) -> None:
@@ -172,12 +172,12 @@ class ProgramTraining:
         )
 
     def refresh(self) -> None:
-        """As in `Stepping`."""
+        """As in `TrainStep`."""
         self._shadow.refresh()
         self._shadow.module.train()
 
     def train(self, step: edt_hvd.Step, data: Any) -> Outcome:
-        """As in `Stepping`."""
+        """As in `TrainStep`."""
         self._shadow.share_buffers()
         with forgetting(self._view):
             answer = self._call(as_pair(data))
@@ -208,9 +208,9 @@ def forgetting(view: ModelView) -> Iterator[None]:
         view.outputs = None
 
 
-def stepping(program: Program, loader: edt_hvd.ElasticDataLoader) -> Stepping:
+def train_step(program: Program, loader: edt_hvd.ElasticDataLoader) -> TrainStep:
     """How a program trains."""
-    return OwnStepping(program) if program.fn_step_train is None else ProgramTraining(program, loader)
+    return DefaultTrainStep(program) if program.fn_step_train is None else ProgramTrainStep(program, loader)
 
 
 def as_pair(data: Any) -> Any:

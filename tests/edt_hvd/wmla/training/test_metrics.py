@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from edt_hvd.wmla.training.measures import accuracy, as_float, measured
+from edt_hvd.wmla.training.metrics import accuracy, as_float, measured
 
 
 def test_accuracy_is_top_1_in_percent() -> None:

@@ -9,7 +9,7 @@ import edt_hvd
 from edt_hvd.wmla.program import Program
 from edt_hvd.wmla.train_config import TrainConfig
 from edt_hvd.wmla.training.data import training_loader
-from edt_hvd.wmla.training.stepping import computed, stepping
+from edt_hvd.wmla.training.train_step import computed, train_step
 from small_programs import Network, Points, datasets
 
 pytestmark = pytest.mark.usefixtures("alone")
@@ -21,7 +21,7 @@ def outcomes(**options: Any) -> list[Any]:
     edt_hvd.DistributedOptimizer(optimizer, model)
     program = Program(model, optimizer, options.pop("loss", torch.nn.CrossEntropyLoss()), datasets, **options)
     loader = training_loader(Points(12, 0), TrainConfig(1, 8, 12, 2), None)
-    steps = stepping(program, loader)
+    steps = train_step(program, loader)
     steps.refresh()
     return [steps.train(step, batch) for step in loader for batch in step]
 
