@@ -4,6 +4,8 @@ import itertools
 import select
 import signal
 import threading
+import time
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
@@ -23,6 +25,9 @@ from edt_hvd.wmla.training_dir import TrainingDir
 
 LOOK_INTERVAL = 0.2
 """Seconds from one look for new results to the next."""
+
+UNSEEN = 60.0
+"""Seconds after which what other hosts have written is seen here: NFS keeps folders in mind for so long."""
 
 _numbers = itertools.count(1)
 
@@ -68,17 +73,36 @@ def train_in_executors(
 def _follow(launcher: Launcher, results: ResultReader, result_log: ResultLog) -> Ended:
     """Take the executors' results until they have ended."""
     ended: Ended | None = None
+    is_last = False
     with _termination() as is_terminated:
-        while ended is None:
+        while ended is None and not is_last:
             if select.select([launcher], [], [], LOOK_INTERVAL)[0]:
                 ended = launcher.receive()
             is_last = is_terminated()
-            for message in results.new():
-                result_log.take(message)
-            if is_last:
-                signal.signal(signal.SIGTERM, signal.SIG_DFL)
-                signal.raise_signal(signal.SIGTERM)
+            _take(results, result_log)
+    assert ended is not None, "SIGTERM has ended this process"
+    if ended.exit_code == 0:
+        _complete(results, result_log)
     return ended
+
+
+def _complete(results: ResultReader, result_log: ResultLog) -> None:
+    """Wait for results that are in the file system, but not seen here yet."""
+    until = time.monotonic() + UNSEEN
+    while not result_log.is_complete and time.monotonic() < until:
+        time.sleep(LOOK_INTERVAL)
+        _take(results, result_log)
+    if not result_log.is_complete:
+        warnings.warn(
+            f"the last results of the training are not in {results.folder} {UNSEEN:g} s after its end; the "
+            "model has them, the logger does not",
+            stacklevel=2,
+        )
+
+
+def _take(results: ResultReader, result_log: ResultLog) -> None:
+    for message in results.new():
+        result_log.take(message)
 
 
 @contextmanager
@@ -101,6 +125,8 @@ def _termination() -> Iterator[Callable[[], bool]]:
         yield received.is_set
     finally:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        if received.is_set():
+            signal.raise_signal(signal.SIGTERM)
 
 
 class LocalSink:

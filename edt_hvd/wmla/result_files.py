@@ -67,7 +67,7 @@ class ResultReader:
     """
 
     def __init__(self, folder: Path) -> None:
-        self._folder = folder
+        self.folder = folder
         self._read: dict[int, int] = {}
         """Bytes that have been read of each file, by its number."""
 
@@ -78,11 +78,11 @@ class ResultReader:
             ValueError: a line is no message.
         """
         # The newest file's size first: what is in it then was written after all that the older ones have.
-        sizes = {number: _path(self._folder, number).stat().st_size for number in _numbers(self._folder)}
+        sizes = {number: _path(self.folder, number).stat().st_size for number in _numbers(self.folder)}
         for number in sorted(sizes):
             at = self._read.get(number, 0)
             if at < sizes[number]:
-                with _path(self._folder, number).open("rb") as file:
+                with _path(self.folder, number).open("rb") as file:
                     file.seek(at)
                     content = file.read(sizes[number] - at)
                 whole = content.rfind(b"\n") + 1  # the rest of a line follows, unless its writer has died

@@ -6,6 +6,7 @@ training, not from who has computed what, but for the number of workers, which i
 
 import dataclasses
 import json
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -71,10 +72,15 @@ class EpochDone:
     epoch: int
 
 
-Result = StepDone | Validated | EpochDone
+@dataclass(frozen=True)
+class TrainingDone:
+    """The last epoch, and the final model is saved."""
+
+
+Result = StepDone | Validated | EpochDone | TrainingDone
 Message = Begun | Result
 _KINDS: Mapping[str, type[Message]] = {
-    kind.__name__: kind for kind in (Begun, StepDone, Validated, EpochDone)
+    kind.__name__: kind for kind in (Begun, StepDone, Validated, EpochDone, TrainingDone)
 }
 
 
@@ -98,7 +104,7 @@ def decode(line: bytes) -> Message:
             return StepDone(**{**fields, "batches": tuple(map(_mini_batch, fields["batches"]))})
         if kind is Validated:
             return Validated(fields["epoch"], _mini_batch(fields["result"]))
-        return EpochDone(**fields)
+        return kind(**fields)
     except (AttributeError, LookupError, TypeError, ValueError) as error:
         raise ValueError(f"{line[:200]!r} is no message of an executor: {error}") from error
 
@@ -130,6 +136,8 @@ def _place(result: Result) -> tuple[int, int, int]:
             return result.epoch, 1, 0
         case EpochDone():
             return result.epoch, 2, 0
+        case TrainingDone():
+            return sys.maxsize, 0, 0
 
 
 class Means:

@@ -14,6 +14,7 @@ from edt_hvd.wmla.results import (
     Message,
     MiniBatch,
     StepDone,
+    TrainingDone,
     Validated,
 )
 
@@ -76,6 +77,9 @@ class ResultLog:
     Args:
         listeners: told everything, in this order.
         before_epoch: called with the number of every epoch after the first, before it begins.
+
+    Attributes:
+        is_complete: whether the last result of the training has come.
     """
 
     def __init__(
@@ -90,6 +94,7 @@ class ResultLog:
         self._known = False
         self._iteration = 0
         self._epochs = 0
+        self.is_complete = False
 
     def take(self, message: Message, *, notify: bool = True) -> None:
         """Take a message in, and notify the listeners if asked to."""
@@ -108,6 +113,8 @@ class ResultLog:
             elif isinstance(message, Validated):
                 for listener in listeners:
                     listener.test(message.result, self._iteration, message.epoch)
+            elif isinstance(message, TrainingDone):
+                self.is_complete = True
             elif isinstance(message, EpochDone):
                 self._epochs = message.epoch + 1
                 if notify:

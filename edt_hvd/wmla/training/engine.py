@@ -16,7 +16,16 @@ from edt_hvd.wmla.logs.console import Print
 from edt_hvd.wmla.logs.loggers import Logger
 from edt_hvd.wmla.logs.result_log import by_name
 from edt_hvd.wmla.program import Program
-from edt_hvd.wmla.results import Begun, EpochDone, Means, Message, MiniBatch, StepDone, Validated
+from edt_hvd.wmla.results import (
+    Begun,
+    EpochDone,
+    Means,
+    Message,
+    MiniBatch,
+    StepDone,
+    TrainingDone,
+    Validated,
+)
 from edt_hvd.wmla.train_config import TrainConfig
 from edt_hvd.wmla.training import saving
 from edt_hvd.wmla.training.data import (
@@ -109,6 +118,7 @@ class Engine:
             state.epoch += 1
             state.commit()
         self._save(saving.FINAL)
+        self._sink.emit(TrainingDone())
 
     def _plan(self) -> Begun:
         batch_size, samples = self._config.batch_size, len(self._datasets.train)

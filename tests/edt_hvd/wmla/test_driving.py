@@ -1,10 +1,21 @@
 """Drivers and executors as processes, with a stand-in for edt-launch between them."""
 
+import json
+import signal
+import socket
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from edt_hvd.wmla import driving
+from edt_hvd.wmla.launching import Ended, Launcher
+from edt_hvd.wmla.logs.loggers import Logger
+from edt_hvd.wmla.logs.result_log import ResultLog, ToLogger
+from edt_hvd.wmla.result_files import ResultReader
+from edt_hvd.wmla.results import Begun, Message, MiniBatch, StepDone, TrainingDone, encode
+from small_programs import RememberingNames
 from stand_in import StandIn
 
 PROGRAMS = Path(__file__).parent / "programs"
@@ -30,6 +41,94 @@ def result(folder: Path) -> tuple[bytes, str]:
     return (folder / "model" / "train" / "model_epoch_final.pth").read_bytes(), (
         folder / "log" / "stdout"
     ).read_text()
+
+
+class Following:
+    """A driver that follows results, with the launcher's end of its socket."""
+
+    def __init__(self, folder: Path) -> None:
+        self.ours, theirs = socket.socketpair()
+        self.launcher, self.folder = Launcher(theirs), folder
+        self.logger = RememberingNames()
+        self.log = ResultLog([ToLogger(Logger(self.logger), ())])
+
+    def write(self, *messages: Message) -> None:
+        with (self.folder / "results.1.jsonl").open("ab") as file:
+            file.write(b"".join(map(encode, messages)))
+
+    def end(self, exit_code: int = 0) -> None:
+        message = {"ended": {"exit_code": exit_code, "message": "so it ended"}}
+        self.ours.sendall(json.dumps(message).encode() + b"\n")
+
+    def follow(self) -> Ended:
+        return driving._follow(self.launcher, ResultReader(self.folder), self.log)
+
+    @property
+    def iterations(self) -> list[int]:
+        return [iteration for _, iteration, _ in self.logger.train]
+
+
+@pytest.fixture
+def following(tmp_path: Path) -> Iterator[Following]:
+    one = Following(tmp_path)
+    yield one
+    one.ours.close()
+    one.launcher.close()
+
+
+def step_done(step: int) -> StepDone:
+    return StepDone(0, step, 1, (MiniBatch(1, 0.0, 0.0),))
+
+
+@pytest.mark.parametrize("exit_code", [0, 1])
+def test_what_is_written_by_the_end_is_read(following: Following, exit_code: int) -> None:
+    following.write(Begun(3, 3, 1), step_done(0), step_done(1), TrainingDone())
+    following.end(exit_code)
+    assert following.follow() == Ended(exit_code, "so it ended")
+    assert following.iterations == [1, 2]
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+
+
+def test_what_other_hosts_have_written_is_waited_for(
+    following: Following, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    following.write(Begun(3, 3, 1), step_done(0))
+    following.end()
+    monkeypatch.setattr("time.sleep", lambda _: following.write(step_done(1), TrainingDone()))
+    following.follow()
+    assert following.iterations == [1, 2]
+
+
+def test_results_that_never_come_are_told(following: Following, monkeypatch: pytest.MonkeyPatch) -> None:
+    following.write(Begun(3, 3, 1), step_done(0))
+    following.end()
+    monkeypatch.setattr(driving, "UNSEEN", 0.0)
+    with pytest.warns(UserWarning, match="the last results of the training are not in"):
+        following.follow()
+
+
+def test_a_driver_that_is_told_to_end_gives_the_logger_what_is_written(
+    following: Following, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class EndedError(Exception):
+        """What the signal does here."""
+
+    def end(_signal: int) -> None:
+        raise EndedError
+
+    following.write(Begun(3, 3, 1), step_done(0))
+    raise_signal = signal.raise_signal
+    monkeypatch.setattr("signal.raise_signal", end)
+
+    def signalled(*_: object) -> tuple[list[object], ...]:
+        raise_signal(signal.SIGTERM)
+        return [], [], []
+
+    monkeypatch.setattr("select.select", signalled)
+    with pytest.raises(EndedError):
+        following.follow()
+    assert following.iterations == [1]
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
 
 
 @pytest.mark.usefixtures("environment")

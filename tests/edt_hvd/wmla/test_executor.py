@@ -87,7 +87,7 @@ def test_a_script_ends_at_its_train(job: Job, call: str) -> None:
     assert (job.result / "model" / "train" / "model_epoch_final.pth").exists()
     results = job.result / "run" / "wmla" / "training-1" / "results.1.jsonl"
     assert [line.split('"')[3] for line in results.read_text().splitlines()] == [
-        "Begun", "StepDone", "StepDone", "EpochDone",
+        "Begun", "StepDone", "StepDone", "EpochDone", "TrainingDone",
     ]  # fmt: skip
 
 

@@ -10,6 +10,7 @@ from edt_hvd.wmla.results import (
     Message,
     MiniBatch,
     StepDone,
+    TrainingDone,
     Validated,
     decode,
     encode,
@@ -26,6 +27,7 @@ BATCH = MiniBatch(64, 0.5, 25.0, (1.5,))
         StepDone(0, 0, 1, (MiniBatch(1, math.inf, 0.0),)),
         Validated(3, BATCH),
         EpochDone(3),
+        TrainingDone(),
     ],
 )
 def test_messages_survive_the_wire(message: Message) -> None:
@@ -43,7 +45,11 @@ def test_every_result_passes_once_and_in_order() -> None:
     first, second = StepDone(0, 0, 1, (BATCH,)), StepDone(0, 1, 2, (BATCH,))
     tested, done, next_epoch = Validated(0, BATCH), EpochDone(0), StepDone(1, 0, 1, (BATCH,))
     told = [first, second, first, second, tested, second, tested, done, done, next_epoch, tested]
-    assert [result for result in told if known.admits(result)] == [first, second, tested, done, next_epoch]
+    told += [TrainingDone(), next_epoch, TrainingDone()]
+    assert [result for result in told if known.admits(result)] == [
+        *(first, second, tested, done, next_epoch),
+        TrainingDone(),
+    ]
 
 
 def test_what_nobody_could_tell_is_not_waited_for() -> None:
