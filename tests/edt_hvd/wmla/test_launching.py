@@ -63,6 +63,6 @@ def test_a_variable_that_names_no_socket(value: str) -> None:
 
 
 def test_executors_run_under_the_same_interpreter() -> None:
-    program = executor_program(Path("/a b/training-1.pkl"))
-    assert program[1:] == ["-m", "edt_hvd.wmla.executor", "/a b/training-1.pkl"]
+    program = executor_program("/a b/main.py", Path("/a b/training-1"))
+    assert program[1:] == ["-m", "edt_hvd.wmla.executor", "/a b/main.py", "/a b/training-1"]
     assert os.access(program[0], os.X_OK)
