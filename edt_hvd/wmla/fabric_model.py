@@ -36,7 +36,7 @@ class FabricModel:
     """A model and all that it takes to train it on a changing number of GPUs.
 
     Args:
-        model: on the CPU.
+        model: on any device.
         datasets_function: returns ``(train_dataset, test_dataset)``, map-style; called in every executor.
         loss_function: ``(output, target)`` to the mean loss of a mini-batch.
         optimizer: of the model's parameters, or some of them.

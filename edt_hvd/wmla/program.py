@@ -1,10 +1,9 @@
-"""What is trained: the objects and functions that a program hands to `FabricModel` for the executors."""
+"""What is trained: the objects and functions that a program gives to `FabricModel`."""
 
 import inspect
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from types import FunctionType, ModuleType
 from typing import Any
 
 import torch
@@ -43,15 +42,6 @@ class Program:
     def metric_names(self) -> tuple[str, ...]:
         """The names that the metrics are logged under."""
         return tuple(_name_of(metric) for metric in self.metrics)
-
-    def parts(self) -> list[Any]:
-        """The objects that take part in the training; those of methods, and no functions and classes."""
-        model, functions = self.model, (self.loss_function, *self.metrics)
-        owners = [getattr(each, "__self__", each) for each in functions]
-        objects = [*owners, *self.user_callback, self.worker_logger, self.optimizer]
-        layers = [model, *(each for each in owners if isinstance(each, torch.nn.Module))]
-        inner = [part for each in layers for part in (*each.modules(), *each.parameters(), *each.buffers())]
-        return [*inner, *(each for each in objects if hasattr(each, "__dict__") and not _has_name(each))]
 
 
 def check_backend(environ: Mapping[str, str] = os.environ) -> None:
@@ -167,10 +157,6 @@ def metric_functions(metrics: Any) -> tuple[Callable[..., Any], ...]:
         if not callable(metric):
             raise TypeError(f"metrics has {metric!r}; give functions (output, target) -> number")
     return tuple(functions)
-
-
-def _has_name(value: Any) -> bool:
-    return isinstance(value, type | ModuleType | FunctionType)
 
 
 def _name_of(metric: Any) -> str:

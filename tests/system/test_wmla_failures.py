@@ -46,6 +46,23 @@ def test_killed_workers_change_nothing_in_the_model_and_its_log(job: WmlaJob, al
 
 
 @pytest.mark.full
+def test_no_row_is_lost_with_all_workers_at_once(job: WmlaJob, alone: Trained) -> None:
+    job.slow(DIGITS)
+    job.allocate(2)
+    job.start_program(DIGITS, *DIGITS.arguments)
+    job.until_size(2)
+    job.until(lambda: len(job.logged()) > 5 * DIGITS.interval)
+    workers = [job.worker(rank) for rank in range(2)]
+    for worker in workers:
+        worker.send_signal(signal.SIGKILL)
+    job.until(lambda: job.events("restarting"))
+    trained = job.wait()
+    assert trained.digests() == alone.digests()
+    assert trained.rows() == alone.rows()
+    assert trained.rows("Test") == alone.rows("Test")
+
+
+@pytest.mark.full
 def test_a_driver_that_fails_ends_the_job_with_what_it_said(job: WmlaJob) -> None:
     job.allocate(2)
     job.start_program(DIGITS, *DIGITS.arguments, "--numWorker", "2")  # its command line is strict
