@@ -19,7 +19,7 @@ class ResultDir(RunDir):
 
     @property
     def trainings(self) -> Path:
-        """The folder into which the driver writes what is to be trained."""
+        """The folder of what driver and executors share of each training."""
         return self.run / "wmla"
 
     @property
