@@ -23,9 +23,13 @@ APART = tuple(
 """Tests of jobs that look at how long something takes."""
 BY_PROGRAM = "tests/system/test_wmla_programs.py"
 LONG = (
-    "tests/system/test_exact.py",
-    "tests/system/test_wmla_programs.py",
     "tests/system/test_horovodrun.py",
+    "tests/system/test_wmla_programs.py",
+    "tests/system/test_exact.py",
+    "tests/system/test_wmla_stateful.py",
+    "tests/system/test_wmla_failures.py",
+    "tests/edt_launch/service/api/test_description.py",
+    "tests/edt_hvd/reduction/test_error_bound.py",
     "tests/edt_launch/agent/test_agent.py",
     "tests/edt_hvd/wmla/test_driving.py",
     "tests/system/test_failures.py",
@@ -39,7 +43,6 @@ LONG = (
     "tests/system/test_launchers.py",
     "tests/system/test_allocation_file.py",
     "tests/system/test_discovery.py",
-    "tests/system/test_wmla_stateful.py",
     "tests/edt_hvd/wmla/test_executor.py",
     "tests/system/test_wmla_frameworks.py",
     "tests/system/test_wmla_launch.py",
@@ -57,7 +60,6 @@ LONG = (
     "tests/edt_launch/adapters/wmla/rest/test_dlicmd.py",
     "tests/edt_launch/allocator/test_decide.py",
     "tests/edt_launch/jobs/test_machine.py",
-    "tests/edt_launch/service/api/test_description.py",
     "tests/edt_launch/tools/demo/test_plot.py",
 )
 """Other files that take long, the longest first."""

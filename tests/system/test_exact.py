@@ -193,6 +193,7 @@ def test_resizes_at_random_steps_train_the_same_bits_over_mpi(alone: Journals, t
 # That the comparison would notice.
 
 
+@pytest.mark.full
 def test_other_random_numbers_for_one_sample_change_every_fingerprint(
     alone: Journals, tmp_path: Path
 ) -> None:

@@ -117,7 +117,7 @@ def with_full(scripts: dict[str, list[str]], quick: str) -> list[Any]:
 
 
 @pytest.mark.timeout(120)
-@pytest.mark.parametrize("rows", with_full(DEATHS, "one by one"))
+@pytest.mark.parametrize("rows", [full(rows, id=name) for name, rows in DEATHS.items()])
 def test_deaths(job: ElasticJob, script: Path, undisturbed: Digests, rows: list[str]) -> None:
     disturb(job, script, 4, rows)
     check(job, undisturbed)

@@ -49,6 +49,7 @@ def test_workers_penalties_are_averaged(tmp_path: Path) -> None:
     assert len(set(trained(tmp_path, "own", 3))) == 1
 
 
+@pytest.mark.full
 def test_a_penalty_that_is_the_same_on_every_worker_stays_so_bit_by_bit(tmp_path: Path) -> None:
     alone = trained(tmp_path, "common", 1)
     assert set(trained(tmp_path, "common", 3)) == set(alone)

@@ -28,7 +28,8 @@ BEHIND = 2**26
 """Bytes that are still to be read at most; of a file that has grown by more, what comes before is skipped."""
 
 KEEP_AFTER = 2**18
-"""Bytes after which what has been read is kept, so that nobody has to read them again."""
+"""Bytes after which what has been read is kept, so that nobody has to read them again; or as many as were
+written for that last time, if these are more."""
 
 log = logging.getLogger(__name__)
 
@@ -54,6 +55,7 @@ class Journal:
         self._events = events
         self._kept = kept
         self._kept_at, self.progress = _resumed(kept)
+        self._kept_size = 0
         self._lines = LineSplitter(self._kept_at)
         self._file_number: int | None = None
         self._goal: int | None = None
@@ -98,7 +100,7 @@ class Journal:
         text = json.dumps({"offset": self._lines.offset, "progress": asdict(self.progress)})
         with contextlib.suppress(OSError):  # a full disk, say: the events are still there
             write_atomically(self._kept, text + "\n")
-            self._kept_at = self._lines.offset
+            self._kept_at, self._kept_size = self._lines.offset, len(text)
 
     @property
     def _at(self) -> int:
@@ -112,7 +114,7 @@ class Journal:
             self._report("workers", f"events with more workers than it can have, {self.most:,}, were ignored")
         if self._lines.skipped:
             self._report("line", f"a line of more than {LONGEST:,} bytes was skipped before byte {self._at}")
-        if self._lines.offset - self._kept_at >= KEEP_AFTER:
+        if self._lines.offset - self._kept_at >= max(KEEP_AFTER, self._kept_size):
             self.keep()
         return self.progress != before
 
