@@ -4,7 +4,6 @@
 `main`          the process: what is imported, whom it listens to, its end
 `imports`       what a program imports, found without running it
 `server`        the loop: requests in, forked workers out
-`life`          when the server ends (pure)
 `worker`        how a fork becomes a worker, and runs the program
 ==============  ==========================================================
 

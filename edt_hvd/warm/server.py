@@ -12,8 +12,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, NoReturn, TypeVar
 
-from edt_hvd.warm import life, worker
+from edt_hvd.warm import worker
 from edt_hvd.warm.worker import Request
+
+IDLE_LIMIT = 60.0
+"""Seconds that a server without workers stays; the next worker starts another."""
 
 REQUEST_TIMEOUT = 10.0
 """Seconds that a request may take to arrive once its sender has connected."""
@@ -81,10 +84,11 @@ class Server:
 
     def _next_request(self, selector: selectors.BaseSelector, wakeup: socket.socket) -> ForkRequest | None:
         """Wait until something happens; a request for a worker, if it was one."""
-        decision = life.decide(time.monotonic(), len(self._workers), self._idle_since, self._agent_gone)
-        if isinstance(decision, life.End):
-            _end(decision.reason)
-        ready = {key.fileobj for key, _ in selector.select(decision.seconds)}
+        idle = time.monotonic() - self._idle_since
+        if reason := reason_to_end(len(self._workers), idle, self._agent_gone):
+            _end(reason)
+        timeout = None if self._workers else IDLE_LIMIT - idle
+        ready = {key.fileobj for key, _ in selector.select(timeout)}
         if wakeup in ready:
             with contextlib.suppress(BlockingIOError):
                 wakeup.recv(4096)
@@ -142,6 +146,15 @@ class Server:
                 _send(client, status=status)
                 client.close()
                 self._idle_since = time.monotonic()
+
+
+def reason_to_end(workers: int, idle: float, agent_gone: bool) -> str | None:
+    """Why a server is not needed any more, `idle` seconds after its last worker ended; None if it is."""
+    if workers:  # they end by themselves when the agent has gone
+        return None
+    if agent_gone:
+        return "the agent has gone"
+    return f"no worker for {IDLE_LIMIT:g} s" if idle >= IDLE_LIMIT else None
 
 
 def _receive(client: socket.socket, read: Callable[[socket.socket], _T]) -> _T | None:
