@@ -21,7 +21,7 @@ from edt_hvd.warm import imports, worker
 from edt_hvd.warm.imports import Import, ProgramImports
 from edt_hvd.warm.server import Server
 from edt_hvd.warm.worker import Request
-from edt_hvd.world.standby import private_memory
+from edt_hvd.world.activity import private_memory
 
 ALWAYS = (Import("torch._dynamo"), Import("horovod.torch"), Import("edt_hvd"))
 """What elastic training needs: the first optimizer imports `torch._dynamo`."""

@@ -1,6 +1,6 @@
-"""Samples of the process, by which a long evaluation is distinguished from a hang.
+"""Samples of the process, by which a long evaluation is distinguished from a hang; its private memory.
 
-The sample has the threads that Python knows, except our own, and all descendants. Horovod's thread is not
+A sample has the threads that Python knows, except our own, and all descendants. Horovod's thread is not
 among them: it is busy while everybody waits. Waiting for a processor or a disk counts as work.
 """
 
@@ -53,8 +53,16 @@ def sample(now: float) -> ProcessSample | None:
     return ProcessSample(now, {key: used for key, used, _ in found}, any(busy for *_, busy in found))
 
 
+def private_memory() -> int | None:
+    """Bytes of memory that this process shares with no other; None where the system does not show it."""
+    try:
+        return int(psutil.Process().memory_full_info().uss)
+    except psutil.Error:
+        return None
+
+
 def _threads(process: psutil.Process) -> Iterator[tuple[int, float, bool]]:
-    """Number, processor seconds and whether it is busy, of each thread of the program."""
+    """Number, processor seconds and whether it is busy, of each thread."""
     used = {thread.id: thread.user_time + thread.system_time for thread in process.threads()}
     for thread in threading.enumerate():
         if thread.native_id in used and not thread.name.startswith(_OWN):
@@ -70,5 +78,4 @@ def _descendants(process: psutil.Process) -> Iterator[tuple[int, float, bool]]:
 
 
 def _is_busy(process: psutil.Process) -> bool:
-    """Whether a process, or a thread by its number, runs or waits for a processor or a disk."""
     return process.status() in _BUSY

@@ -5,9 +5,9 @@ from collections.abc import Callable, Mapping
 from typing import NoReturn
 
 from edt_hvd.world import heartbeat, preemption
+from edt_hvd.world.activity import private_memory
 from edt_hvd.world.control import Launcher
 from edt_hvd.world.elastic_world import ElasticWorld
-from edt_hvd.world.standby import Standby
 from edt_messages import messages
 from edt_messages.messages import Assign
 
@@ -68,10 +68,13 @@ class AssignedWorld(ElasticWorld):
 
     def _wait_for_assignment(self, progress: int) -> Assign | None:
         """Wait for the next assignment; report what the wait for the first one has cost."""
-        standby = Standby.begin() if self.generation == 0 else None
+        if self.generation > 0:
+            return self.launcher.wait_for_assignment(progress)
+        since, processor, private = time.monotonic(), time.process_time(), private_memory()
         assignment = self.launcher.wait_for_assignment(progress)
-        if standby is not None and assignment is not None:
-            self.launcher.send(standby.cost(time.monotonic(), time.process_time()))
+        if assignment is not None:
+            waited, used = time.monotonic() - since, time.process_time() - processor
+            self.launcher.send(messages.Standby(waited, used, private))
         return assignment
 
     def _leave(self) -> NoReturn:

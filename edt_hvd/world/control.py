@@ -46,7 +46,8 @@ class Launcher:
         """Whether this worker, which is to leave, is the last that has the state."""
         self._lost: str | None = None
         self._closing = False
-        self._wanted_generation = 0
+        self.wanted_generation = 0
+        """The newest generation that the launcher has announced."""
         self._on_stop: list[Callable[[int], None]] = []
         self._on_cut: list[Callable[[int], None]] = []
 
@@ -75,15 +76,10 @@ class Launcher:
             except OSError as error:
                 self._note_loss(str(error))
 
-    @property
-    def wanted_generation(self) -> int:
-        """The newest generation the launcher has announced."""
-        return self._wanted_generation
-
     def wait_until_wanted(self, generation: int) -> None:
         """Wait until the launcher announces a generation of at least that number, or is lost."""
         with self._changed:
-            self._changed.wait_for(lambda: self._wanted_generation >= generation or self._lost)
+            self._changed.wait_for(lambda: self.wanted_generation >= generation or self._lost)
 
     def on_stop(self, callback: Callable[[int], None]) -> None:
         """Call `callback(generation)` from the reader thread whenever a newer generation is announced."""
@@ -145,8 +141,8 @@ class Launcher:
     def _take(self, message: Message) -> list[Callable[[], None]]:
         """Note what a message says; returns what to call, without the lock."""
         match message:
-            case messages.Stop(generation) if generation > self._wanted_generation:
-                self._wanted_generation = generation
+            case messages.Stop(generation) if generation > self.wanted_generation:
+                self.wanted_generation = generation
                 return [partial(callback, generation) for callback in self._on_stop]
             case messages.Assign():
                 self._assignment = message

@@ -13,6 +13,8 @@ from edt_hvd.errors import CoordinatorLostError
 class HorovodDriver:
     """The driver of the job.
 
+    Its methods raise `CoordinatorLostError` when there is no answer.
+
     Args:
         address: ``host:port`` of its HTTP server.
     """
@@ -29,9 +31,6 @@ class HorovodDriver:
         """Ask for the next assignment: six numbers, the rank -1 for none.
 
         The answer comes when all members of the present world have asked, or have ended.
-
-        Raises:
-            CoordinatorLostError: there is no answer.
         """
         answer = self._request("GET", f"/rank_and_size/{host}:{slot}")
         if answer is None:
@@ -39,19 +38,11 @@ class HorovodDriver:
         return answer
 
     def get(self, scope: str, key: str) -> str | None:
-        """The value of a key; None if nobody has put one.
-
-        Raises:
-            CoordinatorLostError: there is no answer.
-        """
+        """The value of a key; None if nobody has put one."""
         return self._request("GET", f"/{scope}/{key}")
 
     def put(self, scope: str, key: str, value: str) -> None:
-        """Put a value for all workers to see, until there are new assignments.
-
-        Raises:
-            CoordinatorLostError: there is no answer.
-        """
+        """Put a value for all workers to see, until there are new assignments."""
         self._request("PUT", f"/{scope}/{key}", value)
 
     def _request(self, method: str, path: str, body: str | None = None) -> str | None:
