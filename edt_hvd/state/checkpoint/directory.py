@@ -8,6 +8,8 @@ import socket
 from collections.abc import Iterable
 from pathlib import Path
 
+import psutil
+
 _NAME = re.compile(r"step-(\d{8,})")
 _TEMPORARY = re.compile(r"\.step-\d+\.(?P<host>.*)\.(?P<pid>\d+)\.\d+")
 _serial = itertools.count()
@@ -123,19 +125,8 @@ def _is_left(path: Path, now: float) -> bool:
     assert match is not None
     if match["host"] == socket.gethostname():
         pid = int(match["pid"])
-        return pid == os.getpid() or not _is_alive(pid)
+        return pid == os.getpid() or not psutil.pid_exists(pid)
     try:
         return now - max(each.stat().st_mtime for each in (path, *path.iterdir())) > ABANDONED
     except OSError:  # it is just being renamed or removed
         return False
-
-
-def _is_alive(pid: int) -> bool:
-    """Whether there is such a process on this host."""
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
