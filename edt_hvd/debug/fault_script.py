@@ -92,9 +92,6 @@ OF_JOB = (
 NEWCOMER = "newcomer"
 """In place of a rank: a worker that has been in no world yet."""
 
-_OPTIONS = {Action.SLOW: ("seconds", "steps"), Action.ALLOCATE: ("slots",)}
-"""What rows of an action have besides."""
-
 
 @dataclass(frozen=True)
 class Fault:
@@ -118,6 +115,11 @@ class Fault:
     seconds: float = 0.0
     steps: int = 1
     slots: tuple[int, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """What messages call it."""
+        return f"fault {self.row}"
 
 
 def parse(text: str) -> tuple[Fault, ...]:
@@ -144,15 +146,15 @@ def _fault(number: int, row: Mapping[str, Any]) -> Fault:
     (unit,) = units
     point = _one_of(where, "point", row.get("point", POINTS[unit][0]), POINTS[unit], f" at a {unit}")
     action = _one_of(where, "action", row.get("action"), tuple(Action))
-    options = _OPTIONS.get(action, ())
+    options = _OPTIONS.get(action, {})
     known = {unit, "point", "action", *options, *(() if action in OF_JOB else ("rank",))}
     if unknown := sorted(row.keys() - known):
         raise FaultError(
             where, ", ".join(unknown), f"of {action} at a {unit} only {', '.join(sorted(known))}"
         )
     rank = 0 if action in OF_JOB else _rank(where, row.get("rank"), unit)
-    given: dict[str, Any] = {name: _OPTION[name](where, row[name]) for name in options if name in row}
-    if missing := {"seconds", "slots"} & set(options) - given.keys():
+    given: dict[str, Any] = {name: read(where, row[name]) for name, read in options.items() if name in row}
+    if missing := {"seconds", "slots"} & options.keys() - given.keys():
         raise FaultError(where, dict(row), f"{' and '.join(missing)} of {action}")
     if given.get("steps", 1) > 1 and unit is not Unit.STEP:
         raise FaultError(where, f"steps = {given['steps']}", f"no number of steps at a {unit}")
@@ -193,8 +195,12 @@ def _slots(where: str, value: Any) -> tuple[int, ...]:
     return tuple(value)
 
 
-_OPTION: dict[str, Callable[[str, Any], Any]] = {"seconds": _seconds, "steps": _steps, "slots": _slots}
-
-
 def _is_count(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= 1
+
+
+_OPTIONS: dict[Action, dict[str, Callable[[str, Any], Any]]] = {
+    Action.SLOW: {"seconds": _seconds, "steps": _steps},
+    Action.ALLOCATE: {"slots": _slots},
+}
+"""What rows of an action have besides, and how it is read."""

@@ -73,16 +73,16 @@ class Injector(Observer):
 
     @override
     def at_rendezvous(self, generation: int) -> None:
-        self._resize(generation or self._newest_world(), Point.WAITING)
+        self._look_up(Unit.RESIZE, generation or self._newest_world(), Point.WAITING)
 
     @override
     def assigned(self, generation: int, rank: int) -> None:
         self._generation, self._rank = generation, rank
-        self._resize(generation - 1, Point.RENDEZVOUS)
+        self._look_up(Unit.RESIZE, generation - 1, Point.RENDEZVOUS)
 
     @override
     def syncing(self) -> None:
-        self._resize(self._generation - 1, Point.TRANSFER)
+        self._look_up(Unit.RESIZE, self._generation - 1, Point.TRANSFER)
 
     @override
     def synced(self, state: object, progress: int, values: Values) -> None:
@@ -124,9 +124,6 @@ class Injector(Observer):
             if fault.point is point and fault.number < number < fault.number + fault.steps:
                 time.sleep(fault.seconds)
         self._look_up(Unit.STEP, number, point)
-
-    def _resize(self, number: int, point: Point) -> None:
-        self._look_up(Unit.RESIZE, number, point)
 
     def _count_checkpoints(self) -> None:
         waiting = next((fault for fault in self._faults if fault.unit is Unit.CHECKPOINT), None)
@@ -184,7 +181,7 @@ class Injector(Observer):
 def _drop(fault: Fault) -> None:
     current = world.current()
     if not isinstance(current, AssignedWorld):
-        raise FaultError(_name(fault), "action = drop", "a job of edt-launch: no other can go on after that")
+        raise FaultError(fault.name, "action = drop", "a job of edt-launch: no other can go on after that")
     current.abandon()
 
 
@@ -193,7 +190,7 @@ def _newest_checkpoint(fault: Fault) -> Path:
     folder = _checkpoints(fault)
     found = _written(folder)
     if not found:
-        raise FaultError(_name(fault), str(folder), "a checkpoint in it by then; name a later step")
+        raise FaultError(fault.name, str(folder), "a checkpoint in it by then; name a later step")
     return found[-1]
 
 
@@ -223,7 +220,7 @@ def _fill(fault: Fault) -> None:
     free = shutil.disk_usage(path.parent).free
     if free > LARGEST_DISK:
         expected = f"a small disk of its own, of at most {LARGEST_DISK} bytes; mount a tmpfs there"
-        raise FaultError(_name(fault), f"{path.parent} with {free} bytes free", expected)
+        raise FaultError(fault.name, f"{path.parent} with {free} bytes free", expected)
     with path.open("ab", buffering=0) as file:
         try:
             while True:
@@ -238,16 +235,13 @@ def _free(fault: Fault) -> None:
 
 
 def _allocate(fault: Fault) -> None:
-    for count in fault.slots:
-        _set_slots(_path_in(fault, "EDT_FAULTS_ALLOCATION"), count)
-
-
-def _set_slots(path: Path, slots: int) -> None:
-    """Give the job so many slots on the first of its hosts."""
-    found = re.match(r"# edt allocation v1 generation=(\d+)\n([^:]+):", path.read_text())
-    if found is None:
-        raise ValueError(f"{path}: expected an allocation file whose second line is host:slots")
-    _replace(path, f"# edt allocation v1 generation={int(found[1]) + 1}\n{found[2]}:{slots}\n")
+    """Give the job so many slots on the first of its hosts, one number after the other."""
+    path = _path_in(fault, "EDT_FAULTS_ALLOCATION")
+    for slots in fault.slots:
+        found = re.match(r"# edt allocation v1 generation=(\d+)\n([^:]+):", path.read_text())
+        if found is None:
+            raise ValueError(f"{path}: expected an allocation file whose second line is host:slots")
+        _replace(path, f"# edt allocation v1 generation={int(found[1]) + 1}\n{found[2]}:{slots}\n")
 
 
 def _replace(path: Path, text: str) -> None:
@@ -262,12 +256,8 @@ def _checkpoints(fault: Fault) -> Path:
 
 def _path_in(fault: Fault, variable: str) -> Path:
     if not os.environ.get(variable):
-        raise FaultError(_name(fault), f"action = {fault.action!s}", f"{variable} in the environment")
+        raise FaultError(fault.name, f"action = {fault.action!s}", f"{variable} in the environment")
     return Path(os.environ[variable])
-
-
-def _name(fault: Fault) -> str:
-    return f"fault {fault.row}"
 
 
 _TO_JOB: Mapping[Action, Callable[[Fault], None]] = {

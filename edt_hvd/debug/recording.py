@@ -37,6 +37,8 @@ from edt_hvd.debug.digests import digest
 from edt_hvd.debug.operators import Operator, OperatorTrace
 from edt_hvd.observing import Observer, Values
 from edt_hvd.reduction.optimizer import reduction_of
+from edt_hvd.state.state_dicts import options
+from edt_hvd.state.tree import modules_of
 from edt_hvd.world import world
 from edt_hvd.world.assigned_world import AssignedWorld
 
@@ -176,29 +178,25 @@ class Recorder(Observer):
         return (self._options.folder / f"{kind}.{os.getpid()}.jsonl").open("a", buffering=1)
 
 
-def _models(values: Values) -> dict[str, torch.nn.Module]:
-    return {name: value for name, value in values.items() if isinstance(value, torch.nn.Module)}
-
-
 def _parameters(values: Values) -> dict[str, torch.Tensor]:
-    models = _models(values).items()
+    models = modules_of(values).items()
     return {f"{name}.{key}": p for name, model in models for key, p in model.named_parameters()}
 
 
 def _buffers(values: Values) -> dict[str, torch.Tensor]:
-    models = _models(values).items()
+    models = modules_of(values).items()
     return {f"{name}.{key}": b for name, model in models for key, b in model.named_buffers()}
 
 
 def _digests(values: Values) -> dict[str, dict[str, str]]:
     """A digest of every tensor and value of a state, by what it is and its name."""
     found: dict[str, dict[str, Any]] = {
-        "parameters": dict(_parameters(values)),
-        "buffers": dict(_buffers(values)),
+        "parameters": _parameters(values),
+        "buffers": _buffers(values),
         "optimizer": {},
         "values": {},
     }
-    names = {parameter: name for name, parameter in _parameters(values).items()}
+    names = {parameter: name for name, parameter in found["parameters"].items()}
     for name, value in values.items():
         if isinstance(value, torch.nn.Module):
             continue
@@ -216,8 +214,7 @@ def _of_optimizer(
 ) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for number, group in enumerate(optimizer.param_groups):
-        options = {key: value for key, value in group.items() if key != "params"}
-        found |= {f"{name}.param_groups[{number}].{key}": value for key, value in options.items()}
+        found |= {f"{name}.param_groups[{number}].{key}": value for key, value in options(group).items()}
         for index, parameter in enumerate(group["params"]):
             of = names.get(parameter, f"{number}.{index}")
             state = optimizer.state.get(parameter, {})

@@ -20,9 +20,10 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
+from edt_hvd.observing import Values
 from edt_hvd.state.rollback_point import RollbackPoint, large_of
 from edt_hvd.state.snapshot import Snapshots
-from edt_hvd.state.tree import ModuleKinds, Values, full_tree, modules_of
+from edt_hvd.state.tree import ModuleKinds, full_tree, modules_of
 
 
 class Rollback:

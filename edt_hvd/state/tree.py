@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 import torch
 
+from edt_hvd.observing import Values
 from edt_hvd.reduction import buffers
 from edt_hvd.reduction.exact import ExactReducer
 from edt_hvd.reduction.optimizer import reducer_of
@@ -26,9 +27,6 @@ from edt_hvd.state.state_dicts import (
     load_optimizer,
     options,
 )
-
-Values = Mapping[str, Any]
-"""The objects and plain values of a state, by name."""
 
 T = TypeVar("T")
 
