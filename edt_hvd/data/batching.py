@@ -103,21 +103,16 @@ class Batching:
         return Batch(step, range(start, stop), micro_batch_size)
 
 
-@dataclass(frozen=True, slots=True)
-class MicroBatchChoice:
-    """The micro-batch size to use, and a warning for the user, if there is reason for one."""
-
-    size: int
-    warning: str | None = None
-
-
 def choose_micro_batch_size(
     effective_batch_size: int, requested: int | None, max_workers: int
-) -> MicroBatchChoice:
+) -> tuple[int, str | None]:
     """The micro-batch size with which every one of `max_workers` workers has something to do.
 
     That is the requested size or, when it leaves fewer micro-batches than workers, the largest one that
     does not; without a request, the batch divided by the workers, rounded up, takes its place.
+
+    Returns:
+        The size, and a warning for the user if there is reason for one.
 
     Raises:
         ValueError, TypeError: as `check_sizes`.
@@ -126,22 +121,22 @@ def choose_micro_batch_size(
     check_positive("max_workers", max_workers)
     size = -(-effective_batch_size // max_workers) if requested is None else requested
     if max_workers > effective_batch_size:
-        return MicroBatchChoice(
-            1,
+        warning = (
             f"effective_batch_size={effective_batch_size} has fewer samples than this job may have workers "
             f"({max_workers}); some of them will have nothing to do. Raise effective_batch_size, or limit "
-            f"the job to {effective_batch_size} workers",
+            f"the job to {effective_batch_size} workers"
         )
+        return 1, warning
     if max_workers > 1:
         size = min(size, -(-effective_batch_size // (max_workers - 1)) - 1)
     if requested is None or size == requested:
-        return MicroBatchChoice(size)
-    return MicroBatchChoice(
-        size,
+        return size, None
+    warning = (
         f"micro_batch_size={requested} cuts effective_batch_size={effective_batch_size} into fewer "
         f"micro-batches than this job may have workers ({max_workers}); micro_batch_size={size} is used. "
-        "Pass that, or raise effective_batch_size",
+        "Pass that, or raise effective_batch_size"
     )
+    return size, warning
 
 
 def balanced_run(items: int, rank: int, size: int) -> range:

@@ -5,6 +5,7 @@ micro-batches of it. What is loaded follows from (seed, epoch, step, rank, size)
 loader can go on from its position in any other world. See `edt_hvd.data.batching` for how an epoch is cut.
 """
 
+import functools
 import gc
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -22,7 +23,7 @@ from edt_hvd.data.batching import (
     choose_micro_batch_size,
     mixed_seed,
 )
-from edt_hvd.data.samples import LoadingProcess, Request, SeededSamples
+from edt_hvd.data.samples import Request, SeededSamples, begin_loading
 from edt_hvd.data.seeding import Purpose, seed_for
 from edt_hvd.data.step import Share, Step
 from edt_hvd.errors import StateError
@@ -139,7 +140,7 @@ class ElasticDataLoader:
             "num_workers": num_workers,
             "collate_fn": collate_fn,
             "pin_memory": pin_memory and torch.cuda.is_available(),
-            "worker_init_fn": LoadingProcess(worker_init_fn),
+            "worker_init_fn": functools.partial(begin_loading, worker_init_fn),
             "prefetch_factor": prefetch_factor,
             "multiprocessing_context": multiprocessing_context,
             "timeout": timeout,
@@ -178,13 +179,15 @@ class ElasticDataLoader:
     def micro_batch_size(self) -> int:
         """Samples per micro-batch. Chosen when it is first asked for, which needs `edt_hvd.init()`."""
         if self._micro_batch_size is None:
-            choice = choose_micro_batch_size(self.effective_batch_size, self._requested, world.max_size())
-            self._micro_batch_size = choice.size
-            if choice.warning and world.rank() == 0:
-                warnings.warn(choice.warning, stacklevel=2)
+            size, warning = choose_micro_batch_size(
+                self.effective_batch_size, self._requested, world.max_size()
+            )
+            self._micro_batch_size = size
+            if warning and world.rank() == 0:
+                warnings.warn(warning, stacklevel=2)
             if self._requested is None and not world.current().knows_max_size and world.rank() == 0:
                 warnings.warn(
-                    f"micro_batch_size={choice.size} is chosen for the {world.size()} workers there are now: "
+                    f"micro_batch_size={size} is chosen for the {world.size()} workers there are now: "
                     "horovodrun does not tell its --max-np; give ElasticDataLoader a micro_batch_size, or "
                     "set EDT_MAX_NP to that number",
                     stacklevel=2,
@@ -280,7 +283,6 @@ class ElasticDataLoader:
         return Step(self._seed, epoch, batch, open_share, advance)
 
     def _share(self, batch: Batch) -> Share:
-        """This worker's micro-batches of the batch at the current position."""
         key, membership = _Key(*self._position(), world.rank(), world.size()), world.membership()
         goes_on = self._stream_key == key
         stages.enter(Stage.LOADING if goes_on else Stage.STARTING_TO_LOAD)

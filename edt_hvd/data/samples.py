@@ -49,16 +49,10 @@ def _only_reads(dataset: Any) -> bool:
     return type(dataset) in (TensorDataset, list, tuple)
 
 
-class LoadingProcess:
-    """What a loading process does first: show the user's dataset where torch would show the wrapper."""
-
-    def __init__(self, worker_init_fn: Callable[[int], None] | None) -> None:
-        self._worker_init_fn = worker_init_fn
-
-    def __call__(self, worker: int) -> None:
-        """torch's loader calls it in every loading process."""
-        info = get_worker_info()
-        if info is not None:
-            object.__setattr__(info, "dataset", info.dataset.dataset)  # type: ignore[attr-defined]  # torch's own way around its guard
-        if self._worker_init_fn is not None:
-            self._worker_init_fn(worker)
+def begin_loading(worker_init_fn: Callable[[int], None] | None, worker: int) -> None:
+    """In a loading process, show the user's dataset where torch would show the wrapper, then begin."""
+    info = get_worker_info()
+    if info is not None:
+        object.__setattr__(info, "dataset", info.dataset.dataset)  # type: ignore[attr-defined]  # torch's own way around its guard
+    if worker_init_fn is not None:
+        worker_init_fn(worker)

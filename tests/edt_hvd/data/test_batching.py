@@ -93,7 +93,7 @@ def test_an_empty_dataset_has_no_steps() -> None:
 def test_the_default_micro_batch_is_a_workers_part_or_the_largest_that_leaves_nobody_idle(
     effective: int, workers: int
 ) -> None:
-    size = choose_micro_batch_size(effective, None, workers).size
+    size = choose_micro_batch_size(effective, None, workers)[0]
     part = -(-effective // workers)
     if workers <= effective:
         assert size <= part
@@ -108,14 +108,12 @@ def test_a_requested_micro_batch_is_kept_unless_workers_would_idle(
     effective: int, data: st.DataObject, workers: int
 ) -> None:
     requested = data.draw(st.integers(1, effective))
-    choice = choose_micro_batch_size(effective, requested, workers)
+    size, warning = choose_micro_batch_size(effective, requested, workers)
     if -(-effective // requested) >= workers:
-        assert choice == batching.MicroBatchChoice(requested)
+        assert (size, warning) == (requested, None)
     else:
-        assert choice.warning is not None
-        assert choice.size == 1 or -(-effective // (choice.size + 1)) < workers <= -(
-            -effective // choice.size
-        )
+        assert warning is not None
+        assert size == 1 or -(-effective // (size + 1)) < workers <= -(-effective // size)
 
 
 @pytest.mark.parametrize(
@@ -125,23 +123,23 @@ def test_a_requested_micro_batch_is_kept_unless_workers_would_idle(
 def test_the_default_divides_the_batch_by_the_largest_number_of_workers(
     effective: int, workers: int, size: int
 ) -> None:
-    assert choose_micro_batch_size(effective, None, workers) == batching.MicroBatchChoice(size)
+    assert choose_micro_batch_size(effective, None, workers) == (size, None)
 
 
 def test_the_warning_of_a_smaller_micro_batch_says_which_size_to_pass() -> None:
-    choice = choose_micro_batch_size(64, 32, 4)
-    assert choice.size == 21
-    assert choice.warning is not None
-    assert "micro_batch_size=32" in choice.warning
-    assert "(4); micro_batch_size=21 is used" in choice.warning
-    assert choose_micro_batch_size(64, 21, 4) == batching.MicroBatchChoice(21)
+    size, warning = choose_micro_batch_size(64, 32, 4)
+    assert size == 21
+    assert warning is not None
+    assert "micro_batch_size=32" in warning
+    assert "(4); micro_batch_size=21 is used" in warning
+    assert choose_micro_batch_size(64, 21, 4) == (21, None)
 
 
 def test_a_batch_smaller_than_the_job_is_warned_about() -> None:
-    choice = choose_micro_batch_size(3, None, 4)
-    assert choice.size == 1
-    assert choice.warning is not None
-    assert "effective_batch_size=3 has fewer samples" in choice.warning
+    size, warning = choose_micro_batch_size(3, None, 4)
+    assert size == 1
+    assert warning is not None
+    assert "effective_batch_size=3 has fewer samples" in warning
 
 
 @pytest.mark.parametrize(
