@@ -55,7 +55,8 @@ def elastic(function: ElasticFunction[P, R]) -> ElasticFunction[P, R]:
             return _run(current, function, state, *args, **kwargs)
         state.sync()
         result = function(state, *args, **kwargs)
-        _finish(state)
+        if isinstance(state, TorchState):
+            state.finish()
         return result
 
     return run  # type: ignore[return-value]  # functools.wraps forgets that `state` is positional
@@ -86,8 +87,10 @@ def _run(
             stages.enter(Stage.OUTSIDE)
             result = function(state, *args, **kwargs)
             current.finish()
-            _report_end(current, state, report)
-            _finish(state)
+            report.send_to(current.launcher, time.monotonic())
+            if isinstance(state, TorchState):
+                state.report_progress(time.monotonic(), last=True)
+                state.finish()
             return result
         except HorovodInternalError:
             if failures.repeated(getattr(state, "progress", None), report.size):
@@ -142,21 +145,9 @@ def _sync(current: ElasticWorld, state: State, report: ResizeReport) -> None:
         _announce(state, current.wanted_generation)
 
 
-def _report_end(current: ElasticWorld, state: State, report: ResizeReport) -> None:
-    now = time.monotonic()
-    report.send_to(current.launcher, now)
-    if isinstance(state, TorchState):
-        state.report_progress(now, last=True)
-
-
 def _save(state: State) -> None:
     if isinstance(state, TorchState):
         state.save_to_disk()
-
-
-def _finish(state: State) -> None:
-    if isinstance(state, TorchState):
-        state.finish()
 
 
 def _announce(state: State, generation: int) -> None:
