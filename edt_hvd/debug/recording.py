@@ -132,7 +132,7 @@ class Recorder(Observer):
             raise SystemExit(0)
         if progress in self._options.holds and isinstance(current, AssignedWorld):
             (self._options.folder / f"holding.{progress}").touch()
-            current.wait_for_announcement()
+            current.launcher.wait_until_wanted(current.generation + 1)
 
     @override
     @contextlib.contextmanager

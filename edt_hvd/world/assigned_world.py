@@ -1,7 +1,7 @@
 """The world of a job under edt-launch."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import NoReturn
 
 from edt_hvd.world import heartbeat, preemption
@@ -41,12 +41,9 @@ class AssignedWorld(ElasticWorld):
         """The newest generation that the launcher has announced."""
         return self.launcher.wanted_generation
 
-    def on_stop(self, callback: Callable[[int], None]) -> None:
-        """Call `callback(generation)`, in another thread, whenever the launcher announces a newer one."""
-        self.launcher.on_stop(callback)
-
     def start(self) -> None:
         """Connect to the launcher, and treat SIGTERM as a preemption notice."""
+        self.launcher.on_stop(self._note_announced)
         self.launcher.on_cut(self._note_broken)
         self.launcher.connect()
         heartbeat.start(self.launcher)
@@ -61,10 +58,6 @@ class AssignedWorld(ElasticWorld):
         preemption.stop_listening()
         super().finish()
         self.launcher.send(messages.Done())
-
-    def wait_for_announcement(self) -> None:
-        """Wait until the launcher announces a membership newer than the one in force, or is lost."""
-        self.launcher.wait_until_wanted(self.generation + 1)
 
     def _wait_for_assignment(self, progress: int) -> Assign | None:
         """Wait for the next assignment; report what the wait for the first one has cost."""

@@ -49,6 +49,7 @@ class ElasticWorld(ABC):
         self._forming: int | None = None
         """The generation of the world that is being formed."""
         self._broken_generation = 0
+        self._on_stop: list[Callable[[int], None]] = []
 
     # What the subclasses know.
 
@@ -77,14 +78,14 @@ class ElasticWorld(ABC):
         """The newest generation that has been announced."""
 
     @abstractmethod
-    def on_stop(self, callback: Callable[[int], None]) -> None:
-        """Call `callback(generation)`, in any thread, whenever a newer generation is announced."""
-
-    @abstractmethod
     def _wait_for_assignment(self, progress: int) -> Assign | None:
         """Wait outside any world for the next assignment; None when this worker is to leave."""
 
     # What the elastic function's wrapper calls.
+
+    def on_stop(self, callback: Callable[[int], None]) -> None:
+        """Call `callback(generation)`, in any thread, whenever a newer generation is announced."""
+        self._on_stop.append(callback)
 
     def join(self) -> None:
         """Wait for a first assignment, unless this worker is a member of a world."""
@@ -159,6 +160,10 @@ class ElasticWorld(ABC):
     def _leave(self) -> NoReturn:
         fast_exit.register()
         raise SystemExit(0)
+
+    def _note_announced(self, generation: int) -> None:
+        for callback in self._on_stop:
+            callback(generation)
 
     def _note_broken(self, generation: int) -> None:
         """A world has lost a member: whoever waits in it must not wait for a timeout."""

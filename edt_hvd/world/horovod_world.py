@@ -22,7 +22,7 @@ driver looks at the hosts once a second and notifies rank 0 when they have chang
 import math
 import threading
 import time
-from collections.abc import Callable, Iterable, MutableMapping
+from collections.abc import Iterable, MutableMapping
 from typing import NoReturn
 
 import horovod.torch as hvd
@@ -86,7 +86,6 @@ class HorovodWorld(ElasticWorld):
         self._has_asked = False
         """Whether the driver has been asked for an assignment, so that no change before that was missed."""
         self._changes_lock = threading.Lock()
-        self._callbacks: list[Callable[[int], None]] = []
 
     @property
     def max_size(self) -> int:
@@ -142,16 +141,11 @@ class HorovodWorld(ElasticWorld):
         if not self._form(self._assignment(self._environ[f"HOROVOD_{name.upper()}"] for name in _NAMES)):
             self.rejoin(progress=0)
 
-    def on_stop(self, callback: Callable[[int], None]) -> None:
-        """Call `callback(generation)` whenever the driver says that the hosts have changed."""
-        self._callbacks.append(callback)
-
     def on_hosts_updated(self, timestamp: int, update: int) -> None:
         """Count a change. Called by Horovod, in a thread of its own."""
         with self._changes_lock:
             self._changes += 1
-        for callback in self._callbacks:
-            callback(self.wanted_generation)
+        self._note_announced(self.wanted_generation)
 
     def synced(self) -> None:
         """This worker has the state of the present world."""
