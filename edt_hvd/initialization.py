@@ -76,7 +76,6 @@ def _requested_observers(environ: Mapping[str, str]) -> Iterator[Observer]:
 
 
 def _recognized() -> world.World:
-    """The kind of world that this process was started in; see the table above."""
     if "EDT_COORDINATOR" in os.environ:
         return AssignedWorld(os.environ)
     if os.environ.get("HOROVOD_ELASTIC") == "1":

@@ -89,7 +89,6 @@ class Step:
             observer.reduced(self._loss)
 
     def _run(self, micro_batch: MicroBatch, data: Any) -> Iterator[Any]:
-        """Have the loop's body run over a micro-batch."""
         self._losses.append(torch.zeros((), dtype=torch.float64))
         seed_for(Purpose.MICRO_BATCH, self._seed, self.epoch, self.index, micro_batch.index)
         with contextlib.ExitStack() as observed:

@@ -186,7 +186,6 @@ def _drop(fault: Fault) -> None:
 
 
 def _newest_checkpoint(fault: Fault) -> Path:
-    """The file with the newest checkpoint's state."""
     folder = _checkpoints(fault)
     found = _written(folder)
     if not found:

@@ -94,7 +94,6 @@ def _has_memory(tensor: torch.Tensor) -> bool:
 
 
 def _written(func: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Iterable[torch.Tensor]:
-    """The arguments that the operator writes to, by its schema."""
     for position, argument in enumerate(func._schema.arguments):
         if argument.alias_info is None or not argument.alias_info.is_write:
             continue

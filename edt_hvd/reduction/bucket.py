@@ -76,7 +76,6 @@ class Bucket(ABC):
         self.total.add_(late)
 
     def _reduce(self, flat: torch.Tensor, name: str) -> None:
-        """Begin to sum a tensor over the workers."""
         if hvd.size() > 1:
             self.handles.append(hvd.allreduce_async_(flat, name=name, op=hvd.Sum))
 

@@ -227,7 +227,6 @@ class ExactReducer(BucketReducer[ExactBucket]):
         return next(name for each, name in names if each is parameter)
 
     def _sums(self) -> list[tuple[torch.nn.Parameter, FixedPointSum]]:
-        """The trainable parameters with their sums."""
         located = [(parameter, *self._bucket_of[parameter]) for parameter in self._trainable]
         return [(parameter, bucket.sums[index]) for parameter, bucket, index in located]
 

@@ -254,13 +254,11 @@ class TorchState(State):  # type: ignore[misc]
         self._rollback.snapshots.adopt(known, content.commits, time.monotonic())
 
     def _about(self) -> dict[str, Any]:
-        """What a checkpoint's manifest says of the training."""
         loaders = of_type(self._values(), ElasticDataLoader)
         position = {"epoch": loaders[0].epoch, "step": loaders[0].position} if loaders else {}
         return {"steps": self._steps(), **position}
 
     def _steps(self) -> int:
-        """Optimizer steps done, as they are shown."""
         loaders = of_type(self._values(), ElasticDataLoader)
         return int(loaders[0].total_steps_done) if loaders else self.progress
 

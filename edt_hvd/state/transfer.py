@@ -132,7 +132,6 @@ def _exchange(found: Plan, skeleton: bytes, own: FlatTree | None) -> torch.Tenso
 
 
 def _bytes(found: Plan, part: range, skeleton: bytes, own: FlatTree) -> torch.Tensor:
-    """These of the state's bytes."""
     piece = torch.empty(len(part), dtype=torch.uint8)
     head = max(0, min(found.skeleton, part.stop) - part.start)
     if head:
@@ -144,7 +143,6 @@ def _bytes(found: Plan, part: range, skeleton: bytes, own: FlatTree) -> torch.Te
 
 
 def _put(state: torch.Tensor, received: torch.Tensor, chunks: Sequence[range]) -> None:
-    """Put what came from each worker where it belongs."""
     position = 0
     for chunk in chunks:
         state[chunk.start : chunk.stop] = received[position : position + len(chunk)]

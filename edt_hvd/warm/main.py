@@ -137,7 +137,6 @@ def obstacle() -> str | None:
 
 
 def _report(channel: socket.socket, seconds: float, names: list[str], refusal: str | None) -> None:
-    """Tell the agent what this server has done."""
     content = {"seconds": seconds, "imports": names, "private": private_memory(), "refused": refusal}
     with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # the server notices its end
         channel.sendall((json.dumps(content) + "\n").encode())

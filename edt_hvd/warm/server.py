@@ -113,7 +113,6 @@ class Server:
         return wanted
 
     def _fork_request(self, client: socket.socket) -> ForkRequest | None:
-        """Read the request and its descriptors."""
         request = _receive(client, _request)
         if request is None:
             return None

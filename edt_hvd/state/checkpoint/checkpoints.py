@@ -186,7 +186,6 @@ class Checkpoints:
         )
 
     def _skip(self, path: Path, error: CheckpointError) -> None:
-        """Quarantine a damaged checkpoint."""
         try:
             place = f"it is now {directory.quarantine(path).name}"
         except OSError as refusal:

@@ -225,7 +225,6 @@ def _digest(manifest: Mapping[str, Any]) -> str:
 
 
 def _check(path: Path, manifest: Mapping[str, Any]) -> None:
-    """Compare a file with what the manifest says of it."""
     expected = manifest["files"].get(path.name)
     if not isinstance(expected, dict):
         raise CheckpointError(f"{MANIFEST} is damaged: it does not list {path.name}")
