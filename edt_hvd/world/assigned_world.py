@@ -43,8 +43,8 @@ class AssignedWorld(ElasticWorld):
 
     def start(self) -> None:
         """Connect to the launcher, and treat SIGTERM as a preemption notice."""
-        self.launcher.on_stop(self._note_announced)
-        self.launcher.on_cut(self._note_broken)
+        self.launcher.on_stop = self._note_announced
+        self.launcher.on_cut = self._note_broken
         self.launcher.connect()
         heartbeat.start(self.launcher)
         preemption.listen()

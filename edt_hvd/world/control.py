@@ -48,8 +48,10 @@ class Launcher:
         self._closing = False
         self.wanted_generation = 0
         """The newest generation that the launcher has announced."""
-        self._on_stop: list[Callable[[int], None]] = []
-        self._on_cut: list[Callable[[int], None]] = []
+        self.on_stop: Callable[[int], None] = _ignore
+        """Called in the reader thread with the number of every newer generation that is announced."""
+        self.on_cut: Callable[[int], None] = _ignore
+        """Called in the reader thread with the number of a generation whose world is broken."""
 
     def connect(self) -> None:
         """Open the connection and say hello.
@@ -80,14 +82,6 @@ class Launcher:
         """Wait until the launcher announces a generation of at least that number, or is lost."""
         with self._changed:
             self._changed.wait_for(lambda: self.wanted_generation >= generation or self._lost)
-
-    def on_stop(self, callback: Callable[[int], None]) -> None:
-        """Call `callback(generation)` from the reader thread whenever a newer generation is announced."""
-        self._on_stop.append(callback)
-
-    def on_cut(self, callback: Callable[[int], None]) -> None:
-        """Call `callback(generation)` from the reader thread when the world of a generation is broken."""
-        self._on_cut.append(callback)
 
     @property
     def is_lost(self) -> bool:
@@ -133,26 +127,26 @@ class Launcher:
 
     def _receive(self, message: Message) -> None:
         with self._changed:
-            callbacks = self._take(message)
+            callback = self._take(message)
             self._changed.notify_all()
-        for callback in callbacks:
+        if callback is not None:
             callback()
 
-    def _take(self, message: Message) -> list[Callable[[], None]]:
+    def _take(self, message: Message) -> Callable[[], None] | None:
         """Note what a message says; returns what to call, without the lock."""
         match message:
             case messages.Stop(generation) if generation > self.wanted_generation:
                 self.wanted_generation = generation
-                return [partial(callback, generation) for callback in self._on_stop]
+                return partial(self.on_stop, generation)
             case messages.Assign():
                 self._assignment = message
             case messages.Leave(saves):
                 self._leave, self.must_save = True, saves
             case messages.Cut(generation):
-                return [partial(callback, generation) for callback in self._on_cut]
+                return partial(self.on_cut, generation)
             case messages.End():
                 os._exit(ENDED)
-        return []
+        return None
 
     def _note_loss(self, reason: str) -> None:
         with self._changed:
@@ -165,3 +159,7 @@ class Launcher:
             os._exit(ENDED)
         threading.Timer(ORPHAN_GRACE, os._exit, args=(1,)).start()
         os.kill(os.getpid(), signal.SIGTERM)
+
+
+def _ignore(generation: int) -> None:
+    pass

@@ -5,9 +5,6 @@ import re
 
 import torch
 
-CUBLAS_WORKSPACE = ":4096:8"
-"""The larger of the two settings with which cuBLAS is deterministic, by its documentation."""
-
 
 def make_deterministic() -> None:
     """Choose deterministic operators, and a number of threads that does not depend on that of workers.
@@ -19,7 +16,8 @@ def make_deterministic() -> None:
         ValueError: OMP_NUM_THREADS is neither a positive number nor a list of them.
     """
     threads = _threads(os.environ.get("OMP_NUM_THREADS", ""))
-    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", CUBLAS_WORKSPACE)
+    # The larger of the two settings with which cuBLAS is deterministic, by its documentation.
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
     torch.use_deterministic_algorithms(True)
     torch.backends.cudnn.deterministic = True
     torch.backends.cudnn.benchmark = False

@@ -82,7 +82,7 @@ def test_a_place_that_came_before_the_worker_asked_is_not_lost(wire: Wire) -> No
 
 def test_the_wanted_generation_only_grows(wire: Wire) -> None:
     announced: list[int] = []
-    wire.worker.on_stop(announced.append)
+    wire.worker.on_stop = announced.append
     for generation in (4, 2, 4, 6):
         wire.server.send(7, messages.Stop(generation))
     wire.server.send(7, PLACE)

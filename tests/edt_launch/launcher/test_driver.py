@@ -190,7 +190,7 @@ def test_members_are_told_their_places_and_what_their_world_says(running: Runnin
 
 def test_a_broken_world_is_told_to_its_members_and_aborted(running: Running, worker: Launcher) -> None:
     broken: queue.Queue[int] = queue.Queue()
-    worker.on_cut(broken.put)
+    worker.on_cut = broken.put
     worker.send(messages.Done())
     running.driver._events.get(timeout=30)
     running.driver._cut((1, 8), 3)
