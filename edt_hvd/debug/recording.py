@@ -37,8 +37,6 @@ from edt_hvd.debug.digests import digest
 from edt_hvd.debug.operators import Operator, OperatorTrace
 from edt_hvd.observing import Observer, Values
 from edt_hvd.reduction.optimizer import reduction_of
-from edt_hvd.state.state_dicts import options
-from edt_hvd.state.tree import modules_of
 from edt_hvd.world import world
 from edt_hvd.world.assigned_world import AssignedWorld
 
@@ -178,13 +176,17 @@ class Recorder(Observer):
         return (self._options.folder / f"{kind}.{os.getpid()}.jsonl").open("a", buffering=1)
 
 
+def _models(values: Values) -> dict[str, torch.nn.Module]:
+    return {name: value for name, value in values.items() if isinstance(value, torch.nn.Module)}
+
+
 def _parameters(values: Values) -> dict[str, torch.Tensor]:
-    models = modules_of(values).items()
+    models = _models(values).items()
     return {f"{name}.{key}": p for name, model in models for key, p in model.named_parameters()}
 
 
 def _buffers(values: Values) -> dict[str, torch.Tensor]:
-    models = modules_of(values).items()
+    models = _models(values).items()
     return {f"{name}.{key}": b for name, model in models for key, b in model.named_buffers()}
 
 
@@ -214,7 +216,8 @@ def _of_optimizer(
 ) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for number, group in enumerate(optimizer.param_groups):
-        found |= {f"{name}.param_groups[{number}].{key}": value for key, value in options(group).items()}
+        options = {key: value for key, value in group.items() if key != "params"}
+        found |= {f"{name}.param_groups[{number}].{key}": value for key, value in options.items()}
         for index, parameter in enumerate(group["params"]):
             of = names.get(parameter, f"{number}.{index}")
             state = optimizer.state.get(parameter, {})
