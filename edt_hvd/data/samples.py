@@ -50,7 +50,7 @@ def _only_reads(dataset: Any) -> bool:
 
 
 def begin_loading(worker_init_fn: Callable[[int], None] | None, worker: int) -> None:
-    """In a loading process, show the user's dataset where torch would show the wrapper, then begin."""
+    """What a loading process does first: show the user's dataset where torch would show the wrapper."""
     info = get_worker_info()
     if info is not None:
         object.__setattr__(info, "dataset", info.dataset.dataset)  # type: ignore[attr-defined]  # torch's own way around its guard
