@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from harness import ElasticJob
 
 PENALIZED = """
