@@ -3,6 +3,7 @@
     EdtError
     ├── NotInitializedError    a call that needs `edt_hvd.init()` came before it
     ├── CoordinatorLostError   the launcher went away, or never answered
+    ├── WorldSizeError         mpirun has started more processes than Horovod has made a world of
     ├── NotElasticError        a script for plain Horovod, under a launcher that cannot run it
     ├── FaultError             a fault script that is invalid, or cannot be followed
     ├── GradientError          gradients that cannot be reduced as they are
@@ -32,6 +33,17 @@ class CoordinatorLostError(EdtError):
         super().__init__(
             f"no connection to the launcher at {address}: {reason}; "
             f"is {launcher} still running, and is the port reachable from this host?"
+        )
+
+
+class WorldSizeError(EdtError):
+    """Horovod has made a world of another size than MPI has started processes."""
+
+    def __init__(self, variable: str, expected: str, size: int) -> None:
+        super().__init__(
+            f"Horovod has made a world of {size} where {variable}={expected}: the processes would train "
+            "apart; unset HOROVOD_CONTROLLER and HOROVOD_CPU_OPERATIONS, and start them with mpirun of the "
+            "MPI that Horovod was built with (`edt doctor` names it)"
         )
 
 

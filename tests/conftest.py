@@ -1,4 +1,5 @@
 import gc
+import os
 import signal
 from collections.abc import Iterator
 
@@ -116,6 +117,22 @@ def _leftovers() -> Iterator[None]:
     """What a file's tests leave open fails in that file, not in whichever test Python finds it."""
     yield
     gc.collect()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _environment() -> Iterator[None]:
+    """A file's tests leave the environment as it was: processes that other tests start have it, too."""
+    before = _variables()
+    yield
+    after = _variables()
+    for name in after.keys() - before.keys():
+        del os.environ[name]
+    os.environ.update(before)
+    assert after == before
+
+
+def _variables() -> dict[str, str]:
+    return {name: value for name, value in os.environ.items() if name != "PYTEST_CURRENT_TEST"}
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -22,7 +22,7 @@ class Step:
     """One optimizer step: iterate over it once, to the end, for this worker's micro-batches.
 
     Every micro-batch is what the collate function made of its samples. A worker may have none in a step;
-    its loop then runs zero times and it still takes participant in the reduction, which happens when the loop
+    its loop then runs zero times and it still takes part in the reduction, which happens when the loop
     ends. After that every parameter's gradient is that of the whole batch's mean loss.
 
     Attributes:

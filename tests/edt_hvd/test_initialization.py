@@ -67,5 +67,18 @@ def test_who_is_alone_leaves_its_children_free_to_be_workers() -> None:
         "import os; before = dict(os.environ); import edt_hvd; edt_hvd.init(); "
         "print({name for name in os.environ if name.startswith('HOROVOD_')} - set(before), edt_hvd.size())"
     )
-    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("HOROVOD_")}
+    found = subprocess.run(
+        [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True
+    )
     assert found.stdout == "set() 1\n"
+
+
+def test_processes_of_mpirun_that_would_train_apart_end() -> None:
+    gloo = {"HOROVOD_CONTROLLER": "gloo", "HOROVOD_CPU_OPERATIONS": "gloo"}
+    environment = os.environ | gloo | {"OMPI_COMM_WORLD_SIZE": "3"}
+    program = [sys.executable, "-c", "import edt_hvd; edt_hvd.init()"]
+    found = subprocess.run(program, env=environment, stderr=subprocess.PIPE, text=True, check=False)
+    assert found.returncode == 1
+    assert "a world of 1 where OMPI_COMM_WORLD_SIZE=3" in found.stderr
+    assert "unset HOROVOD_CONTROLLER" in found.stderr

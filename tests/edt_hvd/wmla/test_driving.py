@@ -137,6 +137,7 @@ def test_one_three_and_no_executors_train_the_same_model(tmp_path: Path) -> None
     assert one.run(MAIN) == 0, one.printed
     assert three.run(MAIN, "--custom") == 0, three.printed
     assert result(one.folder) == result(three.folder)
+    assert '"workers": 3' in (three.folder / "run/wmla/training-1/results.1.jsonl").read_text()
     assert one.printed.count("script runs") == three.printed.count("script runs") == 1
     assert "datasets made" not in three.printed
     executors = (three.folder / "executors.log").read_text()
