@@ -63,9 +63,9 @@ def main(words: Sequence[str] | None = None) -> int:
     except AllocationError as error:
         return _fail(f"{options.file}: {error}")
     if options.exec:
-        os.environ.update(device_variables(allocation, os.environ))
+        environment = {**os.environ, **device_variables(allocation, os.environ)}
         try:
-            os.execvp(options.exec[0], options.exec)
+            os.execvpe(options.exec[0], options.exec, environment)
         except OSError as error:
             return _fail(f"{options.exec[0]}: {error.strerror}")
     try:
