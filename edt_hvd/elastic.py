@@ -138,7 +138,7 @@ def _sync(current: ElasticWorld, state: State, report: ResizeReport) -> None:
     current.synced()
     report.mark("transfer", time.monotonic())
     if isinstance(state, TorchState):
-        state.resize_report = report
+        state.note_resize(report)
     else:
         report.send_to(current.launcher, time.monotonic())
     if current.wanted_generation > current.generation:  # announced while this worker was not listening

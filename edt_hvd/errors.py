@@ -4,6 +4,7 @@
     ├── NotInitializedError    a call that needs `edt_hvd.init()` came before it
     ├── CoordinatorLostError   the launcher went away, or never answered
     ├── WorldSizeError         mpirun has started more processes than Horovod has made a world of
+    ├── HorovodBuildError      Horovod was built without what elastic worlds need
     ├── NotElasticError        a script for plain Horovod, under a launcher that cannot run it
     ├── FaultError             a fault script that is invalid, or cannot be followed
     ├── GradientError          gradients that cannot be reduced as they are
@@ -44,6 +45,17 @@ class WorldSizeError(EdtError):
             f"Horovod has made a world of {size} where {variable}={expected}: the processes would train "
             "apart; unset HOROVOD_CONTROLLER and HOROVOD_CPU_OPERATIONS, and start them with mpirun of the "
             "MPI that Horovod was built with (`edt doctor` names it)"
+        )
+
+
+class HorovodBuildError(EdtError):
+    """Horovod was built without what elastic worlds need."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "this Horovod has no horovod_abort_collectives, without which elastic jobs hang when a worker is "
+            "lost; build it with EDT's changes: remove ~/.cache/edt/wheels and .venv, then run 'make setup' "
+            "(`edt doctor` checks it)"
         )
 
 

@@ -42,14 +42,16 @@ def init(*, deterministic: bool = False) -> None:
     Args:
         deterministic: have torch compute the same bits for the same work, on the same kind of machine:
             deterministic operators (one that has none raises when it is used) and OMP_NUM_THREADS threads
-            a worker, or one. Without it the number of threads is left as it is: edt-launch gives its
-            workers OMP_NUM_THREADS=1 if it has none itself.
+            a worker, or one, unless the script has called `torch.set_num_threads` after `import edt_hvd`.
+            Without it the number of threads is left as it is: edt-launch gives its workers
+            OMP_NUM_THREADS=1 if it has none itself.
 
     Raises:
         CoordinatorLostError: the launcher, or Horovod's elastic driver, cannot be reached.
         ValueError: an environment variable is invalid: OMP_NUM_THREADS with deterministic, or one of
             `edt_hvd.debug.recording`.
         FaultError: the fault script is invalid.
+        HorovodBuildError: under a launcher, Horovod was not built by ``make setup``.
     """
     if deterministic:
         make_deterministic()

@@ -41,11 +41,12 @@ def average(metrics: Metrics, weight: Number | torch.Tensor = 1.0) -> Any:
         for a tensor or array, dict for a mapping.
 
     Raises:
+        RuntimeError: called before the elastic function, where workers may join.
         ValueError: a negative weight, weights that sum to zero, or no metrics.
         TypeError: a metric that is neither a real number nor a tensor of them; a weight that is no number.
     """
+    world.check_collective("edt_hvd.average()")
     factor = _as_weight("average", weight)
-    world.size()
     named = metrics if isinstance(metrics, Mapping) else {"": metrics}
     if not named:
         raise ValueError("average: metrics is empty; give at least one metric, the same ones on every worker")
@@ -83,13 +84,13 @@ class Mean:
         self.reset()
 
     def reset(self) -> None:
-        """Begin anew."""
+        """Drop what has been collected."""
         self._sum = 0  # of the weighted values, in units of 2**-2148
         self._special = 0.0  # inf and nan among the values
         self._weight = 0  # in units of 2**-1074
 
     def update(self, values: Values, weight: Number | torch.Tensor = 1.0) -> None:
-        """Take in a number, or every element of a tensor or array.
+        """Add a number, or every element of a tensor or array.
 
         Args:
             values: floats, integers or booleans, of any shape.
@@ -114,9 +115,10 @@ class Mean:
         """The weighted mean over all workers. A collective: every worker must call it.
 
         Raises:
-            ValueError: nothing with a weight was taken in, on any worker.
+            RuntimeError: called before the elastic function, where workers may join.
+            ValueError: nothing with a weight was added, on any worker.
         """
-        world.size()
+        world.check_collective("edt_hvd.Mean.compute()")
         fields = [("sum", np.int64, (_WORDS,)), ("weight", np.int64, (_WORDS,)), ("special", np.float64)]
         row = np.zeros(1, dtype=fields)
         row["sum"][0], row["weight"][0] = _words(self._sum), _words(self._weight)

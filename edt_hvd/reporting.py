@@ -1,5 +1,6 @@
 """The coordinator's reports to the launcher: values, progress, and how long resizes took."""
 
+import json
 from typing import Any
 
 import horovod.torch as hvd
@@ -7,11 +8,15 @@ import horovod.torch as hvd
 from edt_hvd.world import world
 from edt_hvd.world.control import EventSink
 from edt_messages.messages import Progress, Resumed
+from edt_messages.records import INTEGERS, VALUES_BYTES, Value
 
 REPORT_INTERVAL = 0.2
 """Seconds between two progress messages."""
 
-_values: dict[str, float | int | str | bool] = {}
+MOST_STEPS = 2**53
+"""A `total_steps` that is too large."""
+
+_values: dict[str, Value] = {}
 _sent_at = float("-inf")
 
 
@@ -19,19 +24,42 @@ def report(**values: Any) -> None:
     """Show values in the launcher's live view and keep them in its event log.
 
     Only the coordinator's values count; elsewhere, and without a launcher, the call does nothing.
-    `total_steps`, the number of optimizer steps of the whole run, gives the view its ETA.
+    `total_steps`, the number of optimizer steps of the whole run, gives the view its ETA. A value is kept
+    until another one of its name is reported.
 
     Args:
-        **values: numbers, strings, booleans, or tensors with one element.
+        **values: numbers (inf and nan, too), strings, booleans, or tensors with one element.
 
     Raises:
         TypeError: a value of another type, or a tensor with several elements.
+        ValueError: an integer of more than 64 bits, a `total_steps` that is no number of steps, or more than
+            32 KiB of values and names in all. Nothing is reported then.
     """
-    for name, value in values.items():
-        _values[name] = _plain(name, value)
+    found = {name: _plain(name, value) for name, value in values.items()}
+    if "total_steps" in found:
+        _check_total_steps(found["total_steps"])
+    size = len(json.dumps(_values | found))
+    if size > VALUES_BYTES:
+        raise ValueError(
+            f"report({', '.join(f'{name}=...' for name in found):.200}): all values reported so far take "
+            f"{size} bytes as JSON, {VALUES_BYTES} are allowed; report shorter strings, and the same names "
+            "every time"
+        )
+    _values.update(found)
 
 
-def _plain(name: str, value: Any) -> float | int | str | bool:
+def _check_total_steps(value: Value) -> None:
+    if isinstance(value, bool | str):
+        raise TypeError(
+            f"report(total_steps={value!r:.80}): a {type(value).__name__} is no number of steps; give an int"
+        )
+    if not 0 <= value < MOST_STEPS:
+        raise ValueError(
+            f"report(total_steps={value!r}): give a number of steps from 0 to 2**53, or none if it is unknown"
+        )
+
+
+def _plain(name: str, value: Any) -> Value:
     if hasattr(value, "item"):
         try:
             value = value.item()
@@ -44,7 +72,15 @@ def _plain(name: str, value: Any) -> float | int | str | bool:
             f"report({name}=...): cannot report a {type(value).__name__}; "
             "give a number, a string or a boolean"
         )
-    return value
+    if isinstance(value, str):
+        value.encode()  # raises UnicodeEncodeError, a ValueError, for surrogates
+    if isinstance(value, int) and value not in INTEGERS:
+        raise ValueError(
+            f"report({name}=...): an integer of {value.bit_length()} bits; give one of 64 at most, a float "
+            "or a string"
+        )
+    plain: Value = value
+    return plain
 
 
 def send_progress(step: int, epoch: int | None, now: float, at_once: bool = False) -> None:
@@ -92,8 +128,5 @@ class ResizeReport:
             return
         self._sent = True
         if hvd.rank() == 0:
-            launcher.send(self.as_message(now))
-
-    def as_message(self, now: float) -> Resumed:
-        """The message; the pause ends now."""
-        return Resumed(self.generation, self.previous_size, self.size, now - self._stopped_at, self.phases)
+            pause = now - self._stopped_at
+            launcher.send(Resumed(self.generation, self.previous_size, self.size, pause, self.phases))

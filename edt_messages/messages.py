@@ -1,11 +1,11 @@
-"""The messages, and their lines on the wire: JSON objects of at most `MAX_LINE` bytes, with a `type`."""
+"""The messages between the launcher and the workers."""
 
-import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, TypeVar
+from typing import Annotated
 
-from edt_messages.records import Convert, Number, Seconds, Serial, Value, content, reader
+from edt_messages.codec import Codec
+from edt_messages.records import Number, Seconds, Serial, Value
 
 MAX_LINE = 2**20
 """Bytes of a line, with its newline."""
@@ -14,40 +14,18 @@ _Elapsed = Annotated[float, (-(2**53), 2**53)]
 """Seconds between readings of a clock in two threads, which may be less than 0 by a little."""
 
 
-class MessageError(ValueError):
-    """A line is no message."""
-
-    def __init__(self, line: bytes, reason: str) -> None:
-        super().__init__(f"{line[:80]!r} is no message: {reason}")
-
-
-class UnknownMessageError(MessageError):
-    """A line is a message of a type that this version does not know."""
-
-
 class Message:
     """Base of all messages."""
 
 
-_MessageT = TypeVar("_MessageT", bound=Message)
-_types: dict[str, tuple[type[Message], Convert]] = {}
-_names: dict[type[Message], str] = {}
-
-
-def _message(name: str) -> Callable[[type[_MessageT]], type[_MessageT]]:
-    """Register a class of messages, by its type on the wire."""
-
-    def register(cls: type[_MessageT]) -> type[_MessageT]:
-        _types[name], _names[cls] = (cls, reader(cls)), name
-        return cls
-
-    return register
+_codec = Codec[Message](MAX_LINE)
+encode, decode, type_of = _codec.encode, _codec.decode, _codec.type_of
 
 
 # From a worker to the launcher.
 
 
-@_message("hello")
+@_codec.message("hello")
 @dataclass(frozen=True)
 class Hello(Message):
     """The first message of a connection, with the job's secret."""
@@ -57,7 +35,7 @@ class Hello(Message):
     pid: Number
 
 
-@_message("door")
+@_codec.message("at_rendezvous")
 @dataclass(frozen=True)
 class AtRendezvous(Message):
     """The worker is outside any world and waits for an assignment; `progress` is its state's, in commits."""
@@ -65,7 +43,7 @@ class AtRendezvous(Message):
     progress: Serial
 
 
-@_message("standby")
+@_codec.message("standby")
 @dataclass(frozen=True)
 class Standby(Message):
     """What a newcomer cost until it got its slot: once, after the first wait at the rendezvous.
@@ -81,19 +59,19 @@ class Standby(Message):
     private: Serial | None = None
 
 
-@_message("synced")
+@_codec.message("synced")
 @dataclass(frozen=True)
 class Synced(Message):
     """The worker has the state of its world."""
 
 
-@_message("done")
+@_codec.message("done")
 @dataclass(frozen=True)
 class Done(Message):
     """The worker's elastic function has returned."""
 
 
-@_message("leaving")
+@_codec.message("leaving")
 @dataclass(frozen=True)
 class Leaving(Message):
     """The worker has a preemption notice."""
@@ -101,7 +79,7 @@ class Leaving(Message):
     reason: str
 
 
-@_message("beat")
+@_codec.message("heartbeat")
 @dataclass(frozen=True)
 class Heartbeat(Message):
     """What the training thread is doing; once a second.
@@ -121,7 +99,7 @@ class Heartbeat(Message):
     stages: Mapping[str, tuple[Serial, _Elapsed]]
 
 
-@_message("progress")
+@_codec.message("progress")
 @dataclass(frozen=True)
 class Progress(Message):
     """A step is done; from the coordinator, a few times a second at most.
@@ -139,7 +117,7 @@ class Progress(Message):
     values: Mapping[str, Value] = field(default_factory=dict)
 
 
-@_message("resumed")
+@_codec.message("resumed")
 @dataclass(frozen=True)
 class Resumed(Message):
     """The first step after a change of the world is done; from the coordinator.
@@ -158,7 +136,7 @@ class Resumed(Message):
     phases: Mapping[str, Seconds] = field(default_factory=dict)
 
 
-@_message("restored")
+@_codec.message("restored")
 @dataclass(frozen=True)
 class Restored(Message):
     """Training goes on from a checkpoint, taken after so many optimizer steps."""
@@ -167,7 +145,7 @@ class Restored(Message):
     step: Serial
 
 
-@_message("checkpoint_skipped")
+@_codec.message("checkpoint_skipped")
 @dataclass(frozen=True)
 class CheckpointSkipped(Message):
     """A damaged checkpoint was passed over for an older one."""
@@ -176,7 +154,7 @@ class CheckpointSkipped(Message):
     reason: str
 
 
-@_message("checkpointed")
+@_codec.message("checkpointed")
 @dataclass(frozen=True)
 class Checkpointed(Message):
     """A checkpoint has been written.
@@ -197,7 +175,7 @@ class Checkpointed(Message):
     again: bool = False
 
 
-@_message("checkpoint_failed")
+@_codec.message("checkpoint_failed")
 @dataclass(frozen=True)
 class CheckpointFailed(Message):
     """A checkpoint could not be written; sent once for each reason until one could."""
@@ -205,7 +183,7 @@ class CheckpointFailed(Message):
     reason: str
 
 
-@_message("world")
+@_codec.message("world")
 @dataclass(frozen=True)
 class WorldFormed(Message):
     """Horovod's own driver has formed a world; only in the file that workers append to under horovodrun."""
@@ -217,7 +195,7 @@ class WorldFormed(Message):
 # From the launcher to a worker.
 
 
-@_message("stop")
+@_codec.message("stop")
 @dataclass(frozen=True)
 class Stop(Message):
     """The world of `generation` is ready: stop after the step that all workers agree on.
@@ -228,7 +206,7 @@ class Stop(Message):
     generation: Serial
 
 
-@_message("assign")
+@_codec.message("assign")
 @dataclass(frozen=True)
 class Assign(Message):
     """The worker's place in the world of `generation`, in Horovod's terms; the members meet at `port`."""
@@ -244,7 +222,7 @@ class Assign(Message):
     port: Number
 
 
-@_message("leave")
+@_codec.message("leave")
 @dataclass(frozen=True)
 class Leave(Message):
     """The worker is not needed any more: it saves its state if `saves`, and exits with code 0."""
@@ -252,7 +230,7 @@ class Leave(Message):
     saves: bool = False
 
 
-@_message("cut")
+@_codec.message("cut")
 @dataclass(frozen=True)
 class Cut(Message):
     """The world of `generation` has lost a member."""
@@ -260,41 +238,7 @@ class Cut(Message):
     generation: Serial
 
 
-@_message("end")
+@_codec.message("end")
 @dataclass(frozen=True)
 class End(Message):
     """The job is being ended: exit now."""
-
-
-def type_of(message: Message) -> str:
-    """The type of a message on the wire."""
-    return _names[type(message)]
-
-
-def encode(message: Message) -> bytes:
-    """The line of a message."""
-    return json.dumps({"type": type_of(message), **content(message)}).encode() + b"\n"
-
-
-def decode(line: bytes) -> Message:
-    """The message in a line; fields that its class does not have are ignored.
-
-    Raises:
-        UnknownMessageError: its type is unknown.
-        MessageError: it is longer than `MAX_LINE`, no JSON object, or a field is missing or wrong.
-    """
-    if len(line) > MAX_LINE:
-        raise MessageError(line, f"it has {len(line)} bytes, {MAX_LINE} are allowed")
-    try:
-        written = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        raise MessageError(line, str(error)) from None
-    if not isinstance(written, dict) or not isinstance(written.get("type"), str):
-        raise MessageError(line, "it is no JSON object with a type")
-    if written["type"] not in _types:
-        raise UnknownMessageError(line, f"its type {written['type'][:40]!r} is unknown")
-    try:
-        message: Message = _types[written["type"]][1](written)
-    except ValueError:
-        raise MessageError(line, "a field is missing or wrong") from None
-    return message

@@ -163,7 +163,7 @@ class Step:
         """Mean loss over the whole batch's samples, the same on every worker.
 
         Without a `DistributedOptimizer` or a model in a `TorchState` nothing is exchanged, and it is this
-        worker's participant of that mean.
+        worker's share of that mean.
 
         Raises:
             RuntimeError: the loop over the step has not ended.

@@ -54,14 +54,16 @@ class Injector(Observer):
         script: the file.
 
     Raises:
-        FaultError: the script is invalid.
-        OSError: the script cannot be read.
+        FaultError: the script is invalid, or cannot be read.
     """
 
     def __init__(self, script: Path) -> None:
-        self._script = script
-        self._worlds = script.with_name(f"{script.name}.world")
-        self._faults = parse(script.read_text())
+        self._script = script.absolute()  # the training script may go to another directory
+        self._worlds = self._script.with_name(f"{script.name}.world")
+        try:
+            self._faults = parse(script.read_text(encoding="utf-8"))
+        except (OSError, UnicodeDecodeError) as error:
+            raise FaultError("the fault script", str(error), "a file of TOML that can be read") from error
         self._state: object = None
         self._progress = 0
         self._generation = 0

@@ -176,18 +176,13 @@ class Recorder(Observer):
         return (self._options.folder / f"{kind}.{os.getpid()}.jsonl").open("a", buffering=1)
 
 
-def _models(values: Values) -> dict[str, torch.nn.Module]:
-    return {name: value for name, value in values.items() if isinstance(value, torch.nn.Module)}
-
-
-def _parameters(values: Values) -> dict[str, torch.Tensor]:
-    models = _models(values).items()
-    return {f"{name}.{key}": p for name, model in models for key, p in model.named_parameters()}
+def _parameters(values: Values, method: str = "named_parameters") -> dict[str, torch.Tensor]:
+    models = [(name, value) for name, value in values.items() if isinstance(value, torch.nn.Module)]
+    return {f"{name}.{key}": found for name, model in models for key, found in getattr(model, method)()}
 
 
 def _buffers(values: Values) -> dict[str, torch.Tensor]:
-    models = _models(values).items()
-    return {f"{name}.{key}": b for name, model in models for key, b in model.named_buffers()}
+    return _parameters(values, "named_buffers")
 
 
 def _digests(values: Values) -> dict[str, dict[str, str]]:

@@ -2,18 +2,19 @@
 
 Every micro-batch starts from the buffers as they were when the step began. What each of them changes is
 weighted by its share of the batch's samples and summed in fixed point, so that after the step every worker
-has the same buffers, whoever computed which micro-batch: for batch norm, the mean of what the micro-batches
-alone would have left. The grid follows from the buffers at the start of the step. An integer's changes are
-counted as integers and their mean is rounded to one, so that it stays exact beyond 2**53.
+has the same buffers, however the micro-batches were divided. For batch norm they are the mean of what each
+micro-batch alone would have left. The grid follows from the buffers at the start of the step. An
+integer's changes are counted as integers and their mean is rounded to one: it stays exact beyond 2**53.
 
 torch counts most writes to a tensor, but neither batch norm's to its statistics nor those through ``.data``.
 These show only in the bits, and comparing them costs as much as reading all buffers, masks and tables
 included. So all are compared after every micro-batch of their first step in this process; from then on those
-that have changed without a count, and the others once a step.
+that have changed without a count, and the others once a step. In the report of every step the workers agree
+on which are which: an uncounted change that is not the first step's must not depend on who has seen it.
 """
 
 import weakref
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 import horovod.torch as hvd
 import numpy as np
@@ -23,6 +24,7 @@ from typing_extensions import override
 
 from edt_hvd.errors import GradientError
 from edt_hvd.reduction import grid, reducer
+from edt_hvd.reduction.bits import bits_of
 from edt_hvd.reduction.fixed_point_sum import NOTHING, FixedPointSum, read_sizes
 from edt_hvd.reduction.header import Report
 
@@ -32,11 +34,11 @@ _HEADROOM = 6
 _INTEGER_EXPONENT = 16
 """Changes of integers below two to this power need no further integers; larger ones are as exact."""
 
-_INTEGERS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
-"""Types to compare the bits of tensors by, from the size of an element."""
+_FIELDS = 4
+"""Of a buffer's report: addends, exponent, whether there are inf or nan, and the following flags."""
 
-_FIELDS = 3
-"""Of a buffer's report: addends, exponent, whether there are inf or nan."""
+_QUIET, _SILENT = 1, 2
+"""It had no uncounted change in its earlier steps; it has had one, in this step or before."""
 
 
 class _Buffer:
@@ -75,7 +77,7 @@ class _Buffer:
 
     def differs(self) -> torch.Tensor:
         """Whether its bits differ from `start`: one boolean, on its device."""
-        return (_bits(self.tensor) != _bits(self.start)).any()
+        return (bits_of(self.tensor) != bits_of(self.start)).any()
 
     def restore(self) -> None:
         """Go back to the start."""
@@ -132,10 +134,6 @@ class _Buffer:
         self.restore()
 
 
-def _bits(tensor: torch.Tensor) -> torch.Tensor:
-    return tensor.detach().view(_INTEGERS[tensor.element_size()])
-
-
 def _changed(buffers: Iterable[_Buffer]) -> list[_Buffer]:
     """Which buffers have been written to, or replaced, since their start was taken or restored."""
     sure: list[_Buffer] = []
@@ -176,7 +174,9 @@ class BufferMean(reducer.StepParticipant):
         self._silent: weakref.WeakKeyDictionary[torch.nn.Module, dict[str, bool]] = (
             weakref.WeakKeyDictionary()
         )
-        """Which buffers have been through a step here, and whether one has changed without a count."""
+        """Of the buffers that have been through a step, whether one has changed without a count."""
+        self._late: list[_Buffer] = []
+        """Those that have changed in the present step without a count, and not in an earlier one."""
 
     def track(self, module: torch.nn.Module) -> None:
         """Follow the buffers of `module` and its submodules."""
@@ -189,7 +189,7 @@ class BufferMean(reducer.StepParticipant):
 
     @override
     def begin_step(self, micro_batches: int) -> None:
-        self._micro_batches, self._done = micro_batches, []
+        self._micro_batches, self._done, self._late = micro_batches, [], []
         changed = _changed(self._buffers.values())
         known = {key: buffer for key, buffer in self._buffers.items() if buffer not in changed}
         self._buffers = {}
@@ -220,8 +220,12 @@ class BufferMean(reducer.StepParticipant):
     def after_micro_batch(self, weight: float) -> None:
         self._done.append(weight)
         sure = [buffer for buffer in self._buffers.values() if buffer.surely_changed]
-        compared = [b for b in self._buffers.values() if not b.surely_changed and self._may_be_silent(b)]
-        self._add(sure + self._newly_silent(compared), weight)
+        compared = _differing(
+            b for b in self._buffers.values() if not b.surely_changed and not self._is_quiet(b)
+        )
+        for buffer in compared:
+            self._known(buffer)[buffer.name] = True
+        self._add(sure + compared, weight)
 
     def _add(self, changed: list[_Buffer], weight: float) -> None:
         for buffer in changed:
@@ -229,52 +233,38 @@ class BufferMean(reducer.StepParticipant):
             buffer.restore()
         read_sizes(buffer.changes for buffer in self._buffers.values() if buffer.changes is not None)
 
-    def _may_be_silent(self, buffer: _Buffer) -> bool:
-        return buffer.is_statistic or self._known(buffer).get(buffer.name, True)
+    def _is_quiet(self, buffer: _Buffer) -> bool:
+        return not buffer.is_statistic and self._known(buffer).get(buffer.name) is False
 
     def _known(self, buffer: _Buffer) -> dict[str, bool]:
         return self._silent.setdefault(buffer.owner, {}) if buffer.owner is not None else {}
 
-    def _newly_silent(self, compared: list[_Buffer]) -> list[_Buffer]:
-        """Those of them that have changed without a count; from now on it is known of them."""
-        differing = _differing(compared)
-        for buffer in differing:
-            self._known(buffer)[buffer.name] = True
-        return differing
-
-    def _compare_the_rest(self) -> None:
-        """Compare what the loop over the step did not.
-
-        Raises:
-            GradientError: a change cannot be attributed to one of several micro-batches.
-        """
-        late = self._newly_silent([b for b in self._buffers.values() if not self._may_be_silent(b)])
-        if late and len(self._done) > 1:
-            raise GradientError(
-                f"a micro-batch has changed the buffer {late[0].name} of a {type(late[0].owner).__name__} "
-                "through `.data` or in another way that torch does not count, for the first time after its "
-                "first step, so its mean over the micro-batches is not known; write to buffers under "
-                "torch.no_grad() instead"
-            )
-        self._add(late, sum(self._done))
-        for buffer in self._buffers.values():
-            self._known(buffer).setdefault(buffer.name, False)
-
     @override
     def report(self) -> Report:
-        """Addends, exponent and whether there are inf or nan, buffer by buffer."""
+        """The fields of each buffer; the loop over the step has not compared the quiet ones."""
         if self._done:
-            self._compare_the_rest()
+            self._late = _differing(b for b in self._buffers.values() if self._is_quiet(b))
+        if self._micro_batches == 1:
+            self._add(self._late, 1.0)
         rows = np.zeros((len(self._buffers), _FIELDS), dtype=np.int32)
         rows[:, 1] = NOTHING
         for row, buffer in zip(rows, self._buffers.values(), strict=True):
             if buffer.changes is not None:
-                row[:] = buffer.changes.addends, buffer.changes.exponent, buffer.changes.special is not None
+                row[:3] = buffer.changes.addends, buffer.changes.exponent, buffer.changes.special is not None
+            is_silent = self._known(buffer).get(buffer.name) or buffer in self._late
+            row[3] = _QUIET * self._is_quiet(buffer) + _SILENT * is_silent
         return rows.reshape(-1)
 
     @override
     def finish_step(self, reports: Report) -> None:
+        """Average the buffers.
+
+        Raises:
+            GradientError: a change cannot be attributed to one of several micro-batches.
+        """
         rows = reports.reshape(len(reports), -1, _FIELDS)
+        self._agree(np.bitwise_or.reduce(rows[:, :, 3]).tolist())
+        rows = rows[:, :, :3]
         found = zip(self._buffers.values(), rows.sum(axis=0)[:, 0], rows.max(axis=0), strict=True)
         changed = [(buffer, addends, row) for buffer, addends, row in found if addends]
         sums = [buffer.sum_of_changes(self._micro_batches) for buffer, *_ in changed]
@@ -287,6 +277,18 @@ class BufferMean(reducer.StepParticipant):
             self._reduce([part for part in outside if part.dtype == dtype], f"outside.{dtype}")
         for buffer, addends, _ in changed:
             buffer.finish(by_all=addends == self._micro_batches)
+
+    def _agree(self, flags: Sequence[int]) -> None:
+        """Note which buffers change without a count, given what any worker has seen."""
+        for buffer, seen in zip(self._buffers.values(), flags, strict=True):
+            if seen == _QUIET | _SILENT and self._micro_batches > 1:
+                raise GradientError(
+                    f"a micro-batch has changed the buffer {buffer.name} of a {type(buffer.owner).__name__} "
+                    "through `.data` or in another way that torch does not count, for the first time after "
+                    "its first step, so its mean over the micro-batches is not known; write to buffers under "
+                    "torch.no_grad() instead"
+                )
+            self._known(buffer)[buffer.name] = bool(seen & _SILENT)
 
     @staticmethod
     def _reduce(parts: list[torch.Tensor], name: str) -> None:

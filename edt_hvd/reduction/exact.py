@@ -84,6 +84,7 @@ class ExactReducer(BucketReducer[ExactBucket]):
         self._outside: dict[torch.nn.Parameter, tuple[int, int]] = {}
         self._not_finite: set[torch.nn.Parameter] = set()
         self._scaled: bool | None = None
+        self._has_differed = False
         super().__init__(name, parameters, bucket_bytes)
 
     def _new_bucket(self, name: str, parameters: Sequence[torch.nn.Parameter]) -> ExactBucket:
@@ -221,6 +222,17 @@ class ExactReducer(BucketReducer[ExactBucket]):
                 NonFiniteGradientWarning,
                 stacklevel=2,
             )
+
+    @override
+    def _note_difference(self) -> None:
+        if hvd.rank() == 0 and not self._has_differed:
+            warnings.warn(
+                "backward passes after the loop over a step have added gradients that differ between the "
+                "workers: their mean is used, and depends on the number of workers; compute what depends on "
+                "samples or on the rank inside the loop, with step.backward()",
+                stacklevel=2,
+            )
+        self._has_differed = True
 
     def _name_of(self, parameter: torch.nn.Parameter) -> str:
         names = zip(self._parameters(), self._names(), strict=True)

@@ -4,7 +4,6 @@ Triton comes with torch for CUDA and is imported by the first call.
 """
 
 import struct
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -35,7 +34,6 @@ def accumulate(gradient: Tensor, factor: float, total: Tensor, limit: float, lar
     from edt_hvd.reduction import fixed_point_triton
 
     fixed_point.check_sum(gradient, factor, total, limit)
-    _check_largest(largest, gradient.device)
     if not (gradient.is_cuda or fixed_point_triton.INTERPRETED):
         raise ValueError(
             f"gradient and total are on {gradient.device}, and this function adds on a GPU: "
@@ -55,16 +53,4 @@ def accumulate(gradient: Tensor, factor: float, total: Tensor, limit: float, lar
             n,
             BLOCK=_BLOCK,
             enable_fp_fusion=False,
-        )
-
-
-def _check_largest(largest: Any, device: torch.device) -> None:
-    if not isinstance(largest, Tensor) or largest.dtype != torch.float64:
-        found = largest.dtype if isinstance(largest, Tensor) else type(largest).__name__
-        raise TypeError(
-            f"largest must be a tensor of float64, not {found}: torch.zeros(1, dtype=torch.float64)"
-        )
-    if largest.numel() != 1 or largest.device != device:
-        raise ValueError(
-            f"largest has {largest.numel()} elements on {largest.device}; one is needed, on {device}"
         )

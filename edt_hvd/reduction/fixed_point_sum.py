@@ -69,7 +69,7 @@ class FixedPointSum:
             self._note(values, weight, fixed_point.accumulate(values, factor, total, limit))
 
     def _note(self, values: torch.Tensor, weight: float, largest: float) -> None:
-        """Take down how large an addend was, and what of it `total` could not take."""
+        """Note the size of an addend, and add the part of it that `total` could not hold."""
         factor = math.ldexp(weight, self.grid.scale)
         largest *= factor
         if not largest < 2.0**self.grid.limit:

@@ -64,10 +64,10 @@ def exchange(stop_wanted: bool, losses: Sequence[float], capacity: int, reports:
 
 
 def check_lengths(lengths: Sequence[int]) -> None:
-    """See to it that all workers have reports of the same lengths. A collective.
+    """Check that all workers have reports of the same lengths. A collective.
 
     Raises:
-        GradientError: they have not, since they train other parameters or have other buffers.
+        GradientError: they differ, because the workers train other parameters or have other buffers.
     """
     row = np.zeros(1, dtype=[("count", np.int64), ("total", np.int64), ("checksum", np.int64)])
     row["count"], row["total"] = len(lengths), sum(lengths)

@@ -18,6 +18,7 @@ from typing_extensions import override
 
 from edt_hvd.errors import GradientError
 from edt_hvd.reduction import header
+from edt_hvd.reduction.bits import fingerprint
 from edt_hvd.reduction.bucket import BUCKET_BYTES, Bucket, cut
 from edt_hvd.reduction.header import Header, Report
 from edt_hvd.world import stages, world
@@ -219,8 +220,9 @@ class BucketReducer(StepParticipant, Generic[BucketT]):
         """Average what backward passes outside the loop over a step have left in ``.grad``.
 
         That is all of it in a loop without a loader's steps, as with Horovod's optimizer. What was added to
-        the gradients of a step after its loop makes them each worker's own: their mean is taken in float64,
-        so that a float32 gradient that is the same on every worker stays bit by bit what it is.
+        the gradients of a step after its loop is mostly the same on every worker, such as a penalty for large
+        weights. They are left as they are then, bit by bit. Otherwise their mean is taken, which depends on
+        how many workers there are.
 
         Raises:
             GradientError: called inside the loop over a step's micro-batches.
@@ -231,11 +233,11 @@ class BucketReducer(StepParticipant, Generic[BucketT]):
                 "part of the batch; call it once, after that loop"
             )
         if self._unreduced:
-            self._average_gradients(torch.float64 if self._reduced else None)
+            self._average_gradients()
         self._reduced = self._unreduced = False
 
-    def _average_gradients(self, dtype: torch.dtype | None) -> None:
-        """Average over the workers, in that type or each gradient's own. A collective."""
+    def _average_gradients(self) -> None:
+        """Average over the workers. A collective."""
         self._layout()
         missing: Report = np.array([parameter.grad is None for parameter in self._trainable], dtype=np.int32)
         for bucket in self._buckets:
@@ -245,20 +247,27 @@ class BucketReducer(StepParticipant, Generic[BucketT]):
                 elif parameter.grad is not view:
                     view.copy_(parameter.grad)
                 parameter.grad = view
-        found = exchange([missing])
-        if hvd.size() > 1:
+        compared = self._buckets if self._reduced and hvd.size() > 1 else []
+        prints = np.array([fingerprint(bucket.flat) for bucket in compared], dtype=np.int64).view(np.int32)
+        absent, found = exchange([missing, prints]).reports
+        differ = (found != found[0]).any()
+        if differ:
+            self._note_difference()
+        if hvd.size() > 1 and (differ or not compared):
+            flats = [bucket.flat.double() if differ else bucket.flat for bucket in self._buckets]
             handles = [
-                hvd.allreduce_async_(
-                    bucket.flat.to(dtype or bucket.flat.dtype), name=f"{bucket.name}.average", op=hvd.Average
-                )
-                for bucket in self._buckets
+                hvd.allreduce_async_(flat, name=f"{bucket.name}.average", op=hvd.Average)
+                for flat, bucket in zip(flats, self._buckets, strict=True)
             ]
             with stages.waiting_for_others():
                 for bucket, handle in zip(self._buckets, handles, strict=True):
                     bucket.flat.copy_(hvd.synchronize(handle))
-        for parameter, absent in zip(self._trainable, found.reports[0].min(axis=0).tolist(), strict=True):
-            if absent:
+        for parameter, is_absent in zip(self._trainable, absent.min(axis=0).tolist(), strict=True):
+            if is_absent:
                 parameter.grad = None
+
+    def _note_difference(self) -> None:
+        """What backward passes after the loop over a step have added differs between the workers."""
 
     # Reducing.
 

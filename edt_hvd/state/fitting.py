@@ -61,18 +61,18 @@ def _form(value: Any) -> str:
     return f"a {type(value).__name__}"
 
 
-def check_names(values: Mapping[str, Any], reserved: AbstractSet[str]) -> None:
-    """Check what the values of a state are called.
+def check_names(names: AbstractSet[str], reserved: AbstractSet[str]) -> None:
+    """Check the names of a state's values.
 
     Raises:
-        StateError: as what the state has itself.
+        StateError: the state has attributes or methods of such names itself.
     """
-    taken = sorted(values.keys() & reserved)
+    taken = ", ".join(sorted(names & reserved))
     if taken:
         public = ", ".join(sorted(name for name in reserved if not name.startswith("_")))
         raise StateError(
-            f"TorchState({', '.join(f'{name}=...' for name in taken)}): the state has attributes or methods "
-            f"of such names itself; choose others. Reserved are {public}, and some with a leading underscore"
+            f"no value of a TorchState can be called {taken}: the state has attributes or methods of such "
+            f"names itself; choose others. Reserved are {public}, and some with a leading underscore"
         )
 
 

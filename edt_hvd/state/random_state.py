@@ -1,4 +1,4 @@
-"""The states of all global random number generators of a process, as plain values and tensors."""
+"""Saving and restoring a process's global random number generators, as plain values and tensors."""
 
 import random
 from typing import Any
@@ -8,7 +8,7 @@ import torch
 
 
 def capture() -> dict[str, Any]:
-    """The states of torch's generators (CPU and, if in use, this worker's GPU), NumPy's and Python's."""
+    """The states of the generators of torch (CPU and, if in use, this worker's GPU), NumPy and Python."""
     numpy = np.random.get_state(legacy=False)
     found = {
         "torch": torch.get_rng_state(),
@@ -21,7 +21,7 @@ def capture() -> dict[str, Any]:
 
 
 def restore(captured: dict[str, Any]) -> None:
-    """Go on drawing where `capture` was called."""
+    """Set the generators to the states that `capture` returned."""
     torch.set_rng_state(captured["torch"])
     numpy = captured["numpy"]
     keys = np.frombuffer(numpy["state"]["key"], dtype=np.uint32)

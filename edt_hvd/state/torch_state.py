@@ -1,4 +1,4 @@
-"""The training state: what a worker needs to go on where the others are.
+"""The training state: all that a worker needs to continue where the others are.
 
 `rollback` keeps the copies that protect it in memory, `checkpoint` those on disk, and `transfer` brings it to
 newcomers.
@@ -47,7 +47,8 @@ class TorchState(State):  # type: ignore[misc]
             from its beginning, so they have what it makes there.
 
     Raises:
-        StateError: a value has the name of one of the state's own attributes or methods.
+        StateError: a value has the name of one of the state's own attributes or methods; also when such a
+            name is assigned to later.
 
     Example:
         state = TorchState(model=model, optimizer=optimizer, scheduler=scheduler, loader=loader, epoch=0)
@@ -56,14 +57,14 @@ class TorchState(State):  # type: ignore[misc]
     def __init__(self, **values: Any) -> None:
         super().__init__(bcast_object=hvd.broadcast_object, get_rank=hvd.rank)
         self._names = tuple(values)
-        self.progress = 0
-        self.committed_at: float | None = None
-        self.resize_report: ResizeReport | None = None
+        self._progress = 0
+        self._committed_at: float | None = None
+        self._resize_report: ResizeReport | None = None
         self._survives = False
         self._has_synced = False
         self._rollback = Rollback()
         self._checkpoints: Checkpoints | None = None
-        check_names(values, {*dir(TorchState), *vars(self)})
+        check_names(values.keys(), _OWN | vars(self).keys())
         for name, value in values.items():
             setattr(self, name, value)
             if isinstance(value, torch.nn.Module):
@@ -72,7 +73,16 @@ class TorchState(State):  # type: ignore[misc]
         for optimizer in of_type(values, torch.optim.Optimizer):
             optimizer.register_step_post_hook(self._rollback.step_hook())
 
+    def __setattr__(self, name: str, value: Any) -> None:
+        check_names({name}, _OWN)
+        super().__setattr__(name, value)
+
     # What a training loop calls.
+
+    @property
+    def progress(self) -> int:
+        """The number of commits."""
+        return self._progress
 
     def commit(self) -> None:
         """Declare the state consistent, here and on every other worker.
@@ -87,9 +97,9 @@ class TorchState(State):  # type: ignore[misc]
         """
         values = self._values()
         check_kinds(values, self._stateful)
-        self.progress += 1
+        self._progress += 1
         self._rollback.note_commit(values)
-        self.committed_at = now = time.monotonic()
+        self._committed_at = now = time.monotonic()
         if self._rollback.snapshots.is_due(now, self.progress):
             self._save_and_offer(now)
         else:
@@ -110,6 +120,15 @@ class TorchState(State):  # type: ignore[misc]
 
     # What the elastic function's wrapper calls.
 
+    @property
+    def committed_at(self) -> float | None:
+        """When the last commit was made, by the monotonic clock; None before the first."""
+        return self._committed_at
+
+    def note_resize(self, report: ResizeReport) -> None:
+        """Send this report after the next step, with the time that the first step has taken."""
+        self._resize_report = report
+
     def save(self) -> None:
         """Take a full snapshot into host memory, reusing the buffers of the last one."""
         self._rollback.take_snapshot(self._values(), self.progress)
@@ -121,7 +140,7 @@ class TorchState(State):  # type: ignore[misc]
         if committed is not None:
             self._load(committed)
         elif last is not None:
-            self.progress = last.commits
+            self._progress = last.commits
             self._load(last.tree)
         else:
             return
@@ -169,7 +188,7 @@ class TorchState(State):  # type: ignore[misc]
             with stages.waiting_for_others():
                 received = broadcast_state(tree, self.progress, holds)
         if received is not None:
-            self.progress, refusal = received.pop("progress"), received.pop("refusal")
+            self._progress, refusal = received.pop("progress"), received.pop("refusal")
         if refusal is not None:
             raise StateError(refusal)
         return received
@@ -202,10 +221,10 @@ class TorchState(State):  # type: ignore[misc]
         """Report to the launcher how far training is, now and then; `last`: in any case."""
         step = stages.current().step = self._steps()
         epoch = getattr(self, "epoch", None)
-        if self.resize_report is not None:
-            self.resize_report.mark("first_step", now)
-            self.resize_report.send_to(world.current().launcher, now)
-            self.resize_report = None
+        if self._resize_report is not None:
+            self._resize_report.mark("first_step", now)
+            self._resize_report.send_to(world.current().launcher, now)
+            self._resize_report = None
             last = True
         send_progress(step, epoch, now, at_once=last)
 
@@ -250,7 +269,7 @@ class TorchState(State):  # type: ignore[misc]
         except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError) as error:
             raise StateError(f"{type(error).__name__}: {error}") from error
         random_state.restore(dict(content.random))
-        self.progress = content.commits
+        self._progress = content.commits
         self._rollback.snapshots.adopt(known, content.commits, time.monotonic())
 
     def _about(self) -> dict[str, Any]:
@@ -273,6 +292,10 @@ class TorchState(State):  # type: ignore[misc]
     def _load(self, tree: Mapping[str, Any]) -> None:
         for name, value in load(self._values(), tree).items():
             setattr(self, name, value)
+
+
+_OWN = frozenset(dir(TorchState))
+"""Names that a script must not set."""
 
 
 def _check_loop(current: world.World) -> None:

@@ -4,7 +4,7 @@ The *full* tree has everything. The *small* tree leaves out what changes only in
 parameters of modules that an optimizer of the state steps, and the optimizers' own states.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -43,16 +43,13 @@ def modules_of(values: Values) -> dict[str, torch.nn.Module]:
 
 def companions_of(values: Values) -> dict[str, Stateful]:
     """What belongs to modules and optimizers but is not in their ``state_dict``."""
-    return dict(_companions(values))
-
-
-def _companions(values: Values) -> Iterator[tuple[str, Stateful]]:
+    found: dict[str, Stateful] = {}
     for name, value in values.items():
         if isinstance(value, torch.nn.Module):
-            yield f"{name}.trainable", Trainable(value)
-            yield f"{name}.caches", Caches(value)
+            found |= {f"{name}.trainable": Trainable(value), f"{name}.caches": Caches(value)}
         elif isinstance(history := reducer_of(value), ExactReducer):
-            yield f"{name}.gradients", history
+            found[f"{name}.gradients"] = history
+    return found
 
 
 def full_tree(values: Values) -> dict[str, Any]:
@@ -61,7 +58,7 @@ def full_tree(values: Values) -> dict[str, Any]:
 
 
 def _companion_tree(values: Values) -> dict[str, Any]:
-    return {name: companion.state_dict() for name, companion in _companions(values)}
+    return {name: companion.state_dict() for name, companion in companions_of(values).items()}
 
 
 @dataclass(frozen=True)

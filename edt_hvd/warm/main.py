@@ -2,7 +2,6 @@
 
 import contextlib
 import gc
-import json
 import os
 import socket
 import sys
@@ -19,9 +18,10 @@ import torch
 from edt_hvd.initialization import adopt_horovod, refuse_horovod
 from edt_hvd.warm import imports, worker
 from edt_hvd.warm.imports import Import, ProgramImports
+from edt_hvd.warm.random_numbers import Watch
 from edt_hvd.warm.server import Server
-from edt_hvd.warm.worker import Request
 from edt_hvd.world.activity import private_memory
+from edt_messages.forking import Fork, Imported, encode
 
 ALWAYS = (Import("torch._dynamo"), Import("horovod.torch"), Import("edt_hvd"))
 """What elastic training needs: the first optimizer imports `torch._dynamo`."""
@@ -39,7 +39,7 @@ def main(started: float, options: int) -> None:
     """
     channel = _take_channel()
     setproctitle.setproctitle(f"edt warm server: {' '.join(sys.argv[1:])}")
-    names, refusal = _prepare(Request.from_command(sys.argv[1:], options))
+    names, refusal = _prepare(worker.request_of(sys.argv[1:], options))
     _report(channel, time.monotonic() - started, names, refusal)
     if refusal is not None:
         os._exit(0)
@@ -55,13 +55,15 @@ def _take_channel() -> socket.socket:
     return channel
 
 
-def _prepare(request: Request) -> tuple[list[str], str | None]:
+def _prepare(request: Fork) -> tuple[list[str], str | None]:
     """Import what a program needs; the names, and why nothing can be forked (None if it can)."""
     found = _find(request)
     if found.sets_environment is not None:
         reason = "the program sets environment variables before it imports"
         return [], f"{reason} ({found.sets_environment})"
+    watch = Watch()
     imported = import_all([*ALWAYS, *found.installed])
+    seeded = f"an import has seeded {' and '.join(watch.seeded)}" if watch.seeded else None
     if found.mentions_us:  # edt-launch assigns worlds to the workers, this process knows of none
         adopt_horovod(is_assigned=True)
     else:  # importing it ahead must change nothing for the program
@@ -70,11 +72,11 @@ def _prepare(request: Request) -> tuple[list[str], str | None]:
     sys.stderr.flush()
     gc.collect()
     gc.freeze()  # a collection in a worker would write to every object, and so copy it
-    return imported, _shadowed(found) or obstacle()
+    return imported, _shadowed(found) or seeded or obstacle()
 
 
-def _find(request: Request) -> ProgramImports:
-    path = [request.folder, *sys.path]
+def _find(request: Fork) -> ProgramImports:
+    path = [worker.folder_of(request), *sys.path]
     if request.script is not None:
         return imports.find(Path(request.directory, request.script), "", path)
     assert request.module is not None
@@ -82,7 +84,7 @@ def _find(request: Request) -> ProgramImports:
         return _find_in_script(Path(request.directory, request.arguments[0]))
     package = f"{request.module}.__main__"
     for name in (package, request.module):
-        files = imports.own_files(Import(name), [Path(request.folder)])
+        files = imports.own_files(Import(name), [Path(worker.folder_of(request))])
         if name in files:
             return imports.find(files[name], name.rpartition(".")[0], path)
     return ProgramImports((), {}, None)
@@ -137,6 +139,6 @@ def obstacle() -> str | None:
 
 
 def _report(channel: socket.socket, seconds: float, names: list[str], refusal: str | None) -> None:
-    content = {"seconds": seconds, "imports": names, "private": private_memory(), "refused": refusal}
+    report = Imported(seconds, tuple(names), private_memory(), refusal)
     with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # the server notices its end
-        channel.sendall((json.dumps(content) + "\n").encode())
+        channel.sendall(encode(report))

@@ -1,28 +1,26 @@
-"""The warm server's loop: it forks a worker for every request, and reports how each ended."""
+"""The warm server's loop: it forks a worker for every request, and reports how each ended.
+
+`edt_messages.forking` has the messages.
+"""
 
 import contextlib
-import json
 import os
 import selectors
 import signal
 import socket
-import struct
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, NoReturn, TypeVar
+from typing import NoReturn, TypeVar
 
 from edt_hvd.warm import worker
-from edt_hvd.warm.worker import Request
+from edt_messages.forking import MAX_LINE, Exited, Fork, Forked, Message, Ready, decode, encode
 
 IDLE_LIMIT = 60.0
 """Seconds that a server without workers stays; the next worker starts another."""
 
 REQUEST_TIMEOUT = 10.0
 """Seconds that a request may take to arrive once its sender has connected."""
-
-MAX_REQUEST = 2**26
-"""Bytes that a request may have; the environment is in it."""
 
 _STANDARD = 3  # input, output, error
 
@@ -33,7 +31,7 @@ _T = TypeVar("_T")
 class ForkRequest:
     """A request for a worker, with the descriptors that came with it."""
 
-    request: Request
+    request: Fork
     client: socket.socket
     standard: list[int]
     lifeline: int
@@ -57,7 +55,7 @@ class Server:
     _workers: dict[int, socket.socket] = field(default_factory=dict)
     _idle_since: float = 0.0
 
-    def serve(self) -> tuple[Request, int]:
+    def serve(self) -> tuple[Fork, int]:
         """Serve until nobody needs this server; ends the process then.
 
         Returns:
@@ -116,7 +114,7 @@ class Server:
         request = _receive(client, _request)
         if request is None:
             return None
-        _send(client, ready=True)
+        _send(client, Ready())
         descriptors = _receive(client, _descriptors)
         if descriptors is None:
             return None
@@ -129,7 +127,7 @@ class Server:
             return True
         wanted.close()
         self._workers[pid] = wanted.client
-        _send(wanted.client, pid=pid)
+        _send(wanted.client, Forked(pid))
         return False
 
     def _let_go(self, *others: socket.socket) -> None:
@@ -142,7 +140,7 @@ class Server:
             ended, status = os.waitpid(pid, os.WNOHANG)
             if ended:
                 client = self._workers.pop(pid)
-                _send(client, status=status)
+                _send(client, Exited(status))
                 client.close()
                 self._idle_since = time.monotonic()
 
@@ -161,27 +159,19 @@ def _receive(client: socket.socket, read: Callable[[socket.socket], _T]) -> _T |
     client.settimeout(REQUEST_TIMEOUT)
     try:
         return read(client)
-    except (OSError, ValueError, KeyError, TypeError, struct.error) as error:
+    except (OSError, ValueError) as error:
         print(f"no request: {error!r}", flush=True)
         return None
     finally:
         client.settimeout(None)
 
 
-def _request(client: socket.socket) -> Request:
-    (length,) = struct.unpack("!I", _read(client, 4))
-    if length > MAX_REQUEST:
-        raise ValueError(f"{length} bytes are no request")
-    return Request.from_message(json.loads(_read(client, length)))
-
-
-def _read(client: socket.socket, length: int) -> bytes:
-    body = b""
-    while len(body) < length:
-        if not (data := client.recv(length - len(body))):
-            raise ValueError(f"a request ended after {len(body)} of {length} bytes")
-        body += data
-    return body
+def _request(client: socket.socket) -> Fork:
+    with client.makefile("rb") as lines:  # nothing is sent after the request before it is answered
+        message = decode(lines.readline(MAX_LINE + 1))
+    if not isinstance(message, Fork):
+        raise ValueError(f"{message} is no request")
+    return message
 
 
 def _descriptors(client: socket.socket) -> list[int]:
@@ -193,10 +183,10 @@ def _descriptors(client: socket.socket) -> list[int]:
     return descriptors
 
 
-def _send(client: socket.socket, **content: Any) -> None:
+def _send(client: socket.socket, message: Message) -> None:
     """Send a message; whoever has gone needs it no more."""
     with contextlib.suppress(BrokenPipeError, ConnectionResetError):
-        client.sendall((json.dumps(content) + "\n").encode())
+        client.sendall(encode(message))
 
 
 def _end(reason: str) -> NoReturn:

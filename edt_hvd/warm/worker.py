@@ -11,64 +11,32 @@ import signal
 import sys
 import types
 from collections.abc import Collection
-from dataclasses import dataclass, fields
-from typing import Any
 
-import numpy as np
 import setproctitle
+
+from edt_hvd.warm import random_numbers
+from edt_messages.forking import Fork
 
 _IGNORED_BY_PYTHON = {signal.SIGPIPE, signal.SIGXFSZ}
 
 _F_SETSIG = getattr(fcntl, "F_SETSIG", 10)  # Linux's number; Python's module has no name for it
 
 
-@dataclass(frozen=True)
-class Request:
-    """The worker that somebody wants; see `edt_launch.agent.warm`.
-
-    Attributes:
-        script: path of the script; None for a module.
-        module: name of the module; None for a script.
-        arguments: of the program.
-        command: the whole command, for those who list processes.
-        directory: working directory.
-        environment: all environment variables.
-        umask: of new files.
-        ignored: numbers of the signals that it ignores from the start, as a program does under nohup; None:
-            those that the server ignores.
-    """
-
-    script: str | None
-    module: str | None
-    arguments: list[str]
-    command: list[str]
-    directory: str
-    environment: dict[str, str]
-    umask: int
-    ignored: list[int] | None = None
-
-    @classmethod
-    def from_message(cls, message: dict[str, Any]) -> "Request":
-        """The request in a message."""
-        names = {field.name for field in fields(cls)}
-        return cls(**{name: value for name, value in message.items() if name in names})
-
-    @classmethod
-    def from_command(cls, command: list[str], options: int) -> "Request":
-        """What this process would be if it was started by the command, of which so many words are options."""
-        first, *rest = command[options:]
-        script, module = (None, rest.pop(0)) if first == "-m" else (first, None)
-        return cls(script, module, rest, command, os.getcwd(), dict(os.environ), 0)
-
-    @property
-    def folder(self) -> str:
-        """The first entry of `sys.path` of the program."""
-        if self.script is None:
-            return self.directory
-        return os.path.dirname(os.path.realpath(os.path.join(self.directory, self.script)))
+def request_of(command: list[str], options: int) -> Fork:
+    """What this process would be if it was started by the command, of which so many words are options."""
+    first, *rest = command[options:]
+    script, module = (None, rest.pop(0)) if first == "-m" else (first, None)
+    return Fork(script, module, tuple(rest), tuple(command), os.getcwd(), dict(os.environ), 0)
 
 
-def become(request: Request, standard: list[int], lifeline: int) -> None:
+def folder_of(request: Fork) -> str:
+    """The first entry of `sys.path` of the program."""
+    if request.script is None:
+        return request.directory
+    return os.path.dirname(os.path.realpath(os.path.join(request.directory, request.script)))
+
+
+def become(request: Fork, standard: list[int], lifeline: int) -> None:
     """Take over what the starter of the program has given.
 
     Args:
@@ -88,7 +56,7 @@ def become(request: Request, standard: list[int], lifeline: int) -> None:
     os.chdir(request.directory)
     os.environ.clear()
     os.environ.update(request.environment)
-    np.random.seed()
+    random_numbers.reseed()
     setproctitle.setproctitle(" ".join(request.command))
 
 
@@ -114,7 +82,7 @@ def _hang_on(lifeline: int) -> None:
         os._exit(1)
 
 
-def run(request: Request, lifeline: int) -> None:
+def run(request: Fork, lifeline: int) -> None:
     """Run the program as `__main__`; returns or raises as it does.
 
     What is left to do then is the interpreter's: it prints, joins threads, calls what is registered for the
@@ -139,7 +107,7 @@ def run(request: Request, lifeline: int) -> None:
             os.write(lifeline, f"{code}\n".encode())
 
 
-def _execute(request: Request) -> None:
+def _execute(request: Fork) -> None:
     main = types.ModuleType("__main__")
     main.__dict__.update(__builtins__=sys.modules["builtins"], __annotations__={})
     sys.modules["__main__"] = main
@@ -147,8 +115,8 @@ def _execute(request: Request) -> None:
         sys.modules["__mp_main__"] = main
     importlib.invalidate_caches()
     if not sys.flags.safe_path:
-        sys.path.insert(0, request.folder)
-    sys.orig_argv = request.command
+        sys.path.insert(0, folder_of(request))
+    sys.orig_argv = list(request.command)
     if request.module is not None:
         sys.argv = ["-m", *request.arguments]
         runpy._run_module_as_main(request.module)  # type: ignore[attr-defined]  # as the interpreter does

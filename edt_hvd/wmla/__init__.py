@@ -8,7 +8,7 @@ Outside ``edt-launch --wmla`` both are one process.
 fabric_model                            `FabricModel`: the arguments, and who runs the training
 process, script, driving, launching     the driver, and how it has the launcher start executors
 executor, executing, write_guard, ...   an executor, before and at `train`
-training_dir, result_files              the files that driver and executors share
+job_dir, result_files, train_call       the files that driver and executors share, and what is compared
 program, train_config, training         what is trained, and how; the training itself
 results, logs                           what came of every mini-batch, and who is told
 ======================================  ===================================================================

@@ -1,33 +1,38 @@
 """The driver's part of a training: have executors train, follow their results, take over the model."""
 
 import itertools
-import select
 import signal
 import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from multiprocessing.connection import wait
 from types import FrameType
+
+from typing_extensions import override
 
 import edt_hvd
 from edt_hvd.wmla import process
-from edt_hvd.wmla.launching import Ended, Launcher, executor_program
+from edt_hvd.wmla.errors import TrainingFailedError
+from edt_hvd.wmla.job_dir import JobDir, TrainingDir
+from edt_hvd.wmla.launching import Launcher, executor_program
 from edt_hvd.wmla.logs.result_log import ResultLog
 from edt_hvd.wmla.program import Program
 from edt_hvd.wmla.random_states import RandomStates
 from edt_hvd.wmla.result_files import ResultReader
 from edt_hvd.wmla.results import Message
+from edt_hvd.wmla.train_call import describe
 from edt_hvd.wmla.train_config import ScaleUp, TrainConfig, executors_wanted
-from edt_hvd.wmla.training import saving
-from edt_hvd.wmla.training.engine import Engine, place
-from edt_hvd.wmla.training_dir import TrainingDir
+from edt_hvd.wmla.training import outcome
+from edt_hvd.wmla.training.engine import Engine, ResultSink, place
+from edt_messages.wmla import Ended
 
 LOOK_INTERVAL = 0.2
 """Seconds from one look for new results to the next."""
 
 UNSEEN = 60.0
-"""Seconds after which what other hosts have written is seen here: NFS keeps folders in mind for so long."""
+"""Seconds after which what other hosts have written is seen here: NFS caches directories for so long."""
 
 _numbers = itertools.count(1)
 
@@ -47,8 +52,8 @@ def train_in_executors(
     Raises:
         TrainingFailedError: they ended without success, or edt-launch is gone.
     """
-    folder = TrainingDir.of(next(_numbers))
-    start = process.driver_start()
+    start = process.start()
+    folder = JobDir.of().training(next(_numbers))
     limit = config.max_workers
 
     def before_epoch(epoch: int) -> None:
@@ -61,37 +66,55 @@ def train_in_executors(
             launcher.limit(limit)
 
     result_log = make_result_log(before_epoch)
-    folder.begin(start, config)
-    launcher.train(folder.number, executor_program(start.script, folder.path), config.max_workers)
-    before_epoch(0)
-    _follow(launcher, ResultReader(folder.path), result_log).check()
-    result_log.end()
-    saving.load_final(saving.model_dir(), program.model, program.optimizer)
-    folder.keep_final(saving.model_dir())
+    folder.begin(describe(program, config))
+    try:
+        launcher.train(folder.number, executor_program(start.script, folder.path), config.max_workers)
+        before_epoch(0)
+        _follow(launcher, folder, result_log)
+        result_log.end()
+    except BaseException as error:
+        folder.outcome.unlink(missing_ok=True)  # executors of a later call take this one for failed, too
+        if not isinstance(error, TrainingFailedError):
+            launcher.cancel(folder.number)
+        raise
+    outcome.load(folder.outcome, program, config.epochs)
 
 
-def _follow(launcher: Launcher, results: ResultReader, result_log: ResultLog) -> Ended:
-    """Take the executors' results until they have ended."""
+def _follow(launcher: Launcher, folder: TrainingDir, result_log: ResultLog) -> None:
+    """Take the executors' results until they have ended; raises `TrainingFailedError` without success."""
+    results = ResultReader(folder.path)
     ended: Ended | None = None
     is_last = False
     with _termination() as is_terminated:
         while ended is None and not is_last:
-            if select.select([launcher], [], [], LOOK_INTERVAL)[0]:
-                ended = launcher.receive()
+            if wait([launcher.fileno()], LOOK_INTERVAL):
+                ended = launcher.receive(folder.number)
             is_last = is_terminated()
             _take(results, result_log)
     assert ended is not None, "SIGTERM has ended this process"
-    if ended.exit_code == 0:
-        _complete(results, result_log)
-    return ended
+    if ended.exit_code != 0:
+        raise TrainingFailedError(
+            f"the training ended with exit code {ended.exit_code}: "
+            f"{ended.message or 'see the logs of the executors'}"
+        )
+    _complete(folder, results, result_log)
 
 
-def _complete(results: ResultReader, result_log: ResultLog) -> None:
-    """Wait for results that are in the file system, but not seen here yet."""
+def _complete(folder: TrainingDir, results: ResultReader, result_log: ResultLog) -> None:
+    """Wait for what is in the file system, but not seen here yet.
+
+    Raises:
+        TrainingFailedError: there is no outcome.
+    """
     until = time.monotonic() + UNSEEN
-    while not result_log.is_complete and time.monotonic() < until:
+    while not (result_log.is_complete and folder.outcome.exists()) and time.monotonic() < until:
         time.sleep(LOOK_INTERVAL)
         _take(results, result_log)
+    if not folder.outcome.exists():
+        raise TrainingFailedError(
+            f"the executors ended with exit code 0, but {UNSEEN:g} s later there is no {folder.outcome}: "
+            "none of them has come to the end of the training; see their logs"
+        )
     if not result_log.is_complete:
         warnings.warn(
             f"the last results of the training are not in {results.folder} {UNSEEN:g} s after its end; the "
@@ -129,14 +152,14 @@ def _termination() -> Iterator[Callable[[], bool]]:
             signal.raise_signal(signal.SIGTERM)
 
 
-class LocalSink:
+class LocalSink(ResultSink):
     """The sink of a training in this process: the coordinator alone notifies the listeners."""
 
     def __init__(self, result_log: ResultLog) -> None:
         self._result_log = result_log
 
+    @override
     def emit(self, message: Message) -> None:
-        """As in `engine.ResultSink`."""
         self._result_log.take(message, notify=edt_hvd.is_coordinator())
 
 

@@ -23,10 +23,10 @@ class UnsupportedError(WmlaError):
 class WriteRefusedError(WmlaError):
     """A script writes shared files in an executor, before `FabricModel.train`."""
 
-    def __init__(self, deed: str, path: str, place: str) -> None:
+    def __init__(self, verb: str, path: str, line: str) -> None:
         super().__init__(
-            f"{place} {deed} {path} before train(): every executor runs the script up to there, so it would "
-            "happen once more in each; do it after train(), or only where "
+            f"{line} {verb} {path} outside of train(): every executor runs the script up to there, so "
+            "it would happen once more in each; do it after the last train(), or only where "
             'os.environ.get("EDT_WMLA_ROLE") != "executor"'
         )
 

@@ -12,10 +12,10 @@ import torch
 
 import edt_hvd
 from edt_hvd.wmla import executing, process, script
+from edt_hvd.wmla.before_train_log import BeforeTrainLog
 from edt_hvd.wmla.executing import Executor
-from edt_hvd.wmla.own_log import OwnLog
+from edt_hvd.wmla.job_dir import TrainingDir
 from edt_hvd.wmla.process import Role
-from edt_hvd.wmla.training_dir import TrainingDir
 from edt_hvd.wmla.write_guard import WriteGuard
 
 
@@ -24,12 +24,12 @@ def main() -> None:
     if len(sys.argv) != 3:
         sys.exit("usage: python -m edt_hvd.wmla.executor SCRIPT FOLDER")
     folder = TrainingDir(Path(sys.argv[2]))
-    start, config = folder.read()
-    os.environ[process.VARIABLE] = Role.EXECUTOR
-    log = OwnLog()
+    start = folder.job.read()
+    process.become(Role.EXECUTOR, start)
+    log = BeforeTrainLog()
     own = [] if log.path is None else [log.path.parent]
     guard = WriteGuard(Path(os.environ["RESULT_DIR"]), own)
-    executing.become_executor(Executor(folder, config, log, guard))
+    executing.become_executor(Executor(folder, log, guard))
     edt_hvd.init()  # binds the device, for scripts that choose theirs before `train`
     os.chdir(start.directory)
     log.begin()
@@ -46,8 +46,8 @@ def main() -> None:
     finally:
         log.end()
     sys.exit(
-        f"{start.script} ended{ending} in an executor without its {folder.number}. call of train(), which it "
-        f"has made in the driver; what it printed is in {log.path}"
+        f"{start.script} ended{ending} in an executor before call {folder.number} of train(), which it has "
+        f"made in the driver; what it printed is in {log.path}"
     )
 
 

@@ -19,7 +19,7 @@ from edt_hvd.wmla.logs.result_log import Listener, ResultLog, ToLogger
 from edt_hvd.wmla.logs.tensorboard import TensorBoard
 from edt_hvd.wmla.process import Role
 from edt_hvd.wmla.program import Program
-from edt_hvd.wmla.train_config import ScaleUp, engines_of_job, make_train_config, worker_limit
+from edt_hvd.wmla.train_config import ScaleUp, make_train_config, worker_limit
 from edt_hvd.wmla.training import saving
 
 _ALIASES: Mapping[str, str] = {
@@ -42,13 +42,15 @@ class FabricModel:
         optimizer: of the model's parameters, or some of them.
         **options: by name, with the older names in brackets:
 
-            - metrics: functions ``(output, target)`` to a number, or None;
+            - metrics: functions ``(output, target)`` to a number, or None; a name that is taken is numbered,
+              as in ``accuracy_2``;
             - driver_logger (driver_logger_callback): a `LoggerCallback`, called in the driver with means over
               the epoch; default writes what notebooks read to ``$LOG_DIR/stdout``;
             - worker_logger (worker_logger_callback): the same, in every executor with its own mini-batches;
             - user_callback: a list of `Callback`, or one;
             - enable_onnx (save_to_onnx): also write the final model in ONNX's format;
-            - fn_step_train: ``(model, data, eva, train_loader, fn_args)`` to ``(acc, loss)``;
+            - fn_step_train: ``(model, data, eva, train_loader, fn_args)`` to ``(acc, loss)``; attributes that
+              it sets on ``model`` are the module's, ``train_loader`` has ``dataset`` and ``batch_size``;
             - fn_test (fn_step_test): ``(model, test_iter, fn_args)`` to the mean loss;
             - fn_batch_collate: list of ``(feature, label)`` to ``(features, labels)``.
 
@@ -130,9 +132,7 @@ class FabricModel:
             TypeError, ValueError: an argument that makes no sense.
             TrainingFailedError: the executors ended without success.
         """
-        if process.role() is Role.EXECUTOR:
-            executing.current().train(self._program)
-            return
+        role = process.role()
         _say_ignored(
             "edt-launch and the job service decide about machines",
             worker_memory=worker_memory,
@@ -151,10 +151,12 @@ class FabricModel:
             validation_freq=validation_freq,
             checkpoint_freq=checkpoint_freq,
             seed=torch.initial_seed() % 2**63,
-            usual_engines=engines_of_job(),
+            usual_engines=1 if role is Role.ALONE else process.start().engines,
         )
         program.check_callable("scaleup_function", scaleup_function)
-        if process.role() is Role.DRIVER:
+        if role is Role.EXECUTOR:
+            executing.current().train(self._program, config)
+        elif role is Role.DRIVER:
             launcher = Launcher.of(os.environ)
             try:
                 driving.train_in_executors(

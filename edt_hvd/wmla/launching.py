@@ -1,47 +1,19 @@
-"""The driver's end of the socket to edt-launch: JSON, one message a line.
+"""The driver's end of the socket to edt-launch; `edt_messages.wmla` has the messages."""
 
-=====================================================================  =======================================
-driver to launcher
-{"do": "train", "number": 1, "program": [...], "max_workers": 16}      run executors; `number` counts from 1
-{"do": "limit", "max_workers": 3}                                      from now on at most so many
-launcher to driver
-{"ended": {"exit_code": 0, "message": ""}}                             one for each train
-=====================================================================  =======================================
-
-The end of the stream tells either side that the other is gone. Unknown messages are errors.
-"""
-
-import json
 import os
 import socket
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from edt_hvd.wmla.errors import TrainingFailedError, WmlaError
+from edt_messages import wmla
+from edt_messages.codec import MessageError
 
 VARIABLE = "EDT_WMLA_LAUNCHER"
 """Names the inherited socket in the environment of a driver."""
 
 GONE = "edt-launch is gone, and the executors with it; its log says why"
-
-
-@dataclass(frozen=True)
-class Ended:
-    """How the executors of one training have ended."""
-
-    exit_code: int
-    message: str
-
-    def check(self) -> None:
-        """Raise `TrainingFailedError` unless they ended well."""
-        if self.exit_code != 0:
-            raise TrainingFailedError(
-                f"the training ended with exit code {self.exit_code}: "
-                f"{self.message or 'see the logs of the executors'}"
-            )
 
 
 def executor_program(script: str, folder: Path) -> list[str]:
@@ -77,14 +49,18 @@ class Launcher:
 
     def train(self, number: int, program: list[str], max_workers: int) -> None:
         """Ask for the executors of training `number`."""
-        self._send({"do": "train", "number": number, "program": program, "max_workers": max_workers})
+        self._send(wmla.Train(number, tuple(program), max_workers))
 
     def limit(self, max_workers: int) -> None:
         """Cap the number of executors of the training under way."""
-        self._send({"do": "limit", "max_workers": max_workers})
+        self._send(wmla.Limit(max_workers))
 
-    def receive(self) -> Ended | None:
-        """Read what has come; the end of the executors once it is told, else None.
+    def cancel(self, number: int) -> None:
+        """Have the executors of training `number` ended."""
+        self._send(wmla.Cancel(number))
+
+    def receive(self, number: int) -> wmla.Ended | None:
+        """Read what has come; the end of training `number` once it is told, else None.
 
         Raises:
             TrainingFailedError: the launcher is gone.
@@ -96,27 +72,26 @@ class Launcher:
             part = b""
         if not part:
             raise TrainingFailedError(GONE)
-        self._received += part
-        line, separator, rest = self._received.partition(b"\n")
-        if not separator:
-            return None
-        self._received = rest
-        return _ended(line)
+        *lines, self._received = (self._received + part).split(b"\n")
+        ended = [one for one in map(_ended, lines) if one.number == number]  # others were cancelled
+        return ended[0] if ended else None
 
     def close(self) -> None:
         """Close this copy of the socket."""
         self._socket.close()
 
-    def _send(self, message: Mapping[str, Any]) -> None:
+    def _send(self, message: wmla.Message) -> None:
         try:
-            self._socket.sendall(json.dumps(message).encode() + b"\n")
+            self._socket.sendall(wmla.encode(message))
         except (BrokenPipeError, ConnectionResetError) as error:
             raise TrainingFailedError(GONE) from error
 
 
-def _ended(line: bytes) -> Ended:
+def _ended(line: bytes) -> wmla.Ended:
     try:
-        ended = json.loads(line)["ended"]
-        return Ended(int(ended["exit_code"]), str(ended["message"]))
-    except (ValueError, LookupError, TypeError) as error:
-        raise WmlaError(f"edt-launch sent {line[:200]!r}; expected an 'ended' message") from error
+        message = wmla.decode(line)
+    except MessageError as error:
+        raise WmlaError(f"edt-launch sent what this version does not understand: {error}") from error
+    if not isinstance(message, wmla.Ended):
+        raise WmlaError(f"edt-launch sent {message}, expected an `Ended`")
+    return message

@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 
 from edt_hvd.wmla.errors import WmlaError
-from edt_hvd.wmla.training_dir import Start
+from edt_hvd.wmla.job_dir import Start
 
 VARIABLE = "EDT_WMLA_ROLE"
 
@@ -45,22 +45,22 @@ def role(environ: Mapping[str, str] = os.environ) -> Role:
         raise WmlaError(f"{VARIABLE}={environ[VARIABLE]!r} is none of {names}; unset it") from None
 
 
-def become_driver(start: Start) -> None:
-    """Let this process be a driver, whose script was started like that."""
+def become(own: Role, start: Start) -> None:
+    """Let this process be the driver or an executor of a job whose script was started like that."""
     global _start
     _start = start
-    os.environ[VARIABLE] = Role.DRIVER
+    os.environ[VARIABLE] = own
 
 
-def driver_start() -> Start:
-    """How the script of this driver was started.
+def start() -> Start:
+    """How the script of this driver or executor was started.
 
     Raises:
-        WmlaError: this process is a child of a driver.
+        WmlaError: this process is a child of one.
     """
     if _start is None:
         raise WmlaError(
-            f"this process has {VARIABLE}={Role.DRIVER} from another one; unset {VARIABLE} in processes that "
-            "the script starts"
+            f"this process has {VARIABLE}={os.environ[VARIABLE]} from another one; unset {VARIABLE} in "
+            "processes that the script starts"
         )
     return _start

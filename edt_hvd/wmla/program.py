@@ -78,13 +78,21 @@ def check_model(model: Any, optimizer: Any) -> None:
 
     Raises:
         TypeError: no module, or no optimizer.
-        ValueError: an optimizer of other parameters, or one that needs a closure; sparse gradients.
+        ValueError: lazy layers that have not run; an optimizer of other parameters, or one that needs a
+            closure; sparse gradients.
     """
     if not isinstance(model, torch.nn.Module):
         raise TypeError(f"model is a {type(model).__name__}; give a torch.nn.Module")
     if not isinstance(optimizer, torch.optim.Optimizer):
         raise TypeError(
             f"optimizer is a {type(optimizer).__name__}; give a torch Optimizer of the model's parameters"
+        )
+    parameters: list[tuple[str, Any]] = list(model.named_parameters())
+    lazy = [name for name, parameter in parameters if torch.nn.parameter.is_lazy(parameter)]
+    if lazy:
+        raise ValueError(
+            f"{lazy[0]} of the model has no shape yet, since its layer is a lazy one; run the model on one "
+            "batch before FabricModel is made"
         )
     known = set(model.parameters())
     foreign = sum(p not in known for group in optimizer.param_groups for p in group["params"])

@@ -41,8 +41,9 @@ class RandomStates:
     def from_json(cls, content: Mapping[str, Any]) -> "RandomStates":
         """The states that `as_json` gave."""
         version, keys, gauss = content["python"]
+        name, numpy_keys, *rest = content["numpy"]
         return cls(
             (version, tuple(keys), gauss),
-            tuple(content["numpy"]),
+            (name, np.array(numpy_keys, dtype=np.uint32), *rest),
             torch.tensor(list(bytes.fromhex(content["torch"])), dtype=torch.uint8),
         )

@@ -36,7 +36,7 @@ class ResultWriter:
         self._file: IO[bytes] | None = None
 
     def emit(self, message: Message) -> None:
-        """As in `engine.ResultSink`."""
+        """Write the message, or have it written by the coordinator of the next generation."""
         if isinstance(message, Begun):
             self.close()
             if edt_hvd.is_coordinator():

@@ -2,7 +2,7 @@
 
 To the script everything is as under ``python SCRIPT ARGS`` with its whole path, but that `edt_hvd` has been
 imported, which programs that begin with ``import torchvision`` need beside a torch without CUDA, and that the
-failing import of a framework that EDT does not train ends with a word about it.
+error of a program for a framework that EDT does not train says so.
 """
 
 import os
@@ -13,9 +13,13 @@ from collections.abc import Sequence
 from types import TracebackType
 
 from edt_hvd.wmla import launching, process
+from edt_hvd.wmla.job_dir import JobDir, Start
+from edt_hvd.wmla.process import Role
 from edt_hvd.wmla.program import FOREIGN, REFUSAL
 from edt_hvd.wmla.random_states import RandomStates
-from edt_hvd.wmla.training_dir import Start
+
+ENGINES_VARIABLE = "EDT_WMLA_MAX_WORKERS"
+"""Tells a driver how many executors its job may have."""
 
 GLOO_PAUSE = 0.1
 """Seconds that the process of a gang lives on after its script: threads of its process group may have tensors
@@ -26,7 +30,10 @@ def main() -> None:
     """Run the script that the command line names."""
     path, arguments = os.path.abspath(sys.argv[1]), tuple(sys.argv[2:])
     if launching.VARIABLE in os.environ:
-        process.become_driver(Start(path, arguments, os.getcwd(), RandomStates.now()))
+        engines = int(os.environ.get(ENGINES_VARIABLE, "1"))
+        start = JobDir.of().begin(Start(path, arguments, os.getcwd(), engines, RandomStates.now()))
+        start.random_states.restore()
+        process.become(Role.DRIVER, start)
     try:
         run(path, arguments)
     finally:

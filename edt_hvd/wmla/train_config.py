@@ -5,16 +5,12 @@ import os
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 ScaleUp = Callable[[int, int], int]
 """(epoch, largest number of executors) -> largest number of executors from now on."""
 
 DETERMINISTIC_VARIABLE = "EDT_WMLA_DETERMINISTIC"
-
-MOST_VARIABLE = "EDT_WMLA_MAX_WORKERS"
-"""Tells a driver how many executors its job may have."""
 
 
 @dataclass(frozen=True)
@@ -115,23 +111,6 @@ def make_train_config(
         seed=seed,
         deterministic=_is_deterministic(environ),
     )
-
-
-def engines_of_job(environ: Mapping[str, str] = os.environ) -> int:
-    """The most executors that the job might have when it was started first; 1 where nobody says.
-
-    It is kept beside the job's results, since a job that goes on with another number of them trains with the
-    same effective batch.
-    """
-    if MOST_VARIABLE not in environ:
-        return 1
-    path = Path(environ["RESULT_DIR"], "run", "wmla", "engines")
-    if not path.exists():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        beside = path.with_name(path.name + ".new")
-        beside.write_text(environ[MOST_VARIABLE])
-        beside.replace(path)
-    return int(path.read_text())
 
 
 def whole(name: str, value: Any, least: int) -> int:

@@ -2,8 +2,13 @@
 
 Every executor runs the script up to `train`. What the script writes for all belongs to the driver: done
 again, later, on several hosts, it would replace or remove results of the training that is under way.
+
+It sees what goes through Python's audit events, `torch.save` to a path, and SQLite databases; not what
+other C++ code and other processes write.
 """
 
+import contextlib
+import functools
 import os
 import sys
 import sysconfig
@@ -13,6 +18,8 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+import torch
+
 import edt_hvd
 from edt_hvd.wmla.errors import WriteRefusedError
 
@@ -21,13 +28,15 @@ _LIBRARIES = tuple({sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib
 
 
 class WriteGuard:
-    """Refuses to write or remove below `result_dir`, and to remove whole folders, until it is lifted.
-
-    Temporary folders may be removed.
+    """Refuses to write or remove below `result_dir`, to move or remove a folder above it, and to remove whole
+    folders other than temporary ones.
 
     Args:
         result_dir: what the job's processes share.
         own: folders that are this process's own, below `result_dir` or not.
+
+    Attributes:
+        is_lifted: whether nothing is refused.
     """
 
     def __init__(self, result_dir: Path, own: Iterable[Path]) -> None:
@@ -36,30 +45,35 @@ class WriteGuard:
         self._temporary = temporary
         owned = {*map(_real, own), temporary}
         self._own = tuple(folder for folder in owned if _is_in(folder, self._root) and folder != self._root)
-        self._is_lifted = False
+        self.is_lifted = False
 
     def install(self) -> None:
-        """Guard from now on. There is no way to uninstall an audit hook; `lift` makes it do nothing."""
+        """Guard from now on, except while it is lifted: there is no way to uninstall an audit hook."""
         sys.addaudithook(self._audit)
+        torch.save = _audited(torch.save)
 
-    def lift(self) -> None:
-        """Refuse nothing any more."""
-        self._is_lifted = True
+    @contextlib.contextmanager
+    def lifted(self) -> Iterator[None]:
+        """Refuse nothing in the context, in any thread."""
+        self.is_lifted = True
+        try:
+            yield
+        finally:
+            self.is_lifted = False
 
     def _audit(self, event: str, arguments: tuple[Any, ...]) -> None:
-        paths_of = None if self._is_lifted else _EVENTS.get(event)
+        paths_of = None if self.is_lifted else _EVENTS.get(event)
         if paths_of is None:
             return
         for path in paths_of(*arguments):
             if self._is_refused(_real(path), is_tree=event == "shutil.rmtree"):
-                raise WriteRefusedError(_DEEDS.get(event, "writes"), path, _place(sys._getframe(1)))
+                raise WriteRefusedError(_VERBS.get(event, "writes"), path, _script_line(sys._getframe(1)))
 
     def _is_refused(self, path: str, *, is_tree: bool) -> bool:
         if any(_is_in(path, folder) for folder in self._own) or "__pycache__" in path.split(os.sep):
             return False
-        if is_tree and not _is_in(path, self._root):
-            return _is_in(self._root, path) or not _is_in(path, self._temporary)
-        return _is_in(path, self._root)
+        is_shared = _is_in(path, self._root) or _is_in(self._root, path)
+        return is_shared or (is_tree and not _is_in(path, self._temporary))
 
 
 # What is written or removed, by the names of audit events; None stands for nothing.
@@ -87,6 +101,12 @@ def _linked(_source: Any, target: Any, *folders: int) -> Iterator[str]:
     yield from _named(target, folders[-1])
 
 
+def _connected(database: Any) -> Iterator[str]:
+    name = os.fsdecode(database)
+    if name not in ("", ":memory:") and not name.startswith("file:"):
+        yield name
+
+
 def _named(path: Any, folder: int | None) -> Iterator[str]:
     if not isinstance(path, int):
         above = "" if folder is None or folder < 0 else os.readlink(f"/proc/self/fd/{folder}")
@@ -103,11 +123,25 @@ _EVENTS: Mapping[str, Callable[..., Iterator[str]]] = {
     "os.symlink": _linked,
     "os.truncate": lambda path, _: _named(path, None),
     "shutil.rmtree": _removed,
+    "sqlite3.connect": _connected,
+    "torch.save": lambda path: _named(path, None),
 }
-_DEEDS = {"os.remove": "removes", "os.rename": "moves", "os.rmdir": "removes", "shutil.rmtree": "removes"}
+_VERBS = {"os.remove": "removes", "os.rename": "moves", "os.rmdir": "removes", "shutil.rmtree": "removes"}
 
 
-def _place(frame: FrameType | None) -> str:
+def _audited(save: Callable[..., None]) -> Callable[..., None]:
+    """`torch.save`, which opens a path in C++, with an audit event of its own."""
+
+    @functools.wraps(save)
+    def audited(obj: Any, f: Any, *arguments: Any, **named: Any) -> None:
+        if isinstance(f, str | os.PathLike):
+            sys.audit("torch.save", f)
+        save(obj, f, *arguments, **named)
+
+    return audited
+
+
+def _script_line(frame: FrameType | None) -> str:
     """The script's line, or of one of its modules, that is under way: the innermost outside of libraries."""
     innermost, at = frame, frame
     while at is not None:

@@ -4,6 +4,8 @@ import time
 from collections.abc import Mapping
 from typing import NoReturn
 
+from typing_extensions import override
+
 from edt_hvd.world import heartbeat, preemption
 from edt_hvd.world.activity import private_memory
 from edt_hvd.world.control import Launcher
@@ -32,13 +34,13 @@ class AssignedWorld(ElasticWorld):
         return int(self._environ["EDT_MAX_NP"])
 
     @property
+    @override
     def slot(self) -> int:
-        """This worker's slot on its host."""
         return int(self._environ["EDT_SLOT"])
 
     @property
+    @override
     def wanted_generation(self) -> int:
-        """The newest generation that the launcher has announced."""
         return self.launcher.wanted_generation
 
     def start(self) -> None:
@@ -49,8 +51,8 @@ class AssignedWorld(ElasticWorld):
         heartbeat.start(self.launcher)
         preemption.listen()
 
+    @override
     def synced(self) -> None:
-        """Notify the launcher."""
         self.launcher.send(messages.Synced())
 
     def finish(self) -> None:

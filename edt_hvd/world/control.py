@@ -5,6 +5,7 @@ import os
 import signal
 import socket
 import threading
+import traceback
 from collections.abc import Callable
 from functools import partial
 from typing import Protocol
@@ -12,7 +13,8 @@ from typing import Protocol
 from edt_hvd.errors import CoordinatorLostError
 from edt_hvd.world import preemption
 from edt_messages import messages
-from edt_messages.messages import Assign, Message, MessageError, UnknownMessageError, decode, encode
+from edt_messages.codec import MessageError, UnknownMessageError
+from edt_messages.messages import Assign, Message, decode, encode
 
 CONNECT_TIMEOUT = 30.0
 """Seconds to wait for the launcher to accept the connection."""
@@ -28,7 +30,7 @@ class EventSink(Protocol):
     """Where a worker reports to."""
 
     def send(self, message: Message) -> None:
-        """Report something; the receiver may be gone."""
+        """Send a message; the receiver may be gone."""
 
 
 class Launcher:
@@ -89,7 +91,7 @@ class Launcher:
         return self._closing or self._lost is not None
 
     def wait_for_assignment(self, progress: int) -> Assign | None:
-        """Announce that this worker is outside any world and wait for its next place.
+        """Announce that this worker is outside any world, and wait for its next assignment.
 
         Returns:
             The assignment, or None when the worker is to leave.
@@ -121,6 +123,9 @@ class Launcher:
             reason = "connection closed"
         except (OSError, MessageError) as error:  # it may have died in the middle of a line
             reason = str(error)
+        except Exception as error:  # noqa: BLE001 - a defect: nobody else reads, so it must not go unnoticed
+            traceback.print_exc()
+            reason = f"{type(error).__name__}: {error}"
         if not self._closing:
             self._note_loss(reason)
             self._end_orphan()
@@ -154,7 +159,7 @@ class Launcher:
             self._changed.notify_all()
 
     def _end_orphan(self) -> None:
-        """Nobody is left to start, watch or stop this worker: it must not go on alone."""
+        """End this worker, which nobody is left to watch or stop."""
         if preemption.is_listening():  # the script has no end of its own to SIGTERM
             os._exit(ENDED)
         threading.Timer(ORPHAN_GRACE, os._exit, args=(1,)).start()

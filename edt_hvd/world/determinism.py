@@ -5,12 +5,16 @@ import re
 
 import torch
 
+_INITIAL_THREADS = torch.get_num_threads()
+"""torch's choice; another number later is the script's, which has called `torch.set_num_threads`."""
+
 
 def make_deterministic() -> None:
     """Choose deterministic operators, and a number of threads that does not depend on that of workers.
 
-    One thread a worker, or OMP_NUM_THREADS: sums inside an operator are grouped by threads. An operator that
-    has no deterministic version raises a RuntimeError that names it, when it is used.
+    One thread a worker, or OMP_NUM_THREADS, unless the script has set a number: sums inside an operator are
+    grouped by threads. An operator that has no deterministic version raises a RuntimeError that names it,
+    when it is used.
 
     Raises:
         ValueError: OMP_NUM_THREADS is neither a positive number nor a list of them.
@@ -21,7 +25,8 @@ def make_deterministic() -> None:
     torch.use_deterministic_algorithms(True)
     torch.backends.cudnn.deterministic = True
     torch.backends.cudnn.benchmark = False
-    torch.set_num_threads(threads)
+    if torch.get_num_threads() == _INITIAL_THREADS:
+        torch.set_num_threads(threads)
 
 
 def _threads(given: str) -> int:

@@ -1,6 +1,6 @@
 """A world whose members change: this worker leaves it and enters the next one, generation by generation.
 
-What all elastic worlds have in common. Where the assignments come from is the business of the subclasses.
+This is what all elastic worlds have in common. Their assignments come from the subclasses.
 """
 
 import os
@@ -14,6 +14,7 @@ import horovod.torch as hvd
 from horovod.common.exceptions import HorovodInternalError
 
 from edt_hvd import observing
+from edt_hvd.errors import HorovodBuildError
 from edt_hvd.world import fast_exit, stages
 from edt_hvd.world.control import EventSink
 from edt_hvd.world.fixed_world import horovod_init
@@ -38,6 +39,7 @@ class ElasticWorld(ABC):
     """
 
     def __init__(self) -> None:
+        _horovods_abort()
         self.launcher: EventSink | None = None
         self.generation = 0
         self.finished = False
@@ -98,7 +100,7 @@ class ElasticWorld(ABC):
         self.entered = True
 
     def abandon(self) -> None:
-        """A member of this world is lost: let the others know, who may be waiting for this worker."""
+        """Leave the collectives after the loss of a member, so that no other waits for this worker."""
         abort_collectives()
 
     def rejoin(self, progress: int) -> None:
@@ -133,7 +135,7 @@ class ElasticWorld(ABC):
         """This worker has the state of the present world."""
 
     def finish(self) -> None:
-        """Training is over for this worker: whatever membership is announced, it takes no part in it."""
+        """End the training of this worker: it takes no part in worlds that are announced from now on."""
         stages.enter(Stage.OUTSIDE)
         self.finished = True
 
@@ -166,7 +168,7 @@ class ElasticWorld(ABC):
             callback(generation)
 
     def _note_broken(self, generation: int) -> None:
-        """A world has lost a member: whoever waits in it must not wait for a timeout."""
+        """Abort the collectives of a world that has lost a member, which would end by a timeout only."""
         with self._lock:
             self._broken_generation = max(generation, self._broken_generation)
             present = self.generation if self._forming is None else self._forming
@@ -177,11 +179,25 @@ class ElasticWorld(ABC):
 def abort_collectives() -> None:
     """Let whatever waits in a collective, or for the world that is being formed, fail at once.
 
-    Horovod ends a world in which an operation has failed. But a loss does not show on every connection, that
-    to a host without power for instance: who waits there would notice only after Gloo's timeout of thirty
-    seconds. The function comes with the build of Horovod (``cmake/build_horovod.cmake``).
+    Horovod ends a world in which an operation has failed. But a loss does not show on every connection, such
+    as one to a host without power: whoever waits there would notice only after Gloo's timeout of 30 seconds.
+    NCCL's communicators are not aborted; a kernel of theirs that waits for a lost worker ends with its
+    process. The function comes with the build of Horovod (``cmake/build_horovod.cmake``).
     """
-    hvd.mpi_ops._basics.MPI_LIB_CTYPES.horovod_abort_collectives()
+    _horovods_abort()()
+
+
+def _horovods_abort() -> Callable[[], object]:
+    """The function of Horovod's library. The number of connections that it returns says nothing here.
+
+    Raises:
+        HorovodBuildError: it is not there.
+    """
+    try:
+        found: Callable[[], object] = hvd.mpi_ops._basics.MPI_LIB_CTYPES.horovod_abort_collectives
+    except AttributeError:
+        raise HorovodBuildError from None
+    return found
 
 
 def _initialize(assignment: Assign) -> bool:

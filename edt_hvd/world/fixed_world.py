@@ -18,7 +18,7 @@ horovod_init = hvd.init
 
 
 class FixedWorld:
-    """A world that whoever started the process has fixed: one process, mpirun or horovodrun."""
+    """A world that is complete when its processes start: under plain python, mpirun or horovodrun."""
 
     generation = 0
     knows_max_size = True
@@ -40,7 +40,7 @@ class FixedWorld:
                 horovod_init()
 
     def join(self) -> None:
-        """The world is there already."""
+        """Do nothing: `start` has formed the world."""
 
     @property
     def max_size(self) -> int:
@@ -54,12 +54,12 @@ class FixedWorld:
 
     @property
     def stop_wanted(self) -> bool:
-        """Nobody stops this world."""
+        """False: this world is never formed anew."""
         return False
 
 
 def _check_size(environ: Mapping[str, str], size: int) -> None:
-    """See that MPI's processes are one world: with another controller each would train alone, unnoticed."""
+    """Check that MPI's processes are one world; with another controller each would train alone, unnoticed."""
     for name in MPI_SIZES:
         if name in environ and environ[name] != str(size):
             raise WorldSizeError(name, environ[name], size)

@@ -2,7 +2,7 @@
 
 Its protocol is that of ``horovod/runner/elastic/rendezvous.py`` and ``horovod/runner/http/http_server.py`` of
 0.28.1: a store of keys, which the driver empties whenever it makes new assignments, and one scope whose keys
-it answers itself.
+it answers itself. Requests show the job's token, which `cmake/build_horovod.cmake` has added to the protocol.
 """
 
 import http.client
@@ -17,10 +17,12 @@ class HorovodDriver:
 
     Args:
         address: ``host:port`` of its HTTP server.
+        token: of the job; None if requests need none.
     """
 
-    def __init__(self, address: str) -> None:
+    def __init__(self, address: str, token: str | None = None) -> None:
         self.address = address
+        self._headers = {} if token is None else {"Authorization": f"Bearer {token}"}
 
     @property
     def port(self) -> int:
@@ -48,7 +50,7 @@ class HorovodDriver:
     def _request(self, method: str, path: str, body: str | None = None) -> str | None:
         connection = http.client.HTTPConnection(self.address)
         try:
-            connection.request(method, path, body)
+            connection.request(method, path, body, self._headers)
             response = connection.getresponse()
             text = response.read().decode()
         except (OSError, http.client.HTTPException) as error:
@@ -57,4 +59,8 @@ class HorovodDriver:
             ) from error
         finally:
             connection.close()
-        return text if response.status == http.client.OK else None
+        if response.status == http.client.NOT_FOUND:
+            return None
+        if response.status != http.client.OK:
+            raise CoordinatorLostError(self.address, f"it answers {response.status}", "horovodrun")
+        return text

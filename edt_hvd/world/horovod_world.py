@@ -1,8 +1,8 @@
 """The world of a job under ``horovodrun --host-discovery-script``, which Horovod's own driver assigns.
 
-Horovod starts a worker with its first assignment in the environment. Whoever leaves a world asks the driver's
-HTTP server for the next one, and is answered when every member of that world has asked or has ended. The
-driver looks at the hosts once a second and notifies rank 0 when they have changed. Its source is
+Horovod starts a worker with its first assignment in the environment. A worker that leaves a world asks the
+driver's HTTP server for the next assignment, and is answered when every member of that world has asked or has
+ended. The driver looks at the hosts once a second and notifies rank 0 when they have changed. Its source is
 ``horovod/runner/elastic`` of 0.28.1, which leaves gaps that are closed here:
 
 - A change that comes before rank 0 listens is dropped. So workers listen before they form their first world,
@@ -29,6 +29,7 @@ import horovod.torch as hvd
 import torch
 from horovod.common.elastic import notification_manager
 from horovod.common.exceptions import HorovodInternalError
+from typing_extensions import override
 
 from edt_hvd.errors import CoordinatorLostError
 from edt_hvd.world.elastic_world import ATTEMPTS, ElasticWorld
@@ -47,7 +48,7 @@ POLL = 0.05
 """Seconds between two looks whether another member is there."""
 
 ARRIVED, GAVE_UP = "here", "gone"
-"""What a member of an assignment says of itself: it is about to enter the world, or has given up."""
+"""What the members of an assignment publish: that they are about to enter the world, or have given up."""
 
 _SCOPE = "edt.members"
 
@@ -70,7 +71,7 @@ class HorovodWorld(ElasticWorld):
         self._environ = environ
         del environ["HOROVOD_ELASTIC"]
         address, port = (environ[f"HOROVOD_GLOO_RENDEZVOUS_{name}"] for name in ("ADDR", "PORT"))
-        self._driver = HorovodDriver(f"{address}:{port}")
+        self._driver = HorovodDriver(f"{address}:{port}", environ.get("HOROVOD_RENDEZVOUS_TOKEN"))
         self._patience = _seconds(environ.get("EDT_JOIN_TIMEOUT", str(PATIENCE)))
         self._has_state = False
         """Whether this worker has the state of the training."""
@@ -107,8 +108,8 @@ class HorovodWorld(ElasticWorld):
         return "EDT_MAX_NP" in self._environ
 
     @property
+    @override
     def slot(self) -> int:
-        """This worker's number on its host."""
         return int(self._environ["HOROVOD_LOCAL_RANK"])
 
     @property
@@ -147,8 +148,8 @@ class HorovodWorld(ElasticWorld):
             self._changes += 1
         self._note_announced(self.wanted_generation)
 
+    @override
     def synced(self) -> None:
-        """This worker has the state of the present world."""
         self._has_state = True
 
     def enter(self) -> None:

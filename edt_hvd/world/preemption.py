@@ -14,7 +14,7 @@ _queue: "queue.SimpleQueue[str]" = queue.SimpleQueue()
 
 
 def notify(reason: str) -> None:
-    """Give notice, for the reason that the user is shown. Safe in signal handlers and threads."""
+    """Queue a notice, with a reason to show to the user. Safe in signal handlers and threads."""
     _queue.put(reason)
 
 

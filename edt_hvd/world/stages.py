@@ -21,8 +21,8 @@ it does not count.
 Seconds in which this process was frozen (a signal, a container that is paused) count for no stage: `awake` is
 called about once a second, and of the time between two calls no more than `LONGEST_NAP` counts.
 
-A heartbeat says that the training gets on: the present stage counts from then. What it has taken in the end
-is its longest time without one.
+A heartbeat is a sign of progress: the present stage counts from then on. The time that a stage has taken is
+its longest interval without one.
 
 The training thread writes the stages, any thread heartbeats, the one that calls `awake` and `worked` the
 clock, all with plain assignments; any thread may read.
@@ -79,7 +79,7 @@ class Stages:
         self._heartbeat = (running, 0.0)
 
     def heartbeat(self, now: float) -> None:
-        """The present stage gets on; may be called in any thread."""
+        """Note progress in the present stage; may be called in any thread."""
         running = self._running(now)
         self._heartbeat = (running, self._longest(running))
 
@@ -130,11 +130,11 @@ def enter(stage: Stage) -> None:
 
 
 def heartbeat() -> None:
-    """Say that this worker gets on, where it is busy or waits for long outside of steps.
+    """Report progress where this worker is busy, or waits for long, outside of steps.
 
-    `edt-launch` kills a worker that takes far too long for something while others wait for it; after a
-    heartbeat it counts from then. Do not call it from code that goes on when training hangs, such as a thread
-    of its own. The call takes a microsecond, and has no effect where there is no `edt-launch`.
+    `edt-launch` kills a worker that takes far too long while others wait for it; a heartbeat restarts that
+    time. Do not call it from code that goes on when training hangs, such as a thread of its own. The call
+    takes a microsecond, and has no effect without `edt-launch`.
     """
     _stages.heartbeat(time.monotonic())
 

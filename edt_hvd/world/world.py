@@ -14,6 +14,9 @@ from edt_hvd.world.fixed_world import FixedWorld
 
 World = FixedWorld | ElasticWorld
 
+REASON_LENGTH = 1000
+"""Characters of a reason to leave that are sent."""
+
 _world: World | None = None
 
 
@@ -28,22 +31,37 @@ def set_current(world: World) -> None:
     _world = world
 
 
-def current() -> World:
-    """The world as it is, joined or not.
+def current(call: str = "this call") -> World:
+    """The world as it is, joined or not, for a function that errors call `call`.
 
     Raises:
         NotInitializedError: `init` has not been called.
     """
     if _world is None:
-        raise NotInitializedError("this call")
+        raise NotInitializedError(call)
     return _world
 
 
 def _joined(call: str) -> World:
-    if _world is None:
-        raise NotInitializedError(call)
-    _world.join()
-    return _world
+    world = current(call)
+    world.join()
+    return world
+
+
+def check_collective(call: str) -> None:
+    """Check that the script may call a collective here.
+
+    Raises:
+        NotInitializedError: `init` has not been called.
+        RuntimeError: it is before the elastic function, in a world that workers may join: they run the script
+            from its beginning, and would be alone in the collective.
+    """
+    world = current(call)
+    if isinstance(world, ElasticWorld) and not world.entered:
+        raise RuntimeError(
+            f"{call} before the elastic function: a worker that joins the job later would wait in it for the "
+            "others, which are past it; call it inside the function decorated with @edt_hvd.elastic"
+        )
 
 
 def rank() -> int:
@@ -88,7 +106,7 @@ def leave(reason: str = "leave()") -> bool:
     the job gets another slot; the one that was left is tried again after a minute if it is still allocated.
 
     Args:
-        reason: shown to the user.
+        reason: shown to the user; its first 1,000 characters.
 
     Returns:
         Whether there is a launcher that can go on without this worker. Under python, mpirun and horovodrun
@@ -99,7 +117,7 @@ def leave(reason: str = "leave()") -> bool:
     """
     if not isinstance(current(), AssignedWorld):
         return False
-    preemption.notify(reason)
+    preemption.notify(str(reason)[:REASON_LENGTH])
     return True
 
 

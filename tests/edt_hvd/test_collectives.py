@@ -1,9 +1,13 @@
 """Collectives of one worker; those of several are in tests/system."""
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 
 import edt_hvd
 from edt_hvd.world import world
+from edt_hvd.world.assigned_world import AssignedWorld
 
 pytestmark = pytest.mark.usefixtures("alone")
 
@@ -21,8 +25,37 @@ def test_a_rank_that_there_is_not_is_refused(root: int) -> None:
         edt_hvd.broadcast(1, root)
 
 
-def test_needs_init(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("root", [0.0, False, "0", None])
+def test_a_root_that_is_no_integer_is_refused(root: Any) -> None:
+    with pytest.raises(TypeError, match=f"root={root!r} is a {type(root).__name__}; give a rank"):
+        edt_hvd.broadcast(1, root)
+
+
+CALLS: dict[str, Callable[[], object]] = {
+    "gather": lambda: edt_hvd.gather(1),
+    "broadcast": lambda: edt_hvd.broadcast(1),
+    "barrier": edt_hvd.barrier,
+    "average": lambda: edt_hvd.average(1.0),
+    "Mean.compute": lambda: edt_hvd.Mean().compute(),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_needs_init(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(world, "_world", None)
-    for call in (lambda: edt_hvd.gather(1), lambda: edt_hvd.broadcast(1), edt_hvd.barrier):
-        with pytest.raises(edt_hvd.NotInitializedError):
-            call()
+    with pytest.raises(edt_hvd.NotInitializedError):
+        CALLS[name]()
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_refused_before_the_elastic_function_where_workers_may_join(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    environ = {"EDT_COORDINATOR": "127.0.0.1:1", "EDT_TOKEN": "t", "EDT_WORKER": "0", "EDT_MAX_NP": "64"}
+    here = AssignedWorld(environ)
+    here.generation = 1  # is a member of a world, which it got by asking for its rank, say
+    monkeypatch.setattr(world, "_world", here)
+    with pytest.raises(RuntimeError, match=rf"edt_hvd\.{name}\(\) before the elastic function"):
+        CALLS[name]()
+    here.entered = True
+    CALLS["barrier"]()

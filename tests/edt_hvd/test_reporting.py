@@ -1,3 +1,4 @@
+import math
 from types import SimpleNamespace
 from typing import Any
 
@@ -8,8 +9,8 @@ import torch
 import edt_hvd
 from edt_hvd import reporting
 from edt_hvd.reporting import REPORT_INTERVAL, ResizeReport, send_progress
-from edt_messages.messages import Message, type_of
-from edt_messages.records import content
+from edt_messages.messages import MAX_LINE, Message, Progress, encode, type_of
+from edt_messages.records import VALUES_BYTES, content
 
 pytestmark = pytest.mark.usefixtures("alone")
 
@@ -55,6 +56,58 @@ def test_other_values_are_refused(value: Any) -> None:
         edt_hvd.report(metric=value)
 
 
+@pytest.mark.parametrize(
+    "total, error",
+    [
+        (math.inf, ValueError),
+        (math.nan, ValueError),
+        (-1, ValueError),
+        (2**53, ValueError),
+        (True, TypeError),
+        ("100", TypeError),
+    ],
+)
+def test_a_total_that_is_no_number_of_steps_is_refused(
+    total: Any, error: type[Exception], launcher: Recorder
+) -> None:
+    with pytest.raises(error, match=r"report\(total_steps="):
+        edt_hvd.report(total_steps=total, loss=0.5)
+    send_progress(7, 1, now=10.0)
+    assert launcher.messages[0][1]["values"] == {}
+
+
+@pytest.mark.parametrize("total", [0, 100, 1e4, torch.tensor(7)])
+def test_a_number_of_steps_is_reported(total: Any, launcher: Recorder) -> None:
+    edt_hvd.report(total_steps=total)
+
+
+@pytest.mark.parametrize("value", [2**63, -(2**63) - 1, 10**400])
+def test_an_integer_that_is_too_large_is_refused(value: int, launcher: Recorder) -> None:
+    with pytest.raises(ValueError, match=r"report\(seed=\.\.\.\): an integer of \d+ bits; give one of 64"):
+        edt_hvd.report(seed=value)
+    edt_hvd.report(seed=2**63 - 1, low=-(2**63))
+
+
+def test_values_are_bounded_in_number_and_length(launcher: Recorder) -> None:
+    edt_hvd.report(note="a" * (VALUES_BYTES - 100))
+    with pytest.raises(ValueError, match=rf"report\(other=...\): .* JSON, {VALUES_BYTES} are allowed"):
+        edt_hvd.report(other="\N{SNOWMAN}" * 100)
+    edt_hvd.report(note="short")
+    for step in range(1000):
+        edt_hvd.report(**{f"loss_{step}": 0.5})
+    with pytest.raises(ValueError, match="the same names every time"):
+        edt_hvd.report(**{f"accuracy_{step}": 0.5 for step in range(1000)})
+    assert len(encode(Progress(7, None, 2, reporting._values))) < VALUES_BYTES + 200 < MAX_LINE
+
+
+def test_a_loss_that_is_not_finite_is_reported(launcher: Recorder) -> None:
+    edt_hvd.report(loss=torch.tensor(math.nan), norm=math.inf, least=-math.inf)
+    send_progress(7, 1, now=10.0)
+    np.testing.assert_equal(
+        launcher.messages[0][1]["values"], {"loss": math.nan, "norm": math.inf, "least": -math.inf}
+    )
+
+
 def test_a_resize_is_reported_once_with_its_phases(launcher: Recorder) -> None:
     report = ResizeReport(3, previous_size=2, size=4, stopped_at=100.0)
     report.mark("rendezvous", 100.25)
@@ -77,3 +130,8 @@ def test_a_world_that_was_lost_before_it_trained_does_not_count(launcher: Record
 def test_a_first_world_interrupted_nothing(launcher: Recorder) -> None:
     ResizeReport.first(1, 2).send_to(launcher, 5.0)
     assert launcher.messages == []
+
+
+def test_text_that_is_no_unicode_is_refused() -> None:
+    with pytest.raises(ValueError, match="surrogates not allowed"):
+        reporting.report(path="\udc80")

@@ -1,12 +1,18 @@
-"""Messages and their lines. The lines are what installed versions send: a change of one breaks them."""
+"""Messages of launcher and workers, and their lines.
+
+The lines are what installed versions send: a change of one breaks them.
+"""
 
 import json
+import math
 from typing import Any
 
+import numpy as np
 import pytest
 
 from edt_messages import messages
-from edt_messages.messages import MAX_LINE, Message, MessageError, UnknownMessageError, decode, encode
+from edt_messages.codec import MessageError, UnknownMessageError
+from edt_messages.messages import MAX_LINE, Message, decode, encode
 
 PLACE = {
     "rank": 1,
@@ -19,9 +25,10 @@ PLACE = {
     "generation": 3,
     "port": 4711,
 }
+PROGRESS = {"type": "progress", "step": 1, "epoch": 0, "size": 1}
 LINES: list[tuple[Message, dict[str, Any]]] = [
     (messages.Hello("t", 7, 42), {"type": "hello", "token": "t", "worker": 7, "pid": 42}),
-    (messages.AtRendezvous(5), {"type": "door", "progress": 5}),
+    (messages.AtRendezvous(5), {"type": "at_rendezvous", "progress": 5}),
     (
         messages.Standby(1.5, 0.25, None),
         {"type": "standby", "waited": 1.5, "processor": 0.25, "private": None},
@@ -32,7 +39,7 @@ LINES: list[tuple[Message, dict[str, Any]]] = [
     (
         messages.Heartbeat(3, "loading", 0.5, 0.25, {"loading": (4, 1.5)}),
         {
-            "type": "beat",
+            "type": "heartbeat",
             "step": 3,
             "stage": "loading",
             "seconds": 0.5,
@@ -85,7 +92,7 @@ def test_a_message_is_its_line(message: Message, content: dict[str, Any]) -> Non
 
 
 def test_all_messages_are_above() -> None:
-    assert sorted(NAMES) == sorted(messages._types)
+    assert sorted(NAMES) == sorted(messages._codec._readers)
 
 
 @pytest.mark.parametrize("message, content", LINES, ids=NAMES)
@@ -113,8 +120,12 @@ def test_fields_of_later_versions_are_ignored(message: Message, content: dict[st
         b'{"type": "leave", "saves": 1}\n',
         b'{"type": "leaving", "reason": null}\n',
         b'{"type": "standby", "waited": NaN, "processor": 0}\n',
-        b'{"type": "beat", "step": 1, "stage": "x", "seconds": 1, "idle": 1, "stages": {"loading": [1]}}\n',
+        b'{"type": "heartbeat", "step": 1, "stage": "x", "seconds": 1, "idle": 1, "stages": {"x": [1]}}\n',
         b'{"type": "progress", "step": 1, "epoch": 0, "size": 1, "values": {"loss": [1]}}\n',
+        json.dumps(PROGRESS | {"values": {"loss": None}}).encode(),
+        json.dumps(PROGRESS | {"values": {"seed": 2**63}}).encode(),
+        json.dumps(PROGRESS | {"values": {"note": "x" * 2**15}}).encode(),
+        json.dumps(PROGRESS | {"values": {"x" * 2**15 + "x": 1}}).encode(),
     ],
 )
 def test_a_line_with_anything_wrong_is_refused(line: bytes) -> None:
@@ -122,8 +133,18 @@ def test_a_line_with_anything_wrong_is_refused(line: bytes) -> None:
         decode(line)
 
 
+def test_values_may_be_infinite_or_no_number() -> None:
+    sent = messages.Progress(1, 0, 1, {"loss": math.nan, "most": math.inf, "least": -math.inf})
+    np.testing.assert_equal(vars(decode(encode(sent))), vars(sent))
+
+
+def test_a_message_that_is_too_long_is_not_made() -> None:
+    with pytest.raises(ValueError, match=rf"the leaving message has .* bytes, {MAX_LINE:,} are allowed"):
+        encode(messages.Leaving("x" * MAX_LINE))
+
+
 def test_a_line_that_is_too_long_is_refused() -> None:
-    line = encode(messages.Leaving("x" * MAX_LINE))
+    line = b'{"type": "leaving", "reason": "%s"}\n' % (b"x" * MAX_LINE)
     with pytest.raises(MessageError, match=rf"it has {len(line)} bytes, {MAX_LINE} are allowed"):
         decode(line)
 

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from harness import ElasticJob
+from tiers import full
 
 PENALIZED = """
 import sys
@@ -13,6 +14,7 @@ import edt_hvd
 
 edt_hvd.init(deterministic=True)
 torch.manual_seed(0)
+torch.set_default_dtype(getattr(torch, sys.argv[2]))
 model = torch.nn.Linear(8, 1)
 optimizer = edt_hvd.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=0.1), model)
 loader = edt_hvd.ElasticDataLoader(torch.utils.data.TensorDataset(torch.randn(96, 8)), 12, 2)
@@ -29,29 +31,31 @@ def train(state):
         state.commit()
 
 train(state)
-bits = model.weight.detach().view(torch.int32).flatten().tolist()
+bits = model.weight.detach().view(torch.uint8).flatten().tolist()
 print("weights", *bits, flush=True)
 """
 
 
-def trained(tmp_path: Path, penalty: str, size: int) -> list[str]:
-    """The weights that each worker ends with."""
+def trained(tmp_path: Path, penalty: str, dtype: str, size: int) -> tuple[list[str], bool]:
+    """The weights that each worker ends with, and whether a warning has named differing gradients."""
     script = tmp_path / "penalized.py"
     script.write_text(PENALIZED)
-    job = ElasticJob(tmp_path / f"{penalty} {size}", min_np=size)
+    job = ElasticJob(tmp_path / f"{penalty} {dtype} {size}", min_np=size)
     job.allocate(size)
-    job.start(script, penalty)
+    job.start(script, penalty, dtype)
     assert job.end() == 0, job.stderr
     found = [line.partition("weights ")[2] for line in job.stdout.splitlines() if "weights" in line]
     assert len(found) == size
-    return found
+    return found, "added gradients that differ between the" in job.stdout + job.stderr
 
 
-def test_workers_penalties_are_averaged(tmp_path: Path) -> None:
-    assert len(set(trained(tmp_path, "own", 3))) == 1
+def test_workers_penalties_are_averaged_with_a_warning(tmp_path: Path) -> None:
+    weights, is_warned_of = trained(tmp_path, "own", "float32", 3)
+    assert (len(set(weights)), is_warned_of) == (1, True)
 
 
-@pytest.mark.full
-def test_a_penalty_that_is_the_same_on_every_worker_stays_so_bit_by_bit(tmp_path: Path) -> None:
-    alone = trained(tmp_path, "common", 1)
-    assert set(trained(tmp_path, "common", 3)) == set(alone)
+@pytest.mark.parametrize("dtype", [full("float32"), "float64"])
+def test_a_penalty_that_is_the_same_on_every_worker_stays_so_bit_by_bit(tmp_path: Path, dtype: str) -> None:
+    alone, _ = trained(tmp_path, "common", dtype, 1)
+    together, is_warned_of = trained(tmp_path, "common", dtype, 3)
+    assert (set(together), is_warned_of) == (set(alone), False)

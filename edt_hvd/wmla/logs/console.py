@@ -3,6 +3,9 @@
 import time
 from collections.abc import Callable
 
+from typing_extensions import override
+
+from edt_hvd.wmla.logs.result_log import Listener
 from edt_hvd.wmla.results import MiniBatch
 
 Print = Callable[[str], None]
@@ -12,30 +15,30 @@ def _print(line: str) -> None:
     print(line, flush=True)
 
 
-class Console:
-    """Prints the means of a training; a `result_log.Listener`."""
+class Console(Listener):
+    """Prints the means of a training."""
 
     def __init__(self, out: Print = _print) -> None:
         self._out = out
         self._began = time.monotonic()
 
+    @override
     def begin(self) -> None:
-        """As in `Listener`."""
         self._began = time.monotonic()
         self._out("--------START TRAINING--------")
 
+    @override
     def train(self, means: MiniBatch, iteration: int, epoch: int, workers: int) -> None:
-        """As in `Listener`."""
         self._out(f"Timestamp {int(time.time() * 1000)}, Iteration {iteration}")
         self._out(f"batches :{iteration} {means.loss}")
         self._print_values("train", means, iteration)
 
+    @override
     def test(self, result: MiniBatch, iteration: int, epoch: int) -> None:
-        """As in `Listener`."""
         self._print_values("test", result, iteration)
 
+    @override
     def end(self, iteration: int, epochs: int) -> None:
-        """As in `Listener`."""
         self._out(f"--------END TRAINING: completed {iteration} iterations --------")
         seconds = time.monotonic() - self._began
         self._out(f"--------END TRAINING: completed epoch {epochs} in time {seconds:.3f} --------")

@@ -5,6 +5,9 @@ import sys
 import time
 from typing import Any
 
+from typing_extensions import override
+
+from edt_hvd.wmla.logs.result_log import Listener
 from edt_hvd.wmla.results import MiniBatch
 
 REFRESH = 50
@@ -23,8 +26,8 @@ def in_notebook() -> bool:
     return True
 
 
-class Figure:
-    """Draws; a `result_log.Listener`."""
+class Figure(Listener):
+    """Draws the figure, again after every `REFRESH` mini-batches."""
 
     def __init__(self) -> None:
         self._train: list[tuple[int, float]] = []
@@ -34,24 +37,24 @@ class Figure:
         self._began = time.monotonic()
         self._shown: Any = None
 
+    @override
     def begin(self) -> None:
-        """As in `Listener`."""
         self._began = time.monotonic()
 
+    @override
     def train(self, means: MiniBatch, iteration: int, epoch: int, workers: int) -> None:
-        """As in `Listener`."""
         self._train.append((iteration, means.loss))
         self._speed.append((iteration, len(self._train) / max(time.monotonic() - self._began, 1e-9)))
         self._workers.append((iteration, workers))
         if len(self._train) % REFRESH == 0:
             self._draw()
 
+    @override
     def test(self, result: MiniBatch, iteration: int, epoch: int) -> None:
-        """As in `Listener`."""
         self._test.append((iteration, result.loss))
 
+    @override
     def end(self, iteration: int, epochs: int) -> None:
-        """As in `Listener`."""
         self._draw()
 
     def figure(self) -> Any:

@@ -11,6 +11,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from typing_extensions import override
+
 from edt_hvd.wmla.callbacks import LoggerCallback
 from edt_hvd.wmla.logs.emetrics import EMetrics, log_folder
 
@@ -112,8 +114,8 @@ class DefaultLogger(LoggerCallback):
         self._train_losses: list[dict[str, float]] = []
         self._test_losses: list[dict[str, float]] = []
 
+    @override
     def log_train_metrics(self, metrics: Metrics, iteration: int, epoch: int) -> None:
-        """As in `LoggerCallback`."""
         self._steps = iteration
         loss, accuracy = metrics["loss"], metrics["accuracy"] / 100
         self._write(
@@ -123,15 +125,15 @@ class DefaultLogger(LoggerCallback):
         self._record(EMetrics.TRAIN_GROUP, iteration, metrics)
         self._train_losses.append({"steps": iteration, "loss": loss})
 
+    @override
     def log_test_metrics(self, metrics: Metrics, iteration: int, epoch: int) -> None:
-        """As in `LoggerCallback`."""
         loss, accuracy = metrics["loss"], metrics["accuracy"] / 100
         self._write(f"Test,\tTimestamp: {_milliseconds()},\tLoss: {loss:.5f},\tAccuracy: {accuracy:.5f}")
         self._record(EMetrics.TEST_GROUP, self._steps, metrics)
         self._test_losses.append({"steps": self._steps, "loss": loss})
 
+    @override
     def on_train_end(self) -> None:
-        """As in `LoggerCallback`."""
         losses = self._test_losses or self._train_losses
         if losses and "RESULT_DIR" in os.environ:  # a job that goes on after its end has none
             path = Path(os.environ["RESULT_DIR"], "val_dict_list.json")

@@ -5,6 +5,8 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
+from typing_extensions import override
+
 from edt_hvd.wmla.logs.loggers import Logger
 from edt_hvd.wmla.results import (
     Begun,
@@ -35,27 +37,27 @@ class Listener(Protocol):
         """The training has ended after so many mini-batches and epochs."""
 
 
-class ToLogger:
+class ToLogger(Listener):
     """Passes on to a program's logger."""
 
     def __init__(self, logger: Logger, names: Sequence[str]) -> None:
         self._logger = logger
         self._names = tuple(names)
 
+    @override
     def begin(self) -> None:
-        """As in `Listener`."""
         self._logger.begin()
 
+    @override
     def train(self, means: MiniBatch, iteration: int, epoch: int, workers: int) -> None:
-        """As in `Listener`."""
         self._logger.train(by_name(means, self._names), iteration, epoch)
 
+    @override
     def test(self, result: MiniBatch, iteration: int, epoch: int) -> None:
-        """As in `Listener`."""
         self._logger.test(by_name(result, self._names), 0, epoch)
 
+    @override
     def end(self, iteration: int, epochs: int) -> None:
-        """As in `Listener`."""
         self._logger.end()
 
 

@@ -4,19 +4,21 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
-from edt_hvd.wmla.logs.result_log import by_name
+from typing_extensions import override
+
+from edt_hvd.wmla.logs.result_log import Listener, by_name
 from edt_hvd.wmla.results import MiniBatch
 
 
-class TensorBoard:
-    """Writes events; a `result_log.Listener`. Needs ``tensorboard``, and says so once without it."""
+class TensorBoard(Listener):
+    """Writes events. Needs ``tensorboard``, and says so once without it."""
 
     def __init__(self, names: Sequence[str]) -> None:
         self._names = tuple(names)
         self._writer: Any = None
 
+    @override
     def begin(self) -> None:
-        """As in `Listener`."""
         if "LOG_DIR" not in os.environ:
             return
         try:
@@ -26,16 +28,16 @@ class TensorBoard:
         else:
             self._writer = SummaryWriter(os.path.join(os.environ["LOG_DIR"], "tb"))
 
+    @override
     def train(self, means: MiniBatch, iteration: int, epoch: int, workers: int) -> None:
-        """As in `Listener`."""
         self._write("train", by_name(means, self._names) | {"workers": workers}, iteration)
 
+    @override
     def test(self, result: MiniBatch, iteration: int, epoch: int) -> None:
-        """As in `Listener`."""
         self._write("test", by_name(result, self._names), iteration)
 
+    @override
     def end(self, iteration: int, epochs: int) -> None:
-        """As in `Listener`."""
         if self._writer is not None:
             self._writer.close()
 

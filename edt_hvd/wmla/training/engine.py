@@ -7,6 +7,7 @@ lost until then costs nothing but the step, and the coordinator can emit all of 
 
 import weakref
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, Protocol
 
 import torch
@@ -27,7 +28,7 @@ from edt_hvd.wmla.results import (
     Validated,
 )
 from edt_hvd.wmla.train_config import TrainConfig
-from edt_hvd.wmla.training import saving
+from edt_hvd.wmla.training import outcome, saving
 from edt_hvd.wmla.training.data import (
     inputs_and_target,
     make_datasets,
@@ -59,13 +60,22 @@ class Engine:
         config: how.
         sink: is given the results.
         out: prints a line of this executor's progress.
+        outcome_path: where the outcome is saved for other processes; None for none.
     """
 
-    def __init__(self, program: Program, config: TrainConfig, sink: ResultSink, out: Print) -> None:
+    def __init__(
+        self,
+        program: Program,
+        config: TrainConfig,
+        sink: ResultSink,
+        out: Print,
+        outcome_path: Path | None = None,
+    ) -> None:
         self._program = program
         self._config = config
         self._sink = sink
         self._out = out
+        self._outcome_path = outcome_path
         initialize(config.deterministic)
         self._datasets = make_datasets(program.datasets_function, result_dir())
         self._device = edt_hvd.device()
@@ -95,9 +105,6 @@ class Engine:
             begun=0,
         )
         edt_hvd.elastic(self._train)(state)
-        self._hooks.train_end()
-        if self._program.enable_onnx and edt_hvd.is_coordinator():
-            saving.export_onnx(saving.onnx_path(self._folder), self._program.model, self._first_inputs())
         self._worker_log.end(self._config.epochs)
 
     def _train(self, state: edt_hvd.TorchState) -> None:
@@ -118,6 +125,8 @@ class Engine:
             state.epoch += 1
             state.commit()
         self._save(saving.FINAL)
+        self._hooks.train_end()
+        self._leave_behind()
         self._sink.emit(TrainingDone())
 
     def _plan(self) -> Begun:
@@ -163,6 +172,15 @@ class Engine:
         """Have the coordinator save the model; everybody waits, so that others can do it when it is lost."""
         if edt_hvd.is_coordinator():
             saving.save(self._folder, epoch, self._program.model, self._program.optimizer)
+        edt_hvd.barrier()
+
+    def _leave_behind(self) -> None:
+        """Have the coordinator save what follows from the training; everybody waits, as in `_save`."""
+        if edt_hvd.is_coordinator():
+            if self._program.enable_onnx:
+                saving.export_onnx(saving.onnx_path(self._folder), self._program.model, self._first_inputs())
+            if self._outcome_path is not None:
+                outcome.save(self._outcome_path, self._program, self._hooks)
         edt_hvd.barrier()
 
     def _first_inputs(self) -> tuple[Any, ...]:

@@ -4,12 +4,14 @@ import inspect
 import io
 import os
 import pickle
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path, PurePath
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from typing_extensions import override
 
 import edt_hvd
 
@@ -32,11 +34,12 @@ class Saved(NamedTuple):
 class Hooks:
     """Calls the callbacks' hooks, those that there are.
 
-    A callback's state is its `state_dict()` if it has one, else all of its attributes that can be pickled; of
-    those with a `state_dict`, such as schedulers, that. It is part of the training's state: executors that
-    join are given it, and it goes back with the training after a loss. It is that of the last hook: what
-    callbacks change while mini-batches are computed is each executor's own. So are ``params``, ``model`` and
-    paths in the executor's ``LOG_DIR``.
+    A callback's state is its `state_dict()` if it has one, else all of its attributes; of those that had a
+    `state_dict` when the training began, such as schedulers, that. It is part of the training's state:
+    executors that join are given it, and it goes back with the training after a loss. It is that of the last
+    hook: what callbacks change while mini-batches are computed is each executor's own. So are ``params``,
+    ``model``, paths in the executor's ``LOG_DIR``, and attributes that cannot be pickled, which a warning
+    names.
 
     Args:
         callbacks: objects with any of `callbacks.Callback`'s methods; are given ``params`` and ``model``.
@@ -54,11 +57,19 @@ class Hooks:
             callback.params = {"optimizer": optimizer, "epochs": epochs}
             callback.model = model
         self._trained = _Trained(model, optimizer, self._callbacks)
-        self._state = self._pickled()
+        self._made: list[frozenset[str]] = [frozenset() for _ in self._callbacks]
+        self._own: set[tuple[int, str]] = set()
+        self._state = b""
 
     def train_begin(self) -> None:
         """Before the state is brought to this executor, so that it counts more than what the hooks change."""
-        self._call("on_train_begin")
+        self._call_all("on_train_begin")
+        # Executors that join have these, since they call that hook, too; any others are given them whole.
+        self._made = [
+            frozenset(name for name, value in vars(callback).items() if _is_stateful(value))
+            for callback in self._callbacks
+        ]
+        self._state = self._pickled()
 
     def train_end(self) -> None:
         """After the last epoch."""
@@ -78,15 +89,22 @@ class Hooks:
         self._state = self._pickled()
 
     def _call(self, name: str, *arguments: Any) -> None:
+        self._call_all(name, *arguments)
+        self._state = self._pickled()
+
+    def _call_all(self, name: str, *arguments: Any) -> None:
         for callback in self._callbacks:
             hook = getattr(callback, name, None)
             if hook is not None:
                 hook(*arguments)
-        self._state = self._pickled()
 
     def state_dict(self) -> dict[str, Any]:
         """The state of all callbacks, pickled once after each hook: it is asked for after every step."""
         return {"pickled": self._state}
+
+    def outcome(self) -> dict[str, Any]:
+        """The state for callbacks whose hooks are not called: whole objects, where they can be pickled."""
+        return {"pickled": self._pickled(whole=True)}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on from a saved state."""
@@ -96,20 +114,44 @@ class Hooks:
                 _load(callback, name, value)
         self._state = state["pickled"]
 
-    def _pickled(self) -> bytes:
-        return self._trained.dumps([dict(self._saved(callback)) for callback in self._callbacks])
+    def _pickled(self, *, whole: bool = False) -> bytes:
+        states = [dict(self._saved(number, whole)) for number in range(len(self._callbacks))]
+        try:
+            return self._trained.dumps(states)
+        except Exception:  # noqa: BLE001 - objects raise what they like when they are pickled
+            for number, state in enumerate(states):
+                self._leave_out(number, state, whole)
+            return self._trained.dumps(states)
 
-    def _saved(self, callback: Any) -> Iterator[tuple[str, Saved]]:
+    def _saved(self, number: int, whole: bool) -> Iterator[tuple[str, Saved]]:
+        callback = self._callbacks[number]
         if _is_stateful(callback):
             yield ITSELF, Saved(callback.state_dict(), is_state=True)
             return
         for name, value in vars(callback).items():
-            if name in ("params", "model") or self._trained.has(value) or _is_in_log_dir(value):
-                continue
-            is_state = _is_stateful(value)
-            saved = Saved(value.state_dict() if is_state else value, is_state)
-            if self._trained.can_pickle(saved):
-                yield name, saved
+            is_own = name in ("params", "model") or (number, name) in self._own
+            if not (is_own or self._trained.has(value) or _is_in_log_dir(value)):
+                is_state = not whole and name in self._made[number] and _is_stateful(value)
+                yield name, Saved(value.state_dict() if is_state else value, is_state)
+
+    def _leave_out(self, number: int, state: dict[str, Saved], whole: bool) -> None:
+        """Leave what cannot be pickled to each executor, from now on."""
+        for name in list(state):
+            try:
+                self._trained.dumps(state[name])
+            except Exception as error:  # noqa: BLE001 - objects raise what they like when they are pickled
+                saved = state.pop(name)
+                if whole and _is_stateful(saved.content):
+                    state[name] = Saved(saved.content.state_dict(), is_state=True)
+                    continue
+                self._own.add((number, name))
+                if not isinstance(error, _ViewError):
+                    what = f"{type(self._callbacks[number]).__name__}.{name or 'state_dict()'}"
+                    warnings.warn(
+                        f"{what} cannot be pickled ({error}), so executors that join later do not get it: "
+                        "give the callback state_dict and load_state_dict if the training depends on it",
+                        stacklevel=2,
+                    )
 
 
 class _Trained:
@@ -132,14 +174,6 @@ class _Trained:
         tensors = [each for options in values for each in options.values()]
         return set(map(_memory, [*self._model.parameters(), *self._model.buffers(), *tensors])) - {0}
 
-    def can_pickle(self, value: Any) -> bool:
-        """Whether a value can be pickled."""
-        try:
-            self.dumps(value)
-        except Exception:  # noqa: BLE001 - objects raise what they like when they are pickled
-            return False
-        return True
-
     def dumps(self, value: Any) -> bytes:
         """The value pickled, without the parts in it."""
         file = io.BytesIO()
@@ -151,6 +185,10 @@ class _Trained:
         return _Unpickler(io.BytesIO(content), self).load()
 
 
+class _ViewError(pickle.PicklingError):
+    """A value views what is trained, which every executor has."""
+
+
 class _Pickler(pickle.Pickler):
     """Refers to what is trained by number, and takes tensors from the GPU that they are on."""
 
@@ -159,14 +197,14 @@ class _Pickler(pickle.Pickler):
         self._trained = trained
         self._memory = trained.memory()
 
+    @override
     def persistent_id(self, value: Any) -> int | None:
-        """As in `pickle.Pickler`."""
         return self._trained.numbers.get(id(value))
 
+    @override
     def reducer_override(self, value: Any) -> Any:
-        """As in `pickle.Pickler`."""
         if _memory(value) in self._memory:
-            raise pickle.PicklingError("a view of what is trained")
+            raise _ViewError
         if isinstance(value, torch.Tensor) and value.device.type == "cuda":
             return _on_device, (value.detach().cpu(),)
         return NotImplemented
@@ -179,8 +217,8 @@ class _Unpickler(pickle.Unpickler):
         super().__init__(file)
         self._trained = trained
 
+    @override
     def persistent_load(self, number: Any) -> Any:
-        """As in `pickle.Unpickler`."""
         return self._trained.parts[number]
 
 
@@ -189,13 +227,15 @@ def _on_device(value: torch.Tensor) -> torch.Tensor:
 
 
 def _load(callback: Any, name: str, saved: Saved) -> None:
-    """Where there is no object to load a state, there is nothing to do: the hooks may make it later."""
-    present = callback if name == ITSELF else getattr(callback, name, None)
-    if not saved.is_state:
-        if not _written(present, saved.content):
-            setattr(callback, name, saved.content)
-    elif present is not None and _is_stateful(present):
-        present.load_state_dict(saved.content)
+    """Load a state into the object that is there, which others may refer to; without one, set the value."""
+    present: Any = callback if name == ITSELF else getattr(callback, name, None)
+    if saved.is_state:
+        if _is_stateful(present):
+            present.load_state_dict(saved.content)
+    elif _is_stateful(saved.content) and type(present) is type(saved.content):
+        present.load_state_dict(saved.content.state_dict())
+    elif not _written(present, saved.content):
+        setattr(callback, name, saved.content)
 
 
 def _written(present: Any, value: Any) -> bool:

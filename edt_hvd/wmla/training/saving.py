@@ -9,6 +9,8 @@ from typing import Any
 
 import torch
 
+from edt_hvd.wmla.atomic_file import replacing
+
 FINAL = "final"
 
 
@@ -35,19 +37,12 @@ def onnx_path(folder: Path) -> Path:
 
 
 def save(folder: Path, epoch: int | str, model: torch.nn.Module, optimizer: torch.optim.Optimizer) -> None:
-    """Write both, each beside and renamed."""
-    model_path(folder, epoch).parent.mkdir(parents=True, exist_ok=True)
-    _write(model_path(folder, epoch), model.state_dict())
-    _write(optimizer_path(folder, epoch), optimizer.state_dict())
-
-
-def load_final(folder: Path, model: torch.nn.Module, optimizer: torch.optim.Optimizer) -> None:
-    """Take over what the executors have trained."""
-    # The job's own executors wrote them, and a module's extra state may be of any class.
-    model.load_state_dict(torch.load(model_path(folder, FINAL), map_location="cpu", weights_only=False))
-    optimizer.load_state_dict(
-        torch.load(optimizer_path(folder, FINAL), map_location="cpu", weights_only=False)
-    )
+    """Write both."""
+    states = {model_path: model.state_dict(), optimizer_path: optimizer.state_dict()}
+    for path_of, state in states.items():
+        path_of(folder, epoch).parent.mkdir(parents=True, exist_ok=True)
+        with replacing(path_of(folder, epoch)) as file:
+            torch.save(on_cpu(state), file)
 
 
 def export_onnx(path: Path, model: torch.nn.Module, inputs: tuple[Any, ...]) -> None:
@@ -85,23 +80,15 @@ def _of_any_batch(inputs: tuple[Any, ...]) -> Any:
     return tuple({0: torch.export.Dim.AUTO} for _ in inputs)
 
 
-def _write(path: Path, state: Any) -> None:
-    beside = path.with_name(path.name + ".new")
-    with beside.open("wb") as file:
-        torch.save(_on_cpu(state), file)
-        file.flush()
-        os.fsync(file.fileno())
-    beside.replace(path)
-
-
-def _on_cpu(value: Any) -> Any:
+def on_cpu(value: Any) -> Any:
+    """The value with copies of its tensors in CPU memory."""
     if isinstance(value, torch.Tensor):
         # A copy also of what is in CPU memory already: a view would be saved with all that it is a part of.
         return value.detach().to("cpu", copy=True)
     if isinstance(value, dict):
         found = copy.copy(value)  # keeps the versions that torch notes beside the entries
-        found.update({name: _on_cpu(each) for name, each in value.items()})
+        found.update({name: on_cpu(each) for name, each in value.items()})
         return found
     if isinstance(value, list | tuple) and not hasattr(value, "_fields"):
-        return type(value)(map(_on_cpu, value))
+        return type(value)(map(on_cpu, value))
     return value

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
+from typing_extensions import override
 
 import edt_hvd
 
@@ -107,14 +108,14 @@ class Group(dict[str, Any]):
                 "mini-batches of its own; set it in a Callback's on_epoch_begin, in params['optimizer']"
             )
 
+    @override
     def setdefault(self, name: str, default: Any = None) -> Any:
-        """As `dict`'s, but that nothing may change."""
         if name not in self:
             self[name] = default
         return self[name]
 
+    @override
     def update(self, *others: Any, **named: Any) -> None:
-        """As `dict`'s, but that nothing may change."""
         for name, value in dict(*others, **named).items():
             self[name] = value
 
@@ -138,8 +139,8 @@ class ShadowOptimizer(torch.optim.Optimizer):
             for group in self._optimizer.param_groups
         ]
 
+    @override
     def zero_grad(self, set_to_none: bool = True) -> None:
-        """As torch's."""
         for group in self.param_groups:
             for parameter in group["params"]:
                 if set_to_none or parameter.grad is None:

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple, Protocol
 
 import torch
+from typing_extensions import override
 
 import edt_hvd
 from edt_hvd.wmla.program import Program
@@ -42,17 +43,18 @@ class TrainStep(Protocol):
         """Give the step its gradients."""
 
 
-class DefaultTrainStep:
+class DefaultTrainStep(TrainStep):
     """Forward pass, loss function, backward pass."""
 
     def __init__(self, program: Program) -> None:
         self._program = program
 
+    @override
     def refresh(self) -> None:
-        """As in `TrainStep`."""
+        pass
 
+    @override
     def train(self, step: edt_hvd.Step, data: Any) -> Outcome:
-        """As in `TrainStep`."""
         loss, outcome = computed(self._program, data)
         step.backward(loss)
         return outcome
@@ -157,7 +159,7 @@ class ModelView:
         return copy.deepcopy(self._module, memo)
 
 
-class ProgramTrainStep:
+class ProgramTrainStep(TrainStep):
     """The program's ``fn_step_train(model, data, eva, train_loader, fn_args) -> (acc, loss)``."""
 
     def __init__(self, program: Program, loader: edt_hvd.ElasticDataLoader) -> None:
@@ -171,13 +173,13 @@ class ProgramTrainStep:
             self._shadow.module, optimizer, program.loss_function, self._shadow.set_attribute
         )
 
+    @override
     def refresh(self) -> None:
-        """As in `TrainStep`."""
         self._shadow.refresh()
         self._shadow.module.train()
 
+    @override
     def train(self, step: edt_hvd.Step, data: Any) -> Outcome:
-        """As in `TrainStep`."""
         self._shadow.share_buffers()
         with forgetting(self._view):
             answer = self._call(as_pair(data))

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 import torch
 from torch.utils.data import DataLoader
+from typing_extensions import override
 
 import edt_hvd
 from edt_hvd.wmla.program import Program
@@ -36,7 +37,7 @@ def validation(program: Program, dataset: Any, config: TrainConfig) -> Validatio
     return ProgramValidation(program, dataset, config)
 
 
-class OwnValidation:
+class OwnValidation(Validation):
     """Forward pass and loss function, over this executor's part of the test set."""
 
     def __init__(self, program: Program, dataset: Any, config: TrainConfig) -> None:
@@ -44,8 +45,8 @@ class OwnValidation:
         self._config = config
         self._loader = test_loader(dataset, config, program.fn_batch_collate)
 
+    @override
     def run(self, epoch: int) -> MiniBatch:
-        """As in `Validation`."""
         rewind(self._loader, self._config, epoch)
         means = [edt_hvd.Mean() for _ in range(2 + len(self._program.metrics))]
         samples = 0
@@ -60,7 +61,7 @@ class OwnValidation:
         return MiniBatch(samples, loss, found, tuple(metrics))
 
 
-class ProgramValidation:
+class ProgramValidation(Validation):
     """The program's ``fn_test(model, test_iter, fn_args) -> loss``, over the whole test set."""
 
     def __init__(self, program: Program, dataset: Any, config: TrainConfig) -> None:
@@ -73,8 +74,8 @@ class ProgramValidation:
         )
         self._view = ModelView(program.model, program.optimizer, program.loss_function)
 
+    @override
     def run(self, epoch: int) -> MiniBatch:
-        """As in `Validation`."""
         batches = Batches(self._loader, self._view, self._metrics)
         with forgetting(self._view):
             loss = as_float("what fn_test returned", self._function(self._view, batches, None))

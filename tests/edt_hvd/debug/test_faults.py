@@ -321,5 +321,24 @@ def test_a_missing_path_is_named(inject):
 def test_a_script_that_makes_no_sense_is_told_at_once(inject):
     with pytest.raises(FaultError, match="fault 1: "):
         inject('{ time = "dawn", action = "kill", rank = 0 }')
-    with pytest.raises(FileNotFoundError, match="/missing/faults"):
-        Injector(Path("/missing/faults"))
+
+
+@pytest.mark.parametrize("content", [None, b"\xff\xfe", b"folder"])
+def test_a_script_that_cannot_be_read_says_so(tmp_path: Path, content: bytes | None) -> None:
+    script = tmp_path / "faults.toml"
+    if content == b"folder":
+        script.mkdir()
+    elif content is not None:
+        script.write_bytes(content)
+    with pytest.raises(FaultError, match="a file of TOML that can be read"):
+        Injector(script)
+
+
+def test_a_script_is_found_from_wherever_the_training_goes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "faults.toml").write_text("faults = []\n")
+    monkeypatch.chdir(tmp_path)
+    injector = Injector(Path("faults.toml"))
+    monkeypatch.chdir("/")
+    assert injector._script == tmp_path / "faults.toml"

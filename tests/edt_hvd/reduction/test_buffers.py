@@ -48,6 +48,10 @@ def run_together(
     means = [following(module) for module in modules]
     for mean, module, share in zip(means, modules, shares, strict=True):
         _run_share(mean, module, micro_batches, share, forward)
+    finish_together(means)
+
+
+def finish_together(means: Sequence[BufferMean]) -> None:
     reports = np.stack([mean.report() for mean in means])
     summed: dict[str, list[torch.Tensor]] = {}
 
@@ -292,18 +296,39 @@ def test_writes_that_torch_does_not_count_are_averaged() -> None:
     assert module.value.tolist() == [6.5]
 
 
-def test_a_late_write_that_torch_does_not_count_is_averaged_or_refused() -> None:
-    module = Counting(value=torch.tensor([4.0]))
-    mean = following(module)
-    run(mean, module, [None, None], add_in_silence)
-    _run_share(mean, module, [None, 2.0], [1], add_in_silence)
-    mean.finish_step(mean.report()[None])
-    assert module.value.tolist() == [5.0]
-    module = Counting(value=torch.tensor([4.0]))
-    mean = following(module)
-    run(mean, module, [None, None], add_in_silence)
+def steps_of_two(*steps: tuple[Sequence[float | None], Sequence[int]]) -> list[nn.Module]:
+    """Steps of two workers that write in silence; for each, its data, and which worker has which of them."""
+    modules = [Counting(value=torch.tensor([4.0])) for _ in range(2)]
+    means = [following(module) for module in modules]
+    for data, owners in steps:
+        for own, (mean, module) in enumerate(zip(means, modules, strict=True)):
+            share = [number for number, owner in enumerate(owners) if owner == own]
+            _run_share(mean, module, data, share, add_in_silence)
+        finish_together(means)
+    return modules
+
+
+@pytest.mark.parametrize("owners", [(0, 0), (0, 1), (1, 0)])
+def test_a_late_write_that_torch_does_not_count_is_refused_for_every_division(owners: Sequence[int]) -> None:
     with pytest.raises(edt_hvd.GradientError, match=r"buffer value of a Counting .* under torch\.no_grad"):
-        run(mean, module, [None, 2.0], add_in_silence)
+        steps_of_two(([None, None], (0, 1)), ([None, 2.0], owners))
+
+
+@pytest.mark.parametrize("writes", [0, 1])
+def test_a_late_write_is_refused_also_where_a_worker_has_just_joined(writes: int) -> None:
+    modules = [Counting(value=torch.tensor([4.0])) for _ in range(2)]
+    survivor, newcomer = (following(module) for module in modules)
+    run(survivor, modules[0], [None, None], add_in_silence)
+    for number, mean in enumerate((survivor, newcomer)):
+        data = [2.0 if worker == writes else None for worker in range(2)]
+        _run_share(mean, modules[number], data, [number], add_in_silence)
+    with pytest.raises(edt_hvd.GradientError, match="for the first time after its first step"):
+        finish_together([survivor, newcomer])
+
+
+def test_a_late_write_in_a_step_of_one_micro_batch_is_averaged_and_known_to_all_workers() -> None:
+    for module in steps_of_two(([None], (0,)), ([2.0], (0,)), ([None, 4.0], (0, 1)), ([2.0, None], (1, 0))):
+        assert module.value.tolist() == [9.0]  # 4, 6, 8, 9
 
 
 def test_a_buffer_that_is_replaced_is_averaged_and_stays_the_same_tensor() -> None:

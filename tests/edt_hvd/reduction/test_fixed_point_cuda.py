@@ -114,23 +114,6 @@ def test_integers_become_the_same_floats(
         assert torch.equal(found.cpu().view(bits), expected.view(bits))
 
 
-@pytest.mark.parametrize(
-    "largest, error, match",
-    [
-        (0.0, TypeError, "largest must be a tensor of float64, not float"),
-        (torch.zeros(1), TypeError, "largest must be a tensor of float64, not torch.float32"),
-        (torch.zeros(2, dtype=torch.float64), ValueError, "largest has 2 elements"),
-        (torch.zeros(1, dtype=torch.float64, device="meta"), ValueError, "largest has 1 elements on meta"),
-    ],
-)
-def test_a_largest_that_does_not_fit_is_refused(
-    device: torch.device, largest: Tensor, error: type[Exception], match: str
-) -> None:
-    gradient = torch.zeros(1, device=device)
-    with pytest.raises(error, match=match):
-        fixed_point_cuda.accumulate(gradient, 1.0, gradient.long(), 8.0, largest)
-
-
 def test_what_does_not_fit_is_refused_as_on_the_cpu(device: torch.device) -> None:
     largest = torch.zeros(1, dtype=torch.float64, device=device)
     with pytest.raises(ValueError, match="gradient has 2 values, total 1"):

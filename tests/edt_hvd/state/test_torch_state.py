@@ -176,7 +176,7 @@ def test_commit_leaves_the_function_when_all_have_agreed_to(monkeypatch: pytest.
     state = make_state()
     state.commit()
     monkeypatch.setattr("edt_hvd.state.torch_state.world.current", object)
-    monkeypatch.setattr(state, "report_progress", lambda now: None)
+    monkeypatch.setattr(edt_hvd.TorchState, "report_progress", lambda self, now: None)
     monkeypatch.setattr(reducer, "_stop_agreed", True)
     with pytest.raises(HostsUpdatedInterrupt):
         state.commit()
@@ -228,9 +228,19 @@ def test_another_loop_than_ours_is_refused_where_the_world_changes(monkeypatch: 
 @pytest.mark.parametrize("name", ["progress", "commit", "committed_at", "_names", "on_reset"])
 def test_a_value_with_the_name_of_the_states_own_is_refused(name: str) -> None:
     with pytest.raises(
-        edt_hvd.StateError, match=rf"TorchState\({name}=\.\.\.\).*Reserved are check_host_updates, "
+        edt_hvd.StateError, match=rf"TorchState can be called {name}: .*Reserved are check_host_updates, "
     ):
         edt_hvd.TorchState(**{name: 3})
+
+
+@pytest.mark.parametrize("name", ["progress", "commit", "committed_at", "on_reset"])
+def test_what_is_the_states_own_cannot_be_set(name: str) -> None:
+    state = edt_hvd.TorchState(epoch=3)
+    with pytest.raises(edt_hvd.StateError, match=rf"TorchState can be called {name}: .*choose others"):
+        setattr(state, name, 3)
+    state.best = 0.5  # not saved, and the script's own affair
+    state.commit()
+    assert state.progress == 1
 
 
 def test_a_value_may_have_the_name_of_a_subclasss_default() -> None:

@@ -1,8 +1,7 @@
 from pathlib import Path
 
-from edt_hvd.warm import main
+from edt_hvd.warm import main, worker
 from edt_hvd.warm.imports import Import
-from edt_hvd.warm.worker import Request
 
 
 def test_the_imports_of_a_script_that_a_runner_runs_are_found(tmp_path: Path) -> None:
@@ -11,7 +10,7 @@ def test_the_imports_of_a_script_that_a_runner_runs_are_found(tmp_path: Path) ->
     script.write_text("import numpy\nimport beside\n")
     (script.parent / "beside.py").write_text("from PIL import Image\n")
     command = ["python", "-m", main.RUNNER, str(script), "a folder"]
-    found = main._find(Request.from_command(command, 1))
+    found = main._find(worker.request_of(command, 1))
     assert found.installed == (Import("edt_hvd.wmla"), Import("numpy"), Import("PIL", ("Image",)))
     assert found.own == {"beside": script.parent / "beside.py"}
     assert found.mentions_us
@@ -20,5 +19,5 @@ def test_the_imports_of_a_script_that_a_runner_runs_are_found(tmp_path: Path) ->
 def test_an_environment_that_such_a_script_sets_is_seen(tmp_path: Path) -> None:
     script = tmp_path / "main.py"
     script.write_text("import os\nos.environ['A'] = 'b'\nimport numpy\n")
-    found = main._find(Request.from_command(["python", "-m", main.RUNNER, str(script), "a folder"], 1))
+    found = main._find(worker.request_of(["python", "-m", main.RUNNER, str(script), "a folder"], 1))
     assert found.sets_environment == f"{script}, line 2"

@@ -1,8 +1,32 @@
-"""When a warm server ends."""
+"""What a warm server takes for a request, and when it ends."""
+
+import socket
 
 import pytest
 
+from edt_hvd.warm import server
 from edt_hvd.warm.server import IDLE_LIMIT, reason_to_end
+from edt_messages.forking import Fork, Ready, encode
+
+REQUEST = Fork("train.py", None, (), ("python", "train.py"), "/", {"A": "b"}, 0)
+
+
+def received(line: bytes) -> Fork | None:
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        theirs.sendall(line)
+        theirs.shutdown(socket.SHUT_WR)
+        return server._receive(ours, server._request)
+
+
+def test_a_request() -> None:
+    assert received(encode(REQUEST)) == REQUEST
+
+
+@pytest.mark.parametrize("line", [b"", encode(REQUEST)[:-9], encode(Ready()), b"\xff\n"])
+def test_anything_else_is_told_in_the_log(line: bytes, capsys: pytest.CaptureFixture[str]) -> None:
+    assert received(line) is None
+    assert "no request: " in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("gone", [False, True])

@@ -59,9 +59,14 @@ class StandIn:
             for line in lines:
                 message = json.loads(line)
                 self.messages.append(message)
-                if message["do"] == "train":
+                if message["type"] == "train":
                     exit_code, told = run(message["program"]) if self.refuse is None else (1, self.refuse)
-                    answer = {"ended": {"exit_code": exit_code, "message": told}}
+                    answer = {
+                        "type": "ended",
+                        "number": message["number"],
+                        "exit_code": exit_code,
+                        "message": told,
+                    }
                     ours.sendall(json.dumps(answer).encode() + b"\n")
 
     def _run_executors(self, program: list[str], environment: dict[str, str]) -> tuple[int, str]:

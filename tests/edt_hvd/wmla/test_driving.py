@@ -10,10 +10,11 @@ from pathlib import Path
 import pytest
 
 from edt_hvd.wmla import driving
-from edt_hvd.wmla.launching import Ended, Launcher
+from edt_hvd.wmla.errors import TrainingFailedError
+from edt_hvd.wmla.job_dir import JobDir, TrainingDir
+from edt_hvd.wmla.launching import Launcher
 from edt_hvd.wmla.logs.loggers import Logger
 from edt_hvd.wmla.logs.result_log import ResultLog, ToLogger
-from edt_hvd.wmla.result_files import ResultReader
 from edt_hvd.wmla.results import Begun, Message, MiniBatch, StepDone, TrainingDone, encode
 from small_programs import RememberingNames
 from stand_in import StandIn
@@ -46,22 +47,25 @@ def result(folder: Path) -> tuple[bytes, str]:
 class Following:
     """A driver that follows results, with the launcher's end of its socket."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: TrainingDir) -> None:
         self.ours, theirs = socket.socketpair()
         self.launcher, self.folder = Launcher(theirs), folder
+        folder.begin({})
         self.logger = RememberingNames()
         self.log = ResultLog([ToLogger(Logger(self.logger), ())])
 
     def write(self, *messages: Message) -> None:
-        with (self.folder / "results.1.jsonl").open("ab") as file:
+        with (self.folder.path / "results.1.jsonl").open("ab") as file:
             file.write(b"".join(map(encode, messages)))
+        if TrainingDone() in messages:
+            self.folder.outcome.touch()
 
     def end(self, exit_code: int = 0) -> None:
-        message = {"ended": {"exit_code": exit_code, "message": "so it ended"}}
+        message = {"type": "ended", "number": 1, "exit_code": exit_code, "message": "so it ended"}
         self.ours.sendall(json.dumps(message).encode() + b"\n")
 
-    def follow(self) -> Ended:
-        return driving._follow(self.launcher, ResultReader(self.folder), self.log)
+    def follow(self) -> None:
+        driving._follow(self.launcher, self.folder, self.log)
 
     @property
     def iterations(self) -> list[int]:
@@ -70,7 +74,7 @@ class Following:
 
 @pytest.fixture
 def following(tmp_path: Path) -> Iterator[Following]:
-    one = Following(tmp_path)
+    one = Following(JobDir(tmp_path).training(1))
     yield one
     one.ours.close()
     one.launcher.close()
@@ -80,13 +84,20 @@ def step_done(step: int) -> StepDone:
     return StepDone(0, step, 1, (MiniBatch(1, 0.0, 0.0),))
 
 
-@pytest.mark.parametrize("exit_code", [0, 1])
-def test_what_is_written_by_the_end_is_read(following: Following, exit_code: int) -> None:
+def test_what_is_written_by_the_end_is_read(following: Following) -> None:
     following.write(Begun(3, 3, 1), step_done(0), step_done(1), TrainingDone())
-    following.end(exit_code)
-    assert following.follow() == Ended(exit_code, "so it ended")
+    following.end()
+    following.follow()
     assert following.iterations == [1, 2]
     assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+
+
+def test_a_training_that_fails_is_read_to_its_end(following: Following) -> None:
+    following.write(Begun(3, 3, 1), step_done(0))
+    following.end(exit_code=7)
+    with pytest.raises(TrainingFailedError, match="ended with exit code 7: so it ended"):
+        following.follow()
+    assert following.iterations == [1]
 
 
 def test_what_other_hosts_have_written_is_waited_for(
@@ -101,9 +112,21 @@ def test_what_other_hosts_have_written_is_waited_for(
 
 def test_results_that_never_come_are_told(following: Following, monkeypatch: pytest.MonkeyPatch) -> None:
     following.write(Begun(3, 3, 1), step_done(0))
+    following.folder.outcome.touch()
     following.end()
     monkeypatch.setattr(driving, "UNSEEN", 0.0)
     with pytest.warns(UserWarning, match="the last results of the training are not in"):
+        following.follow()
+
+
+def test_executors_that_end_without_an_outcome_have_failed(
+    following: Following, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    following.end()
+    monkeypatch.setattr(driving, "UNSEEN", 0.0)
+    with pytest.raises(
+        TrainingFailedError, match=r"exit code 0, but 0 s later there is no .*outcome.pt: none"
+    ):
         following.follow()
 
 
@@ -120,11 +143,11 @@ def test_a_driver_that_is_told_to_end_gives_the_logger_what_is_written(
     raise_signal = signal.raise_signal
     monkeypatch.setattr("signal.raise_signal", end)
 
-    def signalled(*_: object) -> tuple[list[object], ...]:
+    def signalled(*_: object) -> list[object]:
         raise_signal(signal.SIGTERM)
-        return [], [], []
+        return []
 
-    monkeypatch.setattr("select.select", signalled)
+    monkeypatch.setattr(driving, "wait", signalled)
     with pytest.raises(EndedError):
         following.follow()
     assert following.iterations == [1]
@@ -208,7 +231,7 @@ def test_the_number_of_executors_may_change_before_every_epoch(tmp_path: Path) -
     assert job.run(script) == 0, job.printed
     first, *others = job.messages
     assert first["max_workers"] == 4
-    assert others == [{"do": "limit", "max_workers": 2}, {"do": "limit", "max_workers": 1}]
+    assert others == [{"type": "limit", "max_workers": 2}, {"type": "limit", "max_workers": 1}]
     assert "scaleup_function(2, 4) returned 'all'" in job.printed
 
 

@@ -67,6 +67,10 @@ def test_unknown_arguments_are_left_out_with_a_warning(job: Path) -> None:
     "change,words",
     [
         ({"model": lambda x: x}, "model is a function; give a torch.nn.Module"),
+        (
+            {"model": torch.nn.LazyLinear(3)},
+            "weight of the model has no shape yet, .* run the model on one batch",
+        ),
         ({"optimizer": object()}, "optimizer is a object"),
         (
             {"optimizer": torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], 0.1)},

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from edt_hvd.wmla.errors import TrainingFailedError, WmlaError
-from edt_hvd.wmla.launching import Ended, Launcher, executor_program
+from edt_hvd.wmla.launching import Launcher, executor_program
+from edt_messages.wmla import Ended, encode
 
 
 def test_what_is_said() -> None:
@@ -18,8 +19,8 @@ def test_what_is_said() -> None:
         said = [json.loads(line) for line in ours.recv(4096).splitlines()]
         launcher.close()
     assert said == [
-        {"do": "train", "number": 1, "program": ["python"], "max_workers": 16},
-        {"do": "limit", "max_workers": 3},
+        {"type": "train", "number": 1, "program": ["python"], "max_workers": 16},
+        {"type": "limit", "max_workers": 3},
     ]
 
 
@@ -27,14 +28,23 @@ def test_the_answer_may_come_in_parts() -> None:
     ours, theirs = socket.socketpair()
     with ours, theirs:
         launcher = Launcher(theirs)
-        ours.sendall(b'{"ended": {"exit_code": 1, ')
-        assert launcher.receive() is None
-        ours.sendall(b'"message": "killed"}}\n')
-        ended = launcher.receive()
-    assert ended == Ended(1, "killed")
-    with pytest.raises(TrainingFailedError, match="exit code 1: killed"):
-        ended.check()
-    Ended(0, "").check()
+        ours.sendall(b'{"type": "ended", "number": 1, "exit_code": 1, ')
+        assert launcher.receive(1) is None
+        ours.sendall(b'"message": "killed"}\n')
+        ended = launcher.receive(1)
+    assert ended == Ended(1, 1, "killed")
+
+
+def test_the_end_of_a_training_that_was_cancelled_is_not_that_of_the_next() -> None:
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        launcher = Launcher(theirs)
+        launcher.cancel(1)
+        assert ours.recv(100) == b'{"type": "cancel", "number": 1}\n'
+        ours.sendall(encode(Ended(1, 137, "cancelled")))
+        assert launcher.receive(2) is None
+        ours.sendall(encode(Ended(1, 137, "again")) + encode(Ended(2, 0, "")))
+        assert launcher.receive(2) == Ended(2, 0, "")
 
 
 def test_a_launcher_that_is_gone() -> None:
@@ -42,18 +52,25 @@ def test_a_launcher_that_is_gone() -> None:
     ours.close()
     launcher = Launcher(theirs)
     with theirs:
-        for use in (launcher.receive, lambda: launcher.limit(2)):
+        for use in (lambda: launcher.receive(1), lambda: launcher.limit(2)):
             with pytest.raises(TrainingFailedError, match="edt-launch is gone"):
                 use()
 
 
-@pytest.mark.parametrize("line", [b"{}\n", b"no\n", b'{"ended": {"exit_code": 1}}\n'])
-def test_unknown_messages_are_errors(line: bytes) -> None:
+@pytest.mark.parametrize(
+    "line, reason",
+    [
+        (b"no\n", "b'no' is no message"),
+        (b'{"type": "ended", "number": 1, "exit_code": 1}\n', "message: missing"),
+        (b'{"type": "limit", "max_workers": 1}\n', r"Limit\(max_workers=1\), expected an `Ended`"),
+    ],
+)
+def test_unknown_messages_are_errors(line: bytes, reason: str) -> None:
     ours, theirs = socket.socketpair()
     with ours, theirs:
         ours.sendall(line)
-        with pytest.raises(WmlaError, match="expected an 'ended' message"):
-            Launcher(theirs).receive()
+        with pytest.raises(WmlaError, match=reason):
+            Launcher(theirs).receive(1)
 
 
 @pytest.mark.parametrize("value", ["", "x", "99999"])

@@ -1,11 +1,8 @@
-from pathlib import Path
-
 import numpy as np
 import pytest
 
 from edt_hvd.wmla.train_config import (
     TrainConfig,
-    engines_of_job,
     executors_wanted,
     make_train_config,
     worker_limit,
@@ -39,22 +36,12 @@ def test_neither_is_one_engine_or_the_workers_asked_for() -> None:
     assert config(1, 8, None, worker_num=3).effective_batch_size == 24
 
 
-def test_a_job_that_names_no_engines_may_grow_to_all_of_its_workers(tmp_path: Path) -> None:
-    assert engines_of_job({}) == 1
-    environ = {"RESULT_DIR": str(tmp_path), "EDT_WMLA_MAX_WORKERS": "4"}
-    assert engines_of_job(environ) == 4
+def test_a_job_that_names_no_engines_may_grow_to_all_of_its_workers() -> None:
     found = config(1, 8, None, usual_engines=4)
     assert (found.effective_batch_size, found.max_workers) == (32, 4)
     assert config(1, 8, 2, usual_engines=4).effective_batch_size == 16
     assert config(1, 8, None, worker_num=3, usual_engines=4).effective_batch_size == 24
     assert config(1, 8, None, effective_batch_size=20, usual_engines=4).effective_batch_size == 20
-
-
-def test_a_job_that_goes_on_keeps_its_engines(tmp_path: Path) -> None:
-    found = [
-        engines_of_job({"RESULT_DIR": str(tmp_path), "EDT_WMLA_MAX_WORKERS": most}) for most in ("4", "2")
-    ]
-    assert found == [4, 4]
 
 
 def test_worker_num_caps_the_workers_alone() -> None:

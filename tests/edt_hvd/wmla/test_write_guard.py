@@ -1,13 +1,16 @@
 """The guard is on in this process while a test runs; it cannot be uninstalled, but lifted."""
 
+import io
 import os
 import shutil
+import sqlite3
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from edt_hvd.wmla.errors import WriteRefusedError
 from edt_hvd.wmla.write_guard import WriteGuard
@@ -28,16 +31,18 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def guard(folder: Path) -> Iterator[WriteGuard]:
+def guard(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[WriteGuard]:
+    monkeypatch.setattr(torch, "save", torch.save)
     one = WriteGuard(folder / "result", [folder / "result" / "log" / "one"])
     one.install()
     yield one
-    one.lift()
+    one.is_lifted = True
 
 
 def run(folder: Path, statement: str, guard: WriteGuard) -> None:
     """As a line of a script."""
-    names: dict[str, Any] = {"os": os, "shutil": shutil, "tempfile": tempfile, "Path": Path, "guard": guard}
+    modules: dict[str, Any] = {"os": os, "shutil": shutil, "sqlite3": sqlite3, "tempfile": tempfile}
+    names = {**modules, "Path": Path, "guard": guard, "io": io, "torch": torch}
     exec(compile(f"def write():\n    {statement}\nwrite()\n", folder / "main.py", "exec"), names)
 
 
@@ -61,6 +66,10 @@ def run(folder: Path, statement: str, guard: WriteGuard) -> None:
         ("shutil.rmtree('result/log')", "removes"),
         ("shutil.rmtree('elsewhere', ignore_errors=True)", "removes"),
         ("shutil.rmtree('..')", "removes"),
+        ("os.rename('../job', '../other')", "moves"),
+        ("torch.save({}, 'result/weights.pt')", "writes"),
+        ("torch.save(obj={}, f=Path('result/weights.pt'))", "writes"),
+        ("sqlite3.connect('result/trials.db')", "writes"),
     ],
 )
 def test_what_belongs_to_the_job_is_not_written(
@@ -71,7 +80,7 @@ def test_what_belongs_to_the_job_is_not_written(
         run(folder, statement, guard)
     message = str(caught.value)
     assert message.startswith(f"{folder / 'main.py'}, line 2 {deed} ")
-    assert "before train(): every executor runs the script up to there" in message
+    assert "outside of train(): every executor runs the script up to there" in message
     assert 'os.environ.get("EDT_WMLA_ROLE") != "executor"' in message
     assert sorted(folder.rglob("*")) == before
     assert (folder / "result" / "there").read_text() == "it is there"
@@ -91,7 +100,10 @@ def test_what_belongs_to_the_job_is_not_written(
         "open('elsewhere/new', 'w').close()",
         "open(os.open(os.devnull, os.O_WRONLY), 'w').close()",
         "tempfile.TemporaryDirectory().cleanup()",
-        "guard.lift(), open('result/new', 'w').close(), shutil.rmtree('result')",
+        "torch.save({}, 'elsewhere/weights.pt')",
+        "torch.save({}, io.BytesIO())",
+        "sqlite3.connect(':memory:').close(), sqlite3.connect('elsewhere/trials.db').close()",
+        "with guard.lifted(): open('result/new', 'w').close(), shutil.rmtree('result')",
     ],
 )
 def test_everything_else_goes(folder: Path, guard: WriteGuard, statement: str) -> None:

@@ -7,6 +7,8 @@ import pytest
 
 from edt_hvd.errors import CoordinatorLostError
 from edt_hvd.world.control import Launcher
+from edt_messages import messages
+from edt_messages.messages import encode
 
 
 @pytest.fixture
@@ -20,6 +22,20 @@ def conversation(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Launcher, so
         with theirs:
             yield launcher, theirs
         launcher.close()
+
+
+def test_a_defect_while_a_message_is_handled_is_shown_and_ends_the_wait(
+    conversation: tuple[Launcher, socket.socket], capfd: pytest.CaptureFixture[str]
+) -> None:
+    def fail(generation: int) -> None:
+        raise AttributeError(f"no such function, in generation {generation}")
+
+    launcher, theirs = conversation
+    launcher.on_cut = fail
+    theirs.sendall(encode(messages.Cut(3)))
+    with pytest.raises(CoordinatorLostError, match="AttributeError: no such function, in generation 3"):
+        launcher.wait_for_assignment(progress=0)
+    assert "Traceback" in capfd.readouterr().err
 
 
 @pytest.mark.parametrize("last", [b"", b'{"type": "assi', b'{"type": "stop", "generation": 3}\n{"'])

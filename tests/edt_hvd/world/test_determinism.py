@@ -49,6 +49,11 @@ def test_what_is_set(environ: dict[str, str], expected: str) -> None:
     assert done.stdout.strip() == expected, done.stderr
 
 
+def test_the_number_of_threads_that_the_script_has_set_stays() -> None:
+    sets = "import torch, edt_hvd\ntorch.set_num_threads(3)\n"
+    assert run(sets + LOOK, OMP_NUM_THREADS="2").stdout.split()[1] == "3"
+
+
 @pytest.mark.parametrize("threads", ["abc", "0", "-1", "2,", "2,0"])
 def test_no_number_of_threads_is_refused(threads: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OMP_NUM_THREADS", threads)

@@ -21,7 +21,7 @@ def test_a_heartbeat_says_what_is_done_for_how_long_and_what_it_has_taken_so_far
     stages.worked(3.25)
     stages.step = 12
     assert json.loads(encode(heartbeat.heartbeat(3.5, stages))) == {
-        "type": "beat",
+        "type": "heartbeat",
         "step": 12,
         "stage": "computing",
         "seconds": 0.5,
@@ -57,7 +57,8 @@ def test_a_heartbeat_that_comes_late_means_a_frozen_process(monkeypatch: pytest.
     monkeypatch.setattr(heartbeat.stages, "current", lambda: stages)
     monkeypatch.setattr(preemption, "next_notice", launcher.take)
     heartbeat._run(launcher)  # type: ignore[arg-type]
-    assert [beat["seconds"] for beat in launcher.heard] == [0.0, 1.0, 1.0 + LONGEST_NAP, 2.0 + LONGEST_NAP]
+    seconds = [message["seconds"] for message in launcher.heard]
+    assert seconds == [0.0, 1.0, 1.0 + LONGEST_NAP, 2.0 + LONGEST_NAP]
 
 
 def test_who_does_nothing_for_longer_than_usual_is_idle(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,10 +20,19 @@ class Driver(ThreadingHTTPServer):
         self.answer = "0,1,0,1,0,1"
         self.asked: list[str] = []
         self.kept: dict[str, str] = {}
+        self.token: str | None = None
 
 
 class _Handler(BaseHTTPRequestHandler):
     server: Driver
+
+    def parse_request(self) -> bool:
+        if not super().parse_request():
+            return False
+        if self.server.token in (None, self.headers["Authorization"]):
+            return True
+        self.send_error(403)
+        return False
 
     def do_GET(self) -> None:
         is_question = self.path.startswith("/rank_and_size/")
@@ -75,6 +84,14 @@ def test_the_driver_is_asked_for_the_next_assignment(driver: Driver) -> None:
 def test_a_worker_without_a_rank_is_to_leave(driver: Driver) -> None:
     driver.answer = "-1,-1,-1,-1,-1,-1"
     assert HorovodWorld(environ(driver.server_port))._wait_for_assignment(progress=0) is None
+
+
+def test_the_driver_is_shown_the_token_of_the_job(driver: Driver) -> None:
+    driver.token = "Bearer of-the-job"
+    here = HorovodWorld(environ(driver.server_port, HOROVOD_RENDEZVOUS_TOKEN="of-the-job"))
+    assert here._wait_for_assignment(progress=0) is not None
+    with pytest.raises(errors.CoordinatorLostError, match="it answers 403"):
+        HorovodWorld(environ(driver.server_port))._wait_for_assignment(progress=0)
 
 
 def test_a_driver_that_is_gone_is_an_error() -> None:

@@ -5,6 +5,7 @@ from collections.abc import Callable
 import pytest
 
 import edt_hvd
+from edt_hvd.errors import HorovodBuildError
 from edt_hvd.world import elastic_world, preemption, world
 from edt_hvd.world.assigned_world import AssignedWorld
 from edt_messages.messages import Assign
@@ -41,6 +42,14 @@ def test_under_a_launcher_a_notice_is_passed_on(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(world, "_world", AssignedWorld(ENVIRON))
     assert edt_hvd.leave("the spot market")
     assert preemption.next_notice(timeout=30) == "the spot market"
+    edt_hvd.leave("x" * 2**20)
+    assert preemption.next_notice(timeout=30) == "x" * 1000
+
+
+def test_a_horovod_that_cannot_abort_is_refused_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(elastic_world.hvd.mpi_ops._basics, "MPI_LIB_CTYPES", object())
+    with pytest.raises(HorovodBuildError, match=r"no horovod_abort_collectives.*run 'make setup'"):
+        AssignedWorld(ENVIRON)
 
 
 def test_a_place_in_a_world_that_is_broken_already_is_not_taken() -> None:

@@ -11,6 +11,7 @@ import numpy as np
 import table
 import torch
 import torch.nn.functional as F
+from callbacks import Callback
 from fabric_model import FabricModel
 from parts import layers
 from parts.points import Points
@@ -45,19 +46,36 @@ def datasets():
     return Points(range(240)), Points(range(240, 280))
 
 
+class Slowing(Callback):
+    """Counts the epochs of both trainings; freezes a part of the model in the first."""
+
+    def __init__(self):
+        self.seen = 0
+
+    def on_epoch_begin(self, epoch):
+        self.seen += 1
+        for group in self.params["optimizer"].param_groups:
+            group["lr"] = 0.05 / self.seen
+        if self.seen == 4:
+            next(self.model.parameters()).requires_grad_(False)
+
+    def on_train_end(self):
+        with torch.no_grad():
+            list(self.model.parameters())[-1].mul_(0.5)
+
+
 def main():
     torch.manual_seed(3)
     model = torch.nn.Sequential(*(layers.KINDS[name]() for name in ("widen", "mix", "narrow"))).to(device)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
     loss, factors = make_loss()
     factors.append(1.5)
-    program = FabricModel(model, datasets, loss, optimizer)
+    program = FabricModel(model, datasets, loss, optimizer, user_callback=Slowing())
     program.train(args.epochs, 8, 4)
     factors.append(0.5)
     for row in table.ROWS:
         row.value *= -1
-    for group in optimizer.param_groups:
-        group["lr"] *= 0.5
+    assert not next(model.parameters()).requires_grad
     program.train(2, 8, 4)
     total = sum(parameter.double().sum().item() for parameter in model.parameters())
     print("stateful: ends with", total)

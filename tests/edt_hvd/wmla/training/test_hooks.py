@@ -1,3 +1,4 @@
+import copy
 import threading
 from collections import deque
 from datetime import UTC, datetime, timedelta
@@ -8,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from torch.optim.lr_scheduler import StepLR
+from torch.optim.lr_scheduler import LambdaLR, StepLR
 
 from edt_hvd.wmla import Callback
 from edt_hvd.wmla.training.hooks import Hooks
@@ -23,7 +24,6 @@ class Scheduling(Callback):
     def on_train_begin(self) -> None:
         self.scheduler = StepLR(self.params["optimizer"], 1, 0.5)
         self.note = {"best": 0.25}
-        self.handle = threading.Lock()
 
     def on_epoch_begin(self, epoch: int) -> None:
         self.seen.append(epoch)
@@ -87,12 +87,10 @@ def test_one_that_joins_goes_on_with_the_callbacks_of_the_others() -> None:
         hooks.epoch_end(epoch, save_model=False)
     joined, _ = made(after)
     joined.train_begin()
-    handle = after.handle
     joined.load_state_dict(hooks.state_dict())
     assert after.seen == [0, 1]
     assert after.note == {"best": 0.25}
     assert after.scheduler.last_epoch == 2
-    assert after.handle is handle
 
 
 class Counting(Callback):
@@ -220,11 +218,9 @@ class Averaging(Callback):
     def __init__(self) -> None:
         self.average = torch.nn.Linear(2, 2)
         self.helper: Any = None
-        self.handles: Any = None
 
     def on_train_begin(self) -> None:
         self.helper = Helper(self)
-        self.handles = [threading.Lock()]
 
     def on_epoch_begin(self, epoch: int) -> None:
         self.helper.count += 1
@@ -246,7 +242,6 @@ def test_objects_that_refer_to_what_is_trained_refer_to_that_of_their_executor()
     for each in (hooks, joined):
         each.train_begin()
     hooks.epoch_begin(5)
-    handles = after.handles
     joined.load_state_dict(hooks.state_dict())
     assert after.helper.count == 1
     assert after.helper.callback is after
@@ -255,7 +250,96 @@ def test_objects_that_refer_to_what_is_trained_refer_to_that_of_their_executor()
     assert after.helper.weight is after.model.weight
     assert after.helper.optimizer is optimizer
     assert after.average.weight.tolist() == [[5.0, 5.0], [5.0, 5.0]]
-    assert after.handles is handles, "locks cannot be pickled"
+
+
+class Locking(Callback):
+    def __init__(self) -> None:
+        self.seen: list[int] = []
+        self.lock = threading.Lock()
+
+    def on_epoch_begin(self, epoch: int) -> None:
+        self.seen.append(epoch)
+
+
+def test_what_cannot_be_pickled_stays_an_executors_own_and_is_named_once() -> None:
+    before, after = Locking(), Locking()
+    lock = after.lock
+    hooks, _ = made(before)
+    with pytest.warns(UserWarning, match=r"Locking\.lock cannot be pickled \(.*give the callback state_dict"):
+        hooks.epoch_begin(3)
+    hooks.epoch_begin(4)
+    made(after)[0].load_state_dict(hooks.state_dict())
+    assert after.seen == [3, 4]
+    assert after.lock is lock
+
+
+class Keeping(Callback):
+    """Has a copy of the model once there is one to keep."""
+
+    def __init__(self) -> None:
+        self.best: Any = None
+        self.scheduler: Any = None
+
+    def on_train_begin(self) -> None:
+        self.scheduler = LambdaLR(self.params["optimizer"], lambda epoch: 0.5**epoch)
+
+    def on_epoch_end(self, epoch):  # type: ignore[no-untyped-def,override]
+        self.best = copy.deepcopy(self.model)
+        self.scheduler.step()
+
+
+def test_objects_that_come_later_are_given_whole() -> None:
+    before, after = Keeping(), Keeping()
+    hooks, optimizer = made(before)
+    joined, _ = made(after)
+    for each in (hooks, joined):
+        each.train_begin()
+    scheduler = after.scheduler
+    optimizer.step()
+    hooks.epoch_end(0, save_model=False)
+    joined.load_state_dict(hooks.state_dict())
+    assert torch.equal(after.best.weight, before.best.weight)
+    assert after.best is not after.model
+    assert after.scheduler is scheduler
+    assert scheduler.last_epoch == 1
+    kept = after.best
+    torch.nn.init.zeros_(before.best.weight)
+    hooks.epoch_begin(1)
+    joined.load_state_dict(hooks.state_dict())
+    assert after.best is kept
+    assert not kept.weight.any()
+
+
+def test_what_a_training_leaves_behind_needs_no_hooks() -> None:
+    before, after = Keeping(), Keeping()
+    hooks, optimizer = made(before)
+    hooks.train_begin()
+    optimizer.step()
+    hooks.epoch_end(0, save_model=False)
+    made(after)[0].load_state_dict(hooks.outcome())
+    assert torch.equal(after.best.weight, before.best.weight)
+    assert after.scheduler is None, "a lambda cannot be pickled"
+
+
+class Late(Callback):
+    def on_train_begin(self) -> None:
+        self.average = {"weight": 1.0}
+
+    def state_dict(self) -> dict[str, Any]:
+        return dict(self.average)
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        self.average = state
+
+
+def test_a_state_is_asked_for_after_the_training_has_begun() -> None:
+    before, after = Late(), Late()
+    hooks, joined = made(before)[0], made(after)[0]
+    hooks.train_begin()
+    before.average["weight"] = 2.0
+    hooks.epoch_begin(0)
+    joined.load_state_dict(hooks.state_dict())
+    assert after.average == {"weight": 2.0}
 
 
 def test_the_state_is_that_of_the_last_hook() -> None:

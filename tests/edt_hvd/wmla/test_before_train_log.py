@@ -3,13 +3,13 @@ from pathlib import Path
 
 import pytest
 
-from edt_hvd.wmla.own_log import NAME, OwnLog
+from edt_hvd.wmla.before_train_log import NAME, BeforeTrainLog
 
 
 def test_what_is_printed_before_the_end_is_in_the_log(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    log = OwnLog({"LOG_DIR": str(tmp_path)})
+    log = BeforeTrainLog({"LOG_DIR": str(tmp_path)})
     os.write(1, b"first\n")
     log.begin()
     os.write(1, b"redirected\n")
@@ -26,7 +26,7 @@ def test_what_is_printed_before_the_end_is_in_the_log(
 def test_without_a_folder_nothing_is_redirected(
     capfd: pytest.CaptureFixture[str], environ: dict[str, str]
 ) -> None:
-    log = OwnLog(environ)
+    log = BeforeTrainLog(environ)
     log.begin()
     print("shown", flush=True)
     log.end()

@@ -8,7 +8,7 @@ from pathlib import Path
 NAME = "before-train.log"
 
 
-class OwnLog:
+class BeforeTrainLog:
     """Redirects standard output and error, also of what is not written in Python, to a file in ``LOG_DIR``.
 
     Without such a folder nothing is redirected.

@@ -1,0 +1,44 @@
+"""What a training leaves behind for the script: in the driver, and in executors of a later `train`."""
+
+from pathlib import Path
+
+import torch
+
+from edt_hvd.wmla.atomic_file import replacing
+from edt_hvd.wmla.program import Program
+from edt_hvd.wmla.training.hooks import Hooks
+from edt_hvd.wmla.training.saving import on_cpu
+
+
+def save(path: Path, program: Program, hooks: Hooks) -> None:
+    """Write weights, what is frozen, modes, the optimizer's state and that of the callbacks."""
+    model = program.model
+    content = {
+        "model": on_cpu(model.state_dict()),
+        "trained": [parameter.requires_grad for parameter in model.parameters()],
+        "modes": [module.training for module in model.modules()],
+        "optimizer": on_cpu(program.optimizer.state_dict()),
+        "hooks": hooks.outcome(),
+    }
+    with replacing(path) as file:
+        torch.save(content, file)
+
+
+def load(path: Path, program: Program, epochs: int) -> None:
+    """Bring the program to where the executors have left it.
+
+    Args:
+        path: of the file.
+        program: on the CPU.
+        epochs: of the training, for the callbacks.
+    """
+    # The job's own executors wrote it, and a module's extra state may be of any class.
+    content = torch.load(path, map_location="cpu", weights_only=False)
+    model = program.model
+    model.load_state_dict(content["model"])
+    for parameter, is_trained in zip(model.parameters(), content["trained"], strict=True):
+        parameter.requires_grad_(is_trained)
+    for module, mode in zip(model.modules(), content["modes"], strict=True):
+        module.training = mode
+    program.optimizer.load_state_dict(content["optimizer"])
+    Hooks(program.user_callback, model, program.optimizer, epochs).load_state_dict(content["hooks"])
