@@ -273,6 +273,96 @@ replace(horovod/common/process_set.cc "  initialization_done = true;
   initialization_done = true;
   return true;" 2)
 
+# Its rendezvous believes whoever asks, and unpickles what workers put there. Who asks has to show the job's token:
+# EDT's launcher and horovodrun make one and give it to their workers in the environment.
+set(http_store horovod/common/gloo/http_store.cc)
+replace(${http_store} "#include <cstring>
+" "#include <cstdlib>
+#include <cstring>
+" 1)
+replace(${http_store} "      http::Response response = request.send(method, body);
+" "      std::vector<std::string> headers;
+      if (const char* token = std::getenv(\"HOROVOD_RENDEZVOUS_TOKEN\")) {
+        headers.push_back(std::string(\"Authorization: Bearer \") + token);
+      }
+      http::Response response = request.send(method, body, headers);
+" 1)
+set(http_client horovod/runner/http/http_client.py)
+replace(${http_client} "from urllib.error import " "import os
+from urllib.error import " 1)
+replace(${http_client} "def read_data_from_kvstore(" "def _headers():
+    token = os.environ.get('HOROVOD_RENDEZVOUS_TOKEN')
+    return {} if token is None else {'Authorization': 'Bearer ' + token}
+
+
+def read_data_from_kvstore(" 1)
+replace(${http_client} "Request(url)" "Request(url, headers=_headers())" 1)
+replace(${http_client} "data=codec.dumps_base64(value, to_ascii=False))" "data=codec.dumps_base64(value, to_ascii=False), headers=_headers())" 1)
+set(http_server horovod/runner/http/http_server.py)
+replace(${http_server} "import collections
+import logging
+" "import collections
+import hmac
+import logging
+import os
+" 1)
+replace(${http_server} "    # Override GET handler
+" "    def parse_request(self):
+        if not super().parse_request():
+            return False
+        token = os.environ.get('HOROVOD_RENDEZVOUS_TOKEN')
+        shown = self.headers.get('Authorization', '')
+        if token is None or hmac.compare_digest(shown.encode(), ('Bearer ' + token).encode()):
+            return True
+        self.send_status_code(403)
+        return False
+
+    # Override GET handler
+" 1)
+
+# It listens where the workers ask, if that is known by then, not on all interfaces.
+replace(${http_server} "    def __init__(self, verbose=0):
+        self._httpd = None
+" "    def __init__(self, verbose=0, address=''):
+        self._address = address
+        self._httpd = None
+" 1)
+replace(${http_server} "            lambda addr: RendezvousHTTPServer(
+                addr, handler_cls" "            lambda addr: RendezvousHTTPServer(
+                (self._address, addr[1]), handler_cls" 1)
+set(gloo_run horovod/runner/gloo_run.py)
+replace(${gloo_run} "import signal
+" "import secrets
+import signal
+" 1)
+replace(${gloo_run} "    rendezvous = RendezvousServer(settings.verbose)
+
+    # allocate" "    rendezvous = RendezvousServer(settings.verbose, server_ip)
+
+    # allocate" 1)
+replace(${gloo_run} "    exec_command = _exec_command_fn(settings)
+    rendezvous = RendezvousServer(settings.verbose)
+" "    exec_command = _exec_command_fn(settings)
+    address = network.get_driver_ip(settings.nics) if settings.nics else ''
+    rendezvous = RendezvousServer(settings.verbose, address)
+" 1)
+
+# No command line shows the token: processes of this host inherit it, those of others read it from ssh. Kubeflow's
+# kubectl passes no input on; its pods are by themselves, and have no token.
+replace(${gloo_run} "    # Non-elastic gloo runs should terminate" "    os.environ.pop('HOROVOD_RENDEZVOUS_TOKEN', None)
+    if not env_util.is_kubeflow_mpi():
+        os.environ['HOROVOD_RENDEZVOUS_TOKEN'] = secrets.token_hex()
+
+    # Non-elastic gloo runs should terminate" 1)
+replace(${gloo_run} "quote('cd {pwd}" "quote('read -r HOROVOD_RENDEZVOUS_TOKEN ; export HOROVOD_RENDEZVOUS_TOKEN ; cd {pwd}" 1)
+replace(${gloo_run} "                                         identity_file=settings.ssh_identity_file)
+
+        if settings.verbose:" "                                         identity_file=settings.ssh_identity_file)
+            command = 'echo \"$HOROVOD_RENDEZVOUS_TOKEN\" | ' + command
+
+        if settings.verbose:" 1)
+replace(horovod/runner/common/util/env.py "secret.HOROVOD_SECRET_KEY}" "secret.HOROVOD_SECRET_KEY, 'HOROVOD_RENDEZVOUS_TOKEN'}" 1)
+
 execute_process(
   COMMAND "${CMAKE_COMMAND}" -E env
     HOROVOD_WITH_PYTORCH=1 HOROVOD_WITHOUT_TENSORFLOW=1 HOROVOD_WITHOUT_MXNET=1

@@ -11,6 +11,8 @@ from xdist.scheduler.loadscope import LoadScopeScheduling
 APART = tuple(
     f"tests/system/test_{name}.py"
     for name in (
+        "attacks",
+        "disk_and_clock",
         "faults",
         "leaving",
         "pool",
@@ -132,7 +134,9 @@ def _environment() -> Iterator[None]:
 
 
 def _variables() -> dict[str, str]:
-    return {name: value for name, value in os.environ.items() if name != "PYTEST_CURRENT_TEST"}
+    """All but what pytest and torch set by themselves, whatever a test does."""
+    own = ("PYTEST_CURRENT_TEST", "TORCHINDUCTOR_CACHE_DIR")
+    return {name: value for name, value in os.environ.items() if name not in own}
 
 
 @pytest.fixture(scope="session", autouse=True)

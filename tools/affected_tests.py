@@ -27,6 +27,7 @@ LAUNCHER = (
 HOROVODRUN = ("tests/system/test_horovodrun.py",)
 TRAINING = ("tests/system/test_exact.py", "tests/system/test_faults.py", "tests/system/test_resizes.py")
 POOL = ("tests/system/test_pool.py", "tests/system/test_pool_killed.py", "tests/system/test_wmla_pool.py")
+ATTACKS = ("tests/system/test_attacks.py", "tests/system/test_disk_and_clock.py")
 DATABASES = ("tests/edt_launch/service/**/test_*.py", "tests/edt_launch/adapters/wmla/hypersearch/test_*.py")
 WMLA = ("tests/system/test_wmla_*.py",)
 
@@ -52,8 +53,8 @@ TABLE: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("launch/edt_launch/tools/doctor.py", ()),
     ("launch/edt_launch/launcher/horovodrun/", HOROVODRUN),
     ("launch/edt_launch/launcher/programs/horovodrun.py", HOROVODRUN),
-    ("launch/edt_launch/jobs/", (*POOL, *HOROVODRUN, "tests/edt_launch/jobs/test_loop.py")),
-    ("launch/edt_launch/service/", (*POOL, *DATABASES, "tests/system/test_wmla_notebook.py")),
+    ("launch/edt_launch/jobs/", (*POOL, *ATTACKS, *HOROVODRUN, "tests/edt_launch/jobs/test_loop.py")),
+    ("launch/edt_launch/service/", (*POOL, *ATTACKS, *DATABASES, "tests/system/test_wmla_notebook.py")),
     ("launch/edt_launch/tools/simulate/", ()),
     ("launch/edt_launch/tools/verify/", ("tests/system/test_verify.py",)),
     ("launch/edt_launch/adapters/wmla/", (*WMLA, "tests/edt_launch/adapters/wmla/**/test_*.py")),
@@ -65,6 +66,9 @@ TABLE: tuple[tuple[str, tuple[str, ...]], ...] = (
     ),
     ("requirements/", ("tests/system/test_*.py", "tests/examples/test_*.py")),
     ("examples/", ("tests/examples/test_*.py",)),
+    ("benchmarks/attacked/", (*POOL, *ATTACKS)),
+    ("tests/system/bystander.py", ATTACKS),
+    ("tests/system/shims/", ATTACKS),
     ("tests/system/wmla_", WMLA),
     ("tests/system/pool_harness.py", POOL),
     ("tests/system/programs/wmla ", ("tests/system/test_wmla_launch.py",)),

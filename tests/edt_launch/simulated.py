@@ -18,9 +18,11 @@ class Job:
         max_size: int = 8,
         ready_timeout: float | None = None,
         is_gang: bool = False,
+        has_to_train: bool = False,
     ) -> None:
         self.now = 100.0
-        self.state = Membership(Limits(min_size, max_size, ready_timeout, is_gang=is_gang))
+        limits = Limits(min_size, max_size, ready_timeout, is_gang=is_gang, has_to_train=has_to_train)
+        self.state = Membership(limits)
 
     def __call__(self, event: Event) -> list[Action]:
         self.state, actions = step(self.now, self.state, event)

@@ -5,6 +5,9 @@ import pytest
 
 from harness import ElasticJob
 from wmla_service import Service
+from worlds import postgresql
+
+__all__ = ["job", "postgresql", "service"]
 
 
 @pytest.fixture

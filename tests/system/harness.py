@@ -6,11 +6,12 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import psutil
+from attacked import journals
 
 PROGRAMS = Path(__file__).parent / "programs"
 TRACED = PROGRAMS / "traced.py"
@@ -72,13 +73,7 @@ class ElasticJob:
 
     def trace(self) -> list[dict[str, Any]]:
         """What the workers of traced.py have written down, in no order."""
-        return self.rows(self.results.glob("trace.*.jsonl"))
-
-    @staticmethod
-    def rows(files: Iterable[Path]) -> list[dict[str, Any]]:
-        """What is in such files; half a line that a killed worker has left does not count."""
-        texts = [file.read_text() for file in sorted(files)]
-        return [json.loads(line) for text in texts for line in text[: text.rfind("\n") + 1].splitlines()]
+        return journals.rows(self.results.glob("trace.*.jsonl"))
 
     def until(self, condition: Callable[[], object], running: bool = True) -> None:
         """Wait for a condition; a job that has ended early fails the test with what it printed."""

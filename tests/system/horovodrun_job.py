@@ -13,9 +13,10 @@ from typing import Any
 
 import psutil
 import torch
+from attacked import journals
 
 from edt_launch.agent import processes
-from harness import POLL, TRACED, ElasticJob
+from harness import POLL, TRACED
 from programs.traced import SAMPLES
 
 BIN = Path(sys.executable).parent
@@ -33,13 +34,14 @@ class HorovodrunJob:
         self.results.mkdir(parents=True)
         self.allocation = folder / "allocation"
         self.output = folder / "output"
+        self.hosts = LOCAL
         self.generation = 0
         self.process: subprocess.Popen[bytes] | None = None
 
     def allocate(self, *slots: int) -> None:
-        """Give the job so many slots on each of the `LOCAL` hosts."""
+        """Give the job so many slots on each of its hosts."""
         self.generation += 1
-        lines = [f"{host}:{count}\n" for host, count in zip(LOCAL, slots, strict=False) if count]
+        lines = [f"{host}:{count}\n" for host, count in zip(self.hosts, slots, strict=False) if count]
         beside = self.allocation.with_suffix(".new")
         beside.write_text(f"# edt allocation v1 generation={self.generation}\n{''.join(lines)}")
         beside.rename(self.allocation)
@@ -77,7 +79,7 @@ class HorovodrunJob:
 
     def trace(self) -> list[dict[str, Any]]:
         """What the workers have written down, one row a worker and step, in no order."""
-        return ElasticJob.rows(self.results.glob("trace.*.jsonl"))
+        return journals.rows(self.results.glob("trace.*.jsonl"))
 
     def size(self) -> int:
         """Workers in the newest step; 0 before the first."""

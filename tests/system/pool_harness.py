@@ -5,10 +5,11 @@ import shutil
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
+
+from attacked import journals
+from attacked.service import PROGRAMS
 
 from edt_launch.agent import processes
 from edt_launch.allocator.model import Options
@@ -18,23 +19,11 @@ from edt_launch.service.database.records import HostRecord, JobRecord
 from edt_launch.service.database.store import Store
 from edt_launch.service.settings import load
 from edt_launch.service.states import ENDED, State, Wanted
-from harness import PROGRAMS, ElasticJob
 
 POOLED = PROGRAMS / "pooled.py"
 
 QUICK = Options(imbalance_time=1.0, resize_interval=1.0, resize_interval_costs=0.0, least_change=0.0)
 """An allocator that does at once what others do when it has been wanted for a while."""
-
-
-@dataclass(frozen=True)
-class Use:
-    """One worker's time on a device, as the worker itself has written it down."""
-
-    device: str
-    begin: float
-    end: float
-    job: str
-    pid: str
 
 
 class Pool:
@@ -144,26 +133,15 @@ class Pool:
 
     def events(self, job: str) -> list[dict[str, Any]]:
         path = self.settings.paths.job(job).output.events
-        return ElasticJob.rows([path]) if path.exists() else []
+        return journals.rows([path]) if path.exists() else []
 
     def steps(self, job: str) -> list[int]:
         """The steps that the job's coordinators have done, in order."""
-        rows = [row for row in ElasticJob.rows(self.out.glob(f"{job}.*.jsonl")) if row["kind"] == "step"]
-        return sorted(row["step"] for row in rows if row["rank"] == 0)
+        return journals.steps(self.out, job)
 
-    def uses(self) -> list[Use]:
-        found = []
-        for file in self.out.glob("*.jsonl"):
-            rows = ElasticJob.rows([file])
-            if rows:
-                job, pid, _ = file.name.split(".")
-                found.append(Use(rows[0]["device"], rows[0]["time"], rows[-1]["time"], job, pid))
-        return found
-
-    def overlaps(self) -> list[tuple[Use, Use]]:
+    def overlaps(self) -> list[tuple[journals.Use, journals.Use]]:
         """Workers that had a device at the same time, by what they have written down."""
-        uses = sorted(self.uses(), key=lambda use: (use.device, use.begin))
-        return [(a, b) for a, b in pairwise(uses) if a.device == b.device and b.begin < a.end]
+        return journals.overlaps(self.out)
 
     def report(self) -> str:
         lines = [f"{row.id} {row.state} {row.size} {row.reason} {row.failure or ''}" for row in self.rows()]

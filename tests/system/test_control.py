@@ -113,7 +113,7 @@ def test_nobody_answers() -> None:
         b"\xff\xfe\n",
         b"[1, 2]\n",
         json.dumps({"type": "hello", "token": "wrong", "worker": 7}).encode() + b"\n",
-        json.dumps({"type": "door", "progress": 1}).encode() + b"\n",
+        json.dumps({"type": "at_rendezvous", "progress": 1}).encode() + b"\n",
         json.dumps({"type": "hello", "token": TOKEN, "worker": "x"}).encode() + b"\n",
     ],
 )

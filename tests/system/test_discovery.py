@@ -2,6 +2,7 @@
 
 import pytest
 
+from edt_launch.core.atomic import write_atomically
 from harness import TRACED, ElasticJob
 
 
@@ -11,15 +12,15 @@ def test_a_job_follows_a_script_and_nothing_that_it_prints_wrongly(job: ElasticJ
     script = job.folder / "discover.sh"
     script.write_text(f"#!/bin/sh\ncat '{str(shown).replace(chr(39), chr(39) + chr(92) + chr(39) * 2)}'\n")
     script.chmod(0o755)
-    shown.write_text("localhost\n")
+    write_atomically(shown, "localhost\n")
     options = ("--host-discovery-script", str(script), "--slots-per-host", "1")
     job.start(TRACED, job.results, "--epochs", 40, "--delay", 0.3, options=options)
     job.until_steps(2)
-    shown.write_text("Traceback (most recent call last):\n")
+    write_atomically(shown, "Traceback (most recent call last):\n")
     job.until(lambda: job.events("allocation_rejected"))
     job.until_steps(job.steps() + 5)
     assert job.size() == 1
-    shown.write_text("localhost:2\n")
+    write_atomically(shown, "localhost:2\n")
     job.until_size(2)
     assert job.end() == 0
     (rejected,) = job.events("allocation_rejected")

@@ -1,6 +1,8 @@
 """Scripts of ours under Horovod's own elastic driver: nothing lost, no hang, the bits of one worker."""
 
+import http.client
 import math
+import os
 import random
 import re
 import signal
@@ -10,6 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from edt_launch.agent import processes
@@ -85,6 +88,48 @@ def test_a_worker_killed_on_another_host_costs_a_step(
     plain.until_size(2)
     assert plain.end() == 0, plain.printed
     plain.check(EPOCHS, undisturbed, repeated=1)
+
+
+SSH = """#!/bin/sh
+for last; do :; done
+exec env -i PATH="$PATH" sh -c "$last"
+"""
+"""In place of ssh: the "other host" is this one, without the caller's environment."""
+
+
+@pytest.mark.full
+@pytest.mark.timeout(240)
+def test_strangers_can_neither_read_nor_write_the_rendezvous(
+    plain: HorovodrunJob, undisturbed: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It listens on the interface alone, and its token is in no command line, of ssh neither."""
+    ssh = tmp_path / "bin" / "ssh"
+    ssh.parent.mkdir()
+    ssh.write_text(SSH)
+    ssh.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{ssh.parent}:{os.environ['PATH']}")
+    monkeypatch.setenv("HOROVOD_RENDEZVOUS_TOKEN", "of another job, in which this one was started")
+    plain.hosts = ("localhost", "192.0.2.1")
+    plain.allocate(1, 1)
+    plain.start(2, "--epochs", EPOCHS, "--delay", DELAY)
+    plain.until_size(2)
+    here, elsewhere = (plain.workers(host)[0].environ() for host in plain.hosts)
+    token, port = (here[f"HOROVOD_{name}"] for name in ("RENDEZVOUS_TOKEN", "GLOO_RENDEZVOUS_PORT"))
+    assert elsewhere["HOROVOD_RENDEZVOUS_TOKEN"] == token
+    assert token not in plain.printed
+    assert [one for one in psutil.process_iter() if token in str(processes.command_line(one))] == []
+    listening = [at.laddr for at in psutil.net_connections("tcp") if at.status == psutil.CONN_LISTEN]
+    assert [at.ip for at in listening if at.port == int(port)] == ["127.0.0.1"]
+    for method, path in (("GET", "/rank_and_size/localhost:0"), ("PUT", "/worker_addresses/localhost:0")):
+        for headers in ({}, {"Authorization": "Bearer guessed"}):
+            connection = http.client.HTTPConnection("127.0.0.1", int(port))
+            connection.request(method, path, "gASVAAAA", headers)
+            assert connection.getresponse().status == http.client.FORBIDDEN
+            connection.close()
+    plain.allocate(2, 1)
+    plain.until_size(3)
+    assert plain.end() == 0, plain.printed
+    plain.check(EPOCHS, undisturbed)
 
 
 @pytest.mark.full

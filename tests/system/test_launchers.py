@@ -55,16 +55,44 @@ def test_fixed_size_launchers_train_the_same_model(
 
 
 COLLECTIVES = """
+import os
+import threading
+
 import edt_hvd
 
 edt_hvd.init()
-edt_hvd.barrier()
-found = edt_hvd.gather({"rank": edt_hvd.rank(), "text": "x" * 1000 * edt_hvd.rank()})
-assert [each["rank"] for each in found] == list(range(edt_hvd.size())), found
-assert [len(each["text"]) for each in found] == [1000 * rank for rank in range(edt_hvd.size())]
-assert edt_hvd.broadcast(edt_hvd.rank()) == 0
-assert edt_hvd.broadcast([edt_hvd.rank()], root=1) == [1]
-print(f"passed on {edt_hvd.size()}", flush=True)
+
+
+@edt_hvd.elastic
+def communicate(state):
+    edt_hvd.barrier()
+    found = edt_hvd.gather({"rank": edt_hvd.rank(), "text": "x" * 1000 * edt_hvd.rank()})
+    assert [each["rank"] for each in found] == list(range(edt_hvd.size())), found
+    assert [len(each["text"]) for each in found] == [1000 * rank for rank in range(edt_hvd.size())]
+    assert edt_hvd.broadcast(edt_hvd.rank()) == 0
+    assert edt_hvd.broadcast([edt_hvd.rank()], root=1) == [1]
+    unpicklable = threading.Lock()
+    for refused in (
+        lambda: edt_hvd.broadcast(unpicklable if edt_hvd.rank() == 1 else None, root=1),
+        lambda: edt_hvd.gather(unpicklable if edt_hvd.rank() == 1 else None),
+    ):
+        try:
+            refused()
+        except ValueError as error:
+            assert "the value of worker 1, a lock cannot be pickled: " in str(error), error
+        else:
+            raise AssertionError("not refused")
+    edt_hvd.barrier()
+    print(f"passed on {edt_hvd.size()}", flush=True)
+
+
+if "EDT_COORDINATOR" in os.environ:  # workers may join
+    try:
+        edt_hvd.gather(1)
+    except RuntimeError:
+        communicate(edt_hvd.TorchState())
+else:
+    communicate.__wrapped__(None)
 """
 
 

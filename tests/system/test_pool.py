@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from attacked import journals
 
 from edt_launch.service.bus import Topic
 from edt_launch.service.database.records import ShareRecord
@@ -80,7 +81,7 @@ def test_two_users_and_four_slots(pool: Pool) -> None:
 
     print("sizes after", [f"{seconds:.1f}" for seconds in took], f"s; idle for {pool.idle:.1f} s at most")
     assert pool.overlaps() == []
-    assert {use.device for use in pool.uses()} == {"0", "1", "2", "3"}
+    assert {use.device for use in journals.uses(pool.out)} == {"0", "1", "2", "3"}
     for job in (first, second, urgent, large):
         done = pool.steps(job)
         assert done == list(range(1, len(done) + 1))

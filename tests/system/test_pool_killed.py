@@ -1,101 +1,205 @@
-"""The service is killed with kill -9, again and again; its jobs never notice."""
+"""The service is killed with kill -9, again and again, while clients ask for all kinds of things.
 
-import os
+What it has acknowledged stays so, jobs never notice, and nothing is done twice.
+"""
+
 import random
-import signal
-import subprocess
-import sys
+import threading
 import time
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
+import requests
+from attacked import journals
+from attacked.service import Answer, Service
 
-from edt_launch.service.bus import Bus
-from edt_launch.service.database.records import ShareRecord
-from edt_launch.service.states import State
-from pool_harness import Pool
+from worlds import empty_database
 
-KILLS = 20
+KILLS = 30
 
+SUBMITTED = 60
+"""Short jobs that the clients submit at most."""
 
-class Service:
-    """`edt serve` in a process of its own, on the folder of a pool."""
+PAUSE = 0.1
+"""Seconds between two requests of a client."""
 
-    def __init__(self, pool: Pool) -> None:
-        self.pool = pool
-        self.log = pool.settings.home / "serve.log"
-        self.process: subprocess.Popen[bytes] | None = None
-
-    def start(self) -> None:
-        home = ("--home", str(self.pool.settings.home))
-        words = ("serve", *home, "--slots", "4", "--port", "0", "--interval", "0.3", "--coalesce", "0.1")
-        with self.log.open("ab") as log:
-            self.process = subprocess.Popen(
-                [sys.executable, "-m", "edt_launch.cli", *words, "--protected", "0"],
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-            )
-
-    def kill(self) -> None:
-        if self.process is not None:
-            self.process.kill()
-            self.process.wait()
-
-    def is_serving(self) -> bool:
-        return self.pool.settings.paths.server.exists()
+DONE = (requests.codes.ok, requests.codes.created, requests.codes.no_content, requests.codes.conflict)
+"""It is done, or it was too late for it."""
 
 
-@pytest.fixture
-def service(tmp_path: Path) -> Iterator[Service]:
-    pool = Pool(tmp_path / "a pool's folder")
-    pool.bus = Bus()  # the service's own is in another process, which looks at the database now and then
-    one = Service(pool)
+class Load:
+    """Clients of three users, until they are told to stop. What has been acknowledged is written down."""
+
+    def __init__(self, service: Service, long: tuple[str, ...], users: dict[str, str], seed: int) -> None:
+        self.service = service
+        self.long = long
+        self.users = users
+        self.seed = seed
+        self.stop = threading.Event()
+        self.submitted: dict[str, str] = {}
+        """Ids of the short jobs, by name, that have been acknowledged."""
+        self.given_up: set[str] = set()
+        """Names of those that were asked for, and not acknowledged."""
+        self.stopped: set[str] = set()
+        self.most: dict[str, set[int]] = {}
+        """`max` of each long job: what was acknowledged last, and what was asked for since."""
+        self.tokens: dict[str, str] = {}
+        """Ids of the tokens that have been acknowledged and that nobody has asked to revoke."""
+        self.revoked: set[str] = set()
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Run the clients; raises what one of them has met."""
+        clients = (self.submit, self.end, self.resize, self.change_tokens)
+        with ThreadPoolExecutor(len(clients)) as pool:
+            running = [
+                pool.submit(self._repeat, client, random.Random(self.seed + number))
+                for number, client in enumerate(clients)
+            ]
+            try:
+                yield
+            finally:
+                self.stop.set()
+            for each in running:
+                each.result()
+
+    def _repeat(self, client: Callable[[random.Random], None], chance: random.Random) -> None:
+        while not self.stop.is_set():
+            client(chance)
+            time.sleep(PAUSE)
+
+    def _ask(self, ask: Callable[[], Answer]) -> Any:
+        """The answer's content; None if it was too late, or the service was killed on the way or away."""
+        try:
+            answer = ask()
+        except (requests.ConnectionError, FileNotFoundError, requests.exceptions.ChunkedEncodingError):
+            return None
+        assert answer.status_code in DONE, answer.text
+        if answer.status_code == requests.codes.conflict:
+            return None
+        return answer.json() if answer.content else {}
+
+    def submit(self, chance: random.Random) -> None:
+        """Submit a job, with its code; half of the clients try again until they are answered."""
+        if len(self.submitted) >= SUBMITTED:
+            return
+        name = f"s{chance.getrandbits(64):016x}"
+        token = self.users[chance.choice(("ann", "bob", "eve"))]
+        fields: dict[str, Any] = {"name": name, "token": token, "key": name, "priority": 1}
+        self.given_up.add(name)
+        while not self.stop.is_set():
+            if found := self._ask(lambda: self.service.post_job("brief.py", **fields)):
+                self.submitted[name] = found["id"]
+                self.given_up.remove(name)
+                return
+            if chance.random() < 0.5:
+                return
+
+    def end(self, chance: random.Random) -> None:
+        """Stop one of the short jobs, of which most may run to their end."""
+        left = sorted(set(self.submitted.values()) - self.stopped)
+        if left and chance.random() < 0.1:
+            job = chance.choice(left)
+            if self._ask(lambda: self.service.ask("POST", f"/jobs/{job}/stop")) is not None:
+                self.stopped.add(job)
+
+    def resize(self, chance: random.Random) -> None:
+        """Change the limits of a long job, or what its owner is to have."""
+        job, most = chance.choice(self.long), chance.randint(1, 4)
+        asked = self.most.setdefault(job, set())
+        asked.add(most)
+        if self._ask(lambda: self.service.ask("PATCH", f"/jobs/{job}", json={"max": most})) is not None:
+            self.most[job] = {most}
+        weight = {"weight": float(chance.randint(1, 3))}
+        self._ask(lambda: self.service.ask("PUT", "/shares/ann", json=weight))
+
+    def change_tokens(self, chance: random.Random) -> None:
+        """Make a token; or revoke one, which leaves the number of them small."""
+        if len(self.tokens) < 10:
+            if found := self._ask(lambda: self.service.ask("POST", "/tokens", json={"name": "t"})):
+                self.tokens[found["token"]] = found["id"]
+            return
+        token = chance.choice(sorted(self.tokens))
+        id_ = self.tokens.pop(token)
+        if self._ask(lambda: self.service.ask("DELETE", f"/tokens/{id_}")) is not None:
+            self.revoked.add(token)
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def service(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Service]:
+    """On each kind of database; on one of them over TLS."""
+    words = ("--database", empty_database(request, tmp_path)) if request.param == "postgresql" else ()
+    one = Service(tmp_path / "a pool's folder", *words, *(("--tls-self-signed",) if words else ()))
     yield one
-    one.kill()
-    print(pool.report())
-    print(one.log.read_text()[-5000:])
-    pool.close()
+    print(one.report())
+    one.close()
 
 
 @pytest.mark.full
-@pytest.mark.timeout(900)
-def test_twenty_kills(service: Service) -> None:
-    pool, chance = service.pool, random.Random(4)
+@pytest.mark.timeout(1200)
+def test_thirty_kills_under_load(service: Service) -> None:
+    chance = random.Random(4)
     service.start()
-    jobs = [
-        pool.submit("ann", 1, 4, "--steps", 100_000),
-        pool.submit("bob", 1, 4, "--steps", 100_000),
-    ]
-    pool.until_sizes(2, 2)
-    for count in range(KILLS):
-        # Something to do for the loop: an allocation that changes, jobs that come and go.
-        pool.store.shares.put(ShareRecord("ann", weight=3.0 if count % 2 else 1.0))
-        if count % 7 == 3:
-            jobs.append(pool.submit("eve", 1, 1, "--steps", 20, priority=1))
-        pool.until(service.is_serving)
-        time.sleep(chance.uniform(0.0, 1.5))
-        service.kill()
-        pool.settings.paths.server.unlink()
-        service.start()
-    for job in jobs[2:]:
-        pool.until(lambda job=job: pool.job(job).state is State.SUCCEEDED)
-    for job in jobs[:2]:
-        pool.until_training(job)
-        (pool.out / f"finish.{job}").touch()
-    pool.until(lambda: all(pool.job(job).state is State.SUCCEEDED for job in jobs))
+    service.ready()
+    users = {name: service.user(name) for name in ("ann", "bob", "eve")}
+    long = tuple(
+        service.submit("pooled.py", "--steps", 100_000, token=users[name], min=1, max=4)
+        for name in ("ann", "bob")
+    )
+    service.until_training(*long)
+    load = Load(service, long, users, seed=5)
+    with load.running():
+        for _ in range(KILLS):
+            if chance.random() < 0.8:
+                service.ready()
+            time.sleep(chance.uniform(0.0, 1.5))
+            service.kill()
+            service.start()
+        service.ready()
 
-    assert pool.overlaps() == []
+    def short() -> list[dict[str, Any]]:
+        return [job for job in service.jobs() if job["id"] not in long]
+
+    service.until(lambda: all(job["state"] in ("succeeded", "stopped") for job in short()))
+    most = {job: service.job(job)["max"] for job in long}
+    assert {job for job in long if most[job] in load.most[job]} == set(long), (most, load.most)
+    for job in long:
+        service.until_training(job)
+        service.finish(job)
+    service.until(lambda: all(service.job(job)["state"] == "succeeded" for job in long))
+
+    # What was acknowledged is there once, what was not at most once.
+    jobs = short()
+    names = Counter(job["name"] for job in jobs)
+    assert set(names.values()) == {1}
+    assert set(load.submitted) <= set(names) <= set(load.submitted) | load.given_up
+    assert {name: id_ for name, id_ in load.submitted.items() if id_ not in {job["id"] for job in jobs}} == {}
+    assert sorted(folder.name for folder in service.home.jobs.glob("j*")) == sorted(
+        [*long, *(job["id"] for job in jobs)]
+    )
+    assert list(service.home.incoming.iterdir()) == []
+    # Each of them has run once, or not at all if it was stopped.
+    began = Counter(use.job for use in journals.uses(service.out))
     for job in jobs:
-        events = pool.events(job)
-        assert [event["event"] for event in events].count("begun") == 1
-        assert not [event for event in events if event["event"] in ("failed", "restarting", "waiting")]
-        done = pool.steps(job)
+        assert began[job["id"]] <= 1, job
+        assert job["state"] == "stopped" or began[job["id"]] == 1, job
+        assert job["state"] == "succeeded" or job["id"] in load.stopped or job["name"] in load.given_up, job
+    assert journals.overlaps(service.out) == []
+    for job in long:
+        events = Counter(event["event"] for event in service.events(job))
+        assert events["begun"] == 1
+        assert not {"failed", "restarting", "waiting"} & set(events)
+        done = service.steps(job)
         assert done == list(range(1, len(done) + 1))
-        assert pool.job(job).step == len(done)
-    assert [len(pool.steps(job)) for job in jobs[2:]] == [20] * len(jobs[2:])
-    assert service.process is not None
-    os.kill(service.process.pid, signal.SIGTERM)
-    assert service.process.wait() == 0
+        assert service.job(job)["step"] == len(done)
+    for tokens, status in ((load.tokens, requests.codes.ok), (load.revoked, requests.codes.unauthorized)):
+        assert {service.ask("GET", "/", token=token).status_code for token in tokens} == {status}
+    assert len(load.submitted) > KILLS / 2, "there was no load"
+    assert load.stopped
+    assert load.revoked
+    assert service.end() == 0

@@ -10,6 +10,7 @@ from typing import Any
 import psutil
 import pytest
 import torch
+from attacked import journals
 
 from harness import TRACED, ElasticJob
 from programs.traced import BATCH, SAMPLES
@@ -63,7 +64,7 @@ def check(job: ElasticJob, undisturbed: dict[str, Any]) -> None:
 
 
 def samples_by_step(files: set[Path]) -> dict[tuple[int, int], Counter[int]]:
-    rows = ElasticJob.rows(files)
+    rows = journals.rows(files)
     steps: dict[tuple[int, int], Counter[int]] = {}
     for row in rows:
         steps.setdefault((row["epoch"], row["step"]), Counter()).update(row["samples"])

@@ -13,11 +13,14 @@ import pytest
 from edt_launch.worlds.gloo_store import Rendezvous
 from harness import PROGRAMS
 
+TOKEN = "of-the-job"
+
 SETTINGS = {
     "HOROVOD_CONTROLLER": "gloo",
     "HOROVOD_CPU_OPERATIONS": "gloo",
     "HOROVOD_GLOO_RENDEZVOUS_ADDR": "127.0.0.1",
     "HOROVOD_GLOO_IFACE": "lo",
+    "HOROVOD_RENDEZVOUS_TOKEN": TOKEN,
     "HOROVOD_GLOO_TIMEOUT_SECONDS": "600",  # nobody is helped by it
     "HOROVOD_SIZE": "2",
     "HOROVOD_LOCAL_SIZE": "2",
@@ -32,12 +35,12 @@ class Store(Rendezvous):
 
     def __init__(self, stopped: "subprocess.Popen[str] | None") -> None:
         self._stopped = stopped
-        super().__init__("127.0.0.1", {})
+        super().__init__("127.0.0.1", TOKEN, {})
 
-    def _answer(self, connection: Any, method: str, path: str, body: bytes) -> None:
-        if self._stopped is not None and method == "PUT" and path.endswith("/1"):
+    def _answer(self, connection: Any, request: Any, body: bytes) -> None:
+        if self._stopped is not None and request.method == "PUT" and request.path.endswith("/1"):
             self._stopped.send_signal(signal.SIGSTOP)
-        super()._answer(connection, method, path, body)
+        super()._answer(connection, request, body)
 
 
 class Pair:

@@ -86,6 +86,17 @@ def test_a_dataset_that_fails_on_the_workers_is_told(job: WmlaJob) -> None:
     assert job.survivors() == []
 
 
+def test_executors_that_end_well_before_their_training_are_no_success(job: WmlaJob) -> None:
+    script = DIGITS.bring(job.folder / "brought")
+    ends = "import os\nif os.environ.get('EDT_WMLA_ROLE') == 'executor':\n    os._exit(0)\n"
+    script.write_text(ends + script.read_text())
+    job.allocate(2)
+    job.run(script, *DIGITS.arguments, environment=dict(DIGITS.environment))
+    assert job.end() == 1
+    assert "on localhost exited with code 0 before the training was done" in last_lines(job)
+    assert job.survivors() == []
+
+
 @pytest.mark.full
 def test_a_paused_job_goes_on_where_it_was(job: WmlaJob, alone: Trained) -> None:
     job.slow(DIGITS)

@@ -1,4 +1,4 @@
-"""WMLA programs under edt-launch: a script that runs once and trains on workers, gangs, single processes."""
+"""WMLA programs under edt-launch: drivers and their executors, gangs, single processes."""
 
 import json
 import shutil
@@ -18,6 +18,7 @@ from harness import PROGRAMS, TRACED, ElasticJob
 from programs.traced import SAMPLES
 
 MODEL, GANG = PROGRAMS / "wmla model" / "main.py", PROGRAMS / "wmla gang" / "main.py"
+FAKE_WORKER = Path(__file__).parents[1] / "edt_launch" / "launcher" / "fake_worker.py"
 ELASTIC = ("--wmla", "--checkpoint-interval", "100000")
 
 
@@ -67,9 +68,26 @@ def test_a_paused_job_runs_its_script_again_and_loses_no_step(job: ElasticJob) -
 
 @pytest.mark.full
 @pytest.mark.timeout(180)
+def test_a_training_that_is_cancelled_ends_and_the_script_goes_on(job: ElasticJob, tmp_path: Path) -> None:
+    trained = tmp_path / "trained enough"
+    cancel = {"ask": {"type": "cancel", "number": 1}}
+    job.allocate(2)
+    start(job, training(job), {"wait_for": str(trained)}, cancel, {"answer": ""}, {"print": "over"})
+    job.until_steps(5)
+    trained.touch()
+    assert job.end() == 0, job.stderr
+    assert job.survivors() == []
+    (name,) = {event["id"] for event in job.events("driver")}
+    ended, over = result_of(job).printed(name, "stdout").read_text().splitlines()
+    assert json.loads(ended.removeprefix("ended "))["exit_code"] != 0
+    assert over == "over"
+
+
+@pytest.mark.full
+@pytest.mark.timeout(180)
 def test_workers_are_as_many_as_the_program_can_use(job: ElasticJob, tmp_path: Path) -> None:
     fewer = tmp_path / "fewer"
-    limit = ({"wait_for": str(fewer)}, {"ask": {"do": "limit", "max_workers": 1}})
+    limit = ({"wait_for": str(fewer)}, {"ask": {"type": "limit", "max_workers": 1}})
     job.allocate(4, devices=" devices=0,1,2,3")
     start(job, training(job, most=2), *limit, {"answer": "check"})
     job.until_size(2)
@@ -87,8 +105,7 @@ def test_workers_are_as_many_as_the_program_can_use(job: ElasticJob, tmp_path: P
 @pytest.mark.timeout(120)
 def test_each_worker_has_folders_and_files_of_its_own(job: ElasticJob) -> None:
     job.allocate(2)
-    script = PROGRAMS / "wmla model" / "main.py"
-    shows = [sys.executable, str(script), json.dumps([{"show": ["LOG_DIR", "EDT_WMLA_LAUNCHER"]}])]
+    shows = [sys.executable, "-S", str(FAKE_WORKER), "folders"]
     start(job, {"train": {"number": 1, "program": shows, "max_workers": 2}}, {"answer": "check"})
     assert until_over(job) == 0
     result = result_of(job)

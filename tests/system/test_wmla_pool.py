@@ -30,7 +30,7 @@ def test_what_a_program_cannot_use_is_for_others(pool: Pool, tmp_path: Path) -> 
     acts = [
         {"train": {"number": 1, "program": program, "max_workers": 3}},
         {"wait_for": str(more)},
-        {"ask": {"do": "limit", "max_workers": 1}},
+        {"ask": {"type": "limit", "max_workers": 1}},
         {"answer": "check"},
     ]
     code = PROGRAMS / "wmla model"

@@ -18,6 +18,7 @@ from edt_launch.agent.printing import Printing
 from edt_launch.agent.warm import CHUNK, WarmServer, open_log
 from edt_launch.agent.worker import Worker
 from edt_launch.agent.workers import Do, Verb
+from edt_messages import forking
 
 ATTEMPTS = 2
 """Warm servers that are asked for a worker: one may be ending at the very moment that it is asked."""
@@ -230,10 +231,10 @@ class Agent:
         if said is None:
             self._stillborn += not self._server.is_ready
             self._close_server()
-        elif said:
-            warm = protocol.Warm(self._server.process.pid, **{**said, "imports": tuple(said["imports"])})
-            self._send(warm)
-            if warm.refused is not None:
+            return
+        for imported in said:
+            self._send(protocol.Warm(self._server.process.pid, **vars(imported)))
+            if imported.refused is not None:
                 self._stillborn = ATTEMPTS
                 self._close_server()
 
@@ -274,14 +275,14 @@ class Agent:
             return
         for answer in answers:
             match answer:
-                case {"ready": True}:
+                case forking.Ready():
                     worker.give()
-                case {"pid": int(pid)}:
+                case forking.Forked(pid):
                     worker.close_its_ends()
                     self._children[pid] = number
                     self._watch_lifeline(number, worker)
                     self._take(workers.Running(number, pid, is_forked=True))
-                case {"status": int(status)}:
+                case forking.Exited(status):
                     self._take(workers.Gone(number, os.waitstatus_to_exitcode(status)))
                 case _:
                     self._close_request(worker)

@@ -4,6 +4,7 @@ import contextlib
 import os
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from pathlib import Path
 
 import psutil
 
@@ -16,8 +17,25 @@ REAP_TIMEOUT = 5.0
 LOOK_INTERVAL = 0.02
 """Seconds between two looks whether they are."""
 
+_START = 19
+"""Where /proc/<pid>/stat has the start, after the process's name: proc_pid_stat(5)."""
+
 KILL_TIMEOUT = 20.0
 """Seconds after which no more is looked for, though some that were killed have started others each time."""
+
+
+def started(pid: int) -> float:
+    """When a process was started, in seconds since the machine was: setting the clock does not change it.
+
+    Raises:
+        psutil.NoSuchProcess: there is none.
+    """
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        raise psutil.NoSuchProcess(pid) from None
+    ticks = stat.rpartition(")")[2].split()[_START]
+    return int(ticks) / os.sysconf("SC_CLK_TCK")
 
 
 def tree(pid: int) -> set[psutil.Process]:

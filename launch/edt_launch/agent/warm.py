@@ -1,19 +1,19 @@
 """An agent's warm server: a process that has imported what the program needs, and forks the workers.
 
 It is started with one end of a pair of sockets for its standard input, the *channel*; the end of the channel
-tells either side that the other is gone. Once it has imported everything it says so in one line::
+tells either side that the other is gone. Once it has imported everything it says so over the channel, with
+`Imported`. After that the agent sends it one end of a new pair of sockets for each worker. Everything else
+goes over the pair of the worker:
 
-    seconds imports private refused
+========  =================================================================================================
+agent     `Fork`
+server    `Ready`
+agent     one byte, with the descriptors of standard input, output, error and the lifeline
+server    `Forked`, then `Exited` once the worker has ended
+========  =================================================================================================
 
-After that the agent sends it one end of a new pair of sockets for each worker. Everything else goes over the
-pair of the worker, in JSON, one message a line after the request::
-
-    request   4 bytes of length, then script module arguments command directory environment umask
-    answer    ready; or refused, with the reason
-    one byte  with the descriptors of standard input, output, error and the lifeline
-    answer    pid, then status once it has ended (as of waitpid)
-
-The descriptors come second because a server that is stopped would keep open what has been sent to it.
+`edt_messages.forking` has the messages. The descriptors come second because a server that is stopped would
+keep open what has been sent to it.
 
 The *lifeline* is a pair of sockets of the agent and the worker. The worker begins when one byte comes through
 it. From then on it has the kernel kill its process group when the agent's end closes, however the agent ends.
@@ -21,16 +21,17 @@ At its end it says with which code, for the case that the server, its parent, ha
 """
 
 import contextlib
-import json
 import os
 import socket
-import struct
 import subprocess
+import sys
 from collections.abc import Mapping, Sequence
-from typing import Any
+from dataclasses import replace
 
 from edt_launch.agent.forkable import Program
 from edt_launch.core.lines import LineSplitter
+from edt_messages.codec import MessageError
+from edt_messages.forking import MAX_LINE, Fork, Imported, Message, decode, encode
 
 # The folder of the program comes to the front of the path in the worker, nothing in the server.
 _SERVER = (
@@ -39,9 +40,6 @@ _SERVER = (
 )
 
 CHUNK = 2**16
-
-MAX_LINE = 2**20
-"""Bytes of a message of the server at most."""
 
 
 class WarmServer:
@@ -63,14 +61,8 @@ class WarmServer:
     ) -> None:
         umask = os.umask(0o077)
         os.umask(umask)
-        self._request = {
-            "script": program.script,
-            "module": program.module,
-            "arguments": program.arguments,
-            "command": list(command),
-            "directory": directory or os.getcwd(),
-            "umask": umask,
-        }
+        arguments, here = tuple(program.arguments), directory or os.getcwd()
+        self._request = Fork(program.script, program.module, arguments, tuple(command), here, {}, umask)
         self.channel, theirs = socket.socketpair()
         with theirs:
             try:
@@ -92,13 +84,14 @@ class WarmServer:
         self._lines = LineSplitter(longest=MAX_LINE)
         self.channel.setblocking(False)
 
-    def hear(self) -> dict[str, Any] | None:
-        """What it says of its imports, if it has just said that; empty if nothing yet, None if it is gone."""
+    def hear(self) -> list[Imported] | None:
+        """What it says of its imports, if it has just said that; None if it is gone."""
         messages = _received(self.channel, self._lines)
-        if not messages:
-            return None if messages is None else {}
-        self.is_ready = True
-        return messages[0]
+        if messages is None:
+            return None
+        imported = [message for message in messages if isinstance(message, Imported)]
+        self.is_ready = self.is_ready or bool(imported)
+        return imported
 
     def request(self, environment: Mapping[str, str]) -> "Request":
         """Ask for a worker with these variables.
@@ -113,16 +106,15 @@ class WarmServer:
         except OSError:
             ours.close()
             raise
-        body = json.dumps({**self._request, "environment": dict(environment)}).encode()
-        return Request(ours, struct.pack("!I", len(body)) + body)
+        return Request(ours, encode(replace(self._request, environment=environment)))
 
 
 class Request:
     """A worker that the server has been asked for, over a socket of its own."""
 
-    def __init__(self, connection: socket.socket, body: bytes) -> None:
+    def __init__(self, connection: socket.socket, line: bytes) -> None:
         self.connection = connection
-        self._unsent = memoryview(body)
+        self._unsent = memoryview(line)
         self._lines = LineSplitter(longest=MAX_LINE)
         connection.setblocking(False)
 
@@ -138,20 +130,24 @@ class Request:
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):
             socket.send_fds(self.connection, [b"!"], list(descriptors))
 
-    def answers(self) -> list[dict[str, Any]] | None:
+    def answers(self) -> list[Message] | None:
         """What the server has answered since the last look; None at the end."""
         return _received(self.connection, self._lines)
 
 
-def _received(connection: socket.socket, lines: LineSplitter) -> list[dict[str, Any]] | None:
-    """The messages that have come; None at the end, which comes for those, too, that are too long."""
+def _received(connection: socket.socket, lines: LineSplitter) -> list[Message] | None:
+    """The messages that have come; None at the end, which comes for what is no message, too."""
     try:
         data = connection.recv(CHUNK)
     except BlockingIOError:
         return []
     except ConnectionResetError:
         data = b""
-    messages = [dict(json.loads(line)) for line in lines.feed(data)]
+    try:
+        messages = [decode(line) for line in lines.feed(data)]
+    except MessageError as error:
+        print(f"edt agent: the warm server has sent {error}", file=sys.stderr, flush=True)
+        return None
     return messages if data and not lines.skipped else None
 
 

@@ -48,7 +48,7 @@ class Begun(Event):
     """`edt-launch` has started.
 
     Attributes:
-        started: of its process, unix seconds.
+        started: of its process, in seconds since the machine was started.
     """
 
     pid: Number

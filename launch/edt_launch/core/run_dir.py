@@ -45,7 +45,7 @@ class RunDir:
     allocation = _Below("run/allocation")
     """The accepted copy of the allocation."""
     launcher = _Below("run/launcher")
-    """Who runs the job, or did last: `pid` and `started` (unix time) of the process, as JSON."""
+    """Who runs the job, or did last: `pid` and `started` of the process, as in `events.Begun`, as JSON."""
     control = _Below("run/control")
     """The socket over which the running launcher takes requests."""
     discovery_script = _Below("run/discover_hosts.sh")

@@ -21,8 +21,8 @@ from edt_launch.core.lines import LONGEST, LineSplitter
 from edt_launch.core.plain_files import NoFileError, open_file
 from edt_launch.jobs.progress import MOST, JobProgress
 
-LOOK = 2**18
-"""Bytes read in one look: they hold up the loop for less than a tenth of a second."""
+LOOK = 2**16
+"""Bytes read in one look: they hold up the loop for a few hundredths of a second, whatever they are."""
 
 BEHIND = 2**26
 """Bytes that are still to be read at most; of a file that has grown by more, what comes before is skipped."""

@@ -1,8 +1,9 @@
 """The `edt-launch` processes of jobs: started so that they outlive us, found again, asked, cleaned up after.
 
 Whoever starts a launcher holds a lock on a file of the job, and hands it on to the launcher. The kernel gives
-it up with the launcher's end, however that comes. So the lock is taken exactly as long as a launcher lives; a
-second one cannot be started, and nobody has to remember which is which.
+it up with the launcher's end, however that comes. So the lock is taken as long as a launcher lives; a second
+one cannot be started, and nobody has to remember which is which. A process of the job may take the lock, too:
+then the launcher lives if the process that it has written down does.
 """
 
 import contextlib
@@ -13,7 +14,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO
 
@@ -37,8 +38,8 @@ from edt_launch.service.home import JobDir
 REMOTE_GRACE = 30.0
 """Seconds after a launcher was killed in which its workers on other hosts end themselves."""
 
-CLOCK_ERROR = 1.0
-"""Seconds by which two looks at the start of one process may differ: it is derived from the clock."""
+NAMELESS = 60.0
+"""Seconds within which a launcher writes down who it is; whoever has its lock after that is not one."""
 
 IDENTITY = 4096
 """Bytes that say who a launcher is; they are read at every look."""
@@ -59,14 +60,23 @@ class Launchers:
     Args:
         command: the command that is `edt-launch`, or behaves like it.
         horovodrun: whether Horovod's own driver is to run all jobs that name no framework.
+        clock: seconds, only forwards.
     """
 
-    def __init__(self, command: Sequence[str] = COMMAND, *, horovodrun: bool = False) -> None:
+    def __init__(
+        self,
+        command: Sequence[str] = COMMAND,
+        *,
+        horovodrun: bool = False,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._command = command
         self._horovodrun = horovodrun
+        self._clock = clock
         self._children: dict[str, subprocess.Popen[bytes]] = {}
         self._exit_codes: dict[str, int] = {}
         self._gone_since: dict[str, float] = {}
+        self._nameless_since: dict[str, float] = {}
         self._hosts = HostChecker()
         self._exchanges: dict[str, Exchange] = {}
         self._accepted: dict[str, str] = {}
@@ -84,11 +94,19 @@ class Launchers:
             self._exit_codes[job] = code
             del self._children[job]
         # One that ends has given up the lock a moment before it can be waited for.
-        if job in self._children or not _is_free(paths):
+        if job in self._children or (not _is_free(paths) and self._has_it(job, paths)):
             self._gone_since.pop(job, None)
             return True
-        self._gone_since.setdefault(job, time.monotonic())
+        self._nameless_since.pop(job, None)
+        self._gone_since.setdefault(job, self._clock())
         return False
+
+    def _has_it(self, job: str, paths: JobDir) -> bool:
+        """Whether it is a launcher that has the lock of a job."""
+        if _identity(paths.launcher) is not None:
+            return _process(paths) is not None
+        since = self._nameless_since.setdefault(job, self._clock())
+        return self._clock() - since < NAMELESS
 
     def look(
         self, job: str, paths: JobDir, is_alive: bool, grant: DeviceGrant, run: LauncherRun | None
@@ -100,14 +118,19 @@ class Launchers:
             return Launcher(is_alive=True, identity=identity, accepted=self._accepted.get(job))
         self._hang_up(job)
         if identity is None:
-            return Launcher(exit_code=self._exit_codes.get(job), said=_last_words(paths.launcher_log))
+            return Launcher(
+                exit_code=self._exit_codes.get(job),
+                # It may have written down who it is, and the job may have removed that.
+                has_leftovers=bool(grant.held) and bool(_leftovers(paths)),
+                said=_last_words(paths.launcher_log),
+            )
         is_over = run is not None and identity == (run.pid, run.started) and run.exit_code is not None
         has_leftovers = not is_over and (self._is_far(job, grant) or bool(_leftovers(paths)))
         return Launcher(identity=identity, exit_code=self._exit_codes.get(job), has_leftovers=has_leftovers)
 
     def _is_far(self, job: str, grant: DeviceGrant) -> bool:
         """Whether workers may still be ending themselves on other hosts."""
-        if time.monotonic() - self._gone_since[job] >= REMOTE_GRACE:
+        if self._clock() - self._gone_since[job] >= REMOTE_GRACE:
             return False
         return any(self._hosts.is_remote(host.host) for host in (*grant.held, *grant.leaving))
 
@@ -141,6 +164,8 @@ class Launchers:
     def prepare(self, job: str, paths: JobDir) -> None:
         """Forget who the last launcher was, and how it ended; it is gone."""
         paths.launcher.unlink(missing_ok=True)
+        with contextlib.suppress(IsADirectoryError):  # the job's own doing
+            paths.launcher_lock.unlink(missing_ok=True)  # which a process of the job may have
         self._exit_codes.pop(job, None)
         self._hang_up(job)
 
@@ -152,11 +177,17 @@ class Launchers:
         self._hang_up(job)
         exchange = self._exchanges[job] = Exchange(paths.output.control, request)
         if exchange.answer is Answer.NO_LAUNCHER:
-            _signal(paths, _like(request))
+            _signal(_process(paths), _like(request))
 
-    def kill(self, paths: JobDir) -> bool:
-        """Kill a job's launcher; False if it has not written down who it is, or is gone."""
-        return _signal(paths, signal.SIGKILL)
+    def kill(self, job: str, paths: JobDir) -> bool:
+        """Kill a job's launcher; False if nobody knows which process that is, or it is gone.
+
+        We know those that we have started, and those that have written down who they are.
+        """
+        if (child := self._children.get(job)) is not None:
+            child.kill()  # nothing happens if it has just ended
+            return True
+        return _signal(_process(paths), signal.SIGKILL)
 
     def close(self) -> None:
         """Wait for no more answers."""
@@ -178,7 +209,7 @@ class Launchers:
             self._problems.recovered(what)
         elif answer is not Answer.NO_LAUNCHER:  # which has just been started
             self._problems.failed(what, RuntimeError(exchange.reason or answer.value))
-            _signal(paths, _like(exchange.request))
+            _signal(_process(paths), _like(exchange.request))
 
     def _hang_up(self, job: str) -> None:
         self._accepted.pop(job, None)
@@ -247,9 +278,10 @@ def _process(paths: JobDir) -> psutil.Process | None:
     identity = _identity(paths.launcher)
     if identity is None:
         return None
+    pid, started = identity
     try:
-        process = psutil.Process(identity[0])
-        is_it = abs(process.create_time() - identity[1]) <= CLOCK_ERROR  # others may get its number
+        process = psutil.Process(pid)
+        is_it = processes.started(pid) == started  # others may get its number
     except (psutil.Error, ValueError):  # there is none, or never can be
         return None
     return process if is_it and processes.is_alive(process) else None
@@ -261,9 +293,8 @@ def _like(request: Request) -> signal.Signals:
     return signal.SIGINT if request.at_once else signal.SIGTERM
 
 
-def _signal(paths: JobDir, number: int) -> bool:
-    """Send a signal to a job's launcher; False if it has not written down who it is, or is gone."""
-    process = _process(paths)
+def _signal(process: psutil.Process | None, number: int) -> bool:
+    """Send a signal to a process; False if there is none, or it is gone."""
     try:
         if process is not None:
             process.send_signal(number)
@@ -286,7 +317,8 @@ def _is_free(paths: JobDir) -> bool:
 
 
 def _leftovers(paths: JobDir) -> set[psutil.Process]:
-    of_job = processes.having({"EDT_LOGS": str(paths.output.log)})
+    """The processes of a job, also a launcher whose lock is not to be found any more."""
+    of_job = processes.having({"EDT_MODEL_DIR": str(paths.train)})
     return {process for process in of_job if processes.is_alive(process)}
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from edt_launch.core.control_protocol import Pause, Request, Stop
 from edt_launch.core.errors import ExitCode
 from edt_launch.jobs.observed import Action, Kill, Move, Note, ObservedJob, Remember, Send, Sweep
-from edt_launch.service.database.records import TROUBLE, AllocationRecord, JobRecord
+from edt_launch.service.database.records import AllocationRecord, JobRecord
 from edt_launch.service.states import ENDED, HAS_LAUNCHER, State, Wanted
 
 AGAIN = 2.0
@@ -58,19 +58,21 @@ class Transition:
 
 def advance(now: float, job: ObservedJob) -> Transition:
     """What becomes of a job now."""
-    before, after = None, _note_trouble(Transition(job))
+    before, after = None, _note_remarks(Transition(job))
     while not job.is_hidden and after.job.record.state is not before:
         before = after.job.record.state
         after = _advance(now, after)
     return after
 
 
-def _note_trouble(transition: Transition) -> Transition:
-    """Record why its files cannot be read, or that they can be read again."""
+def _note_remarks(transition: Transition) -> Transition:
+    """Record what is wrong with its files, or that nothing is any more."""
     job = transition.job
-    if job.trouble == job.record.trouble:
+    known = job.record.notes
+    new = {name: remark for name, remark in job.remarks.items() if known.get(name, "") != remark}
+    if not new:
         return transition
-    notes = {**job.record.notes, TROUBLE: job.trouble}
+    notes = {**known, **new}
     noted = replace(transition, job=replace(job, record=replace(job.record, notes=notes)))
     return noted.do(Note(job.record.id, {"notes": notes}))
 

@@ -43,6 +43,9 @@ log = logging.getLogger(__name__)
 LOOK = 0.1
 """Seconds between two looks at what the jobs do."""
 
+SLOW = 0.01
+"""Seconds of processor time: of the jobs at which the last look took longer, one is looked at each time."""
+
 RECORD = 1.0
 """Seconds between two times that progress is written down."""
 
@@ -138,6 +141,7 @@ class Pool:
         launchers: of its jobs.
         between: see `reconcile.Reconciler`.
         options: of the allocator; from the settings by default.
+        processor_time: of the calling thread.
     """
 
     def __init__(
@@ -148,6 +152,7 @@ class Pool:
         launchers: Launchers | None = None,
         between: Callable[[], None] = lambda: None,
         options: Options | None = None,
+        processor_time: Callable[[], float] = time.thread_time,
     ) -> None:
         self._home = settings.paths
         self._interval = settings.interval
@@ -157,7 +162,10 @@ class Pool:
         self._bus = bus
         self._launchers = launchers or Launchers(horovodrun=settings.horovodrun)
         self._reconciler = Reconciler(self._home, store, self._launchers, between)
+        self._processor_time = processor_time
         self._jobs: dict[str, ObservedJob] = {}
+        self._slow: dict[str, None] = {}
+        """Slow jobs; the one that was looked at last is the last."""
         self._hosts: tuple[HostRecord, ...] = ()
         self._journals: dict[str, Journal] = {}
         self._read_files: set[str] = set()
@@ -184,9 +192,11 @@ class Pool:
         if self._read_at is None or not 0 <= now - self._read_at < self._interval:
             self._read_rows(now)
         has_happened = False
+        to_see = {id_ for id_, job in self._jobs.items() if _is_open(job)}
+        to_see -= set([id_ for id_ in self._slow if id_ in to_see][1:])
         for id_, job in self._jobs.items():
-            if job.record.state in HAS_LAUNCHER or job.is_hidden or job.is_behind:
-                self._jobs[id_] = seen = self._seen(job)
+            if id_ in to_see:
+                self._jobs[id_] = seen = self._timed(job)
                 has_happened |= _news(job) != _news(seen)
         if not 0 <= now - self._recorded_at < RECORD:
             self._recorded_at = now
@@ -210,8 +220,19 @@ class Pool:
             self._memory = load(self._store.memory.get(mapping.MEMORY, {}))
         for id_ in self._journals.keys() - self._jobs.keys():
             self._journals.pop(id_).keep()
+        self._slow = {id_: None for id_ in self._slow if id_ in self._jobs}
         self._read_files &= self._jobs.keys()
         self._read_at = now
+
+    def _timed(self, job: ObservedJob) -> ObservedJob:
+        """The job as it is seen now, and whether looking took long."""
+        began = self._processor_time()
+        seen = self._seen(job)
+        is_slow = self._processor_time() - began > SLOW
+        self._slow.pop(job.record.id, None)
+        if is_slow:
+            self._slow[job.record.id] = None
+        return replace(seen, is_slow=is_slow)
 
     def _seen(self, job: ObservedJob) -> ObservedJob:
         """The job with what its processes and events say now; as it was, if that cannot be found out."""
@@ -307,6 +328,11 @@ class Pool:
                 for id_, u in jobs.items()
             }
         )
+
+
+def _is_open(job: ObservedJob) -> bool:
+    """Whether its files may still tell something."""
+    return job.record.state in HAS_LAUNCHER or job.is_hidden or job.is_behind
 
 
 def _news(job: ObservedJob) -> tuple[Launcher, LauncherRun | None, str, bool]:

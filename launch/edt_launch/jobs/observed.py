@@ -8,8 +8,19 @@ from edt_launch.allocator.model import Cluster, Job, Memory, Options, Plan
 from edt_launch.core.control_protocol import Request
 from edt_launch.jobs.device_grant import DeviceGrant
 from edt_launch.jobs.progress import JobProgress, LauncherRun
-from edt_launch.service.database.records import AllocationRecord, HostRecord, JobRecord, ShareRecord
+from edt_launch.service.database.records import (
+    SLOW,
+    TROUBLE,
+    AllocationRecord,
+    HostRecord,
+    JobRecord,
+    ShareRecord,
+)
 from edt_launch.service.states import State
+
+SLOW_REMARK = (
+    "reading its events takes long: it takes turns with other such jobs, so what is shown of it may be late"
+)
 
 
 @dataclass(frozen=True)
@@ -42,6 +53,7 @@ class ObservedJob:
         trouble: why these could not be read, empty if they could; it is left alone then, and keeps what it
             uses.
         is_behind: whether not all of its events have been read yet; how it ended is not known then.
+        is_slow: whether the last look at it took long, so that it takes turns with other such jobs.
     """
 
     record: JobRecord
@@ -50,6 +62,12 @@ class ObservedJob:
     launcher: Launcher = field(default_factory=Launcher)
     trouble: str = ""
     is_behind: bool = False
+    is_slow: bool = False
+
+    @property
+    def remarks(self) -> dict[str, str]:
+        """The notes in its row that say what is wrong with its files."""
+        return {TROUBLE: self.trouble, SLOW: SLOW_REMARK if self.is_slow else ""}
 
     @property
     def is_hidden(self) -> bool:

@@ -165,13 +165,17 @@ class _Fold:
         self._now = before
         self._paces = {pace.size: pace for pace in before.paces[:most]}
         workers = () if before.run is None else before.run.workers
-        self._workers = {number: (host, device) for number, host, device in workers}
+        lost = frozenset(() if before.run is None else before.run.lost)
+        self._workers = {number: at for number, *at in workers if number not in lost}
+        self._lost = {number: at for number, *at in workers if number in lost}
 
     def progress(self) -> JobProgress:
         paces = tuple(sorted(self._paces.values(), key=lambda pace: pace.size))
         run = self._run
         if run is not None:
-            run = replace(run, workers=tuple((number, *at) for number, at in self._workers.items()))
+            workers = {**self._lost, **self._workers}
+            shown = tuple((number, host, device) for number, (host, device) in workers.items())
+            run = replace(run, workers=shown, lost=tuple(self._lost))
         return replace(self._now, run=run, paces=paces)
 
     def observe(self, event: Event) -> None:
@@ -183,7 +187,7 @@ class _Fold:
                 self._report(event)
             case events.Begun(pid, started, low, high):
                 self._run = LauncherRun(pid, started, low, high)
-                self._workers.clear()
+                self._forget_workers()
                 self._now = replace(now, reported=None)
             case events.Restarting():
                 self._now = replace(now, restarts=now.restarts + 1, reported=None)
@@ -194,12 +198,13 @@ class _Fold:
 
     def _report(self, report: events.Progress) -> None:
         before, step, size = self._now, report.step, report.size
-        total, loss = report.number("total_steps"), report.number("loss")
+        total = report.number("total_steps")
+        loss = report.number("loss") if "loss" in report.values else before.loss  # None after inf and nan
         self._now = replace(
             before,
             step=step,
             total_steps=int(total) if total is not None and 0 < total < 2**62 else before.total_steps,
-            loss=float(loss) if loss is not None else before.loss,
+            loss=float(loss) if loss is not None else None,
             reported=(report.time, step, size),
         )
         if before.reported is None or before.reported[2] != size:
@@ -218,20 +223,17 @@ class _Fold:
                 self._now = replace(self._now, resizes=resizes, reported=None)
                 return replace(run, size=size)
             case events.Launched():  # whatever ran before has been ended, as far as it could be reached
-                self._workers = {number: at for number, at in self._workers.items() if number in run.lost}
+                self._workers.clear()
                 return replace(run, size=0)
             case events.Started(worker, host, device=str(device)) if re.fullmatch(
                 HOST, host
             ) and re.fullmatch(DEVICE, device):
-                if worker in self._workers or len(self._workers) < 2 * self._most:
-                    self._workers[worker] = (host, device)
-                else:
-                    self.refused += 1
+                self._start(worker, [host, device])
             case events.Lost(worker) if worker in self._workers:
-                return replace(run, lost=(*(one for one in run.lost if one != worker), worker))
+                self._lost[worker] = self._workers.pop(worker)
             case events.Released(worker):
                 self._workers.pop(worker, None)
-                return replace(run, lost=tuple(one for one in run.lost if one != worker))
+                self._lost.pop(worker, None)
             case events.Following(generation):
                 return replace(run, following=max(run.following, generation))
             case events.Usable(most) if most:
@@ -239,6 +241,18 @@ class _Fold:
             case events.Driver():
                 return replace(run, is_driven=True)
             case events.Ended(exit_code, message):
-                self._workers.clear()
-                return replace(run, exit_code=exit_code, message=message, lost=())
+                self._forget_workers()
+                return replace(run, exit_code=exit_code, message=message)
         return run
+
+    def _start(self, worker: int, at: list[str]) -> None:
+        if worker in self._lost:
+            self._lost[worker] = at
+        elif worker in self._workers or len(self._workers) + len(self._lost) < 2 * self._most:
+            self._workers[worker] = at
+        else:
+            self.refused += 1
+
+    def _forget_workers(self) -> None:
+        self._workers.clear()
+        self._lost.clear()

@@ -113,7 +113,7 @@ class Reconciler:
             case Send(job, request):
                 self._launchers.send(job, self._home.job(job), request)
             case Kill(job):
-                self._launchers.kill(self._home.job(job))
+                self._launchers.kill(job, self._home.job(job))
             case Sweep(job):
                 self._launchers.sweep(self._home.job(job))
 

@@ -5,6 +5,7 @@ A connection counts only after a `Hello` with the job's token.
 
 import hmac
 import logging
+import select
 import socket
 import socketserver
 import sys
@@ -12,7 +13,8 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from edt_messages.messages import MAX_LINE, Hello, Message, MessageError, decode, encode, type_of
+from edt_messages.codec import MessageError
+from edt_messages.messages import MAX_LINE, Hello, Message, decode, encode, type_of
 
 log = logging.getLogger(__name__)
 
@@ -60,6 +62,16 @@ class ControlServer(socketserver.ThreadingTCPServer):
                 log.info("worker %d cannot be sent %r: %s", worker, type_of(message), error)
                 return False
         return True
+
+    def has_unread(self, worker: int) -> bool:
+        """Whether `receive` is still to hear what a worker that has ended has sent, or that it is gone."""
+        with self._lock:
+            connection = self._connections.get(worker)
+            if connection is None:
+                return False
+            poll = select.poll()
+            poll.register(connection, select.POLLIN)
+            return bool(poll.poll(0))
 
     def close(self) -> None:
         """Accept no more connections."""

@@ -35,6 +35,9 @@ log = logging.getLogger(__name__)
 TICK = 0.25
 """Seconds between two looks at the clock when nothing else happens."""
 
+READ_INTERVAL = 0.01
+"""Seconds from one look to the next whether all that a worker has sent before its end is read."""
+
 END_GRACE = 5.0
 """Seconds that a worker which was asked to end has before it is killed."""
 
@@ -161,6 +164,8 @@ class Driver:
                 self._report(events.WarmServer(event.host, **asdict(warm)))
             case Started(worker, pid):
                 self._pids[worker] = pid
+            case ProcessEnded(worker, 0) if self._server.has_unread(worker):  # `Done` may be among it
+                self._timers.enter(READ_INTERVAL, 0, self._events.put, (event,))
             case ProcessEnded(worker, exit_code):
                 self._end(now, worker, exit_code)
             case Lost() as lost:

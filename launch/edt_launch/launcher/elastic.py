@@ -201,6 +201,7 @@ class Elastic:
             options.ready_timeout,
             math.ceil(options.start_timeout) or DEFAULT_TIMEOUT,
             workers.is_gang,
+            workers.has_to_train,
         )
         directory = str(workers.directory or os.getcwd())
         is_warm = options.warm_start and not workers.is_gang

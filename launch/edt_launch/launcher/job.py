@@ -7,8 +7,7 @@ import signal
 from collections.abc import Iterator
 from dataclasses import asdict
 
-import psutil
-
+from edt_launch.agent import processes
 from edt_launch.core import event_log, events
 from edt_launch.core.atomic import write_atomically
 from edt_launch.core.errors import EdtLaunchError, ExitCode, UsageError
@@ -45,7 +44,7 @@ def run(program: Program, plan: Plan, view: View, signals: list[int]) -> Outcome
         plan.paths.opened(program.output_option),
         ControlSocket(plan.paths.control, view.message) as control,
     ):
-        me = {"pid": os.getpid(), "started": psutil.Process().create_time(), **asdict(plan.limits)}
+        me = {"pid": os.getpid(), "started": processes.started(os.getpid()), **asdict(plan.limits)}
         try:
             log = event_log.EventLog(plan.paths.events, view.message)
             write_atomically(plan.paths.launcher, json.dumps(me) + "\n")

@@ -56,13 +56,15 @@ class Workers:
     """The workers that a program has: what they run, and what differs from one to the next.
 
     These are any command's; a kind of program overrides what is different about its own. A gang runs together
-    or not at all: its workers are not resized, not forked, and not started again.
+    or not at all: its workers are not resized, not forked, and not started again. Workers that have to train
+    fail by ending with exit code 0 before they have; others may be programs that call no elastic function.
     """
 
     command: Sequence[str]
     variables: Mapping[str, str] = field(default_factory=dict)
     directory: Path | None = None
     is_gang: bool = False
+    has_to_train: bool = False
     output_option: str = "--output-dir"
 
     def environment(self, common: Mapping[str, str]) -> dict[str, str]:

@@ -1,10 +1,10 @@
 """Which workers hang: a pure decision from what they tell once a second.
 
-A worker's *beat* says what its training thread is doing (`edt_hvd.world.stages`), for how long, and how long
-each stage has taken at most so far. Two rules follow from that:
+A worker's *heartbeat* says what its training thread is doing (`edt_hvd.world.stages`), for how long, and how
+long each stage has taken at most so far. Two rules follow from that:
 
-- Silence. A process that is stopped, or whose interpreter is blocked, sends no beats. One that sorts, parses
-  or collects garbage in one long call sends none either, so the limit is generous.
+- Silence. A process that is stopped, or whose interpreter is blocked, sends no heartbeats. One that sorts,
+  parses or collects garbage in one long call sends none either, so the limit is generous.
 - A stage that lasts. A worker hangs when it loads, computes or updates for much longer than any worker has so
   far, while another one waits for it in a collective. Where nobody waits, it is given far more time, and
   outside any step all the time it wants. One that is killed for a stage counts among those before, so its
@@ -12,8 +12,8 @@ each stage has taken at most so far. Two rules follow from that:
 
 A stage lasts from when its worker became a member of the present world, at the earliest. A worker that waits
 in a collective, or at the rendezvous, never hangs by itself. When the clock has jumped (this process or the
-machine was stopped) the silence before does not count, and nobody is judged until the beats that have come
-meanwhile are taken in. A stage's seconds leave out those in which the worker was stopped.
+machine was stopped) the silence before does not count, and nobody is judged until the heartbeats that have
+come meanwhile are taken in. A stage's seconds leave out those in which the worker was stopped.
 """
 
 from collections.abc import Iterable, Mapping
@@ -41,7 +41,7 @@ FLOORS = {
 """Seconds that each stage may last at least, while others wait."""
 
 SILENCE = 30.0
-"""Seconds without a beat that are nothing unusual: one long call may hold the interpreter's lock."""
+"""Seconds without a heartbeat that are nothing unusual: one long call may hold the interpreter's lock."""
 
 IDLE, SETTLED_IDLE = 600.0, 120.0
 """The same for a worker that does nothing: seconds without work that a stage may last at least, before and
@@ -51,7 +51,7 @@ steps (an evaluation, saving) works."""
 SETTLED = 100
 
 AFTER_TRAINING = 300.0
-"""Seconds without a beat after training, when killing costs most and scripts do whatever they like."""
+"""Seconds without a heartbeat after training, when killing costs most and scripts do whatever they like."""
 
 UNTRIED = dict.fromkeys(FLOORS, 300.0) | {"restoring": 1800.0}
 """The same until it has been completed `TRIED` times: the first steps compile, say."""
@@ -96,9 +96,9 @@ class Heartbeat:
 
 @dataclass(frozen=True)
 class _Heard:
-    """The heartbeats of a worker: the last one, None before the first, and when it came."""
+    """What was heard of a worker: its last heartbeat, None before the first, and when that came."""
 
-    beat: Heartbeat | None
+    heartbeat: Heartbeat | None
     at: float
     longest_gap: float = 0.0
     generation: int = 0
@@ -106,14 +106,14 @@ class _Heard:
     member_since: float = -inf
 
     def seconds(self, now: float, generation: int) -> float:
-        """For how long the stage of the last beat has lasted in the world of that generation."""
-        if self.beat is None or generation != self.generation:  # it became a member after the last tick
+        """For how long the stage of the last heartbeat has lasted in the world of that generation."""
+        if self.heartbeat is None or generation != self.generation:  # it became a member after the last tick
             return 0.0
-        return min(self.beat.seconds, now - self.member_since)
+        return min(self.heartbeat.seconds, now - self.member_since)
 
     def idle(self, now: float, generation: int) -> float:
         """For how long of that nothing has been done."""
-        return min(self.seconds(now, generation), self.beat.idle if self.beat is not None else 0.0)
+        return min(self.seconds(now, generation), self.heartbeat.idle if self.heartbeat is not None else 0.0)
 
 
 @dataclass(frozen=True)
@@ -129,22 +129,22 @@ class Watch:
     """When this process was found to have been stopped, the last time."""
 
 
-def observe(now: float, watch: Watch, beat: Heartbeat) -> Watch:
-    """Take in a beat."""
-    last = watch.heartbeats.get(beat.worker, _Heard(None, now))
-    gap = now - last.at if last.beat is not None else 0.0
-    beats = replace(last, beat=beat, at=now, longest_gap=max(gap, last.longest_gap))
+def observe(now: float, watch: Watch, heartbeat: Heartbeat) -> Watch:
+    """Take in a heartbeat."""
+    last = watch.heartbeats.get(heartbeat.worker, _Heard(None, now))
+    gap = now - last.at if last.heartbeat is not None else 0.0
+    heard = replace(last, heartbeat=heartbeat, at=now, longest_gap=max(gap, last.longest_gap))
     stages = dict(watch.stages)
-    for name, times in beat.stages.items():
+    for name, times in heartbeat.stages.items():
         known = stages.get(name, Times())
         stages[name] = Times(max(known.count, times.count), max(known.longest, times.longest))
-    return replace(watch, heartbeats={**watch.heartbeats, beat.worker: beats}, stages=stages)
+    return replace(watch, heartbeats={**watch.heartbeats, heartbeat.worker: heard}, stages=stages)
 
 
 def tick(now: float, watch: Watch, workers: Mapping[int, Worker]) -> Watch:
     """Time has passed; `workers` are those there are.
 
-    Must be called several times within `PAUSE`, before the beats that have come are taken in.
+    Must be called several times within `PAUSE`, before the heartbeats that have come are taken in.
     """
     has_slept = watch.ticked_at is not None and now - watch.ticked_at > PAUSE
     heartbeats = {}
@@ -167,13 +167,13 @@ def _learned(now: float, watch: Watch, workers: Iterable[Worker]) -> Mapping[str
     """
     stages = dict(watch.stages)
     for worker in workers if watch.timeout is None else ():
-        beats = watch.heartbeats.get(worker.id)
-        if worker.phase is not Phase.ENDING or beats is None or beats.beat is None:
+        heard = watch.heartbeats.get(worker.id)
+        if worker.phase is not Phase.ENDING or heard is None or heard.heartbeat is None:
             continue
         if _lasting(now, watch, worker, is_waited_for=True):
-            known = stages.get(beats.beat.stage, Times())
-            longest = max(known.longest, beats.seconds(now, worker.generation))
-            stages[beats.beat.stage] = replace(known, longest=longest)
+            known = stages.get(heard.heartbeat.stage, Times())
+            longest = max(known.longest, heard.seconds(now, worker.generation))
+            stages[heard.heartbeat.stage] = replace(known, longest=longest)
     return stages
 
 
@@ -197,40 +197,40 @@ def overdue(now: float, watch: Watch, workers: Iterable[Worker]) -> list[tuple[i
 
 
 def _stage(watch: Watch, worker: int) -> str | None:
-    beat = watch.heartbeats[worker].beat
-    return beat.stage if beat is not None else None
+    heartbeat = watch.heartbeats[worker].heartbeat
+    return heartbeat.stage if heartbeat is not None else None
 
 
 def _silence(now: float, watch: Watch, worker: Worker) -> str | None:
-    beats = watch.heartbeats[worker.id]
+    heard = watch.heartbeats[worker.id]
     usual = AFTER_TRAINING if worker.phase is Phase.DONE else SILENCE
-    limit = max(usual if watch.timeout is None else watch.timeout, GAP_FACTOR * beats.longest_gap)
-    silent = now - beats.at
+    limit = max(usual if watch.timeout is None else watch.timeout, GAP_FACTOR * heard.longest_gap)
+    silent = now - heard.at
     if silent <= limit:
         return None
-    doing = f"; it was {beats.beat.stage} then" if beats.beat is not None else ""
+    doing = f"; it was {heard.heartbeat.stage} then" if heard.heartbeat is not None else ""
     return (
-        f"has not been heard of for {silent:.1f} s (longest so far {beats.longest_gap:.1f} s, "
+        f"has not been heard of for {silent:.1f} s (longest so far {heard.longest_gap:.1f} s, "
         f"limit {limit:.1f} s){doing}"
     )
 
 
 def _lasting(now: float, watch: Watch, worker: Worker, is_waited_for: bool) -> str | None:
-    beats = watch.heartbeats[worker.id]
-    beat, seconds = beats.beat, beats.seconds(now, worker.generation)
-    if beat is None or beat.stage not in FLOORS:
+    heard = watch.heartbeats[worker.id]
+    heartbeat, seconds = heard.heartbeat, heard.seconds(now, worker.generation)
+    if heartbeat is None or heartbeat.stage not in FLOORS:
         return None
-    known = watch.stages.get(beat.stage, Times())
-    idle, learned = beats.idle(now, worker.generation), STAGE_FACTOR * known.longest
-    floors = _floors(watch, beat.stage, known, is_waited_for)
+    known = watch.stages.get(heartbeat.stage, Times())
+    idle, learned = heard.idle(now, worker.generation), STAGE_FACTOR * known.longest
+    floors = _floors(watch, heartbeat.stage, known, is_waited_for)
     limit, idle_limit = (max(floor, learned) for floor in floors)
     if seconds <= limit and idle <= idle_limit:
         return None
     waits = "while others wait" if is_waited_for else "with nobody waiting"
-    after = f" after step {beat.step}" if beat.step is not None else ""
+    after = f" after step {heartbeat.step}" if heartbeat.step is not None else ""
     nothing = f", for {idle:.1f} s of it without any work," if seconds <= limit else ""
     return (
-        f"has been {beat.stage} for {seconds:.1f} s{nothing}{after} {waits} "
+        f"has been {heartbeat.stage} for {seconds:.1f} s{nothing}{after} {waits} "
         f"(longest so far {known.longest:.1f} s, limit {idle_limit if nothing else limit:.1f} s)"
     )
 

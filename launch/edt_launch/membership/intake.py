@@ -153,6 +153,8 @@ def _ended_early(state: Membership, worker: Worker) -> str:
     """Why the exit of a worker with code 0 is none that ends a job well; empty if it is."""
     if worker.phase is Phase.DONE:
         return ""
+    if state.limits.has_to_train and not _has_returned(state):
+        return "exited with code 0 before the training was done"
     if not state.generation:
         is_elastic = any(w.phase is Phase.READY for w in (*state.workers.values(), worker))
         return "ended before it could join" if is_elastic else ""
@@ -199,7 +201,8 @@ def _end_with(state: Membership, worker: Worker, exit_code: int, suspension: Sus
     if worker.phase is Phase.DONE:
         return " after training"
     if not state.generation:
-        may_be_chance = state.outcome is None and exit_code in (0, KILLED, -signal.SIGKILL)
+        is_early = exit_code == 0 and not state.limits.has_to_train
+        may_be_chance = state.outcome is None and (is_early or exit_code in (KILLED, -signal.SIGKILL))
         return "" if may_be_chance and suspension.failures < START_FAILURES else " before training began"
     if worker.generation != state.generation:
         return ""

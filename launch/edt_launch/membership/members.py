@@ -70,6 +70,8 @@ class Limits:
     """Seconds for which survivors wait when fewer than `min_size` workers can run."""
     is_gang: bool = False
     """Whether the workers are not ours to resize: they run together, and end with the first that fails."""
+    has_to_train: bool = False
+    """Whether a worker that ends with exit code 0 has failed, unless a training function has returned."""
 
 
 @dataclass(frozen=True)

@@ -21,9 +21,10 @@ workers are told to stop; they agree among themselves on the step. When all wait
 generation is assigned from the membership desired *then*, so changes that came in between are already part of
 it. A worker that dies simply leaves: the others lose it in their next collective, reach the rendezvous, and
 the same rule applies. One that ends with exit code 0 before its function has returned has died, too, unless
-all do so. A worker that has been told from outside to give up its slot leaves in the same way as one whose
-slot the allocation drops, and one that hangs is killed and then treated like any dead one. When the job is to
-pause, all of them leave in that way, and nobody is started any more.
+all do so and nobody has said that they have to train. A worker that has been told from outside to give up its
+slot leaves in the same way as one whose slot the allocation drops, and one that hangs is killed and then
+treated like any dead one. When the job is to pause, all of them leave in that way, and nobody is started any
+more.
 
 Growth waits until the last world has had a second of its own, so that a storm of changes is coalesced;
 removals do not wait, because somebody waits for the devices.

@@ -30,12 +30,13 @@ class Entry:
     """Something in an archive.
 
     `kind` is "file", "folder", "link" (symbolic) or "same" (a hard link); any other is refused, by that name.
-    `target` is what a link points to, `mode` is a file's, `open` gives its content.
+    `target` is what a link points to; `mode` and `size`, in bytes, are a file's; `open` gives its content.
     """
 
     path: str
     kind: str
     mode: int = 0
+    size: int = 0
     target: str = ""
     open: Callable[[], Source] | None = None
 

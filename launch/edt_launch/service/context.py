@@ -10,7 +10,8 @@ from edt_launch.service.bus import Bus, Topic
 from edt_launch.service.database.jobs import NoSuchJobError
 from edt_launch.service.database.records import ExperimentRecord, JobRecord, UserRecord
 from edt_launch.service.database.store import Store
-from edt_launch.service.errors import ForbiddenError, NotFoundError
+from edt_launch.service.errors import ForbiddenError, NotFoundError, TooLargeError
+from edt_launch.service.fair_threads import FairThreads
 from edt_launch.service.first_start import this_user
 from edt_launch.service.home import Home
 from edt_launch.service.submission import Submitter
@@ -19,15 +20,28 @@ if TYPE_CHECKING:  # the pool is given these parts, too, and reads no settings
     from edt_launch.service.settings import Settings
 
 
+UPLOADS, WAITING_UPLOADS = 4, 64
+"""Uploads that are taken in at a time, one of each user; and those of one user that may wait."""
+
+
 @dataclass(frozen=True)
 class Context:
-    """The service's parts; `clock` gives unix time, `stop` is set when it is to end: streams end then."""
+    """The service's parts.
+
+    Attributes:
+        clock: gives unix time.
+        url: how clients reach the service.
+        stop: set when it is to end: streams end then.
+        uploads: take in what users send.
+    """
 
     settings: "Settings"
     store: Store
     bus: Bus
     clock: Callable[[], float]
+    url: str = "http://127.0.0.1"
     stop: threading.Event = field(default_factory=threading.Event)
+    uploads: FairThreads = field(default_factory=lambda: FairThreads(UPLOADS, WAITING_UPLOADS))
 
     @property
     def home(self) -> Home:
@@ -39,6 +53,14 @@ class Context:
         """Takes jobs in."""
         limits = Limits(self.settings.max_unpacked, self.settings.max_files)
         return Submitter(self.home, self.store, limits, this_user(), self.settings.highest_priority)
+
+    def check_result(self, size: int) -> None:
+        """See whether so many bytes of a job's files may be sent; raises `TooLargeError` if not."""
+        if size > self.settings.max_result:
+            raise TooLargeError(
+                f"the files have {size:,} bytes, more than max_result, {self.settings.max_result:,}",
+                "fetch them from the machine of the service, or have an administrator raise max_result",
+            )
 
     def job(self, job_id: str) -> JobRecord:
         """A job that anybody may look at; `NotFoundError` if there is none of that id."""

@@ -6,8 +6,8 @@ import stat
 from collections.abc import Callable
 from pathlib import Path
 
-from edt_launch.service.archive import MAX_DEPTH
 from edt_launch.service.archive_entry import Limits, too_large
+from edt_launch.service.archive_plan import MAX_DEPTH
 from edt_launch.service.deleting import delete_folder
 from edt_launch.service.errors import InvalidError, TooLargeError
 

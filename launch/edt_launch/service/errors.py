@@ -43,7 +43,7 @@ class ArchiveError(InvalidError, title="the archive cannot be used"):
     """The archive of code is broken, or contains what it must not."""
 
 
-class UnauthorizedError(ServiceError, status=401, title="who are you?"):
+class UnauthorizedError(ServiceError, status=401, title="Unauthorized"):
     """No token, or one that opens nothing."""
 
 
@@ -61,6 +61,10 @@ class ConflictError(ServiceError, status=409, title="not now"):
 
 class TooLargeError(ServiceError, status=413, title="too large"):
     """Larger than a limit."""
+
+
+class SlowRequestError(ServiceError, status=408, title="too slow"):
+    """The body of a request does not arrive in time."""
 
 
 class UnavailableError(ServiceError, status=503, title="not available just now"):

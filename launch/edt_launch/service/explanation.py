@@ -23,7 +23,8 @@ def explain(job: JobRecord) -> dict[str, Any]:
     # What has happened since the last decision, a pause say, is in the job's own reason.
     own = [] if job.reason == stored.text else [f"{job.id} is {job.state}: {job.reason}"]
     told = reasons.explain(mapping.job(job, protected=0.0), reason)
-    return _answer(job, reason, reason.text, reason.change, lines=[*own, *told])
+    remark = [job.remark] if job.remark else []
+    return _answer(job, reason, reason.text, reason.change, lines=[*own, *told, *remark])
 
 
 def reason_of(why: Mapping[str, Any], job: JobRecord) -> Reason:

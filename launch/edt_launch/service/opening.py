@@ -1,6 +1,7 @@
 """What a service takes hold of before it serves: its folder, its database, its port; and why it cannot."""
 
 import contextlib
+import resource
 import socket
 import ssl
 from collections.abc import Iterator
@@ -14,11 +15,9 @@ from edt_launch.service.database.sole_user import InUseError
 from edt_launch.service.database_binding import ForeignError
 from edt_launch.service.first_start import SharedFolderError, make_home
 from edt_launch.service.home import Home
+from edt_launch.service.listening import BACKLOG, Connections, Listener
 from edt_launch.service.locking import lock
 from edt_launch.service.settings import Settings
-
-BACKLOG = 1024
-"""Connections that may wait."""
 
 
 class StartError(Exception):
@@ -74,11 +73,15 @@ def alone(home: Home) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def listening_socket(settings: Settings) -> Iterator[socket.socket]:
+def listening_socket(settings: Settings) -> Iterator[Listener]:
     """A socket that takes connections in, though nobody answers yet."""
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
     # asyncio sends small answers at once only if it sees that this is TCP.
-    with socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listening:
+    with Listener(family, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listening:
+        descriptors, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+        listening.connections = Connections.within(
+            settings.max_connections, settings.max_connections_per_address, descriptors
+        )
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             listening.bind((settings.host, settings.port))

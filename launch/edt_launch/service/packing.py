@@ -1,5 +1,6 @@
 """Packing folders into a tar.gz, as a stream, with memory for one block."""
 
+import contextlib
 import os
 import stat
 import tarfile
@@ -30,6 +31,17 @@ def pack(folders: Iterable[tuple[str, Path]]) -> Iterator[bytes]:
         if packed := compressor.compress(data):
             yield packed
     yield compressor.flush()
+
+
+def size_of(folders: Iterable[tuple[str, Path]]) -> int:
+    """The bytes of all files that `pack` would pack, as large as they say they are."""
+    total = 0
+    for _, folder in folders:
+        for path in walk(folder):
+            with contextlib.suppress(OSError):  # gone meanwhile
+                status = path.lstat()
+                total += status.st_size if stat.S_ISREG(status.st_mode) else 0
+    return total
 
 
 def _tar(folders: Iterable[tuple[str, Path]]) -> Iterator[bytes]:

@@ -13,17 +13,20 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
 import structlog
 import uvicorn
+from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
 from edt_launch.cluster.hosts import HostOptions
 from edt_launch.cluster.sources import choose
 from edt_launch.core.atomic import write_atomically
 from edt_launch.service.api.app import create_app
+from edt_launch.service.api.protocol import TimedProtocol
 from edt_launch.service.bus import Bus
 from edt_launch.service.certificate import ensure_certificate, names_of_this_machine
 from edt_launch.service.context import Context
@@ -34,6 +37,8 @@ from edt_launch.service.database_binding import bind
 from edt_launch.service.extensions import extensions
 from edt_launch.service.first_start import ensure_administrator
 from edt_launch.service.inventory import INTERVAL, Inventory
+from edt_launch.service.listening import BACKLOG, Connections
+from edt_launch.service.log_filter import RepeatFilter
 from edt_launch.service.opening import StartError, alone, explained, listening_socket
 from edt_launch.service.settings import Settings
 from edt_launch.service.submission import remove_strays
@@ -49,6 +54,9 @@ EXPERIMENTS = "edt_launch.jobs.experiments.controller"
 FILES = 65536
 """Open files that the service may have, if the system allows it: each connection is one."""
 
+SWITCH = 0.0005
+"""Seconds after which a thread that computes, with an archive for instance, lets another one go on."""
+
 PATIENCE = 5
 """Seconds that requests under way, and threads, have to end."""
 
@@ -61,20 +69,21 @@ def run(settings: Settings) -> None:
     """
     set_up_logs()
     raise_file_limit()
-    # They are named, not imported: they build on the service, not the other way round.
-    loop, experiments = importlib.import_module(LOOP), importlib.import_module(EXPERIMENTS)
+    sys.setswitchinterval(SWITCH)
     home, bus = settings.paths, Bus()
     with contextlib.ExitStack() as stack:
         with explained(settings):
             stack.enter_context(alone(home))
+            # They are named, not imported: they build on the service, not the other way round.
+            loop, experiments = importlib.import_module(LOOP), importlib.import_module(EXPERIMENTS)
             sole, store = _store(settings, stack)
             ensure_administrator(store, home, time.time())
             inventory = _inventory(settings, store, bus)
-            context = Context(settings, store, bus, time.time)
             tls = _tls(settings)
-            server = _server(context, tls)
             listening = stack.enter_context(listening_socket(settings))
             url = _url(settings, listening)
+            context = Context(settings, store, bus, time.time, settings.public_url or url)
+            server = _server(context, tls, listening.connections)
             _warn(settings)
             server_file = {"url": url, "pid": os.getpid()}
             if settings.tls_self_signed:
@@ -129,15 +138,19 @@ def _tls(settings: Settings) -> tuple[Path | None, Path | None]:
     return ensure_certificate(settings.paths.tls, names_of_this_machine(settings.host), time.time())
 
 
-def _server(context: Context, tls: tuple[Path | None, Path | None]) -> "_Server":
+def _server(context: Context, tls: tuple[Path | None, Path | None], connections: Connections) -> "_Server":
     certificate, key = tls
+    app: Any = ProxyHeadersMiddleware(create_app(context))  # type: ignore[arg-type]  # ASGI's types are two
     config = uvicorn.Config(
-        create_app(context),
+        connections.noted(app),
+        proxy_headers=False,  # that a proxy has sent them is noted after the connection
         log_config=None,
         access_log=False,
         lifespan="off",
         server_header=False,
         timeout_graceful_shutdown=PATIENCE,
+        http=partial(TimedProtocol, connections=connections),  # type: ignore[arg-type]  # as a class
+        backlog=BACKLOG,
         ssl_certfile=certificate,
         ssl_keyfile=key,
     )
@@ -265,6 +278,7 @@ def set_up_logs() -> None:
             foreign_pre_chain=shared,
         )
     )
+    handler.addFilter(RepeatFilter())
     logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
     for noisy in ("alembic", "uvicorn"):
         logging.getLogger(noisy).setLevel(logging.WARNING)

@@ -53,6 +53,16 @@ class Settings(BaseSettings):
     ] = None
     host: Annotated[str, Field(description="Address to listen on.")] = "127.0.0.1"
     port: Annotated[int, Field(ge=0, le=65535, description="Port to listen on; 0: any free one.")] = 8766
+    public_url: Annotated[
+        str | None,
+        Field(
+            pattern=r"^https?://[^/\s]+$",
+            description="How clients reach the service, for URLs in answers; from host and port by default.",
+        ),
+    ] = None
+    allowed_hosts: Annotated[
+        str, Field(description="More host names to answer to, with commas between; *: all names.")
+    ] = ""
     tls_certificate: Annotated[FilePath | None, Field(description="Certificate (PEM) to speak HTTPS.")] = None
     tls_key: Annotated[FilePath | None, Field(description="Its key (PEM).")] = None
     tls_self_signed: Annotated[
@@ -80,6 +90,15 @@ class Settings(BaseSettings):
     max_unpacked: Annotated[Bytes, Field(description="Largest code, unpacked.")] = 2 * 2**30
     max_files: Annotated[int, Field(ge=1, description="Most files and folders of a job's code.")] = 50_000
     max_body: Annotated[Bytes, Field(description="Largest body of any other request.")] = 2**20
+
+    max_result: Annotated[Bytes, Field(description="Largest result or checkpoint that is sent.")] = 64 * 2**30
+
+    max_connections: Annotated[
+        int, Field(ge=1, description="Most connections; fewer where the system allows few open files.")
+    ] = 1024
+    max_connections_per_address: Annotated[
+        int, Field(ge=1, description="Most of them from one address, that of a proxy for instance.")
+    ] = 256
 
     highest_priority: Annotated[
         int,

@@ -51,7 +51,9 @@ def entries(file: BinaryIO, limits: Limits) -> Iterator[Entry]:
 def _entry(tar: tarfile.TarFile, member: tarfile.TarInfo) -> Entry:
     if member.isreg():
         content = partial(tar.extractfile, member)
-        return Entry(member.name, "file", member.mode, open=cast("Callable[[], Source]", content))
+        return Entry(
+            member.name, "file", member.mode, member.size, open=cast("Callable[[], Source]", content)
+        )
     kinds = {tarfile.DIRTYPE: "folder", tarfile.SYMTYPE: "link", tarfile.LNKTYPE: "same"}
     kind = kinds.get(member.type, "a device, a pipe or something else that is no file")
     return Entry(member.name, kind, target=member.linkname)

@@ -83,4 +83,4 @@ def _entry(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> Entry:
         return Entry(info.filename, "link", target=target.decode("utf-8", "surrogateescape"))
     if kind not in (0, stat.S_IFREG):
         return Entry(info.filename, "a device, a pipe or something else that is no file")
-    return Entry(info.filename, "file", mode, open=lambda: cast("Source", archive.open(info)))
+    return Entry(info.filename, "file", mode, info.file_size, open=lambda: cast("Source", archive.open(info)))

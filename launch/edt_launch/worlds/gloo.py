@@ -1,5 +1,6 @@
 """Horovod's worlds over Gloo: the members of a generation meet at a store of its own."""
 
+import secrets
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,7 @@ class GlooWorld:
     def __init__(self, address: str, interface: str) -> None:
         self._address = address
         self._interface = interface
+        self._token = secrets.token_hex(16)
         self._stores: list[Rendezvous] = []
 
     def variables(self, worker: Worker) -> dict[str, str]:
@@ -30,7 +32,8 @@ class GlooWorld:
 
         slot = SlotInfo(worker.slot.host, worker.id, worker.slot.index, 0, 1, 1, 1)
         run = create_run_env_vars(self._address, [self._interface], 0, elastic=True)
-        return {name: str(value) for name, value in {**create_slot_env_vars(slot), **run}.items()}
+        token = {"HOROVOD_RENDEZVOUS_TOKEN": self._token}
+        return {name: str(value) for name, value in {**create_slot_env_vars(slot), **run, **token}.items()}
 
     def open(self, generation: int, assignments: Sequence[Assignment]) -> int:
         """Serve a store; returns its port."""
@@ -43,7 +46,7 @@ class GlooWorld:
             ).encode()
             for at in assignments
         }
-        store = Rendezvous(self._address, ranks)
+        store = Rendezvous(self._address, self._token, ranks)
         self._stores.append(store)
         while len(self._stores) > KEPT:
             self._stores.pop(0).close()

@@ -2,40 +2,51 @@
 
 Gloo's workers put their addresses there and ask for those of the others until they are there, every ten
 milliseconds, for each of six meshes. Here a question waits at the server until it can be answered, so that no
-time is lost between two of them. The protocol is that of Horovod's `http_store.cc`: GET, PUT and DELETE of
-``/scope/key``, one request a connection.
+time is lost between two of them. The protocol is that of Horovod's `http_store.cc`, which the build adapts in
+`cmake/build_horovod.cmake`: GET, PUT and DELETE of ``/scope/key``, one request a connection, with the job's
+token.
 """
 
 import asyncio
+import hmac
 import threading
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
-MAX_REQUEST = 2**20
-"""Bytes that a request may have; a worker's addresses in a world of a thousand take far fewer."""
+MAX_HEAD = 2**13
+"""Bytes that the head of a request may have."""
+
+MAX_BODY = 2**20
+"""Bytes that a value may have; a worker's addresses in a world of a thousand take far fewer."""
 
 MAX_CONNECTIONS = 4096
-"""Open connections; a worker has one or two at a time. Further ones are closed without an answer."""
+"""Open connections; a worker has one or two at a time. For a further one, the oldest is closed that has not
+shown the token yet, without an answer; or the further one itself."""
 
 _OK = b"200 OK"
 _VOID = b"-1"
 _BAD_REQUEST = b"400 Bad Request"
+_FORBIDDEN = b"403 Forbidden"
 
 
 class Rendezvous:
     """A store for one world, served by a thread of its own until it is closed.
 
-    `values` are there from the beginning, by path (``scope/key``). The system chooses the port.
+    Every request has to show `token`. `values` are there from the beginning, by path (``scope/key``). The
+    system chooses the port.
     """
 
-    def __init__(self, address: str, values: Mapping[str, bytes]) -> None:
+    def __init__(self, address: str, token: str, values: Mapping[str, bytes]) -> None:
+        self._authorization = f"Bearer {token}".encode()
         self._values = dict(values)
         self._waiting: dict[str, list[_Connection]] = {}
-        self._open: set[_Connection] = set()
+        self._open: dict[_Connection, None] = {}
+        """The open connections, the oldest first."""
         self._is_void = False
         self._loop = asyncio.new_event_loop()
         listening = self._loop.create_server(
-            lambda: _Connection(self._open, self._answer, self._forget), address, 0
+            lambda: _Connection(self._admit, self._check, self._answer, self._forget), address, 0
         )
         self._server = self._loop.run_until_complete(listening)
         self.port = int(self._server.sockets[0].getsockname()[1])
@@ -68,7 +79,7 @@ class Rendezvous:
         while pending := asyncio.all_tasks() - {asyncio.current_task()}:  # what is just being accepted
             await asyncio.wait(pending)
         while self._open:
-            for connection in self._open:
+            for connection in list(self._open):
                 connection.abort()
             await asyncio.sleep(0)
 
@@ -81,14 +92,24 @@ class Rendezvous:
         for connection in self._waiting.pop(path, []):
             connection.answer(_OK, value)
 
+    def _admit(self, connection: "_Connection") -> None:
+        self._open[connection] = None
+        if len(self._open) > MAX_CONNECTIONS:
+            strangers = (each for each in self._open if each.request is None)
+            next(strangers, connection).abort()
+
     def _forget(self, connection: "_Connection") -> None:
-        self._open.discard(connection)
+        self._open.pop(connection, None)
         for waiting in self._waiting.values():
             if connection in waiting:
                 waiting.remove(connection)
 
-    def _answer(self, connection: "_Connection", method: str, path: str, body: bytes) -> None:
-        match method:
+    def _check(self, request: "_Request") -> bool:
+        return hmac.compare_digest(request.authorization, self._authorization)
+
+    def _answer(self, connection: "_Connection", request: "_Request", body: bytes) -> None:
+        path = request.path
+        match request.method:
             case "GET" if self._is_void:
                 connection.answer(_OK, _VOID)
             case "GET" if path in self._values:
@@ -105,34 +126,83 @@ class Rendezvous:
                 connection.answer(_BAD_REQUEST)
 
 
+@dataclass(frozen=True)
+class _Request:
+    """The head of a request."""
+
+    method: str
+    path: str
+    authorization: bytes
+    length: int
+
+    @classmethod
+    def parse(cls, head: bytes) -> "_Request":
+        """Raises ValueError: it is no head of a request, is too long, or announces too long a body."""
+        if len(head) > MAX_HEAD:
+            raise ValueError(f"a head of more than {MAX_HEAD} bytes")
+        first, *headers = head.decode("latin-1").split("\r\n")
+        method, path, _ = first.split(" ")
+        fields = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in headers)}
+        length = int(fields.get("content-length", "0"))
+        if not 0 <= length <= MAX_BODY:
+            raise ValueError(f"a body of {length} bytes")
+        return cls(method, path.strip("/"), fields.get("authorization", "").encode(), length)
+
+
 class _Connection(asyncio.Protocol):
-    def __init__(self, everyone: "set[_Connection]", ask: "_Ask", leave: "_Leave") -> None:
-        self._everyone = everyone
+    def __init__(
+        self,
+        admit: "Callable[[_Connection], None]",
+        check: Callable[[_Request], bool],
+        ask: "Callable[[_Connection, _Request, bytes], None]",
+        leave: "Callable[[_Connection], None]",
+    ) -> None:
+        self.request: _Request | None = None
+        """Its request, once all of the head is there and has shown the token."""
+        self._admit = admit
+        self._check = check
         self._ask = ask
         self._leave = leave
-        self._received = b""
+        self._received = bytearray()
+        self._is_read = False
+        """Whether all of the request is there, or it has been refused."""
         self._transport: Any = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = transport
-        if len(self._everyone) >= MAX_CONNECTIONS:
-            self.abort()
-        self._everyone.add(self)
+        self._admit(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._leave(self)
 
     def data_received(self, data: bytes) -> None:
-        self._received += data
-        try:
-            request = _parse(self._received)
-        except ValueError:
-            self.answer(_BAD_REQUEST)
+        if self._is_read:
             return
-        if request is not None:
-            self._ask(self, *request)
-        elif len(self._received) > MAX_REQUEST:
-            self.answer(_BAD_REQUEST)
+        self._received += data
+        if self.request is None:
+            self._read_head()
+        if self.request is not None and len(self._received) >= self.request.length:
+            self._is_read = True
+            self._ask(self, self.request, bytes(self._received[: self.request.length]))
+
+    def _read_head(self) -> None:
+        """Take the head off what has been received, if it is all there; refuse it without the token."""
+        head, end, body = self._received.partition(b"\r\n\r\n")
+        if not end and len(head) <= MAX_HEAD:
+            return
+        try:
+            request = _Request.parse(bytes(head[: MAX_HEAD + 1]))
+        except ValueError:
+            self._refuse(_BAD_REQUEST)
+            return
+        if not self._check(request):
+            self._refuse(_FORBIDDEN)
+            return
+        self.request, self._received = request, body
+
+    def _refuse(self, status: bytes) -> None:
+        self._is_read = True
+        self.answer(status)
 
     def answer(self, status: bytes, content: bytes = b"") -> None:
         self._transport.write(
@@ -142,23 +212,3 @@ class _Connection(asyncio.Protocol):
 
     def abort(self) -> None:
         self._transport.abort()
-
-
-def _parse(received: bytes) -> tuple[str, str, bytes] | None:
-    """Method, path and body of a request; None while it is not complete.
-
-    Raises:
-        ValueError: it is no request.
-    """
-    head, end, body = received.partition(b"\r\n\r\n")
-    if not end:
-        return None
-    first, *headers = head.decode("latin-1").split("\r\n")
-    method, path, _ = first.split(" ")
-    fields = {name.lower(): value for name, _, value in (header.partition(":") for header in headers)}
-    length = int(fields.get("content-length", "0"))
-    return (method, path.strip("/"), body[:length]) if len(body) >= length else None
-
-
-_Ask = Callable[[_Connection, str, str, bytes], None]
-_Leave = Callable[[_Connection], None]

@@ -157,10 +157,10 @@ def test_a_module(agents, folder):
 
 @linux
 def test_random_numbers_differ(warm, folder):
-    path = script(folder, "import random, numpy; print(random.random(), numpy.random.rand())", "random_.py")
+    text = "import random, numpy, torch; print(random.random(), numpy.random.rand(), torch.rand(1).item())"
+    path = script(folder, text, "random_.py")
     first, second = (warm.run(serial(), PROGRAM=path)[1].split() for _ in range(2))
-    assert first[0] != second[0]
-    assert first[1] != second[1]
+    assert not set(first) & set(second)
 
 
 @linux
@@ -394,6 +394,39 @@ def test_nothing_is_forked_from_a_process_that_has_more_than_imports(fresh, inst
     assert reason in agent.warm[0].refused
     assert agent.run(1)[0] == 4
     assert len(agent.warm) == 1
+
+
+@linux
+@pytest.mark.parametrize(
+    "generator, text",
+    [
+        ("numpy", "import numpy; numpy.random.seed(1)"),
+        full("random", "import random; random.seed(1)"),
+        full("torch", "import torch; torch.manual_seed(1)"),
+    ],
+)
+def test_a_library_that_seeds_at_its_import_does_so_in_the_program(fresh, cold, installed, generator, text):
+    installed("seeding", text)
+    draws = {"random": "random.random()", "numpy": "numpy.random.rand()", "torch": "torch.rand(1).item()"}
+    program = f"import {generator}, seeding\nprint({draws[generator]})"
+    agent = fresh(program)
+    found = agent.run()
+    assert found == cold(program).run()
+    assert agent.warm[0].refused == f"an import has seeded {generator}"
+
+
+@linux
+def test_a_library_that_draws_at_its_import_changes_no_numbers_of_workers(fresh, cold, installed):
+    installed("drawing", "import random, numpy, torch; random.gauss(); numpy.random.randn(); torch.randn(3)")
+    seeds = "random.seed(1); numpy.random.seed(1); torch.manual_seed(1)"
+    prints = "print(random.gauss(), numpy.random.randn(), torch.randn(3).tolist())"
+    program = f"import drawing, random, numpy, torch\n{prints}\n{seeds}\n{prints}"
+    agent = fresh(program)
+    first, second = (agent.run(worker)[1].splitlines() for worker in range(2))
+    alone = cold(program).run()[1].splitlines()
+    assert agent.warm[0].refused is None
+    assert len({first[0], second[0], alone[0]}) == 3
+    assert first[1] == second[1] == alone[1]
 
 
 @linux

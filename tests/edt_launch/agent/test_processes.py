@@ -86,6 +86,16 @@ def test_those_seen_before_are_ended_without_mark_and_parents(start):
     assert all(map(gone, pids))
 
 
+def test_the_start_of_a_process_does_not_follow_the_clock(start):
+    process, _ = start("stays")
+    since_boot = processes.started(process.pid)
+    assert since_boot == psutil.Process(process.pid)._proc.create_time(monotonic=True)
+    process.kill()
+    process.wait()
+    with pytest.raises(psutil.NoSuchProcess):
+        processes.started(process.pid)
+
+
 def test_of_a_process_that_is_gone_there_is_no_tree(start):
     parent, _ = start("ends")
     parent.wait()

@@ -1,6 +1,6 @@
 import pytest
 
-from edt_launch.cli.commands.logs import output
+from edt_launch.cli.commands.logs import cleaned, logs, output
 from edt_launch.cli.configuration import Configuration
 from edt_launch.cli.errors import NoSuchJobError, UnreachableError
 from edt_launch.cli.service import Service
@@ -77,3 +77,37 @@ def test_the_first_connection_must_work(service: FakeService) -> None:
         list(output(client(service), JOB, follow=True))
     with pytest.raises(NoSuchJobError):
         list(output(client(service), "jzzzzzzzz", follow=True))
+
+
+@pytest.mark.parametrize(
+    "line, shown",
+    [
+        ("[0] \x1b[31mred\x1b[0m and \x1b[1;38;5;9mbold\x1b[m", "[0] red and bold"),
+        ("[0] \x1b]0;title\x07a\x1b]8;;http://x\x1b\\b", "[0] ab"),
+        ("[0] \x1b[2J\x1b[Hcleared\x1bc", "[0] cleared"),
+        ("[0] 10 %\r[0] 20 %", "[0] 10 % [0] 20 %"),
+        ("[0] bell\x07, C1 \x9b31m, tab\there", "[0] bell\ufffd, C1 \ufffd31m, tab here"),
+        ("[0] Übung", "[0] Übung"),
+    ],
+)
+def test_nothing_in_a_line_steers_a_terminal(line: str, shown: str) -> None:
+    assert cleaned(line) == shown
+
+
+@pytest.mark.parametrize(
+    "is_terminal, raw, is_clean", [(True, False, True), (True, True, False), (False, False, False)]
+)
+def test_lines_are_cleaned_for_terminals_alone(
+    service: FakeService,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    is_terminal: bool,
+    raw: bool,
+    is_clean: bool,
+) -> None:
+    service.logs[JOB] = ["[0] \x1b[2Ja"]
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setattr("edt_launch.cli.commands.logs.connect", lambda: client(service))
+    monkeypatch.setattr("sys.stdout.isatty", lambda: is_terminal)
+    logs(JOB, follow=False, rank=None, tail=None, raw=raw, as_json=False)
+    assert capsys.readouterr().out == ("[0] a\n" if is_clean else "[0] \x1b[2Ja\n")

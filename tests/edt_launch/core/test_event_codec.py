@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from edt_launch.core import events
 from edt_launch.core.event_codec import read, read_line, write
+from edt_messages.records import INTEGERS
 
 PLACE: dict[str, Any] = {"worker": 4, "host": "h", "slot": 1, "device": "7"}
 WRITTEN: list[dict[str, Any]] = [
@@ -147,6 +148,8 @@ def values(kind: Any) -> st.SearchStrategy[Any]:
     if is_dataclass(kind):
         types = get_type_hints(kind, include_extras=True)
         return st.builds(kind, **{field.name: values(types[field.name]) for field in fields(kind)})
+    if kind is int:  # of what scripts report
+        return st.integers(INTEGERS.start, INTEGERS.stop - 1)
     return st.floats(allow_nan=False) if kind is float else st.from_type(kind)
 
 

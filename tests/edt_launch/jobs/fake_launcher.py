@@ -73,10 +73,8 @@ def run(control: ControlSocket) -> None:
 
 
 def _start_time() -> float:
-    """As psutil tells it."""
     ticks = int(Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19])
-    booted = next(line for line in Path("/proc/stat").read_text().splitlines() if line.startswith("btime"))
-    return int(booted.split()[1]) + ticks / os.sysconf("SC_CLK_TCK")
+    return ticks / os.sysconf("SC_CLK_TCK")
 
 
 if __name__ == "__main__":

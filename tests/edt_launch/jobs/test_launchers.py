@@ -10,16 +10,17 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-import psutil
 import pytest
 
 from edt_launch.adapters.wmla.frameworks import Framework
+from edt_launch.agent import processes
+from edt_launch.allocator.model import HostDevices
 from edt_launch.core.control_protocol import Pause, Refused, write
 from edt_launch.core.plain_files import NoFileError
 from edt_launch.core.unix_address import unix_address
 from edt_launch.jobs import launchers as launchers_module
 from edt_launch.jobs.device_grant import DeviceGrant
-from edt_launch.jobs.launchers import SAID, Launchers, environment
+from edt_launch.jobs.launchers import NAMELESS, SAID, Launchers, environment
 from edt_launch.service.database.records import JobRecord
 from edt_launch.service.home import JobDir
 from no_files import KINDS, put
@@ -140,6 +141,39 @@ def test_who_the_last_one_was_can_be_forgotten(paths: JobDir) -> None:
     assert launchers.look(RECORD.id, paths, False, DeviceGrant(), None).exit_code is None
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_one_whose_folder_is_something_else_can_be_killed(paths: JobDir, kind: str) -> None:
+    launchers = Launchers((sys.executable, "-c", "import time; time.sleep(3600)"))
+    assert launchers.start(RECORD, paths)
+    (child,) = launchers.children
+    spoil_run(paths, kind)
+    assert launchers.is_alive(RECORD.id, paths)
+    launchers.send(RECORD.id, paths, Pause("1"))  # which may be too early for a signal
+    assert launchers.is_alive(RECORD.id, paths)
+    assert launchers.kill(RECORD.id, paths)
+    assert child.wait() == -signal.SIGKILL
+    assert not launchers.is_alive(RECORD.id, paths)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_one_whose_folder_is_something_else_is_swept_up_by_the_next_service(paths: JobDir, kind: str) -> None:
+    first, second = Launchers((sys.executable, "-c", "import time; time.sleep(3600)")), Launchers()
+    assert first.start(RECORD, paths)
+    (child,) = first.children
+    spoil_run(paths, kind)
+    assert not second.is_alive(RECORD.id, paths)
+    grant = DeviceGrant(1, (HostDevices("localhost", ("0",)),))
+    assert second.look(RECORD.id, paths, False, grant, None).has_leftovers
+    second.sweep(paths)
+    assert child.wait() == -signal.SIGKILL
+    assert not second.look(RECORD.id, paths, False, grant, None).has_leftovers
+
+
+def spoil_run(paths: JobDir, kind: str) -> None:
+    paths.output.run.rename(paths.root / "it was here")
+    put(kind, paths.output.run)
+
+
 def test_who_has_put_a_file_in_place_of_the_folder_is_gone(paths: JobDir) -> None:
     paths.output.run.rmdir()
     paths.output.run.write_text("no folder")
@@ -148,12 +182,34 @@ def test_who_has_put_a_file_in_place_of_the_folder_is_gone(paths: JobDir) -> Non
     assert launchers.look(RECORD.id, paths, False, DeviceGrant(), None).identity is None
 
 
+def test_who_has_the_lock_is_a_launcher_if_it_says_so_in_time(paths: JobDir) -> None:
+    now = [100.0]
+    paths.launcher_lock.touch()
+    with paths.launcher_lock.open() as daemon:
+        fcntl.flock(daemon, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        launchers = Launchers(clock=lambda: now[0])
+        assert launchers.is_alive(RECORD.id, paths)
+        now[0] += NAMELESS
+        assert not launchers.is_alive(RECORD.id, paths)
+        me = {"pid": os.getpid(), "started": processes.started(os.getpid())}
+        paths.launcher.write_text(json.dumps(me))
+        assert launchers.is_alive(RECORD.id, paths)
+        paths.launcher.write_text(json.dumps({**me, "started": me["started"] - 0.01}))
+        assert not launchers.is_alive(RECORD.id, paths)
+        launchers = Launchers((sys.executable, "-c", "pass"))
+        assert not launchers.start(RECORD, paths)
+        launchers.prepare(RECORD.id, paths)
+        assert launchers.start(RECORD, paths)
+        for child in launchers.children:
+            child.wait()
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_without_a_lock_what_was_written_down_counts(paths: JobDir, kind: str) -> None:
     put(kind, paths.launcher_lock)
     assert not Launchers().is_alive(RECORD.id, paths)
-    me = psutil.Process()
-    paths.launcher.write_text(json.dumps({"pid": me.pid, "started": me.create_time()}))
+    me = {"pid": os.getpid(), "started": processes.started(os.getpid())}
+    paths.launcher.write_text(json.dumps(me))
     assert Launchers().is_alive(RECORD.id, paths)
 
 
@@ -161,13 +217,13 @@ def test_without_a_lock_what_was_written_down_counts(paths: JobDir, kind: str) -
 def test_only_the_launcher_itself_is_killed(paths: JobDir, pid: str) -> None:
     text = f'{{"pid": {pid}, "started": 5.0}}'
     paths.launcher.write_text(text.replace("OURS", str(os.getpid())))
-    assert not Launchers().kill(paths)
+    assert not Launchers().kill(RECORD.id, paths)
 
 
 @pytest.mark.parametrize("text", ["", "{}", '{"pid": 7}'])
 def test_who_has_not_written_down_who_it_is_cannot_be_killed(paths: JobDir, text: str) -> None:
     paths.launcher.write_text(text)
-    assert not Launchers().kill(paths)
+    assert not Launchers().kill(RECORD.id, paths)
 
 
 @pytest.mark.parametrize("rest", ['"x"' * 2**16, "[" * 2**19, "[]," * 2**18])
@@ -182,7 +238,7 @@ def test_what_is_no_file_is_neither_waited_for_nor_believed(paths: JobDir, kind:
     put(kind, paths.launcher)
     put(kind, paths.launcher_log)
     launchers = Launchers((sys.executable, "-c", "pass"))
-    assert not launchers.kill(paths)
+    assert not launchers.kill(RECORD.id, paths)
     assert not launchers.is_alive(RECORD.id, paths)
     look = launchers.look(RECORD.id, paths, False, DeviceGrant(), None)
     assert (look.identity, look.said) == (None, "")

@@ -182,6 +182,16 @@ def test_one_that_cannot_be_looked_at_is_left_as_it_is_and_says_why() -> None:
     assert stopped.to is State.STOPPING
 
 
+def test_one_that_takes_turns_says_so_and_is_run_as_any_other() -> None:
+    slow = replace(alive(State.RUNNING, Wanted.STOP), is_slow=True)
+    noted, stopped, *_ = advance(200.0, slow).actions
+    assert isinstance(noted, Note)
+    assert "takes turns with other such jobs" in noted.fields["notes"]["slow"]
+    assert isinstance(stopped, Move)
+    recovered = replace(slow, is_slow=False, record=replace(slow.record, notes=noted.fields["notes"]))
+    assert advance(201.0, recovered).actions[0] == Note("j1", {"notes": {"slow": ""}})
+
+
 def test_what_is_lost_too_often_has_failed() -> None:
     one = job(State.RUNNING)
     lost = replace(one, record=replace(one.record, notes={"lost": MAX_LOST}))

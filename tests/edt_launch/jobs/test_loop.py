@@ -2,6 +2,7 @@
 
 import contextlib
 import errno
+import fcntl
 import json
 import os
 import signal
@@ -18,6 +19,7 @@ import pytest
 from sqlalchemy import Connection
 from sqlalchemy.engine import URL
 from sqlalchemy.exc import OperationalError
+from typing_extensions import override
 
 from edt_launch.allocator.model import Options
 from edt_launch.core import plain_files
@@ -339,6 +341,41 @@ def test_how_a_job_ended_is_read_however_much_it_has_written(service: Service) -
     assert service.job(FIRST).state is State.SUCCEEDED
 
 
+class Watched(Launchers):
+    """Notes at which jobs the loop looks."""
+
+    def __init__(self) -> None:
+        super().__init__(FAKE)
+        self.seen: list[str] = []
+
+    @override
+    def is_alive(self, job: str, paths: JobDir) -> bool:
+        self.seen.append(job)
+        return super().is_alive(job, paths)
+
+
+def test_jobs_that_take_long_to_look_at_take_turns(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    third = "jcccccccc"
+    for job in (FIRST, SECOND, third):
+        service.submit(job, "ann", 1, 1)
+    service.until(lambda: service.is_running((FIRST, 1), (SECOND, 1), (third, 1)))
+    watched = Watched()
+    service.pool._launchers = watched
+
+    def looks() -> list[str]:
+        watched.seen.clear()
+        for _ in range(3):
+            service.pool.look(time.time())
+        return watched.seen
+
+    monkeypatch.setattr(loop, "SLOW", -1.0)
+    service.pool.look(time.time())
+    assert sorted(looks()) == [FIRST, SECOND, third]
+    monkeypatch.setattr(loop, "SLOW", 1e9)
+    looks()
+    assert looks() == [FIRST, SECOND, third] * 3
+
+
 def test_a_job_that_has_spoilt_its_lock_can_be_stopped(service: Service) -> None:
     service.submit(FIRST, "ann")
     service.until(lambda: service.is_running((FIRST, 4)))
@@ -349,6 +386,23 @@ def test_a_job_that_has_spoilt_its_lock_can_be_stopped(service: Service) -> None
     assert service.is_running((FIRST, 4))
     service.store.jobs.set_wanted(FIRST, Wanted.STOP)
     service.until(lambda: service.job(FIRST).state is State.STOPPED)
+
+
+def test_a_daemon_of_a_job_that_takes_its_lock_keeps_no_slot(service: Service) -> None:
+    service.submit(FIRST, "ann")
+    service.until(lambda: service.is_running((FIRST, 4)))
+    with service.paths(FIRST).launcher_lock.open() as daemon:
+        taken = threading.Thread(target=fcntl.flock, args=(daemon, fcntl.LOCK_EX))
+        taken.start()
+        service.store.jobs.set_wanted(FIRST, Wanted.PAUSE)
+        service.until(lambda: service.job(FIRST).state is State.PAUSED)
+        taken.join()
+        service.submit(SECOND, "bob")
+        service.until(lambda: service.is_running((SECOND, 4)))
+        service.store.jobs.set_wanted(FIRST, Wanted.RUN)
+        service.until(lambda: service.is_running((FIRST, 2), (SECOND, 2)))
+        service.store.jobs.set_wanted(FIRST, Wanted.STOP)
+        service.until(lambda: service.job(FIRST).state is State.STOPPED)
 
 
 def test_a_job_that_is_resized_as_it_begins_to_train_changes_once(service: Service) -> None:

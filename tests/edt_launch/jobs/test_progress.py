@@ -1,6 +1,8 @@
 """What a job's events say of it."""
 
+import cProfile
 import json
+from collections.abc import Callable
 from dataclasses import asdict, replace
 
 import pytest
@@ -65,6 +67,22 @@ def test_a_lost_worker_keeps_its_device_until_it_is_known_to_be_gone() -> None:
     assert (job.run.devices, job.run.lost) == (frozenset(), ())
 
 
+def count_calls(work: Callable[[], object]) -> int:
+    """Function calls, those of builtins among them, and visits of generators."""
+    profile = cProfile.Profile()
+    profile.runcall(work)
+    return sum(entry.callcount for entry in profile.getstats())
+
+
+def test_many_workers_that_are_lost_take_linear_time() -> None:
+    def fold(count: int) -> None:
+        workers = [started(number, "a") for number in range(count)]
+        lost = [Lost(number, "h", 0, "a") for number in range(count)]
+        after(BEGUN, *workers, *lost, *[Launched()] * count, *map(released, range(count)))
+
+    assert count_calls(lambda: fold(2000)) < 2.5 * count_calls(lambda: fold(1000))
+
+
 def test_which_generation_is_followed_only_grows() -> None:
     job = after(BEGUN, *(Following(number) for number in (3, 5, 4)))
     assert job.run is not None
@@ -112,6 +130,11 @@ def test_paces_are_measured_between_reports_of_one_world() -> None:
     )
     assert job.paces == (Pace(2, 20, 10), Pace(4, 4, 1))
     assert (job.step, job.total_steps, job.loss, job.resizes) == (33, 100, 0.5, 1)
+
+
+def test_a_diverged_loss_takes_the_place_of_the_last_one() -> None:
+    reports = [progress(10, 5, 2, loss=0.5), progress(11, 6, 2, loss=float("nan")), progress(12, 7, 2)]
+    assert [after(BEGUN, *reports[:count]).loss for count in (1, 2, 3)] == [0.5, None, None]
 
 
 def test_older_paces_fade() -> None:

@@ -47,7 +47,7 @@ class Launcher:
 
     def join(self, progress=0):
         """Come to the rendezvous; the place in the next world, or None if this worker is to leave."""
-        self.send("door", progress=progress)
+        self.send("at_rendezvous", progress=progress)
         while (message := self.hear())["type"] not in ("assign", "leave"):
             pass
         if message["type"] == "leave":
@@ -122,6 +122,18 @@ def strange():
     sys.exit(1)
 
 
+def unwilling():
+    """Ends well without having trained, as a script does that calls `os._exit(0)`."""
+    say("so far, and no further")
+    os._exit(0)
+
+
+def half_hearted():
+    """The same, in the middle of training."""
+    begin()
+    os._exit(0)
+
+
 def resize():
     """Follows the allocation until it has four slots."""
     launcher, place = begin()
@@ -151,6 +163,13 @@ def where():
     names = ("EDT_WORKER", "EDT_CHECKPOINT_DIR", "EDT_WMLA_LAUNCHER", "RESULT_DIR")
     if place["rank"] == 0:
         say(json.dumps([os.getcwd(), {name: os.environ.get(name) for name in names}]))
+    end(launcher)
+
+
+def folders():
+    """Says which folder of its own it has, and whether it could talk to the launcher as a driver does."""
+    launcher, _ = begin()
+    say(json.dumps({name: os.environ.get(name) for name in ("LOG_DIR", "EDT_WMLA_LAUNCHER")}))
     end(launcher)
 
 

@@ -2,6 +2,7 @@
 
 import os
 import queue
+import threading
 from collections.abc import Iterator
 from typing import Any
 
@@ -31,6 +32,7 @@ from edt_launch.membership.protocol import (
     Worker,
 )
 from edt_messages import messages
+from edt_messages.messages import Message
 from simulated_world import SimulatedWorld
 
 
@@ -203,6 +205,28 @@ def test_a_worker_is_released_when_its_agent_says_that_it_has_ended(running: Run
     assert running.of("released", "lost", "failed") == [("released", 1), ("failed", 1)]
     running.notify("here", ProcessEnded(1, 137))
     assert len(running.of("released")) == 1
+
+
+def test_what_a_worker_has_sent_counts_before_its_end(running: Running) -> None:
+    server, heard, may_go_on = running.driver._server, threading.Event(), threading.Event()
+    receive = server._receive
+
+    def receive_late(worker: int, message: Message) -> None:
+        heard.set()
+        may_go_on.wait(30)
+        receive(worker, message)
+
+    server._receive = receive_late
+    worker = running.connect(1)
+    assert heard.wait(30)
+    worker.send(messages.Done())
+    worker.close()
+    running.notify("here", ProcessEnded(1, 0))
+    assert running.of("released") == []
+    may_go_on.set()
+    while not running.of("released"):
+        running.turn()
+    assert running.of("failed") == []
 
 
 def test_behind_a_cut_link_workers_are_lost_until_a_new_agent_has_swept_their_host(far: Running) -> None:

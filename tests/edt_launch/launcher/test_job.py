@@ -12,6 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from edt_launch.agent import processes
 from edt_launch.agent.processes import command_line
 from edt_launch.cluster.allocation import Allocation, HostSlots, parse, render
 from edt_launch.cluster.follower import Limits
@@ -309,7 +310,7 @@ def test_who_runs_the_job_and_how_it_ended_is_written_down(run, paths, monkeypat
         run("success")
     launcher = json.loads(paths.launcher.read_text())
     assert launcher["pid"] == os.getpid()
-    assert launcher["started"] == psutil.Process().create_time()
+    assert launcher["started"] == processes.started(os.getpid())
     begun, *_, ended = events_in(paths)
     assert begun["event"] == "begun"
     assert {name: begun[name] for name in launcher} == launcher == {**launcher, "min_np": 1, "max_np": 4}

@@ -1,4 +1,4 @@
-"""Who hangs: decided from beats and a clock that the test holds."""
+"""Who hangs: decided from heartbeats and a clock that the test holds."""
 
 from dataclasses import replace
 
@@ -32,7 +32,7 @@ KNOWN = {stage: Times(TRIED, 0.1) for stage in FLOORS}
 
 
 class Crew:
-    """Members of a world, for long if their first beats say so, whose beats come when the test says so."""
+    """Members of a world, for long if their heartbeats say so, which come when the test says so."""
 
     def __init__(self, timeout: float | None = None, phase: Phase = Phase.ACTIVE, size: int = 2) -> None:
         self.now = 50.0
@@ -53,7 +53,7 @@ class Crew:
             self.watch = tick(self.now, self.watch, self.workers)
         self.watch = tick(self.now, self.watch, self.workers)
 
-    def beat(
+    def heartbeat(
         self, worker: int, stage: str, seconds: float, stages: dict[str, Times] = KNOWN, idle: float = 0.0
     ) -> None:
         self.watch = observe(self.now, self.watch, Heartbeat(worker, 7, stage, seconds, stages, idle))
@@ -70,9 +70,9 @@ class Crew:
 @pytest.mark.parametrize("phase", [Phase.ACTIVE, Phase.READY])
 def test_who_falls_silent_hangs(phase: Phase) -> None:
     crew = Crew(phase=phase)
-    crew.beat(0, "computing", 0.1)
+    crew.heartbeat(0, "computing", 0.1)
     crew.pass_time(SILENCE)
-    crew.beat(1, "outside", 0.1)
+    crew.heartbeat(1, "outside", 0.1)
     assert crew.overdue() == {}
     crew.pass_time(0.5)
     assert crew.overdue() == {
@@ -83,9 +83,9 @@ def test_who_falls_silent_hangs(phase: Phase) -> None:
 
 def test_who_has_been_silent_for_long_before_may_be_so_again() -> None:
     crew = Crew(size=1)
-    crew.beat(0, "computing", 0.1)
+    crew.heartbeat(0, "computing", 0.1)
     crew.pass_time(8.0)
-    crew.beat(0, "computing", 0.1)
+    crew.heartbeat(0, "computing", 0.1)
     crew.pass_time(39.0)
     assert crew.overdue() == {}
     crew.pass_time(2.0)
@@ -94,26 +94,26 @@ def test_who_has_been_silent_for_long_before_may_be_so_again() -> None:
 
 def test_a_long_call_that_holds_the_interpreter_s_lock_is_no_hang() -> None:
     crew = Crew()
-    crew.beat(0, "computing", 0.1)
+    crew.heartbeat(0, "computing", 0.1)
     crew.pass_time(25.0)
-    crew.beat(1, "reducing", 25.0)
+    crew.heartbeat(1, "reducing", 25.0)
     assert crew.overdue() == {}
-    crew.beat(0, "computing", 25.0)
+    crew.heartbeat(0, "computing", 25.0)
     assert crew.overdue() == {}
 
 
 @pytest.mark.parametrize("phase", [Phase.STARTING, Phase.DEPARTING, Phase.ENDING])
 def test_who_starts_or_goes_is_not_watched(phase: Phase) -> None:
     crew = Crew(phase=phase)
-    crew.beat(0, "loading", 1e6)
+    crew.heartbeat(0, "loading", 1e6)
     crew.pass_time(100.0)
     assert crew.overdue() == {}
 
 
 def test_after_training_only_who_is_silent_for_very_long_hangs() -> None:
     crew = Crew(phase=Phase.DONE)
-    crew.beat(0, "outside", 1e6, idle=1e6)
-    crew.beat(1, "reducing", 1e6)
+    crew.heartbeat(0, "outside", 1e6, idle=1e6)
+    crew.heartbeat(1, "reducing", 1e6)
     assert crew.overdue() == {}
     crew.pass_time(AFTER_TRAINING)
     assert crew.overdue() == {}
@@ -123,7 +123,7 @@ def test_after_training_only_who_is_silent_for_very_long_hangs() -> None:
 
 def test_a_clock_that_has_jumped_forgives_everybody() -> None:
     crew = Crew()
-    crew.beat(0, "computing", 0.1)
+    crew.heartbeat(0, "computing", 0.1)
     crew.now += 3600.0
     crew.watch = tick(crew.now, crew.watch, crew.workers)
     assert crew.overdue() == {}
@@ -133,10 +133,10 @@ def test_a_clock_that_has_jumped_forgives_everybody() -> None:
 
 def test_beats_from_before_the_clock_jumped_judge_nobody() -> None:
     crew = Crew()
-    crew.beat(1, "reducing", 0.1)
+    crew.heartbeat(1, "reducing", 0.1)
     crew.now += 3600.0
     crew.watch = tick(crew.now, crew.watch, crew.workers)
-    crew.beat(0, "loading", FLOORS["loading"] + 1)
+    crew.heartbeat(0, "loading", FLOORS["loading"] + 1)
     assert crew.overdue() == {}
     crew.pass_time(PAUSE)
     assert set(crew.overdue()) == {0}
@@ -145,10 +145,10 @@ def test_beats_from_before_the_clock_jumped_judge_nobody() -> None:
 @pytest.mark.parametrize("stage", FLOORS)
 def test_a_stage_that_lasts_while_others_wait(stage: str) -> None:
     crew = Crew()
-    crew.beat(1, "reducing", 1000.0)
-    crew.beat(0, stage, FLOORS[stage])
+    crew.heartbeat(1, "reducing", 1000.0)
+    crew.heartbeat(0, stage, FLOORS[stage])
     assert crew.overdue() == {}
-    crew.beat(0, stage, FLOORS[stage] + 1)
+    crew.heartbeat(0, stage, FLOORS[stage] + 1)
     floor = FLOORS[stage]
     assert crew.overdue() == {
         0: f"rank 0 on a has been {stage} for {floor + 1:.1f} s after step 7 while others wait "
@@ -168,11 +168,11 @@ def test_a_stage_that_lasts_while_others_wait(stage: str) -> None:
 def test_who_does_nothing_between_two_steps_has_less_time(count: int, size: int, limit: float) -> None:
     crew, known = Crew(size=size), {"updating": Times(count, 0.1)}
     if size > 1:
-        crew.beat(1, "reducing", 1e6)
-    crew.beat(0, "updating", FLOORS["updating"] - 1, known, idle=min(limit, FLOORS["updating"] - 1))
+        crew.heartbeat(1, "reducing", 1e6)
+    crew.heartbeat(0, "updating", FLOORS["updating"] - 1, known, idle=min(limit, FLOORS["updating"] - 1))
     assert crew.overdue() == {}
     seconds = limit + 10
-    crew.beat(0, "updating", seconds, known, idle=limit + 1)
+    crew.heartbeat(0, "updating", seconds, known, idle=limit + 1)
     assert (
         f"has been updating for {seconds:.1f} s, for {limit + 1:.1f} s of it without any work, after step 7"
         in crew.overdue()[0]
@@ -189,117 +189,117 @@ def test_who_says_that_it_gets_on_holds_others_up_for_as_long_as_it_likes(
     since = crew.now
     for _ in range(200):
         crew.pass_time(30.0)
-        crew.beat(1, "reducing", crew.now - since)
-        crew.beat(0, stage, 30.0, known, idle=30.0)  # since its last heartbeat
+        crew.heartbeat(1, "reducing", crew.now - since)
+        crew.heartbeat(0, stage, 30.0, known, idle=30.0)  # since its last heartbeat
         assert crew.overdue() == {}
     crew.pass_time(1.0)
-    crew.beat(0, stage, 1801.0, known, idle=1801.0)
+    crew.heartbeat(0, stage, 1801.0, known, idle=1801.0)
     assert set(crew.overdue()) == {0}
 
 
 def test_a_first_evaluation_that_computes_is_no_hang_after_thousands_of_steps() -> None:
     crew, known = Crew(), {"updating": Times(5000, 0.1)}
-    crew.beat(1, "reducing", FLOORS["updating"])
-    crew.beat(0, "updating", FLOORS["updating"], known, idle=SETTLED_IDLE)
+    crew.heartbeat(1, "reducing", FLOORS["updating"])
+    crew.heartbeat(0, "updating", FLOORS["updating"], known, idle=SETTLED_IDLE)
     assert crew.overdue() == {}
 
 
 def test_an_evaluation_elsewhere_may_last_ten_times_as_long_as_one_before() -> None:
     crew, known = Crew(), {"updating": Times(SETTLED, 100.0)}
-    crew.beat(1, "reducing", 1000.0)
-    crew.beat(0, "updating", 1000.0, known, idle=1000.0)
+    crew.heartbeat(1, "reducing", 1000.0)
+    crew.heartbeat(0, "updating", 1000.0, known, idle=1000.0)
     assert crew.overdue() == {}
-    crew.beat(0, "updating", 1001.0, known, idle=1001.0)
+    crew.heartbeat(0, "updating", 1001.0, known, idle=1001.0)
     assert set(crew.overdue()) == {0}
 
 
 def test_doing_nothing_before_the_present_world_does_not_count() -> None:
     crew = Crew()
-    crew.beat(1, "reducing", 1.0)
+    crew.heartbeat(1, "reducing", 1.0)
     crew.workers[0] = replace(crew.workers[0], generation=2)
     crew.pass_time(2.0)
-    crew.beat(0, "updating", 1e6, idle=1e6)
+    crew.heartbeat(0, "updating", 1e6, idle=1e6)
     assert crew.overdue() == {}
 
 
 def test_who_waits_for_others_does_not_hang() -> None:
     crew = Crew()
-    crew.beat(0, "reducing", 1e6)
-    crew.beat(1, "reducing", 1e6)
+    crew.heartbeat(0, "reducing", 1e6)
+    crew.heartbeat(1, "reducing", 1e6)
     assert crew.overdue() == {}
 
 
 def test_outside_any_step_nobody_hangs_unless_others_wait() -> None:
     crew = Crew()
-    crew.beat(0, "outside", 1e6)
-    crew.beat(1, "outside", 1e6)
+    crew.heartbeat(0, "outside", 1e6)
+    crew.heartbeat(1, "outside", 1e6)
     assert crew.overdue() == {}
-    crew.beat(1, "reducing", 1e6)
+    crew.heartbeat(1, "reducing", 1e6)
     assert set(crew.overdue()) == {0}
 
 
 def test_the_wait_at_the_rendezvous_is_no_part_of_a_stage() -> None:
-    """The last beat from there is all that is known of a new member for a moment."""
+    """The last heartbeat from there is all that is known of a new member for a moment."""
     crew = Crew()
-    crew.beat(0, "outside", 1e6)
+    crew.heartbeat(0, "outside", 1e6)
     crew.workers = {i: replace(worker, generation=2) for i, worker in crew.workers.items()}
     crew.pass_time(0.5)
-    crew.beat(1, "reducing", 0.25)
+    crew.heartbeat(1, "reducing", 0.25)
     assert crew.overdue() == {}
 
 
 def test_who_became_a_member_since_the_last_tick_has_just_begun() -> None:
     crew = Crew(timeout=3.0)
-    crew.beat(0, "reducing", 0.1)
-    crew.beat(1, "outside", 3.5)
+    crew.heartbeat(0, "reducing", 0.1)
+    crew.heartbeat(1, "outside", 3.5)
     crew.workers[1] = replace(crew.workers[1], generation=2)
     assert crew.overdue() == {}
 
 
 def test_where_nobody_waits_there_is_more_time() -> None:
     crew = Crew(size=1)
-    crew.beat(0, "loading", ALONE_FACTOR * FLOORS["loading"])
+    crew.heartbeat(0, "loading", ALONE_FACTOR * FLOORS["loading"])
     assert crew.overdue() == {}
-    crew.beat(0, "loading", ALONE_FACTOR * FLOORS["loading"] + 1)
+    crew.heartbeat(0, "loading", ALONE_FACTOR * FLOORS["loading"] + 1)
     assert "with nobody waiting" in crew.overdue()[0]
 
 
 def test_the_limit_is_learned_from_all_members() -> None:
     crew = Crew()
-    crew.beat(1, "reducing", 1.0, KNOWN | {"loading": Times(5, 40.0)})
-    crew.beat(0, "loading", STAGE_FACTOR * 40.0)
+    crew.heartbeat(1, "reducing", 1.0, KNOWN | {"loading": Times(5, 40.0)})
+    crew.heartbeat(0, "loading", STAGE_FACTOR * 40.0)
     assert crew.overdue() == {}
-    crew.beat(0, "loading", STAGE_FACTOR * 40.0 + 1)
+    crew.heartbeat(0, "loading", STAGE_FACTOR * 40.0 + 1)
     assert "longest so far 40.0 s, limit 400.0 s" in crew.overdue()[0]
 
 
 def test_who_was_killed_for_being_slow_leaves_more_time_to_the_next() -> None:
     crew = Crew(size=3)
-    crew.beat(1, "reducing", 100.0)
-    crew.beat(0, "computing", 40.0)
+    crew.heartbeat(1, "reducing", 100.0)
+    crew.heartbeat(0, "computing", 40.0)
     assert set(crew.overdue()) == {0}
     crew.kill(0)
-    crew.beat(2, "computing", STAGE_FACTOR * 40.0)
+    crew.heartbeat(2, "computing", STAGE_FACTOR * 40.0)
     assert crew.overdue() == {}
-    crew.beat(2, "computing", STAGE_FACTOR * 40.0 + 1)
+    crew.heartbeat(2, "computing", STAGE_FACTOR * 40.0 + 1)
     assert "longest so far 40.0 s, limit 400.0 s" in crew.overdue()[2]
 
 
 def test_who_was_killed_although_it_was_not_slow_teaches_nothing() -> None:
     crew = Crew(size=3)
-    crew.beat(1, "reducing", 100.0)
-    crew.beat(0, "computing", FLOORS["computing"])
+    crew.heartbeat(1, "reducing", 100.0)
+    crew.heartbeat(0, "computing", FLOORS["computing"])
     crew.kill(0)
-    crew.beat(2, "computing", FLOORS["computing"] + 1)
+    crew.heartbeat(2, "computing", FLOORS["computing"] + 1)
     assert set(crew.overdue()) == {2}
 
 
 def test_a_timeout_of_ones_own_is_not_raised_by_who_was_killed() -> None:
     crew = Crew(timeout=3.0, size=3)
-    crew.beat(1, "reducing", 100.0)
-    crew.beat(0, "computing", 4.0)
+    crew.heartbeat(1, "reducing", 100.0)
+    crew.heartbeat(0, "computing", 4.0)
     crew.kill(0)
-    crew.beat(2, "computing", 4.0)
+    crew.heartbeat(2, "computing", 4.0)
     assert set(crew.overdue()) == {2}
 
 
@@ -307,18 +307,18 @@ def test_a_timeout_of_ones_own_is_not_raised_by_who_was_killed() -> None:
 @pytest.mark.parametrize("timeout", [None, 3.0])
 def test_a_stage_that_is_new_has_more_time(timeout: float | None, stage: str) -> None:
     crew = Crew(timeout)
-    crew.beat(1, "reducing", 1.0, {stage: Times(TRIED - 1, 0.1)})
+    crew.heartbeat(1, "reducing", 1.0, {stage: Times(TRIED - 1, 0.1)})
     limit = max(UNTRIED[stage], FLOORS[stage] if timeout is None else timeout)
-    crew.beat(0, stage, limit, {})
+    crew.heartbeat(0, stage, limit, {})
     assert crew.overdue() == {}
-    crew.beat(0, stage, limit + 1, {})
+    crew.heartbeat(0, stage, limit + 1, {})
     assert set(crew.overdue()) == {0}
 
 
 def test_slow_storage_is_no_hang() -> None:
     crew = Crew()
-    crew.beat(1, "reducing", 50.0)
-    crew.beat(0, "loading", 50.0)
+    crew.heartbeat(1, "reducing", 50.0)
+    crew.heartbeat(0, "loading", 50.0)
     assert crew.overdue() == {}
 
 
@@ -327,15 +327,15 @@ def test_large_checkpoints_and_loading_processes_on_a_busy_machine_are_no_hang(
     stage: str, seconds: float
 ) -> None:
     crew = Crew()
-    crew.beat(1, "reducing", seconds)
-    crew.beat(0, stage, seconds)
+    crew.heartbeat(1, "reducing", seconds)
+    crew.heartbeat(0, stage, seconds)
     assert crew.overdue() == {}
 
 
 def test_a_timeout_of_ones_own_replaces_the_floors() -> None:
     crew = Crew(timeout=3.0)
-    crew.beat(1, "reducing", 1.0)
-    crew.beat(0, "updating", 3.5)
+    crew.heartbeat(1, "reducing", 1.0)
+    crew.heartbeat(0, "updating", 3.5)
     assert set(crew.overdue()) == {0}
     crew.pass_time(3.5)
     assert set(crew.overdue()) == {0, 1}

@@ -207,6 +207,39 @@ def test_a_member_that_ends_well_in_the_middle_of_training_is_lost() -> None:
     assert not finish.succeeded
 
 
+UNDONE = "rank 0 on a exited with code 0 before the training was done"
+
+
+@pytest.mark.parametrize("others", [0, 1])
+def test_a_worker_that_has_to_train_fails_by_ending_well_before_it_joins(others: int) -> None:
+    job = Job(has_to_train=True)
+    job(Desired(slots(1 + others)))
+    failed, *_ = job(Exited(0, 0))
+    assert isinstance(failed, events.Failed)
+    assert (failed.reason, failed.retry_after) == (UNDONE, None)
+    if others:
+        job(Exited(1, 143))
+    assert job.state.outcome == events.Finished(1, "rank 0 on a was lost before training began")
+    assert job.state.finished
+
+
+def test_workers_that_have_to_train_fail_by_all_ending_well_in_training() -> None:
+    job = Job(has_to_train=True).grown_to(2)
+    assert of(events.Failed, job(Exited(1, 0)))[0].reason == UNDONE.replace("rank 0", "rank 1")
+    failed, finish = job(Exited(0, 0))
+    assert isinstance(failed, events.Failed)
+    assert failed.reason == UNDONE
+    assert finish == events.Finished(1, "rank 0 on a was lost, the last that had the state")
+
+
+def test_workers_that_have_to_train_end_well_once_one_has_returned() -> None:
+    job = Job(has_to_train=True).grown_to(2)
+    job(Done(1))
+    assert not of(events.Failed, job(Exited(1, 0)))
+    job(Done(0))
+    assert job(Exited(0, 0)) == [events.Finished(0, "the training function has returned")]
+
+
 def test_members_that_all_end_well_have_done_what_they_wanted() -> None:
     job = Job().grown_to(3)
     for worker in (2, 0):

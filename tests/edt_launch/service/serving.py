@@ -69,9 +69,11 @@ def serving(home: Path, *arguments: str) -> Iterator[Service]:
         process.wait()
 
 
-def start(home: Path, *arguments: str) -> "subprocess.Popen[bytes]":
+def start(home: Path, *arguments: str, files: int | None = None) -> "subprocess.Popen[bytes]":
+    """Start one; `files`: descriptors that it may have."""
     home.mkdir(exist_ok=True)
-    command = [sys.executable, "-c", PROGRAM, "--home", str(home), "--port", "0", *arguments]
+    limited = [] if files is None else ["prlimit", f"--nofile={files}:{files}"]
+    command = [*limited, sys.executable, "-c", PROGRAM, "--home", str(home), "--port", "0", *arguments]
     with (home / "output").open("wb") as output:
         return subprocess.Popen(
             command,

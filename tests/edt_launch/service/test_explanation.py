@@ -91,6 +91,11 @@ def test_where_the_allocator_does_not_decide_its_last_reason_is_not_told(
     assert (found["binding"], found["path"], found["share"]) == (None, [], None)
 
 
+def test_what_is_remarked_of_a_job_is_the_last_line() -> None:
+    found = explain(record(notes={"slow": "reading its events takes long"}, why=WHY))
+    assert found["lines"][-1] == "reading its events takes long"
+
+
 def test_a_job_whose_files_cannot_be_read_says_so_whatever_is_wanted() -> None:
     trouble = "its files cannot be read: Input/output error"
     for wanted in Wanted:

@@ -2,6 +2,7 @@ import os
 import resource
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -50,10 +51,16 @@ def test_killed_it_finds_everything_again(tmp_path: Path) -> None:
 
 
 def test_there_is_one_for_each_folder(tmp_path: Path) -> None:
-    with serving(tmp_path, "--slots", "1"):
-        second = start(tmp_path, "--slots", "1")
-        assert second.wait(PATIENCE) == 2
-        assert "another service is using it" in (tmp_path / "output").read_text()
+    """The second one waits for nothing, for a database that does not answer neither."""
+    with serving(tmp_path, "--slots", "1"), socket.create_server(("127.0.0.1", 0)) as silent:
+        database = f"postgresql://edt@127.0.0.1:{silent.getsockname()[1]}/edt"
+        for arguments in ([], ["--database", database]):
+            second = start(tmp_path, "--slots", "1", *arguments)
+            assert second.wait(PATIENCE) == 2
+            assert "another service is using it" in (tmp_path / "output").read_text()
+        silent.settimeout(0)
+        with pytest.raises(BlockingIOError):
+            silent.accept()
 
 
 def test_there_is_one_for_each_database(tmp_path: Path, database_url: str) -> None:

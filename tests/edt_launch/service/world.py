@@ -35,12 +35,12 @@ class World:
     """A service, and three who use it: `admin` (an administrator), `ann` and `bob`."""
 
     def __init__(self, folder: Path, store: Store, **settings: Any) -> None:
-        self.settings = Settings(home=folder, **settings)
+        self.settings = Settings(home=folder, **{"allowed_hosts": "testserver", **settings})
         make_home(self.settings.paths)
         self.store = store
         self.clock = Clock()
         self.bus = Bus()
-        self.context = Context(self.settings, store, self.bus, self.clock)
+        self.context = Context(self.settings, store, self.bus, self.clock, "http://edt.test")
         self.app = create_app(self.context)
         for name in ("admin", "ann", "bob"):
             store.accounts.add_user(UserRecord(name, name == "admin", NOW))

@@ -1,8 +1,8 @@
 """Horovod's worlds over Gloo: what workers find, and the stores of the generations."""
 
 from collections.abc import Iterator
-from urllib.error import URLError
-from urllib.request import urlopen
+from urllib.error import HTTPError, URLError
+from urllib.request import Request, urlopen
 
 import pytest
 
@@ -19,14 +19,19 @@ def world() -> Iterator[GlooWorld]:
     one.close()
 
 
-def ask(port: object, path: str) -> bytes:
-    with urlopen(f"http://127.0.0.1:{port}/{path}") as answer:
+WORKER = Worker(7, Slot("here", 1), Phase.STARTING, started_at=0.0, rank=1)
+
+
+def ask(world: GlooWorld, port: object, path: str) -> bytes:
+    token = world.variables(WORKER)["HOROVOD_RENDEZVOUS_TOKEN"]
+    request = Request(f"http://127.0.0.1:{port}/{path}", headers={"Authorization": f"Bearer {token}"})
+    with urlopen(request) as answer:
         found: bytes = answer.read()
     return found
 
 
 def test_workers_find_what_horovod_looks_for(world: GlooWorld) -> None:
-    found = world.variables(Worker(7, Slot("here", 1), Phase.STARTING, started_at=0.0, rank=1))
+    found = world.variables(WORKER)
     expected = {
         "HOROVOD_ELASTIC": "1",
         "HOROVOD_HOSTNAME": "here",
@@ -39,24 +44,31 @@ def test_workers_find_what_horovod_looks_for(world: GlooWorld) -> None:
 
 def test_members_find_their_ranks_at_the_port_that_they_are_told(world: GlooWorld) -> None:
     port = world.open(1, TWO)
-    assert ask(port, "rank_and_size/here:1") == b"1,2,1,2,0,1"
+    assert ask(world, port, "rank_and_size/here:1") == b"1,2,1,2,0,1"
+
+
+def test_each_job_has_a_token_of_its_own(world: GlooWorld) -> None:
+    other = GlooWorld("127.0.0.1", "lo")
+    port = world.open(1, TWO)
+    with pytest.raises(HTTPError, match="403"):
+        ask(other, port, "rank_and_size/here:1")
 
 
 def test_nobody_waits_for_a_generation_that_is_aborted(world: GlooWorld) -> None:
     first, second = world.open(1, TWO), world.open(2, TWO)
     world.abort()
-    assert ask(second, "global/1") == b"-1"
-    assert ask(first, "rank_and_size/here:0") == b"0,2,0,2,0,1"
+    assert ask(world, second, "global/1") == b"-1"
+    assert ask(world, first, "rank_and_size/here:0") == b"0,2,0,2,0,1"
 
 
 def test_only_the_newest_generations_are_served(world: GlooWorld) -> None:
     ports = [world.open(generation, TWO) for generation in range(KEPT + 1)]
     with pytest.raises(URLError):
-        ask(ports[0], "rank_and_size/here:0")
-    assert ask(ports[1], "rank_and_size/here:0")
+        ask(world, ports[0], "rank_and_size/here:0")
+    assert ask(world, ports[1], "rank_and_size/here:0")
     world.close()
     with pytest.raises(URLError):
-        ask(ports[-1], "rank_and_size/here:0")
+        ask(world, ports[-1], "rank_and_size/here:0")
 
 
 def test_there_may_be_nothing_to_abort(world: GlooWorld) -> None:

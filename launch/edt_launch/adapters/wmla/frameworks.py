@@ -7,9 +7,9 @@ class Framework(StrEnum):
     """How a program is run."""
 
     ELASTIC = "edtPyTorch"
-    """The script once, in a driver; what it trains on a number of workers that may change."""
+    """The script in a driver, and up to and through `train()` in executors, whose number may change."""
     SINGLE = "PyTorch"
-    """The script once, with all devices of the job."""
+    """The script in one process, with all devices of the job."""
     GANG = "distPyTorch"
     """The script in as many processes as the job has devices, all or none."""
 

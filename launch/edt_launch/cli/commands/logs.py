@@ -16,13 +16,15 @@ from typer import Option
 
 from edt_launch.cli import model
 from edt_launch.cli.errors import UnreachableError
-from edt_launch.cli.screen import has_colours, note, paint
+from edt_launch.cli.screen import has_colours, note, paint, visible
 from edt_launch.cli.service import Service
 from edt_launch.cli.session import AsJson, JobName, connect
 
 RETRY = 1.0  # seconds between two attempts to reach a service that went away
 RANK = re.compile(r"\[([^\]]{1,40})\] ")
 """What is in front of a line when the lines of all ranks are shown."""
+_SEQUENCE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[ -/]*[0-~])")
+"""What steers a terminal (ECMA-48): control sequences, commands of the operating system, others."""
 COLOURS = ("cyan", "green", "yellow")  # of the ranks, in turn
 
 
@@ -31,16 +33,26 @@ def logs(
     follow: Annotated[bool, Option("--follow", "-f", help="Go on until the job ends.")] = False,
     rank: Annotated[int | None, Option(min=0, help="Only this worker's lines.")] = None,
     tail: Annotated[int | None, Option("--tail", "-n", min=0, help="Only so many of the last lines.")] = None,
+    raw: Annotated[
+        bool, Option("--raw", help="Pass on what steers a terminal: colours, and whatever else there is.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Print what a job's workers print, with the rank in front of each line.
 
-    Following survives resizes, and a service that is started again.
+    Following survives resizes, and a service that is started again. On a terminal, sequences that would steer
+    it are left out.
     """
     service = connect()
     job_id = service.resolve(job)
     lines = output(service, job_id, rank=rank, follow=follow, tail=tail, told=say)
-    print_lines(lines, as_json, rank=rank, flush=follow)
+    is_clean = not raw and sys.stdout.isatty()
+    print_lines(map(cleaned, lines) if is_clean else lines, as_json, rank=rank, flush=follow)
+
+
+def cleaned(line: str) -> str:
+    """The line without what could steer a terminal."""
+    return visible(_SEQUENCE.sub("", line))
 
 
 def say(text: str) -> None:

@@ -77,7 +77,9 @@ class Status:
     def total(self) -> int | None:
         """Optimizer steps in all, if the script has reported `total_steps`."""
         total = self.values.get("total_steps")
-        return int(total) if isinstance(total, int | float) and total > 0 else None
+        if isinstance(total, str | bool) or total is None:
+            return None
+        return int(total) if 0 < total < 2**53 else None
 
     def observe(self, event: events.Event) -> "Status":
         """The status after one more event."""

@@ -22,6 +22,7 @@ from edt_launch.service.api import (
 from edt_launch.service.api.authenticator import BearerAuthenticator
 from edt_launch.service.api.entrance import Entrance
 from edt_launch.service.api.middleware import RequestMiddleware, histogram
+from edt_launch.service.api.sites import Sites
 from edt_launch.service.context import Context
 from edt_launch.service.extensions import extensions
 
@@ -58,4 +59,4 @@ def create_app(context: Context) -> ASGIApp:
         found = next((application for serves, application in others if serves(path)), own)
         await found(scope, receive, send)
 
-    return Entrance(serve)
+    return Sites.of(context, Entrance(serve))

@@ -21,6 +21,10 @@ FORM = 2**20
 class Authenticator(Protocol):
     """What the middleware asks about a request."""
 
+    @property
+    def withdrawals(self) -> int:
+        """Grows whenever what has opened the service may open it no more."""
+
     def limit(self, scope: Scope) -> int:
         """Bytes that its body may have."""
 
@@ -42,6 +46,11 @@ class BearerAuthenticator:
 
     def __init__(self, context: Context) -> None:
         self._context = context
+
+    @property
+    def withdrawals(self) -> int:
+        """Grows with revoked tokens and removed users."""
+        return self._context.store.accounts.withdrawals
 
     def limit(self, scope: Scope) -> int:
         """Bytes that its body may have."""

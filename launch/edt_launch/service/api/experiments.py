@@ -1,6 +1,7 @@
 """`/api/v1/experiments`: create, list, show, stop, delete. The controller of experiments runs them."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Annotated, Any
 
 from fastapi import APIRouter, BackgroundTasks, File, Form, Query, Response, UploadFile
@@ -13,7 +14,7 @@ from edt_launch.service.context import Context, may
 from edt_launch.service.database.records import ExperimentRecord, TrialRecord, UserRecord
 from edt_launch.service.errors import ForbiddenError, NotFoundError
 from edt_launch.service.experiment_spec import ExperimentSpec, Objective
-from edt_launch.service.names import USER
+from edt_launch.service.names import OWNER
 
 router = APIRouter(tags=["experiments"])
 
@@ -22,22 +23,23 @@ MOST = 100
 
 
 @router.post("/experiments", status_code=201, response_model=schemas.ExperimentWithTrials)
-def create(
+async def create(
     context: ContextDep,
     user: CurrentUser,
     spec: Annotated[Json[ExperimentSpec], Form(description="The experiment, as JSON.")],
     code: Annotated[UploadFile | None, File(description="Its trials' code: tar, tar.gz or zip.")] = None,
 ) -> Any:
     """Create an experiment; its trials are jobs."""
-    experiment = experiments.submit(context, user, spec, None if code is None else code.file)
-    return views.experiment_with_trials(experiment, [], None, user)
+    file = None if code is None else code.file
+    submit = partial(experiments.submit, context, user, spec, file)
+    return views.experiment_with_trials(await context.uploads.run(user.name, submit), [], None, user)
 
 
 @router.get("/experiments", response_model=schemas.Experiments)
 def list_experiments(
     context: ContextDep,
     user: CurrentUser,
-    owner: Annotated[str | None, Query(pattern=f"^{USER}$", description="Only this user's.")] = None,
+    owner: Annotated[str | None, Query(pattern=f"^{OWNER}$", description="Only this user's.")] = None,
     limit: Annotated[int, Query(ge=1, le=MOST, description="Experiments of a page.")] = MOST,
     after: Annotated[int, Query(ge=0, le=2**53, description="`next` of the page before.")] = 0,
 ) -> Any:

@@ -26,7 +26,7 @@ from edt_launch.service.bus import Topic
 from edt_launch.service.context import Context
 from edt_launch.service.database.engine import AWAY
 from edt_launch.service.errors import NotFoundError
-from edt_launch.service.packing import pack
+from edt_launch.service.packing import pack, size_of
 from edt_launch.service.series import Series
 from edt_launch.service.states import ENDED
 from edt_launch.service.tailing import IsOver
@@ -106,7 +106,9 @@ def results(context: ContextDep, user: CurrentUser, job_id: str) -> StreamingRes
     """A job's `model/` and `log/`, as a tar.gz; what is there by now while it runs."""
     job = context.job_of(job_id, user)
     folder = context.home.job(job.id)
-    return _archive(f"{job.id}-results", [("model", folder.output.model), ("log", folder.output.log)])
+    return _archive(
+        context, f"{job.id}-results", [("model", folder.output.model), ("log", folder.output.log)]
+    )
 
 
 @router.get("/jobs/{job_id}/checkpoints", response_model=schemas.Checkpoints)
@@ -131,7 +133,7 @@ def checkpoint(context: ContextDep, user: CurrentUser, job_id: str, name: str) -
         raise NotFoundError(
             f"{job.id} has no checkpoint {name[:80]!r}", f"GET /api/v1/jobs/{job.id}/checkpoints lists them"
         )
-    return _archive(f"{job.id}-{name}", [(name, folder)])
+    return _archive(context, f"{job.id}-{name}", [(name, folder)])
 
 
 def until_it_ends(context: Context, job_id: str) -> IsOver:
@@ -192,7 +194,8 @@ def _clean(line: bytes) -> str | None:
     return json.dumps(event) if isinstance(event, dict) else None
 
 
-def _archive(name: str, folders: list[tuple[str, Path]]) -> StreamingResponse:
+def _archive(context: Context, name: str, folders: list[tuple[str, Path]]) -> StreamingResponse:
+    context.check_result(size_of(folders))
     headers = {"Content-Disposition": f'attachment; filename="{name}.tar.gz"'}
     return StreamingResponse(pack(folders), media_type=GZIP, headers=headers)
 

@@ -1,5 +1,6 @@
 """`/api/v1/jobs`: submit, list, show, change, stop, pause, resume, explain, delete."""
 
+from functools import partial
 from itertools import islice
 from typing import Annotated, Any
 
@@ -15,7 +16,7 @@ from edt_launch.service.context import Context
 from edt_launch.service.database.records import UserRecord
 from edt_launch.service.errors import ConflictError, InvalidError
 from edt_launch.service.explanation import explain
-from edt_launch.service.names import USER
+from edt_launch.service.names import OWNER
 from edt_launch.service.specification import JobChange, JobSpec, check_framework, check_sizes
 from edt_launch.service.states import State, Wanted
 from edt_launch.service.submission import Submission, remove_files
@@ -45,7 +46,7 @@ Key = Annotated[
         }
     },
 )
-def submit(
+async def submit(
     context: ContextDep,
     user: CurrentUser,
     spec: Annotated[Json[JobSpec], Form(description="The job, as JSON.")],
@@ -55,11 +56,17 @@ def submit(
 ) -> Response:
     """Queue a job, or say what that would change (`dry_run`)."""
     submission = Submission(user, spec, None if code is None else code.file, idempotency_key)
-    now = context.clock()
-    if dry_run:
-        context.submitter.check(submission)
-        return _json(forecast(context.store, context.settings, submission, now))
-    job, is_new = context.submitter.submit(submission, now)
+    act = _forecast if dry_run else _submit
+    return await context.uploads.run(user.name, partial(act, context, submission))
+
+
+def _forecast(context: Context, submission: Submission) -> Response:
+    context.submitter.check(submission)
+    return _json(forecast(context.store, context.settings, submission, context.clock()))
+
+
+def _submit(context: Context, submission: Submission) -> Response:
+    job, is_new = context.submitter.submit(submission, context.clock())
     if is_new:
         context.changed()
     return _json(views.job(job), 201 if is_new else 200)
@@ -73,7 +80,7 @@ def list_jobs(
     state: Annotated[
         str | None, Query(max_length=256, description="Only in these, with commas between.")
     ] = None,
-    owner: Annotated[str | None, Query(pattern=f"^{USER}$", description="Only this user's.")] = None,
+    owner: Annotated[str | None, Query(pattern=f"^{OWNER}$", description="Only this user's.")] = None,
     limit: Annotated[int, Query(ge=1, le=MOST, description="Jobs of a page.")] = MOST,
     after: Annotated[int, Query(ge=0, le=2**53, description="`next` of the page before.")] = 0,
     everything: Annotated[bool, Query(alias="all", description="Also those that ended long ago.")] = False,

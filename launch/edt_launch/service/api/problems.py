@@ -86,8 +86,13 @@ def no_database(error: Exception) -> UnavailableError:
     return UnavailableError("the service's database does not answer", "try again in a moment")
 
 
-def _is_full_disk(error: OSError) -> bool:
-    return error.errno in (errno.ENOSPC, errno.EDQUOT)
+_DISK = {
+    errno.ENOSPC: "is full",
+    errno.EDQUOT: "is full",
+    errno.EROFS: "is read-only",
+    errno.EIO: "has failed",
+}
+"""What is the matter with the disk, by what the system says when something is to be written."""
 
 
 def _methods(request: Request) -> str:
@@ -138,16 +143,16 @@ def add_handlers(app: FastAPI, tell: Tell = response) -> None:
 
     @app.exception_handler(OSError)
     async def _disk(_: Request, error: OSError) -> Response:
-        if not _is_full_disk(error):
+        if error.errno not in _DISK:
             raise error
-        log.error("the disk is full", reason=str(error))
-        full = UnavailableError("the service's disk is full", "tell its administrator, then try again")
-        return of(full, tell)
+        log.error("the disk cannot be used", reason=str(error))
+        what = f"the service's disk {_DISK[error.errno]}"
+        return of(UnavailableError(what, "tell its administrator, then try again"), tell)
 
     @app.exception_handler(HTTPException)
     async def _http(request: Request, error: HTTPException) -> Response:
         cause = error.__cause__
-        if isinstance(cause, OSError) and _is_full_disk(cause):  # FastAPI could not keep the body
+        if isinstance(cause, OSError) and cause.errno in _DISK:  # FastAPI could not keep the body
             return await _disk(request, cause)
         status = HTTPStatus(error.status_code)
         detail = {

@@ -54,9 +54,9 @@ def hidden(shown: Json) -> Json:
 
 
 def note(record: JobRecord) -> str:
-    """What its state does not tell: unreadable files, bounds that count from the next start only."""
-    if record.trouble:
-        return record.trouble
+    """What its state does not tell: trouble with files, bounds that count from the next start only."""
+    if record.remark:
+        return record.remark
     least, most = record.bounds or (record.min, record.max)
     late = []
     if record.min < least:

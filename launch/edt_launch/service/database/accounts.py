@@ -1,20 +1,35 @@
 """Users and their tokens."""
 
+import contextlib
+from collections.abc import Iterator
+
 from sqlalchemy import ColumnElement, Connection, delete, insert, or_, select, update
 
 from edt_launch.service.database.engine import Database
 from edt_launch.service.database.records import TokenRecord, UserRecord
-from edt_launch.service.database.tables import tokens, users
+from edt_launch.service.database.tables import allocations, experiments, jobs, tokens, users
 
 _USER = select(users.c.name, users.c.is_admin, users.c.created)
 """The columns of a `UserRecord`: the hash of the password is nobody else's business."""
 
 
+_OWNED = (jobs, experiments, allocations)
+"""The tables of what users own."""
+
+MOST_STEM = 52
+"""Characters of a removed user's name that are kept, of 64 with its number."""
+
+
 class Accounts:
-    """The tables of users and of tokens."""
+    """The tables of users and of tokens.
+
+    Attributes:
+        withdrawals: how often a token, or whatever else opens the service, may have ceased to do so.
+    """
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        self.withdrawals = 0
 
     def users(self) -> list[UserRecord]:
         """All users, by name."""
@@ -43,7 +58,7 @@ class Accounts:
 
         With `tokens_too` their other tokens are revoked, too, but for the one whose id is `spared`.
         """
-        with self._database.writing() as connection:
+        with self._withdrawing() as connection:
             # First of all: whoever is logging on with the old one has done so by now, or finds the new one.
             change = update(users).where(users.c.name == name).values(password=password_hash)
             is_known = bool(connection.execute(change).rowcount)
@@ -54,7 +69,7 @@ class Accounts:
 
     def end_session(self, user: str, token_hash: str, now: float) -> None:
         """Revoke the token with this hash, if it is that of a session of the user's."""
-        with self._database.writing() as connection:
+        with self._withdrawing() as connection:
             _revoke(connection, now, tokens.c.user == user, tokens.c.hash == token_hash, tokens.c.is_session)
 
     def forget_sessions(self, user: str, now: float) -> None:
@@ -67,12 +82,21 @@ class Accounts:
         with self._database.writing() as connection:
             if connection.execute(_USER.where(users.c.name == user.name)).first() is not None:
                 return False
+            _retire(connection, user.name)  # of what was being submitted while an earlier one was removed
             connection.execute(insert(users).values(vars(user)))
             return True
 
     def remove_user(self, name: str) -> bool:
-        """Forget a user and their tokens; False if there is none of that name."""
-        return self._database.execute(delete(users).where(users.c.name == name))
+        """Forget a user and their tokens; False if there is none of that name.
+
+        Their jobs and experiments get an owner that nobody can be, such as ``ann~1``: the next user of that
+        name is somebody else.
+        """
+        with self._withdrawing() as connection:
+            is_known = bool(connection.execute(delete(users).where(users.c.name == name)).rowcount)
+            if is_known:
+                _retire(connection, name)
+            return is_known
 
     def add_token(self, token: TokenRecord, password_hash: str | None = None) -> bool:
         """Store a token's hash; False if what it is given for is not valid any more.
@@ -107,11 +131,17 @@ class Accounts:
         query = update(tokens).where(tokens.c.id == token, tokens.c.revoked.is_(None))
         if user is not None:
             query = query.where(tokens.c.user == user)
-        with self._database.writing() as connection:
+        with self._withdrawing() as connection:
             is_revoked = bool(connection.execute(query.values(revoked=now)).rowcount)
             if is_revoked and not only:
                 _revoke(connection, now, tokens.c.id == token)
             return is_revoked
+
+    @contextlib.contextmanager
+    def _withdrawing(self) -> Iterator[Connection]:
+        with self._database.writing() as connection:
+            yield connection
+        self.withdrawals += 1
 
     def bearer(self, token_hash: str, now: float) -> tuple[UserRecord, TokenRecord] | None:
         """The token with this hash and whose it is; None if there is none, or it is not valid any more."""
@@ -122,6 +152,18 @@ class Accounts:
                 return None
             user = connection.execute(_USER.where(users.c.name == row.user)).one()
         return UserRecord(**user._mapping), TokenRecord(**row._mapping)
+
+
+def _retire(connection: Connection, name: str) -> None:
+    """Give what is left of a removed user to an owner of a new name."""
+    stem = f"{name[:MOST_STEM]}~"
+    numbers = [0]
+    for table in _OWNED:
+        query = select(table.c.owner).where(table.c.owner.startswith(stem, autoescape=True)).distinct()
+        numbers += [int(owner[len(stem) :]) for owner in connection.execute(query).scalars()]
+    for table in _OWNED:
+        retired = f"{stem}{max(numbers) + 1}"
+        connection.execute(update(table).where(table.c.owner == name).values(owner=retired))
 
 
 def _valid(now: float) -> tuple[ColumnElement[bool], ...]:

@@ -28,8 +28,8 @@ Held = tuple[tuple[str, Devices], ...]
 BOUNDS = "bounds"
 """Which of a job's notes says the least and the most workers that its `edt-launch` was started with."""
 
-TROUBLE = "trouble"
-"""Which of a job's notes says why the service cannot read its files."""
+TROUBLE, SLOW = "trouble", "slow"
+"""Which of a job's notes say why the service cannot read its files, and why it does so rarely."""
 
 RESIZE_COST = 5.0
 """Seconds that a resize is taken to cost while a job has not been resized."""
@@ -208,6 +208,11 @@ class JobRecord:
     def trouble(self) -> str:
         """Why the service cannot read its files; empty if it can."""
         return str(self.notes.get(TROUBLE, ""))
+
+    @property
+    def remark(self) -> str:
+        """What is wrong with its files; empty if nothing is."""
+        return self.trouble or str(self.notes.get(SLOW, ""))
 
     @property
     def has_ended(self) -> bool:

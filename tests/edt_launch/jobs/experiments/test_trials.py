@@ -32,7 +32,6 @@ def test_the_last_value_counts(tmp_path: Path, lines: list[str], expected: float
         ([progress(loss=1), progress(loss=float("nan"))], "was last nan, no number of less than 1e300"),
         ([progress(loss="low")], "was last 'low'"),
         ([progress(loss=True)], "was last True"),
-        ([progress(loss=10**400)], "was last 1000"),
         ([progress(loss=-1e301)], "was last -1e+301"),
     ],
 )

@@ -1,5 +1,6 @@
 """The status of a job, folded from its events."""
 
+import math
 from functools import reduce
 
 import pytest
@@ -75,7 +76,8 @@ def test_what_is_unknown_or_odd_changes_nothing():
     ):
         assert status.observe(event) == status
     assert fold(progress(1, total_steps="many")).total is None
-    assert fold(progress(1, total_steps=0)).total is None
+    for odd in (0, -1, math.inf, math.nan, True, 2**60):
+        assert fold(progress(1, total_steps=odd)).total is None
 
 
 def test_the_history_is_bounded():

@@ -196,6 +196,18 @@ def test_a_new_user_gets_a_token_and_a_share(world: World) -> None:
     assert world.admin.delete("/users/carl").status_code == 404
 
 
+def test_the_next_user_of_a_name_gets_nothing_of_the_one_before(world: World) -> None:
+    made = world.admin.post("/users", json={"name": "carl"}).json()
+    job = world.submit(world.client(made["token"]), key="one", environment={"SECRET": "s3cret"})["id"]
+    world.go(job, State.STOPPED)
+    assert world.admin.delete("/users/carl").status_code == 204
+    carl = world.client(world.admin.post("/users", json={"name": "carl"}).json()["token"])
+    assert "s3cret" not in carl.get(f"/jobs/{job}").text + carl.get("/jobs").text
+    assert carl.get(f"/jobs/{job}/logs").status_code == 403
+    assert world.admin.get("/jobs?owner=carl~1&all=1").json()["jobs"][0]["owner"] == "carl~1"
+    assert world.submit(carl, key="one")["id"] != job
+
+
 def test_passwords_are_set_by_their_owners_and_administrators(world: World) -> None:
     new = {"password": "correct horse"}
     assert world.ann.put("/users/ann/password", json=new).status_code == 204

@@ -131,6 +131,19 @@ def test_metrics_are_columns(world: World, job: str) -> None:
     }
 
 
+def test_results_have_a_limit_which_is_told_before_anything_is_sent(world: World, job: str) -> None:
+    with (world.files(job).output.model / "sparse").open("wb") as file:
+        file.truncate(2**42)
+    answer = world.ann.get(f"/jobs/{job}/results")
+    assert answer.status_code == 413
+    assert "more than max_result, 68,719,476,736" in answer.json()["detail"]
+    checkpoint = world.files(job).output.checkpoint / "step-00000001"
+    checkpoint.mkdir(exist_ok=True)
+    with (checkpoint / "sparse").open("wb") as file:
+        file.truncate(2**42)
+    assert world.ann.get(f"/jobs/{job}/checkpoints/{checkpoint.name}").status_code == 413
+
+
 def test_results_are_model_and_logs(world: World, job: str) -> None:
     answer = world.ann.get(f"/jobs/{job}/results")
     assert answer.headers["content-type"] == "application/gzip"

@@ -1,5 +1,5 @@
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -11,6 +11,7 @@ from edt_launch.service.api.authenticator import FORM, BearerAuthenticator
 from edt_launch.service.api.dependencies import USER
 from edt_launch.service.api.middleware import RequestMiddleware, histogram
 from edt_launch.service.api.system import registry_of
+from edt_launch.service.tokens import issue
 from world import World
 
 
@@ -158,3 +159,96 @@ def test_who_is_refused_and_does_not_go_on_sending_is_not_waited_for(passing: Pa
         assert answer["status"] in (401, 413)
         assert (b"connection", b"close") in answer["headers"]
     assert (b"connection", b"close") not in passing.ask(authorization="")["headers"]
+
+
+def test_a_body_that_does_not_arrive_is_refused(world: World) -> None:
+    passing = Passing(world, stall=0.0)
+    assert passing.ask(method="POST", content_length="5", stalls=True)["status"] == 408
+    assert passing.inside.bodies == []
+
+
+def test_a_body_that_arrives_too_slowly_is_refused(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(middleware, "PATIENCE", 0.0)
+    monkeypatch.setattr(middleware, "SLOWEST_BODY", 1e12)
+    passing = Passing(world)
+    assert passing.ask("/api/v1/jobs", b"x", b"y", method="POST", content_length="9")["status"] == 408
+
+
+class Streaming:
+    """An application whose answer ends when nobody takes it any more."""
+
+    def __init__(self, begins: bool = True) -> None:
+        self.is_open = asyncio.Event()
+        self.begins = begins
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if self.begins:
+            await send({"type": "http.response.start", "status": 200, "headers": []})
+            await send({"type": "http.response.body", "body": b"first", "more_body": True})
+        self.is_open.set()
+        await asyncio.Event().wait()
+
+
+async def answer_of(world: World, withdraw: Callable[[], object], *, begins: bool = True) -> list[Message]:
+    """What a stream sends whose token is withdrawn once it is open."""
+    inside, sent = Streaming(begins), []
+    authenticator, seconds = BearerAuthenticator(world.context), histogram(registry_of(world.context))
+    gate = RequestMiddleware(inside, authenticator, seconds, recheck=0.0)
+    token = f"Bearer {world.tokens['ann']}".encode()
+    scope = {"type": "http", "method": "GET", "path": "/x", "headers": [(b"authorization", token)]}
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    async def receive() -> Message:
+        return {"type": "http.request", "body": b"", "more_body": False}
+
+    serving = asyncio.create_task(gate(scope, receive, send))
+    await inside.is_open.wait()
+    withdraw()
+    await serving
+    return sent
+
+
+def revoke(world: World) -> None:
+    world.store.accounts.revoke(world.store.accounts.tokens("ann")[0].id, None, world.clock())
+
+
+def remove(world: World) -> None:
+    world.store.accounts.remove_user("ann")
+
+
+@pytest.mark.parametrize("withdraw", [revoke, remove])
+def test_a_stream_ends_with_what_has_opened_it(world: World, withdraw: Callable[[World], None]) -> None:
+    start, first, last = asyncio.run(answer_of(world, lambda: withdraw(world)))
+    assert start["status"] == 200
+    assert (first["body"], first["more_body"]) == (b"first", True)
+    assert (last["body"], last.get("more_body", False)) == (b"", False)
+
+
+def test_an_answer_that_has_not_begun_is_a_refusal_then(world: World) -> None:
+    start, _ = asyncio.run(answer_of(world, lambda: revoke(world), begins=False))
+    assert start["status"] == 401
+
+
+def test_a_stream_ends_when_its_token_expires(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(middleware, "EXPIRY", 0.0)
+    token, _ = issue(world.store.accounts, "ann", "short", world.clock(), world.clock() + 60.0)
+    world.tokens["ann"] = token
+
+    def expire() -> None:
+        world.clock.now += 61.0
+
+    assert len(asyncio.run(answer_of(world, expire))) == 3
+
+
+def test_a_stream_lasts_while_others_lose_their_tokens(world: World) -> None:
+    ended = []
+
+    def withdraw() -> None:
+        world.store.accounts.remove_user("bob")
+        asyncio.get_running_loop().call_later(0.05, ended.append, world.store.accounts.remove_user("carl"))
+        asyncio.get_running_loop().call_later(0.1, revoke, world)
+
+    asyncio.run(answer_of(world, withdraw))
+    assert ended

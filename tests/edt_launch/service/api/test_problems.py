@@ -1,5 +1,6 @@
 import errno
 import io
+import os
 import tempfile
 from random import randbytes as random_bytes
 from typing import Any
@@ -111,14 +112,22 @@ def test_a_full_disk_is_told_while_the_code_comes(world: World, monkeypatch: pyt
     assert "disk is full" in checked(post_job(world.ann, code=random), 503)["detail"]
 
 
-def test_a_full_disk_is_told_while_the_code_is_unpacked(
-    world: World, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    "number, said",
+    [
+        (errno.EDQUOT, "disk is full"),
+        (errno.EROFS, "disk is read-only"),
+        (errno.EIO, "disk has failed"),
+    ],
+)
+def test_what_is_the_matter_with_the_disk_is_told_while_the_code_is_unpacked(
+    world: World, monkeypatch: pytest.MonkeyPatch, number: int, said: str
 ) -> None:
     def fail(*_: object) -> None:
-        raise OSError(errno.EDQUOT, "Disk quota exceeded")
+        raise OSError(number, os.strerror(number))
 
     monkeypatch.setattr(submission, "unpack", fail)
-    assert "disk is full" in checked(post_job(world.ann), 503)["detail"]
+    assert said in checked(post_job(world.ann), 503)["detail"]
     assert list(world.settings.paths.incoming.iterdir()) == []
 
 

@@ -42,12 +42,13 @@ for act in acts:
     elif kind == "ask":
         ask(what)
     elif kind == "train":
-        ask({"do": "train", **what})
+        ask({"type": "train", **what})
     elif kind == "answer":  # of the last training
         line = stream.readline()
         if not line:
             sys.exit("edt-launch is gone")
-        answer = json.loads(line)["ended"]
+        answer = json.loads(line)
+        assert (answer.pop("type"), answer.pop("number") >= 1) == ("ended", True)
         print("ended", json.dumps(answer))
         if what == "check" and answer["exit_code"]:
             raise RuntimeError(answer["message"])

@@ -1,6 +1,7 @@
 """`/hypersearch`: start, list, show, stop, start again and delete searches; the algorithms that there are."""
 
 from contextlib import suppress
+from functools import partial
 from typing import Annotated, Any
 
 from fastapi import APIRouter, BackgroundTasks, File, Form, Query, Response, UploadFile
@@ -20,11 +21,12 @@ router = APIRouter(prefix="/hypersearch")
 
 
 @router.post("")
-def start(
+async def start(
     context: ContextDep, user: CurrentUser, data: Annotated[str, Form()], file: Annotated[UploadFile, File()]
 ) -> Response:
     """Start a search; its name is returned."""
-    return _json(create_search(context, user, data, file.file, file.filename or "").name)
+    create = partial(create_search, context, user, data, file.file, file.filename or "")
+    return _json((await context.uploads.run(user.name, create)).name)
 
 
 @router.get("")

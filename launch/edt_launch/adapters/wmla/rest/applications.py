@@ -42,8 +42,7 @@ def list_of_group(
     meter: Meter = request.app.state.meter
     devices = [name for one in newest for host, names in one.job.held if host == LOCAL for name in names]
     loads = meter.loads(devices) if devices else {}
-    url = str(request.base_url).rstrip("/")
-    return [applications.classic(one, _load(one.job, loads), context.clock(), url) for one in newest]
+    return [applications.classic(one, _load(one.job, loads), context.clock(), context.url) for one in newest]
 
 
 def _load(job: JobRecord, loads: Mapping[str, Load]) -> Load:

@@ -7,11 +7,11 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from functools import partial
 from http import HTTPStatus
 from http.cookies import CookieError, SimpleCookie
 
-from anyio import CapacityLimiter
-from anyio.to_thread import run_sync
+import structlog
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import Headers
 from starlette.responses import Response
@@ -24,9 +24,12 @@ from edt_launch.service.api.dependencies import USER
 from edt_launch.service.context import Context
 from edt_launch.service.database.engine import AWAY
 from edt_launch.service.database.records import UserRecord
-from edt_launch.service.errors import ServiceError, TooLargeError, UnauthorizedError, UnavailableError
+from edt_launch.service.errors import ServiceError, TooLargeError, UnauthorizedError
+from edt_launch.service.fair_threads import FairThreads
 from edt_launch.service.names import USER as USER_NAME
 from edt_launch.service.passwords import Verifier
+
+log = structlog.get_logger()
 
 CONDUCTOR = "/platform/rest/conductor/v1"
 """Where Spectrum Conductor's interface is, of 1.2.x."""
@@ -42,8 +45,8 @@ UPLOADS = frozenset({f"{DEEP_LEARNING}/execs", f"{DEEP_LEARNING}/hypersearch"})
 AT_ONCE = 2
 """Passwords that are verified at a time: each takes 64 MB, and other requests are not to wait for them."""
 
-WAITING = 64
-"""Requests that may wait for that."""
+WAITING = 100
+"""Requests for one user from one address that may wait for that."""
 
 SMALLER = "send what the script needs alone, and have it read data from DATA_DIR"
 """What to do about a body that is too large; `.edtignore` means nothing to these clients."""
@@ -153,7 +156,12 @@ class WmlaAuthenticator:
     def __init__(self, context: Context) -> None:
         self._context = context
         self._verifier = Verifier()
-        self._slowly = CapacityLimiter(AT_ONCE)
+        self._slowly = FairThreads(AT_ONCE, WAITING)
+
+    @property
+    def withdrawals(self) -> int:
+        """Grows with revoked tokens, sessions that end, changed passwords and removed users."""
+        return self._context.store.accounts.withdrawals
 
     def limit(self, scope: Scope) -> int:  # noqa: D102
         settings = self._context.settings
@@ -172,7 +180,10 @@ class WmlaAuthenticator:
                 user = await self._owner(proof.token)
             else:
                 proof = replace(proof, stored=await self._stored(proof.name))
-                user = await self._named(proof)
+                address = (scope.get("client") or ("",))[0]
+                user = await self._named(proof, address)
+                if user is None:
+                    log.warning("a logon has failed", user=proof.name[:64], address=address)
         except AWAY as error:
             raise problems.no_database(error) from None
         if user is None:
@@ -192,15 +203,15 @@ class WmlaAuthenticator:
         bearer = await run_in_threadpool(tokens.bearer, accounts, token, now)
         return None if bearer is None else bearer[0]
 
-    async def _named(self, proof: Password) -> UserRecord | None:
+    async def _named(self, proof: Password, address: str) -> UserRecord | None:
         if proof.password.startswith(tokens.PREFIX):
             user = await self._owner(proof.password)
             return user if user is not None and user.name == proof.name else None
         arguments = (proof.name, proof.password, proof.stored, time.monotonic())
         if not self._verifier.remembers(*arguments):
-            if self._slowly.statistics().tasks_waiting >= WAITING:
-                raise UnavailableError("too many log on at once", "try again in a moment")
-            if not await run_sync(self._verifier.verify, *arguments, limiter=self._slowly):
+            # All names that nobody has are one: guessing among them holds up nobody.
+            who = address, None if proof.stored is None else proof.name
+            if not await self._slowly.run(who, partial(self._verifier.verify, *arguments)):
                 return None
         return await run_in_threadpool(self._context.store.accounts.user, proof.name)
 

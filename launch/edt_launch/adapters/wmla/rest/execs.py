@@ -26,7 +26,7 @@ MOST = 1000  # execs of one answer
 
 
 @router.post("/execs")
-def submit_exec(
+async def submit_exec(
     request: Request,
     context: ContextDep,
     user: CurrentUser,
@@ -39,12 +39,17 @@ def submit_exec(
     """Queue a job."""
     asked = ExecRequest(args, None if group is None else group_name(group), data)
     parts = [Part(upload.filename or "", upload.file) for upload in file]
-    model = model_of(parts, asked.main)
-    asked = replace(asked, file_name="" if model is None else model.name)
-    names = submit(context, user, asked, None if model is None else model.file, beside(parts, model))
-    assert names.job is not None
-    style = style if group is None else Style.CLASSIC
-    return lookup.shown(request, lookup.find(context, user, names.id), style)
+
+    def take_in() -> Json:
+        model = model_of(parts, asked.main)
+        named = replace(asked, file_name="" if model is None else model.name)
+        names = submit(context, user, named, None if model is None else model.file, beside(parts, model))
+        assert names.job is not None
+        return lookup.shown(
+            request, lookup.find(context, user, names.id), style if group is None else Style.CLASSIC
+        )
+
+    return await context.uploads.run(user.name, take_in)
 
 
 @router.get("/frameworks")

@@ -63,4 +63,5 @@ def with_names(context: Context, jobs: Sequence[JobRecord]) -> list[Execution]:
 def shown(request: Request, execution: Execution, style: Style) -> dict[str, Any]:
     """An exec in the manner of a request."""
     view = views.modern if style is Style.MODERN else views.classic
-    return view(execution, str(request.base_url).rstrip("/"), this_user())
+    context: Context = request.app.state.context
+    return view(execution, context.url, this_user())

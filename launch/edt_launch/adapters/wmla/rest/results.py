@@ -66,6 +66,7 @@ def result(context: ContextDep, execution: Named) -> StreamingResponse:
         )
     packed = zipping.members(paths)
     size = zipping.size_of(packed)
+    context.check_result(size)
     number = f"{int(context.clock() * 1e6)}-{secrets.randbelow(10**9)}"
     name = f"dlpd-model-{number}{execution.names.id}-result.zip"
     headers = {

@@ -1,4 +1,8 @@
-"""A WMLA job whose script runs once, in a driver, and trains on as many workers as there are."""
+"""An elastic WMLA job: its driver, and the executors of each of the driver's trainings.
+
+The driver runs the script from beginning to end, every executor up to and through `train()`. A training has
+as many executors as the job has slots.
+"""
 
 import os
 import time
@@ -6,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from platform import node
 
-from edt_launch.adapters.wmla.running.driver import DriverProcess, Limit, Nonsense, Train, how
+from edt_launch.adapters.wmla.running.driver import DriverProcess, Invalid, how
 from edt_launch.adapters.wmla.running.environment import of_driver, shared
 from edt_launch.adapters.wmla.running.preparing import Prepared
 from edt_launch.agent.processes import number
@@ -20,6 +24,7 @@ from edt_launch.launcher.plan import Outcome, Plan
 from edt_launch.launcher.run import TICK, LeftBehind
 from edt_launch.launcher.termination import PAUSE_SIGNAL, Ending, Step, signal_name
 from edt_launch.launcher.view.output import DRIVER, Line
+from edt_messages.wmla import Cancel, Limit, Train
 
 PREFIX = "edt-launch: "
 
@@ -40,9 +45,14 @@ class Driven:
         self._wanted: Train | None = None
         self._training: Limits | None = None
         """Of the training under way."""
+        self._number: int | None = None
+        """Which call of train() it is."""
+        self._is_cancelled = False
+        """Whether the driver wants the training under way to end."""
         self._most = 0
         """Workers that the driver has said it can use."""
-        self._nonsense = ""
+        self._invalid = ""
+        """What the driver has sent that is no message, or none at that time."""
         self._is_torn = False
         """Whether the driver has ended in the middle of training."""
         self._applied = -1
@@ -55,7 +65,8 @@ class Driven:
             while (request := self._next(driver)) is not None:
                 self._last = self._train(driver, request)
                 if not self._is_to_end:
-                    driver.answer(self._last.exit_code, self._last.message.removeprefix(PREFIX))
+                    message = self._last.message.removeprefix(PREFIX)
+                    driver.answer(request.number, self._last.exit_code, message)
             exit_code = driver.exit_code
         assert exit_code is not None
         return self._conclude(exit_code)
@@ -113,16 +124,23 @@ class Driven:
             match happening:
                 case Line():
                     self._monitor.show(happening)
-                case Train() if self._training is None and self._wanted is None:
+                case Train() if self._wanted is None and (self._training is None or self._is_cancelled):
                     self._wanted, self._most = happening, happening.max_workers
                 case Limit(most):
                     self._most = most
                     self._cap()
+                case Cancel(training):
+                    self._is_cancelled |= training == self._number
                 case LeftBehind(count):
                     self._monitor.message(f"killed {number(count)} that the driver had left behind")
-                case Train() | Nonsense():
-                    self._nonsense = self._nonsense or str(happening)
-                    driver.kill()
+                case Train():
+                    self._refuse(driver, f"{happening} before the training under way had ended")
+                case Invalid(reason):
+                    self._refuse(driver, reason)
+
+    def _refuse(self, driver: DriverProcess, reason: str) -> None:
+        self._invalid = self._invalid or reason
+        driver.kill()
 
     # Training.
 
@@ -133,7 +151,7 @@ class Driven:
             limits=Limits(min(self._plan.limits.min_np, most), most),
             checkpoint_dir=self._prepared.layout.result.checkpoints(request.number),
         )
-        self._training = plan.limits
+        self._training, self._number, self._is_cancelled = plan.limits, request.number, False
         self._cap()
         self._monitor.begin_training()
         workers = self._prepared.workers(request.program)
@@ -142,7 +160,7 @@ class Driven:
             outcome = elastic.run()
         except EdtLaunchError as error:
             outcome = Outcome(error.exit_code, f"{PREFIX}{error}")
-        self._training = None
+        self._training, self._number = None, None
         now = time.monotonic()
         if elastic.ending.is_pausing:
             self._ending = self._ending.signalled(now, PAUSE_SIGNAL)
@@ -156,12 +174,12 @@ class Driven:
             self._allocations.cap(max(self._training.min_np, min(self._most, self._training.max_np)))
 
     def _attend(self, driver: DriverProcess) -> bool:
-        """Look after the driver while it trains; whether it is still there."""
+        """Look after the driver while it trains; whether it still wants that."""
         self._take_happenings(driver, 0)
         if driver.exit_code is not None and not self._is_torn:
             self._is_torn = True
             self._monitor.message(f"the driver {how(driver.exit_code)} in the middle of training")
-        return not self._is_torn
+        return not (self._is_torn or self._is_cancelled)
 
     # The end.
 
@@ -178,8 +196,8 @@ class Driven:
             text = f"{self._last.message}\nthe driver then {how(exit_code)}: {log}"
             return Outcome(ExitCode.JOB_FAILED, text)
         reason = f"its driver {how(exit_code)}{' in the middle of training' * self._is_torn}"
-        if self._nonsense:
-            reason = f"its driver said {self._nonsense[:200]!r}; edt_hvd alone may write to its socket"
+        if self._invalid:
+            reason = f"its driver sent {self._invalid[:200]}; edt_hvd alone may write to its socket"
         said = "".join(f"  | {line}\n" for line in self._monitor.logs.last_lines(DRIVER))
         return Outcome(ExitCode.JOB_FAILED, f"{PREFIX}the job failed: {reason}\n{said}log: {log}")
 

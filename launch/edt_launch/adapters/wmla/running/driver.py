@@ -1,20 +1,10 @@
-"""The driver: the process that runs a program's script, once, whatever becomes of the workers.
+"""The driver: the process that runs a program's script from beginning to end.
 
-It and edt-launch talk in JSON, one message a line, over a socket.
-
-======================================================================  ======================================
-driver to launcher
-``{"do": "train", "number": 1, "program": [...], "max_workers": 16}``    run executors; `number` counts from 1
-``{"do": "limit", "max_workers": 3}``                                    while it trains: at most so many
-launcher to driver
-``{"ended": {"exit_code": 0, "message": ""}}``                           one for each train
-======================================================================  ======================================
-
-The end of the stream tells either side that the other is gone. Unknown messages are errors.
+Executors run the script, too, up to and through `train()`; the driver lives on, whatever becomes of them.
+`edt_messages.wmla` has the messages between the driver and edt-launch.
 """
 
 import contextlib
-import json
 import os
 import selectors
 import socket
@@ -41,81 +31,44 @@ from edt_launch.core.events import signal_name
 from edt_launch.core.lines import LineSplitter
 from edt_launch.launcher.run import LeftBehind
 from edt_launch.launcher.view.output import DRIVER, Line, LineReader
+from edt_messages.codec import MessageError
+from edt_messages.wmla import MAX_LINE, Cancel, Ended, Limit, Train, decode, encode
 
 SEND_TIMEOUT = 10.0
 """Seconds that a driver has to make room for an answer."""
 
-MOST_TEXT = 2**20
-"""Bytes of a message at most."""
-
-MOST_WORKERS = 2**20
+Request = Train | Limit | Cancel
 
 
 @dataclass(frozen=True)
-class Train:
-    """Run executors of this program; more than `max_workers` would idle. `number` counts calls of train()."""
+class Invalid:
+    """Something that is none of the driver's messages."""
 
-    number: int
-    program: tuple[str, ...]
-    max_workers: int
-
-
-@dataclass(frozen=True)
-class Limit:
-    """From now on at most so many executors."""
-
-    max_workers: int
-
-
-@dataclass(frozen=True)
-class Nonsense:
-    """Something that is no message."""
-
-    text: str
-
-
-Request = Train | Limit | Nonsense
+    reason: str
 
 
 class Requests:
     """The driver's messages, from whatever pieces of them have been read."""
 
     def __init__(self) -> None:
-        self._lines = LineSplitter(longest=MOST_TEXT)
+        self._lines = LineSplitter(longest=MAX_LINE)
 
-    def feed(self, data: bytes) -> Iterator[Request]:
+    def feed(self, data: bytes) -> Iterator[Request | Invalid]:
         """The messages that `data` completes; a line that is too long is none."""
         yield from map(_request, self._lines.feed(data))
         if self._lines.skipped:
-            yield Nonsense(f"a line of more than {MOST_TEXT:,} bytes")
+            yield Invalid(f"a line of more than {MAX_LINE:,} bytes")
 
 
-def ended(exit_code: int, message: str) -> bytes:
-    """How a training has ended, as the driver is told."""
-    return json.dumps({"ended": {"exit_code": exit_code, "message": message}}).encode() + b"\n"
-
-
-def _request(line: bytes) -> Request:
-    text = line.decode(errors="replace")
+def _request(line: bytes) -> Request | Invalid:
     try:
-        message = json.loads(text)
-    except (ValueError, RecursionError):
-        return Nonsense(text)
-    match message:
-        case {"do": "train", "number": int(number), "program": [*words], "max_workers": int(most)} if (
-            number >= 1 and words and all(isinstance(word, str) for word in words) and _is_count(most)
-        ):
-            return Train(number, tuple(words), most)
-        case {"do": "limit", "max_workers": int(most)} if _is_count(most):
-            return Limit(most)
-    return Nonsense(text)
+        message = decode(line)
+    except MessageError as error:
+        return Invalid(str(error))
+    return message if isinstance(message, Request) else Invalid(f"{message} is none of a driver")
 
 
-def _is_count(number: int) -> bool:
-    return 1 <= number <= MOST_WORKERS
-
-
-Happening = Line | Request | LeftBehind
+Happening = Line | Request | Invalid | LeftBehind
 
 
 class DriverProcess:
@@ -203,11 +156,11 @@ class DriverProcess:
         """Its exit code, negative for a signal; None while it, or what it has printed, is still there."""
         return self._process.returncode if self._is_swept else None
 
-    def answer(self, exit_code: int, message: str) -> None:
-        """Tell it how its training has ended."""
+    def answer(self, number: int, exit_code: int, message: str) -> None:
+        """Tell it how training `number` has ended."""
         with contextlib.suppress(BrokenPipeError, ConnectionResetError, TimeoutError):  # then it is ending
             self._socket.settimeout(SEND_TIMEOUT)
-            self._socket.sendall(ended(exit_code, message))
+            self._socket.sendall(encode(Ended(number, exit_code, message)))
 
     def terminate(self) -> None:
         """Tell it to end."""

@@ -38,6 +38,7 @@ class Prepared:
             self.variables,
             layout.work,
             is_gang=not layout.framework.is_elastic,
+            has_to_train=layout.framework.is_elastic,
             framework=layout.framework,
             exec_id=self.identity.exec_id,
             result=layout.result,

@@ -321,7 +321,7 @@ def test_a_search_whose_owner_is_gone_fails(laboratory: Laboratory) -> None:
         laboratory.look()
     shown = laboratory.admin.get(f"hypersearch/{name}").json()
     assert shown["state"] == "FAILED"
-    assert "bob, is no user any more" in shown["reason"]
+    assert "bob~1, is no user any more" in shown["reason"]
 
 
 def test_time_is_limited(laboratory: Laboratory) -> None:

@@ -1,12 +1,25 @@
+import asyncio
 import base64
+import threading
+from collections import Counter
+from typing import ClassVar
 
 import pytest
+import structlog
 from sqlalchemy.exc import OperationalError
 from starlette.datastructures import Headers
+from starlette.types import Scope
 
 from asking import PASSWORD, Asking
 from edt_launch.adapters.wmla.rest import authenticator
-from edt_launch.adapters.wmla.rest.authenticator import NotOfferedError, Password, Token, proof_of, refusal
+from edt_launch.adapters.wmla.rest.authenticator import (
+    NotOfferedError,
+    Password,
+    Token,
+    WmlaAuthenticator,
+    proof_of,
+    refusal,
+)
 from edt_launch.service import passwords
 from edt_launch.service.errors import (
     ArchiveError,
@@ -14,6 +27,7 @@ from edt_launch.service.errors import (
     NotFoundError,
     TooLargeError,
     UnauthorizedError,
+    UnavailableError,
 )
 from edt_launch.service.passwords import REMEMBERED, Verifier
 from world import World
@@ -91,13 +105,57 @@ def test_every_header_that_clients_send_is_understood(asking: Asking) -> None:
     assert answer.text.endswith(".\n")
 
 
-def test_not_everybody_at_once_makes_it_compute(asking: Asking, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(authenticator, "WAITING", 0)
-    answer = asking.classic().get("/conf")
-    assert (answer.status_code, answer.text) == (
-        503,
-        "Error 503: too many log on at once; try again in a moment.\n",
-    )
+class Blocking(Verifier):
+    """Verifies nothing for ann before it is let go, and notes what it is asked."""
+
+    go_on: ClassVar = threading.Event()
+    asked: ClassVar[list[str]] = []
+
+    def verify(self, name: str, password: str, stored: str | None, now: float) -> bool:
+        self.asked.append(name)
+        if name == "ann":
+            self.go_on.wait()
+        return super().verify(name, password, stored, now)
+
+
+def scope(name: str, password: str) -> Scope:
+    header = basic(f"{name}:{password}".encode()).encode()
+    return {"type": "http", "headers": [(b"authorization", header)], "client": ("10.0.0.9", 1)}
+
+
+def test_who_guesses_keeps_nobody_else_out(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(authenticator, "Verifier", Blocking)
+    monkeypatch.setattr(authenticator, "WAITING", 3)
+    Blocking.go_on.clear()
+    Blocking.asked.clear()
+    for name in ("ann", "bob"):
+        world.store.accounts.set_password(name, passwords.hash_of(PASSWORD), 0.0)
+    guesses = ["ann"] * 6 + [f"nobody{number}" for number in range(3)]
+
+    async def attack() -> list[object]:
+        one = WmlaAuthenticator(world.context)
+        asked = [asyncio.create_task(one.identify(scope(name, "a guess"))) for name in guesses]
+        while len(Blocking.asked) < 1:
+            await asyncio.sleep(0)
+        try:
+            await one.identify(scope("bob", PASSWORD))
+        finally:
+            Blocking.go_on.set()
+        return await asyncio.gather(*asked, return_exceptions=True)
+
+    kinds = Counter(type(error) for error in asyncio.run(attack()))
+    assert kinds == {UnauthorizedError: 7, UnavailableError: 2}
+
+
+def test_a_logon_that_fails_is_logged_without_its_password(asking: Asking) -> None:
+    with structlog.testing.capture_logs() as logs:
+        assert status(asking, "ann", "s3cret guess") == 401
+        assert status(asking, "no\nbody", "s3cret guess") == 401
+    assert [(line["event"], line["user"], line["address"]) for line in logs] == [
+        ("a logon has failed", "ann", "testclient"),
+        ("a logon has failed", "no\nbody", "testclient"),
+    ]
+    assert "s3cret" not in str(logs)
 
 
 def test_what_was_verified_is_forgotten_in_time() -> None:

@@ -1,6 +1,7 @@
-"""A script that runs once and has workers started, which know no torch."""
+"""A driver that has workers started, which know no torch."""
 
 import json
+import re
 import signal
 import sys
 from pathlib import Path
@@ -23,6 +24,7 @@ from started import gone
 TESTS = Path(__file__).parents[4]
 FAKE = (sys.executable, "-S", str(TESTS / "edt_launch" / "launcher" / "fake_worker.py"))
 MODEL = TESTS / "system" / "programs" / "wmla model"
+ONE = Allocation(1, (HostSlots("localhost", 1),))
 TWO = Allocation(1, (HostSlots("localhost", 2),))
 FOUR = Allocation(1, (HostSlots("localhost", 4),))
 
@@ -64,7 +66,7 @@ def said(view, label="driver"):
     return [text for whose, _, text in view.lines if whose == label]
 
 
-def test_the_script_runs_once_and_its_training_on_workers(run, result):
+def test_the_driver_runs_its_script_to_the_end_and_workers_train(run, result):
     outcome, view = run({"print": "before"}, train("success"), {"answer": "check"}, {"print": "after"})
     assert outcome == Outcome(ExitCode.SUCCESS)
     told = ["before", 'ended {"exit_code": 0, "message": ""}', "after"]
@@ -143,6 +145,18 @@ def test_a_failed_training_is_the_first_failure_and_the_driver_is_told(run, resu
     assert told["message"].startswith("the job failed: rank 0 on localhost failed")
 
 
+@pytest.mark.parametrize("name", ["unwilling", "half_hearted"])
+@pytest.mark.parametrize("allocation", [ONE, TWO])
+def test_executors_that_end_well_before_the_training_is_done_have_failed(run, name, allocation):
+    outcome, view = run(train(name), {"answer": "check"}, allocation=allocation, max_restarts=0)
+    assert outcome.exit_code == ExitCode.JOB_FAILED
+    told = json.loads(said(view)[0].removeprefix("ended "))
+    assert told["exit_code"] == 1
+    reason = r"rank \d on localhost exited with code 0 before the training was done"
+    for message in (outcome.message, told["message"]):
+        assert re.search(reason, message)
+
+
 def test_a_script_may_go_on_after_a_failed_training(run):
     outcome, view = run(train("failure"), {"answer": "ignore"}, {"print": "on"}, max_restarts=0)
     assert outcome == Outcome(ExitCode.SUCCESS)
@@ -195,11 +209,16 @@ def test_what_the_driver_leaves_behind_is_killed(run, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "message", [{"do": "dance"}, {"do": "train", "number": 1, "program": [], "max_workers": 1}]
+    "message, reason",
+    [
+        ({"type": "dance"}, "its type 'dance' is unknown"),
+        ({"type": "train", "number": 1, "program": [], "max_workers": 1}, "program: list, expected 1 to"),
+    ],
 )
-def test_a_driver_that_says_what_nobody_understands_is_ended(run, message):
+def test_a_driver_that_says_what_nobody_understands_is_ended(run, message, reason):
     outcome, _ = run({"ask": message}, {"wait_for": "/no/such/file"})
     assert outcome.exit_code == ExitCode.JOB_FAILED
+    assert reason in outcome.message
     assert "edt_hvd alone may write to its socket" in outcome.message
 
 
@@ -290,7 +309,7 @@ def test_a_limit_counts_while_it_trains_and_the_next_training_has_its_own(run, r
         if text == "ready":
             ready.touch()
 
-    limit = {"ask": {"do": "limit", "max_workers": 2}}
+    limit = {"ask": {"type": "limit", "max_workers": 2}}
     outcome, _ = run(
         *(train("shrunk"), {"wait_for": str(ready)}, limit, {"answer": "check"}),
         *(limit, train("success", 2), {"answer": "check"}),

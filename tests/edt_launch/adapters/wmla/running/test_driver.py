@@ -9,21 +9,18 @@ import psutil
 import pytest
 
 from edt_launch.adapters.wmla.running.driver import (
-    MOST_TEXT,
     DriverProcess,
-    Limit,
-    Nonsense,
+    Invalid,
     Requests,
-    Train,
-    ended,
     how,
 )
 from edt_launch.launcher.view.output import DRIVER, Line
+from edt_messages.wmla import MAX_LINE, Limit, Train
 from started import gone, started
 
 ASKS = """
 import os, sys
-os.write(int(os.environ["EDT_WMLA_LAUNCHER"]), b'{"do": "limit", "max_workers": 3}\\n')
+os.write(int(os.environ["EDT_WMLA_LAUNCHER"]), b'{"type": "limit", "max_workers": 3}\\n')
 print(os.getcwd())
 sys.stdout.write("x" * 200_000)
 sys.exit(3)
@@ -57,7 +54,7 @@ def test_everything_it_says_is_heard_before_its_exit_code_is_known(tmp_path):
 def test_an_answer_to_one_that_has_gone_does_no_harm(tmp_path):
     with driver(tmp_path, "") as one:
         run_to_the_end(one)
-        one.answer(0, "")
+        one.answer(1, 0, "")
 
 
 def test_nothing_outlives_its_context(tmp_path):
@@ -105,7 +102,7 @@ def test_how_it_ended_in_words(code, expected):
     assert how(code) == expected
 
 
-TRAIN = {"do": "train", "number": 1, "program": ["python", "-m", "x"], "max_workers": 16}
+TRAIN = {"type": "train", "number": 1, "program": ["python", "-m", "x"], "max_workers": 16}
 
 
 def line(message):
@@ -115,39 +112,21 @@ def line(message):
 def test_messages_come_in_whatever_pieces():
     requests = Requests()
     found = []
-    for byte in line(TRAIN) + line({"do": "limit", "max_workers": 3}):
+    for byte in line(TRAIN) + line({"type": "limit", "max_workers": 3}):
         found += requests.feed(bytes([byte]))
     assert found == [Train(1, ("python", "-m", "x"), 16), Limit(3)]
 
 
 @pytest.mark.parametrize(
-    "wrong",
+    "wrong, reason",
     [
-        {**TRAIN, "number": 0},
-        {**TRAIN, "program": []},
-        {**TRAIN, "program": ["x", 1]},
-        {**TRAIN, "program": "x"},
-        {**TRAIN, "max_workers": 0},
-        {**TRAIN, "max_workers": "2"},
-        {"do": "limit", "max_workers": -1},
-        {"do": "sing"},
-        {},
-        [],
-        None,
+        (line({**TRAIN, "number": 0}), "number: 0, expected int from 1"),
+        (line({"type": "ended", "number": 1, "exit_code": 0, "message": ""}), "is none of a driver"),
+        (b"[" * 10_000 + b"\n", "is no message"),
+        (b"x" * (MAX_LINE + 1), "a line of more than 1,048,576 bytes"),
     ],
 )
-def test_what_is_no_message_is_nonsense(wrong):
-    assert list(Requests().feed(line(wrong))) == [Nonsense(json.dumps(wrong))]
-
-
-def test_so_is_what_is_no_json_or_has_no_end():
-    assert list(Requests().feed(b"\xff\n")) == [Nonsense("\N{REPLACEMENT CHARACTER}")]
-    assert list(Requests().feed(b"[" * 10_000 + b"\n")) == [Nonsense("[" * 10_000)]
-    (endless,) = Requests().feed(b"x" * (MOST_TEXT + 1))
-    assert isinstance(endless, Nonsense)
-
-
-def test_the_driver_is_told_in_one_line():
-    told = ended(1, "two\nlines")
-    assert told.count(b"\n") == 1
-    assert json.loads(told) == {"ended": {"exit_code": 1, "message": "two\nlines"}}
+def test_what_is_none_of_its_messages_is_invalid(wrong, reason):
+    (found,) = Requests().feed(wrong)
+    assert isinstance(found, Invalid)
+    assert reason in found.reason

@@ -14,14 +14,15 @@ import os
 import time
 from pathlib import Path
 
+import edt_hvd
 import torch
 from torch import nn
 from torch.utils.data import Dataset
 
-import edt_hvd
-
 
 class Points(Dataset):
+    """64 points in four dimensions."""
+
     def __init__(self) -> None:
         self.points = torch.randn(64, 4, generator=torch.Generator().manual_seed(1))
 
@@ -45,7 +46,7 @@ def main() -> None:
     def write(kind: str, **content: object) -> None:
         row = {
             "kind": kind,
-            "time": time.time(),
+            "time": time.monotonic(),
             "job": job,
             "device": os.environ.get("EDT_DEVICE"),
             **content,

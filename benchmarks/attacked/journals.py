@@ -1,0 +1,48 @@
+"""What the workers of pooled.py and brief.py have written down: a file a process, `<job>.<pid>.jsonl`."""
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+
+def rows(files: Iterable[Path]) -> list[dict[str, Any]]:
+    """What is in such files; half a line that a killed worker has left does not count."""
+    texts = [file.read_text() for file in sorted(files)]
+    lines = [line for text in texts for line in text[: text.rfind("\n") + 1].splitlines()]
+    return [json.loads(line) for line in lines]
+
+
+@dataclass(frozen=True)
+class Use:
+    """One worker's time on a device, as the worker itself has written it down."""
+
+    device: str
+    begin: float
+    end: float
+    job: str
+    pid: str
+
+
+def uses(out: Path) -> list[Use]:
+    """Those of all workers that have begun."""
+    found = []
+    for file in out.glob("*.jsonl"):
+        if journal := rows([file]):
+            job, pid, _ = file.name.split(".")
+            found.append(Use(journal[0]["device"], journal[0]["time"], journal[-1]["time"], job, pid))
+    return found
+
+
+def overlaps(out: Path) -> list[tuple[Use, Use]]:
+    """Workers that had a device at the same time."""
+    ordered = sorted(uses(out), key=lambda use: (use.device, use.begin))
+    return [(a, b) for a, b in pairwise(ordered) if a.device == b.device and b.begin < a.end]
+
+
+def steps(out: Path, job: str) -> list[int]:
+    """The steps that the job's coordinators have done, in order."""
+    done = [row for row in rows(out.glob(f"{job}.*.jsonl")) if row["kind"] == "step"]
+    return sorted(row["step"] for row in done if row["rank"] == 0)
