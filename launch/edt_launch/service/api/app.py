@@ -20,6 +20,7 @@ from edt_launch.service.api import (
     users,
 )
 from edt_launch.service.api.authenticator import BearerAuthenticator
+from edt_launch.service.api.ending import Ending
 from edt_launch.service.api.entrance import Entrance
 from edt_launch.service.api.middleware import RequestMiddleware, histogram
 from edt_launch.service.api.sites import Sites
@@ -59,4 +60,4 @@ def create_app(context: Context) -> ASGIApp:
         found = next((application for serves, application in others if serves(path)), own)
         await found(scope, receive, send)
 
-    return Sites.of(context, Entrance(serve))
+    return Ending(Sites.of(context, Entrance(serve)))
