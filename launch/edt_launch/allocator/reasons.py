@@ -130,7 +130,7 @@ def _by_share(work: Work, index: int, size: int) -> tuple[Binding, str, str]:
     if job.allowed is not None and following is not None and following > size + 1:
         return (
             Binding.FRAGMENTS,
-            f"has {size}: its share is {work.share[index]:.2f}, and the next number for it is {following}",
+            f"has {size}: its share is {_shown(work.share[index])}, and it can use {following} next",
             f"It grows when its share reaches {following}, or if it could run with other numbers.",
         )
     for node in path[:-1]:
@@ -152,24 +152,41 @@ def _by_share(work: Work, index: int, size: int) -> tuple[Binding, str, str]:
             f"has its minimum of {size}: its share alone would not be more",
             "A lower --min would let it shrink further; a larger weight or fewer jobs would let it grow.",
         )
-    owner = f"of the {path[0].share:.2f} of {path[0].name}" if path[0].name else f"of {path[0].share:.0f}"
     return (
         Binding.SHARE,
-        f"has {size}: its fair share is {work.share[index]:.2f} {owner}",
+        f"has {size}: {_fair_share(work, index)}",
         "It grows when other jobs end or need less, or with a larger weight.",
     )
 
 
+def _fair_share(work: Work, index: int) -> str:
+    """What a job's share is a part of."""
+    home = work.homes[index]
+    beside = sum(
+        is_admitted and other is home for other, is_admitted in zip(work.homes, work.is_admitted, strict=True)
+    )
+    own, owner, whole = _shown(work.share[index]), home.path[0].name, _shown(home.path[0].share)
+    if not owner:
+        return f"its fair share of {whole} is {own}"
+    if beside == 1:
+        return f"the fair share of {owner} is {whole}, and this is the only job of {owner} that runs"
+    return f"the fair share of {owner} is {whole}, divided among {beside} jobs"
+
+
 def explain(job: Job, reason: Reason, name: str | None = None) -> tuple[str, ...]:
     """The lines of `edt why`: what a job asks for, its share, what binds, what would change it."""
-    shares = [(owner or "pool", share) for owner, share in reason.path] + [("this job", reason.share)]
     workers = "1 worker" if job.size == 1 else f"{job.size} workers"
-    lines = (
-        f"{name or job.id} has {workers} and asks for {_asked(job)}.",
-        "share   " + " > ".join(f"{owner} {share:.2f}" for owner, share in shares),
-        f"binds   {reason.binding.value}: {reason.text}",
-    )
-    return (*lines, f"change  {reason.change}") if reason.change else lines
+    lines = [f"{name or job.id} has {workers} and asks for {_asked(job)}.", f"It {reason.text}."]
+    if reason.path and reason.share:
+        (_, whole), *owners = reason.path
+        parts = [(f"{owner}'s", share) for owner, share in owners] + [("this job's", reason.share)]
+        shares = ", ".join(f"{whose} is {_shown(share)}" for whose, share in parts)
+        lines.append(f"Fair shares of the pool's {_shown(whole)} devices: {shares}.")
+    return (*lines, reason.change) if reason.change else tuple(lines)
+
+
+def _shown(share: float) -> str:
+    return f"{share:.2f}".rstrip("0").rstrip(".")
 
 
 def _asked(job: Job) -> str:

@@ -23,11 +23,13 @@ STATE_STYLES = {
     "paused": "dim",
 }
 GAP = "  "
+WIDEST = 9999
+"""Columns of what is no terminal: nothing is cut there."""
 
 
 def width() -> int:
-    """Columns of the terminal: 80 where there is none, and 40 at least."""
-    return max(shutil.get_terminal_size((80, 24)).columns, 40)
+    """Columns of the terminal, 40 at least; `WIDEST` where there is none, unless $COLUMNS says."""
+    return max(shutil.get_terminal_size((WIDEST, 24)).columns, 40)
 
 
 def has_colours(stream: TextIO, environment: Mapping[str, str] = os.environ) -> bool:

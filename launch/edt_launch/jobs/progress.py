@@ -51,7 +51,7 @@ class LauncherRun:
     """One `edt-launch` of the job.
 
     Attributes:
-        pid, started: of its process, the latter in unix seconds.
+        pid, started: its process, and the seconds from the start of the machine to that of the process.
         min_np, max_np: bounds that it keeps to.
         following: generation of the newest allocation that it starts workers by; -1 before the first.
         usable: workers that the program can use at most, as it has said; None while it has not.

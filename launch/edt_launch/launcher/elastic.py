@@ -20,6 +20,7 @@ from edt_launch.core.file_watch import watching
 from edt_launch.core.run_dir import RunDir
 from edt_launch.launcher import checkpoints, restarts
 from edt_launch.launcher.allocations import Allocations
+from edt_launch.launcher.cause import cause_of
 from edt_launch.launcher.connectors.choice import choose
 from edt_launch.launcher.driver import Settings
 from edt_launch.launcher.environment import environment
@@ -269,8 +270,8 @@ class Elastic:
         if first is None:
             return Outcome(ExitCode.JOB_FAILED, f"{head}\nlog: {log}")
         path = self._plan.paths.rank_log(self._monitor.ranks.label(first.worker))
-        text = describe(first, logs.last_lines(first.worker), path)
         lines = logs.last_lines(first.worker, KEPT_LINES)
+        text = describe(first, logs.last_lines(first.worker), path, cause_of(lines))
         advice = "" if run.has_been_ready else self._workers.advice(lines)
         return Outcome(ExitCode.JOB_FAILED, "\n".join(filter(None, [head, advice, text])))
 

@@ -99,18 +99,28 @@ def how_it_ended(failure: events.Failed) -> str:
     return f"killed by {failure.signal}" if failure.signal else f"exit code {failure.exit_code}"
 
 
+CAUSE = "cause: "
+"""How the line begins that names the cause of a failure."""
+
 _OUR_ERROR = re.compile(r"edt_hvd(?:\.\w+)*\.\w+Error: (.+)")
 """The last line of a traceback of an error of edt_hvd, whose message says what to do."""
 
 
-def describe(failure: events.Failed, lines: Sequence[str], log: Path) -> str:
+def describe(failure: events.Failed, lines: Sequence[str], log: Path, cause: str | None = None) -> str:
     """The message about the failure that ended a job: the last thing a user sees.
 
     What an error of edt_hvd says comes last.
+
+    Args:
+        failure: that of the worker that failed first.
+        lines: its last ones.
+        log: where all of them are.
+        cause: what `cause_of` has found in them, or in earlier ones.
     """
     said = [f"  | {line}" for line in lines if not _OUR_ERROR.fullmatch(line)]
     if not lines:
         said = ["  (it has printed nothing)"]
     ours = [error[1] for error in map(_OUR_ERROR.fullmatch, lines) if error is not None]
     head = f"first failure: rank {failure.rank} on {failure.host}, {how_it_ended(failure)}"
-    return "\n".join([head, *said, f"log: {log}", *ours[-1:]])
+    named = [f"{CAUSE}{cause}"] if cause else []
+    return "\n".join([head, *named, *said, f"log: {log}", *ours[-1:]])

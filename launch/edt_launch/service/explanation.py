@@ -15,7 +15,8 @@ from edt_launch.service.states import State, Wanted
 def explain(job: JobRecord) -> dict[str, Any]:
     """What decides about its size, and the same in a few lines."""
     if (apart := _apart(job)) is not None:
-        return _answer(job, None, *apart, lines=list(filter(None, apart)))
+        failure = (job.failure or "").splitlines() if job.has_ended else []
+        return _answer(job, None, *apart, lines=[*filter(None, apart), *failure])
     if job.why is None:
         return _answer(job, None, job.reason, "", lines=[f"{job.id} is {job.state}: {job.reason}"])
     stored = reason_of(job.why, job)

@@ -22,7 +22,7 @@ OWNERS = (Owner("", None), Owner("ann"), Owner("bob", limit=1))
         (
             [Job("j", "ann", 1, 4, 0.0), Job("k", "", 1, 4, 0.0)],
             Binding.SHARE,
-            "has 2: its fair share is 2.00",
+            "has 2: the fair share of ann is 2, and this is the only job of ann that runs",
         ),
         ([Job("j", "ann", 1, 4, 0.0), Job("k", "", 1, 4, 0.0, tier=1)], Binding.ADMISSION, "waits"),
         (
@@ -46,9 +46,9 @@ def test_lines_for_people():
     _, reasons = decide(pool.now, pool.cluster, pool.jobs)
     assert explain(pool.job("j"), reasons["j"]) == (
         "j has 2 workers and asks for 1 to 3.",
-        "share   pool 4.00 > ann 2.00 > this job 2.00",
-        "binds   share: has 2: its fair share is 2.00 of the 2.00 of ann",
-        "change  It grows when other jobs end or need less, or with a larger weight.",
+        "It has 2: the fair share of ann is 2, and this is the only job of ann that runs.",
+        "Fair shares of the pool's 4 devices: ann's is 2, this job's is 2.",
+        "It grows when other jobs end or need less, or with a larger weight.",
     )
 
 

@@ -164,8 +164,28 @@ def test_a_refused_wish_says_why_and_what_now(edt: Edt, service: FakeService) ->
 def test_set_sends_only_what_is_given(edt: Edt, service: FakeService) -> None:
     ended = edt("set", "train", "--max", "8", "--weight", "3")
     assert (ended.code, service.asked[-1].json) == (0, {"max": 8, "weight": 3.0})
-    assert "1-8" in ended.out
+    assert ended.out.splitlines() == ["jaaaaaaaa: max was 4, is 8", "jaaaaaaaa: weight was 1.0, is 3.0"]
+    assert edt("set", "train", "--max", "8").out == "jaaaaaaaa: max is 8 already\n"
     assert edt("set", "train").code == 2
+
+
+def test_what_is_not_for_a_terminal_is_not_cut(
+    edt: Edt, service: FakeService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("COLUMNS")
+    (job,) = [job for job in service.jobs.values() if job["name"] == "train"]
+    job["name"] = "n" * 150
+    assert "n" * 150 in edt("ps").out
+
+
+def test_what_failed_is_told_by_its_cause(edt: Edt, service: FakeService) -> None:
+    (job,) = [job for job in service.jobs.values() if job["name"] == "train"]
+    cause = "ValueError: bad (train.py, line 3)"
+    failure = f"edt-launch: the job failed: x\nfirst failure: rank 0\ncause: {cause}\n  | a"
+    job |= {"state": "failed", "failure": failure}
+    assert f"↳ {cause}" in edt("ps").out
+    job["failure"] = "edt-launch: the job failed: x\nfirst failure: rank 0, killed by SIGSEGV"
+    assert "↳ rank 0, killed by SIGSEGV" in edt("ps").out
 
 
 def test_set_says_what_counts_from_the_next_start_only(edt: Edt, service: FakeService) -> None:

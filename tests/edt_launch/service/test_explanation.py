@@ -24,7 +24,7 @@ def record(**fields: Any) -> JobRecord:
 def test_a_running_job_has_the_allocators_reason() -> None:
     found = explain(record(size=2, target=2))
     assert (found["binding"], found["share"], found["text"]) == ("max", 4.0, WHY["text"])
-    assert found["lines"][-1] == "change  A higher --max would let it grow."
+    assert found["lines"][-1] == "A higher --max would let it grow."
 
 
 def test_bounds_beyond_those_of_its_launcher_need_a_new_one() -> None:
@@ -33,9 +33,9 @@ def test_bounds_beyond_those_of_its_launcher_need_a_new_one() -> None:
     assert found["change"] == "edt pause jann, then edt resume jann: then 1 to 4 counts."
     assert found["lines"] == [
         "jann has 2 workers and asks for 1 to 4.",
-        "share   pool 4.00 > ann 4.00 > this job 4.00",
-        f"binds   max: {found['text']}",
-        f"change  {found['change']}",
+        f"It {found['text']}.",
+        "Fair shares of the pool's 4 devices: ann's is 4, this job's is 4.",
+        found["change"],
     ]
 
 

@@ -1,11 +1,12 @@
 """``edt results`` and ``edt checkpoints``: archives that the service sends, as files."""
 
 import os
+import stat
 import sys
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TextIO
 
 from typer import Option
 
@@ -22,14 +23,20 @@ def results(
     job: JobName,
     output: Annotated[
         str | None,
-        Option("--output", "-o", help="The file, else JOB-results.tar.gz; - for standard output."),
+        Option(
+            "--output",
+            "-o",
+            help="The file, else the one that standard output leads to, else JOB-results.tar.gz; "
+            "- for standard output.",
+        ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Fetch what a job has made, and its logs, as a tar.gz; while it runs, what is there by now."""
     service = connect()
     job_id = service.resolve(job)
-    path = output or f"{job_id}-results.tar.gz"
+    into_file = STANDARD_OUTPUT if is_file(sys.stdout) and not as_json else f"{job_id}-results.tar.gz"
+    path = output or into_file
     save(service.archive(job_id, "results"), path)
     if path != STANDARD_OUTPUT:
         confirm({"job": job_id, "file": path}, as_json, f"{job_id}: its results are in {path}")
@@ -73,6 +80,14 @@ def _lines(listed: Sequence[Mapping[str, Any]]) -> list[str]:
         Column("MADE"): lambda one: moment(one.get("time"), now),
     }
     return listing(columns, listed, *terminal())
+
+
+def is_file(stream: TextIO) -> bool:
+    """Whether a stream leads to a file, as `> F` has it."""
+    try:
+        return stat.S_ISREG(os.fstat(stream.fileno()).st_mode)
+    except (OSError, ValueError):  # closed, or not one of the system's
+        return False
 
 
 def save(archive: Answer, output: str) -> None:

@@ -96,13 +96,21 @@ def change(
             "nothing is to be changed", "give one of --min, --max, --priority, --weight, --name"
         )
     service = connect()
-    data = service.call("PATCH", "jobs", service.resolve(job), content=changes)
+    job_id = service.resolve(job)
+    before = service.call("GET", "jobs", job_id)
+    data = service.call("PATCH", "jobs", job_id, content=changes)
 
     def lines() -> list[str]:
+        done = [f"{job_id}: {_changed(option, before.get(option), data.get(option))}" for option in changes]
         note = [data["note"]] if data.get("note") else []
-        return jobs_table([model.job(data)], time.time(), *terminal()) + note
+        return [*map(visible, done), *note]
 
     answer(data, as_json, lines)
+
+
+def _changed(option: str, before: object, after: object) -> str:
+    """What has become of one of a job's values."""
+    return f"{option} is {after} already" if before == after else f"{option} was {before}, is {after}"
 
 
 def stop(jobs: LiveJobs, as_json: AsJson = False) -> None:

@@ -204,7 +204,10 @@ def panel(now: float, status: Status) -> RenderableType:
 
 def summary(now: float, status: Status) -> str:
     """How the job stands, as one line of text."""
-    return ", ".join([workers(status.size), *_progress(now, status)])
+    if status.size is not None:
+        return ", ".join([workers(status.size), *_progress(now, status)])
+    who = f"starting {workers(len(status.starting))}" if status.starting else "waiting for workers"
+    return who if status.step is None else f"{who} again, at step {status.step}"
 
 
 def resizes_table(status: Status) -> Table:

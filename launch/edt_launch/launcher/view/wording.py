@@ -1,5 +1,7 @@
 """A job's events in words, for its user."""
 
+import shlex
+
 from edt_launch.core import events
 from edt_launch.launcher.run_summary import how_it_ended
 
@@ -32,6 +34,8 @@ def _of_workers(event: events.Event) -> str | None:
 
 def _of_the_job(event: events.Event) -> str | None:
     match event:
+        case events.Launched(command) if command:
+            return f"starting workers: {shlex.join(command)}"
         case events.World(size=size, previous_size=None):
             return f"{workers(size)} training"
         case events.Resumed(_, before, after, pause):

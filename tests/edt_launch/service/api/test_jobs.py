@@ -171,9 +171,9 @@ def test_why_tells_the_allocators_reason(world: World) -> None:
     assert answer["path"] == [{"node": "", "share": 4.0}, {"node": "ann", "share": 2.0}]
     assert answer["lines"] == [
         f"{job} has 0 workers and asks for 1 to 4.",
-        "share   pool 4.00 > ann 2.00 > this job 2.00",
-        "binds   share: has its share",
-        "change  less competition",
+        "It has its share.",
+        "Fair shares of the pool's 4 devices: ann's is 2, this job's is 2.",
+        "less competition",
     ]
     world.go(job, State.STOPPED)
     assert world.ann.get(f"/jobs/{job}/why").json()["lines"] == [f"{job} has stopped: for the test"]

@@ -1,0 +1,45 @@
+"""Why a worker has ended, by its last words: the exception, and the line of the script."""
+
+import os
+import re
+from collections.abc import Sequence
+
+_BEGIN = "Traceback (most recent call last):"
+_FRAME = re.compile(r'\s*File "(?P<path>.+)", line (?P<line>\d+)')
+_EXCEPTION = re.compile(r"[\w.]+(?:Error|Exception|Interrupt|Exit|Warning|Iteration|Fault|Timeout)\b.*")
+
+LONGEST = 300
+"""Characters of a cause."""
+
+
+def cause_of(lines: Sequence[str]) -> str | None:
+    """The last exception that was printed, such as ``ValueError: bad (train.py, line 12)``.
+
+    The exception follows the indented lines of its traceback; where the beginning of that is not among the
+    lines, it is known by its name. The line is the last one in the traceback that is not a library's.
+
+    Args:
+        lines: what a worker has printed last, oldest first.
+
+    Returns:
+        None if no exception was printed.
+    """
+    begins = [number for number, line in enumerate(lines) if line == _BEGIN]
+    begin = begins[-1] + 1 if begins else 0
+    ends = [
+        number
+        for number, line in enumerate(lines[begin:], begin)
+        if (_EXCEPTION.fullmatch(line) if not begins else line[:1].strip())
+    ]
+    if not ends:
+        return None
+    end = ends[0] if begins else ends[-1]
+    said = lines[end][:LONGEST]
+    found = [_FRAME.match(line) for line in lines[begin:end]]
+    frames = [(frame["path"], frame["line"]) for frame in found if frame is not None]
+    own = [frame for frame in frames if not _is_library(frame[0])] or frames
+    return f"{said} ({os.path.basename(own[-1][0])}, line {own[-1][1]})" if own else said
+
+
+def _is_library(path: str) -> bool:
+    return path.startswith("<") or "site-packages" in path or "/lib/python" in path or "/edt_hvd/" in path

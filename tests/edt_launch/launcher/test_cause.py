@@ -1,0 +1,74 @@
+"""The cause of a failure, from what a worker has printed last."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from edt_launch.launcher.cause import LONGEST, cause_of
+
+SCRIPT = """
+import json
+
+class Boom(Exception):
+    pass
+
+def train(how):
+    if how == "library":
+        json.loads("{")
+    if how == "own":
+        raise Boom("bad\\nvery bad")
+    if how == "chained":
+        try:
+            1 / 0
+        except ZeroDivisionError as error:
+            raise ValueError("no such thing") from error
+    if how == "silent":
+        raise AssertionError
+"""
+
+
+@pytest.mark.parametrize(
+    "how, expected",
+    [
+        (
+            "library",
+            (
+                "json.decoder.JSONDecodeError: Expecting property name enclosed in double quotes: line 1 "
+                "column 2 (char 1) (train.py, line 9)"
+            ),
+        ),
+        ("own", "Boom: bad (train.py, line 11)"),
+        ("chained", "ValueError: no such thing (train.py, line 16)"),
+        ("silent", "AssertionError (train.py, line 18)"),
+    ],
+)
+def test_what_python_prints_of_an_exception(how: str, expected: str, tmp_path: Path) -> None:
+    script = tmp_path / "train.py"
+    script.write_text(f"{SCRIPT}\nprint('an epoch')\ntrain({how!r})\n")
+    ended = subprocess.run([sys.executable, script], capture_output=True, text=True, check=False)
+    lines = [*ended.stdout.splitlines(), *ended.stderr.splitlines(), "and a last line"]
+    assert cause_of(lines) == expected
+
+
+def test_a_script_that_is_no_python(tmp_path: Path) -> None:
+    script = tmp_path / "train.py"
+    script.write_text("x = 1\nif x\n")
+    ended = subprocess.run([sys.executable, script], capture_output=True, text=True, check=False)
+    assert cause_of(ended.stderr.splitlines()) == "SyntaxError: expected ':' (train.py, line 2)"
+
+
+def test_a_traceback_without_its_beginning() -> None:
+    lines = ['  File "/a/train.py", line 3, in f', "    g()", "ValueError: x"]
+    assert cause_of(lines) == "ValueError: x (train.py, line 3)"
+
+
+def test_nothing_is_made_up() -> None:
+    assert cause_of([]) is None
+    assert cause_of(["epoch 3", "killed"]) is None
+    assert cause_of(["ValueError: x"]) == "ValueError: x"
+
+
+def test_a_cause_is_short() -> None:
+    assert cause_of(["ValueError: " + "x" * 10_000]) == "ValueError: " + "x" * (LONGEST - 12)
