@@ -56,6 +56,7 @@ def elastic(function: ElasticFunction[P, R]) -> ElasticFunction[P, R]:
         state.sync()
         result = function(state, *args, **kwargs)
         if isinstance(state, TorchState):
+            state.report_progress(time.monotonic(), last=True)
             state.finish()
         return result
 

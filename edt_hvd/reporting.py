@@ -1,10 +1,12 @@
-"""The coordinator's reports to the launcher: values, progress, and how long resizes took."""
+"""The coordinator's reports: values, progress, and how long resizes took."""
 
 import json
 from typing import Any
 
 import horovod.torch as hvd
 
+from edt_hvd import progress_display
+from edt_hvd.progress_display import Display
 from edt_hvd.world import world
 from edt_hvd.world.control import EventSink
 from edt_messages.messages import Progress, Resumed
@@ -18,14 +20,16 @@ MOST_STEPS = 2**53
 
 _values: dict[str, Value] = {}
 _sent_at = float("-inf")
+_display: Display | None = None
 
 
 def report(**values: Any) -> None:
     """Show values in the launcher's live view and keep them in its event log.
 
-    Only the coordinator's values count; elsewhere, and without a launcher, the call does nothing.
-    `total_steps`, the number of optimizer steps of the whole run, gives the view its ETA. A value is kept
-    until another one of its name is reported.
+    Under python, mpirun and a static horovodrun, where there is no such view, they are shown beside a
+    progress bar on a terminal, and elsewhere in a line now and then. Only the coordinator's values count.
+    `total_steps`, the number of optimizer steps of the whole run, gives the view or the bar its ETA. A value
+    is kept until another one of its name is reported. What is shown moves on with `TorchState.commit`.
 
     Args:
         **values: numbers (inf and nan, too), strings, booleans, or tensors with one element.
@@ -84,13 +88,26 @@ def _plain(name: str, value: Any) -> Value:
 
 
 def send_progress(step: int, epoch: int | None, now: float, at_once: bool = False) -> None:
-    """Report to the launcher how far training is, once per `REPORT_INTERVAL` at most unless `at_once`."""
-    global _sent_at
-    launcher = world.current().launcher
-    if launcher is None or hvd.rank() != 0 or not (at_once or now - _sent_at >= REPORT_INTERVAL):
+    """Report how far training is, once per `REPORT_INTERVAL` at most unless `at_once`."""
+    global _sent_at, _display
+    if hvd.rank() != 0 or not (at_once or now - _sent_at >= REPORT_INTERVAL):
         return
     _sent_at = now
-    launcher.send(Progress(step, epoch, hvd.size(), dict(_values)))
+    progress = Progress(step, epoch, hvd.size(), dict(_values))
+    launcher = world.current().launcher
+    if launcher is not None:
+        launcher.send(progress)
+    elif _values:
+        _display = _display or progress_display.for_this_process()
+        _display.show(progress, now)
+
+
+def end_progress() -> None:
+    """Training has ended; a bar is left as it is."""
+    global _display
+    if _display is not None:
+        _display.end()
+    _display = None
 
 
 class ResizeReport:

@@ -25,7 +25,12 @@ LAUNCHER = (
     "tests/system/test_warm.py",
 )
 HOROVODRUN = ("tests/system/test_horovodrun.py",)
-TRAINING = ("tests/system/test_exact.py", "tests/system/test_faults.py", "tests/system/test_resizes.py")
+TRAINING = (
+    "tests/system/test_exact.py",
+    "tests/system/test_faults.py",
+    "tests/system/test_patterns.py",
+    "tests/system/test_resizes.py",
+)
 POOL = ("tests/system/test_pool.py", "tests/system/test_pool_killed.py", "tests/system/test_wmla_pool.py")
 ATTACKS = ("tests/system/test_attacks.py", "tests/system/test_disk_and_clock.py")
 DATABASES = ("tests/edt_launch/service/**/test_*.py", "tests/edt_launch/adapters/wmla/hypersearch/test_*.py")
@@ -35,7 +40,10 @@ TABLE: tuple[tuple[str, tuple[str, ...]], ...] = (
     # The first line counts whose path the changed one begins with.
     ("edt_hvd/state/checkpoint/", ("tests/system/test_faults.py", "tests/system/test_restarts.py")),
     ("edt_hvd/debug/", ("tests/system/test_verify.py", "tests/system/test_wmla_programs.py")),
-    ("edt_hvd/reduction/", ("tests/system/test_exact.py", "tests/system/test_launchers.py")),
+    (
+        "edt_hvd/reduction/",
+        ("tests/system/test_exact.py", "tests/system/test_launchers.py", "tests/system/test_patterns.py"),
+    ),
     ("edt_hvd/world/horovod_world.py", HOROVODRUN),
     ("edt_hvd/warm/", ("tests/system/test_warm.py", "tests/system/test_resizes.py")),
     ("edt_hvd/wmla/", (*WMLA, "tests/edt_hvd/wmla/test_*.py")),
@@ -65,6 +73,7 @@ TABLE: tuple[tuple[str, tuple[str, ...]], ...] = (
         ("tests/system/test_exact.py", "tests/system/test_launchers.py", "tests/system/test_torn_worlds.py"),
     ),
     ("requirements/", ("tests/system/test_*.py", "tests/examples/test_*.py")),
+    ("examples/recipes/", ("tests/system/test_recipes.py",)),
     ("examples/", ("tests/examples/test_*.py",)),
     ("benchmarks/attacked/", (*POOL, *ATTACKS)),
     ("tests/system/bystander.py", ATTACKS),

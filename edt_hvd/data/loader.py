@@ -5,73 +5,29 @@ micro-batches of it. What is loaded follows from (seed, epoch, step, rank, size)
 loader can go on from its position in any other world. See `edt_hvd.data.batching` for how an epoch is cut.
 """
 
-import functools
-import gc
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from multiprocessing.context import BaseContext
-from typing import Any, NamedTuple
+from typing import Any
 
-import torch
-from torch.utils.data import DataLoader, Dataset, IterableDataset
+from torch.utils.data import DataLoader, Dataset
 
-from edt_hvd.data.batching import (
-    Batch,
-    Batching,
-    MicroBatch,
-    check_sizes,
-    choose_micro_batch_size,
-    mixed_seed,
-)
-from edt_hvd.data.samples import Request, SeededSamples, begin_loading
+from edt_hvd.data import torch_loader
+from edt_hvd.data.batching import Batch
+from edt_hvd.data.cutting import Cutting
+from edt_hvd.data.fetching import Fetcher, Key
+from edt_hvd.data.order import Order, orders_of
+from edt_hvd.data.samples import Request
 from edt_hvd.data.seeding import Purpose, seed_for
-from edt_hvd.data.step import Share, Step
+from edt_hvd.data.step import Fetched, Share, Step
+from edt_hvd.data.summary import EpochSummary, Tally
 from edt_hvd.errors import StateError
-from edt_hvd.reduction import reducer
+from edt_hvd.reduction import reducer, usage_checks
 from edt_hvd.world import stages, world
 from edt_hvd.world.stages import Stage
 
-
-class _Key(NamedTuple):
-    """All that the rest of an epoch's micro-batches on this worker follow from."""
-
-    seed: int
-    epoch: int
-    step: int
-    micro_batch_size: int
-    rank: int
-    size: int
-
-
-class _MicroBatchSampler:
-    """The batch sampler under torch's loader: the dataset's indices of each of this worker's micro-batches.
-
-    torch may iterate over it more than once per iteration of its own, so iterating changes nothing.
-    """
-
-    def __init__(self, batching: Batching, shuffle: bool) -> None:
-        self.batching = batching
-        self.shuffle = shuffle
-        self.key: _Key | None = None
-        self._order: tuple[tuple[int, int], torch.Tensor] | None = None
-
-    def __iter__(self) -> Iterator[Request]:
-        if (key := self.key) is None:
-            return
-        for step in range(key.step, self.batching.steps):
-            for micro_batch in self.batching.batch(step, key.micro_batch_size).share(key.rank, key.size):
-                yield Request(key.seed, key.epoch, self._indices(key, micro_batch.positions))
-
-    def _indices(self, key: _Key, positions: range) -> list[int]:
-        if not self.shuffle:
-            return list(positions)
-        return self._permutation(key.seed, key.epoch)[positions.start : positions.stop].tolist()
-
-    def _permutation(self, seed: int, epoch: int) -> torch.Tensor:
-        if self._order is None or self._order[0] != (seed, epoch):
-            generator = torch.Generator().manual_seed(mixed_seed(seed, epoch))
-            self._order = (seed, epoch), torch.randperm(self.batching.dataset_length, generator=generator)
-        return self._order[1]
+_ORDER_OPTIONS = ("effective_batch_size", "sampler", "batch_sampler", "shuffle", "drop_last")
+"""Options that say what an epoch's batches are; the others say how they are fetched."""
 
 
 class ElasticDataLoader:
@@ -84,15 +40,20 @@ class ElasticDataLoader:
     every sample of the epoch is still used exactly once.
 
     Args:
-        dataset: any map-style dataset, with any type of sample.
+        dataset: any map-style dataset, with any type of sample; or a `torch.utils.data.DataLoader`, whose
+            dataset and options are taken over, its ``batch_size`` as the effective batch.
         effective_batch_size: samples per optimizer step, over all workers. The last batch of an epoch
-            may be short.
+            may be short. Not with a `batch_sampler`.
         micro_batch_size: samples per forward pass; default is the effective batch divided by the job's
             largest number of workers, rounded up. Made smaller, with a warning, where it leaves fewer
-            micro-batches than that number.
+            micro-batches than that number; not with a `batch_sampler`.
+        sampler: gives the indices of an epoch's samples in their order, as for torch's loader. Its
+            ``generator`` and the global random numbers are seeded by epoch, and ``set_epoch`` is called if it
+            has that. It must give the same on every worker, which is checked.
+        batch_sampler: gives lists of indices, each of which is the effective batch of a step.
         seed: of the order of the samples, together with the number of the epoch; and of the random numbers
             that augmentations, dropout and the like draw (see `edt_hvd.data.seeding`).
-        shuffle: draw a new order every epoch; else the dataset's own.
+        shuffle: draw a new order every epoch; else the dataset's own. Default is yes, without a sampler.
         drop_last: leave a short last batch of an epoch out.
         pin_memory: copy micro-batches to page-locked memory; without effect where there is no CUDA.
         persistent_workers: keep the loading processes over epochs and resizes; default is yes.
@@ -100,18 +61,21 @@ class ElasticDataLoader:
             `torch.utils.data.DataLoader` has them.
 
     Raises:
-        TypeError: an iterable-style dataset or one without a length, or a size that is not a whole number.
+        TypeError: an iterable-style dataset or one without a length, a size that is not a whole number, a
+            sampler that divides the samples itself, or arguments that exclude each other.
         ValueError: a size out of range, or what torch's loader refuses.
     """
 
     def __init__(
         self,
-        dataset: Dataset[Any],
-        effective_batch_size: int,
+        dataset: Dataset[Any] | DataLoader[Any],
+        effective_batch_size: int | None = None,
         micro_batch_size: int | None = None,
         *,
+        sampler: Iterable[Any] | None = None,
+        batch_sampler: Iterable[Sequence[Any]] | None = None,
         seed: int = 0,
-        shuffle: bool = True,
+        shuffle: bool | None = None,
         drop_last: bool = False,
         num_workers: int = 0,
         collate_fn: Callable[[list[Any]], Any] | None = None,
@@ -122,38 +86,43 @@ class ElasticDataLoader:
         timeout: float = 0,
         persistent_workers: bool | None = None,
     ) -> None:
-        check_sizes(effective_batch_size, micro_batch_size)
-        self.dataset = dataset
-        self._batching = Batching(_length(dataset), effective_batch_size, drop_last)
-        self._requested = micro_batch_size
-        self._micro_batch_size: int | None = None
-        self._seed = seed
-        self._epoch = 0
-        self._step = 0
-        self._loads = 0
-        self._sampler = _MicroBatchSampler(self._batching, shuffle)
-        # Loading processes are seeded from it, so that torch's own loader leaves the global generator alone.
-        self._generator = torch.Generator()
-        self._options: dict[str, Any] = {
-            "batch_sampler": self._sampler,
-            "generator": self._generator,
+        options: dict[str, Any] = {
+            "effective_batch_size": effective_batch_size,
+            "sampler": sampler,
+            "batch_sampler": batch_sampler,
+            "shuffle": shuffle,
+            "drop_last": drop_last,
             "num_workers": num_workers,
             "collate_fn": collate_fn,
-            "pin_memory": pin_memory and torch.cuda.is_available(),
-            "worker_init_fn": functools.partial(begin_loading, worker_init_fn),
+            "pin_memory": pin_memory,
+            "worker_init_fn": worker_init_fn,
             "prefetch_factor": prefetch_factor,
             "multiprocessing_context": multiprocessing_context,
             "timeout": timeout,
-            "persistent_workers": num_workers > 0 if persistent_workers is None else persistent_workers,
+            "persistent_workers": persistent_workers,
         }
-        self._loader: DataLoader[Any] | None = DataLoader(SeededSamples(dataset), **self._options)
-        # What is being loaded: `_stream` gives the micro-batches from `_stream_key` on, None when unknown.
-        self._stream: Iterator[Any] = iter(())
-        self._stream_key: _Key | None = None
+        if isinstance(dataset, DataLoader):
+            dataset, options = torch_loader.taken_over(dataset, options)
+        order = {name: options.pop(name) for name in _ORDER_OPTIONS}
+        self.dataset = dataset
+        self._orders = orders_of(dataset, micro_batch_size=micro_batch_size, **order)
+        self._fetcher = Fetcher(dataset, **options)
+        self._cutting = Cutting(self.effective_batch_size, micro_batch_size)
+        self._seed = seed
+        self._epoch = 0
+        self._step = 0
+        self._steps_before = 0
+        self._tally = Tally()
+        self._last: EpochSummary | None = None
+        self._order: tuple[tuple[int, int], Order] | None = None
+        self._loads = 0
+        self._current: Step | None = None
+        self._put_off: Callable[[], None] | None = None
+        self._repeats = False
 
     def __len__(self) -> int:
         """Optimizer steps in an epoch."""
-        return self._batching.steps
+        return len(self._orders)
 
     @property
     def epoch(self) -> int:
@@ -162,62 +131,134 @@ class ElasticDataLoader:
 
     @property
     def position(self) -> int:
-        """Steps finished in the current epoch; ``len(self)`` between its last step and the next epoch."""
+        """Steps finished in the current epoch; all of them where the loop is, or was left, in the last."""
         return self._step
 
     @property
     def total_steps_done(self) -> int:
         """Steps finished over all epochs."""
-        return self._epoch * len(self) + self._step
+        return self._steps_before + self._step
 
     @property
-    def effective_batch_size(self) -> int:
-        """Samples per optimizer step, over all workers."""
-        return self._batching.effective_batch_size
+    def summary(self) -> EpochSummary:
+        """What has become of the present epoch so far or, until its first step, of the one before."""
+        if self._step == 0 and self._last is not None:
+            return self._last
+        return self._tally.summary(self._epoch, self._step)
+
+    @property
+    def effective_batch_size(self) -> int | None:
+        """Samples per optimizer step, over all workers; None where a batch sampler says how many."""
+        return self._orders.effective_batch_size
 
     @property
     def micro_batch_size(self) -> int:
-        """Samples per micro-batch. Chosen when it is first asked for, which needs `edt_hvd.init()`."""
-        if self._micro_batch_size is None:
-            size, warning = choose_micro_batch_size(
-                self.effective_batch_size, self._requested, world.max_size()
+        """Samples per micro-batch. Chosen when it is first asked for, which needs `edt_hvd.init()`.
+
+        Raises:
+            TypeError: a batch sampler says how many samples a step has, so it may differ by step.
+        """
+        if self.effective_batch_size is None:
+            raise TypeError(
+                "the size of a micro-batch differs by step where a batch_sampler says how large steps are"
             )
-            self._micro_batch_size = size
-            if warning and world.rank() == 0:
-                warnings.warn(warning, stacklevel=2)
-            if self._requested is None and not world.current().knows_max_size and world.rank() == 0:
-                warnings.warn(
-                    f"micro_batch_size={size} is chosen for the {world.size()} workers there are now: "
-                    "horovodrun does not tell its --max-np; give ElasticDataLoader a micro_batch_size, or "
-                    "set EDT_MAX_NP to that number",
-                    stacklevel=2,
-                )
-        return self._micro_batch_size
+        return self._cutting.chosen
+
+    def set_epoch(self, epoch: int) -> None:
+        """Refused: the loader counts epochs itself, and its state has the number.
+
+        Raises:
+            RuntimeError: always.
+        """
+        raise RuntimeError(
+            f"set_epoch({epoch}) of an ElasticDataLoader, which counts its epochs itself (this is epoch "
+            f"{self._epoch}) and draws a new order in each; leave the call out"
+        )
 
     def __iter__(self) -> Iterator[Step]:
         reducer.collect_stale()
-        while self._step < len(self):
+        usage_checks.watch()
+        if self._step and self._step >= self._order_of_epoch().steps:  # an earlier loop was left there
+            self._begin_next_epoch()
+        self._carry_out_put_off()
+        is_checked = True
+        while self._step < self._order_of_epoch().steps:
             loads = self._loads
-            step = self._next_step()
+            self._current = step = self._next_step(is_checked)
             seed_for(Purpose.BEFORE_STEP, self._seed, step.epoch, step.index)
-            yield step
-            if not step.finished and self._loads == loads:
+            try:
+                yield step
+            finally:
+                self._current = None
+            if self._loads != loads:
+                continue
+            if not step.finished:
                 raise RuntimeError(
                     f"{step} was left before its micro-batches were used up, so its gradients are not the "
                     "batch's; iterate over each step to its end (break belongs into the loop over the loader)"
                 )
+            is_checked = False
+            if step.is_unused:
+                warnings.warn(
+                    f"optimizer.step() was not called after the loop over {step}: its gradients are dropped; "
+                    "call it between that loop and state.commit()",
+                    stacklevel=2,
+                )
         seed_for(Purpose.AFTER_EPOCH, self._seed, self._epoch)
+        self._begin_next_epoch()
+
+    def _begin_next_epoch(self) -> None:
+        self._last = self._tally.summary(self._epoch, self._step)
+        self._steps_before += self._step
         self._epoch += 1
         self._step = 0
+        self._tally = Tally()
+
+    # What a state asks.
+
+    @property
+    def is_ending(self) -> bool:
+        """Whether the loop over it is in the last step of its epoch, and that step is finished."""
+        step = self._current
+        return step is not None and step.finished and self._step == self._order_of_epoch().steps
+
+    def note_commit(self) -> None:
+        """A state that this loader is part of is about to be committed.
+
+        Raises:
+            RuntimeError: inside the loop over a step.
+        """
+        step = self._current
+        if step is None:
+            return
+        if step.is_in_loop:
+            raise RuntimeError(
+                f"state.commit() inside the loop over {step}, whose gradients are not reduced yet; call it "
+                "after that loop and optimizer.step()"
+            )
+        step.committed = step.passes > 0
+
+    def put_off(self, action: Callable[[], None] | None) -> None:
+        """Have `action` called, in place of any before it, when the next epoch begins; None: nothing."""
+        self._put_off = action
+
+    def _carry_out_put_off(self) -> None:
+        action, self._put_off = self._put_off, None
+        if action is not None:
+            action()
 
     def state_dict(self) -> dict[str, Any]:
         """The position and what must stay as it is for the position to mean the same; plain values."""
         return {
             "epoch": self._epoch,
             "step": self._step,
+            "steps_before": self._steps_before,
+            "samples": self._tally.samples,
+            "loss": self._tally.loss,
+            "last_epoch": None if self._last is None else tuple(self._last),
             "seed": self._seed,
-            "micro_batch_size": self._micro_batch_size,
-            "requested_micro_batch_size": self._requested,
+            **self._cutting.state_dict(),
+            "sampler": self._orders.state_dict(),
             **self._fixed_state(),
         }
 
@@ -239,98 +280,107 @@ class ElasticDataLoader:
                     f"loader state has {name}={state[name]}, this loader {name}={here}, so its position "
                     "means other samples; make them equal, or begin without this state"
                 )
-        if state["epoch"] < 0 or not 0 <= state["step"] <= len(self):
+        steps = self._orders.fixed_steps
+        if state["epoch"] < 0 or state["step"] < 0 or (steps is not None and state["step"] > steps):
             raise StateError(
                 f"loader state has epoch={state['epoch']} and step={state['step']}, but epochs begin at 0 "
-                f"and have {len(self)} steps; load what ElasticDataLoader.state_dict() gave"
+                f"and have {steps} steps; load what ElasticDataLoader.state_dict() gave"
             )
+        self._orders.load_state_dict(state["sampler"])
         self._epoch, self._step, self._seed = state["epoch"], state["step"], state["seed"]
-        # Workers load one state, so they agree even where the job's largest number of workers changes.
-        same_request = state["requested_micro_batch_size"] == self._requested
-        self._micro_batch_size = state["micro_batch_size"] if same_request else None
+        self._steps_before = state["steps_before"]
+        self._tally = Tally(state["samples"], state["loss"])
+        self._last = None if state["last_epoch"] is None else EpochSummary(*state["last_epoch"])
+        self._cutting.load_state_dict(state)
+        self._put_off, self._order = None, None
         self._loads += 1
 
     def _fixed_state(self) -> dict[str, Any]:
         return {
-            "dataset_length": self._batching.dataset_length,
+            "dataset_length": len(self.dataset),  # type: ignore[arg-type]  # it has one, as was checked
             "effective_batch_size": self.effective_batch_size,
-            "shuffle": self._sampler.shuffle,
-            "drop_last": self._batching.drop_last,
+            "shuffle": self._orders.shuffle,
+            "drop_last": self._orders.drop_last,
         }
 
-    def _position(self) -> tuple[int, int, int, int]:
-        return self._seed, self._epoch, self._step, self.micro_batch_size
+    def _order_of_epoch(self) -> Order:
+        if self._order is None or self._order[0] != (self._seed, self._epoch):
+            self._order = (self._seed, self._epoch), self._orders.draw(self._seed, self._epoch)
+        return self._order[1]
 
-    def _next_step(self) -> Step:
-        epoch, batch = self._epoch, self._batching.batch(self._step, self.micro_batch_size)
-        position = self._position()
+    # Micro-batches.
 
-        def check_position() -> None:
-            if self._position() != position:
+    def _batch(self, step: int) -> Batch:
+        positions = self._order_of_epoch().positions(step)
+        return Batch(step, positions, self._cutting.micro_batch_size(len(positions)))
+
+    def _position(self) -> tuple[int, int, int]:
+        return self._seed, self._epoch, self._step
+
+    def _next_step(self, is_checked: bool) -> Step:
+        epoch, batch = self._epoch, self._batch(self._step)
+        seed, _, at = self._position()
+        tally = self._tally
+
+        def check_position(number: int) -> None:
+            if self._position() != (seed, epoch, at + (number > 0)):
                 raise RuntimeError(
                     f"step {batch.step} of epoch {epoch} is used when the loader is at step {self._step} of "
                     f"epoch {self._epoch}; take steps from the loop over the loader, load states outside it"
                 )
 
-        def open_share() -> Share:
-            check_position()
-            return self._share(batch)
+        kept: list[Fetched] | None = None
 
-        def advance() -> None:
-            check_position()
-            self._step += 1
+        def open_share(number: int) -> Share:
+            """The first time that a step is passed over again, its micro-batches are loaded anew.
 
-        return Step(self._seed, epoch, batch, open_share, advance)
+            From then on those of every step are kept: to keep what is mostly used once may take much memory.
+            """
+            check_position(number)
+            self._repeats = self._repeats or number > 0
+            return self._share(batch, keep if self._repeats else None) if kept is None else iter(kept)
 
-    def _share(self, batch: Batch) -> Share:
-        key, membership = _Key(*self._position(), world.rank(), world.size()), world.membership()
-        goes_on = self._stream_key == key
-        stages.enter(Stage.LOADING if goes_on else Stage.STARTING_TO_LOAD)
-        stream = self._stream if goes_on else self._restart(key)
-        self._stream_key = None
-        share = batch.share(key.rank, key.size)
-        return self._consume(stream, share, key, membership)
+        def keep(fetched: list[Fetched]) -> None:
+            nonlocal kept
+            kept = fetched
 
-    def _consume(
-        self, stream: Iterator[Any], share: Sequence[MicroBatch], key: _Key, membership: int
+        def end_pass(number: int, loss: float) -> None:
+            check_position(number)
+            self._step = at + 1
+            self._tally = Tally(tally.samples + batch.samples, tally.loss + loss * batch.samples)
+
+        return Step(seed, epoch, batch, self._order_of_epoch().checksum, open_share, end_pass, is_checked)
+
+    def _share(self, batch: Batch, keep: Callable[[list[Fetched]], None] | None) -> Share:
+        """Load this worker's micro-batches of a step; `keep` is given all of them in the end."""
+        key = Key(self._seed, self._epoch, batch.step, self._cutting.chosen, world.rank(), world.size())
+        stages.enter(Stage.LOADING if self._fetcher.is_at(key) else Stage.STARTING_TO_LOAD)
+        return self._fetched(batch, key, world.membership(), keep)
+
+    def _fetched(
+        self, batch: Batch, key: Key, membership: int, keep: Callable[[list[Fetched]], None] | None
     ) -> Share:
-        for micro_batch in share:
-            if micro_batch is not share[0]:
-                stages.enter(Stage.LOADING)
-            try:
-                data = next(stream)
-            except BaseException:
-                self._loader = None  # its processes may be gone; the next iteration starts others
-                raise
+        share = batch.share(key.rank, key.size)
+        micro_batches = self._fetcher.micro_batches(key, len(share), lambda: self._requests(key))
+        kept: list[Fetched] = []
+        for micro_batch, data in zip(share, micro_batches, strict=True):
             stages.enter(Stage.COMPUTING)
-            yield micro_batch, micro_batch is share[-1], data
+            fetched = micro_batch, micro_batch is share[-1], data
+            if keep is not None:
+                kept.append(fetched)
+            yield fetched
+            stages.enter(Stage.LOADING)
         if (world.membership(), world.rank(), world.size()) != (membership, key.rank, key.size):
             raise RuntimeError(
                 f"the world changed inside step {key.step} of epoch {key.epoch}; "
                 "commit after the loop over a step"
             )
-        self._stream_key = key._replace(step=key.step + 1)
+        if keep is not None:
+            keep(kept)
 
-    def _restart(self, key: _Key) -> Iterator[Any]:
-        """Drop what was prefetched and load from the current position on, in the current world."""
-        if self._loader is None:
-            gc.collect()  # a failed iterator kept by its error stalls at its end, once other processes fork
-            self._loader = DataLoader(SeededSamples(self.dataset), **self._options)
-        self._sampler.key = key
-        self._generator.manual_seed(mixed_seed(key.seed, key.epoch, key.step, key.rank))
-        self._stream = iter(self._loader)
-        return self._stream
-
-
-def _length(dataset: Dataset[Any]) -> int:
-    if isinstance(dataset, IterableDataset):
-        raise TypeError(
-            f"{type(dataset).__name__} is an IterableDataset, whose samples have no numbers to divide among "
-            "workers; give a map-style dataset, with __getitem__ and __len__"
-        )
-    try:
-        return len(dataset)  # type: ignore[arg-type]  # torch's Dataset leaves the length to its subclasses
-    except TypeError:
-        raise TypeError(
-            f"{type(dataset).__name__} has no length; give a map-style dataset, with __getitem__ and __len__"
-        ) from None
+    def _requests(self, key: Key) -> Iterator[Request]:
+        """What this worker loads from a step to the end of the epoch."""
+        order = self._order_of_epoch()
+        for step in range(key.step, order.steps):
+            for micro_batch in self._batch(step).share(key.rank, key.size):
+                yield Request(key.seed, key.epoch, order.indices(micro_batch.positions))

@@ -23,6 +23,7 @@ class Purpose(IntEnum):
     BEFORE_STEP = 4
     AFTER_STEP = 5
     AFTER_EPOCH = 6
+    ORDER = 7
 
 
 def seed_for(purpose: Purpose, seed: int, epoch: int, *index: int) -> None:

@@ -3,7 +3,7 @@
 import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import horovod.torch as hvd
 import torch
@@ -114,3 +114,26 @@ def cut(parameters: Iterable[torch.nn.Parameter], bucket_bytes: int) -> list[lis
         group.append(parameter)
         open_groups[kind] = (group, filled + nbytes)
     return groups
+
+
+BucketT = TypeVar("BucketT", bound=Bucket)
+
+
+class Layout(Generic[BucketT]):
+    """The trainable parameters of an optimizer, and the buckets that they are in."""
+
+    def __init__(self, parameters: list[torch.nn.Parameter], buckets: list[BucketT]) -> None:
+        self.parameters = parameters
+        self.buckets = buckets
+        self.bucket_of = {p: (bucket, i) for bucket in buckets for i, p in enumerate(bucket.parameters)}
+
+    def is_of(self, parameters: Sequence[torch.nn.Parameter]) -> bool:
+        """Whether these parameters are the ones laid out, as they are now."""
+        return len(parameters) == len(self.parameters) and all(map(self._is_placed, parameters))
+
+    def _is_placed(self, parameter: torch.nn.Parameter) -> bool:
+        bucket, _ = self.bucket_of.get(parameter, (None, 0))
+        return bucket is not None and (bucket.flat.dtype, bucket.flat.device) == (
+            parameter.dtype,
+            parameter.device,
+        )

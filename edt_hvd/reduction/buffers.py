@@ -27,6 +27,7 @@ from edt_hvd.reduction import grid, reducer
 from edt_hvd.reduction.bits import bits_of
 from edt_hvd.reduction.fixed_point_sum import NOTHING, FixedPointSum, read_sizes
 from edt_hvd.reduction.header import Report
+from edt_hvd.reduction.participant import StepParticipant
 
 _HEADROOM = 6
 """Bits by which a change may be larger than the buffer before it needs further integers."""
@@ -162,7 +163,7 @@ def _has_mean(tensor: torch.Tensor) -> bool:
     return tensor.layout == torch.strided and not tensor.is_complex()
 
 
-class BufferMean(reducer.StepParticipant):
+class BufferMean(StepParticipant):
     """Averages the buffers of the tracked modules over a step's micro-batches."""
 
     def __init__(self) -> None:
@@ -188,7 +189,7 @@ class BufferMean(reducer.StepParticipant):
         self._buffers = {}
 
     @override
-    def begin_step(self, micro_batches: int) -> None:
+    def begin_pass(self, micro_batches: int, again: bool = False) -> None:
         self._micro_batches, self._done, self._late = micro_batches, [], []
         changed = _changed(self._buffers.values())
         known = {key: buffer for key, buffer in self._buffers.items() if buffer not in changed}
@@ -211,7 +212,7 @@ class BufferMean(reducer.StepParticipant):
                         yield owner, name, tensor
 
     @override
-    def abandon_step(self) -> None:
+    def abandon_pass(self) -> None:
         """Restore the buffers: the step will be repeated, and start from the same ones on every worker."""
         for buffer in _changed(self._buffers.values()):
             buffer.restore()
@@ -256,7 +257,7 @@ class BufferMean(reducer.StepParticipant):
         return rows.reshape(-1)
 
     @override
-    def finish_step(self, reports: Report) -> None:
+    def finish_pass(self, reports: Report) -> None:
         """Average the buffers.
 
         Raises:

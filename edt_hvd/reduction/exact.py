@@ -83,7 +83,6 @@ class ExactReducer(BucketReducer[ExactBucket]):
         self._micro_batches = 1
         self._outside: dict[torch.nn.Parameter, tuple[int, int]] = {}
         self._not_finite: set[torch.nn.Parameter] = set()
-        self._scaled: bool | None = None
         self._has_differed = False
         super().__init__(name, parameters, bucket_bytes)
 
@@ -129,8 +128,8 @@ class ExactReducer(BucketReducer[ExactBucket]):
     # The loop over a step.
 
     @override
-    def begin_step(self, micro_batches: int) -> None:
-        super().begin_step(micro_batches)
+    def begin_pass(self, micro_batches: int, again: bool = False) -> None:
+        super().begin_pass(micro_batches, again)
         self._micro_batches = micro_batches
         if not self._history_agreed:
             self._exponents, self._passes, self._history_agreed = {}, 0, True
@@ -140,11 +139,6 @@ class ExactReducer(BucketReducer[ExactBucket]):
     def _grid(self, parameter: torch.nn.Parameter) -> Grid:
         addends = self._micro_batches * (self._passes or grid.FIRST_PASSES)
         return grid.place(self._exponents.get(parameter), self._bits, addends)
-
-    @override
-    def before_backward(self, weight: float, last: bool, scaled: bool) -> None:
-        super().before_backward(weight, last, scaled)
-        self._scaled = scaled
 
     @override
     def after_backward(self) -> None:
@@ -162,7 +156,7 @@ class ExactReducer(BucketReducer[ExactBucket]):
         return np.concatenate([checksum, exponents, special, super().report()]).astype(np.int32)
 
     @override
-    def finish_step(self, reports: Report) -> None:
+    def finish_pass(self, reports: Report) -> None:
         """Reduce.
 
         Raises:
@@ -180,7 +174,7 @@ class ExactReducer(BucketReducer[ExactBucket]):
         addends = common[:, :count].sum(axis=0).tolist()
         self._check_range(addends, exponents)
         self._outside = dict(zip(self._trainable, zip(exponents, special, strict=True), strict=True))
-        super().finish_step(common)
+        super().finish_pass(common)
         self._remember(addends, exponents)
         self._warn_of(special)
 

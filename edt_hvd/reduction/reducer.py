@@ -6,10 +6,11 @@ inside the loop; after the loop it is the gradient of the whole effective batch'
 """
 
 import gc
+import itertools
 import weakref
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
-from typing import Any, Generic, TypeVar
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Generic
 
 import horovod.torch as hvd
 import numpy as np
@@ -19,48 +20,10 @@ from typing_extensions import override
 from edt_hvd.errors import GradientError
 from edt_hvd.reduction import header
 from edt_hvd.reduction.bits import fingerprint
-from edt_hvd.reduction.bucket import BUCKET_BYTES, Bucket, cut
+from edt_hvd.reduction.bucket import BUCKET_BYTES, BucketT, Layout, cut
 from edt_hvd.reduction.header import Header, Report
+from edt_hvd.reduction.participant import StepParticipant
 from edt_hvd.world import stages, world
-
-
-class StepParticipant(ABC):
-    """Takes part in the reduction of every step. The loop over the step's micro-batches calls it."""
-
-    @abstractmethod
-    def begin_step(self, micro_batches: int) -> None:
-        """A new effective batch of `micro_batches`, over all workers, begins."""
-
-    def before_backward(self, weight: float, last: bool, scaled: bool) -> None:  # noqa: B027 - optional
-        """A backward pass is about to run.
-
-        Args:
-            weight: of the micro-batch, its share of the batch's samples.
-            last: it belongs to this worker's last micro-batch.
-            scaled: by a gradient scaler, which expects inf and nan.
-        """
-
-    def after_backward(self) -> None:  # noqa: B027 - optional
-        """The backward pass is done."""
-
-    def after_micro_batch(self, weight: float) -> None:  # noqa: B027 - optional
-        """The loop's body has run for a micro-batch of that share of the batch's samples."""
-
-    def abandon_step(self) -> None:  # noqa: B027 - optional
-        """The loop was left before its end."""
-
-    @abstractmethod
-    def report(self) -> Report:
-        """Integers that all workers need; the same number of them on every worker."""
-
-    @abstractmethod
-    def finish_step(self, reports: Report) -> None:
-        """Reduce; `reports` has one row a worker."""
-
-    @abstractmethod
-    def reset(self) -> None:
-        """A new world was formed: drop whatever is unfinished in the old one."""
-
 
 _registered: "list[weakref.ref[StepParticipant]]" = []
 _stop_agreed = False
@@ -94,9 +57,24 @@ def active() -> tuple[StepParticipant, ...]:
     return tuple(each for _, each in living)
 
 
+def not_reduced(parameters: Iterable[torch.nn.Parameter]) -> list[torch.nn.Parameter]:
+    """Those of the parameters that no distributed optimizer has."""
+    reducers = _bucket_reducers()
+    return [each for each in parameters if not any(reducer.has(each) for reducer in reducers)]
+
+
+def has_unused_gradients() -> bool:
+    """Whether the last pass has reduced gradients on which a script is bound to step."""
+    return any(participant.must_be_stepped for participant in _bucket_reducers())
+
+
+def _bucket_reducers() -> "list[BucketReducer[Any]]":
+    return [participant for participant in active() if isinstance(participant, BucketReducer)]
+
+
 def sends_headers() -> bool:
     """Whether every optimizer step sends a header, because some optimizer is distributed."""
-    return any(isinstance(participant, BucketReducer) for participant in active())
+    return bool(_bucket_reducers())
 
 
 def stop_agreed() -> bool:
@@ -127,9 +105,6 @@ def exchange(reports: Sequence[Report], losses: Sequence[float] = (), capacity: 
     return found
 
 
-BucketT = TypeVar("BucketT", bound=Bucket)
-
-
 class BucketReducer(StepParticipant, Generic[BucketT]):
     """Sums the gradients of one optimizer, bucket by bucket, overlapped with the last backward pass.
 
@@ -153,14 +128,17 @@ class BucketReducer(StepParticipant, Generic[BucketT]):
         self._name = name
         self._parameters = parameters
         self._bucket_bytes = bucket_bytes
-        self._buckets: list[BucketT] = []
-        self._trainable: list[torch.nn.Parameter] = []
-        self._bucket_of: dict[torch.nn.Parameter, tuple[BucketT, int]] = {}
+        self._current: Layout[BucketT] = Layout([], [])
+        self._spare: Layout[BucketT] = Layout([], [])
         self._hooks: dict[torch.nn.Parameter, Any] = {}
-        self._in_step = False
+        self._in_pass = False
+        self.must_be_stepped = False
+        self._was_left = False
+        self._kept: dict[torch.nn.Parameter, torch.Tensor | None] = {}
         self._reduced = False
         self._unreduced = False
         self._weight: float | None = None
+        self._scaled: bool | None = None
         self._last = self._launching = False
         self._repeated = False
         self._overlapping = False
@@ -170,8 +148,14 @@ class BucketReducer(StepParticipant, Generic[BucketT]):
     def reset(self) -> None:
         for bucket in self._buckets:
             bucket.handles.clear()
-        self._in_step = self._reduced = self._unreduced = self._last = self._launching = False
+        self._in_pass = self.must_be_stepped = self._was_left = False
+        self._reduced = self._unreduced = self._last = self._launching = False
         self._weight = None
+        self._kept = {}
+
+    def has(self, parameter: torch.nn.Parameter) -> bool:
+        """Whether it reduces this parameter's gradients."""
+        return parameter in self._hooks
 
     @abstractmethod
     def _new_bucket(self, name: str, parameters: Sequence[torch.nn.Parameter]) -> BucketT:
@@ -180,24 +164,30 @@ class BucketReducer(StepParticipant, Generic[BucketT]):
     # The loop over a step.
 
     @override
-    def begin_step(self, micro_batches: int) -> None:
+    def begin_pass(self, micro_batches: int, again: bool = False) -> None:
+        self._kept = {parameter: parameter.grad for parameter in self._trainable} if again else {}
         self._layout()
         for bucket in self._buckets:
             bucket.begin()
         for parameter in self._trainable:
             parameter.grad = None
-        self._repeated = False
-        self._in_step, self._reduced, self._unreduced = True, False, False
+        self._repeated = self._was_left = self._unreduced = self.must_be_stepped = False
+        self._reduced = self._reduced and again
+        self._in_pass = True
 
     @override
     def before_backward(self, weight: float, last: bool, scaled: bool) -> None:
-        self._weight = weight
+        self._weight, self._scaled = weight, scaled
         self._last, self._launching = last, last and self._overlapping
 
     @override
     def after_backward(self) -> None:
         self._weight = None
         self._last = self._launching = False
+
+    @override
+    def abandon_pass(self) -> None:
+        self._in_pass, self._was_left, self._kept = False, True, {}
 
     @override
     def report(self) -> Report:
@@ -207,12 +197,16 @@ class BucketReducer(StepParticipant, Generic[BucketT]):
         return np.array([bucket.addends[index] for bucket, index in located] + late, dtype=np.int32)
 
     @override
-    def finish_step(self, reports: Report) -> None:
+    def finish_pass(self, reports: Report) -> None:
         addends, late = np.split(reports.sum(axis=0), [len(self._trainable)])
         self._reduce(addends, late)
         if any(len(bucket.waiting_for) < len(bucket.parameters) for bucket in self._buckets):
             self._overlapping = not self._repeated
-        self._in_step, self._reduced = False, True
+        if not addends.any():
+            for parameter, gradient in self._kept.items():
+                parameter.grad = gradient
+        self._in_pass, self._reduced, self._kept = False, True, {}
+        self.must_be_stepped = bool(addends.any()) and self._scaled is False  # a scaler may leave a step out
 
     # The optimizer.
 
@@ -225,16 +219,21 @@ class BucketReducer(StepParticipant, Generic[BucketT]):
         how many workers there are.
 
         Raises:
-            GradientError: called inside the loop over a step's micro-batches.
+            GradientError: inside the loop over a step's micro-batches, or after one that was left early.
         """
-        if self._in_step:
+        if self._in_pass:
             raise GradientError(
                 "optimizer.step() inside the loop over a step's micro-batches: the gradients are those of a "
                 "part of the batch; call it once, after that loop"
             )
+        if self._was_left and not self._unreduced:
+            raise GradientError(
+                "optimizer.step() after a loop over a step's micro-batches that was left before its end, by "
+                "break for instance: there are no gradients of the whole batch; let that loop run to its end"
+            )
         if self._unreduced:
             self._average_gradients()
-        self._reduced = self._unreduced = False
+        self._reduced = self._unreduced = self.must_be_stepped = False
 
     def _average_gradients(self) -> None:
         """Average over the workers. A collective."""
@@ -292,7 +291,7 @@ class BucketReducer(StepParticipant, Generic[BucketT]):
 
     def _accumulated(self, parameter: torch.nn.Parameter) -> None:
         """Autograd has finished the gradient of `parameter`."""
-        if not self._in_step:
+        if not self._in_pass:
             self._unreduced = True
             return
         gradient = parameter.grad
@@ -320,31 +319,35 @@ class BucketReducer(StepParticipant, Generic[BucketT]):
 
     # The layout.
 
+    @property
+    def _buckets(self) -> list[BucketT]:
+        return self._current.buckets
+
+    @property
+    def _trainable(self) -> list[torch.nn.Parameter]:
+        return self._current.parameters
+
+    @property
+    def _bucket_of(self) -> dict[torch.nn.Parameter, tuple[BucketT, int]]:
+        return self._current.bucket_of
+
     def _layout(self) -> None:
         """Put the trainable parameters into buckets, anew when they are others than last time."""
         parameters = [p for p in self._parameters() if p.requires_grad]
-        if len(parameters) == len(self._trainable) and all(map(self._is_placed, parameters)):
+        if self._current.is_of(parameters):
             return
         self._hook_all()
         for parameter, (bucket, index) in self._bucket_of.items():
             if parameter.grad is bucket.views[index]:  # one frozen now must not be stepped on an old gradient
                 parameter.grad = None
-        groups = cut(parameters, self._bucket_bytes)
-        self._buckets = [
-            self._new_bucket(f"edt.{self._name}.bucket.{number}", group)
-            for number, group in enumerate(groups)
-        ]
-        self._trainable = parameters
-        self._bucket_of = {
-            p: (bucket, i) for bucket in self._buckets for i, p in enumerate(bucket.parameters)
-        }
-
-    def _is_placed(self, parameter: torch.nn.Parameter) -> bool:
-        bucket, _ = self._bucket_of.get(parameter, (None, 0))
-        return bucket is not None and (bucket.flat.dtype, bucket.flat.device) == (
-            parameter.dtype,
-            parameter.device,
-        )
+        previous = self._current
+        if self._spare.is_of(parameters):
+            self._current = self._spare
+        else:
+            groups = cut(parameters, self._bucket_bytes)
+            names = (f"edt.{self._name}.bucket.{number}" for number in itertools.count())
+            self._current = Layout(parameters, [self._new_bucket(next(names), group) for group in groups])
+        self._spare = previous if not parameters else Layout([], [])
 
     def _hook_all(self) -> None:
         for parameter in self._parameters():

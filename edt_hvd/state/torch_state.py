@@ -15,11 +15,12 @@ from horovod.common.elastic import State
 from horovod.common.exceptions import HostsUpdatedInterrupt
 
 from edt_hvd import observing
+from edt_hvd.data import random_state
 from edt_hvd.data.loader import ElasticDataLoader
 from edt_hvd.errors import StateError
+from edt_hvd.observing import Values
 from edt_hvd.reduction import buffers, reducer
-from edt_hvd.reporting import ResizeReport, send_progress
-from edt_hvd.state import random_state
+from edt_hvd.reporting import ResizeReport, end_progress, send_progress
 from edt_hvd.state.checkpoint import checkpoints
 from edt_hvd.state.checkpoint.checkpoints import Checkpoints
 from edt_hvd.state.checkpoint.storage import Content
@@ -88,26 +89,49 @@ class TorchState(State):  # type: ignore[misc]
         """Declare the state consistent, here and on every other worker.
 
         Costs microseconds most of the time, so call it after every optimizer step. This is where the
-        function is left when the number of workers is about to change.
+        function is left when the number of workers is about to change; but after the last step of an epoch
+        that waits until the next one begins, so that the function is entered in the middle of an epoch or at
+        its beginning, and never where the loader has nothing left to give.
 
         Raises:
             HostsUpdatedInterrupt: a new world is to be formed; `edt_hvd.elastic` handles it.
+            RuntimeError: inside the loop over a step's micro-batches.
             StateError: a plain value was replaced by an object with `state_dict`, or such an object by a
                 plain value.
         """
         values = self._values()
         check_kinds(values, self._stateful)
+        loaders = of_type(values, ElasticDataLoader)
+        for loader in loaders:
+            loader.note_commit()
+        ending = [loader for loader in loaders if loader.is_ending]
         self._progress += 1
-        self._rollback.note_commit(values)
         self._committed_at = now = time.monotonic()
+        for loader in loaders:
+            loader.put_off(self._begin_epoch if loader in ending else None)
+        if not ending:
+            self._make_rollback_point(values, now)
+        self.report_progress(now)
+        for observer in observing.observers():
+            observer.committed(self, self.progress, values)
+        if not ending:
+            self.check_host_updates()
+
+    def _begin_epoch(self) -> None:
+        """Make up for what the commit after an epoch's last step has put off, if all loaders go on."""
+        values = self._values()
+        if not any(loader.is_ending for loader in of_type(values, ElasticDataLoader)):
+            self._committed_at = now = time.monotonic()
+            self._make_rollback_point(values, now)
+            self.check_host_updates()
+
+    def _make_rollback_point(self, values: Values, now: float) -> None:
+        """Make the present state what the workers go back to after a loss."""
+        self._rollback.note_commit(values)
         if self._rollback.snapshots.is_due(now, self.progress):
             self._save_and_offer(now)
         else:
             self._rollback.advance(values)
-        self.report_progress(now)
-        for observer in observing.observers():
-            observer.committed(self, self.progress, values)
-        self.check_host_updates()
 
     def check_host_updates(self) -> None:
         """Raise `HostsUpdatedInterrupt` when all workers have agreed on a change of the world."""
@@ -209,6 +233,7 @@ class TorchState(State):  # type: ignore[misc]
 
     def finish(self) -> None:
         """Training has ended: have the coordinator write a checkpoint of the last state, and wait for it."""
+        end_progress()
         if hvd.rank() == 0:
             self.save_to_disk({"last": True})
 

@@ -3,14 +3,12 @@
 import copy
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 from hypothesis import given
@@ -20,11 +18,10 @@ from torch.utils.data import Dataset, IterableDataset, TensorDataset
 
 from edt_hvd.data.loader import ElasticDataLoader, Step
 from edt_hvd.errors import StateError
-from edt_hvd.reduction import reducer
-from edt_hvd.reduction.header import Report
 from edt_hvd.world import stages, world
 from edt_hvd.world.stages import Stage
 from examples import fewer
+from places import Numbers, Place, RecordingParticipant, batches_of, numbers_loader, parameter_loss, simulated
 
 
 def with_processes(test: Callable[..., None]) -> Callable[..., None]:
@@ -35,101 +32,11 @@ def with_processes(test: Callable[..., None]) -> Callable[..., None]:
     return marked
 
 
-class Numbers(Dataset[int]):
-    """Sample i is the number i."""
-
-    def __init__(self, length: int) -> None:
-        self.length = length
-
-    def __len__(self) -> int:
-        return self.length
-
-    def __getitem__(self, index: int) -> int:
-        return index
-
-
 class Processes(Numbers):
     """Sample i is the number i with the process that loaded it."""
 
     def __getitem__(self, index: int) -> tuple[int, int]:  # type: ignore[override]
         return index, os.getpid()
-
-
-@dataclass
-class Place:
-    """Stands in for the world and the reducers: the place of whichever worker has its turn."""
-
-    rank: int = 0
-    size: int = 1
-    max_size: int = 1
-    membership: int = 0
-    reducers: Sequence[Any] = ()
-
-
-@contextmanager
-def simulated(place: Place) -> Iterator[Place]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(world, "rank", lambda: place.rank)
-        patch.setattr(world, "size", lambda: place.size)
-        patch.setattr(world, "max_size", lambda: place.max_size)
-        patch.setattr(world, "membership", lambda: place.membership)
-        patch.setattr(reducer, "active", lambda: tuple(place.reducers))
-        yield place
-
-
-@pytest.fixture
-def place() -> Iterator[Place]:
-    with simulated(Place()) as one:
-        yield one
-
-
-class RecordingParticipant:
-    """Writes down what it is told, or fails."""
-
-    def __init__(self) -> None:
-        self.calls: list[tuple[Any, ...]] = []
-        self.failure: Exception | None = None
-
-    def begin_step(self, micro_batches: int) -> None:
-        self.calls.append(("begin", micro_batches))
-
-    def before_backward(self, weight: float, last: bool, scaled: bool) -> None:
-        self.calls.append(("backward", weight, last, scaled))
-
-    def after_backward(self) -> None:
-        self.calls.append(("backward done",))
-
-    def after_micro_batch(self, weight: float) -> None:
-        self.calls.append(("micro-batch done", weight))
-
-    def abandon_step(self) -> None:
-        self.calls.append(("abandoned",))
-
-    def report(self) -> Report:
-        return np.array([7], dtype=np.int32)
-
-    def finish_step(self, reports: Report) -> None:
-        self.calls.append(("finish", reports.tolist()))
-        if self.failure:
-            raise self.failure
-
-    def reset(self) -> None:
-        self.calls.append(("reset",))
-
-
-def parameter_loss(value: float = 1.0) -> torch.Tensor:
-    return torch.tensor(value, requires_grad=True)
-
-
-def batches_of(loader: ElasticDataLoader) -> list[list[int]]:
-    """The samples of every step left in the epoch, as one worker sees them."""
-    return [list(chain(*step)) for step in loader]
-
-
-def numbers_loader(
-    length: int = 10, effective: int = 4, micro: int | None = 1, **options: Any
-) -> ElasticDataLoader:
-    return ElasticDataLoader(Numbers(length), effective, micro, **{"collate_fn": list} | options)
 
 
 # Which samples a step has.
@@ -321,6 +228,7 @@ def test_a_world_that_changes_inside_a_step_is_refused(place: Place) -> None:
 # The gradients of a step.
 
 
+@pytest.mark.filterwarnings("ignore:.*no DistributedOptimizer has one:UserWarning")
 @fewer(1 / 5)
 @given(st.integers(1, 40), st.integers(1, 20), st.data(), st.integers(1, 5))
 def test_the_workers_gradients_sum_to_the_single_process_gradient(
@@ -492,15 +400,16 @@ def test_the_position_moves_when_a_step_is_finished(place: Place) -> None:
     assert (loader.epoch, loader.position, loader.total_steps_done) == (2, 0, 6)
 
 
-def test_after_the_last_step_the_epoch_stays_until_the_loop_ends(place: Place) -> None:
-    loader = numbers_loader(4, 4)
+def test_a_loop_that_is_left_in_the_last_step_is_followed_by_the_next_epoch(place: Place) -> None:
+    loader = numbers_loader(8, 4, shuffle=False)
     for step in loader:
         list(step)
-        assert (loader.epoch, loader.position) == (0, 1)
-        break
-    assert (loader.epoch, loader.position) == (0, 1)
-    assert list(loader) == []
-    assert (loader.epoch, loader.position) == (1, 0)
+        assert (loader.epoch, loader.position) == (0, step.index + 1)
+        if step.index == 1:
+            break
+    assert (loader.epoch, loader.position, loader.total_steps_done) == (0, 2, 2)
+    assert batches_of(loader) == [[0, 1, 2, 3], [4, 5, 6, 7]]
+    assert (loader.epoch, loader.position, loader.total_steps_done) == (2, 0, 4)
 
 
 def test_leaving_the_loop_and_coming_back_goes_on(place: Place) -> None:
@@ -544,13 +453,6 @@ def test_a_failed_reduction_leaves_the_position(place: Place) -> None:
     assert loader.position == 0
     recorder.failure = None
     assert batches_of(loader) == [[0, 1, 2, 3], [4, 5, 6, 7]]
-
-
-def test_a_step_is_used_once(place: Place) -> None:
-    step = next(iter(numbers_loader()))
-    list(step)
-    with pytest.raises(RuntimeError, match="<step 0 of epoch 0> has been iterated over already"):
-        list(step)
 
 
 def test_a_step_from_an_earlier_position_is_refused(place: Place) -> None:
@@ -597,9 +499,15 @@ def test_state_is_made_of_plain_values(place: Place) -> None:
     assert loader.state_dict() == {
         "epoch": 0,
         "step": 1,
+        "steps_before": 0,
+        "samples": 4,
+        "loss": 0.0,
+        "last_epoch": None,
         "seed": 0,
-        "micro_batch_size": 1,
         "requested_micro_batch_size": 1,
+        "micro_batch_size": 1,
+        "max_workers": None,
+        "sampler": None,
         "dataset_length": 12,
         "effective_batch_size": 4,
         "shuffle": True,

@@ -29,13 +29,13 @@ def forward(module: nn.Module, data: Any) -> None:
 def run(mean: BufferMean, module: nn.Module, micro_batches: Sequence[Any], body: Body = forward) -> None:
     """A step of one worker, over micro-batches of one size."""
     _run_share(mean, module, micro_batches, range(len(micro_batches)), body)
-    mean.finish_step(mean.report()[None])
+    mean.finish_pass(mean.report()[None])
 
 
 def _run_share(
     mean: BufferMean, module: nn.Module, micro_batches: Sequence[Any], share: Sequence[int], body: Body
 ) -> None:
-    mean.begin_step(len(micro_batches))
+    mean.begin_pass(len(micro_batches))
     for number in share:
         body(module, micro_batches[number])
         mean.after_micro_batch(1 / len(micro_batches))
@@ -68,10 +68,10 @@ def finish_together(means: Sequence[BufferMean]) -> None:
     for mean in means:  # once to send what a transfer would sum, once more to receive it
         sender = copy.deepcopy(mean)
         sender._reduce = send  # type: ignore[method-assign,assignment]
-        sender.finish_step(reports)
+        sender.finish_pass(reports)
     for mean in means:
         mean._reduce = receive  # type: ignore[method-assign,assignment]
-        mean.finish_step(reports)
+        mean.finish_pass(reports)
 
 
 def following(module: nn.Module) -> BufferMean:
@@ -404,9 +404,9 @@ def test_a_model_that_is_gone_is_not_followed() -> None:
     norm = nn.BatchNorm1d(4)
     mean = following(norm)
     del norm
-    mean.begin_step(1)
+    mean.begin_pass(1)
     assert mean.report().size == 0
-    mean.finish_step(mean.report()[None])
+    mean.finish_pass(mean.report()[None])
 
 
 def test_an_evaluation_leaves_the_buffers() -> None:
@@ -424,9 +424,9 @@ def test_a_step_that_is_left_gives_the_buffers_back() -> None:
     mean = following(norm)
     run(mean, norm, inputs(2))
     before = bits_of(norm)
-    mean.begin_step(2)
+    mean.begin_pass(2)
     norm(inputs(1)[0])
-    mean.abandon_step()
+    mean.abandon_pass()
     assert bits_of(norm) == before
 
 

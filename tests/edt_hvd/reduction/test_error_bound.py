@@ -33,6 +33,7 @@ def reduced(steps: torch.Tensor, **options: object) -> torch.Tensor:
             step.backward((weight * gradient).sum())
         assert weight.grad is not None
         means.append(weight.grad.clone())
+        optimizer.step()
     del optimizer
     gc.collect(1)  # a living optimizer follows the steps of the next one, which takes time
     return torch.stack(means)

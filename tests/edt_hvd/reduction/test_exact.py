@@ -41,7 +41,7 @@ class Worker:
         )
 
     def begin(self, micro_batches: int) -> None:
-        self.reducer.begin_step(micro_batches)
+        self.reducer.begin_pass(micro_batches)
 
     def run(self, micro_batch: MicroBatch, weight: float, last: bool = False, scaled: bool = False) -> None:
         self.reducer.before_backward(weight, last, scaled)
@@ -56,7 +56,7 @@ class Worker:
         self.begin(len(micro_batches))
         for number, each in enumerate(micro_batches):
             self.run(each, 1 / len(micro_batches), number == len(micro_batches) - 1, scaled)
-        self.reducer.finish_step(self.reducer.report()[None])
+        self.reducer.finish_pass(self.reducer.report()[None])
         return self.gradients
 
     @property
@@ -82,7 +82,7 @@ def step_together(
         workers[shares[number]].run(each, weight, last=number == mine[-1])
     reports = np.stack([worker.reducer.report() for worker in workers])
     _reduce([worker.reducer for worker in workers], reports)
-    workers[0].reducer.finish_step(reports)
+    workers[0].reducer.finish_pass(reports)
     for worker in workers[1:]:
         worker.reducer.reset()
         worker.reducer.load_state_dict(workers[0].reducer.state_dict())
@@ -291,7 +291,7 @@ def test_several_gradients_a_micro_batch_are_expected_once_seen(passes: int) -> 
         worker.begin(micro_batches=2)
         for _ in range(2 * passes):
             worker.run([full(1.0)], 0.5)
-        worker.reducer.finish_step(worker.reducer.report()[None])
+        worker.reducer.finish_pass(worker.reducer.report()[None])
         assert worker.gradients[0] is not None
         assert worker.gradients[0].tolist() == [passes, passes]
     assert worker.reducer.state_dict()["passes"] == passes
@@ -304,7 +304,7 @@ def test_more_gradients_than_the_integers_have_room_for_are_refused() -> None:
     for _ in range(64):
         worker.run([full(8.0)], 1.0)
     with pytest.raises(GradientError, match=r"64 gradients of layer\.0 in a step of 1 micro-batches"):
-        worker.reducer.finish_step(worker.reducer.report()[None])
+        worker.reducer.finish_pass(worker.reducer.report()[None])
 
 
 # Inf and nan.

@@ -40,6 +40,7 @@ every_reduction = pytest.mark.parametrize(
 
 
 @every_reduction
+@pytest.mark.filterwarnings("ignore:optimizer.step.. was not called")
 def test_gradients_after_a_step_are_those_of_the_whole_batch(options: dict[str, Any]) -> None:
     model, whole = net(), net()
     optimizer = edt_hvd.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=0.1), model, **options)
@@ -158,13 +159,13 @@ def test_a_second_backward_after_a_launch_is_reduced_too(kind: int) -> None:
     weight = nn.Parameter(torch.zeros(1))
     own = reducers(weight)[kind]
     for passes in (1, 2, 2, 1, 1, 2):
-        own.begin_step(micro_batches=1)
+        own.begin_pass(micro_batches=1)
         for _ in range(passes):
             own.before_backward(0.5, last=True, scaled=False)
             (3 * weight).sum().backward()
             own.after_backward()
         late = own._buckets[0].late is not None
-        own.finish_step(own.report()[None])
+        own.finish_pass(own.report()[None])
         assert weight.grad is not None
         assert weight.grad.item() == 1.5 * passes
     assert late, "the last step's second pass came after the launch"
@@ -183,12 +184,12 @@ def test_gradients_that_come_in_parts_are_reduced_when_all_are_there(kind: int) 
     weight = nn.Parameter(torch.zeros(1))
     own = reducers(weight)[kind]
     for _ in range(3):
-        own.begin_step(micro_batches=1)
+        own.begin_pass(micro_batches=1)
         own.before_backward(1.0, last=True, scaled=False)
         run_in_parts(weight, repeats=3)
         assert not own._buckets[0].launched
         own.after_backward()
-        own.finish_step(own.report()[None])
+        own.finish_pass(own.report()[None])
         assert weight.grad is not None
         assert weight.grad.item() == 3.0
 
@@ -198,11 +199,11 @@ def test_a_part_of_a_gradient_that_comes_after_the_launch_is_reduced_too(kind: i
     weight = nn.Parameter(torch.zeros(1))
     own = reducers(weight)[kind]
     for repeats in (1, 2):
-        own.begin_step(micro_batches=1)
+        own.begin_pass(micro_batches=1)
         own.before_backward(1.0, last=True, scaled=False)
         run_in_parts(weight, repeats)
         own.after_backward()
-        own.finish_step(own.report()[None])
+        own.finish_pass(own.report()[None])
         assert weight.grad is not None
         assert weight.grad.item() == repeats
 
@@ -300,6 +301,7 @@ def test_gradients_added_after_the_loop_stay_as_they_are(options: dict[str, Any]
     assert weight.item() == -2.0
 
 
+@pytest.mark.filterwarnings("ignore:optimizer.step.. was not called")
 def test_a_model_moved_to_another_type_keeps_its_history() -> None:
     model = nn.Linear(1, 1, bias=False)
     nn.init.ones_(model.weight)

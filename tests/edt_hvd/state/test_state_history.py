@@ -10,6 +10,7 @@ from states import exact_step, history, make_state
 pytestmark = pytest.mark.usefixtures("alone")
 
 
+@pytest.mark.filterwarnings("ignore:optimizer.step.. was not called")
 def test_the_history_of_gradients_is_in_the_state_and_restored() -> None:
     state = make_state()
     exact_step(state, 1.0)
@@ -22,6 +23,7 @@ def test_the_history_of_gradients_is_in_the_state_and_restored() -> None:
     assert history(state) == before
 
 
+@pytest.mark.filterwarnings("ignore:optimizer.step.. was not called")
 def test_the_history_goes_back_to_the_snapshot_with_the_parameters() -> None:
     state = make_state()
     exact_step(state, 1.0)
@@ -37,6 +39,7 @@ def test_the_history_goes_back_to_the_snapshot_with_the_parameters() -> None:
     assert history(state) == before
 
 
+@pytest.mark.filterwarnings("ignore:optimizer.step.. was not called")
 def test_a_newcomer_takes_over_the_history() -> None:
     old, newcomer = make_state(), make_state()
     exact_step(old, 2.0**-20)

@@ -107,6 +107,7 @@ def checkpointed(monkeypatch: pytest.MonkeyPatch, folder: Path) -> edt_hvd.Torch
     return make_state()
 
 
+@pytest.mark.filterwarnings("ignore:optimizer.step.. was not called")
 def test_training_goes_on_from_a_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     old = checkpointed(monkeypatch, tmp_path)
     for _ in range(3):

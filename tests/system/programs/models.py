@@ -190,19 +190,18 @@ class Training:
         names = ("metrics", "model", "optimizer", "scheduler", "scaler", "loader")
         return {name: getattr(self, name) for name in names}
 
-    def steps(self) -> Iterator[None]:
-        """Train from where the state is to the end; stops after every optimizer step."""
-        while self.loader.epoch < EPOCHS:
-            for step in self.loader:
-                self._step(step)
-                yield
+    def step(self) -> None:
+        """Train for one step from where the state is."""
+        if self.loader.position == len(self.loader):
             self._shake()
+        self._step(next(iter(self.loader)))
 
     def _shake(self) -> None:
-        """Between two epochs: noise on the weights, drawn and added outside of any step."""
+        """Between two epochs: noise on the weights, added outside of any step."""
+        generator = torch.Generator().manual_seed(self.loader.epoch)
         with torch.no_grad():
             for parameter in self.model.parameters():
-                parameter.add_(0.01 * torch.randn_like(parameter))
+                parameter.add_(0.01 * torch.randn(parameter.shape, generator=generator))
 
     def _step(self, step: Any) -> None:
         right = seen = 0
@@ -286,10 +285,9 @@ def steps_done(trainings: list[Training]) -> int:
 
 def in_turn(trainings: list[Training]) -> Iterator[Training]:
     """Train them all to the end, one step each in turn, from where they are; gives who has stepped."""
-    work = {training.name: training.steps() for training in trainings}
     while steps_done(trainings) < ALL_STEPS:
         behind = min(trainings, key=lambda training: training.loader.total_steps_done)
-        next(work[behind.name])
+        behind.step()
         yield behind
 
 
@@ -302,7 +300,7 @@ def digests(training: Training) -> dict[str, str]:
     metrics, *others = training.parts.items()
     parts = dict([metrics, ("gradient", gradients), *others])
     states = {name: part if isinstance(part, dict) else part.state_dict() for name, part in parts.items()}
-    return {name: hashlib.sha256(data).hexdigest() for name, data in _leaves("", states)}
+    return {name: hashlib.sha256(data).hexdigest() for name, data in leaves("", states)}
 
 
 def fingerprint(digests: dict[str, str]) -> str:
@@ -310,14 +308,14 @@ def fingerprint(digests: dict[str, str]) -> str:
     return hashlib.sha256(repr(list(digests.items())).encode()).hexdigest()
 
 
-def _leaves(name: str, value: Any) -> Iterator[tuple[str, bytes]]:
+def leaves(name: str, value: Any) -> Iterator[tuple[str, bytes]]:
     """The bytes of everything in nested containers, named by the way to it, in an order of its own."""
     if isinstance(value, dict):
         for key in value if not name else sorted(value, key=str):
-            yield from _leaves(f"{name}/{key}" if name else key, value[key])
+            yield from leaves(f"{name}/{key}" if name else key, value[key])
     elif isinstance(value, list | tuple):
         for index, item in enumerate(value):
-            yield from _leaves(f"{name}/{index}", item)
+            yield from leaves(f"{name}/{index}", item)
     elif isinstance(value, Tensor):
         described = f"{value.dtype} {tuple(value.shape)} ".encode()
         yield name, described + value.detach().contiguous().numpy().tobytes()

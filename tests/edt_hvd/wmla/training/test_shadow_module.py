@@ -7,7 +7,10 @@ import edt_hvd
 from edt_hvd.wmla.training.shadow_module import ShadowModule, ShadowOptimizer
 from small_programs import Network, Points
 
-pytestmark = pytest.mark.usefixtures("alone")
+pytestmark = [
+    pytest.mark.usefixtures("alone"),
+    pytest.mark.filterwarnings("ignore:optimizer.step.. was not called"),
+]
 
 
 class Unused(torch.nn.Module):

@@ -12,7 +12,10 @@ from edt_hvd.wmla.training.data import training_loader
 from edt_hvd.wmla.training.train_step import computed, train_step
 from small_programs import Network, Points, datasets
 
-pytestmark = pytest.mark.usefixtures("alone")
+pytestmark = [
+    pytest.mark.usefixtures("alone"),
+    pytest.mark.filterwarnings("ignore:optimizer.step.. was not called"),
+]
 
 
 def outcomes(**options: Any) -> list[Any]:

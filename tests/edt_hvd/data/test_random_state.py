@@ -6,7 +6,7 @@ import random
 import numpy as np
 import torch
 
-from edt_hvd.state import random_state
+from edt_hvd.data import random_state
 
 
 def draw() -> list[float]:

@@ -1,0 +1,110 @@
+"""Fetching this worker's micro-batches through torch's loader, which is begun anew when the world changes."""
+
+import functools
+import gc
+from collections.abc import Callable, Iterator
+from multiprocessing.context import BaseContext
+from typing import Any, NamedTuple
+
+import torch
+from torch.utils.data import DataLoader, Dataset
+
+from edt_hvd.data.batching import mixed_seed
+from edt_hvd.data.samples import Request, SeededSamples, begin_loading
+
+
+class Key(NamedTuple):
+    """All that the rest of an epoch's micro-batches on this worker follow from."""
+
+    seed: int
+    epoch: int
+    step: int
+    cut: int
+    rank: int
+    size: int
+
+
+class _Requests:
+    """The batch sampler under torch's loader, which may iterate over it more than once an epoch."""
+
+    def __init__(self) -> None:
+        self.begin: Callable[[], Iterator[Request]] = lambda: iter(())
+
+    def __iter__(self) -> Iterator[Request]:
+        return self.begin()
+
+
+class Fetcher:
+    """Fetches micro-batches in order, ahead of time where there are loading processes.
+
+    Args: as for `edt_hvd.ElasticDataLoader`.
+
+    Raises:
+        ValueError: what torch's loader refuses.
+    """
+
+    def __init__(
+        self,
+        dataset: Dataset[Any],
+        *,
+        num_workers: int,
+        collate_fn: Callable[[list[Any]], Any] | None,
+        pin_memory: bool,
+        worker_init_fn: Callable[[int], None] | None,
+        prefetch_factor: int | None,
+        multiprocessing_context: str | BaseContext | None,
+        timeout: float,
+        persistent_workers: bool | None,
+    ) -> None:
+        self._dataset = dataset
+        self._requests = _Requests()
+        # Loading processes are seeded from it, so that torch's own loader leaves the global generator alone.
+        self._generator = torch.Generator()
+        self._options: dict[str, Any] = {
+            "batch_sampler": self._requests,
+            "generator": self._generator,
+            "num_workers": num_workers,
+            "collate_fn": collate_fn,
+            "pin_memory": pin_memory and torch.cuda.is_available(),
+            "worker_init_fn": functools.partial(begin_loading, worker_init_fn),
+            "prefetch_factor": prefetch_factor,
+            "multiprocessing_context": multiprocessing_context,
+            "timeout": timeout,
+            "persistent_workers": num_workers > 0 if persistent_workers is None else persistent_workers,
+        }
+        self._loader: DataLoader[Any] | None = DataLoader(SeededSamples(dataset), **self._options)
+        # What is being loaded: `_stream` gives the micro-batches from `_next` on, None when unknown.
+        self._stream: Iterator[Any] = iter(())
+        self._next: Key | None = None
+
+    def is_at(self, key: Key) -> bool:
+        """Whether what has been prefetched is that of `key`."""
+        return self._next == key
+
+    def micro_batches(self, key: Key, count: int, requests: Callable[[], Iterator[Request]]) -> Iterator[Any]:
+        """The data of a step's micro-batches.
+
+        Args:
+            key: of the step; what was prefetched for another one is dropped.
+            count: micro-batches of this worker in the step.
+            requests: gives the requests of the micro-batches from this step to the end of the epoch.
+        """
+        stream = self._stream if self.is_at(key) else self._restart(key, requests)
+        self._next = None
+        for _ in range(count):
+            try:
+                data = next(stream)
+            except BaseException:
+                self._loader = None  # its processes may be gone; the next iteration starts others
+                raise
+            yield data
+        self._next = key._replace(step=key.step + 1)
+
+    def _restart(self, key: Key, requests: Callable[[], Iterator[Request]]) -> Iterator[Any]:
+        if self._loader is None:
+            gc.collect()  # a failed iterator kept by its error stalls at its end, once other processes fork
+            self._loader = DataLoader(SeededSamples(self._dataset), **self._options)
+        self._requests.begin = requests
+        self._generator.manual_seed(mixed_seed(key.seed, key.epoch, key.step, key.rank))
+        self._stream = iter(self._loader)
+        return self._stream

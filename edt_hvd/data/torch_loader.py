@@ -1,0 +1,67 @@
+"""Taking over what a loader of torch's says."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from torch.utils.data import (
+    BatchSampler,
+    DataLoader,
+    Dataset,
+    RandomSampler,
+    SequentialSampler,
+    default_collate,
+)
+
+_TAKEN = (
+    "num_workers",
+    "pin_memory",
+    "worker_init_fn",
+    "prefetch_factor",
+    "multiprocessing_context",
+    "timeout",
+)
+
+
+def taken_over(loader: DataLoader[Any], options: Mapping[str, Any]) -> tuple[Dataset[Any], dict[str, Any]]:
+    """The dataset and the options of a torch loader, for `edt_hvd.ElasticDataLoader`.
+
+    Args:
+        loader: made for one process, so that its batch is the effective batch.
+        options: those given besides; `effective_batch_size` takes the place of the loader's ``batch_size``.
+
+    Raises:
+        TypeError: an option that the loader has, too, or one of the loader's that means nothing here.
+    """
+    given = [name for name, value in options.items() if value and name != "effective_batch_size"]
+    if given:
+        raise TypeError(
+            f"{', '.join(given)} given besides a DataLoader; give it to the DataLoader, or pass the dataset "
+            "with all options to ElasticDataLoader"
+        )
+    if loader.generator is not None:
+        raise TypeError(
+            "the DataLoader has a generator; leave it out, and pass ElasticDataLoader a seed instead"
+        )
+    collate = None if loader.collate_fn is default_collate else loader.collate_fn
+    taken = {name: getattr(loader, name) for name in _TAKEN} | {"collate_fn": collate}
+    taken["persistent_workers"] = loader.persistent_workers or None
+    return loader.dataset, {**options, **taken, **_order(loader, options["effective_batch_size"])}
+
+
+def _order(loader: DataLoader[Any], effective_batch_size: int | None) -> dict[str, Any]:
+    if loader.batch_sampler is None:
+        raise TypeError("the DataLoader has batch_size=None, so it makes no batches; give it a batch_size")
+    if type(loader.batch_sampler) is not BatchSampler:
+        if effective_batch_size is not None:
+            raise TypeError(
+                "the DataLoader has a batch_sampler, which makes the batches; leave effective_batch_size out"
+            )
+        return {"batch_sampler": loader.batch_sampler}
+    size = loader.batch_sampler.batch_size if effective_batch_size is None else effective_batch_size
+    order: dict[str, Any] = {"effective_batch_size": size, "drop_last": loader.batch_sampler.drop_last}
+    sampler = loader.batch_sampler.sampler
+    if type(sampler) is SequentialSampler:
+        return order | {"shuffle": False}
+    if type(sampler) is RandomSampler and not sampler.replacement and sampler._num_samples is None:
+        return order | {"shuffle": True}
+    return order | {"sampler": sampler}

@@ -1,0 +1,156 @@
+"""Mistakes with which a script would train another model than it says, without a word.
+
+They are what a loop written for one process has, and what works there: an optimizer that is not distributed,
+gradients clipped inside the loop over a step, a loss divided for accumulation. `reducer` and the loader find
+the others, which show in what they do anyway.
+"""
+
+import functools
+import itertools
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch.nn.utils import clip_grad
+from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
+from torch.utils.weak import WeakIdKeyDictionary
+
+from edt_hvd.errors import GradientError
+from edt_hvd.reduction import reducer
+from edt_hvd.reduction.optimizer import reducer_of
+
+_alone: Any = WeakIdKeyDictionary()
+"""Parameters that get gradients in a loop over a step although no distributed optimizer has them."""
+
+_watched: Any = WeakIdKeyDictionary()
+"""Parameters of optimizers that are not distributed."""
+
+_steps = 0
+_loops = 0
+
+
+@functools.cache
+def watch() -> None:
+    """Look at every optimizer's steps, and at what clips gradients, from now on."""
+    register_optimizer_step_pre_hook(_before_optimizer_step)
+    register_optimizer_step_post_hook(_count)
+    for function in (clip_grad.clip_grad_norm_, clip_grad.clip_grad_value_):
+        _wrap(function)
+
+
+def optimizer_steps() -> int:
+    """A number that grows whenever a step of any optimizer in this process begins or ends."""
+    return _steps
+
+
+@contextmanager
+def in_loop() -> Iterator[None]:
+    """A loop over a step's micro-batches is under way."""
+    global _loops
+    _loops += 1
+    try:
+        yield
+    finally:
+        _loops -= 1
+
+
+def check_loss(loss: torch.Tensor, micro_batches: int, stacklevel: int = 3) -> None:
+    """Look at what a loss is computed from; `micro_batches` are those of the whole batch.
+
+    Warns:
+        UserWarning: the loss is divided by the number of micro-batches, or all its gradients are of
+            parameters that no distributed optimizer has.
+    """
+    if micro_batches > 1 and _divisor(loss) == micro_batches:
+        warnings.warn(
+            f"step.backward() got a loss that is divided by {micro_batches}, the number of the step's "
+            "micro-batches; it weights each micro-batch itself, so do not divide for accumulation",
+            stacklevel=stacklevel,
+        )
+    reached = list(_parameters_of(loss))
+    found = [each for each in reducer.not_reduced(reached) if each not in _alone]
+    for parameter in found:
+        _alone[parameter] = True
+    if found and len(reducer.not_reduced(reached)) == len(reached):
+        warnings.warn(
+            f"step.backward() computes gradients of {len(reached)} parameters, and no DistributedOptimizer "
+            "has one of them: they stay on the worker that computed them. Pass the optimizer that is to "
+            "train them to edt_hvd.DistributedOptimizer",
+            stacklevel=stacklevel,
+        )
+
+
+def _count(*_: Any) -> None:
+    global _steps
+    _steps += 1
+
+
+def _before_optimizer_step(optimizer: torch.optim.Optimizer, *_: Any) -> None:
+    _count()
+    if reducer_of(optimizer) is not None:
+        return
+    parameters = itertools.chain.from_iterable(group["params"] for group in optimizer.param_groups)
+    own = reducer.not_reduced(parameters)
+    if any(parameter in _alone and parameter.grad is not None for parameter in own):
+        kind = type(optimizer).__name__
+        raise GradientError(
+            f"{kind}.step() on gradients from the loop over a step, but this {kind} is not distributed: "
+            "every worker would train a model of its own; make it with "
+            f"optimizer = edt_hvd.DistributedOptimizer({kind}(...), model), and call step.backward(loss)"
+        )
+    for parameter in own:
+        if parameter not in _watched and parameter.requires_grad:
+            _watched[parameter] = parameter.register_post_accumulate_grad_hook(_note_gradient)  # type: ignore[no-untyped-call]
+
+
+def _note_gradient(parameter: torch.Tensor) -> None:
+    if _loops:
+        _alone[parameter] = True
+
+
+def _parameters_of(loss: torch.Tensor) -> Iterator[torch.nn.Parameter]:
+    """The parameters that a backward pass from `loss` reaches."""
+    seen = {loss.grad_fn}
+    ahead = list(seen)
+    while ahead:
+        node = ahead.pop()
+        variable = getattr(node, "variable", None)  # the node that adds to a leaf's gradient has it
+        if isinstance(variable, torch.nn.Parameter):
+            yield variable
+        found = {following for following, _ in getattr(node, "next_functions", ())} - seen
+        seen |= found
+        ahead += found
+
+
+def _divisor(loss: torch.Tensor) -> float | None:
+    """The number that the loss was divided by last, if it was."""
+    kind = loss.grad_fn.name() if loss.grad_fn is not None else ""
+    saved = getattr(loss.grad_fn, "_saved_other", None)  # a tensor, of a plain number too
+    if kind not in ("DivBackward0", "MulBackward0") or saved is None or saved.numel() != 1:
+        return None
+    number = float(saved.detach())
+    return number if kind == "DivBackward0" else 1 / number if number else None
+
+
+def _wrap(function: Callable[..., Any]) -> None:
+    """Have one of torch's clipping functions refuse to run inside the loop over a step.
+
+    The function's body is replaced, where torch's decorator keeps it: scripts may have imported it already.
+    """
+    cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
+    inner = cells["func"].cell_contents
+
+    @functools.wraps(inner)
+    def checked(parameters: Any, *args: Any, **kwargs: Any) -> Any:
+        if _loops:
+            parameters = [parameters] if isinstance(parameters, torch.Tensor) else list(parameters)
+            if len(reducer.not_reduced(parameters)) < len(parameters):
+                raise GradientError(
+                    f"{function.__name__}() inside the loop over a step's micro-batches, where there are no "
+                    "gradients yet; call it after that loop, before optimizer.step()"
+                )
+        return inner(parameters, *args, **kwargs)
+
+    cells["func"].cell_contents = checked

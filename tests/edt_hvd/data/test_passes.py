@@ -1,0 +1,260 @@
+"""Several passes over a step."""
+
+import os
+import weakref
+from collections.abc import Iterator
+from itertools import chain, islice
+
+import pytest
+import torch
+from torch import nn
+
+import edt_hvd
+from edt_hvd.data.loader import ElasticDataLoader
+from places import Numbers, Place, RecordingParticipant, batches_of, numbers_loader
+
+
+def passes_of(loader: ElasticDataLoader, count: int) -> Iterator[list[list[int]]]:
+    """The samples of every pass over each step that is left of the epoch."""
+    for step in loader:
+        yield [list(chain(*step)) for _ in range(count)]
+
+
+def test_every_pass_has_the_samples_of_the_step(place: Place) -> None:
+    expected = batches_of(numbers_loader(10, 4))
+    assert list(passes_of(numbers_loader(10, 4), 3)) == [[samples] * 3 for samples in expected]
+
+
+@pytest.mark.parametrize("rank", [0, 1, 2])
+def test_a_worker_has_its_own_share_in_every_pass(place: Place, rank: int) -> None:
+    place.rank, place.size = rank, 3
+    expected = batches_of(numbers_loader(10, 5, 2))
+    assert list(passes_of(numbers_loader(10, 5, 2), 2)) == [[samples] * 2 for samples in expected]
+
+
+class Fetches(Numbers):
+    """Counts how often it was asked."""
+
+    def __init__(self, length: int) -> None:
+        super().__init__(length)
+        self.count = 0
+
+    def __getitem__(self, index: int) -> int:
+        self.count += 1
+        return index
+
+
+def test_samples_are_loaded_anew_for_the_first_further_pass_and_kept_from_then_on(place: Place) -> None:
+    dataset = Fetches(12)
+    loader = ElasticDataLoader(dataset, 4, 2, collate_fn=list)
+    fetched = [dataset.count for _ in passes_of(loader, 3)]
+    assert fetched == [8, 12, 16]
+
+
+def test_samples_of_steps_with_one_pass_are_not_kept(place: Place) -> None:
+    loader = ElasticDataLoader([torch.zeros(3) for _ in range(8)], 4, 1)
+    for step in loader:
+        seen = [weakref.ref(data) for data in step]
+        assert [data() for data in seen] == [None] * 4
+
+
+def test_loading_processes_load_a_step_again(place: Place) -> None:
+    class Processes(Numbers):
+        def __getitem__(self, index: int) -> tuple[int, int]:  # type: ignore[override]
+            return index, os.getpid()
+
+    loader = ElasticDataLoader(Processes(12), 4, 1, num_workers=1, collate_fn=list, shuffle=False)
+    for number, step in enumerate(loader):
+        for _ in range(2):
+            pairs = list(chain(*step))
+            assert [index for index, _ in pairs] == list(range(4 * number, 4 * number + 4))
+            assert os.getpid() not in [pid for _, pid in pairs]
+
+
+def test_random_numbers_differ_between_passes_and_not_between_runs(place: Place) -> None:
+    def drawn() -> list[float]:
+        found = []
+        for step in islice(numbers_loader(8, 4, 2), 1):
+            for _ in range(3):
+                found += [torch.rand(()).item() for _ in step]
+                found.append(torch.rand(()).item())
+        return found
+
+    first = drawn()
+    assert first == drawn()
+    assert len(set(first)) == 9
+
+
+def test_a_step_with_one_pass_draws_what_it_always_drew(place: Place) -> None:
+    once, twice = numbers_loader(8, 4, 2), numbers_loader(8, 4, 2)
+    first = [torch.rand(()).item() for _ in next(iter(once))]
+    step = next(iter(twice))
+    assert [torch.rand(()).item() for _ in step] == first
+    assert [torch.rand(()).item() for _ in step] != first
+
+
+@pytest.mark.usefixtures("alone")
+def test_participants_reduce_in_every_pass(place: Place) -> None:
+    place.reducers = (recorder := RecordingParticipant(),)
+    step = next(iter(numbers_loader(4, 4, 4)))
+    for _ in range(2):
+        for _ in step:
+            step.backward(torch.tensor(2.0, requires_grad=True) * 1)
+    names = [call[0] for call in recorder.calls]
+    one = ["backward", "backward done", "micro-batch done", "finish"]
+    assert names == ["begin", *one, "begin again", *one]
+
+
+def test_the_loss_is_that_of_the_last_pass(place: Place) -> None:
+    loader = numbers_loader(4, 4, 2)
+    for step in loader:
+        for value in (3.0, 5.0):
+            for _ in step:
+                step.backward(torch.tensor(value, requires_grad=True) * 1)
+            assert step.loss == value
+        assert step.passes == 2
+        assert loader.summary == (0, 1, 4, 5.0)
+
+
+def test_the_position_moves_with_the_first_pass_alone(place: Place) -> None:
+    loader = numbers_loader(8, 4)
+    for step in loader:
+        for _ in range(3):
+            list(step)
+            assert loader.position == step.index + 1
+
+
+@pytest.mark.parametrize("earlier", [0, 1])
+def test_a_pass_that_is_left_ends_the_step(place: Place, earlier: int) -> None:
+    loop = iter(numbers_loader(8, 4))
+    step = next(loop)
+    for _ in range(earlier):
+        list(step)
+    for _ in step:
+        break
+    with pytest.raises(RuntimeError, match="<step 0 of epoch 0> is passed over again after a loop"):
+        list(step)
+    with pytest.raises(RuntimeError, match="<step 0 of epoch 0> was left before its micro-batches"):
+        next(loop)
+
+
+def test_a_loop_in_the_loop_over_the_same_step_is_refused(place: Place) -> None:
+    step = next(iter(numbers_loader()))
+    for _ in step:
+        with pytest.raises(RuntimeError, match="a loop over <step 0 of epoch 0> inside another one"):
+            list(step)
+
+
+def test_a_pass_after_the_commit_is_refused(place: Place) -> None:
+    loader = numbers_loader()
+    for step in loader:
+        list(step)
+        loader.note_commit()
+        with pytest.raises(RuntimeError, match=r"another pass over <step 0 of epoch 0> after state.com"):
+            list(step)
+        break
+
+
+def test_a_pass_over_an_earlier_step_is_refused(place: Place) -> None:
+    loop = iter(numbers_loader(12, 4))
+    first = next(loop)
+    list(first)
+    list(next(loop))
+    with pytest.raises(RuntimeError, match="step 0 of epoch 0 is used when the loader is at step 2"):
+        list(first)
+
+
+# What optimizers get.
+
+
+@pytest.fixture
+def two(alone: None) -> tuple[nn.Linear, nn.Linear, torch.optim.SGD, torch.optim.SGD]:
+    torch.manual_seed(0)
+    first, second = nn.Linear(2, 2), nn.Linear(2, 1)
+    return (
+        first,
+        second,
+        edt_hvd.DistributedOptimizer(torch.optim.SGD(first.parameters(), lr=0.1), first),
+        edt_hvd.DistributedOptimizer(torch.optim.SGD(second.parameters(), lr=0.1), second),
+    )
+
+
+def pairs_loader() -> ElasticDataLoader:
+    generator = torch.Generator().manual_seed(1)
+    return ElasticDataLoader(list(torch.randn(12, 2, generator=generator)), 6, 2)
+
+
+Two = tuple[nn.Linear, nn.Linear, torch.optim.SGD, torch.optim.SGD]
+
+
+def gradients(module: nn.Module) -> list[torch.Tensor | None]:
+    return [None if p.grad is None else p.grad.clone() for p in module.parameters()]
+
+
+def test_an_optimizer_without_gradients_in_a_pass_keeps_those_it_has(two: Two) -> None:
+    first, second, first_optimizer, second_optimizer = two
+    for step in pairs_loader():
+        for data in step:
+            step.backward(first(data).square().mean())
+        before = gradients(first)
+        assert all(each is not None for each in before)
+        for data in step:
+            assert all(p.grad is None for p in first.parameters())
+            step.backward(second(data).square().mean())
+        assert all(torch.equal(a, b) for a, b in zip(before, gradients(first), strict=True))  # type: ignore[arg-type]
+        first_optimizer.step()
+        second_optimizer.step()
+
+
+def test_gradients_of_a_later_pass_replace_those_of_an_earlier_one(two: Two) -> None:
+    first, _, optimizer, _ = two
+    for step in pairs_loader():
+        for factor in (1.0, 3.0):
+            for data in step:
+                step.backward(factor * first(data).square().mean())
+            if factor == 1.0:
+                once = gradients(first)
+        for now, then in zip(gradients(first), once, strict=True):
+            assert now is not None
+            assert then is not None
+            torch.testing.assert_close(now, 3 * then)
+        optimizer.step()
+
+
+@pytest.mark.parametrize("freezes", [False, True])
+def test_a_model_frozen_for_a_pass_keeps_its_gradients_and_its_buckets(two: Two, freezes: bool) -> None:
+    first, second, first_optimizer, second_optimizer = two
+    buckets = []
+    for step in pairs_loader():
+        for data in step:
+            step.backward(second(first(data).detach()).square().mean())
+        before = gradients(second)
+        buckets.append(second_optimizer._edt_reducer._buckets[0])  # type: ignore[attr-defined]
+        second.requires_grad_(not freezes)
+        for data in step:
+            step.backward(second(first(data)).abs().mean())
+        second.requires_grad_(True)
+        first_optimizer.step()
+        same = [torch.equal(a, b) for a, b in zip(before, gradients(second), strict=True)]  # type: ignore[arg-type]
+        assert all(same) == freezes
+        second_optimizer.step()
+    assert buckets[0] is buckets[1]
+
+
+def test_lbfgs_passes_over_the_step_in_its_closure(alone: None) -> None:
+    torch.manual_seed(0)
+    model = nn.Linear(2, 1)
+    optimizer = edt_hvd.DistributedOptimizer(torch.optim.LBFGS(model.parameters(), max_iter=4), model)
+    data = torch.randn(6, 2)
+    passes = []
+    for step in ElasticDataLoader(list(data), 6, 2, shuffle=False):
+
+        def closure(step: edt_hvd.Step = step) -> float:
+            for inputs in step:
+                step.backward((model(inputs) - 1).square().mean())
+            return step.loss
+
+        optimizer.step(closure)  # type: ignore[arg-type]
+        passes.append(step.passes)
+    assert passes[0] > 1
+    assert (model(data) - 1).square().mean().item() < 0.5

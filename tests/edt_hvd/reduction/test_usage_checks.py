@@ -1,0 +1,266 @@
+"""Mistakes of a script that would train another model than it says."""
+
+import warnings
+from collections.abc import Callable, Iterator
+
+import pytest
+import torch
+from torch import nn
+from torch.nn.utils import clip_grad_norm_, clip_grad_value_
+
+import edt_hvd
+from edt_hvd.errors import GradientError
+
+pytestmark = pytest.mark.usefixtures("alone")
+
+Divide = Callable[[torch.Tensor], torch.Tensor]
+
+LEFT_ALONE = "step.backward.. computes gradients of 2 parameters, and no DistributedOptimizer has one"
+
+
+@pytest.fixture
+def model() -> nn.Linear:
+    torch.manual_seed(0)
+    return nn.Linear(3, 1)
+
+
+def loader(steps: int = 2, micro_batches: int = 4) -> edt_hvd.ElasticDataLoader:
+    data = torch.randn(steps * micro_batches * 2, 3, generator=torch.Generator().manual_seed(1))
+    return edt_hvd.ElasticDataLoader(list(data), 2 * micro_batches, 2, shuffle=False)
+
+
+def loss_of(model: nn.Module, data: torch.Tensor) -> torch.Tensor:
+    found: torch.Tensor = model(data).square().mean()
+    return found
+
+
+def sgd(model: nn.Module) -> torch.optim.SGD:
+    return torch.optim.SGD(model.parameters(), lr=0.1)
+
+
+def train(model: nn.Module, optimizer: torch.optim.Optimizer, divide: Divide = lambda loss: loss) -> None:
+    """Two steps."""
+    for step in loader():
+        for data in step:
+            step.backward(divide(loss_of(model, data)))
+        optimizer.step()
+
+
+def steps(model: nn.Module, count: int = 2) -> Iterator[edt_hvd.Step]:
+    """Steps after whose loop the gradients are there."""
+    for step in loader(count):
+        for data in step:
+            step.backward(loss_of(model, data))
+        yield step
+
+
+# Optimizers that are not distributed.
+
+
+def test_an_optimizer_that_is_not_distributed_is_refused(model: nn.Linear) -> None:
+    optimizer = sgd(model)
+    before = model.weight.clone()
+    with pytest.warns(UserWarning, match=LEFT_ALONE) as caught:
+        next(steps(model))
+    assert caught[0].filename == __file__
+    with pytest.raises(GradientError, match=r"SGD.step\(\) on gradients from the loop over a step"):
+        optimizer.step()
+    assert torch.equal(model.weight, before)
+
+
+def test_one_optimizer_of_two_that_is_not_distributed_is_refused(model: nn.Linear) -> None:
+    other = nn.Linear(1, 1)
+    distributed = edt_hvd.DistributedOptimizer(sgd(model), model)
+    forgotten = torch.optim.Adam(other.parameters())
+    for step in loader():
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            for data in step:
+                step.backward(other(model(data)).mean())
+        distributed.step()
+        with pytest.raises(GradientError, match=r"edt_hvd.DistributedOptimizer\(Adam\(...\), model\)"):
+            forgotten.step()
+        break
+
+
+def test_an_optimizer_that_is_distributed_later_may_step(model: nn.Linear) -> None:
+    with pytest.warns(UserWarning, match=LEFT_ALONE):
+        next(steps(model))
+    optimizer = edt_hvd.DistributedOptimizer(sgd(model), model)
+    for _ in steps(model):
+        optimizer.step()
+
+
+def test_an_optimizer_with_a_loop_of_its_own_may_step(model: nn.Linear) -> None:
+    probe = nn.Linear(3, 1)
+    optimizer, own = edt_hvd.DistributedOptimizer(sgd(model), model), sgd(probe)
+    for _ in steps(model):
+        loss_of(probe, torch.ones(1, 3)).backward()  # type: ignore[no-untyped-call]
+        own.step()
+        own.zero_grad()
+        optimizer.step()
+
+
+def test_an_optimizer_around_another_one_may_step_through_it(model: nn.Linear) -> None:
+    class Around(torch.optim.Optimizer):
+        def __init__(self, base: torch.optim.Optimizer) -> None:
+            super().__init__(base.param_groups, {})
+            self.base = base
+
+        def step(self, closure: Callable[[], float] | None = None) -> None:  # type: ignore[override]
+            self.base.step()
+
+    optimizer = edt_hvd.DistributedOptimizer(Around(sgd(model)), model)
+    before = model.weight.clone()
+    for _ in steps(model):
+        optimizer.step()
+    assert not torch.equal(model.weight, before)
+
+
+def test_frozen_parameters_and_inputs_are_nobodys(model: nn.Linear) -> None:
+    frozen = nn.Linear(1, 1).requires_grad_(False)
+    optimizer = edt_hvd.DistributedOptimizer(sgd(model), model)
+    for step in loader():
+        for data in step:
+            step.backward(frozen(model(data.requires_grad_())).square().mean())
+        optimizer.step()
+
+
+def test_a_part_of_a_model_may_be_left_as_it_is(model: nn.Linear) -> None:
+    train(model, edt_hvd.DistributedOptimizer(torch.optim.SGD([model.weight], lr=0.1)))
+
+
+# Steps that are left out.
+
+
+def test_a_step_without_an_optimizers_step_is_named(model: nn.Linear) -> None:
+    optimizer = edt_hvd.DistributedOptimizer(sgd(model), model)
+    loop = steps(model, 3)
+    next(loop)
+    with pytest.warns(UserWarning, match=r"optimizer.step\(\) was not called after the loop over <step 0 of"):
+        next(loop)
+    optimizer.step()
+    next(loop)
+
+
+def test_one_of_two_optimizers_may_step_now_and_then(model: nn.Linear) -> None:
+    critic = nn.Linear(3, 1)
+    first = edt_hvd.DistributedOptimizer(sgd(model), model)
+    second = edt_hvd.DistributedOptimizer(sgd(critic), critic)
+    for step in loader(4):
+        for data in step:
+            step.backward(loss_of(model, data) + loss_of(critic, data))
+        second.step()
+        if step.index % 2:
+            first.step()
+
+
+def test_a_scaler_may_leave_a_step_out(model: nn.Linear) -> None:
+    optimizer = edt_hvd.DistributedOptimizer(sgd(model), model)
+    scaler = torch.amp.GradScaler("cpu", init_scale=2.0)
+    for step in loader():
+        for data in step:
+            step.backward(loss_of(model, data), scaler=scaler)
+    del optimizer
+
+
+# Clipping.
+
+
+@pytest.mark.parametrize("clip", [clip_grad_norm_, clip_grad_value_])
+def test_clipping_in_the_loop_over_a_step_is_refused(model: nn.Linear, clip: Callable[..., object]) -> None:
+    optimizer = edt_hvd.DistributedOptimizer(sgd(model), model)
+    for step in loader():
+        for data in step:
+            step.backward(loss_of(model, data))
+            with pytest.raises(GradientError, match=rf"{clip.__name__}\(\) inside the loop over a step's"):
+                clip(model.parameters(), 0.1)
+        clip(model.parameters(), 0.01)
+        assert model.weight.grad is not None
+        assert model.weight.grad.norm() <= 0.02
+        optimizer.step()
+
+
+def test_what_no_optimizer_here_has_may_be_clipped_in_the_loop(model: nn.Linear) -> None:
+    optimizer, other = edt_hvd.DistributedOptimizer(sgd(model), model), nn.Linear(3, 1)
+    for step in loader():
+        for data in step:
+            step.backward(loss_of(model, data))
+            loss_of(other, data).backward()  # type: ignore[no-untyped-call]
+            assert clip_grad_norm_(other.parameters(), 1e-9) > 0
+        optimizer.step()
+
+
+# Losses that are divided.
+
+
+@pytest.mark.parametrize(
+    "divide", [lambda loss: loss / 4, lambda loss: loss * 0.25, lambda loss: loss.div(4.0)]
+)
+def test_a_loss_divided_by_the_number_of_micro_batches_is_named(model: nn.Linear, divide: Divide) -> None:
+    optimizer = edt_hvd.DistributedOptimizer(sgd(model), model)
+    with pytest.warns(UserWarning, match="a loss that is divided by 4, the number of the step's") as caught:
+        train(model, optimizer, divide)
+    assert all(warning.filename == __file__ for warning in caught)
+
+
+@pytest.mark.parametrize("divide", [lambda loss: loss / 3, lambda loss: loss * 0, lambda loss: loss * 4])
+def test_other_factors_are_the_scripts_own(model: nn.Linear, divide: Divide) -> None:
+    train(model, edt_hvd.DistributedOptimizer(sgd(model), model), divide)
+
+
+def test_with_one_micro_batch_there_is_nothing_to_divide_by(model: nn.Linear) -> None:
+    optimizer = edt_hvd.DistributedOptimizer(sgd(model), model)
+    for step in loader(micro_batches=1):
+        for data in step:
+            step.backward(loss_of(model, data) / 1)
+        optimizer.step()
+
+
+# Loops that are left.
+
+
+def test_a_step_after_a_loop_that_was_left_says_so(model: nn.Linear) -> None:
+    optimizer = edt_hvd.DistributedOptimizer(sgd(model), model)
+    for step in loader():
+        for data in step:
+            step.backward(loss_of(model, data))
+            break
+        with pytest.raises(GradientError, match="that was left before its end, by break for instance"):
+            optimizer.step()
+        break
+    for _ in steps(model):
+        optimizer.step()
+
+
+def test_a_loop_of_ones_own_may_follow_a_step_that_was_left(model: nn.Linear) -> None:
+    optimizer = edt_hvd.DistributedOptimizer(sgd(model), model)
+    for step in loader():
+        for _ in step:
+            break
+        break
+    loss_of(model, torch.ones(1, 3)).backward()  # type: ignore[no-untyped-call]
+    optimizer.step()
+
+
+def test_a_plain_backward_in_the_loop_is_refused(model: nn.Linear) -> None:
+    optimizer = edt_hvd.DistributedOptimizer(sgd(model), model)
+    for step in loader():
+        for data in step:
+            with pytest.raises(GradientError, match=r"loss.backward\(\) inside the loop over a step's"):
+                loss_of(model, data).backward()  # type: ignore[no-untyped-call]
+            break
+        break
+    del optimizer
+
+
+def test_a_plain_backward_and_an_optimizer_that_is_not_distributed_are_refused(model: nn.Linear) -> None:
+    optimizer = sgd(model)
+    loop = iter(loader())
+    for data in next(loop):
+        loss_of(model, data).backward()  # type: ignore[no-untyped-call]
+    optimizer.step()
+    for data in next(loop):
+        loss_of(model, data).backward()  # type: ignore[no-untyped-call]
+    with pytest.raises(GradientError, match=r"SGD.step\(\) on gradients from the loop over a step"):
+        optimizer.step()

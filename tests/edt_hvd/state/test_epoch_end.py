@@ -1,0 +1,185 @@
+"""A resize, and the rollback point of a commit, wait where the loader has nothing left of an epoch."""
+
+from collections.abc import Iterator
+
+import pytest
+import torch
+from horovod.common.exceptions import HostsUpdatedInterrupt
+from torch import nn
+
+import edt_hvd
+from edt_hvd.reduction import reducer
+from edt_hvd.state import torch_state
+
+pytestmark = pytest.mark.usefixtures("alone")
+
+
+def make_state(loaders: int = 1) -> edt_hvd.TorchState:
+    torch.manual_seed(0)
+    model = nn.Linear(2, 1)
+    optimizer = edt_hvd.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=0.1), model)
+    named = {
+        f"loader{number}": edt_hvd.ElasticDataLoader([torch.ones(2)] * 6, 2, 2) for number in range(loaders)
+    }
+    state = edt_hvd.TorchState(model=model, optimizer=optimizer, epoch=0, **named)
+    state.sync()
+    return state
+
+
+def train(state: edt_hvd.TorchState, loader: edt_hvd.ElasticDataLoader) -> Iterator[int]:
+    """Train for an epoch; gives the number of each step after its commit."""
+    for step in loader:
+        for inputs in step:
+            step.backward(state.model(inputs).square().mean())
+        state.optimizer.step()
+        state.commit()
+        yield step.index
+
+
+@pytest.fixture
+def announced(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[bool]]:
+    """A new world is announced once the list has something in it."""
+    found: list[bool] = []
+    monkeypatch.setattr(torch_state, "FixedWorld", bytes)  # the one here is none
+    monkeypatch.setattr(reducer, "stop_agreed", lambda: bool(found))
+    return found
+
+
+def test_in_the_middle_of_an_epoch_a_resize_is_carried_out_at_the_commit(announced: list[bool]) -> None:
+    state = make_state()
+    loop = train(state, state.loader0)
+    next(loop)
+    announced.append(True)
+    with pytest.raises(HostsUpdatedInterrupt):
+        next(loop)
+    assert state.loader0.position == 2
+
+
+def test_at_the_end_of_an_epoch_it_waits_for_the_next(announced: list[bool]) -> None:
+    state = make_state()
+    seen = []
+    for index in train(state, state.loader0):
+        seen.append(index)
+        if index == 1:
+            announced.append(True)
+    assert seen == [0, 1, 2]
+    state.epoch += 1
+    with pytest.raises(HostsUpdatedInterrupt):
+        next(train(state, state.loader0))
+    assert (state.epoch, state.loader0.epoch, state.loader0.position) == (1, 1, 0)
+
+
+def test_one_that_is_announced_between_two_epochs_waits_for_a_commit(announced: list[bool]) -> None:
+    state = make_state()
+    list(train(state, state.loader0))
+    state.commit()
+    announced.append(True)
+    with pytest.raises(HostsUpdatedInterrupt):
+        next(train(state, state.loader0))
+    assert state.loader0.position == 1
+
+
+def test_a_commit_of_the_scripts_between_two_epochs_is_where_it_is_carried_out(announced: list[bool]) -> None:
+    state = make_state()
+    loop = train(state, state.loader0)
+    next(loop)
+    next(loop)
+    announced.append(True)
+    assert list(loop) == [2]
+    with pytest.raises(HostsUpdatedInterrupt):
+        state.commit()
+    assert (state.loader0.epoch, state.loader0.position) == (1, 0)
+
+
+def test_a_loop_that_was_left_in_the_last_step_ends_at_its_commit_as_any_other(announced: list[bool]) -> None:
+    state = make_state()
+    loop = train(state, state.loader0)
+    for _ in range(3):
+        next(loop)
+    loop.close()
+    announced.append(True)
+    with pytest.raises(HostsUpdatedInterrupt):
+        state.commit()
+
+
+def test_of_two_loaders_both_have_to_go_on(announced: list[bool]) -> None:
+    state = make_state(loaders=2)
+    first, second = train(state, state.loader0), train(state, state.loader1)
+    for _ in range(2):
+        next(first)
+        next(second)
+    announced.append(True)
+    next(first)
+    next(second)
+    assert list(first) == []
+    third = train(state, state.loader0)
+    assert next(third) == 0
+    assert list(second) == []
+    with pytest.raises(HostsUpdatedInterrupt):
+        next(train(state, state.loader1))
+
+
+def test_a_loss_between_two_epochs_goes_back_into_the_epoch() -> None:
+    state = make_state()
+    loop = train(state, state.loader0)
+    next(loop)
+    state.save()
+    weight, progress = state.model.weight.clone(), state.progress
+    state._rollback.snapshots.taken(0.0, 1e9)  # too costly to be taken again
+    assert list(loop) == [1, 2]
+    state.epoch += 1
+    state.restore()
+    assert torch.equal(state.model.weight, weight)
+    assert (state.epoch, state.loader0.epoch, state.loader0.position) == (0, 0, 1)
+    assert state.progress == progress
+    assert list(train(state, state.loader0)) == [1, 2]
+
+
+def test_the_next_epoch_begins_with_a_rollback_point() -> None:
+    state = make_state()
+    list(train(state, state.loader0))
+    state.epoch += 1
+    loop = iter(state.loader0)
+    next(loop)
+    state.epoch = 7
+    state.restore()
+    assert (state.epoch, state.loader0.epoch, state.loader0.position) == (1, 1, 0)
+
+
+def test_an_epoch_of_one_step_is_resized_between_two(announced: list[bool]) -> None:
+    state = make_state()
+    state.loader0 = edt_hvd.ElasticDataLoader([torch.ones(2)] * 2, 2, 2)
+    assert list(train(state, state.loader0)) == [0]
+    announced.append(True)
+    with pytest.raises(HostsUpdatedInterrupt):
+        list(train(state, state.loader0))
+    assert state.loader0.position == 0
+
+
+def test_a_commit_in_the_loop_over_a_step_is_refused() -> None:
+    state = make_state()
+    for step in state.loader0:
+        for _ in step:
+            with pytest.raises(
+                RuntimeError, match=r"state.commit\(\) inside the loop over <step 0 of epoch 0>"
+            ):
+                state.commit()
+        break
+    assert state.progress == 0
+
+
+def test_the_summary_of_an_epoch_survives_a_rollback() -> None:
+    state = make_state()
+    loop = train(state, state.loader0)
+    next(loop)
+    summary = state.loader0.summary
+    assert summary[:3] == (0, 1, 2)
+    state.save()
+    next(loop)
+    assert state.loader0.summary.samples == 4
+    state.model.weight.data.add_(1)
+    state._rollback.point = None
+    state.restore()
+    assert state.loader0.summary == summary
+    list(train(state, state.loader0))
+    assert state.loader0.summary[:3] == (0, 3, 6)

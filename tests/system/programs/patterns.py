@@ -1,0 +1,274 @@
+"""What loops written for one process bring along, in elastic form; one of them is trained.
+
+patterns.py PATTERN OUT [--changes JSON] [--hang]
+
+============  =====================================================================================
+gan           discriminator and generator in turns, batch norm in both, noise drawn in the loop
+sam           sharpness-aware minimization: two passes and a way back between them, dropout
+lbfgs         an optimizer that evaluates the step again and again
+critic        two passes whose optimizers both step at the end, one of them every second time
+weighted      a weighted sampler, with an average of the weights and the best loss of an epoch
+bucketed      a batch sampler whose batches have different sizes
+============  =====================================================================================
+
+JSON is a list of [AT, SIZE] as in scheduled.py. With --hang the worker of rank 1 hangs after the first epoch,
+until it is killed. At the end the coordinator writes OUT/final.json with a
+SHA-256 of all models, optimizers and numbers, and the size of the world in every step.
+"""
+
+import argparse
+import copy
+import hashlib
+import json
+import os
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import torch
+from models import leaves
+from scheduled import wait_for_change
+from torch import nn
+from torch.utils.data import Sampler, TensorDataset, WeightedRandomSampler
+
+import edt_hvd
+from edt_launch.core.atomic import write_atomically
+
+EPOCHS = 3
+SAMPLES, BATCH, MICRO = 46, 18, 4
+
+Values = dict[str, Any]
+Pattern = tuple[Values, Callable[[Any, edt_hvd.Step], None]]
+"""What is in the state, and a step of the training."""
+
+
+def points() -> TensorDataset:
+    samples = torch.randn(SAMPLES, 6, generator=torch.Generator().manual_seed(1))
+    return TensorDataset(samples, (samples[:, :2].sum(1) > 0).long())
+
+
+def loader(**options: Any) -> edt_hvd.ElasticDataLoader:
+    return edt_hvd.ElasticDataLoader(
+        points(), **{"effective_batch_size": BATCH, "micro_batch_size": MICRO} | options
+    )
+
+
+def distributed(kind: Callable[..., torch.optim.Optimizer], model: nn.Module, **options: Any) -> Any:
+    return edt_hvd.DistributedOptimizer(kind(model.parameters(), **options), model)
+
+
+def gan() -> Pattern:
+    generator = nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Linear(8, 6))
+    discriminator = nn.Sequential(
+        nn.Linear(6, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Dropout(0.2), nn.Linear(8, 1)
+    )
+    judge = nn.functional.binary_cross_entropy_with_logits
+
+    def train(state: Any, step: edt_hvd.Step) -> None:
+        for real, _ in step:
+            fake = generator(torch.randn(len(real), 4)).detach()
+            found = discriminator(torch.cat([real, fake]))
+            truth = torch.cat([torch.ones(len(real), 1), torch.zeros(len(real), 1)])
+            step.backward(judge(found, truth))
+        state.d_optimizer.step()
+        state.losses.append(step.loss)
+        for real, _ in step:
+            found = discriminator(generator(torch.randn(len(real), 4)))
+            step.backward(judge(found, torch.ones(len(real), 1)))
+        state.g_optimizer.step()
+
+    values = {
+        "generator": generator,
+        "discriminator": discriminator,
+        "g_optimizer": distributed(torch.optim.Adam, generator, lr=1e-2),
+        "d_optimizer": distributed(torch.optim.Adam, discriminator, lr=1e-2),
+        "loader": loader(),
+    }
+    return values, train
+
+
+def sam() -> Pattern:
+    model = nn.Sequential(nn.Linear(6, 12), nn.ReLU(), nn.Dropout(0.3), nn.Linear(12, 2))
+
+    def train(state: Any, step: edt_hvd.Step) -> None:
+        for inputs, targets in step:
+            step.backward(nn.functional.cross_entropy(model(inputs), targets))
+        gradients = [parameter.grad.clone() for parameter in model.parameters()]
+        norm = torch.stack([gradient.norm() for gradient in gradients]).norm()
+        with torch.no_grad():
+            before = [parameter.clone() for parameter in model.parameters()]
+            for parameter, gradient in zip(model.parameters(), gradients, strict=True):
+                parameter.add_(0.05 * gradient / (norm + 1e-12))
+        for inputs, targets in step:
+            step.backward(nn.functional.cross_entropy(model(inputs), targets))
+        with torch.no_grad():
+            for parameter, there in zip(model.parameters(), before, strict=True):
+                parameter.copy_(there)
+        state.optimizer.step()
+
+    return {
+        "model": model,
+        "optimizer": distributed(torch.optim.SGD, model, lr=0.1, momentum=0.9),
+        "loader": loader(),
+    }, train
+
+
+def lbfgs() -> Pattern:
+    model = nn.Linear(6, 2)
+
+    def train(state: Any, step: edt_hvd.Step) -> None:
+        def closure() -> float:
+            for inputs, targets in step:
+                step.backward(nn.functional.cross_entropy(model(inputs), targets))
+            return step.loss
+
+        state.optimizer.step(closure)
+
+    return {
+        "model": model,
+        "optimizer": distributed(torch.optim.LBFGS, model, lr=0.3, max_iter=3),
+        "loader": loader(),
+    }, train
+
+
+def critic() -> Pattern:
+    body, head, value = nn.Linear(6, 8), nn.Linear(8, 2), nn.Linear(8, 1)
+    actor = nn.Sequential(body, nn.Tanh(), head)
+
+    def train(state: Any, step: edt_hvd.Step) -> None:
+        for inputs, targets in step:
+            step.backward(nn.functional.cross_entropy(actor(inputs), targets))
+        value.requires_grad_(True)
+        for inputs, targets in step:
+            with torch.no_grad():
+                seen = body(inputs)
+            step.backward((value(seen)[:, 0] - targets).square().mean())
+        value.requires_grad_(False)
+        nn.utils.clip_grad_norm_(value.parameters(), 0.5)
+        state.value_optimizer.step()
+        if step.index % 2 == 0:
+            state.actor_optimizer.step()
+
+    values = {
+        "actor": actor,
+        "value": value,
+        "actor_optimizer": distributed(torch.optim.AdamW, actor, lr=1e-2),
+        "value_optimizer": distributed(torch.optim.SGD, value, lr=0.1),
+        "loader": loader(),
+    }
+    return values, train
+
+
+def weighted() -> Pattern:
+    model = nn.Sequential(nn.Linear(6, 12), nn.ReLU(), nn.Linear(12, 2))
+    average = copy.deepcopy(model).requires_grad_(False)
+    labels = points().tensors[1]
+
+    def train(state: Any, step: edt_hvd.Step) -> None:
+        for inputs, targets in step:
+            step.backward(nn.functional.cross_entropy(model(inputs), targets))
+        state.optimizer.step()
+        with torch.no_grad():
+            for mean, parameter in zip(average.parameters(), model.parameters(), strict=True):
+                mean.lerp_(parameter, 0.1)
+
+    values = {
+        "model": model,
+        "average": average,
+        "optimizer": distributed(torch.optim.Adam, model, lr=1e-2),
+        "loader": loader(sampler=WeightedRandomSampler((1.0 + labels).tolist(), SAMPLES)),
+    }
+    return values, train
+
+
+class Buckets(Sampler[list[int]]):
+    """Batches of neighbours, in another order every epoch; the longest is ten times the shortest."""
+
+    SIZES = (2, 20, 5, 19)
+
+    def __len__(self) -> int:
+        return len(self.SIZES)
+
+    def __iter__(self) -> Iterator[list[int]]:
+        ends = torch.tensor(self.SIZES).cumsum(0).tolist()
+        for bucket in torch.randperm(len(self.SIZES)).tolist():
+            yield list(range(ends[bucket] - self.SIZES[bucket], ends[bucket]))
+
+
+def bucketed() -> Pattern:
+    model = nn.Sequential(nn.Linear(6, 12), nn.ReLU(), nn.Linear(12, 2))
+
+    def train(state: Any, step: edt_hvd.Step) -> None:
+        for inputs, targets in step:
+            step.backward(nn.functional.cross_entropy(model(inputs), targets))
+        state.optimizer.step()
+
+    batches = loader(effective_batch_size=None, batch_sampler=Buckets())
+    return {
+        "model": model,
+        "optimizer": distributed(torch.optim.Adam, model, lr=1e-2),
+        "loader": batches,
+    }, train
+
+
+PATTERNS = {pattern.__name__: pattern for pattern in (gan, sam, lbfgs, critic, weighted, bucketed)}
+
+
+def evaluate(out: Path) -> None:
+    """Meet after the epoch; rank 1 hangs until it is killed, unless there is a file OUT/killed."""
+    if edt_hvd.rank() == 1 and not (out / "killed").exists():
+        write_atomically(out / "hanging", str(os.getpid()))
+        time.sleep(600)
+    edt_hvd.barrier()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("pattern", choices=PATTERNS)
+    parser.add_argument("out", type=Path)
+    parser.add_argument("--changes", type=json.loads, default=[])
+    parser.add_argument("--hang", action="store_true")
+    options = parser.parse_args()
+
+    edt_hvd.init(deterministic=True)
+    torch.manual_seed(4)
+    values, train_step = PATTERNS[options.pattern]()
+    state = edt_hvd.TorchState(**values, epoch=0, losses=[], best=float("inf"), drawn=[], sizes=[])
+    due = [at for at, _ in options.changes]
+
+    def wait_if_due() -> None:
+        upcoming = state.loader.total_steps_done + 1
+        if upcoming in due:
+            wait_for_change(options.out / f"change.{due.index(upcoming)}")
+
+    @edt_hvd.elastic
+    def train(state: Any) -> None:
+        while state.epoch < EPOCHS:
+            for step in state.loader:
+                wait_if_due()
+                train_step(state, step)
+                state.losses.append(step.loss)
+                state.sizes.append(edt_hvd.size())
+                state.commit()
+            if options.hang:
+                evaluate(options.out)
+            state.best = min(state.best, step.loss)  # there is no epoch without a step
+            state.drawn.append(torch.rand(()).item())
+            state.losses.append(state.loader.summary.loss)
+            state.epoch += 1
+
+    train(state)
+    if edt_hvd.is_coordinator():
+        found = {name: getattr(state, name) for name in [*values, "losses", "best", "drawn"]}
+        trees = {
+            name: each.state_dict() if hasattr(each, "state_dict") else each for name, each in found.items()
+        }
+        digest = hashlib.sha256()
+        for name, data in leaves("", trees):
+            digest.update(name.encode() + data)
+        (options.out / "final.json").write_text(json.dumps({"sha": digest.hexdigest(), "sizes": state.sizes}))
+
+
+if __name__ == "__main__":
+    main()
