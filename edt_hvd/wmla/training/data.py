@@ -62,10 +62,11 @@ def _turn(result_dir: Path | None) -> Iterator[None]:
     folder = result_dir / "run" / "wmla"
     folder.mkdir(parents=True, exist_ok=True)
     done = folder / "datasets.made"
-    with (folder / "datasets.lock").open("a+") as file:  # shared locks over NFS take a file that is readable
-        _lock(file, fcntl.LOCK_SH if done.exists() else fcntl.LOCK_EX)
+    with (folder / "datasets.lock").open("a+") as file:  # locks over NFS take a file that is writable
+        if not done.exists():
+            _lock(file, fcntl.LOCK_EX)
         if done.exists():
-            _lock(file, fcntl.LOCK_SH)
+            _lock(file, fcntl.LOCK_UN)
         yield
         done.touch()
 

@@ -1,6 +1,8 @@
+import fcntl
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple
 
 import pytest
 import torch
@@ -44,33 +46,30 @@ def test_mini_batches_keep_their_size_where_there_are_more_workers(monkeypatch: 
         assert [step.micro_batches for step in testing for _ in step] == [5] * 5
 
 
-def test_the_first_process_makes_its_data_sets_alone(tmp_path: Path) -> None:
-    running, most, made = 0, list[int](), threading.Semaphore(0)
-    lock = threading.Lock()
+def test_the_first_process_makes_its_data_sets_alone_and_the_others_together(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waiting, made, lock_file = threading.Semaphore(0), threading.Event(), fcntl.flock
     together = threading.Barrier(2, timeout=30)
 
+    def flock(file: IO[str], how: int) -> None:
+        waiting.release()
+        lock_file(file, how)
+
     def function() -> Any:
-        nonlocal running
-        with lock:
-            running += 1
-            most.append(running)
-        if not made.acquire(blocking=False):
-            assert running == 1
-            for _ in range(3):
-                made.release()
-        else:
+        if made.is_set():
             together.wait()
-        with lock:
-            running -= 1
+        else:
+            for _ in range(3):  # the two others wait for the lock as well
+                assert waiting.acquire(timeout=30)
+            assert not made.is_set()
+            made.set()
         return [1], None
 
-    threads = [threading.Thread(target=data.make_datasets, args=(function, tmp_path)) for _ in range(3)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert most[0] == 1
-    assert max(most) == 2
+    monkeypatch.setattr(fcntl, "flock", flock)
+    with ThreadPoolExecutor(3) as pool:
+        for call in [pool.submit(data.make_datasets, function, tmp_path) for _ in range(3)]:
+            call.result()
 
 
 def test_public_loaders_are_what_programs_get() -> None:
