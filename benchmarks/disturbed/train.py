@@ -16,7 +16,7 @@ from pathlib import Path
 
 import edt_hvd
 import torch
-from edt_hvd.debug.digests import digest
+from edt_hvd.digests import digest
 from edt_hvd.world.world import membership
 from torch import nn
 from torch.utils.data import Dataset

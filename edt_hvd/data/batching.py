@@ -12,6 +12,7 @@ any of them in its gradient does.
 
 import hashlib
 from dataclasses import dataclass
+from functools import cached_property
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,39 +30,46 @@ class MicroBatch:
     weight: float
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Batch:
     """The samples of one optimizer step, whatever the number of workers.
 
     Attributes:
         step: number of the step in its epoch, from 0.
-        positions: of its samples in the epoch's order; never empty.
-        micro_batch_size: samples in each of its micro-batches but the last, which may be short.
+        slots: for each micro-batch, the positions of its samples in the epoch's order. Not all are empty; the
+            last that is not may be short. Of a stream that ends, other slots may be empty or short, too.
     """
 
     step: int
-    positions: range
-    micro_batch_size: int
+    slots: tuple[range, ...]
 
-    @property
+    @classmethod
+    def cut(cls, step: int, positions: range, micro_batch_size: int) -> "Batch":
+        """The batch of these positions, in micro-batches of that size."""
+        starts = range(0, len(positions), micro_batch_size)
+        return cls(step, tuple(positions[start : start + micro_batch_size] for start in starts))
+
+    @cached_property
     def samples(self) -> int:
         """Number of samples in the whole batch."""
-        return len(self.positions)
+        return sum(map(len, self.slots))
 
-    @property
+    @cached_property
     def micro_batches(self) -> int:
-        """Number of micro-batches in the whole batch."""
-        return -(-self.samples // self.micro_batch_size)
-
-    def micro_batch(self, index: int) -> MicroBatch:
-        """The micro-batch of that index, 0 to ``micro_batches - 1``."""
-        start = index * self.micro_batch_size
-        positions = self.positions[start : start + self.micro_batch_size]
-        return MicroBatch(index, positions, len(positions) / self.samples)
+        """Number of micro-batches in the whole batch; empty slots are none."""
+        return sum(1 for positions in self.slots if positions)
 
     def share(self, rank: int, size: int) -> tuple[MicroBatch, ...]:
         """The micro-batches of worker `rank` of `size`, in order; none when there are fewer than workers."""
-        return tuple(self.micro_batch(index) for index in balanced_run(self.micro_batches, rank, size))
+        run = balanced_run(len(self.slots), rank, size)
+        return tuple(self._micro_batch(index) for index in run if self.slots[index])
+
+    def most(self, size: int) -> int:
+        """The micro-batches of a worker of `size`, at most."""
+        return -(-len(self.slots) // size)
+
+    def _micro_batch(self, index: int) -> MicroBatch:
+        return MicroBatch(index, self.slots[index], len(self.slots[index]) / self.samples)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +96,8 @@ class Batching:
             return self.dataset_length // self.effective_batch_size
         return -(-self.dataset_length // self.effective_batch_size)
 
-    def batch(self, step: int, micro_batch_size: int) -> Batch:
-        """The batch of that step of an epoch.
+    def positions(self, step: int) -> range:
+        """The positions of the samples of a step; never empty.
 
         Raises:
             IndexError: a step outside 0 to ``steps - 1``.
@@ -99,8 +107,7 @@ class Batching:
                 f"step {step} is outside the epoch's {self.steps} steps; start the next epoch instead"
             )
         start = step * self.effective_batch_size
-        stop = min(start + self.effective_batch_size, self.dataset_length)
-        return Batch(step, range(start, stop), micro_batch_size)
+        return range(start, min(start + self.effective_batch_size, self.dataset_length))
 
 
 def choose_micro_batch_size(

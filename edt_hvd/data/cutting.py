@@ -20,19 +20,22 @@ class Cutting:
     Args:
         effective_batch_size: samples in a batch; None where batches differ.
         requested: samples in a micro-batch, as the script wants it; None to have it chosen.
+
+    Attributes:
+        requested: as above.
     """
 
     def __init__(self, effective_batch_size: int | None, requested: int | None) -> None:
         self._effective_batch_size = effective_batch_size
-        self._requested = requested
+        self.requested = requested
         self._chosen: int | None = None
         """The size of a micro-batch; where batches differ, the number of workers that each is cut for."""
 
     @property
     def chosen(self) -> int:
         """The size; where batches differ, what their sizes follow from besides the requested one."""
-        if self._effective_batch_size is None and self._requested is not None:
-            return self._requested
+        if self._effective_batch_size is None and self.requested is not None:
+            return self.requested
         if self._chosen is None:
             workers = world.max_size()
             samples = self._effective_batch_size
@@ -43,32 +46,32 @@ class Cutting:
         """The size of the micro-batches of a batch with so many samples."""
         if self._effective_batch_size is not None:
             return self.chosen
-        if self._requested is not None:
-            return self._requested
+        if self.requested is not None:
+            return self.requested
         return choose_micro_batch_size(samples, None, self.chosen)[0]
 
     def state_dict(self) -> dict[str, Any]:
         """What was requested, and what was chosen."""
         differ = self._effective_batch_size is None
         return {
-            "requested_micro_batch_size": self._requested,
+            "requested_micro_batch_size": self.requested,
             "micro_batch_size": None if differ else self._chosen,
             "max_workers": self._chosen if differ else None,
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Take over what was chosen, if the same was requested."""
-        same = state["requested_micro_batch_size"] == self._requested
+        same = state["requested_micro_batch_size"] == self.requested
         chosen = state["max_workers" if self._effective_batch_size is None else "micro_batch_size"]
         self._chosen = chosen if same else None
 
     def _choose(self, samples: int, max_workers: int) -> int:
-        size, warning = choose_micro_batch_size(samples, self._requested, max_workers)
+        size, warning = choose_micro_batch_size(samples, self.requested, max_workers)
         if world.rank() != 0:
             return size
         if warning:
             warnings.warn(warning, stacklevel=2)
-        if self._requested is None and not world.current().knows_max_size:
+        if self.requested is None and not world.current().knows_max_size:
             warnings.warn(
                 f"micro_batch_size={size} is chosen for the {world.size()} workers there are now: "
                 "horovodrun does not tell its --max-np; give ElasticDataLoader a micro_batch_size, or "

@@ -1,4 +1,4 @@
-"""Fetching this worker's micro-batches through torch's loader, which is begun anew when the world changes."""
+"""Fetching what a worker asks for through torch's loader, which is begun anew when the world changes."""
 
 import functools
 import gc
@@ -10,11 +10,11 @@ import torch
 from torch.utils.data import DataLoader, Dataset
 
 from edt_hvd.data.batching import mixed_seed
-from edt_hvd.data.samples import Request, SeededSamples, begin_loading
+from edt_hvd.data.samples import begin_loading
 
 
 class Key(NamedTuple):
-    """All that the rest of an epoch's micro-batches on this worker follow from."""
+    """All that what a worker asks for in the rest of an epoch follows from."""
 
     seed: int
     epoch: int
@@ -28,16 +28,18 @@ class _Requests:
     """The batch sampler under torch's loader, which may iterate over it more than once an epoch."""
 
     def __init__(self) -> None:
-        self.begin: Callable[[], Iterator[Request]] = lambda: iter(())
+        self.begin: Callable[[], Iterator[Any]] = lambda: iter(())
 
-    def __iter__(self) -> Iterator[Request]:
+    def __iter__(self) -> Iterator[Any]:
         return self.begin()
 
 
 class Fetcher:
-    """Fetches micro-batches in order, ahead of time where there are loading processes.
+    """Fetches what is asked for in order, ahead of time where there are loading processes.
 
-    Args: as for `edt_hvd.ElasticDataLoader`.
+    Args:
+        samples: is asked by ``__getitems__(request)``, and has the user's dataset in its ``dataset``.
+        collate_fn, and so on: as for `edt_hvd.ElasticDataLoader`.
 
     Raises:
         ValueError: what torch's loader refuses.
@@ -45,7 +47,7 @@ class Fetcher:
 
     def __init__(
         self,
-        dataset: Dataset[Any],
+        samples: Dataset[Any],
         *,
         num_workers: int,
         collate_fn: Callable[[list[Any]], Any] | None,
@@ -56,7 +58,7 @@ class Fetcher:
         timeout: float,
         persistent_workers: bool | None,
     ) -> None:
-        self._dataset = dataset
+        self._samples = samples
         self._requests = _Requests()
         # Loading processes are seeded from it, so that torch's own loader leaves the global generator alone.
         self._generator = torch.Generator()
@@ -72,39 +74,39 @@ class Fetcher:
             "timeout": timeout,
             "persistent_workers": num_workers > 0 if persistent_workers is None else persistent_workers,
         }
-        self._loader: DataLoader[Any] | None = DataLoader(SeededSamples(dataset), **self._options)
-        # What is being loaded: `_stream` gives the micro-batches from `_next` on, None when unknown.
-        self._stream: Iterator[Any] = iter(())
+        self._loader: DataLoader[Any] | None = DataLoader(samples, **self._options)
+        # What is being loaded: `_results` gives what is asked for from `_next` on, None when unknown.
+        self._results: Iterator[Any] = iter(())
         self._next: Key | None = None
 
     def is_at(self, key: Key) -> bool:
         """Whether what has been prefetched is that of `key`."""
         return self._next == key
 
-    def micro_batches(self, key: Key, count: int, requests: Callable[[], Iterator[Request]]) -> Iterator[Any]:
-        """The data of a step's micro-batches.
+    def fetch(self, key: Key, count: int, requests: Callable[[], Iterator[Any]]) -> Iterator[Any]:
+        """What the samples answered, and the collate function made of it.
 
         Args:
             key: of the step; what was prefetched for another one is dropped.
-            count: micro-batches of this worker in the step.
-            requests: gives the requests of the micro-batches from this step to the end of the epoch.
+            count: requests of this worker in the step.
+            requests: gives the requests from this step to the end of the epoch.
         """
-        stream = self._stream if self.is_at(key) else self._restart(key, requests)
+        results = self._results if self.is_at(key) else self._restart(key, requests)
         self._next = None
         for _ in range(count):
             try:
-                data = next(stream)
+                data = next(results)
             except BaseException:
                 self._loader = None  # its processes may be gone; the next iteration starts others
                 raise
             yield data
         self._next = key._replace(step=key.step + 1)
 
-    def _restart(self, key: Key, requests: Callable[[], Iterator[Request]]) -> Iterator[Any]:
+    def _restart(self, key: Key, requests: Callable[[], Iterator[Any]]) -> Iterator[Any]:
         if self._loader is None:
             gc.collect()  # a failed iterator kept by its error stalls at its end, once other processes fork
-            self._loader = DataLoader(SeededSamples(self._dataset), **self._options)
+            self._loader = DataLoader(self._samples, **self._options)
         self._requests.begin = requests
         self._generator.manual_seed(mixed_seed(key.seed, key.epoch, key.step, key.rank))
-        self._stream = iter(self._loader)
-        return self._stream
+        self._results = iter(self._loader)
+        return self._results

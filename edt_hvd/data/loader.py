@@ -2,7 +2,8 @@
 
 `ElasticDataLoader` yields a `Step` for every optimizer step; iterating over the step yields this worker's
 micro-batches of it. What is loaded follows from (seed, epoch, step, rank, size) and nothing else, so a
-loader can go on from its position in any other world. See `edt_hvd.data.batching` for how an epoch is cut.
+loader can go on from its position in any other world. See `edt_hvd.data.batching` for how an epoch is cut,
+and `edt_hvd.data.source` for where the samples come from.
 """
 
 import warnings
@@ -13,12 +14,10 @@ from typing import Any
 from torch.utils.data import DataLoader, Dataset
 
 from edt_hvd.data import torch_loader
-from edt_hvd.data.batching import Batch
-from edt_hvd.data.cutting import Cutting
-from edt_hvd.data.fetching import Fetcher, Key
-from edt_hvd.data.order import Order, orders_of
-from edt_hvd.data.samples import Request
+from edt_hvd.data.batching import Batch, MicroBatch
 from edt_hvd.data.seeding import Purpose, seed_for
+from edt_hvd.data.source import Position
+from edt_hvd.data.source_choice import source_of
 from edt_hvd.data.step import Fetched, Share, Step
 from edt_hvd.data.summary import EpochSummary, Tally
 from edt_hvd.errors import StateError
@@ -26,12 +25,9 @@ from edt_hvd.reduction import reducer, usage_checks
 from edt_hvd.world import stages, world
 from edt_hvd.world.stages import Stage
 
-_ORDER_OPTIONS = ("effective_batch_size", "sampler", "batch_sampler", "shuffle", "drop_last")
-"""Options that say what an epoch's batches are; the others say how they are fetched."""
-
 
 class ElasticDataLoader:
-    """Loads a map-style dataset in effective batches, this worker's micro-batches of each.
+    """Loads a dataset in effective batches, this worker's micro-batches of each.
 
     Iterating yields a `Step` for every step that is left of the current epoch, and moves on to the next
     epoch when they are used up. Each step must be iterated over to its end; then, when its gradients have
@@ -40,8 +36,10 @@ class ElasticDataLoader:
     every sample of the epoch is still used exactly once.
 
     Args:
-        dataset: any map-style dataset, with any type of sample; or a `torch.utils.data.DataLoader`, whose
-            dataset and options are taken over, its ``batch_size`` as the effective batch.
+        dataset: any map-style dataset, with any type of sample; a stream, such as an `IterableDataset` of
+            torch or Hugging Face, which has an order of its own (see `edt_hvd.data.stream`); or a
+            `torch.utils.data.DataLoader`, whose dataset and options are taken over, its ``batch_size`` as
+            the effective batch.
         effective_batch_size: samples per optimizer step, over all workers. The last batch of an epoch
             may be short. Not with a `batch_sampler`.
         micro_batch_size: samples per forward pass; default is the effective batch divided by the job's
@@ -55,14 +53,16 @@ class ElasticDataLoader:
             that augmentations, dropout and the like draw (see `edt_hvd.data.seeding`).
         shuffle: draw a new order every epoch; else the dataset's own. Default is yes, without a sampler.
         drop_last: leave a short last batch of an epoch out.
+        snapshot_every_n_steps: of a stream that has ``state_dict`` and ``load_state_dict``, take the state
+            so often; default is every 10 steps. From there it is read again where workers join.
         pin_memory: copy micro-batches to page-locked memory; without effect where there is no CUDA.
         persistent_workers: keep the loading processes over epochs and resizes; default is yes.
         num_workers, collate_fn, worker_init_fn, prefetch_factor, multiprocessing_context, timeout: as
             `torch.utils.data.DataLoader` has them.
 
     Raises:
-        TypeError: an iterable-style dataset or one without a length, a size that is not a whole number, a
-            sampler that divides the samples itself, or arguments that exclude each other.
+        TypeError: an iterator, a dataset that is no stream and has no length, a size that is not a whole
+            number, a sampler or stream that divides the samples itself, or arguments that exclude each other.
         ValueError: a size out of range, or what torch's loader refuses.
     """
 
@@ -77,6 +77,7 @@ class ElasticDataLoader:
         seed: int = 0,
         shuffle: bool | None = None,
         drop_last: bool = False,
+        snapshot_every_n_steps: int | None = None,
         num_workers: int = 0,
         collate_fn: Callable[[list[Any]], Any] | None = None,
         pin_memory: bool = False,
@@ -92,6 +93,7 @@ class ElasticDataLoader:
             "batch_sampler": batch_sampler,
             "shuffle": shuffle,
             "drop_last": drop_last,
+            "snapshot_every_n_steps": snapshot_every_n_steps,
             "num_workers": num_workers,
             "collate_fn": collate_fn,
             "pin_memory": pin_memory,
@@ -103,26 +105,26 @@ class ElasticDataLoader:
         }
         if isinstance(dataset, DataLoader):
             dataset, options = torch_loader.taken_over(dataset, options)
-        order = {name: options.pop(name) for name in _ORDER_OPTIONS}
         self.dataset = dataset
-        self._orders = orders_of(dataset, micro_batch_size=micro_batch_size, **order)
-        self._fetcher = Fetcher(dataset, **options)
-        self._cutting = Cutting(self.effective_batch_size, micro_batch_size)
+        self._source = source_of(dataset, micro_batch_size, options)
         self._seed = seed
         self._epoch = 0
         self._step = 0
         self._steps_before = 0
         self._tally = Tally()
         self._last: EpochSummary | None = None
-        self._order: tuple[tuple[int, int], Order] | None = None
         self._loads = 0
         self._current: Step | None = None
         self._put_off: Callable[[], None] | None = None
         self._repeats = False
 
     def __len__(self) -> int:
-        """Optimizer steps in an epoch."""
-        return len(self._orders)
+        """Optimizer steps in an epoch.
+
+        Raises:
+            TypeError: they are not known before the epoch's end: of some samplers, and most streams.
+        """
+        return len(self._source)
 
     @property
     def epoch(self) -> int:
@@ -149,7 +151,7 @@ class ElasticDataLoader:
     @property
     def effective_batch_size(self) -> int | None:
         """Samples per optimizer step, over all workers; None where a batch sampler says how many."""
-        return self._orders.effective_batch_size
+        return self._source.effective_batch_size
 
     @property
     def micro_batch_size(self) -> int:
@@ -162,7 +164,7 @@ class ElasticDataLoader:
             raise TypeError(
                 "the size of a micro-batch differs by step where a batch_sampler says how large steps are"
             )
-        return self._cutting.chosen
+        return self._source.cutting.chosen
 
     def set_epoch(self, epoch: int) -> None:
         """Refused: the loader counts epochs itself, and its state has the number.
@@ -178,13 +180,13 @@ class ElasticDataLoader:
     def __iter__(self) -> Iterator[Step]:
         reducer.collect_stale()
         usage_checks.watch()
-        if self._step and self._step >= self._order_of_epoch().steps:  # an earlier loop was left there
+        if self._step and self._batch() is None:  # an earlier loop was left there
             self._begin_next_epoch()
         self._carry_out_put_off()
         is_checked = True
-        while self._step < self._order_of_epoch().steps:
+        while (batch := self._batch()) is not None:
             loads = self._loads
-            self._current = step = self._next_step(is_checked)
+            self._current = step = self._next_step(batch, is_checked)
             seed_for(Purpose.BEFORE_STEP, self._seed, step.epoch, step.index)
             try:
                 yield step
@@ -220,7 +222,7 @@ class ElasticDataLoader:
     def is_ending(self) -> bool:
         """Whether the loop over it is in the last step of its epoch, and that step is finished."""
         step = self._current
-        return step is not None and step.finished and self._step == self._order_of_epoch().steps
+        return step is not None and step.finished and self._batch() is None
 
     def note_commit(self) -> None:
         """A state that this loader is part of is about to be committed.
@@ -257,9 +259,8 @@ class ElasticDataLoader:
             "loss": self._tally.loss,
             "last_epoch": None if self._last is None else tuple(self._last),
             "seed": self._seed,
-            **self._cutting.state_dict(),
-            "sampler": self._orders.state_dict(),
-            **self._fixed_state(),
+            **self._source.state_dict(),
+            **self._source.fixed_state(),
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -274,58 +275,42 @@ class ElasticDataLoader:
             raise StateError(
                 f"loader state without {', '.join(missing)}; load what ElasticDataLoader.state_dict() gave"
             )
-        for name, here in self._fixed_state().items():
+        for name, here in self._source.fixed_state().items():
             if state[name] != here:
                 raise StateError(
                     f"loader state has {name}={state[name]}, this loader {name}={here}, so its position "
                     "means other samples; make them equal, or begin without this state"
                 )
-        steps = self._orders.fixed_steps
-        if state["epoch"] < 0 or state["step"] < 0 or (steps is not None and state["step"] > steps):
+        if state["epoch"] < 0 or state["step"] < 0:
             raise StateError(
-                f"loader state has epoch={state['epoch']} and step={state['step']}, but epochs begin at 0 "
-                f"and have {steps} steps; load what ElasticDataLoader.state_dict() gave"
+                f"loader state has epoch={state['epoch']} and step={state['step']}, but both begin at 0; "
+                "load what ElasticDataLoader.state_dict() gave"
             )
-        self._orders.load_state_dict(state["sampler"])
+        self._source.check(state)
+        self._source.load_state_dict(state)
         self._epoch, self._step, self._seed = state["epoch"], state["step"], state["seed"]
         self._steps_before = state["steps_before"]
         self._tally = Tally(state["samples"], state["loss"])
         self._last = None if state["last_epoch"] is None else EpochSummary(*state["last_epoch"])
-        self._cutting.load_state_dict(state)
-        self._put_off, self._order = None, None
+        self._put_off = None
         self._loads += 1
-
-    def _fixed_state(self) -> dict[str, Any]:
-        return {
-            "dataset_length": len(self.dataset),  # type: ignore[arg-type]  # it has one, as was checked
-            "effective_batch_size": self.effective_batch_size,
-            "shuffle": self._orders.shuffle,
-            "drop_last": self._orders.drop_last,
-        }
-
-    def _order_of_epoch(self) -> Order:
-        if self._order is None or self._order[0] != (self._seed, self._epoch):
-            self._order = (self._seed, self._epoch), self._orders.draw(self._seed, self._epoch)
-        return self._order[1]
 
     # Micro-batches.
 
-    def _batch(self, step: int) -> Batch:
-        positions = self._order_of_epoch().positions(step)
-        return Batch(step, positions, self._cutting.micro_batch_size(len(positions)))
+    def _position(self) -> Position:
+        return Position(self._seed, self._epoch, self._step)
 
-    def _position(self) -> tuple[int, int, int]:
-        return self._seed, self._epoch, self._step
+    def _batch(self) -> Batch | None:
+        return self._source.batch(self._position())
 
-    def _next_step(self, is_checked: bool) -> Step:
-        epoch, batch = self._epoch, self._batch(self._step)
-        seed, _, at = self._position()
+    def _next_step(self, batch: Batch, is_checked: bool) -> Step:
+        at = self._position()
         tally = self._tally
 
         def check_position(number: int) -> None:
-            if self._position() != (seed, epoch, at + (number > 0)):
+            if self._position() != at._replace(step=at.step + (number > 0)):
                 raise RuntimeError(
-                    f"step {batch.step} of epoch {epoch} is used when the loader is at step {self._step} of "
+                    f"step {at.step} of epoch {at.epoch} is used when the loader is at step {self._step} of "
                     f"epoch {self._epoch}; take steps from the loop over the loader, load states outside it"
                 )
 
@@ -338,7 +323,7 @@ class ElasticDataLoader:
             """
             check_position(number)
             self._repeats = self._repeats or number > 0
-            return self._share(batch, keep if self._repeats else None) if kept is None else iter(kept)
+            return self._share(at, batch, keep if self._repeats else None) if kept is None else iter(kept)
 
         def keep(fetched: list[Fetched]) -> None:
             nonlocal kept
@@ -346,41 +331,38 @@ class ElasticDataLoader:
 
         def end_pass(number: int, loss: float) -> None:
             check_position(number)
-            self._step = at + 1
+            self._step = at.step + 1
             self._tally = Tally(tally.samples + batch.samples, tally.loss + loss * batch.samples)
 
-        return Step(seed, epoch, batch, self._order_of_epoch().checksum, open_share, end_pass, is_checked)
+        checksum = self._source.checksum(at)
+        return Step(at.seed, at.epoch, batch, checksum, open_share, end_pass, is_checked)
 
-    def _share(self, batch: Batch, keep: Callable[[list[Fetched]], None] | None) -> Share:
+    def _share(self, at: Position, batch: Batch, keep: Callable[[list[Fetched]], None] | None) -> Share:
         """Load this worker's micro-batches of a step; `keep` is given all of them in the end."""
-        key = Key(self._seed, self._epoch, batch.step, self._cutting.chosen, world.rank(), world.size())
-        stages.enter(Stage.LOADING if self._fetcher.is_at(key) else Stage.STARTING_TO_LOAD)
-        return self._fetched(batch, key, world.membership(), keep)
+        here = world.membership(), world.rank(), world.size()
+        share = batch.share(*here[1:])
+        return self._fetched(at, share, self._source.load(at, batch), here, keep)
 
     def _fetched(
-        self, batch: Batch, key: Key, membership: int, keep: Callable[[list[Fetched]], None] | None
+        self,
+        at: Position,
+        share: Sequence[MicroBatch],
+        loaded: Iterator[Any],
+        here: tuple[int, int, int],
+        keep: Callable[[list[Fetched]], None] | None,
     ) -> Share:
-        share = batch.share(key.rank, key.size)
-        micro_batches = self._fetcher.micro_batches(key, len(share), lambda: self._requests(key))
         kept: list[Fetched] = []
-        for micro_batch, data in zip(share, micro_batches, strict=True):
+        for micro_batch, data in zip(share, loaded, strict=True):
             stages.enter(Stage.COMPUTING)
             fetched = micro_batch, micro_batch is share[-1], data
             if keep is not None:
                 kept.append(fetched)
             yield fetched
             stages.enter(Stage.LOADING)
-        if (world.membership(), world.rank(), world.size()) != (membership, key.rank, key.size):
+        if (world.membership(), world.rank(), world.size()) != here:
             raise RuntimeError(
-                f"the world changed inside step {key.step} of epoch {key.epoch}; "
+                f"the world changed inside step {at.step} of epoch {at.epoch}; "
                 "commit after the loop over a step"
             )
         if keep is not None:
             keep(kept)
-
-    def _requests(self, key: Key) -> Iterator[Request]:
-        """What this worker loads from a step to the end of the epoch."""
-        order = self._order_of_epoch()
-        for step in range(key.step, order.steps):
-            for micro_batch in self._batch(step).share(key.rank, key.size):
-                yield Request(key.seed, key.epoch, order.indices(micro_batch.positions))

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 import numpy as np
 import torch
-from torch.utils.data import Dataset, IterableDataset
+from torch.utils.data import Dataset
 from torch.utils.data.distributed import DistributedSampler
 
 from edt_hvd.data.batching import Batching, check_positive, check_sizes, mixed_seed
@@ -156,7 +156,7 @@ class _DatasetOrder:
         return zlib.crc32(repr((self._batching, self._shuffled_by)).encode())
 
     def positions(self, step: int) -> range:
-        return self._batching.batch(step, 1).positions
+        return self._batching.positions(step)
 
     def indices(self, positions: range) -> list[Any]:
         if self._shuffled_by is None:
@@ -297,14 +297,10 @@ def _seeded(sampler: Iterable[Any], seed: int, epoch: int) -> Iterator[None]:
 
 
 def _length(dataset: Dataset[Any]) -> int:
-    if isinstance(dataset, IterableDataset):
-        raise TypeError(
-            f"{type(dataset).__name__} is an IterableDataset, whose samples have no numbers to divide among "
-            "workers; give a map-style dataset, with __getitem__ and __len__"
-        )
     try:
         return len(dataset)  # type: ignore[arg-type]  # torch's Dataset leaves the length to its subclasses
     except TypeError:
         raise TypeError(
-            f"{type(dataset).__name__} has no length; give a map-style dataset, with __getitem__ and __len__"
+            f"{type(dataset).__name__} has no length; give a map-style dataset, with __getitem__ and "
+            "__len__, or a stream, which is iterated over and has no __getitem__"
         ) from None

@@ -79,6 +79,7 @@ class Step:
         self.index = batch.step
         self.samples = batch.samples
         self.micro_batches = batch.micro_batches
+        self._batch = batch
         self.passes = 0
         self.committed = False
         self._checksum = np.array([checksum], dtype=np.uint32).view(np.int32)
@@ -179,9 +180,8 @@ class Step:
         if not self._participants:
             self._loss = exact_sum(losses)
             return
-        capacity = -(-self.micro_batches // world.size())
         reports = [self._checksum, *(participant.report() for participant in self._participants)]
-        header = reducer.exchange(reports, losses, capacity)
+        header = reducer.exchange(reports, losses, self._batch.most(world.size()))
         self._check_order(header.reports[0][:, 0].tolist())
         for participant, found in zip(self._participants, header.reports[1:], strict=True):
             participant.finish_pass(found)

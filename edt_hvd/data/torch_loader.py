@@ -12,6 +12,8 @@ from torch.utils.data import (
     default_collate,
 )
 
+from edt_hvd.data.stream_reading import is_stream
+
 _TAKEN = (
     "num_workers",
     "pin_memory",
@@ -59,6 +61,8 @@ def _order(loader: DataLoader[Any], effective_batch_size: int | None) -> dict[st
         return {"batch_sampler": loader.batch_sampler}
     size = loader.batch_sampler.batch_size if effective_batch_size is None else effective_batch_size
     order: dict[str, Any] = {"effective_batch_size": size, "drop_last": loader.batch_sampler.drop_last}
+    if is_stream(loader.dataset):
+        return order | {"snapshot_every_n_steps": getattr(loader, "snapshot_every_n_steps", None)}
     sampler = loader.batch_sampler.sampler
     if type(sampler) is SequentialSampler:
         return order | {"shuffle": False}

@@ -12,7 +12,7 @@ import torch
 from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from edt_hvd.debug.digests import PLAIN, digest, shape_digest
+from edt_hvd.digests import PLAIN, digest, shape_digest
 
 
 @dataclass(frozen=True)

@@ -33,8 +33,8 @@ import horovod.torch as hvd
 import torch
 from typing_extensions import override
 
-from edt_hvd.debug.digests import digest
 from edt_hvd.debug.operators import Operator, OperatorTrace
+from edt_hvd.digests import digest
 from edt_hvd.observing import Observer, Values
 from edt_hvd.reduction.optimizer import reduction_of
 from edt_hvd.world import world

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 import edt_hvd.wmla
-from edt_hvd.debug.digests import digest
+from edt_hvd.digests import digest
 from harness import ElasticJob
 from wmla_programs import IMAGES, MODELS, Program, make_pictures
 

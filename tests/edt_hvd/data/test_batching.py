@@ -21,13 +21,14 @@ worlds = st.integers(1, 12)
 @st.composite
 def batches(draw: st.DrawFn) -> Batch:
     cut = Batching(draw(st.integers(1, 300)), draw(sizes))
-    return cut.batch(draw(st.integers(0, cut.steps - 1)), draw(sizes))
+    step = draw(st.integers(0, cut.steps - 1))
+    return Batch.cut(step, cut.positions(step), draw(sizes))
 
 
 @given(lengths, sizes)
 def test_the_steps_cover_every_position_once_and_in_order(length: int, effective: int) -> None:
     cut = Batching(length, effective)
-    positions = [cut.batch(step, 1).positions for step in range(cut.steps)]
+    positions = [cut.positions(step) for step in range(cut.steps)]
     assert list(chain(*positions)) == list(range(length))
     assert all(len(each) == effective for each in positions[:-1])
 
@@ -36,20 +37,23 @@ def test_the_steps_cover_every_position_once_and_in_order(length: int, effective
 def test_drop_last_keeps_the_full_batches_only(length: int, effective: int) -> None:
     cut = Batching(length, effective, drop_last=True)
     assert cut.steps == length // effective
-    assert all(cut.batch(step, 1).samples == effective for step in range(cut.steps))
+    assert all(len(cut.positions(step)) == effective for step in range(cut.steps))
 
 
-@given(batches())
-def test_the_micro_batches_cover_the_batch_and_only_the_last_is_short(batch: Batch) -> None:
-    parts = [batch.micro_batch(index).positions for index in range(batch.micro_batches)]
-    assert list(chain(*parts)) == list(batch.positions)
-    assert all(len(part) == batch.micro_batch_size for part in parts[:-1])
-    assert 0 < len(parts[-1]) <= batch.micro_batch_size
+@given(batches(), sizes)
+def test_the_micro_batches_cover_the_batch_and_only_the_last_is_short(batch: Batch, micro: int) -> None:
+    positions = list(chain(*batch.slots))
+    assert positions == list(range(positions[0], positions[0] + batch.samples))
+    cut = Batch.cut(batch.step, range(positions[0], positions[-1] + 1), micro)
+    assert list(chain(*cut.slots)) == positions
+    assert all(len(part) == micro for part in cut.slots[:-1])
+    assert 0 < len(cut.slots[-1]) <= micro
+    assert cut.micro_batches == len(cut.slots)
 
 
 @given(batches())
 def test_a_weight_is_the_share_of_the_samples_and_weights_sum_to_one(batch: Batch) -> None:
-    parts = [batch.micro_batch(index) for index in range(batch.micro_batches)]
+    parts = batch.share(0, 1)
     exact = [Fraction(len(part.positions), batch.samples) for part in parts]
     assert [part.weight for part in parts] == [float(share) for share in exact]
     assert sum(exact) == 1
@@ -59,7 +63,15 @@ def test_a_weight_is_the_share_of_the_samples_and_weights_sum_to_one(batch: Batc
 @given(batches(), worlds)
 def test_the_workers_shares_are_the_micro_batches_whatever_their_number(batch: Batch, size: int) -> None:
     shares = [batch.share(rank, size) for rank in range(size)]
-    assert tuple(chain(*shares)) == tuple(batch.micro_batch(index) for index in range(batch.micro_batches))
+    assert tuple(chain(*shares)) == batch.share(0, 1)
+    assert max(map(len, shares)) <= batch.most(size)
+
+
+def test_empty_slots_are_no_micro_batches() -> None:
+    batch = Batch(0, (range(2), range(2, 2), range(4, 5), range(6, 6)))
+    assert (batch.samples, batch.micro_batches, batch.most(3)) == (3, 2, 2)
+    assert [[part.index for part in batch.share(rank, 2)] for rank in range(2)] == [[0], [2]]
+    assert [part.weight for part in batch.share(0, 1)] == [2 / 3, 1 / 3]
 
 
 @given(st.integers(0, 200), worlds)
@@ -82,7 +94,7 @@ def test_a_rank_outside_the_world_is_refused(rank: int) -> None:
 @pytest.mark.parametrize("step", [-1, 4])
 def test_a_step_outside_the_epoch_is_refused(step: int) -> None:
     with pytest.raises(IndexError, match=f"step {step} is outside the epoch's 4 steps"):
-        Batching(100, 30).batch(step, 1)
+        Batching(100, 30).positions(step)
 
 
 def test_an_empty_dataset_has_no_steps() -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from edt_hvd.debug.digests import digest, shape_digest
+from edt_hvd.digests import digest, shape_digest
 
 
 @dataclass
@@ -90,7 +90,7 @@ def test_lazy_conjugates_and_negations_count_as_what_they_are():
 def test_another_process_comes_to_the_same():
     """Its hash seed is another one: sets of strings have another order there."""
     value = "[{'a', 'b', 'c'}, torch.ones(2)]"
-    program = f"import torch; from edt_hvd.debug.digests import digest; print(digest({value}))"
+    program = f"import torch; from edt_hvd.digests import digest; print(digest({value}))"
     found = {
         subprocess.check_output(
             [sys.executable, "-c", program], env=os.environ | {"PYTHONHASHSEED": seed}, text=True

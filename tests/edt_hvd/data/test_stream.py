@@ -1,0 +1,418 @@
+"""Tests of the loader on streams; several workers are threads that take turns."""
+
+import copy
+import random
+import warnings
+from collections.abc import Callable, Iterator
+from itertools import chain, islice
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch.utils.data import DataLoader, Dataset, IterableDataset
+
+from crew import together
+from edt_hvd.data.loader import ElasticDataLoader
+from edt_hvd.errors import StateError
+from examples import fewer
+from places import Place, simulated
+from streams import Augmented, ByEpoch, CountingEpochs, Forgetful, Plain, Sharded, Stateful, StatefulSharded
+
+Steps = list[list[list[Any]]]
+"""Of each step, the micro-batches."""
+
+
+def stream_loader(
+    stream: Any, effective: int = 4, micro: int | None = 1, **options: Any
+) -> ElasticDataLoader:
+    return ElasticDataLoader(stream, effective, micro, **{"collate_fn": list} | options)
+
+
+def read(loader: ElasticDataLoader, steps: int | None = None) -> Steps:
+    """This worker's share of the next steps, to the end of the epoch at most."""
+    return [list(step) for step in islice(loader, steps)]
+
+
+def in_world(
+    size: int,
+    make: Callable[[], ElasticDataLoader],
+    state: dict[str, Any] | None = None,
+    steps: int | None = None,
+    max_size: int = 4,
+    membership: int = 0,
+) -> tuple[Steps, dict[str, Any]]:
+    """What the workers of a world read together from a state on, and the state afterwards."""
+
+    def work(rank: int) -> tuple[Steps, dict[str, Any]]:
+        loader = make()
+        if state is not None:
+            loader.load_state_dict(copy.deepcopy(state))
+        return read(loader, steps), loader.state_dict()
+
+    found = together(size, work, max_size=max_size, membership=membership)
+    assert all(each[1] == found[0][1] for each in found)
+    shares = [each[0] for each in found]
+    return [list(chain(*step)) for step in zip(*shares, strict=True)], found[0][1]
+
+
+def alone(stream: Any, effective: int = 4, micro: int | None = 1, **options: Any) -> Steps:
+    with simulated(Place()):
+        return read(stream_loader(stream, effective, micro, **options))
+
+
+# What steps have.
+
+
+@given(st.integers(0, 40), st.integers(1, 12), st.data(), st.booleans())
+@fewer(0.5)
+def test_a_stream_gives_what_a_dataset_gives_unshuffled(
+    length: int, effective: int, data: st.DataObject, drop_last: bool
+) -> None:
+    micro = data.draw(st.integers(1, effective))
+
+    class Numbers(Dataset[Any]):
+        def __len__(self) -> int:
+            return length
+
+        def __getitem__(self, index: int) -> Any:
+            return index, random.random()
+
+    def collated(samples: list[Any]) -> list[Any]:
+        return [*samples, random.random()]
+
+    expected = alone(Numbers(), effective, micro, shuffle=False, drop_last=drop_last, collate_fn=collated)
+    assert alone(Augmented(length), effective, micro, drop_last=drop_last, collate_fn=collated) == expected
+
+
+def test_micro_batches_are_collated_as_torch_does_it(place: Place) -> None:
+    (batch,) = next(iter(ElasticDataLoader(Augmented(3), 3, 3)))
+    assert torch.equal(batch[0], torch.arange(3))
+    assert batch[1].dtype == torch.float64
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 4])
+@pytest.mark.parametrize("kind", [Plain, Stateful])
+def test_every_world_gets_the_same_micro_batches(size: int, kind: type[Plain]) -> None:
+    found, _ = in_world(size, lambda: stream_loader(kind(23), 7, 2))
+    assert found == [
+        [[0, 1], [2, 3], [4, 5], [6]],
+        [[7, 8], [9, 10], [11, 12], [13]],
+        [[14, 15], [16, 17], [18, 19], [20]],
+        [[21, 22]],
+    ]
+
+
+@st.composite
+def resizes(draw: st.DrawFn) -> list[tuple[int, int]]:
+    """Worlds by size, and how many steps each has."""
+    return draw(st.lists(st.tuples(st.integers(1, 4), st.integers(1, 9)), max_size=5))
+
+
+MAKERS: dict[str, Callable[[], Any]] = {
+    "plain": lambda: Plain(61),
+    "by epoch": lambda: ByEpoch(61),
+    "stateful": lambda: Stateful(61),
+    "counting epochs": lambda: CountingEpochs(61),
+    "sharded": lambda: Sharded([list(range(n, n + 13)) for n in range(0, 400, 100)]),
+    "stateful shards": lambda: StatefulSharded([list(range(n, n + n // 10)) for n in range(100, 700, 100)]),
+}
+
+
+@pytest.mark.parametrize("kind", MAKERS)
+@given(resizes())
+@fewer(0.06)
+def test_resizes_change_nothing(kind: str, worlds: list[tuple[int, int]]) -> None:
+    def make() -> ElasticDataLoader:
+        return stream_loader(MAKERS[kind](), 6, 1, snapshot_every_n_steps=3)
+
+    state, taken = None, list[Any]()
+    for generation, (size, steps) in enumerate([*worlds, (2, 30), (1, 30), (3, 30)]):
+        found, state = in_world(size, make, state, steps, membership=generation)
+        taken += found
+    with simulated(Place(max_size=4)):
+        loader = make()
+        expected = list(chain(*(read(loader) for _ in range(9))))
+    assert len(taken) >= 30
+    assert taken == expected[: len(taken)]
+
+
+def test_a_position_at_the_beginning_of_an_epoch_is_that_of_workers_that_join_there() -> None:
+    _, state = in_world(1, lambda: stream_loader(CountingEpochs(9)))
+    assert (state["epoch"], state["step"]) == (1, 0)
+    found, _ = in_world(3, lambda: stream_loader(CountingEpochs(9)), state)
+    assert found[0] == [[1000], [1001], [1002], [1003]]
+
+
+# Sharded streams.
+
+
+def test_shards_are_read_by_those_whose_micro_batches_come_from_them() -> None:
+    opened = [list[int](), list[int]()]
+
+    def work(rank: int) -> Steps:
+        lists = [list(range(n, n + 5)) for n in range(0, 80, 10)]
+        return read(stream_loader(Sharded(lists, opened[rank])))
+
+    first, second = together(2, work, max_size=4)
+    assert opened == [[0, 2, 1, 3], [4, 6, 5, 7]]
+    assert first[0] == [[0], [20]]
+    assert second[0] == [[40], [60]]
+    assert sorted(chain(*chain(*first), *chain(*second))) == [
+        n + i for n in range(0, 80, 10) for i in range(5)
+    ]
+
+
+def test_shards_that_end_early_leave_steps_short() -> None:
+    lists = [[1, 2, 3], [11], [21, 22]]
+    found, _ = in_world(2, lambda: stream_loader(Sharded(lists), 3, 1), max_size=2)
+    assert found == [[[1], [11], [21]], [[2], [22]], [[3]]]
+    found, _ = in_world(2, lambda: stream_loader(Sharded(lists), 3, 1, drop_last=True), max_size=2)
+    assert found == [[[1], [11], [21]]]
+
+
+def test_weights_are_those_of_the_samples_that_there_are(place: Place) -> None:
+    loader = stream_loader(Sharded([[1, 2, 3], [11, 12]]), 4, 2)
+    steps = []
+    for step in loader:
+        weights = [step.micro_batch.weight for _ in step]
+        steps.append((step.samples, step.micro_batches, weights))
+    assert steps == [(4, 2, [0.5, 0.5]), (1, 1, [1.0])]
+
+
+def test_in_the_middle_of_an_epoch_shards_are_cut_as_before() -> None:
+    def make(micro: int) -> Callable[[], ElasticDataLoader]:
+        return lambda: stream_loader(Sharded([[1, 2, 3, 4], [11, 12, 13, 14]]), 4, micro)
+
+    _, state = in_world(1, make(2), steps=1, max_size=2)
+    with pytest.raises(StateError, match="micro_batch_size=2, this loader 1, so the steps of its sharded"):
+        in_world(1, make(1), state)
+    _, state = in_world(1, make(2), max_size=2)
+    found, _ = in_world(1, make(1), state)
+    assert found[0] == [[1], [2], [11], [12]]
+
+
+def test_a_state_with_another_number_of_shards_is_refused() -> None:
+    _, state = in_world(1, lambda: stream_loader(Sharded([[1, 2], [3, 4]])))
+    with pytest.raises(StateError, match="num_shards=2, this loader num_shards=1"):
+        in_world(1, lambda: stream_loader(Sharded([[1, 2, 3, 4]])), state)
+
+
+# Going on.
+
+
+def test_a_stream_with_a_state_is_not_read_from_the_beginning() -> None:
+    _, state = in_world(2, lambda: stream_loader(Stateful(100), snapshot_every_n_steps=5), steps=18)
+    stream = Stateful(100)
+    found, _ = in_world(1, lambda: stream_loader(stream, snapshot_every_n_steps=5), state, steps=1)
+    assert found == [[[72], [73], [74], [75]]]
+    assert stream.reads == (18 - 15 + 1) * 4
+
+
+def test_a_stream_without_a_state_is_read_from_the_beginning() -> None:
+    _, state = in_world(2, lambda: stream_loader(Plain(100)), steps=18)
+    stream = Plain(100)
+    found, _ = in_world(1, lambda: stream_loader(stream), state, steps=1)
+    assert found == [[[72], [73], [74], [75]]]
+    assert stream.reads == 19 * 4
+
+
+def test_a_state_that_does_not_bring_back_what_followed_is_not_used() -> None:
+    expected, _ = in_world(1, lambda: stream_loader(Forgetful(50), snapshot_every_n_steps=2))
+    first, state = in_world(2, lambda: stream_loader(Forgetful(50), snapshot_every_n_steps=2), steps=5)
+
+    def make() -> ElasticDataLoader:
+        class Refillable(Forgetful):
+            num_shards = 1
+
+            def shard(self, num_shards: int, index: int) -> Forgetful:
+                return Forgetful(50)
+
+        return stream_loader(Refillable(50), snapshot_every_n_steps=2)
+
+    state["num_shards"] = 1
+    with pytest.warns(UserWarning, match="the state of Refillable does not bring back what it gave"):
+        rest, _ = in_world(1, make, state)
+    assert first + rest == expected
+
+
+@pytest.mark.parametrize("kind", [Plain, Stateful])
+def test_a_stream_that_gives_other_samples_than_before_is_noticed(kind: type[Plain]) -> None:
+    class Changed(kind):  # type: ignore[misc, valid-type]
+        def __iter__(self) -> Iterator[int]:
+            return (number + 1 for number in super().__iter__())
+
+    _, state = in_world(1, lambda: stream_loader(kind(100)), steps=12)
+    with (
+        warnings.catch_warnings(action="ignore"),
+        pytest.raises(StateError, match="its samples in step 10 are"),
+    ):
+        in_world(1, lambda: stream_loader(Changed(100)), state)
+
+
+def test_workers_that_get_other_samples_are_noticed() -> None:
+    def work(rank: int) -> Steps:
+        class Divided(Plain):
+            def __iter__(self) -> Iterator[int]:
+                return islice(super().__iter__(), rank, None, 2)
+
+        return read(stream_loader(Divided(100)))
+
+    with pytest.raises(RuntimeError, match="in step 0 of epoch 0: rank 1 gets others than rank 0"):
+        together(2, work)
+
+
+def test_workers_whose_streams_end_at_different_steps_are_noticed() -> None:
+    with pytest.raises(RuntimeError, match="in step 2 of epoch 0: rank 1, 2 gets others than rank 0"):
+        together(3, lambda rank: read(stream_loader(Plain(12 - min(rank, 1) * 3))))
+
+
+def test_after_an_error_of_the_stream_the_step_is_read_again(place: Place) -> None:
+    class Failing(Plain):
+        failures = 1
+
+        def __iter__(self) -> Iterator[int]:
+            for number in super().__iter__():
+                if number == 6 and self.failures:
+                    self.failures -= 1
+                    raise OSError("connection lost")
+                yield number
+
+    loader = stream_loader(Failing(12))
+    with pytest.raises(OSError, match="connection lost"):
+        read(loader)
+    assert loader.position == 1
+    assert read(loader) == [[[4], [5], [6], [7]], [[8], [9], [10], [11]]]
+
+
+def test_a_step_that_was_left_is_begun_anew_and_passes_have_the_same_data(place: Place) -> None:
+    stream = Plain(8)
+    loader = stream_loader(stream)
+    for step in loader:
+        next(iter(step))
+        break
+    for step in loader:
+        assert list(step) == list(step)
+    assert loader.total_steps_done == 2
+    assert stream.reads == 8
+
+
+def test_reading_leaves_the_random_numbers_of_the_script_alone(place: Place) -> None:
+    for loader in (stream_loader(Augmented(8)), stream_loader(list(range(8)), shuffle=False)):
+        drawn = []
+        for step in loader:
+            list(step)
+            assert loader.is_ending == (step.index == 1)
+            drawn.append(random.random())
+    first, second = drawn
+    assert first != second
+    loader = stream_loader(Augmented(8))
+    found = []
+    for step in loader:
+        list(step)
+        found.append(random.random())
+    assert found == drawn
+
+
+def test_streams_draw_other_random_numbers_in_each_epoch(place: Place) -> None:
+    class Shuffled(IterableDataset[int]):
+        def __iter__(self) -> Iterator[int]:
+            return iter(random.sample(range(50), 50))
+
+    loader = stream_loader(Shuffled(), 50, 50)
+    first, second = read(loader), read(loader)
+    assert first != second
+    assert sorted(first[0][0]) == sorted(second[0][0]) == list(range(50))
+    assert read(stream_loader(Shuffled(), 50, 50)) == first
+
+
+@pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork:DeprecationWarning")
+def test_a_loading_process_reads_ahead(place: Place) -> None:
+    stream = Stateful(23)
+    loader = stream_loader(stream, 7, 2, num_workers=1, snapshot_every_n_steps=2)
+    expected = read(stream_loader(Stateful(23), 7, 2))
+    found = read(loader, 3)
+    state = loader.state_dict()
+    assert state["snapshot"] == {
+        "epoch": 0,
+        "step": 2,
+        "samples": [state["snapshot"]["samples"][0]],
+        "states": [{"given": 14, "epoch": 0}],
+    }
+    place.membership += 1
+    assert found + read(loader) == expected
+    assert stream.reads == 0  # in this process
+    assert [1000 + n for n in chain(*chain(*expected))] == list(chain(*chain(*read(loader))))
+
+
+# What is known and what is refused.
+
+
+def test_a_stream_with_a_length_has_a_number_of_steps(place: Place) -> None:
+    class Sized(Plain):
+        def __len__(self) -> int:
+            return self.length
+
+    assert len(stream_loader(Sized(9))) == 3
+    assert len(stream_loader(Sized(9), drop_last=True)) == 2
+    with pytest.raises(TypeError, match="the steps of an epoch of Plain are not known before its end"):
+        len(stream_loader(Plain(9)))
+
+
+def test_an_empty_stream_has_no_steps(place: Place) -> None:
+    loader = stream_loader(Plain(0))
+    assert read(loader) == read(loader) == []
+    assert loader.epoch == 2
+
+
+def by_node(stream: Any) -> Any:
+    stream._distributed = object()
+    return stream
+
+
+@pytest.mark.parametrize(
+    "stream, options, message",
+    [
+        (iter([1, 2]), {}, "a list_iterator, an iterator, which is used up after one epoch"),
+        (Plain(3), {"shuffle": True}, "shuffle given with a Plain, a stream, whose samples have no numbers"),
+        (Plain(3), {"sampler": [1, 2]}, "sampler given with a Plain"),
+        (Plain(3), {"effective_batch_size": None, "batch_sampler": [[1, 2]]}, "batch_sampler given with"),
+        (Plain(3), {"effective_batch_size": None}, "give effective_batch_size, the samples of one"),
+        (Plain(3), {"snapshot_every_n_steps": 0.5}, "snapshot_every_n_steps=0.5 is a float"),
+        (by_node(Plain(3)), {}, "split_dataset_by_node divides the stream among ranks"),
+        ([1, 2], {"snapshot_every_n_steps": 5}, "snapshot_every_n_steps=5 is for streams, and a list has"),
+    ],
+)
+def test_what_a_stream_cannot_be_loaded_with_is_refused(
+    stream: Any, options: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(TypeError, match=message):
+        ElasticDataLoader(stream, **{"effective_batch_size": 2} | options)
+
+
+def test_sizes_out_of_range_are_refused() -> None:
+    with pytest.raises(ValueError, match="effective_batch_size=0 is below 1"):
+        stream_loader(Plain(3), 0)
+    with pytest.raises(ValueError, match="snapshot_every_n_steps=0 is below 1"):
+        stream_loader(Plain(3), snapshot_every_n_steps=0)
+
+
+def test_a_stream_has_one_loading_process() -> None:
+    with pytest.warns(UserWarning, match="num_workers=4: a stream is read by one loading process"):
+        stream_loader(Plain(3), num_workers=4)
+
+
+def test_a_state_of_a_stream_that_has_none_is_refused(place: Place) -> None:
+    loader = stream_loader(Stateful(20), snapshot_every_n_steps=1)
+    read(loader, 2)
+    other = stream_loader(Plain(20))
+    other.load_state_dict(loader.state_dict())
+    with pytest.raises(StateError, match="has a state of its stream, but Plain has no state_dict"):
+        read(other)
+
+
+def test_a_loader_of_torch_is_taken_over(place: Place) -> None:
+    torchs = DataLoader(Plain(10), batch_size=4, collate_fn=list, drop_last=True)
+    loader = ElasticDataLoader(torchs, micro_batch_size=4)
+    assert (loader.effective_batch_size, read(loader)) == (4, [[[0, 1, 2, 3]], [[4, 5, 6, 7]]])

@@ -1,0 +1,130 @@
+"""Streams of numbers, and what has been read from them."""
+
+import random
+from collections.abc import Iterator
+from typing import Any
+
+from torch.utils.data import IterableDataset
+
+
+class Plain(IterableDataset[int]):
+    """Gives the numbers from 0; `reads` counts them."""
+
+    def __init__(self, length: int) -> None:
+        self.length = length
+        self.reads = 0
+
+    def __iter__(self) -> Iterator[int]:
+        for number in range(self.length):
+            self.reads += 1
+            yield number
+
+
+class Augmented(Plain):
+    """Draws a random number for each."""
+
+    def __iter__(self) -> Iterator[Any]:
+        return ((number, random.random()) for number in super().__iter__())
+
+
+class ByEpoch(Plain):
+    """Begins an epoch with 1000 times its number."""
+
+    epoch = 0
+
+    def set_epoch(self, epoch: int) -> None:
+        self.epoch = epoch
+
+    def __iter__(self) -> Iterator[int]:
+        return (1000 * self.epoch + number for number in super().__iter__())
+
+
+class CountingEpochs(Plain):
+    """Counts its epochs itself, and can go on behind what it gave last."""
+
+    def __init__(self, length: int) -> None:
+        super().__init__(length)
+        self.given = self.epoch = 0
+
+    def __iter__(self) -> Iterator[int]:
+        while self.given < self.length:
+            self.given += 1
+            self.reads += 1
+            yield 1000 * self.epoch + self.given - 1
+        self.given = 0
+        self.epoch += 1
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"given": self.given, "epoch": self.epoch}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        self.given, self.epoch = state["given"], state["epoch"]
+
+
+class Stateful(CountingEpochs):
+    """Is told its epochs, and can go on behind what it gave last."""
+
+    def set_epoch(self, epoch: int) -> None:
+        self.epoch = epoch
+
+
+class Forgetful(Stateful):
+    """Its state says less than it has given, as where a buffer is filled ahead."""
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"given": self.given + 3, "epoch": self.epoch}
+
+    def __iter__(self) -> Iterator[int]:
+        if self.given > self.length:
+            self.given = 0
+        return super().__iter__()
+
+
+class Sharded:
+    """Gives the numbers of several lists; `opened` are the lists that were read, in all copies together."""
+
+    def __init__(self, lists: list[list[int]], opened: list[int] | None = None, first: int = 0) -> None:
+        self.lists = lists
+        self.opened = [] if opened is None else opened
+        self.first = first
+
+    @property
+    def num_shards(self) -> int:
+        return len(self.lists)
+
+    def shard(self, num_shards: int, index: int) -> "Sharded":
+        start, stop = (number * len(self.lists) // num_shards for number in (index, index + 1))
+        return type(self)(self.lists[start:stop], self.opened, self.first + start)
+
+    def __iter__(self) -> Iterator[int]:
+        for number, each in enumerate(self.lists, self.first):
+            self.opened.append(number)
+            yield from each
+
+
+class StatefulSharded(Sharded):
+    """Its iterators have a state."""
+
+    def __iter__(self) -> "Iterator[int]":
+        return _Numbers([number for each in self.lists for number in each])
+
+
+class _Numbers:
+    def __init__(self, numbers: list[int]) -> None:
+        self.numbers = numbers
+        self.given = 0
+
+    def __iter__(self) -> "_Numbers":
+        return self
+
+    def __next__(self) -> int:
+        if self.given == len(self.numbers):
+            raise StopIteration
+        self.given += 1
+        return self.numbers[self.given - 1]
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"given": self.given}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        self.given = state["given"]
