@@ -137,8 +137,8 @@ def _environment() -> Iterator[None]:
 
 
 def _variables() -> dict[str, str]:
-    """All but what pytest and torch set by themselves, whatever a test does."""
-    own = ("PYTEST_CURRENT_TEST", "TORCHINDUCTOR_CACHE_DIR")
+    """All but what pytest, torch and scikit-learn set by themselves, whatever a test does."""
+    own = ("PYTEST_CURRENT_TEST", "TORCHINDUCTOR_CACHE_DIR", "KMP_DUPLICATE_LIB_OK", "KMP_INIT_AT_FORK")
     return {name: value for name, value in os.environ.items() if name not in own}
 
 

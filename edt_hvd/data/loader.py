@@ -54,7 +54,8 @@ class ElasticDataLoader:
         shuffle: draw a new order every epoch; else the dataset's own. Default is yes, without a sampler.
         drop_last: leave a short last batch of an epoch out.
         snapshot_every_n_steps: of a stream that has ``state_dict`` and ``load_state_dict``, take the state
-            so often; default is every 10 steps. From there it is read again where workers join.
+            so often, and read on from there where workers join, instead of from the beginning of the epoch.
+            The state must bring back exactly what followed. Default is never.
         pin_memory: copy micro-batches to page-locked memory; without effect where there is no CUDA.
         persistent_workers: keep the loading processes over epochs and resizes; default is yes.
         num_workers, collate_fn, worker_init_fn, prefetch_factor, multiprocessing_context, timeout: as

@@ -4,8 +4,8 @@ Each worker reads what its micro-batches come from, see `edt_hvd.data.stream_cut
 workers tell one another how many samples they got, so that all know the batch, and its end at the same step.
 
 A position in a stream is a number of steps. To go on from one, in another world or after a restart, the
-stream is read from the beginning of the epoch again; where it has a state of its own, from the latest
-*snapshot* of that, taken every few steps.
+stream is read from the beginning of the epoch again or, if the script asks for it, from the latest snapshot
+of the stream's own state.
 """
 
 import warnings
@@ -30,9 +30,6 @@ from edt_hvd.reduction import header
 from edt_hvd.world import stages, world
 from edt_hvd.world.stages import Stage
 
-SNAPSHOT_EVERY_N_STEPS = 10
-"""Default of the loader's option: more would have newcomers read more, fewer cost time in every step."""
-
 
 class _Current(NamedTuple):
     """The step that was read last: for which place in which world, its batch and this worker's data."""
@@ -52,7 +49,8 @@ class StreamSource(Source):
             it has that.
         effective_batch_size, micro_batch_size, drop_last: as for `edt_hvd.ElasticDataLoader`; `drop_last`
             ends an epoch at the first step without a full batch.
-        snapshot_every_n_steps: steps from one snapshot of the stream's own state to the next.
+        snapshot_every_n_steps: steps from one snapshot of the stream's own state to the next; None for no
+            such snapshots.
         collate_fn: makes a micro-batch of a list of samples.
         fetching: how the stream is read, as for `Fetcher`.
 
@@ -78,9 +76,8 @@ class StreamSource(Source):
         if effective_batch_size is None:
             raise TypeError("give effective_batch_size, the samples of one optimizer step over all workers")
         check_sizes(effective_batch_size, micro_batch_size)
-        if snapshot_every_n_steps is None:
-            snapshot_every_n_steps = SNAPSHOT_EVERY_N_STEPS
-        check_positive("snapshot_every_n_steps", snapshot_every_n_steps)
+        if snapshot_every_n_steps is not None:
+            check_positive("snapshot_every_n_steps", snapshot_every_n_steps)
         self.effective_batch_size: int = effective_batch_size
         self.drop_last = drop_last
         self.cutting = Cutting(effective_batch_size, micro_batch_size)
@@ -123,7 +120,8 @@ class StreamSource(Source):
     def state_dict(self) -> dict[str, Any]:
         """How batches are cut, and the latest snapshot."""
         snapshot = None if self._snapshot is None else self._snapshot._asdict()
-        return {**self.cutting.state_dict(), "snapshot": snapshot}
+        every = {"snapshot_every_n_steps": self._every}
+        return {**self.cutting.state_dict(), **every, "snapshot": snapshot}
 
     def check(self, state: Mapping[str, Any]) -> None:
         """Check that steps are cut as they were, where that decides which samples they have."""
@@ -135,8 +133,10 @@ class StreamSource(Source):
             )
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Have the stream read anew, from the state's snapshot if it has one."""
-        saved = None if self._is_cut_otherwise(state) else state["snapshot"]
+        """Have the stream read anew, from the snapshot's states if it has some."""
+        saved = state["snapshot"]
+        if self._is_cut_otherwise(state) or state["snapshot_every_n_steps"] != self._every:
+            saved = None
         self._snapshot = None if saved is None else Snapshot(**saved)
         self.cutting.load_state_dict(state)
         self._current = None
@@ -202,14 +202,14 @@ class StreamSource(Source):
         warnings.warn(
             f"the state of {type(self._dataset).__name__} does not bring back what it gave after that state "
             "was taken (a shuffle buffer is not in the state of a Hugging Face stream), so the epoch is read "
-            "from its beginning, which takes longer",
+            "from its beginning; leave snapshot_every_n_steps out",
             stacklevel=2,
         )
 
     def _start(self, key: Key) -> "_Start":
         """Where to begin to read, to get to a step."""
         saved = self._snapshot
-        if saved is None or not self._states_are_exact or any(state is None for state in saved.states):
+        if saved is None or saved.states is None or not self._states_are_exact:
             return _Start(key.epoch, 0, None)
         is_of_epoch_before = saved.epoch == key.epoch - 1 and self._shards is None
         if saved.epoch != key.epoch and not is_of_epoch_before:
@@ -217,6 +217,9 @@ class StreamSource(Source):
         return _Start(saved.epoch, saved.step, saved.states)
 
     def _save(self, key: Key, samples: list[int], parts: range, states: list[Any]) -> None:
+        if self._every is None:
+            self._snapshot = Snapshot(key.epoch, key.step, samples, None)
+            return
         saved = self._snapshot
         if key.step % self._every or (
             saved is not None and (saved.epoch, saved.step) == (key.epoch, key.step)
@@ -227,7 +230,8 @@ class StreamSource(Source):
             for each in collectives.gather(dict(zip(parts, states, strict=True))):
                 found.update(each)
             states = [found[part] for part in range(len(samples))]
-        self._snapshot = Snapshot(key.epoch, key.step, samples, states)
+        has_states = all(state is not None for state in states)
+        self._snapshot = Snapshot(key.epoch, key.step, samples, states if has_states else None)
 
 
 class _Start(NamedTuple):
@@ -247,20 +251,21 @@ class _Start(NamedTuple):
 
 
 def _requests(
-    key: Key, cutting: StreamCutting, parts: range, start: _Start, every: int
+    key: Key, cutting: StreamCutting, parts: range, start: _Start, every: int | None
 ) -> Iterator[StepRequest]:
     """What a worker reads from `start` on; of steps before that of `key` it wants no samples."""
-    nothing = StepRequest(key.seed, start.epoch, start.step, cutting, parts, range(0))
+    nothing = StepRequest(key.seed, start.epoch, start.step, cutting, parts, range(0), every)
     first, states = start.step, start.states
     if start.epoch < key.epoch:
         yield nothing._replace(states=states)
         first, states = 0, None
     for step in count(first):
         request = nothing._replace(epoch=key.epoch, step=step, states=states)
-        if step >= key.step:
-            slots = cutting.slots_of_worker(key.rank, key.size)
-            request = request._replace(slots=slots, saves=step % every == 0 and states is None)
-        yield request
+        yield (
+            request
+            if step < key.step
+            else request._replace(slots=cutting.slots_of_worker(key.rank, key.size))
+        )
         states = None
 
 

@@ -21,14 +21,14 @@ class Snapshot(NamedTuple):
     Attributes:
         epoch: of the step.
         step: its number in the epoch.
-        samples: for each part, a digest of its first sample in the step; 0 where it had ended.
-        states: for each part, the stream's own state before the step, or None if it has none.
+        samples: for each part, a digest of its samples in the step, as in a `StepRead`.
+        states: for each part, the stream's own state before the step; None where that is not to be used.
     """
 
     epoch: int
     step: int
     samples: list[int]
-    states: list[Any]
+    states: list[Any] | None
 
     def agrees(self, read: "StepRead", parts: range) -> bool:
         """Whether what was read from these parts is what it was then, as far as the snapshot knows."""
@@ -47,7 +47,7 @@ class StepRequest(NamedTuple):
         cutting: of the stream.
         parts: that are read.
         slots: whose samples are wanted; those of others are dropped.
-        saves: take the parts' states before the step.
+        snapshot_every: steps from one snapshot to the next; None for no snapshots.
         states: the parts' states before the step, where they are known; else parts that do not happen to be
             there are read from the beginning of the epoch, so this must be its first step.
     """
@@ -58,8 +58,13 @@ class StepRequest(NamedTuple):
     cutting: StreamCutting
     parts: range
     slots: range
-    saves: bool = False
+    snapshot_every: int | None
     states: list[Any] | None = None
+
+    @property
+    def is_of_snapshot(self) -> bool:
+        """Whether there is a snapshot before the step."""
+        return self.snapshot_every is not None and self.step % self.snapshot_every == 0
 
 
 class StepRead(NamedTuple):
@@ -69,8 +74,8 @@ class StepRead(NamedTuple):
         epoch: of the step.
         step: its number in the epoch.
         counts: samples that each of the worker's parts gave.
-        samples: a digest of the first of them; 0 where there is none.
-        states: as asked for by ``saves``; else empty.
+        samples: a digest of the first of them or, in a step with a snapshot, of all; 0 where there is none.
+        states: in a step with a snapshot, the parts' own states before it, each None if there is none.
         data: of each of the worker's slots that has samples, what the collate function made of them.
     """
 
@@ -108,14 +113,14 @@ class StreamReader(Dataset[Any]):
 
     def _read(self, request: StepRequest, number: int, read: StepRead) -> None:
         part = self._part(request, number)
-        if request.saves:
+        if request.is_of_snapshot:
             read.states.append(part.state())
-        cutting, count = request.cutting, 0
+        cutting, digests, count = request.cutting, list[str](), 0
         for slot in cutting.slots_of(number):
             samples = []
             for sample in part.take(cutting.positions(request.step, slot, cutting.capacity(slot))):
-                if not count:
-                    read.samples.append(int(digest(sample), 16) >> 1)
+                if request.is_of_snapshot or not digests:
+                    digests.append(digest(sample))
                 count += 1
                 if slot in request.slots:
                     samples.append(sample)
@@ -125,8 +130,7 @@ class StreamReader(Dataset[Any]):
                 read.data.append(self._collate(samples))
         part.step += 1
         read.counts.append(count)
-        if not count:
-            read.samples.append(0)
+        read.samples.append(int(digest(digests), 16) >> 1 if digests else 0)
 
     def _part(self, request: StepRequest, number: int) -> "_Part":
         at = request.seed, request.epoch, request.step

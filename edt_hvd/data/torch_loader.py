@@ -51,19 +51,25 @@ def taken_over(loader: DataLoader[Any], options: Mapping[str, Any]) -> tuple[Dat
 
 
 def _order(loader: DataLoader[Any], effective_batch_size: int | None) -> dict[str, Any]:
-    if loader.batch_sampler is None:
-        raise TypeError("the DataLoader has batch_size=None, so it makes no batches; give it a batch_size")
-    if type(loader.batch_sampler) is not BatchSampler:
-        if effective_batch_size is not None:
+    batch_size, sampler, drop_last = loader.batch_size, loader.sampler, loader.drop_last
+    if batch_size is None:  # the loader makes no batches itself
+        batches = loader.batch_sampler
+        if batches is None:
             raise TypeError(
-                "the DataLoader has a batch_sampler, which makes the batches; leave effective_batch_size out"
+                "the DataLoader has batch_size=None, so it makes no batches; give it a batch_size"
             )
-        return {"batch_sampler": loader.batch_sampler}
-    size = loader.batch_sampler.batch_size if effective_batch_size is None else effective_batch_size
-    order: dict[str, Any] = {"effective_batch_size": size, "drop_last": loader.batch_sampler.drop_last}
+        if type(batches) is not BatchSampler:
+            if effective_batch_size is not None:
+                raise TypeError(
+                    "the DataLoader has a batch_sampler, which makes the batches; "
+                    "leave effective_batch_size out"
+                )
+            return {"batch_sampler": batches}
+        batch_size, sampler, drop_last = batches.batch_size, batches.sampler, batches.drop_last
+    size = batch_size if effective_batch_size is None else effective_batch_size
+    order: dict[str, Any] = {"effective_batch_size": size, "drop_last": drop_last}
     if is_stream(loader.dataset):
         return order | {"snapshot_every_n_steps": getattr(loader, "snapshot_every_n_steps", None)}
-    sampler = loader.batch_sampler.sampler
     if type(sampler) is SequentialSampler:
         return order | {"shuffle": False}
     if type(sampler) is RandomSampler and not sampler.replacement and sampler._num_samples is None:

@@ -1,10 +1,16 @@
-"""Streams of numbers, and what has been read from them."""
+"""Streams of numbers, and reading them alone or in a world whose workers are threads that take turns."""
 
+import copy
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from itertools import chain, islice
 from typing import Any
 
 from torch.utils.data import IterableDataset
+
+from crew import together
+from edt_hvd.data.loader import ElasticDataLoader
+from places import Place, simulated
 
 
 class Plain(IterableDataset[int]):
@@ -128,3 +134,45 @@ class _Numbers:
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         self.given = state["given"]
+
+
+Steps = list[list[list[Any]]]
+"""Of each step, the micro-batches."""
+
+
+def stream_loader(
+    stream: Any, effective: int = 4, micro: int | None = 1, **options: Any
+) -> ElasticDataLoader:
+    return ElasticDataLoader(stream, effective, micro, **{"collate_fn": list} | options)
+
+
+def read(loader: ElasticDataLoader, steps: int | None = None) -> Steps:
+    """This worker's share of the next steps, to the end of the epoch at most."""
+    return [list(step) for step in islice(loader, steps)]
+
+
+def in_world(
+    size: int,
+    make: Callable[[], ElasticDataLoader],
+    state: dict[str, Any] | None = None,
+    steps: int | None = None,
+    max_size: int = 4,
+    membership: int = 0,
+) -> tuple[Steps, dict[str, Any]]:
+    """What the workers of a world read together from a state on, and the state afterwards."""
+
+    def work(rank: int) -> tuple[Steps, dict[str, Any]]:
+        loader = make()
+        if state is not None:
+            loader.load_state_dict(copy.deepcopy(state))
+        return read(loader, steps), loader.state_dict()
+
+    found = together(size, work, max_size=max_size, membership=membership)
+    assert all(each[1] == found[0][1] for each in found)
+    shares = [each[0] for each in found]
+    return [list(chain(*step)) for step in zip(*shares, strict=True)], found[0][1]
+
+
+def alone(stream: Any, effective: int = 4, micro: int | None = 1, **options: Any) -> Steps:
+    with simulated(Place()):
+        return read(stream_loader(stream, effective, micro, **options))

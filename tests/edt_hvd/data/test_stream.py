@@ -1,6 +1,5 @@
-"""Tests of the loader on streams; several workers are threads that take turns."""
+"""Tests of the loader on streams."""
 
-import copy
 import random
 import warnings
 from collections.abc import Callable, Iterator
@@ -18,49 +17,21 @@ from edt_hvd.data.loader import ElasticDataLoader
 from edt_hvd.errors import StateError
 from examples import fewer
 from places import Place, simulated
-from streams import Augmented, ByEpoch, CountingEpochs, Forgetful, Plain, Sharded, Stateful, StatefulSharded
-
-Steps = list[list[list[Any]]]
-"""Of each step, the micro-batches."""
-
-
-def stream_loader(
-    stream: Any, effective: int = 4, micro: int | None = 1, **options: Any
-) -> ElasticDataLoader:
-    return ElasticDataLoader(stream, effective, micro, **{"collate_fn": list} | options)
-
-
-def read(loader: ElasticDataLoader, steps: int | None = None) -> Steps:
-    """This worker's share of the next steps, to the end of the epoch at most."""
-    return [list(step) for step in islice(loader, steps)]
-
-
-def in_world(
-    size: int,
-    make: Callable[[], ElasticDataLoader],
-    state: dict[str, Any] | None = None,
-    steps: int | None = None,
-    max_size: int = 4,
-    membership: int = 0,
-) -> tuple[Steps, dict[str, Any]]:
-    """What the workers of a world read together from a state on, and the state afterwards."""
-
-    def work(rank: int) -> tuple[Steps, dict[str, Any]]:
-        loader = make()
-        if state is not None:
-            loader.load_state_dict(copy.deepcopy(state))
-        return read(loader, steps), loader.state_dict()
-
-    found = together(size, work, max_size=max_size, membership=membership)
-    assert all(each[1] == found[0][1] for each in found)
-    shares = [each[0] for each in found]
-    return [list(chain(*step)) for step in zip(*shares, strict=True)], found[0][1]
-
-
-def alone(stream: Any, effective: int = 4, micro: int | None = 1, **options: Any) -> Steps:
-    with simulated(Place()):
-        return read(stream_loader(stream, effective, micro, **options))
-
+from streams import (
+    Augmented,
+    ByEpoch,
+    CountingEpochs,
+    Forgetful,
+    Plain,
+    Sharded,
+    Stateful,
+    StatefulSharded,
+    Steps,
+    alone,
+    in_world,
+    read,
+    stream_loader,
+)
 
 # What steps have.
 
@@ -139,10 +110,29 @@ def test_resizes_change_nothing(kind: str, worlds: list[tuple[int, int]]) -> Non
 
 
 def test_a_position_at_the_beginning_of_an_epoch_is_that_of_workers_that_join_there() -> None:
-    _, state = in_world(1, lambda: stream_loader(CountingEpochs(9)))
+    def make() -> ElasticDataLoader:
+        return stream_loader(CountingEpochs(9), snapshot_every_n_steps=2)
+
+    _, state = in_world(1, make)
     assert (state["epoch"], state["step"]) == (1, 0)
-    found, _ = in_world(3, lambda: stream_loader(CountingEpochs(9)), state)
+    found, _ = in_world(3, make, state)
     assert found[0] == [[1000], [1001], [1002], [1003]]
+
+
+def test_without_snapshots_a_stream_that_counts_its_epochs_itself_is_noticed() -> None:
+    kept = [stream_loader(CountingEpochs(9)) for _ in range(2)]
+    together(2, lambda rank: read(kept[rank]))
+    state = kept[0].state_dict()
+
+    def work(rank: int) -> Steps:
+        if rank < 2:
+            return read(kept[rank])
+        newcomer = stream_loader(CountingEpochs(9))
+        newcomer.load_state_dict(state)
+        return read(newcomer)
+
+    with pytest.raises(RuntimeError, match="rank 2 gets others than rank 0"):
+        together(3, work, membership=1)
 
 
 # Sharded streams.
@@ -246,7 +236,7 @@ def test_a_stream_that_gives_other_samples_than_before_is_noticed(kind: type[Pla
     _, state = in_world(1, lambda: stream_loader(kind(100)), steps=12)
     with (
         warnings.catch_warnings(action="ignore"),
-        pytest.raises(StateError, match="its samples in step 10 are"),
+        pytest.raises(StateError, match="its samples in step 11 are"),
     ):
         in_world(1, lambda: stream_loader(Changed(100)), state)
 
@@ -406,7 +396,7 @@ def test_a_stream_has_one_loading_process() -> None:
 def test_a_state_of_a_stream_that_has_none_is_refused(place: Place) -> None:
     loader = stream_loader(Stateful(20), snapshot_every_n_steps=1)
     read(loader, 2)
-    other = stream_loader(Plain(20))
+    other = stream_loader(Plain(20), snapshot_every_n_steps=1)
     other.load_state_dict(loader.state_dict())
     with pytest.raises(StateError, match="has a state of its stream, but Plain has no state_dict"):
         read(other)

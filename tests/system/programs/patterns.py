@@ -9,6 +9,9 @@ lbfgs         an optimizer that evaluates the step again and again
 critic        two passes whose optimizers both step at the end, one of them every second time
 weighted      a weighted sampler, with an average of the weights and the best loss of an epoch
 bucketed      a batch sampler whose batches have different sizes
+streamed      a stream that shuffles what it reads, all of it on each worker
+sharded       a stream in shards with a state
+hugging_face  a stream of Hugging Face's datasets, shuffled
 ============  =====================================================================================
 
 JSON is a list of [AT, SIZE] as in scheduled.py. With --hang the worker of rank 1 hangs after the first epoch,
@@ -30,7 +33,7 @@ import torch
 from models import leaves
 from scheduled import wait_for_change
 from torch import nn
-from torch.utils.data import Sampler, TensorDataset, WeightedRandomSampler
+from torch.utils.data import IterableDataset, Sampler, TensorDataset, WeightedRandomSampler
 
 import edt_hvd
 from edt_launch.core.atomic import write_atomically
@@ -212,7 +215,85 @@ def bucketed() -> Pattern:
     }, train
 
 
-PATTERNS = {pattern.__name__: pattern for pattern in (gan, sam, lbfgs, critic, weighted, bucketed)}
+class Shuffled(IterableDataset[Any]):
+    """The points in another order every epoch, with noise that is drawn as they are read."""
+
+    def __iter__(self) -> Iterator[Any]:
+        data = points()
+        for index in torch.randperm(SAMPLES).tolist():
+            inputs, target = data[index]
+            yield inputs + 0.1 * torch.randn(6), target
+
+
+class Shards:
+    """The points in shards of five and one of six; goes on in the middle of a shard."""
+
+    def __init__(self, shards: range) -> None:
+        self.shards = shards
+        self.given = 0
+
+    @property
+    def num_shards(self) -> int:
+        return len(self.shards)
+
+    def shard(self, num_shards: int, index: int) -> "Shards":
+        start, stop = (number * len(self.shards) // num_shards for number in (index, index + 1))
+        return Shards(self.shards[start:stop])
+
+    def __iter__(self) -> Iterator[Any]:
+        first, self.given = self.given, 0
+        data = points()
+        found = [index for index in range(SAMPLES) if min(index // 5, 8) in self.shards]
+        for self.given, index in enumerate(found[first:], first + 1):
+            yield data[index]
+        self.given = 0
+
+    def state_dict(self) -> Values:
+        return {"given": self.given}
+
+    def load_state_dict(self, state: Values) -> None:
+        self.given = state["given"]
+
+
+def of_stream(stream: Any, **options: Any) -> Pattern:
+    model = nn.Sequential(nn.Linear(6, 12), nn.ReLU(), nn.Dropout(0.2), nn.Linear(12, 2))
+
+    def train(state: Any, step: edt_hvd.Step) -> None:
+        for inputs, targets in step:
+            step.backward(nn.functional.cross_entropy(model(inputs), targets))
+        state.optimizer.step()
+
+    batches = edt_hvd.ElasticDataLoader(stream, BATCH, MICRO, **options)
+    return {
+        "model": model,
+        "optimizer": distributed(torch.optim.Adam, model, lr=1e-2),
+        "loader": batches,
+    }, train
+
+
+def streamed() -> Pattern:
+    return of_stream(Shuffled())
+
+
+def sharded() -> Pattern:
+    return of_stream(Shards(range(9)), snapshot_every_n_steps=2)
+
+
+def hugging_face() -> Pattern:
+    import datasets
+
+    inputs, targets = points().tensors
+    rows = datasets.Dataset.from_dict({"inputs": inputs.tolist(), "target": targets.tolist()})
+    stream = rows.to_iterable_dataset(num_shards=6).shuffle(seed=5, buffer_size=4)
+
+    def collate(found: list[Any]) -> Any:
+        return torch.tensor([row["inputs"] for row in found]), torch.tensor([row["target"] for row in found])
+
+    return of_stream(stream.map(lambda row: {"target": 1 - row["target"]}), collate_fn=collate)
+
+
+ALL = (gan, sam, lbfgs, critic, weighted, bucketed, streamed, sharded, hugging_face)
+PATTERNS = {pattern.__name__: pattern for pattern in ALL}
 
 
 def evaluate(out: Path) -> None:
