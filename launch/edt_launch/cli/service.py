@@ -83,9 +83,10 @@ class Service:
         headers, timeout = {"Accept": "text/plain"}, None if follow else 30.0
         return self.send("GET", "jobs", job_id, "logs", query=query, headers=headers, timeout=timeout)
 
-    def archive(self, job_id: str, *parts: str) -> Answer:
-        """A tar.gz of what a job has made."""
-        return self.send("GET", "jobs", job_id, *parts, headers={"Accept": "application/gzip"})
+    def archive(self, job_id: str, *parts: str, name: Sequence[str] | None = None) -> Answer:
+        """A tar.gz of what a job has made, or of some of it by name."""
+        headers = {"Accept": "application/gzip"}
+        return self.send("GET", "jobs", job_id, *parts, query={"name": name}, headers=headers)
 
     def hosts(self) -> tuple[Host, ...]:
         """The machines, with the jobs that have their devices."""

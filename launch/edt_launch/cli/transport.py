@@ -7,7 +7,7 @@ import contextlib
 import json
 import socket
 import ssl
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
 from typing import Any, Protocol
 from urllib.parse import urlencode, urlsplit
@@ -20,7 +20,7 @@ TIMEOUT = 30.0  # seconds for which nothing may come from the service
 PREFIX = "/api/v1"
 BLOCK = 65536  # bytes that are read or written at once
 
-Query = Mapping[str, str | int | float | bool | None]
+Query = Mapping[str, str | int | float | bool | Sequence[str] | None]
 
 
 class Writer(Protocol):
@@ -61,9 +61,10 @@ class Http:
     ) -> "Answer":
         """Send `content` as JSON, or `body`, to `path` below /api/v1; raises a `ClientError`.
 
-        `timeout` None waits for ever, as for a log that is followed.
+        A sequence in `query` is sent as so many values of its name. `timeout` None waits for ever, as for a
+        log that is followed.
         """
-        given = {name: _text(value) for name, value in (query or {}).items() if value is not None}
+        given = [(name, _text(one)) for name, value in (query or {}).items() for one in _values(value)]
         base = urlsplit(self._configuration.url).path
         target = f"{base}{PREFIX}{path}{'?' + urlencode(given) if given else ''}"
         every = {"Accept": "application/json", "User-Agent": f"edt/{__version__}", **(headers or {})}
@@ -216,6 +217,12 @@ def _send_body(
             return connection.getresponse()
         raise
     return connection.getresponse()
+
+
+def _values(value: str | float | Sequence[str] | None) -> Sequence[str | float]:
+    if value is None:
+        return ()
+    return (value,) if isinstance(value, str | float | int) else value
 
 
 def _text(value: str | float | bool) -> str:

@@ -38,6 +38,8 @@ class JobDir:
 
     allocation = Below("allocation")
     """The allocation file that `edt-launch` follows."""
+    submitted = Below("submitted.json")
+    """Size and time of change, in nanoseconds, of each file of the submitted code."""
 
     @property
     def output(self) -> RunDir:

@@ -1,4 +1,4 @@
-"""Packing folders into a tar.gz, as a stream, with memory for one block."""
+"""Packing files into a tar.gz, as a stream, with memory for one block."""
 
 import contextlib
 import os
@@ -7,6 +7,7 @@ import tarfile
 import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 from edt_launch.core.plain_files import open_file
 from edt_launch.core.walking import walk
@@ -20,36 +21,47 @@ _LEVEL = 1
 """Models hardly get smaller, logs do at once."""
 
 
-def pack(folders: Iterable[tuple[str, Path]]) -> Iterator[bytes]:
-    """A tar.gz of folders, each under the name beside it; those that are not there are left out.
+class Member(NamedTuple):
+    """A file or folder, and its name in an archive."""
+
+    name: str
+    path: Path
+
+
+def members(name: str, folder: Path) -> Iterator[Member]:
+    """A folder and all that is in it, under a name; nothing if it is not there."""
+    if folder.is_dir() and not folder.is_symlink():
+        yield Member(name, folder)
+        for path in walk(folder):
+            yield Member(f"{name}/{path.relative_to(folder).as_posix()}", path)
+
+
+def pack(packed: Iterable[Member]) -> Iterator[bytes]:
+    """A tar.gz of files and folders.
 
     Links stay links, special files are left out. A file that grows meanwhile is cut, one that shrinks is
     filled up.
     """
     compressor = zlib.compressobj(_LEVEL, zlib.DEFLATED, _GZIP)
-    for data in _tar(folders):
-        if packed := compressor.compress(data):
-            yield packed
+    for data in _tar(packed):
+        if block := compressor.compress(data):
+            yield block
     yield compressor.flush()
 
 
-def size_of(folders: Iterable[tuple[str, Path]]) -> int:
+def size_of(packed: Iterable[Member]) -> int:
     """The bytes of all files that `pack` would pack, as large as they say they are."""
     total = 0
-    for _, folder in folders:
-        for path in walk(folder):
-            with contextlib.suppress(OSError):  # gone meanwhile
-                status = path.lstat()
-                total += status.st_size if stat.S_ISREG(status.st_mode) else 0
+    for member in packed:
+        with contextlib.suppress(OSError):  # gone meanwhile
+            status = member.path.lstat()
+            total += status.st_size if stat.S_ISREG(status.st_mode) else 0
     return total
 
 
-def _tar(folders: Iterable[tuple[str, Path]]) -> Iterator[bytes]:
-    for name, folder in folders:
-        if folder.is_dir() and not folder.is_symlink():
-            yield from _member(folder, name)
-            for path in walk(folder):
-                yield from _member(path, f"{name}/{path.relative_to(folder).as_posix()}")
+def _tar(packed: Iterable[Member]) -> Iterator[bytes]:
+    for name, path in packed:
+        yield from _member(path, name)
     yield _END
 
 

@@ -21,6 +21,7 @@ from edt_launch.service.database.store import Store
 from edt_launch.service.deleting import delete_folder
 from edt_launch.service.errors import ConflictError, ForbiddenError, InvalidError
 from edt_launch.service.home import JOB_ID, Home, JobDir
+from edt_launch.service.results import note_submitted
 from edt_launch.service.specification import MOST_PRIORITY, JobSpec
 
 log = structlog.get_logger()
@@ -167,6 +168,7 @@ class Submitter:
             path.mkdir(parents=True, exist_ok=True)
         if submission.arrange is not None:
             submission = replace(submission, spec=submission.arrange(folder.code))
+        note_submitted(folder)
         directory = submission.spec.directory
         inside = os.path.realpath(folder.code)
         start = os.path.realpath(folder.code / directory)

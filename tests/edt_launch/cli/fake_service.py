@@ -136,6 +136,7 @@ class FakeService:
         default_factory=lambda: {one["id"]: dict(one) for one in TWO_JOBS}
     )
     logs: dict[str, list[str]] = field(default_factory=dict)
+    made: list[str] = field(default_factory=list)
     asked: list[Asked] = field(default_factory=list)
     broken: list[Callable[["Handler"], None]] = field(default_factory=list)
     is_admin: bool = True
@@ -228,8 +229,15 @@ class FakeService:
         tail = asked.query.get("tail")
         return lines if tail is None else lines[len(lines) - int(tail) :]
 
+    def files(self, asked: Asked, job_id: str) -> Any:
+        self.one_job(asked, job_id)
+        found = [{"name": name, "size": 1234, "time": NOW} for name in self.made]
+        return {"files": found, "complete": len(found) < 20}
+
     def results(self, asked: Asked, job_id: str) -> Any:
         self.one_job(asked, job_id)
+        if (name := asked.query.get("name", "log")) not in (*self.made, "log"):
+            raise ProblemError(404, f"the job has made no {name!r}", "GET .../files lists what there is")
         return b"\x1f\x8b results"
 
     def checkpoints(self, asked: Asked, job_id: str) -> Any:
@@ -290,6 +298,7 @@ ROUTES = (
     ("POST", "/jobs/([^/]+)/(stop|pause|resume)", "wish"),
     ("GET", "/jobs/([^/]+)/why", "why"),
     ("GET", "/jobs/([^/]+)/logs", "read_logs"),
+    ("GET", "/jobs/([^/]+)/files", "files"),
     ("GET", "/jobs/([^/]+)/results", "results"),
     ("GET", "/jobs/([^/]+)/checkpoints", "checkpoints"),
     ("GET", "/jobs/([^/]+)/checkpoints/([^/]+)", "checkpoint"),

@@ -293,12 +293,49 @@ def test_results_become_a_file(
     edt: Edt, service: FakeService, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert edt("results", "train").err == "jaaaaaaaa: its results are in jaaaaaaaa-results.tar.gz\n"
+    service.made = ["model/train/weights.pt", "log/launcher.log", "work/best\x1b.pt"]
+    assert edt("results", "train").err == (
+        "jaaaaaaaa: its results are in jaaaaaaaa-results.tar.gz, besides its logs\n"
+        "  model/train/weights.pt  1.2 kB\n"
+        "  work/best\ufffd.pt  1.2 kB\n"
+    )
     assert Path("jaaaaaaaa-results.tar.gz").read_bytes() == b"\x1f\x8b results"
     shown = json.loads(edt("results", "train", "-o", "there.tar.gz", "--json").out)
     assert shown == {"job": "jaaaaaaaa", "file": "there.tar.gz"}
     assert edt("results", "train", "-o", "none/there.tar.gz").code == 2
     assert {path.name for path in tmp_path.iterdir()} == {"jaaaaaaaa-results.tar.gz", "there.tar.gz"}
+
+
+def test_what_results_have_is_said(
+    edt: Edt, service: FakeService, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    service.made = ["log/launcher.log"]
+    assert edt("results", "train").err == (
+        "jaaaaaaaa: its logs are in jaaaaaaaa-results.tar.gz; it has written nothing to model/, and no file "
+        "to its working directory\n"
+    )
+    service.made = [f"work/{number}.pt" for number in range(20)]
+    assert edt("results", "train").err.splitlines()[-1] == "  and 10 more: edt results jaaaaaaaa --list"
+    listed = edt("results", "train", "--list").out.splitlines()
+    assert listed[0].split() == ["FILE", "SIZE", "CHANGED"]
+    assert listed[1].split()[:3] == ["work/0.pt", "1.2", "kB"]
+    assert listed[-1] == "and more: these are the first 20"
+    service.made = []
+    assert edt("results", "train", "--list").out == "no files\n"
+
+
+def test_some_results_are_chosen(
+    edt: Edt, service: FakeService, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    service.made = ["work/best.pt"]
+    assert edt("results", "train", "work/best.pt").err == (
+        "jaaaaaaaa: work/best.pt is in jaaaaaaaa-results.tar.gz\n"
+    )
+    refused = edt("results", "train", "work/other.pt", "-o", "other.tar.gz")
+    assert (refused.code, "no 'work/other.pt'" in refused.err) == (1, True)
+    assert not Path("other.tar.gz").exists()
 
 
 def test_the_newest_checkpoint_or_a_named_one_is_fetched(

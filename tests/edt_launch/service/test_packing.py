@@ -5,7 +5,7 @@ from pathlib import Path
 
 from deep import deepen
 from edt_launch.service.deleting import delete_folder
-from edt_launch.service.packing import pack
+from edt_launch.service.packing import members, pack
 
 
 def test_folders_come_back(tmp_path: Path) -> None:
@@ -16,7 +16,7 @@ def test_folders_come_back(tmp_path: Path) -> None:
     (model / "train" / "latest").symlink_to("weights.pt")
     (model / "train" / ("long" * 50)).write_text("x")
     os.mkfifo(model / "pipe")
-    data = b"".join(pack([("model", model), ("log", tmp_path / "missing")]))
+    data = b"".join(pack([*members("model", model), *members("log", tmp_path / "missing")]))
     with tarfile.open(fileobj=io.BytesIO(data)) as archive:
         names = set(archive.getnames())
         assert names == {
@@ -33,7 +33,7 @@ def test_a_file_that_grows_meanwhile_is_cut_where_it_was(tmp_path: Path) -> None
     (tmp_path / "log").write_bytes(b"x" * 100_000)
     (tmp_path / "other").write_bytes(b"y")
     blocks = []
-    for block in pack([("job", tmp_path)]):
+    for block in pack(members("job", tmp_path)):
         blocks.append(block)
         with (tmp_path / "log").open("ab") as file:
             file.write(b"more" * 10_000)
@@ -42,13 +42,13 @@ def test_a_file_that_grows_meanwhile_is_cut_where_it_was(tmp_path: Path) -> None
 
 
 def test_nothing_is_an_empty_archive(tmp_path: Path) -> None:
-    with tarfile.open(fileobj=io.BytesIO(b"".join(pack([("x", tmp_path / "missing")])))) as archive:
+    with tarfile.open(fileobj=io.BytesIO(b"".join(pack(members("x", tmp_path / "missing"))))) as archive:
         assert archive.getnames() == []
 
 
 def test_a_deep_folder_is_packed(tmp_path: Path) -> None:
     deepen(tmp_path / "job")
-    data = b"".join(pack([("job", tmp_path / "job")]))
+    data = b"".join(pack(members("job", tmp_path / "job")))
     delete_folder(tmp_path / "job")
     with tarfile.open(fileobj=io.BytesIO(data)) as archive:
         assert "job/" + "dir/" * 950 + "file" in archive.getnames()

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, TextIO
 
-from typer import Option
+from typer import Argument, Option
 
 from edt_launch.cli import model
 from edt_launch.cli.errors import MistakenError
@@ -17,29 +17,73 @@ from edt_launch.cli.session import AsJson, JobName, answer, confirm, connect
 from edt_launch.cli.transport import Answer
 
 STANDARD_OUTPUT = "-"
+MOST_NAMED = 10
+"""Files that are named after they were fetched."""
 
 
 def results(
     job: JobName,
+    names: Annotated[
+        list[str] | None,
+        Argument(metavar="[FILE]...", help="Only these files and folders, named as --list shows them."),
+    ] = None,
     output: Annotated[
         str | None,
         Option(
             "--output",
             "-o",
-            help="The file, else the one that standard output leads to, else JOB-results.tar.gz; "
+            help="The archive, else the file that standard output leads to, else JOB-results.tar.gz; "
             "- for standard output.",
         ),
     ] = None,
+    only_list: Annotated[bool, Option("--list", help="List the files, and fetch nothing.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Fetch what a job has made, and its logs, as a tar.gz; while it runs, what is there by now."""
+    """Fetch what a job has made as a tar.gz; while it runs, what is there by now.
+
+    That is what it has written to model/, its logs in log/ and, in work/, the files of its working directory
+    that were not submitted or have changed.
+    """
     service = connect()
     job_id = service.resolve(job)
+    data = service.call("GET", "jobs", job_id, "files")
+    found = model.many(data, "files")
+    if only_list:
+        answer(data, as_json, lambda: _files(found, bool(data["complete"])))
+        return
     into_file = STANDARD_OUTPUT if is_file(sys.stdout) and not as_json else f"{job_id}-results.tar.gz"
     path = output or into_file
-    save(service.archive(job_id, "results"), path)
+    save(service.archive(job_id, "results", name=names or None), path)
     if path != STANDARD_OUTPUT:
-        confirm({"job": job_id, "file": path}, as_json, f"{job_id}: its results are in {path}")
+        confirm({"job": job_id, "file": path}, as_json, _fetched(job_id, path, found, names or []))
+
+
+def _fetched(job_id: str, path: str, found: Sequence[Mapping[str, Any]], names: Sequence[str]) -> str:
+    made = [one for one in found if not str(one["name"]).startswith("log/")]
+    if names:
+        return f"{job_id}: {', '.join(map(visible, names))} {'is' if len(names) == 1 else 'are'} in {path}"
+    if not made:
+        return (
+            f"{job_id}: its logs are in {path}; it has written nothing to model/, and no file to its working "
+            "directory"
+        )
+    lines = [f"  {visible(one['name'])}  {size(one['size'])}" for one in made[:MOST_NAMED]]
+    if len(made) > MOST_NAMED:
+        lines.append(f"  and {len(made) - MOST_NAMED} more: edt results {job_id} --list")
+    return "\n".join([f"{job_id}: its results are in {path}, besides its logs", *lines])
+
+
+def _files(found: Sequence[Mapping[str, Any]], is_complete: bool) -> list[str]:
+    if not found:
+        return ["no files"]
+    now = time.time()
+    columns: Columns[Mapping[str, Any]] = {
+        Column("FILE"): lambda one: visible(one["name"]),
+        Column("SIZE", right=True): lambda one: size(one["size"]),
+        Column("CHANGED"): lambda one: moment(one["time"], now),
+    }
+    lines = listing(columns, found, *terminal())
+    return lines if is_complete else [*lines, f"and more: these are the first {len(found):,}"]
 
 
 def checkpoints(

@@ -19,6 +19,7 @@ from edt_launch.core.events import Progress
 from edt_launch.core.lines import LineSplitter
 from edt_launch.core.plain_files import NoFileError
 from edt_launch.launcher.checkpoints import NAME
+from edt_launch.service import results as made
 from edt_launch.service import tailing
 from edt_launch.service.api import schemas, sse
 from edt_launch.service.api.dependencies import ContextDep, CurrentUser
@@ -26,7 +27,7 @@ from edt_launch.service.bus import Topic
 from edt_launch.service.context import Context
 from edt_launch.service.database.engine import AWAY
 from edt_launch.service.errors import NotFoundError
-from edt_launch.service.packing import pack, size_of
+from edt_launch.service.packing import Member, members, pack, size_of
 from edt_launch.service.series import Series
 from edt_launch.service.states import ENDED
 from edt_launch.service.tailing import IsOver
@@ -36,6 +37,8 @@ router = APIRouter(tags=["jobs"])
 GZIP = "application/gzip"
 MOST_CHECKPOINTS = 1000
 """Checkpoints that are listed: the newest."""
+MOST_FILES = 10_000
+"""Files that are listed."""
 MOST_SUMMED = 10_000
 """Files of a checkpoint whose sizes are added up."""
 ARCHIVE: dict[int | str, dict[str, Any]] = {200: {"description": "A tar.gz", "content": {GZIP: {}}}}
@@ -101,14 +104,35 @@ def metrics(context: ContextDep, user: CurrentUser, job_id: str) -> Any:
     return series.columns()
 
 
-@router.get("/jobs/{job_id}/results", response_class=StreamingResponse, responses=ARCHIVE)
-def results(context: ContextDep, user: CurrentUser, job_id: str) -> StreamingResponse:
-    """A job's `model/` and `log/`, as a tar.gz; what is there by now while it runs."""
+@router.get("/jobs/{job_id}/files", response_model=schemas.Files)
+def files(context: ContextDep, user: CurrentUser, job_id: str) -> Any:
+    """The first 10,000 files that a job has made, as the archive of its results names them."""
     job = context.job_of(job_id, user)
-    folder = context.home.job(job.id)
-    return _archive(
-        context, f"{job.id}-results", [("model", folder.output.model), ("log", folder.output.log)]
-    )
+    found = list(islice(made.listed(made.members(context.home.job(job.id))), MOST_FILES + 1))
+    return {
+        "files": [one._asdict() for one in found[:MOST_FILES]],
+        "complete": len(found) <= MOST_FILES,
+    }
+
+
+@router.get("/jobs/{job_id}/results", response_class=StreamingResponse, responses=ARCHIVE)
+def results(
+    context: ContextDep,
+    user: CurrentUser,
+    job_id: str,
+    name: Annotated[
+        list[str] | None,
+        Query(max_length=100, description="Only these files and folders."),
+    ] = None,
+) -> StreamingResponse:
+    """What a job has made, as a tar.gz: `model/`, `log/` and, of the folder that it runs in, `work/`.
+
+    `work/` has the files that were not submitted or have changed since. While the job runs, what is there by
+    now.
+    """
+    job = context.job_of(job_id, user)
+    chosen = made.choose(made.members(context.home.job(job.id)), name or ())
+    return _archive(context, f"{job.id}-results", chosen)
 
 
 @router.get("/jobs/{job_id}/checkpoints", response_model=schemas.Checkpoints)
@@ -133,7 +157,7 @@ def checkpoint(context: ContextDep, user: CurrentUser, job_id: str, name: str) -
         raise NotFoundError(
             f"{job.id} has no checkpoint {name[:80]!r}", f"GET /api/v1/jobs/{job.id}/checkpoints lists them"
         )
-    return _archive(context, f"{job.id}-{name}", [(name, folder)])
+    return _archive(context, f"{job.id}-{name}", list(members(name, folder)))
 
 
 def until_it_ends(context: Context, job_id: str) -> IsOver:
@@ -194,10 +218,10 @@ def _clean(line: bytes) -> str | None:
     return json.dumps(event) if isinstance(event, dict) else None
 
 
-def _archive(context: Context, name: str, folders: list[tuple[str, Path]]) -> StreamingResponse:
-    context.check_result(size_of(folders))
+def _archive(context: Context, name: str, packed: list[Member]) -> StreamingResponse:
+    context.check_result(size_of(packed))
     headers = {"Content-Disposition": f'attachment; filename="{name}.tar.gz"'}
-    return StreamingResponse(pack(folders), media_type=GZIP, headers=headers)
+    return StreamingResponse(pack(packed), media_type=GZIP, headers=headers)
 
 
 def _step(name: str) -> int:

@@ -199,6 +199,21 @@ class Checkpoint(BaseModel):
     url: str
 
 
+class File(BaseModel):
+    """A file that a job has made."""
+
+    name: str = Field(description="As in the archive of results.")
+    size: int = Field(description="Bytes.")
+    time: float
+
+
+class Files(BaseModel):
+    """What a job has made."""
+
+    files: list[File]
+    complete: bool = Field(description="Whether these are all.")
+
+
 Checkpoints = _list("Checkpoints", "A job's checkpoints, oldest first.", checkpoints=Checkpoint)
 
 

@@ -151,6 +151,33 @@ def test_results_are_model_and_logs(world: World, job: str) -> None:
     assert unpacked(answer.content).keys() == {"model/train/weights.pt", "log/launcher.log", "log/rank.1.log"}
 
 
+def test_results_have_what_the_script_wrote_beside_its_code(world: World, job: str) -> None:
+    code = world.files(job).code
+    (code / "out").mkdir()
+    (code / "out" / "best.pt").write_bytes(b"b" * 77)
+    listed = world.ann.get(f"/jobs/{job}/files").json()
+    assert listed["complete"] is True
+    assert {one["name"]: one["size"] for one in listed["files"]} == unpacked(
+        world.ann.get(f"/jobs/{job}/results").content
+    )
+    assert "work/out/best.pt" in [one["name"] for one in listed["files"]]
+    chosen = world.ann.get(f"/jobs/{job}/results?name=work/out&name=model/")
+    assert unpacked(chosen.content) == {"work/out/best.pt": 77, "model/train/weights.pt": 1000}
+
+
+@pytest.mark.parametrize("name", ["work/none", "work/../log", "/etc/passwd", "..", "wor", ""])
+def test_results_that_are_not_there_are_refused(world: World, job: str, name: str) -> None:
+    answer = world.ann.get(f"/jobs/{job}/results", params={"name": name})
+    assert answer.status_code == 404
+    assert f"the job has made no {name.strip('/')!r}" in answer.json()["detail"]
+
+
+def test_files_that_are_listed_have_a_limit(world: World, job: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "MOST_FILES", 2)
+    listed = world.ann.get(f"/jobs/{job}/files").json()
+    assert (len(listed["files"]), listed["complete"]) == (2, False)
+
+
 def test_checkpoints_are_listed_and_fetched(world: World, job: str) -> None:
     found = world.ann.get(f"/jobs/{job}/checkpoints").json()["checkpoints"]
     assert [(one["name"], one["step"], one["size"]) for one in found] == [

@@ -1,0 +1,98 @@
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from edt_launch.service import results
+from edt_launch.service.errors import NotFoundError, TooLargeError
+from edt_launch.service.home import JobDir
+from edt_launch.service.results import choose, listed, members, note_submitted
+from no_files import KINDS, put
+
+
+@pytest.fixture
+def job(tmp_path: Path) -> JobDir:
+    """A job that was submitted with three files, one of them a link."""
+    folder = JobDir(tmp_path / "job")
+    for path in folder.folders:
+        path.mkdir(parents=True)
+    (folder.code / "data").mkdir()
+    (folder.code / "train.py").write_text("print()")
+    (folder.code / "data" / "weights.pt").write_text("old")
+    (folder.code / "link").symlink_to("train.py")
+    note_submitted(folder)
+    return folder
+
+
+def names(job: JobDir) -> list[str]:
+    return [one.name for one in listed(members(job))]
+
+
+def test_what_was_submitted_is_no_result(job: JobDir) -> None:
+    assert names(job) == []
+    assert [member.name for member in members(job)] == ["model", "model/train", "log"]
+
+
+def test_what_is_new_or_has_changed_is_a_result(job: JobDir) -> None:
+    (job.code / "out").mkdir()
+    (job.code / "out" / "best.pt").write_text("best")
+    (job.code / "data" / "weights.pt").write_text("new")
+    (job.code / "train.py").touch()
+    assert names(job) == ["work/train.py", "work/data/weights.pt", "work/out/best.pt"]
+
+
+def test_what_python_keeps_for_itself_is_no_result(job: JobDir) -> None:
+    (job.code / "lib" / "__pycache__").mkdir(parents=True)
+    (job.code / "lib" / "__pycache__" / "x.pyc").write_text("")
+    assert names(job) == []
+
+
+def spoil(text: str) -> Callable[[Path], None]:
+    def write(path: Path) -> None:
+        path.write_text(text)
+
+    return write
+
+
+@pytest.mark.parametrize("change", [Path.unlink, spoil("{"), spoil("[]"), spoil("[" * 100_000)])
+def test_without_the_list_of_what_was_submitted_all_counts(
+    job: JobDir, change: Callable[[Path], None]
+) -> None:
+    change(job.submitted)
+    assert names(job) == ["work/train.py", "work/data/weights.pt"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_something_else_in_place_of_the_list_is_not_waited_for(job: JobDir, kind: str) -> None:
+    job.submitted.unlink()
+    put(kind, job.submitted)
+    assert "work/train.py" in names(job)
+
+
+def test_some_are_chosen_by_name(job: JobDir) -> None:
+    for name in ("a/1", "a/2", "ab"):
+        (job.code / name).parent.mkdir(exist_ok=True)
+        (job.code / name).write_text(name)
+    assert [member.name for member in choose(members(job), ["work/a"])] == ["work/a/1", "work/a/2"]
+    assert [member.name for member in choose(members(job), ["work/a/2", "work/ab"])] == [
+        "work/ab",
+        "work/a/2",
+    ]
+    with pytest.raises(NotFoundError, match="the job has made no 'work/a/3'"):
+        choose(members(job), ["work/a", "work/a/3"])
+
+
+def test_there_is_a_most(job: JobDir, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(results, "MOST", 3)
+    assert len(choose(members(job), [])) == 3
+    (job.code / "new").write_text("")
+    with pytest.raises(TooLargeError, match="there are more than 3 files"):
+        choose(members(job), [])
+    assert len(choose(members(job), ["work"])) == 1
+
+
+def test_names_that_are_no_text_are_listed_and_chosen(job: JobDir) -> None:
+    os.close(os.open(os.fsencode(job.code) + b"/\xff", os.O_CREAT | os.O_WRONLY))
+    assert names(job) == ["work/\ufffd"]
+    assert len(choose(members(job), names(job))) == 1
