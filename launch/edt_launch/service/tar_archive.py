@@ -47,9 +47,7 @@ def entries(file: BinaryIO, limits: Limits) -> Iterator[Entry]:
     file.seek(0)
     content = cast("BinaryIO", gzip.GzipFile(fileobj=file, mode="rb")) if is_gzip else file
     stream = _Stream(content, limits)
-    with stream.header():
-        tar = tarfile.open(fileobj=cast("BinaryIO", stream), mode="r:", errorlevel=2)
-    with tar:
+    with tarfile.open(fileobj=cast("BinaryIO", stream), mode="r:", errorlevel=2) as tar:
         while (member := _next(tar, stream)) is not None:
             cast("Any", tar).members.clear()  # it would keep all of them
             yield _entry(tar, member)
@@ -82,8 +80,8 @@ class _Stream:
         self._file = file
         self._headers = MAX_HEADER + MEAN_HEADER * limits.count
         """Bytes that all headers may still have."""
-        self._header: int | None = None
-        """Bytes that the present one may still have; None while content is read."""
+        self._header: int | None = MAX_HEADER
+        """Bytes that those of the present entry may still have; None while content is read."""
         # Content is padded to whole blocks.
         self._most = limits.size + self._headers + 2 * tarfile.BLOCKSIZE * limits.count
         self._limits = limits
