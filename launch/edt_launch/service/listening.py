@@ -33,6 +33,9 @@ FEWEST = 16
 BUSY = "edt_busy"
 """Where a request's scope has the context, of a user, in which its connection makes room for no other."""
 
+REFUSING = "edt_refusing"
+"""Where it has the context in which a refused request, whose body is still taken in, does not count as one."""
+
 USERS = 4
 """How many users can use up the connections of an address, each with as many requests as they may have."""
 
@@ -136,6 +139,18 @@ class Connections:
                 self._open[peer] = self._open.pop(peer)
 
     @contextlib.contextmanager
+    def refusing(self, peer: Peer) -> Iterator[None]:
+        """In the context it makes room as if it had sent no request yet."""
+        if (one := self._open.get(peer)) is None:
+            yield
+            return
+        one.asking -= 1
+        try:
+            yield
+        finally:
+            one.asking += 1
+
+    @contextlib.contextmanager
     def busy(self, peer: Peer, user: str) -> Iterator[None]:
         """In the context it serves a user, and makes room for no other.
 
@@ -161,14 +176,14 @@ class Connections:
                 del self._of_user[user]
 
     def noted(self, app: ASGIApp) -> ASGIApp:
-        """The application, with `BUSY` in the scope of each request."""
+        """The application, with `BUSY` and `REFUSING` in the scope of each request."""
 
         async def serve(scope: Scope, receive: Receive, send: Send) -> None:
             if scope["type"] != "http" or not scope.get("client"):
                 await app(scope, receive, send)
                 return
             peer = tuple(scope["client"])
-            scope[BUSY] = partial(self.busy, peer)
+            scope[BUSY], scope[REFUSING] = partial(self.busy, peer), partial(self.refusing, peer)
             with self.asking(peer):
                 await app(scope, receive, send)
 

@@ -63,6 +63,15 @@ def test_who_has_sent_a_request_makes_room_after_those_who_have_not() -> None:
     assert one.closed[2:] == [("b", 1)], "those whose requests have just ended are the youngest"
 
 
+def test_who_is_refused_and_goes_on_sending_makes_room_as_who_sends_no_head() -> None:
+    one = Open(3, 3)
+    assert all(one.admit("a", port) for port in range(3))
+    with one.connections.asking(("a", 0)), one.connections.asking(("a", 1)), one.connections.asking(("a", 2)):
+        with one.connections.refusing(("a", 1)):
+            assert one.admit("b", 0)
+        assert one.closed == [("a", 1)]
+
+
 def test_one_user_cannot_have_all_connections_of_an_address() -> None:
     one = Open(99, 8)
     assert one.connections.most_of_user == 2

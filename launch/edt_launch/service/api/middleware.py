@@ -23,7 +23,7 @@ from edt_launch.service.errors import (
     TooLargeError,
     UnauthorizedError,
 )
-from edt_launch.service.listening import BUSY
+from edt_launch.service.listening import BUSY, REFUSING
 
 PATIENCE = 60.0
 """Seconds for which a body that may have no end is taken in before a refusal."""
@@ -113,8 +113,9 @@ class RequestMiddleware:
                 if USER in scope and BUSY in scope:
                     stack.enter_context(scope[BUSY](scope[USER].name))
             except ServiceError as error:
-                refusal = await self._refusal(error, body)
-                await refusal(scope, receive, observed)
+                with scope.get(REFUSING, contextlib.nullcontext)():
+                    refusal = await self._refusal(error, body)
+                    await refusal(scope, receive, observed)
                 return
             await self._until_withdrawn(scope, body, observed)
 

@@ -43,6 +43,8 @@ class Passing:
         authenticator, seconds = BearerAuthenticator(world.context), histogram(registry_of(world.context))
         self.gate = RequestMiddleware(self.inside, authenticator, seconds, **{"stall": 0.01, **waits})
         self.token = world.tokens["ann"]
+        self.received: Callable[[], object] = lambda: None
+        """Called before a block of a body is received."""
 
     def ask(
         self,
@@ -71,6 +73,7 @@ class Passing:
             if stalls:
                 await asyncio.Event().wait()
             await asyncio.sleep(0)
+            self.received()
             return next(rest)
 
         async def send(message: Message) -> None:
@@ -118,6 +121,17 @@ def test_requests_of_one_user_are_served_so_many_at_a_time(passing: Passing) -> 
         assert passing.ask("/healthz", authorization="", connections=connections)["status"] == 200
     with connections.busy(other, "bob"), connections.busy(other, "bob"):
         assert passing.ask(connections=connections)["status"] == 200
+
+
+def test_a_refused_request_makes_room_while_its_body_is_taken_in(passing: Passing) -> None:
+    connections, closed = Connections(2, 2), []
+    connections.admit(("127.0.0.1", 2), lambda: closed.append("another"))
+
+    passing.received = lambda: connections.admit(("127.0.0.1", 3), lambda: None)
+    with connections.asking(("127.0.0.1", 2)):
+        answer = passing.ask(method="POST", authorization="", content_length="9", connections=connections)
+    assert answer["status"] == 401
+    assert closed == []
 
 
 def test_a_body_that_says_it_is_too_large_is_not_read(world: World, passing: Passing) -> None:
