@@ -34,7 +34,7 @@ BUSY = "edt_busy"
 """Where a request's scope has the context, of a user, in which its connection makes room for no other."""
 
 REFUSING = "edt_refusing"
-"""Where it has the context in which a refused request, whose body is still taken in, does not count as one."""
+"""Where it has that in which a refused request, whose body is still taken in, does not count as one."""
 
 USERS = 4
 """How many users can use up the connections of an address, each with as many requests as they may have."""
