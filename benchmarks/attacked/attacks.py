@@ -190,6 +190,25 @@ def fetch_sparse_file(service: Service, stop: Event) -> None:
     service.ask("POST", f"/jobs/{job}/stop")
 
 
+def fetch_metrics(service: Service, stop: Event) -> None:
+    """A job has written 64 MiB of events, and its owner asks for its metrics 60 times at a time."""
+    token = mallory(service)
+    job = service.submit("brief.py", 3600, token=token)
+    service.until(lambda: service.has_begun(job) or stop.is_set())
+    line = json.dumps({"event": "progress", "time": 1.0, "step": 1, "size": 1, "rate": 0.1}) + "\n"
+    with service.home.job(job).output.events.open("a") as file:
+        file.write(line * (2**26 // len(line)))
+
+    url, headers = f"{service.server['url']}/api/v1/jobs/{job}/metrics", {"Authorization": f"Bearer {token}"}
+
+    def fetch() -> None:
+        with suppress(requests.RequestException):  # it takes longer, as others of its owner's come first
+            requests.get(url, headers=headers, verify=service.certificate, timeout=5)
+
+    _together(60, fetch, stop)
+    service.ask("POST", f"/jobs/{job}/stop")
+
+
 def exhaust_descriptors(service: Service, stop: Event) -> None:
     """A job opens as many files as it may, and connections to its launcher's socket."""
     job = service.submit("greedy.py", token=mallory(service))
@@ -209,6 +228,7 @@ ATTACKS: dict[str, Attack] = {
         hold_bodies,
         guess_passwords,
         fetch_sparse_file,
+        fetch_metrics,
         exhaust_descriptors,
     )
 }
