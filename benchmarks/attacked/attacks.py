@@ -109,28 +109,51 @@ def _upload(service: Service, stop: Event, archive: bytes, together: int) -> Non
 
 def hold_connections(service: Service, stop: Event) -> None:
     """400 connections that are always there, with requests that never end, or handshakes over TLS."""
+    is_tls = service.server["url"].startswith("https:")
+    handshake, head = b"\x16\x03\x01\x02\x00", b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n"
+    _hold(service, stop, handshake if is_tls else head)
+
+
+def hold_streams(service: Service, stop: Event) -> None:
+    """A user follows the jobs 400 times."""
+    head = f"GET /api/v1/stream HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {mallory(service)}"
+    _hold(service, stop, f"{head}\r\n\r\n".encode())
+
+
+def hold_bodies(service: Service, stop: Event) -> None:
+    """A user sends 400 requests at a time whose bodies never end."""
+    head = f"POST /api/v1/jobs HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {mallory(service)}"
+    kind = "Content-Type: multipart/form-data; boundary=x\r\nContent-Length: 100000"
+    _hold(service, stop, f"{head}\r\n{kind}\r\n\r\n--x\r\n".encode())
+
+
+def _hold(service: Service, stop: Event, request: bytes) -> None:
+    """400 connections that are always there and have sent that."""
     parts = urlsplit(service.server["url"])
-    half = (
-        b"\x16\x03\x01\x02\x00"
-        if parts.scheme == "https"
-        else b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n"
-    )
     held: list[socket.socket] = []
     try:
         while not stop.wait(0.05):
-            for connection in select.select(held, [], [], 0)[0]:  # it has been closed
-                held.remove(connection)
-                connection.close()
+            for connection in select.select(held, [], [], 0)[0]:
+                if not _received(connection):
+                    held.remove(connection)
+                    connection.close()
             while len(held) < 400 and not stop.is_set():
                 with suppress(OSError):
                     connection = socket.create_connection(
                         (str(parts.hostname), int(parts.port or 0)), timeout=1
                     )
                     held.append(connection)
-                    connection.sendall(half)
+                    connection.sendall(request)
     finally:
         for connection in held:
             connection.close()
+
+
+def _received(connection: socket.socket) -> bytes:
+    """What has arrived; nothing if the other side has closed it."""
+    with suppress(OSError):
+        return connection.recv(2**16)
+    return b""
 
 
 def guess_passwords(service: Service, stop: Event) -> None:
@@ -167,6 +190,25 @@ def fetch_sparse_file(service: Service, stop: Event) -> None:
     service.ask("POST", f"/jobs/{job}/stop")
 
 
+def fetch_metrics(service: Service, stop: Event) -> None:
+    """A job has written 64 MiB of events, and its owner asks for its metrics 60 times at a time."""
+    token = mallory(service)
+    job = service.submit("brief.py", 3600, token=token)
+    service.until(lambda: service.has_begun(job) or stop.is_set())
+    line = json.dumps({"event": "progress", "time": 1.0, "step": 1, "size": 1, "rate": 0.1}) + "\n"
+    with service.home.job(job).output.events.open("a") as file:
+        file.write(line * (2**26 // len(line)))
+
+    url, headers = f"{service.server['url']}/api/v1/jobs/{job}/metrics", {"Authorization": f"Bearer {token}"}
+
+    def fetch() -> None:
+        with suppress(requests.RequestException):  # it takes longer, as others of its owner's come first
+            requests.get(url, headers=headers, verify=service.certificate, timeout=5)
+
+    _together(60, fetch, stop)
+    service.ask("POST", f"/jobs/{job}/stop")
+
+
 def exhaust_descriptors(service: Service, stop: Event) -> None:
     """A job opens as many files as it may, and connections to its launcher's socket."""
     job = service.submit("greedy.py", token=mallory(service))
@@ -182,8 +224,11 @@ ATTACKS: dict[str, Attack] = {
         upload_links,
         upload_folders,
         hold_connections,
+        hold_streams,
+        hold_bodies,
         guess_passwords,
         fetch_sparse_file,
+        fetch_metrics,
         exhaust_descriptors,
     )
 }

@@ -22,6 +22,8 @@ SLOW_REMARK = (
     "reading its events takes long: it takes turns with other such jobs, so what is shown of it may be late"
 )
 
+BEHIND_REMARK = "not all of its events have been read yet, so what is shown of it may be late"
+
 
 @dataclass(frozen=True)
 class Launcher:
@@ -67,7 +69,8 @@ class ObservedJob:
     @property
     def remarks(self) -> dict[str, str]:
         """The notes in its row that say what is wrong with its files."""
-        return {TROUBLE: self.trouble, SLOW: SLOW_REMARK if self.is_slow else ""}
+        behind = BEHIND_REMARK if self.is_behind else ""
+        return {TROUBLE: self.trouble, SLOW: SLOW_REMARK if self.is_slow else behind}
 
     @property
     def is_hidden(self) -> bool:

@@ -23,6 +23,9 @@ if TYPE_CHECKING:  # the pool is given these parts, too, and reads no settings
 UPLOADS, WAITING_UPLOADS = 4, 64
 """Uploads that are taken in at a time, one of each user; and those of one user that may wait."""
 
+READS, WAITING_READS = 2, 64
+"""Requests for much of what jobs have written, as above."""
+
 
 @dataclass(frozen=True)
 class Context:
@@ -33,6 +36,7 @@ class Context:
         url: how clients reach the service.
         stop: set when it is to end: streams end then.
         uploads: take in what users send.
+        reads: read what jobs have written, as much as that may be.
     """
 
     settings: "Settings"
@@ -42,6 +46,7 @@ class Context:
     url: str = "http://127.0.0.1"
     stop: threading.Event = field(default_factory=threading.Event)
     uploads: FairThreads = field(default_factory=lambda: FairThreads(UPLOADS, WAITING_UPLOADS))
+    reads: FairThreads = field(default_factory=lambda: FairThreads(READS, WAITING_READS))
 
     @property
     def home(self) -> Home:

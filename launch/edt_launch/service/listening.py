@@ -3,7 +3,8 @@
 They are counted from the moment they are accepted, so that one that never ends its TLS handshake counts, too.
 When there are too many, the oldest makes room that has not sent the head of a request yet, or else the oldest
 whose token has not been accepted yet. None is accepted before that one is closed: so there are never more,
-and whoever sends a request is heard before too many others have come after it.
+and whoever sends a request is heard before too many others have come after it. Those of one user that make no
+room are few enough to leave some for others, also at the same address.
 """
 
 import contextlib
@@ -18,6 +19,8 @@ from typing import Any
 from starlette.types import ASGIApp, Receive, Scope, Send
 from typing_extensions import override
 
+from edt_launch.service.errors import UnavailableError
+
 BACKLOG = 100
 """Connections that may wait to be accepted, and that are accepted at once."""
 
@@ -28,7 +31,13 @@ FEWEST = 16
 """Connections that are taken in at least, however few descriptors there are."""
 
 BUSY = "edt_busy"
-"""Where a request's scope has a context in which its connection makes room for no other."""
+"""Where a request's scope has the context, of a user, in which its connection makes room for no other."""
+
+REFUSING = "edt_refusing"
+"""Where it has that in which a refused request, whose body is still taken in, does not count as one."""
+
+USERS = 4
+"""How many users can use up the connections of an address, each with as many requests as they may have."""
 
 Peer = tuple[str, int]
 """The address and the port of a connection's other end."""
@@ -58,12 +67,18 @@ class Connections:
     """The one whose last request began, or that came, the longest ago is the first."""
     _closing: set[Peer] = field(default_factory=set)
     _of_address: Counter[str] = field(default_factory=Counter)
+    _of_user: Counter[str] = field(default_factory=Counter)
 
     @classmethod
     def within(cls, most: int, most_of_address: int, descriptors: int) -> "Connections":
         """With these bounds, or lower ones: each connection may follow a file, besides its own descriptor."""
         most = max(FEWEST, min(most, (descriptors - RESERVED) // 2))
         return cls(most, max(FEWEST // 2, min(most_of_address, most // 2)))
+
+    @property
+    def most_of_user(self) -> int:
+        """Requests of one user that are served at a time."""
+        return max(1, self.most_of_address // USERS)
 
     @property
     def is_closing(self) -> bool:
@@ -124,26 +139,51 @@ class Connections:
                 self._open[peer] = self._open.pop(peer)
 
     @contextlib.contextmanager
-    def busy(self, peer: Peer) -> Iterator[None]:
-        """In the context it makes room for no other."""
+    def refusing(self, peer: Peer) -> Iterator[None]:
+        """In the context it makes room as if it had sent no request yet."""
         if (one := self._open.get(peer)) is None:
             yield
             return
+        one.asking -= 1
+        try:
+            yield
+        finally:
+            one.asking += 1
+
+    @contextlib.contextmanager
+    def busy(self, peer: Peer, user: str) -> Iterator[None]:
+        """In the context it serves a user, and makes room for no other.
+
+        Raises:
+            UnavailableError: it would be one too many of the user's.
+        """
+        if (one := self._open.get(peer)) is None:
+            yield
+            return
+        if self._of_user[user] >= self.most_of_user:
+            raise UnavailableError(
+                f"{self.most_of_user} of your requests are served already",
+                "wait for some of them, or end streams that you follow",
+            )
         one.busy += 1
+        self._of_user[user] += 1
         try:
             yield
         finally:
             one.busy -= 1
+            self._of_user[user] -= 1
+            if not self._of_user[user]:
+                del self._of_user[user]
 
     def noted(self, app: ASGIApp) -> ASGIApp:
-        """The application, with `BUSY` in the scope of each request."""
+        """The application, with `BUSY` and `REFUSING` in the scope of each request."""
 
         async def serve(scope: Scope, receive: Receive, send: Send) -> None:
             if scope["type"] != "http" or not scope.get("client"):
                 await app(scope, receive, send)
                 return
             peer = tuple(scope["client"])
-            scope[BUSY] = partial(self.busy, peer)
+            scope[BUSY], scope[REFUSING] = partial(self.busy, peer), partial(self.refusing, peer)
             with self.asking(peer):
                 await app(scope, receive, send)
 

@@ -39,6 +39,7 @@ from edt_launch.service.first_start import ensure_administrator
 from edt_launch.service.inventory import INTERVAL, Inventory
 from edt_launch.service.listening import BACKLOG, Connections
 from edt_launch.service.log_filter import RepeatFilter
+from edt_launch.service.log_text import without_sequences
 from edt_launch.service.opening import StartError, alone, explained, listening_socket
 from edt_launch.service.settings import Settings
 from edt_launch.service.submission import remove_strays
@@ -265,7 +266,9 @@ def set_up_logs() -> None:
         structlog.processors.TimeStamper(fmt="iso"),
         structlog.processors.format_exc_info,
     ]
-    shown = structlog.dev.ConsoleRenderer() if sys.stderr.isatty() else structlog.processors.JSONRenderer()
+    shown: list[Any] = [structlog.processors.JSONRenderer()]
+    if sys.stderr.isatty():
+        shown = [without_sequences, structlog.dev.ConsoleRenderer()]
     structlog.configure(
         processors=[*shared, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
         logger_factory=structlog.stdlib.LoggerFactory(),
@@ -274,7 +277,7 @@ def set_up_logs() -> None:
     handler = logging.StreamHandler()
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
-            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, shown],
+            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *shown],
             foreign_pre_chain=shared,
         )
     )

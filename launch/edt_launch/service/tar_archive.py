@@ -13,7 +13,13 @@ from edt_launch.service.archive_entry import Entry, Limits, Source, too_large
 from edt_launch.service.errors import ArchiveError
 
 MAX_HEADER = 2**20
-"""Bytes that are read at once; only a header made to fill the memory is longer."""
+"""Bytes of the headers of one entry, which are kept; only those made to fill the memory are longer."""
+
+MEAN_HEADER = 2**11
+"""Bytes of the headers of an entry on average, when there are as many entries as there may be."""
+
+READ = 2**20
+"""Bytes that are skipped at a time."""
 
 BROKEN = "pack it again, with `tar -czf code.tar.gz FOLDER` for instance"
 
@@ -25,7 +31,8 @@ def explained() -> Iterator[None]:
         yield
     except (tarfile.TarError, EOFError, zlib.error, gzip.BadGzipFile, UnicodeError) as error:
         raise ArchiveError(f"the archive is no whole tar or tar.gz: {error}", BROKEN) from None
-    except (RecursionError, ValueError, OverflowError):  # headers of headers, sizes that are no numbers
+    except (RecursionError, ValueError, OverflowError, IndexError):
+        # Headers of headers, sizes that are no numbers, sparse files whose map is cut short.
         raise ArchiveError("the archive's headers make no sense", BROKEN) from None
 
 
@@ -39,13 +46,17 @@ def entries(file: BinaryIO, limits: Limits) -> Iterator[Entry]:
     is_gzip = file.read(2) == b"\x1f\x8b"
     file.seek(0)
     content = cast("BinaryIO", gzip.GzipFile(fileobj=file, mode="rb")) if is_gzip else file
-    # Each entry has a header of 512 bytes and as much of padding; long names take a few more blocks.
-    stream = _Stream(content, limits.size + 8192 * (limits.count + 8), limits)
+    stream = _Stream(content, limits)
     with tarfile.open(fileobj=cast("BinaryIO", stream), mode="r:", errorlevel=2) as tar:
-        while (member := tar.next()) is not None:
+        while (member := _next(tar, stream)) is not None:
             cast("Any", tar).members.clear()  # it would keep all of them
             yield _entry(tar, member)
     stream.check_end()
+
+
+def _next(tar: tarfile.TarFile, stream: "_Stream") -> tarfile.TarInfo | None:
+    with stream.header():
+        return tar.next()
 
 
 def _entry(tar: tarfile.TarFile, member: tarfile.TarInfo) -> Entry:
@@ -62,12 +73,17 @@ def _entry(tar: tarfile.TarFile, member: tarfile.TarInfo) -> Entry:
 class _Stream:
     """A file that is read once, forwards: seeking skips, and at most one block back.
 
-    `tarfile` reads a long header in one go and keeps it: such a read is refused.
+    `tarfile` keeps what it finds in headers, and takes long for some: what it reads of them is bounded.
     """
 
-    def __init__(self, file: BinaryIO, most: int, limits: Limits) -> None:
+    def __init__(self, file: BinaryIO, limits: Limits) -> None:
         self._file = file
-        self._most = most
+        self._headers = MAX_HEADER + MEAN_HEADER * limits.count
+        """Bytes that all headers may still have."""
+        self._header: int | None = MAX_HEADER
+        """Bytes that those of the present entry may still have; None while content is read."""
+        # Content is padded to whole blocks.
+        self._most = limits.size + self._headers + 2 * tarfile.BLOCKSIZE * limits.count
         self._limits = limits
         self._at = 0
         self._last = b""
@@ -75,9 +91,30 @@ class _Stream:
         self._back = 0
         """How many bytes of it are to be read again."""
 
-    def read(self, size: int = -1, /) -> bytes:
-        if size < 0 or size > MAX_HEADER:
-            raise ArchiveError("the archive has a header that is too long", BROKEN)
+    @contextlib.contextmanager
+    def header(self) -> Iterator[None]:
+        """In the context the headers of an entry are read."""
+        self._header = MAX_HEADER
+        try:
+            yield
+        finally:
+            self._header = None
+
+    def read(self, size: int, /) -> bytes:
+        if size < 0:
+            raise ArchiveError("the archive's headers make no sense", BROKEN)
+        if self._header is not None:
+            self._header -= size
+            self._headers -= size
+            if self._header < 0 or self._headers < 0:
+                raise ArchiveError(
+                    f"the archive has more than {MAX_HEADER:,} bytes of headers for one entry, or "
+                    f"{MEAN_HEADER:,} on average",
+                    BROKEN,
+                )
+        return self._read(size)
+
+    def _read(self, size: int) -> bytes:
         again = self._last[len(self._last) - self._back :][:size] if self._back else b""
         self._back -= len(again)
         new = self._file.read(size - len(again)) if size > len(again) else b""
@@ -99,7 +136,7 @@ class _Stream:
             self._back = self._at - position
             return position
         self._back = 0
-        while self._at < position and self.read(min(position - self._at, MAX_HEADER)):
+        while self._at < position and self._read(min(position - self._at, READ)):
             pass
         return self._at
 
@@ -107,5 +144,5 @@ class _Stream:
         """See whether the archive ends as it should: `tarfile` takes broken headers for the end."""
         if self._last.strip(b"\0") or not self._last:
             raise ArchiveError("the archive is cut short or broken", BROKEN)
-        while self.read(MAX_HEADER):  # gzip's checksum comes last
+        while self._read(READ):  # gzip's checksum comes last
             pass

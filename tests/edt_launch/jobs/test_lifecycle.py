@@ -133,10 +133,11 @@ def test_what_was_left_or_lost_goes_back_to_the_queue(
 
 
 def test_how_it_ended_is_not_known_before_all_of_its_events_are_read() -> None:
-    one = replace(job(State.RUNNING), is_behind=True)
-    assert advance(200.0, one).actions == ()
-    swept = replace(one, launcher=Launcher(identity=ME, has_leftovers=True))
-    assert [type(action) for action in advance(200.0, swept).actions] == [Sweep]
+    transition = advance(200.0, replace(job(State.RUNNING), is_behind=True))
+    assert [type(action) for action in transition.actions] == [Note]
+    assert advance(201.0, transition.job).actions == ()
+    swept = replace(transition.job, launcher=Launcher(identity=ME, has_leftovers=True))
+    assert [type(action) for action in advance(202.0, swept).actions] == [Sweep]
 
 
 @pytest.mark.parametrize(
@@ -190,6 +191,12 @@ def test_one_that_takes_turns_says_so_and_is_run_as_any_other() -> None:
     assert isinstance(stopped, Move)
     recovered = replace(slow, is_slow=False, record=replace(slow.record, notes=noted.fields["notes"]))
     assert advance(201.0, recovered).actions[0] == Note("j1", {"notes": {"slow": ""}})
+
+
+def test_one_that_writes_events_faster_than_they_are_read_says_so() -> None:
+    (noted,) = advance(200.0, replace(alive(State.RUNNING), is_behind=True)).actions
+    assert isinstance(noted, Note)
+    assert "not all of its events have been read" in noted.fields["notes"]["slow"]
 
 
 def test_what_is_lost_too_often_has_failed() -> None:

@@ -203,6 +203,51 @@ def test_headers_without_end_are_refused(tmp_path: Path) -> None:
     refused(gzip.compress(pax * 2000), tmp_path, Limits(2**30, 10_000))
 
 
+def pax(records: bytes) -> bytes:
+    """A header of records that are about the header after it."""
+    header = member("x", type=tarfile.XHDTYPE, size=len(records)).tobuf(tarfile.USTAR_FORMAT)
+    return header + records + bytes(-len(records) % tarfile.BLOCKSIZE)
+
+
+def gnu_sparse_map(blocks: int) -> bytes:
+    """A sparse file whose map goes on and on, in the format of old versions of GNU tar."""
+    header = bytearray(member("x").tobuf(tarfile.GNU_FORMAT))
+    header[156:157], header[482] = tarfile.GNUTYPE_SPARSE, 1
+    header[148:156] = b" " * 8
+    header[148:156] = b"%06o\0 " % sum(header[: tarfile.BLOCKSIZE])
+    block = (b"00000007000\0" + b"00000000777\0") * 21 + b"\1" + bytes(7)
+    return bytes(header) + block * blocks
+
+
+HEADERS = {
+    "map in blocks": gnu_sparse_map(5000),
+    "map in content": pax(b"22 GNU.sparse.major=1\n22 GNU.sparse.minor=0\n")
+    + member("x").tobuf()
+    + b"999999999\n".ljust(512, b"7")[:-1]
+    + b"\n"
+    + b"7777777\n" * 2**18,
+    "records": (pax(b"8 a=bcd\n" * 2**13) + member("x").tobuf()) * 100,
+}
+
+
+@pytest.mark.parametrize("headers", HEADERS.values(), ids=HEADERS)
+def test_headers_that_take_long_or_much_memory_are_refused(headers: bytes, tmp_path: Path) -> None:
+    error = refused(gzip.compress(headers + bytes(1024)), tmp_path, Limits(2**30, 100))
+    assert "bytes of headers" in error.detail
+
+
+def test_a_header_of_less_than_nothing_is_refused(tmp_path: Path) -> None:
+    header = bytearray(member("x", type=tarfile.XHDTYPE).tobuf(tarfile.GNU_FORMAT))
+    header[124:136] = b"\xff" * 4 + b"\0" * 8
+    header[148:156] = b" " * 8
+    header[148:156] = b"%06o\0 " % sum(header)
+    refused(gzip.compress(bytes(header) + gnu_sparse_map(5000)), tmp_path, Limits(2**30, 100))
+
+
+def test_a_map_that_is_cut_short_is_refused(tmp_path: Path) -> None:
+    refused(gnu_sparse_map(1)[:-20], tmp_path)
+
+
 def test_a_zip_that_lies_about_its_directory_is_refused(tmp_path: Path) -> None:
     data = bytearray(zip_(FILES))
     at = data.rfind(b"PK\x05\x06")

@@ -1,4 +1,5 @@
 import threading
+from collections.abc import Iterator
 
 import anyio
 import pytest
@@ -77,3 +78,17 @@ async def test_only_some_requests_of_one_wait() -> None:
     assert len(work.begun) == 3
     assert len(refused) == 1
     assert "2 requests like this wait already" in refused[0]
+
+
+async def test_items_of_an_iterator_take_turns_with_other_work() -> None:
+    apart, seen = FairThreads(AT_ONCE, 99), []
+
+    def items() -> Iterator[int]:
+        for number in range(3):
+            seen.append(f"before {number}")
+            yield number
+
+    async for number in apart.each("eve", items()):
+        seen += [number, await apart.run("eve", lambda number=number: f"after {number}")]
+    assert seen == [text for n in range(3) for text in (f"before {n}", n, f"after {n}")]
+    assert [item async for item in apart.each("eve", iter([None, 1]))] == [None, 1]

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from edt_launch.service.errors import UnavailableError
 from edt_launch.service.listening import Connections, Listener
 
 
@@ -41,10 +42,10 @@ def test_an_address_makes_room_for_itself() -> None:
 def test_a_request_that_is_accepted_makes_room_for_nobody() -> None:
     one = Open(2, 2)
     assert all(one.admit("a", port) for port in range(2))
-    with one.connections.busy(("a", 0)):
+    with one.connections.busy(("a", 0), "ann"):
         assert one.admit("b", 0)
         assert one.closed == [("a", 1)]
-        with one.connections.busy(("b", 0)):
+        with one.connections.busy(("b", 0), "bob"):
             assert not one.admit("c", 0)
         assert one.admit("c", 0)
     assert one.closed == [("a", 1), ("b", 0)]
@@ -62,10 +63,36 @@ def test_who_has_sent_a_request_makes_room_after_those_who_have_not() -> None:
     assert one.closed[2:] == [("b", 1)], "those whose requests have just ended are the youngest"
 
 
+def test_who_is_refused_and_goes_on_sending_makes_room_as_who_sends_no_head() -> None:
+    one = Open(3, 3)
+    assert all(one.admit("a", port) for port in range(3))
+    with one.connections.asking(("a", 0)), one.connections.asking(("a", 1)), one.connections.asking(("a", 2)):
+        with one.connections.refusing(("a", 1)):
+            assert one.admit("b", 0)
+        assert one.closed == [("a", 1)]
+
+
+def test_one_user_cannot_have_all_connections_of_an_address() -> None:
+    one = Open(99, 8)
+    assert one.connections.most_of_user == 2
+    for port in range(8):
+        assert one.admit("a", port)
+    with contextlib.ExitStack() as stack:
+        for port in range(2):
+            stack.enter_context(one.connections.busy(("a", port), "mallory"))
+        with pytest.raises(UnavailableError, match="2 of your requests"):
+            stack.enter_context(one.connections.busy(("a", 2), "mallory"))
+        stack.enter_context(one.connections.busy(("a", 2), "ann"))
+        assert one.admit("a", 8)
+        assert one.closed == [("a", 3)]
+    with one.connections.busy(("a", 4), "mallory"):
+        pass
+
+
 def test_one_that_is_closed_while_its_request_is_under_way_is_counted_no_more() -> None:
     one = Open(1, 1)
     assert one.admit("a", 0)
-    with one.connections.asking(("a", 0)), one.connections.busy(("a", 0)):
+    with one.connections.asking(("a", 0)), one.connections.busy(("a", 0), "ann"):
         one.connections.release(("a", 0))
         assert one.admit("b", 0)
     assert one.closed == []
@@ -150,7 +177,7 @@ def test_one_too_many_is_closed_at_once(listener: Listener) -> None:
         for _ in range(2):
             accepted, peer = listener.accept()
             stack.enter_context(accepted)
-            stack.enter_context(listener.connections.busy(peer))
+            stack.enter_context(listener.connections.busy(peer, f"user {peer[1]}"))
         with pytest.raises(ConnectionAbortedError, match="too many connections, of which some from 127"):
             listener.accept()
         assert clients[2].recv(9) == b""

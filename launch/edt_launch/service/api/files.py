@@ -5,7 +5,8 @@ import heapq
 import json
 import os
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any
@@ -26,6 +27,7 @@ from edt_launch.service.api.dependencies import ContextDep, CurrentUser
 from edt_launch.service.bus import Topic
 from edt_launch.service.context import Context
 from edt_launch.service.database.engine import AWAY
+from edt_launch.service.database.records import UserRecord
 from edt_launch.service.errors import NotFoundError
 from edt_launch.service.packing import Member, members, pack, size_of
 from edt_launch.service.series import Series
@@ -88,35 +90,26 @@ def events(
     if sse.wanted(request):
         start = max(after, int(last_event_id or 0))
         is_over = until_it_ends(context, job.id) if follow else None
-        return StreamingResponse(_as_events(path, start, is_over), media_type=sse.MEDIA_TYPE)
-    return StreamingResponse(_as_list(path, after), media_type="application/json")
+        found = _events(context, user, tailing.read(path, lambda _: start, is_over), start)
+        return StreamingResponse(_as_events(found), media_type=sse.MEDIA_TYPE)
+    found = _events(context, user, tailing.read(path, lambda _: after), after)
+    return StreamingResponse(_as_list(found), media_type="application/json")
 
 
 @router.get("/jobs/{job_id}/metrics", response_model=schemas.Metrics)
-def metrics(context: ContextDep, user: CurrentUser, job_id: str) -> Any:
+async def metrics(context: ContextDep, user: CurrentUser, job_id: str) -> Any:
     """Step, loss, throughput and size over time, from the last 64 MiB of the job's events."""
-    job = context.job_of(job_id, user)
-    series = Series()
-    with contextlib.suppress(FileNotFoundError, NoFileError):
-        for line in tailing.recent_lines(context.home.job(job.id).output.events):
-            if isinstance(event := read_line(line), Progress):
-                series.observe(event)
-    return series.columns()
+    return await context.reads.run(user.name, partial(_metrics, context, user, job_id))
 
 
 @router.get("/jobs/{job_id}/files", response_model=schemas.Files)
-def files(context: ContextDep, user: CurrentUser, job_id: str) -> Any:
+async def files(context: ContextDep, user: CurrentUser, job_id: str) -> Any:
     """The first 10,000 files that a job has made, as the archive of its results names them."""
-    job = context.job_of(job_id, user)
-    found = list(islice(made.listed(made.members(context.home.job(job.id))), MOST_FILES + 1))
-    return {
-        "files": [one._asdict() for one in found[:MOST_FILES]],
-        "complete": len(found) <= MOST_FILES,
-    }
+    return await context.reads.run(user.name, partial(_files, context, user, job_id))
 
 
 @router.get("/jobs/{job_id}/results", response_class=StreamingResponse, responses=ARCHIVE)
-def results(
+async def results(
     context: ContextDep,
     user: CurrentUser,
     job_id: str,
@@ -130,14 +123,47 @@ def results(
     `work/` has the files that were not submitted or have changed since. While the job runs, what is there by
     now.
     """
-    job = context.job_of(job_id, user)
-    chosen = made.choose(made.members(context.home.job(job.id)), name or ())
-    return _archive(context, f"{job.id}-results", chosen)
+    return await context.reads.run(user.name, partial(_results, context, user, job_id, name or ()))
 
 
 @router.get("/jobs/{job_id}/checkpoints", response_model=schemas.Checkpoints)
-def checkpoints(context: ContextDep, user: CurrentUser, job_id: str) -> Any:
+async def checkpoints(context: ContextDep, user: CurrentUser, job_id: str) -> Any:
     """A job's newest 1,000 checkpoints, oldest first. Whether one is whole is found out when it is loaded."""
+    return await context.reads.run(user.name, partial(_checkpoints, context, user, job_id))
+
+
+@router.get("/jobs/{job_id}/checkpoints/{name}", response_class=StreamingResponse, responses=ARCHIVE)
+async def checkpoint(context: ContextDep, user: CurrentUser, job_id: str, name: str) -> StreamingResponse:
+    """A checkpoint, as a tar.gz."""
+    return await context.reads.run(user.name, partial(_checkpoint_archive, context, user, job_id, name))
+
+
+def _metrics(context: Context, user: UserRecord, job_id: str) -> dict[str, list[Any]]:
+    job = context.job_of(job_id, user)
+    series = Series()
+    with contextlib.suppress(FileNotFoundError, NoFileError):
+        for line in tailing.recent_lines(context.home.job(job.id).output.events):
+            if isinstance(event := read_line(line), Progress):
+                series.observe(event)
+    return series.columns()
+
+
+def _files(context: Context, user: UserRecord, job_id: str) -> dict[str, Any]:
+    job = context.job_of(job_id, user)
+    found = list(islice(made.listed(made.members(context.home.job(job.id))), MOST_FILES + 1))
+    return {
+        "files": [one._asdict() for one in found[:MOST_FILES]],
+        "complete": len(found) <= MOST_FILES,
+    }
+
+
+def _results(context: Context, user: UserRecord, job_id: str, names: Sequence[str]) -> StreamingResponse:
+    job = context.job_of(job_id, user)
+    chosen = made.choose(made.members(context.home.job(job.id)), names)
+    return _archive(context, user, f"{job.id}-results", chosen)
+
+
+def _checkpoints(context: Context, user: UserRecord, job_id: str) -> dict[str, list[dict[str, Any]]]:
     job = context.job_of(job_id, user)
     folder = context.home.job(job.id).output.checkpoint
     newest: list[str] = []
@@ -148,16 +174,14 @@ def checkpoints(context: ContextDep, user: CurrentUser, job_id: str) -> Any:
     return {"checkpoints": [one for one in shown if one is not None]}
 
 
-@router.get("/jobs/{job_id}/checkpoints/{name}", response_class=StreamingResponse, responses=ARCHIVE)
-def checkpoint(context: ContextDep, user: CurrentUser, job_id: str, name: str) -> StreamingResponse:
-    """A checkpoint, as a tar.gz."""
+def _checkpoint_archive(context: Context, user: UserRecord, job_id: str, name: str) -> StreamingResponse:
     job = context.job_of(job_id, user)
     folder = context.home.job(job.id).output.checkpoint / name if NAME.fullmatch(name) else None
     if folder is None or folder.is_symlink() or not folder.is_dir():
         raise NotFoundError(
             f"{job.id} has no checkpoint {name[:80]!r}", f"GET /api/v1/jobs/{job.id}/checkpoints lists them"
         )
-    return _archive(context, f"{job.id}-{name}", list(members(name, folder)))
+    return _archive(context, user, f"{job.id}-{name}", list(members(name, folder)))
 
 
 def until_it_ends(context: Context, job_id: str) -> IsOver:
@@ -177,36 +201,41 @@ def until_it_ends(context: Context, job_id: str) -> IsOver:
     return is_over
 
 
-async def _lines(path: Path, start: int, is_over: IsOver | None) -> AsyncIterator[tuple[int, str] | None]:
-    """Each whole event, and the offset of what follows it; None in pauses."""
+async def _events(
+    context: Context, user: UserRecord, blocks: AsyncIterator[bytes], start: int
+) -> AsyncIterator[list[tuple[int, str]]]:
+    """The whole events in each block, and the offset of what follows each; none in pauses."""
     lines = LineSplitter(start)
-    async for block in tailing.read(path, lambda _: start, is_over):
+    async for block in blocks:
         if not block:
-            yield None
-        for line in lines.feed(block):
-            text = _clean(line)
-            if text is not None:
-                yield lines.offset, text
+            yield []
+            continue
+        async for found in context.reads.each(user.name, map(partial(_parsed, lines), [block])):
+            yield found
 
 
-async def _as_list(path: Path, start: int) -> AsyncIterator[bytes]:
-    separator = b"["
-    async for line in _lines(path, start, None):
-        if line is not None:
-            yield separator + line[1].encode()
-            separator = b","
-    yield b"[]" if separator == b"[" else b"]"
+async def _as_list(events: AsyncIterator[list[tuple[int, str]]]) -> AsyncIterator[bytes]:
+    separator = "["
+    async for found in events:
+        if found:
+            yield (separator + ",".join(text for _, text in found)).encode()
+            separator = ","
+    yield b"[]" if separator == "[" else b"]"
 
 
-async def _as_events(path: Path, start: int, is_over: IsOver | None) -> AsyncIterator[bytes]:
+async def _as_events(events: AsyncIterator[list[tuple[int, str]]]) -> AsyncIterator[bytes]:
     pauses = 0
-    async for line in _lines(path, start, is_over):
-        pauses = pauses + 1 if line is None else 0
-        if line is not None:
-            yield sse.message(line[1], number=line[0])
+    async for found in events:
+        pauses = 0 if found else pauses + 1
+        if found:
+            yield b"".join(sse.message(text, number=offset) for offset, text in found)
         elif pauses * tailing.PAUSE >= sse.KEEP_ALIVE_INTERVAL:
             pauses = 0
             yield sse.KEEP_ALIVE
+
+
+def _parsed(lines: LineSplitter, block: bytes) -> list[tuple[int, str]]:
+    return [(lines.offset, text) for line in lines.feed(block) if (text := _clean(line)) is not None]
 
 
 def _clean(line: bytes) -> str | None:
@@ -218,10 +247,10 @@ def _clean(line: bytes) -> str | None:
     return json.dumps(event) if isinstance(event, dict) else None
 
 
-def _archive(context: Context, name: str, packed: list[Member]) -> StreamingResponse:
+def _archive(context: Context, user: UserRecord, name: str, packed: list[Member]) -> StreamingResponse:
     context.check_result(size_of(packed))
     headers = {"Content-Disposition": f'attachment; filename="{name}.tar.gz"'}
-    return StreamingResponse(pack(packed), media_type=GZIP, headers=headers)
+    return StreamingResponse(context.reads.each(user.name, pack(packed)), media_type=GZIP, headers=headers)
 
 
 def _step(name: str) -> int:

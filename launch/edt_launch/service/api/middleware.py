@@ -15,6 +15,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from edt_launch.service.api.authenticator import Authenticator
+from edt_launch.service.api.dependencies import USER
 from edt_launch.service.errors import (
     InvalidError,
     ServiceError,
@@ -22,7 +23,7 @@ from edt_launch.service.errors import (
     TooLargeError,
     UnauthorizedError,
 )
-from edt_launch.service.listening import BUSY
+from edt_launch.service.listening import BUSY, REFUSING
 
 PATIENCE = 60.0
 """Seconds for which a body that may have no end is taken in before a refusal."""
@@ -105,14 +106,17 @@ class RequestMiddleware:
             await send(message)
 
         body = _Body(receive, self._authenticator.limit(scope), self._stall)
-        try:
-            body.check(Headers(scope=scope))
-            await self._authenticator.identify(scope)
-        except ServiceError as error:
-            refusal = await self._refusal(error, body)
-            await refusal(scope, receive, observed)
-            return
-        with scope.get(BUSY, contextlib.nullcontext)():
+        with contextlib.ExitStack() as stack:
+            try:
+                body.check(Headers(scope=scope))
+                await self._authenticator.identify(scope)
+                if USER in scope and BUSY in scope:
+                    stack.enter_context(scope[BUSY](scope[USER].name))
+            except ServiceError as error:
+                with scope.get(REFUSING, contextlib.nullcontext)():
+                    refusal = await self._refusal(error, body)
+                    await refusal(scope, receive, observed)
+                return
             await self._until_withdrawn(scope, body, observed)
 
     async def _until_withdrawn(self, scope: Scope, body: "_Body", send: Send) -> None:

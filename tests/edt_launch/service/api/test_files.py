@@ -3,9 +3,12 @@
 import asyncio
 import io
 import json
+import operator
 import tarfile
+import threading
 from typing import Any
 
+import httpx2
 import pytest
 from sqlalchemy.exc import OperationalError
 from starlette.testclient import TestClient
@@ -221,3 +224,42 @@ def test_a_database_that_does_not_answer_ends_nothing(world: World, monkeypatch:
     monkeypatch.setattr(world.store.jobs, "state", state)
     is_over = until_it_ends(world.context, job)
     assert [asyncio.run(is_over()) for _ in range(2)] == [False, True]
+
+
+@pytest.mark.parametrize(
+    "path, slow",
+    [
+        ("metrics", "tailing.recent_lines"),
+        ("results", "size_of"),
+        ("checkpoints", "heapq.nlargest"),
+        ("checkpoints/step-00000005", "size_of"),
+        ("events", "_clean"),
+    ],
+)
+def test_others_do_not_wait_while_much_is_read_for_one(
+    world: World, job: str, path: str, slow: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read, go_on, begun = operator.attrgetter(slow)(files), threading.Event(), threading.Event()
+
+    def wait(*arguments: Any, **more: Any) -> Any:
+        begun.set()
+        go_on.wait()
+        return read(*arguments, **more)
+
+    monkeypatch.setattr(f"edt_launch.service.api.files.{slow}", wait)
+
+    async def ask() -> list[int]:
+        ann, bob = ({"Authorization": f"Bearer {world.tokens[name]}"} for name in ("ann", "bob"))
+        transport = httpx2.ASGITransport(app=world.app)
+        async with httpx2.AsyncClient(transport=transport, base_url="http://edt.test/api/v1") as client:
+            reading = [asyncio.create_task(client.get(f"/jobs/{job}/{path}", headers=ann)) for _ in range(50)]
+            try:
+                while not begun.is_set():
+                    await asyncio.sleep(0)
+                for _ in range(20):  # meanwhile all of hers have begun that may
+                    await asyncio.wait_for(client.get("/jobs", headers=bob), 30)
+            finally:
+                go_on.set()
+            return [(await answer).status_code for answer in reading]
+
+    assert asyncio.run(ask()) == [200] * 50

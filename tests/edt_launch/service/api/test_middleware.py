@@ -11,6 +11,7 @@ from edt_launch.service.api.authenticator import FORM, BearerAuthenticator
 from edt_launch.service.api.dependencies import USER
 from edt_launch.service.api.middleware import RequestMiddleware, histogram
 from edt_launch.service.api.system import registry_of
+from edt_launch.service.listening import Connections
 from edt_launch.service.tokens import issue
 from world import World
 
@@ -42,6 +43,8 @@ class Passing:
         authenticator, seconds = BearerAuthenticator(world.context), histogram(registry_of(world.context))
         self.gate = RequestMiddleware(self.inside, authenticator, seconds, **{"stall": 0.01, **waits})
         self.token = world.tokens["ann"]
+        self.received: Callable[[], object] = lambda: None
+        """Called before a block of a body is received."""
 
     def ask(
         self,
@@ -49,6 +52,7 @@ class Passing:
         *blocks: bytes,
         method: str = "GET",
         stalls: bool = False,
+        connections: Connections | None = None,
         **headers: str,
     ) -> Message:
         """The start of the answer."""
@@ -69,12 +73,18 @@ class Passing:
             if stalls:
                 await asyncio.Event().wait()
             await asyncio.sleep(0)
+            self.received()
             return next(rest)
 
         async def send(message: Message) -> None:
             sent.append(message)
 
-        asyncio.run(self.gate(scope, receive, send))
+        if connections is None:
+            asyncio.run(self.gate(scope, receive, send))
+        else:
+            peer = ("127.0.0.1", 1)
+            connections.admit(peer, lambda: None)
+            asyncio.run(connections.noted(self.gate)({**scope, "client": peer}, receive, send))
         return sent[0]
 
 
@@ -100,6 +110,28 @@ def test_strangers_stay_outside(passing: Passing, header: str) -> None:
 def test_health_is_open_to_strangers(passing: Passing) -> None:
     assert passing.ask("/healthz", authorization="")["status"] == 200
     assert passing.ask("/metrics", authorization="")["status"] == 401
+
+
+def test_requests_of_one_user_are_served_so_many_at_a_time(passing: Passing) -> None:
+    connections, other = Connections(8, 8), ("127.0.0.1", 2)
+    connections.admit(other, lambda: None)
+    assert passing.ask(connections=connections)["status"] == 200
+    with connections.busy(other, "ann"), connections.busy(other, "ann"):
+        assert passing.ask(connections=connections)["status"] == 503
+        assert passing.ask("/healthz", authorization="", connections=connections)["status"] == 200
+    with connections.busy(other, "bob"), connections.busy(other, "bob"):
+        assert passing.ask(connections=connections)["status"] == 200
+
+
+def test_a_refused_request_makes_room_while_its_body_is_taken_in(passing: Passing) -> None:
+    connections, closed = Connections(2, 2), []
+    connections.admit(("127.0.0.1", 2), lambda: closed.append("another"))
+
+    passing.received = lambda: connections.admit(("127.0.0.1", 3), lambda: None)
+    with connections.asking(("127.0.0.1", 2)):
+        answer = passing.ask(method="POST", authorization="", content_length="9", connections=connections)
+    assert answer["status"] == 401
+    assert closed == []
 
 
 def test_a_body_that_says_it_is_too_large_is_not_read(world: World, passing: Passing) -> None:

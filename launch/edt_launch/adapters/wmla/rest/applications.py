@@ -1,6 +1,7 @@
 """Applications: of an instance group in Conductor's part, and below `/scheduler` in the manner of 2.x."""
 
 from collections.abc import Mapping
+from functools import partial
 from itertools import islice
 from typing import Annotated, Literal
 
@@ -77,20 +78,26 @@ Number = Annotated[int, Query(ge=0, le=10**6)]
 
 
 @router.get("/scheduler/applications")
-def list_applications(
+async def list_applications(
     context: ContextDep,
     user: CurrentUser,
     application: Annotated[str | None, Query(alias="applicationid")] = None,
 ) -> list[Json]:
     """A user's applications, or everybody's for administrators, the newest first; or one."""
-    listed = _all(context, user, MOST) if application is None else [lookup.find(context, user, application)]
-    return list(map(applications.modern, listed))
+
+    def listed() -> list[Json]:
+        found = (
+            _all(context, user, MOST) if application is None else [lookup.find(context, user, application)]
+        )
+        return list(map(applications.modern, found))
+
+    return await context.reads.run(user.name, listed)
 
 
 @router.get("/scheduler/applications/{name}")
-def show(execution: Named) -> Json:
+async def show(context: ContextDep, user: CurrentUser, execution: Named) -> Json:
     """An application."""
-    return applications.modern(execution)
+    return await context.reads.run(user.name, partial(applications.modern, execution))
 
 
 @router.put("/scheduler/applications/{name}/stop", status_code=204, response_class=Response)

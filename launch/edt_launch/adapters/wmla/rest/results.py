@@ -4,6 +4,7 @@ import codecs
 import json
 import secrets
 from collections.abc import AsyncIterator, Iterator, Sequence
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Annotated, BinaryIO, Literal
@@ -20,7 +21,9 @@ from edt_launch.adapters.wmla.rest.authenticator import Style
 from edt_launch.adapters.wmla.rest.lookup import Manner, Named
 from edt_launch.core.walking import walk
 from edt_launch.service import tailing
-from edt_launch.service.api.dependencies import ContextDep
+from edt_launch.service.api.dependencies import ContextDep, CurrentUser
+from edt_launch.service.context import Context
+from edt_launch.service.database.records import UserRecord
 from edt_launch.service.errors import ConflictError
 
 log = structlog.get_logger()
@@ -56,8 +59,12 @@ def show_log(
 
 
 @router.get("/execs/{name}/result")
-def result(context: ContextDep, execution: Named) -> StreamingResponse:
+async def result(context: ContextDep, user: CurrentUser, execution: Named) -> StreamingResponse:
     """A zip of `model/` and of the metrics; what is there by now while the job runs."""
+    return await context.reads.run(user.name, partial(_result, context, user, execution))
+
+
+def _result(context: Context, user: UserRecord, execution: Execution) -> StreamingResponse:
     paths = list(islice(_files(execution), MOST_FILES + 1))
     if len(paths) > MOST_FILES:
         raise ConflictError(
@@ -74,7 +81,8 @@ def result(context: ContextDep, execution: Named) -> StreamingResponse:
         "Content-Disposition": f"attachment;filename={name};size={size}",
         "Content-Length": str(size),
     }
-    return _Archive(zipping.pack(packed), media_type="application/octet-stream", headers=headers)
+    blocks = context.reads.each(user.name, zipping.pack(packed))
+    return _Archive(blocks, media_type="application/octet-stream", headers=headers)
 
 
 def _files(execution: Execution) -> Iterator[tuple[str, Path]]:

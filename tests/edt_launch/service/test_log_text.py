@@ -1,0 +1,44 @@
+import contextlib
+import os
+import subprocess
+import sys
+
+from edt_launch.service.log_text import without_sequences
+
+
+def test_what_would_steer_a_terminal_is_shown_instead() -> None:
+    event = {"event": "a\x1b]0;b\x07\n\x9bc é", "exception": "x\n\x1b[2J", "count": 3}
+    assert without_sequences(None, "info", event) == {
+        "event": "a\\x1b]0;b\\x07\\n\\x9bc é",
+        "exception": "x\n\\x1b[2J",
+        "count": 3,
+    }
+
+
+PROGRAM = r"""
+import logging
+import structlog
+from edt_launch.service.running import set_up_logs
+
+set_up_logs()
+structlog.get_logger().warning("a logon has failed", user="\x1b]0;name\x07")
+logging.getLogger("jobs").warning("j1: %s", "\x1b]0;message\x07")
+try:
+    raise ValueError("\x1b]0;error\x07")
+except ValueError as error:
+    logging.getLogger("jobs").error("j1", exc_info=error)
+"""
+
+
+def test_nothing_that_a_service_logs_steers_its_terminal() -> None:
+    ours, terminal = os.openpty()
+    subprocess.run([sys.executable, "-c", PROGRAM], stderr=terminal, check=True)
+    os.close(terminal)
+    shown = b""
+    with contextlib.suppress(OSError):  # the other end is closed
+        while block := os.read(ours, 2**16):
+            shown += block
+    os.close(ours)
+    assert b"\x1b]0;" not in shown
+    for text in (b"name", b"message", b"error"):
+        assert rb"\x1b]0;" + text in shown
