@@ -357,6 +357,13 @@ class TokenWithSecret(Token):
     token: str
 
 
+class LogonLink(BaseModel):
+    """Where a browser can log on; only this answer contains it."""
+
+    path: str = Field(description="To be appended to the service's address.")
+    expires: float
+
+
 Tokens = _list("Tokens", "Tokens that have not been revoked.", tokens=Token)
 
 
