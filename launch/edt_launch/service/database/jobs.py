@@ -82,6 +82,7 @@ class Jobs:
         after: int = 0,
         limit: int | None = 1000,
         newest: bool = False,
+        text: str = "",
     ) -> Page:
         """Jobs in the order of their submission.
 
@@ -89,12 +90,17 @@ class Jobs:
             states: those in one of these; None for all.
             owner: those of one user; None for all.
             ended_since: those, too, that have ended since then, whatever `states` says.
-            after: those whose number is higher.
+            after: those whose number is higher; with `newest`, lower, unless it is 0.
             limit: so many at most; None for all.
-            newest: in the opposite order; `next` and `after` make no sense then.
+            newest: in the opposite order.
+            text: those whose name contains it, in whatever case, or whose id begins with it.
         """
-        query = select(jobs).where(jobs.c.number > after)
-        query = query.order_by(jobs.c.number.desc() if newest else jobs.c.number)
+        query = select(jobs).order_by(jobs.c.number.desc() if newest else jobs.c.number)
+        if after:
+            query = query.where(jobs.c.number < after if newest else jobs.c.number > after)
+        if text:
+            is_named = jobs.c.name.icontains(text, autoescape=True)
+            query = query.where(or_(is_named, jobs.c.id.startswith(text, autoescape=True)))
         if states is not None:
             allowed = jobs.c.state.in_(sorted(states))
             query = query.where(allowed if ended_since is None else or_(allowed, jobs.c.ended >= ended_since))

@@ -34,7 +34,12 @@ def _environment() -> Environment:
         auto_reload=False,
     )
     environment.globals["static"] = static
-    environment.filters |= {"moment": wording.moment, "relative": wording.relative, "iso": wording.iso}
+    environment.filters |= {
+        "duration": wording.duration,
+        "iso": wording.iso,
+        "moment": wording.moment,
+        "relative": wording.relative,
+    }
     return environment
 
 

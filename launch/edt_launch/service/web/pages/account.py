@@ -4,22 +4,17 @@ from fastapi import APIRouter, Request, Response
 from fastapi.responses import RedirectResponse
 
 from edt_launch.service.api.dependencies import ContextDep, CurrentToken, CurrentUser
-from edt_launch.service.web import templating, views
+from edt_launch.service.web import templating
+from edt_launch.service.web.views.account import browsers
 
 router = APIRouter()
-
-
-@router.get("/")
-def first(user: CurrentUser) -> Response:
-    """The first page."""
-    return RedirectResponse("/account", 303)
 
 
 @router.get("/account")
 def show(request: Request, context: ContextDep, user: CurrentUser, session: CurrentToken) -> Response:
     """The account, with its sessions."""
     tokens = context.store.accounts.tokens(user.name)
-    sessions = views.browsers(tokens, session, context.clock())
+    sessions = browsers(tokens, session, context.clock())
     return templating.page(request, "account.html", sessions=sessions)
 
 

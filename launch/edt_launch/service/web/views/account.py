@@ -1,4 +1,4 @@
-"""View models: what templates show, made from the answers and by the permissions of `/api/v1`."""
+"""What the account page shows."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

@@ -1,6 +1,6 @@
 from edt_launch.service.database.records import TokenRecord
 from edt_launch.service.sessions import IDLE
-from edt_launch.service.web.views import Session, browsers
+from edt_launch.service.web.views.account import Session, browsers
 
 
 def test_browsers_are_the_sessions_that_are_not_over() -> None:
