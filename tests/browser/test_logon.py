@@ -27,7 +27,7 @@ def test_a_link_logs_on(site: Site) -> None:
     with site.page() as page:
         page.goto(path)
         page.get_by_role("button", name="Log on").click()
-        page.wait_for_url("**/jobs")
+        page.wait_for_url("**/pool")
     assert site.errors == []
 
 

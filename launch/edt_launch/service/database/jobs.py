@@ -187,6 +187,12 @@ class Jobs:
         with self._database.reading() as connection:
             return _transitions(connection, job)
 
+    def transitions_since(self, since: float, limit: int) -> list[TransitionRecord]:
+        """The newest `limit` changes of jobs' states since a time, oldest first."""
+        query = select(transitions).where(transitions.c.time >= since)
+        query = query.order_by(transitions.c.number.desc()).limit(limit)
+        return [TransitionRecord(**row._mapping) for row in self._database.rows(query)][::-1]
+
     def delete(self, job: str) -> bool:
         """Forget a job that has ended; False if it has not, is not there, or its trial awaits its end."""
         is_awaited = exists().where(trials.c.job == job, trials.c.state.not_in(sorted(TRIAL_ENDS)))

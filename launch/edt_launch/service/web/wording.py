@@ -7,6 +7,9 @@ from datetime import UTC, datetime
 NONE = "-"
 """Stands for what is not known, or not for whoever looks."""
 
+HUES = 8
+"""Hues of jobs in pictures; two jobs of the same letter have different ones, until 104 jobs later."""
+
 _UNITS = ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"))
 
 
@@ -50,6 +53,16 @@ def bounds(least: int, most: int, allowed: Sequence[int] | None) -> str:
     if allowed is not None:
         return ", ".join(map(str, allowed))
     return str(least) if least == most else f"{least}-{most}"
+
+
+def letter(number: int) -> str:
+    """The letter of the job of a number, which counts submissions."""
+    return chr(ord("A") + number % 26)
+
+
+def hue(number: int) -> int:
+    """The hue of the job of a number, one of `HUES`."""
+    return number % HUES
 
 
 def number(value: float | None, digits: int) -> str:

@@ -3,7 +3,9 @@ import pytest
 from edt_launch.service.web.wording import (
     bounds,
     duration,
+    hue,
     iso,
+    letter,
     moment,
     number,
     plain,
@@ -70,3 +72,9 @@ def test_bounds_and_numbers() -> None:
 )
 def test_lines_of_logs_steer_nothing(line: bytes, text: str) -> None:
     assert plain(line) == text
+
+
+def test_jobs_of_the_same_letter_have_different_hues() -> None:
+    marks = [(letter(number), hue(number)) for number in range(104)]
+    assert marks[0] == ("A", 0)
+    assert len(set(marks)) == 104

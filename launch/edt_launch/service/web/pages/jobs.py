@@ -4,7 +4,6 @@ import json
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
-from fastapi.responses import RedirectResponse
 
 from edt_launch.service.api import jobs as rest
 from edt_launch.service.api.dependencies import ContextDep, CurrentUser
@@ -18,12 +17,6 @@ PAGE = 100
 """Jobs of a page."""
 
 Text = Annotated[str, Query(max_length=MOST_NAME, pattern=f"^{PLAIN}$")]
-
-
-@router.get("/")
-def first(user: CurrentUser) -> Response:
-    """The first page."""
-    return RedirectResponse("/jobs", 303)
 
 
 @router.get("/jobs")

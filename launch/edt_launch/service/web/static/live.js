@@ -33,7 +33,7 @@
     const { jobs, gone } = JSON.parse(message.data);
     let isOther = lostAt !== null || gone.length > 0;
     for (const job of jobs) {
-      const shape = `${job.state} ${job.wanted} ${job.resizes} ${job.reason}`;
+      const shape = `${job.state} ${job.wanted} ${job.target} ${job.reason} ${JSON.stringify(job.hosts)}`;
       isOther ||= isKnown && states.get(job.id) !== shape;
       states.set(job.id, shape);
       patch(job);

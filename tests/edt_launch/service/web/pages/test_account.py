@@ -11,11 +11,3 @@ def test_it_lists_the_browsers_and_ends_the_others(world: World) -> None:
     assert "another one" not in client.get("/account").text
     assert other.get("/account").status_code == 303
     assert bob.get("/account").status_code == 200
-
-
-def test_the_first_page_leads_on(world: World) -> None:
-    client = browser(world, "admin")
-    client.follow_redirects = True
-    page = client.get("/")
-    assert page.status_code == 200
-    assert "<h1>Jobs" in page.text
