@@ -1,13 +1,16 @@
 """`/api/v1/timeline`: who had which device when."""
 
+from collections.abc import Iterable
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Query, Response
+from pydantic_core import to_json
 
 from edt_launch.service import timeline as drawing
 from edt_launch.service.api import schemas
 from edt_launch.service.api.dependencies import ContextDep, CurrentUser
 from edt_launch.service.context import Context
+from edt_launch.service.database.records import HolderRecord
 from edt_launch.service.errors import InvalidError
 from edt_launch.service.states import State
 
@@ -37,7 +40,7 @@ def timeline(
     pixels: Annotated[
         int, Query(ge=100, le=10_000, description="Width of the picture: what is shorter is merged.")
     ] = 1200,
-) -> Any:
+) -> Response:
     """Who had which device when; by default in the last hour. No longer than 31 days."""
     now = context.clock()
     end = now if until is None else min(until, now)
@@ -47,11 +50,14 @@ def timeline(
             f"since: {begin:.0f}, until: {end:.0f}: a window has more than 0 and at most {LONGEST:.0f} s",
             "choose others; until is never later than now",
         )
-    return draw(context, begin, end, pixels)
+    picture = draw(context, context.store.jobs.holders(), begin, end, pixels)
+    return Response(to_json(picture), media_type="application/json")  # not checked again: there is much of it
 
 
-def draw(context: Context, since: float, until: float, pixels: int) -> dict[str, Any]:
-    """The picture of a window, like `schemas.Timeline`."""
+def draw(
+    context: Context, jobs: Iterable[HolderRecord], since: float, until: float, pixels: int
+) -> dict[str, Any]:
+    """The picture of a window, like `schemas.Timeline`; `jobs` are those that have not ended."""
     store = context.store
     changes = store.history.window(since, until, MOST_CHANGES + 1)
     exact = drawing.bars(changes, since, until)
@@ -61,12 +67,12 @@ def draw(context: Context, since: float, until: float, pixels: int) -> dict[str,
     usable = [(host.name, device) for host in hosts if host.state == "up" for device in host.devices]
     slots = [*present, *sorted({bar.slot for bar in found} - set(present))]
     transitions = store.jobs.transitions_since(since, MOST_CHANGES + 1)
-    queued = [job.id for job in store.jobs.live() if job.state is State.QUEUED and job.submitted <= until]
+    queued = [job.id for job in jobs if job.state is State.QUEUED and job.submitted <= until]
     waits = drawing.waiting(transitions, queued, since, until)
     resized = drawing.resizes(changes, since, until)
     ids = sorted({bar.job for bar in found if bar.job} | {one.job for one in resized})
     known, owners = store.jobs.some(ids), {change.job: change.owner for change in changes}
-    rows, jobs = ({thing: at for at, thing in enumerate(things)} for things in (slots, ids))
+    rows, numbers = ({thing: at for at, thing in enumerate(things)} for things in (slots, ids))
     return {
         "since": since,
         "until": until,
@@ -80,7 +86,7 @@ def draw(context: Context, since: float, until: float, pixels: int) -> dict[str,
             }
             for job in ids
         ],
-        "bars": [(rows[bar.slot], jobs.get(bar.job), bar.start, bar.end) for bar in found[-MOST_CHANGES:]],
+        "bars": [(rows[bar.slot], numbers.get(bar.job), bar.start, bar.end) for bar in found[-MOST_CHANGES:]],
         "idle": [
             (rows[bar.slot], bar.start, bar.end)
             for bar in drawing.merged(drawing.idle(exact, usable, waits), (until - since) / pixels)

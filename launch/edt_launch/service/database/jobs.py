@@ -1,6 +1,7 @@
 """Jobs, and the states that they have had."""
 
 from collections.abc import Collection, Mapping
+from dataclasses import fields
 from typing import Any
 
 from sqlalchemy import Connection, and_, delete, exists, func, insert, or_, select, update
@@ -11,6 +12,7 @@ from edt_launch.service.database.records import (
     DESIRED,
     OBSERVED,
     TRIAL_ENDS,
+    HolderRecord,
     JobRecord,
     Page,
     TransitionRecord,
@@ -73,6 +75,12 @@ class Jobs:
     def live(self) -> list[JobRecord]:
         """All jobs that have not ended, in the order of their submission."""
         return list(self.page(states=LIVE, limit=None).jobs)
+
+    def holders(self) -> list[HolderRecord]:
+        """All jobs that have not ended, with the devices they have; quicker than `live`."""
+        columns = [jobs.c[field.name] for field in fields(HolderRecord)]
+        query = select(*columns).where(jobs.c.state.in_(sorted(LIVE))).order_by(jobs.c.number)
+        return [HolderRecord(*row) for row in self._database.rows(query)]
 
     def page(
         self,

@@ -224,6 +224,21 @@ class JobRecord:
         return self.state in ENDED
 
 
+@dataclass(frozen=True)
+class HolderRecord:
+    """Which devices a job has that has not ended; the fields are those of `JobRecord`."""
+
+    id: str
+    owner: str
+    name: str
+    number: int
+    state: State
+    submitted: float
+    waiting_since: float | None
+    held: Held
+    leaving: Held
+
+
 DESIRED = frozenset({"name", "min", "max", "priority", "weight"})
 """Fields of a job that its owner may change."""
 

@@ -5,8 +5,8 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import RedirectResponse
 
-from edt_launch.service.api import cluster as rest
 from edt_launch.service.api import timeline
+from edt_launch.service.api import views as answers
 from edt_launch.service.api.dependencies import ContextDep, CurrentUser
 from edt_launch.service.errors import InvalidError
 from edt_launch.service.web import templating
@@ -35,6 +35,7 @@ def show(
     if window not in WINDOWS:
         raise InvalidError(f"window: {window!r} is none", f"choose one of {', '.join(WINDOWS)}")
     now = context.clock()
-    had = timeline.draw(context, max(0.0, now - WINDOWS[window]), now, PIXELS)
-    view = pool_view(rest.cluster(context, user), context.store.jobs.live(), had, window, now)
+    jobs = context.store.jobs.holders()
+    had = timeline.draw(context, jobs, max(0.0, now - WINDOWS[window]), now, PIXELS)
+    view = pool_view(answers.cluster(context.store.hosts.all(), jobs), jobs, had, window, now)
     return templating.page(request, "pool.html", view=view)

@@ -87,6 +87,6 @@
   document.body.addEventListener("edt:changed", draw);
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
   addEventListener("resize", () => chart && draw());
-  setInterval(() => { if (!document.hidden) draw(); }, 15000); // time goes on
+  setInterval(() => { if (!document.hidden) draw(); }, 30000); // time goes on
   draw();
 })();

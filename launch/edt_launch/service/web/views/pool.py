@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from edt_launch.service.database.records import JobRecord
+from edt_launch.service.database.records import HolderRecord
 from edt_launch.service.states import State
 from edt_launch.service.web import wording
 
@@ -102,7 +102,9 @@ class PoolView:
     slots: int
 
 
-def pool_view(cluster: Json, live: Sequence[JobRecord], timeline: Json, window: str, now: float) -> PoolView:
+def pool_view(
+    cluster: Json, live: Sequence[HolderRecord], timeline: Json, window: str, now: float
+) -> PoolView:
     """The page, from what REST shows of the cluster and of the time of a window."""
     jobs = {job.id: job for job in live}
     had = sorted(_had(timeline), key=lambda one: (one.end, one.start), reverse=True)
@@ -123,7 +125,7 @@ def _address(window: str) -> str:
     return f"/pool?window={window.replace(' ', '+')}"
 
 
-def _tiles(cluster: Json, live: Sequence[JobRecord], now: float) -> list[Tile]:
+def _tiles(cluster: Json, live: Sequence[HolderRecord], now: float) -> list[Tile]:
     counts = cluster["jobs"]
     running = sum(counts.get(state, 0) for state in (State.STARTING, State.RUNNING))
     waits = [now - (job.waiting_since or job.submitted) for job in live if job.state is State.QUEUED]
@@ -136,12 +138,12 @@ def _tiles(cluster: Json, live: Sequence[JobRecord], now: float) -> list[Tile]:
     ]
 
 
-def _box(host: Json, jobs: Mapping[str, JobRecord]) -> Box:
+def _box(host: Json, jobs: Mapping[str, HolderRecord]) -> Box:
     cells = [_cell(device, host["state"], jobs) for device in host["devices"]]
     return Box(host["name"], host["state"], host["reason"], cells)
 
 
-def _cell(device: Json, host: str, jobs: Mapping[str, JobRecord]) -> Cell:
+def _cell(device: Json, host: str, jobs: Mapping[str, HolderRecord]) -> Cell:
     job = jobs.get(device["job"] or "")
     if job is None:
         state = "free" if host == "up" else host

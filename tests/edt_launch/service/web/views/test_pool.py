@@ -1,15 +1,17 @@
+from dataclasses import replace
 from typing import Any
 
 from edt_launch.service.api import views
-from edt_launch.service.database.records import HostRecord, JobRecord
+from edt_launch.service.database.records import HolderRecord, HostRecord
 from edt_launch.service.states import State
 from edt_launch.service.web.views.pool import MOST_ROWS, Mark, Tile, pool_view
 
 NOTHING: dict[str, Any] = {"rows": [], "jobs": [], "bars": []}
 
 
-def job(number: int, **fields: Any) -> JobRecord:
-    return JobRecord(f"jaaaaaaa{'abc'[number]}", "ann", ("true",), 1, 4, 5.0, number=number, **fields)
+def job(number: int, **changes: Any) -> HolderRecord:
+    held = HolderRecord(f"jaaaaaaa{'abc'[number]}", "ann", "", number, State.QUEUED, 5.0, None, (), ())
+    return replace(held, **changes)
 
 
 def test_devices_show_whose_they_are() -> None:
