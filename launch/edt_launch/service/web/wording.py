@@ -57,7 +57,7 @@ def bounds(least: int, most: int, allowed: Sequence[int] | None) -> str:
 
 def letter(number: int) -> str:
     """The letter of the job of a number, which counts submissions."""
-    return chr(ord("A") + number % 26)
+    return chr(ord("A") + (number - 1) % 26)
 
 
 def hue(number: int) -> int:

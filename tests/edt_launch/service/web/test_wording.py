@@ -75,6 +75,6 @@ def test_lines_of_logs_steer_nothing(line: bytes, text: str) -> None:
 
 
 def test_jobs_of_the_same_letter_have_different_hues() -> None:
-    marks = [(letter(number), hue(number)) for number in range(104)]
-    assert marks[0] == ("A", 0)
+    marks = [(letter(number), hue(number)) for number in range(1, 105)]
+    assert marks[0] == ("A", 1)
     assert len(set(marks)) == 104

@@ -13,7 +13,7 @@
     probe.remove();
     return { fill: backgroundColor, text: color };
   };
-  const letter = (number) => String.fromCharCode(65 + (number % 26));
+  const letter = (number) => String.fromCharCode(65 + ((number + 25) % 26));
   const clock = (seconds) => new Date(1000 * seconds).toLocaleTimeString();
 
   const bar = (looks) => (params, api) => {

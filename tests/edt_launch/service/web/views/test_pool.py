@@ -29,7 +29,7 @@ def test_devices_show_whose_they_are() -> None:
         ["draining"],
     ]
     used = view.boxes[0].cells[0]
-    assert (used.job, used.mark, used.title) == (runs.id, Mark("B", 1), "device 0: digits of ann")
+    assert (used.job, used.mark, used.title) == (runs.id, Mark("A", 1), "device 0: digits of ann")
     assert view.boxes[0].cells[1].title.endswith("its worker is leaving")
     assert view.boxes[2].reason == "mended"
     assert view.tiles == [
@@ -49,7 +49,7 @@ def test_the_table_says_what_the_picture_shows() -> None:
     view = pool_view(views.cluster([], []), [], timeline, "7 d", 5.0)
     assert [(had.slot, had.job, had.name, had.mark) for had in view.had] == [
         ("n1 0", None, "several jobs", None),
-        ("n1 0", "jaaaaaaaa", "jaaaaaaaa", Mark("B", 3)),
+        ("n1 0", "jaaaaaaaa", "jaaaaaaaa", Mark("A", 3)),
     ]
     assert view.chart == "/api/v1/timeline?last=604800"
     assert [window.address for window in view.windows if window.is_chosen] == ["/pool?window=7+d"]
