@@ -25,6 +25,8 @@ ARGUMENTS = [
     "--disable-component-update",
     "--disable-sync",
 ]
+PATIENCE = 60.0
+"""Seconds until a test gives up."""
 AXE = ("axe-core", "4.14.1", "axe.min.js")
 RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]
 LOOKS: dict[str, dict[str, Any]] = {
@@ -49,7 +51,7 @@ class Site:
         opened = self.browser.new_context(base_url=self.url, **context)
         try:
             page = opened.new_page()
-            page.set_default_timeout(10_000)
+            page.set_default_timeout(1000 * PATIENCE)
             page.on("pageerror", lambda error: self.errors.append(str(error)))
             page.on("console", lambda said: said.type == "error" and self.errors.append(said.text))
             if name is not None:
@@ -97,7 +99,7 @@ def site(tmp_path: Path, chromium: Browser) -> Iterator[Site]:
     thread = threading.Thread(target=server.run)
     thread.start()
     try:
-        end = time.monotonic() + 10
+        end = time.monotonic() + PATIENCE
         while not server.started:
             assert time.monotonic() < end
             time.sleep(0.01)

@@ -38,7 +38,7 @@ def test_a_resize_is_seen_without_a_reload(site: Site) -> None:
         assert page.locator(".cell.hue-1").count() == 4
         give(site, first, 4, "0", "1", ago=600)
         running(site, "second", "2", "3", ago=600)
-        page.locator(".cell.hue-2").nth(1).wait_for(timeout=2000)
+        page.locator(".cell.hue-2").nth(1).wait_for()
         page.locator("#chart[data-bars='6']").wait_for()
         assert canvas.screenshot() != drawn
         assert page.locator(".cell.hue-1").count() == 2
