@@ -45,6 +45,7 @@ LONG = (
     "tests/system/test_verify.py",
     "tests/edt_hvd/wmla/test_script.py",
     "tests/edt_launch/service/api/test_access.py",
+    "tests/browser/test_jobs.py",
     "tests/system/test_launchers.py",
     "tests/system/test_allocation_file.py",
     "tests/system/test_discovery.py",

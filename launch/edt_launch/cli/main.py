@@ -28,6 +28,7 @@ COMMANDS: Commands = {
     "experiment": (f"{CLI}.experiment:app", "Search for parameters; each trial is a job."),
     "hosts": (f"{CLI}.cluster:hosts", "List machines, and who has their devices."),
     "drain": (f"{CLI}.cluster:drain", "Move all workers off a host, and keep it free."),
+    "ui": (f"{CLI}.ui:ui", "Open the service's pages in a browser."),
     "shares": (f"{CLI}.cluster:shares", "Show the owners' tree, or change a node of it."),
     "users": (f"{CLI}.accounts:users", "List users; add and remove them."),
     "tokens": (f"{CLI}.accounts:tokens", "List your tokens; make and revoke them."),

@@ -10,6 +10,7 @@
     ├── NotFoundError           404
     ├── ConflictError           409
     ├── TooLargeError           413
+    ├── LockedError             429
     └── UnavailableError        503
 """
 
@@ -61,6 +62,10 @@ class ConflictError(ServiceError, status=409, title="not now"):
 
 class TooLargeError(ServiceError, status=413, title="too large"):
     """Larger than a limit."""
+
+
+class LockedError(ServiceError, status=429, title="too many attempts"):
+    """Too many wrong passwords."""
 
 
 class SlowRequestError(ServiceError, status=408, title="too slow"):

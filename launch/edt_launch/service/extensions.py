@@ -1,4 +1,4 @@
-"""What other systems' clients find in the service beside its own interface: the one place that names it."""
+"""What the service offers beside its REST interface, to browsers and other systems' clients: named here."""
 
 from collections.abc import Mapping
 from functools import cache
@@ -11,7 +11,7 @@ from starlette.types import ASGIApp
 from edt_launch.service.context import Context
 from edt_launch.service.database.store import Store
 
-EXTENSIONS = ("edt_launch.adapters.wmla.extension",)
+EXTENSIONS = ("edt_launch.service.web.extension", "edt_launch.adapters.wmla.extension")
 """Modules, each with the functions of `Extension`."""
 
 

@@ -181,7 +181,7 @@ def _greet(url: str, store: Store, token: Path) -> None:
     hosts = store.hosts.all()
     devices = sum(len(host.devices) for host in hosts)
     print(f"EDT serves {_plural(devices, 'device')} of {_plural(len(hosts), 'host')} at {url}", flush=True)
-    print(f"The administrator's token is in {token}", flush=True)
+    print(f"The administrator's token is in {token}; edt ui logs a browser on", flush=True)
 
 
 def _plural(count: int, thing: str) -> str:

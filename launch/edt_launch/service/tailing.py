@@ -46,6 +46,21 @@ def start_of_last_lines(file: BinaryIO, lines: int) -> int:
     return first
 
 
+def last_lines(path: Path, lines: int, most: int) -> list[bytes]:
+    """The last lines of a file, without ends and empty ones; of long ones, what its last bytes have.
+
+    Raises:
+        FileNotFoundError, NoFileError: it is not there, or no file.
+    """
+    with open_file(path, buffering=0) as file:
+        end = file.seek(0, os.SEEK_END)
+        start = start_of_last_lines(file, lines)
+        is_cut = end - start > most
+        file.seek(end - most if is_cut else start)
+        found = file.read(most).removesuffix(b"\n").split(b"\n")
+    return [line for line in found[is_cut:] if line]
+
+
 def recent_lines(path: Path) -> Iterator[bytes]:
     """The whole lines in the last `REACH` bytes of a file, without those that are too long."""
     with open_file(path, buffering=0) as file:

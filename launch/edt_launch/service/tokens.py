@@ -28,6 +28,8 @@ def issue(
     is_session: bool = False,
     parent: TokenRecord | None = None,
     password_hash: str | None = None,
+    idle_until: float | None = None,
+    is_once: bool = False,
 ) -> tuple[str, TokenRecord]:
     """Give a user a token: returns it, to be told once, and what is kept of it.
 
@@ -37,11 +39,13 @@ def issue(
         name: what for.
         now: unix time.
         expires: unix time from which it opens nothing; None for never.
-        is_session: whether it was given for a password, and ends with it.
+        is_session: whether it was given for logging on, and ends with the user's password.
         parent: the token that it is made with; the new one ends no later, and is revoked with it. If it has
             just been revoked, `UnauthorizedError` is raised.
         password_hash: of the password that it is given for; if the user has another one by now,
             `UnauthorizedError` is raised.
+        idle_until: unix time from which it opens nothing unless it is used before; None for no such end.
+        is_once: whether it logs a browser on, once, and opens nothing else.
     """
     token = PREFIX + secrets.token_urlsafe(32)
     ends = [end for end in (expires, parent.expires if parent else None) if end is not None]
@@ -54,6 +58,8 @@ def issue(
         expires=min(ends, default=None),
         is_session=is_session,
         parent=parent.id if parent else None,
+        idle_until=idle_until,
+        is_once=is_once,
     )
     if not accounts.add_token(record, password_hash):
         given = "token that this one is made with was revoked" if parent else "password was changed"

@@ -279,6 +279,9 @@ class FakeService:
     def add_user(self, asked: Asked) -> Any:
         return asked.json | {"token": NEW_TOKEN}
 
+    def add_link(self, asked: Asked) -> Any:
+        return {"path": "/logon?once=edt_once", "expires": NOW + 300}
+
     def tokens(self, asked: Asked) -> Any:
         return {"tokens": [{"id": "t1", "name": "laptop", "user": "ada", "created": NOW, "expires": None}]}
 
@@ -315,6 +318,7 @@ ROUTES = (
     ("POST", "/users", "add_user"),
     ("PUT", "/users/([^/]+)/password", "remove"),
     ("DELETE", "/users/([^/]+)", "remove"),
+    ("POST", "/logon-links", "add_link"),
     ("GET", "/tokens", "tokens"),
     ("POST", "/tokens", "add_token"),
     ("DELETE", "/tokens/([^/]+)", "remove"),

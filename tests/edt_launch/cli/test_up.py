@@ -53,6 +53,7 @@ def test_two_users_jobs_run_and_nothing_remains(
     ended = edt("up", "--demo")
     assert ended.code == 0
     assert "ada's job runs with 2 workers" in ended.err
+    assert "/logon?once=edt_once\n" in ended.err
     assert [line.split()[:3] for line in ended.out.splitlines()] == [
         ["ada", "jadaada", "succeeded"],
         ["bob", "jbobbob", "succeeded"],

@@ -8,8 +8,10 @@ import pytest
 from edt_launch.service import extensions
 
 
-def test_those_of_wmla_are_served() -> None:
-    (wmla,) = extensions.extensions()
+def test_pages_and_what_wmlas_clients_ask_are_served() -> None:
+    pages, wmla = extensions.extensions()
+    assert pages.serves("/logon")
+    assert not pages.serves("/api/v1/jobs")
     assert wmla.serves("/platform/rest/deeplearning/v1/execs")
     assert not wmla.serves("/api/v1/jobs")
 

@@ -31,7 +31,9 @@ def test_it_serves_until_it_is_told_to_end(tmp_path: Path) -> None:
             assert stream.readline() == b"event: jobs\n"
             assert service.end() == 0
     assert not Home(tmp_path).server.exists()
-    assert "at http://127.0.0.1" in (tmp_path / "output").read_text()
+    printed = (tmp_path / "output").read_text()
+    assert "at http://127.0.0.1" in printed
+    assert "edt ui" in printed
 
 
 def test_killed_it_finds_everything_again(tmp_path: Path) -> None:

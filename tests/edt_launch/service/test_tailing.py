@@ -84,3 +84,12 @@ def test_what_is_appended_comes_until_it_is_over(tmp_path: Path) -> None:
         return [*found, *[block async for block in blocks]]
 
     assert asyncio.run(follow()) == [b"", b"first", b"", b"second"]
+
+
+def test_the_last_lines_of_a_file_within_its_last_bytes(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    path.write_bytes(b"".join(b"line %d\n" % number for number in range(100)))
+    assert tailing.last_lines(path, 2, 1000) == [b"line 98", b"line 99"]
+    assert tailing.last_lines(path, 50, 20) == [b"line 98", b"line 99"]
+    path.write_bytes(b"x" * 100)
+    assert tailing.last_lines(path, 2, 10) == []

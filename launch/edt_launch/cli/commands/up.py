@@ -191,6 +191,8 @@ def up(
     note(f"starting a service with {slots} CPU slots ...")
     with trial(slots) as running:
         running.submit()
+        link = running.service.call("POST", "logon-links").get("path")
+        note(f"in a browser, where it logs on once: {running.configuration.url}{link}")
         note("ada and bob have submitted a job each; Ctrl-C ends everything")
         is_done = _show(running) if sys.stdout.isatty() else _tell(running)
         jobs = running.own(map(model.job, running.service.jobs()))

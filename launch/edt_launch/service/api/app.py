@@ -16,6 +16,7 @@ from edt_launch.service.api import (
     shares,
     stream,
     system,
+    timeline,
     tokens,
     users,
 )
@@ -27,7 +28,18 @@ from edt_launch.service.api.sites import Sites
 from edt_launch.service.context import Context
 from edt_launch.service.extensions import extensions
 
-ROUTERS: tuple[Any, ...] = (system, jobs, files, experiments, stream, cluster, shares, users, tokens)
+ROUTERS: tuple[Any, ...] = (
+    system,
+    jobs,
+    files,
+    experiments,
+    stream,
+    cluster,
+    shares,
+    timeline,
+    users,
+    tokens,
+)
 
 
 def create_app(context: Context) -> ASGIApp:

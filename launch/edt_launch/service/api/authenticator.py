@@ -7,7 +7,7 @@ from starlette.datastructures import Headers
 from starlette.responses import Response
 from starlette.types import Scope
 
-from edt_launch.service import tokens
+from edt_launch.service import sessions, tokens
 from edt_launch.service.api import problems
 from edt_launch.service.api.dependencies import TOKEN, USER
 from edt_launch.service.context import Context
@@ -36,7 +36,10 @@ class Authenticator(Protocol):
 
 
 class BearerAuthenticator:
-    """Authentication at `/api/v1`: `Authorization: Bearer TOKEN`, errors as problems."""
+    """Authentication at `/api/v1`: `Authorization: Bearer TOKEN`, errors as problems.
+
+    What is only read is also opened by the session of a browser.
+    """
 
     OPEN = frozenset({"/healthz"})
     """Paths that anybody may read."""
@@ -63,17 +66,15 @@ class BearerAuthenticator:
         path = scope["path"]
         if path in self.OPEN or (path == "/metrics" and self._context.settings.public_metrics):
             return
-        kind, _, token = Headers(scope=scope).get("authorization", "").partition(" ")
-        if kind.lower() != "bearer" or not token:
+        token = self._token(scope)
+        if token is None:
             raise UnauthorizedError(
                 "no token was given",
                 "send `Authorization: Bearer TOKEN`; on the service's machine see its token file",
             )
         context = self._context
         try:
-            bearer = await run_in_threadpool(
-                tokens.bearer, context.store.accounts, token.strip(), context.clock()
-            )
+            bearer = await run_in_threadpool(tokens.bearer, context.store.accounts, token, context.clock())
         except AWAY as error:
             raise problems.no_database(error) from None
         if bearer is None:
@@ -81,6 +82,14 @@ class BearerAuthenticator:
                 "the token is unknown, expired or revoked", "ask for another one: `edt tokens add`"
             )
         scope[USER], scope[TOKEN] = bearer
+
+    def _token(self, scope: Scope) -> str | None:
+        """The one that was sent; pages read with the cookie of their session, and change nothing here."""
+        headers = Headers(scope=scope)
+        if "authorization" in headers or scope["method"] != "GET":
+            kind, _, token = headers.get("authorization", "").partition(" ")
+            return (token.strip() or None) if kind.lower() == "bearer" else None
+        return sessions.token_of(headers, self._context.url)
 
     def refusal(self, error: ServiceError) -> Response:
         """A problem."""

@@ -20,13 +20,13 @@ HostName = Annotated[str, Path(max_length=255, pattern=f"^{HOST}$", description=
 @router.get("/cluster", response_model=schemas.Cluster)
 def cluster(context: ContextDep, user: CurrentUser) -> Any:
     """The machines, and how their devices are used."""
-    return views.cluster(context.store.hosts.all(), context.store.jobs.live())
+    return views.cluster(context.store.hosts.all(), context.store.jobs.holders())
 
 
 @router.get("/hosts", response_model=schemas.Hosts)
 def hosts(context: ContextDep, user: CurrentUser) -> Any:
     """The machines, and which job has which device."""
-    return {"hosts": views.hosts(context.store.hosts.all(), context.store.jobs.live())}
+    return {"hosts": views.hosts(context.store.hosts.all(), context.store.jobs.holders())}
 
 
 @router.post("/hosts/{name}/drain", response_model=schemas.Host)
@@ -58,4 +58,4 @@ def _drain(context: Context, name: str, is_draining: bool, reason: str) -> Any:
         raise NotFoundError(f"there is no host {name!r}", "GET /api/v1/hosts lists them: `edt hosts`")
     context.changed(Topic.HOSTS)
     hosts = [host for host in context.store.hosts.all() if host.name == name]
-    return views.hosts(hosts, context.store.jobs.live())[0]
+    return views.hosts(hosts, context.store.jobs.holders())[0]

@@ -11,14 +11,14 @@ from pydantic_core import to_json
 from edt_launch.service.api import schemas, views
 from edt_launch.service.api.dependencies import ContextDep, CurrentUser, carry_out
 from edt_launch.service.api.forecast import forecast
-from edt_launch.service.api.stream import JobList
+from edt_launch.service.api.stream import RECENT, JobList
 from edt_launch.service.context import Context
 from edt_launch.service.database.records import UserRecord
 from edt_launch.service.errors import ConflictError, InvalidError
 from edt_launch.service.explanation import explain
-from edt_launch.service.names import OWNER
+from edt_launch.service.names import MOST_NAME, OWNER, PLAIN
 from edt_launch.service.specification import JobChange, JobSpec, check_framework, check_sizes
-from edt_launch.service.states import State, Wanted
+from edt_launch.service.states import LIVE, State, Wanted
 from edt_launch.service.submission import Submission, remove_files
 
 router = APIRouter(tags=["jobs"])
@@ -84,12 +84,21 @@ def list_jobs(
     limit: Annotated[int, Query(ge=1, le=MOST, description="Jobs of a page.")] = MOST,
     after: Annotated[int, Query(ge=0, le=2**53, description="`next` of the page before.")] = 0,
     everything: Annotated[bool, Query(alias="all", description="Also those that ended long ago.")] = False,
+    text: Annotated[
+        str,
+        Query(max_length=MOST_NAME, pattern=f"^{PLAIN}$", description="In the name, or the id's beginning."),
+    ] = "",
+    newest: Annotated[bool, Query(description="The newest first.")] = False,
 ) -> Response:
     """Live jobs and those that ended in the last hour, in the order of their submission."""
-    if state is None and not everything:
+    if state is None and not everything and not text and not newest:
         return _recent(request.app.state.job_list_cache.latest(), user, owner, limit, after)
-    states = None if state is None else _states(state)
-    page = context.store.jobs.page(states=states, owner=owner, after=after, limit=limit)
+    states = states_of(state)
+    if state is None and not everything:
+        states, ended_since = LIVE, context.clock() - RECENT
+    else:
+        ended_since = None
+    page = context.store.jobs.page(states, owner, ended_since, after, limit, newest, text)
     return _json({"jobs": [views.job(job, user) for job in page.jobs], "next": page.next})
 
 
@@ -178,7 +187,10 @@ def _set_wanted(context: Context, user: UserRecord, job_id: str, wanted: Wanted)
     return _json(views.job(job))
 
 
-def _states(text: str) -> frozenset[State]:
+def states_of(text: str | None) -> frozenset[State] | None:
+    """The states of a list with commas between; None for all of them."""
+    if text is None:
+        return None
     try:
         return frozenset(State(name.strip()) for name in text.split(","))
     except ValueError:

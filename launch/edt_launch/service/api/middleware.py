@@ -49,6 +49,7 @@ RECHECK = 1.0
 EXPIRY = 30.0
 """Seconds after which a stream whose token expires ends."""
 
+# Of those that the application does not set itself.
 _SAFE = [(b"x-content-type-options", b"nosniff"), (b"cache-control", b"no-store")]
 
 
@@ -99,7 +100,9 @@ class RequestMiddleware:
 
         async def observed(message: Message) -> None:
             if message["type"] == "http.response.start":
-                message["headers"] = [*message.get("headers", ()), *_SAFE]
+                own = list(message.get("headers", ()))
+                names = {name for name, _ in own}
+                message["headers"] = [*own, *(header for header in _SAFE if header[0] not in names)]
                 route = getattr(scope.get("route"), "path", "none")
                 labels = (_known(scope["method"]), route, str(message["status"]))
                 self._seconds.labels(*labels).observe(time.perf_counter() - begin)

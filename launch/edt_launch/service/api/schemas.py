@@ -293,6 +293,46 @@ class Allocation(_Resized):
 Allocations = _list("Allocations", "Who was given which devices when, oldest first.", allocations=Allocation)
 
 
+class TimelineSlot(BaseModel):
+    """A device of a host: a row of the picture."""
+
+    host: str
+    device: str
+
+
+class TimelineJob(BaseModel):
+    """A job that had devices, or was resized; `number` counts submissions, 0: it has been deleted."""
+
+    id: str
+    name: str
+    owner: str
+    number: int
+
+
+class TimelineResize(_Resized):
+    """A job was given another number of workers while it ran."""
+
+    job: str
+    time: float
+
+
+class Timeline(BaseModel):
+    """Who had which device when."""
+
+    since: float
+    until: float
+    rows: list[TimelineSlot]
+    jobs: list[TimelineJob]
+    bars: list[tuple[int, int | None, float, float]] = Field(
+        description="Row, job (indices; null: several, too short to be seen), from, to."
+    )
+    idle: list[tuple[int, float, float]] = Field(
+        description="Row, from, to: a device, of a host that is up now, was free while a job waited."
+    )
+    resizes: list[TimelineResize]
+    complete: bool = Field(description="Whether this is all of it; if not, the oldest is missing.")
+
+
 class NewUser(_Asked):
     """Somebody to be let in."""
 
@@ -355,6 +395,13 @@ class TokenWithSecret(Token):
     """A new token; only this answer contains it."""
 
     token: str
+
+
+class LogonLink(BaseModel):
+    """Where a browser can log on; only this answer contains it."""
+
+    path: str = Field(description="To be appended to the service's address.")
+    expires: float
 
 
 Tokens = _list("Tokens", "Tokens that have not been revoked.", tokens=Token)

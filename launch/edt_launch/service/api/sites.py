@@ -70,6 +70,11 @@ class Sites:
         return ANY in self._names or name in self._names or _is_address(name)
 
 
+def is_own_page(headers: Headers) -> bool:
+    """Whether a page of the service has made a request that `Sites` has let pass, as browsers tell it."""
+    return headers.get("sec-fetch-site") == "same-origin" or "origin" in headers
+
+
 def _netloc_of(origin: str) -> str:
     """The host and the port of an origin; empty if it is none."""
     try:

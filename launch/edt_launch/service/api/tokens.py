@@ -4,6 +4,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query, Response
 
+from edt_launch.service import sessions
 from edt_launch.service import tokens as issuing
 from edt_launch.service.api import schemas
 from edt_launch.service.api.dependencies import ContextDep, CurrentToken, CurrentUser
@@ -39,6 +40,12 @@ def add(context: ContextDep, user: CurrentUser, shown: CurrentToken, new: schema
     now = context.clock()
     token, record = issuing.issue(context.store.accounts, whose, new.name, now, new.expires, parent=shown)
     return {**vars(record), "token": token}
+
+
+@router.post("/logon-links", status_code=201, response_model=schemas.LogonLink)
+def add_link(context: ContextDep, user: CurrentUser, shown: CurrentToken) -> Any:
+    """A path of the service at which a browser can log on as you, once, within five minutes."""
+    return sessions.link(context.store.accounts, shown, context.clock())
 
 
 @router.delete("/tokens/{token_id}", status_code=204, response_class=Response)

@@ -14,6 +14,7 @@ from edt_launch.service.database.records import (
     AllocationRecord,
     ExperimentRecord,
     Held,
+    HolderRecord,
     HostRecord,
     JobRecord,
     ShareRecord,
@@ -83,7 +84,7 @@ def held(devices: Held) -> list[Json]:
     return [{"host": host, "devices": names} for host, names in devices]
 
 
-def hosts(records: Iterable[HostRecord], jobs: Iterable[JobRecord]) -> list[Json]:
+def hosts(records: Iterable[HostRecord], jobs: Iterable[HolderRecord | JobRecord]) -> list[Json]:
     """The machines, and which job has which device. A device that somebody is leaving is still theirs."""
     users: dict[tuple[str, str], tuple[str, bool]] = {}
     for one in jobs:
@@ -107,7 +108,7 @@ def _device(name: str, user: tuple[str, bool] | None) -> Json:
     return {"name": name, "job": job_id, "is_leaving": is_leaving}
 
 
-def cluster(records: Sequence[HostRecord], jobs: Sequence[JobRecord]) -> Json:
+def cluster(records: Sequence[HostRecord], jobs: Sequence[HolderRecord | JobRecord]) -> Json:
     """The machines, and how many of their devices are used; those of hosts that are down count apart."""
     shown = hosts(records, jobs)
     counts = Counter(

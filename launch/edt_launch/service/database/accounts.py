@@ -74,7 +74,7 @@ class Accounts:
 
     def forget_sessions(self, user: str, now: float) -> None:
         """Delete a user's sessions that are over."""
-        over = or_(tokens.c.expires <= now, tokens.c.revoked.is_not(None))
+        over = or_(tokens.c.expires <= now, tokens.c.idle_until <= now, tokens.c.revoked.is_not(None))
         self._database.execute(delete(tokens).where(tokens.c.user == user, tokens.c.is_session, over))
 
     def add_user(self, user: UserRecord) -> bool:
@@ -143,6 +143,25 @@ class Accounts:
             yield connection
         self.withdrawals += 1
 
+    def use_session(self, token: str, idle_until: float) -> None:
+        """Note that a browser's session has been used: it ends later."""
+        self._database.execute(update(tokens).where(tokens.c.id == token).values(idle_until=idle_until))
+
+    def end_browsers(self, user: str, spared: str, now: float) -> None:
+        """Revoke a user's sessions of browsers, but for the one whose id is `spared`."""
+        with self._withdrawing() as connection:
+            which = tokens.c.user == user, tokens.c.idle_until.is_not(None), tokens.c.id != spared
+            _revoke(connection, now, *which)
+
+    def take_once(self, token_hash: str, now: float) -> TokenRecord | None:
+        """Use up the token with this hash that logs on once; None if it has been, or is not valid."""
+        query = select(tokens).where(tokens.c.hash == token_hash, *_valid(now, is_once=True))
+        with self._withdrawing() as connection:
+            row = connection.execute(query.with_for_update()).one_or_none()
+            if row is None or not connection.execute(delete(tokens).where(tokens.c.id == row.id)).rowcount:
+                return None
+        return TokenRecord(**row._mapping)
+
     def bearer(self, token_hash: str, now: float) -> tuple[UserRecord, TokenRecord] | None:
         """The token with this hash and whose it is; None if there is none, or it is not valid any more."""
         query = select(tokens).where(tokens.c.hash == token_hash, *_valid(now))
@@ -166,8 +185,13 @@ def _retire(connection: Connection, name: str) -> None:
         connection.execute(update(table).where(table.c.owner == name).values(owner=retired))
 
 
-def _valid(now: float) -> tuple[ColumnElement[bool], ...]:
-    return tokens.c.revoked.is_(None), or_(tokens.c.expires.is_(None), tokens.c.expires > now)
+def _valid(now: float, *, is_once: bool = False) -> tuple[ColumnElement[bool], ...]:
+    return (
+        tokens.c.revoked.is_(None),
+        or_(tokens.c.expires.is_(None), tokens.c.expires > now),
+        or_(tokens.c.idle_until.is_(None), tokens.c.idle_until > now),
+        tokens.c.is_once.is_(is_once),
+    )
 
 
 def _revoke(

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from sqlalchemy import delete, insert, select, update
+from sqlalchemy import and_, delete, func, insert, or_, select, update
 
 from edt_launch.service.database.engine import Database, put
 from edt_launch.service.database.records import AllocationRecord, HostRecord, ShareRecord
@@ -85,6 +85,15 @@ class History:
         if rows:
             with self._database.writing() as connection:
                 connection.execute(insert(allocations), rows)
+
+    def window(self, since: float, until: float, limit: int) -> Sequence[AllocationRecord]:
+        """The newest `limit` changes of a time, and of each job before it the last; the oldest first."""
+        before = select(func.max(allocations.c.number)).where(allocations.c.time < since)
+        last = allocations.c.number.in_(before.group_by(allocations.c.job))
+        during = allocations.c.time.between(since, until)
+        query = select(allocations).where(or_(during, and_(last, allocations.c.after > 0)))
+        query = query.order_by(allocations.c.number.desc()).limit(limit)
+        return [AllocationRecord(**row._mapping) for row in self._database.rows(query)][::-1]
 
     def newest(
         self, job: str | None = None, since: float | None = None, limit: int = 1000

@@ -1,6 +1,7 @@
 """Jobs, and the states that they have had."""
 
 from collections.abc import Collection, Mapping
+from dataclasses import fields
 from typing import Any
 
 from sqlalchemy import Connection, and_, delete, exists, func, insert, or_, select, update
@@ -11,6 +12,7 @@ from edt_launch.service.database.records import (
     DESIRED,
     OBSERVED,
     TRIAL_ENDS,
+    HolderRecord,
     JobRecord,
     Page,
     TransitionRecord,
@@ -74,6 +76,12 @@ class Jobs:
         """All jobs that have not ended, in the order of their submission."""
         return list(self.page(states=LIVE, limit=None).jobs)
 
+    def holders(self) -> list[HolderRecord]:
+        """All jobs that have not ended, with the devices they have; quicker than `live`."""
+        columns = [jobs.c[field.name] for field in fields(HolderRecord)]
+        query = select(*columns).where(jobs.c.state.in_(sorted(LIVE))).order_by(jobs.c.number)
+        return [HolderRecord(*row) for row in self._database.rows(query)]
+
     def page(
         self,
         states: Collection[State] | None = None,
@@ -82,6 +90,7 @@ class Jobs:
         after: int = 0,
         limit: int | None = 1000,
         newest: bool = False,
+        text: str = "",
     ) -> Page:
         """Jobs in the order of their submission.
 
@@ -89,12 +98,17 @@ class Jobs:
             states: those in one of these; None for all.
             owner: those of one user; None for all.
             ended_since: those, too, that have ended since then, whatever `states` says.
-            after: those whose number is higher.
+            after: those whose number is higher; with `newest`, lower, unless it is 0.
             limit: so many at most; None for all.
-            newest: in the opposite order; `next` and `after` make no sense then.
+            newest: in the opposite order.
+            text: those whose name contains it, in whatever case, or whose id begins with it.
         """
-        query = select(jobs).where(jobs.c.number > after)
-        query = query.order_by(jobs.c.number.desc() if newest else jobs.c.number)
+        query = select(jobs).order_by(jobs.c.number.desc() if newest else jobs.c.number)
+        if after:
+            query = query.where(jobs.c.number < after if newest else jobs.c.number > after)
+        if text:
+            is_named = jobs.c.name.icontains(text, autoescape=True)
+            query = query.where(or_(is_named, jobs.c.id.startswith(text, autoescape=True)))
         if states is not None:
             allowed = jobs.c.state.in_(sorted(states))
             query = query.where(allowed if ended_since is None else or_(allowed, jobs.c.ended >= ended_since))
@@ -180,6 +194,12 @@ class Jobs:
         """The states that a job has had, oldest first."""
         with self._database.reading() as connection:
             return _transitions(connection, job)
+
+    def transitions_since(self, since: float, limit: int) -> list[TransitionRecord]:
+        """The newest `limit` changes of jobs' states since a time, oldest first."""
+        query = select(transitions).where(transitions.c.time >= since)
+        query = query.order_by(transitions.c.number.desc()).limit(limit)
+        return [TransitionRecord(**row._mapping) for row in self._database.rows(query)][::-1]
 
     def delete(self, job: str) -> bool:
         """Forget a job that has ended; False if it has not, is not there, or its trial awaits its end."""

@@ -49,8 +49,10 @@ class TokenRecord:
     """A token; only its hash is kept.
 
     Attributes:
-        is_session: whether logging on with a password gave it.
+        is_session: whether logging on gave it.
         parent: id of the token that it was made with; None if a password, or the service itself, gave it.
+        idle_until: of a browser's session, when it ends if it is not used before; None for any other.
+        is_once: whether it logs a browser on, once, and opens nothing else.
     """
 
     id: Str16
@@ -62,6 +64,8 @@ class TokenRecord:
     revoked: float | None = None
     is_session: bool = False
     parent: Str16 | None = None
+    idle_until: float | None = None
+    is_once: bool = False
 
 
 @dataclass(frozen=True)
@@ -218,6 +222,21 @@ class JobRecord:
     def has_ended(self) -> bool:
         """Whether nothing will happen to it any more."""
         return self.state in ENDED
+
+
+@dataclass(frozen=True)
+class HolderRecord:
+    """Which devices a job has that has not ended; the fields are those of `JobRecord`."""
+
+    id: str
+    owner: str
+    name: str
+    number: int
+    state: State
+    submitted: float
+    waiting_since: float | None
+    held: Held
+    leaving: Held
 
 
 DESIRED = frozenset({"name", "min", "max", "priority", "weight"})

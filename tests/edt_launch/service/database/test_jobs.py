@@ -159,3 +159,14 @@ def test_only_ended_jobs_are_forgotten(store: Store) -> None:
     assert store.jobs.transitions(one.id) == []
     with pytest.raises(NoSuchJobError, match=one.id):
         store.jobs.get(one.id)
+
+
+def test_holders_are_the_jobs_that_have_not_ended(store: Store) -> None:
+    for name in "ab":
+        store.jobs.add(JobRecord(f"jaaaaaaa{name}", "ann", ("true",), 1, 1, 1.0, name=name))
+    store.jobs.record({"jaaaaaaaa": {"held": (("n1", ("0",)),)}})
+    store.jobs.move("jaaaaaaab", State.STOPPED, "for the test", 2.0)
+    (job,) = store.jobs.live()
+    (holder,) = store.jobs.holders()
+    assert vars(holder) == {name: value for name, value in vars(job).items() if name in vars(holder)}
+    assert holder.held == (("n1", ("0",)),)

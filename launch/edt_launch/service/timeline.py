@@ -1,0 +1,149 @@
+"""Who had which device when: bars over a window of time, from the history of allocations. Pure functions.
+
+A bar ends when the history says that the device is not the job's any more, or is another job's.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from edt_launch.service.database.records import AllocationRecord, TransitionRecord
+from edt_launch.service.states import State
+
+Slot = tuple[str, str]
+"""A host, and one of its devices."""
+
+Span = tuple[float, float]
+"""From when, and until when."""
+
+SEVERAL = ""
+"""Stands for the jobs of a bar that is made of bars too short to be seen."""
+
+
+@dataclass(frozen=True)
+class Bar:
+    """A job had a device; times are unix seconds."""
+
+    slot: Slot
+    job: str
+    start: float
+    end: float
+
+
+@dataclass(frozen=True)
+class Resize:
+    """A job was given another number of workers while it ran."""
+
+    job: str
+    time: float
+    before: int
+    after: int
+
+
+def bars(changes: Iterable[AllocationRecord], since: float, until: float) -> list[Bar]:
+    """The bars of a window, in the order of their ends.
+
+    `changes` are in the order in which they were made; of each job that had devices when the window begins,
+    they have the last one before.
+    """
+    found: list[Bar] = []
+    holders: dict[Slot, tuple[str, float]] = {}
+
+    def close(slot: Slot, at: float) -> None:
+        job, start = holders.pop(slot)
+        start, end = max(start, since), min(at, until)
+        if start < end:
+            found.append(Bar(slot, job, start, end))
+
+    held: defaultdict[str, set[Slot]] = defaultdict(set)
+    for change in changes:
+        after = {(host, device) for host, devices in change.devices for device in devices}
+        for slot in held[change.job] - after:
+            close(slot, change.time)
+        for slot in after - held[change.job]:
+            if slot in holders:
+                held[holders[slot][0]].discard(slot)
+                close(slot, change.time)
+            holders[slot] = change.job, change.time
+        held[change.job] = after
+    for slot in list(holders):
+        close(slot, until)
+    return found
+
+
+def merged(found: Iterable[Bar], shortest: float) -> list[Bar]:
+    """Bars by slot and time; those of less than `shortest` seconds are one with such ones that they touch."""
+    shown: list[Bar] = []
+    for bar in sorted(found, key=lambda bar: (bar.slot, bar.start)):
+        last = shown[-1] if shown else None
+        touches = last is not None and last.slot == bar.slot and bar.start - last.end < shortest
+        if last is None or not touches:
+            shown.append(bar)
+        elif last.job == bar.job and last.end == bar.start:
+            shown[-1] = replace(last, end=bar.end)
+        elif bar.end - bar.start < shortest and (last.job == SEVERAL or last.end - last.start < shortest):
+            shown[-1] = replace(last, job=SEVERAL, end=bar.end)
+        else:
+            shown.append(bar)
+    return shown
+
+
+def resizes(changes: Iterable[AllocationRecord], since: float, until: float) -> list[Resize]:
+    """The changes of size, of jobs that had devices before and after."""
+    return [
+        Resize(change.job, change.time, change.before, change.after)
+        for change in changes
+        if since <= change.time <= until and change.before and change.after and change.before != change.after
+    ]
+
+
+def waiting(
+    transitions: Iterable[TransitionRecord], queued: Iterable[str], since: float, until: float
+) -> list[Span]:
+    """When at least one job waited, from what has happened in the window and the jobs that are queued now."""
+    began: dict[str, float] = {}
+    spans: list[Span] = []
+    for one in transitions:
+        if one.before is State.QUEUED:
+            spans.append((began.pop(one.job, since), min(one.time, until)))
+        if one.after is State.QUEUED:
+            began[one.job] = max(one.time, since)
+    spans += [(began.get(job, since), until) for job in queued]
+    return _union(spans)
+
+
+def idle(found: Iterable[Bar], slots: Iterable[Slot], waits: Sequence[Span]) -> list[Bar]:
+    """When slots were free while a job waited: bars without a job."""
+    used: defaultdict[Slot, list[Span]] = defaultdict(list)
+    for bar in found:
+        used[bar.slot].append((bar.start, bar.end))
+    return [
+        Bar(slot, SEVERAL, start, end)
+        for slot in slots
+        for start, end in _difference(waits, _union(used[slot]))
+    ]
+
+
+def _union(spans: Iterable[Span]) -> list[Span]:
+    joined: list[Span] = []
+    for start, end in sorted(span for span in spans if span[0] < span[1]):
+        if joined and start <= joined[-1][1]:
+            joined[-1] = joined[-1][0], max(joined[-1][1], end)
+        else:
+            joined.append((start, end))
+    return joined
+
+
+def _difference(spans: Iterable[Span], without: Sequence[Span]) -> list[Span]:
+    """Spans without others; both in order and apart from each other."""
+    left: list[Span] = []
+    for start, end in spans:
+        for other_start, other_end in without:
+            if other_end <= start or other_start >= end:
+                continue
+            if start < other_start:
+                left.append((start, other_start))
+            start = other_end  # noqa: PLW2901 - what is left of the span
+        if start < end:
+            left.append((start, end))
+    return left

@@ -1,0 +1,79 @@
+"""The application of the pages: all routers, behind a middleware of their own."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from fastapi import FastAPI, Response
+from fastapi.responses import FileResponse
+from prometheus_client import Histogram
+from starlette.datastructures import MutableHeaders
+from starlette.middleware.gzip import GZipMiddleware
+from starlette.staticfiles import StaticFiles
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from edt_launch.service.api import problems
+from edt_launch.service.api.middleware import RequestMiddleware
+from edt_launch.service.context import Context
+from edt_launch.service.logon import PasswordLogon
+from edt_launch.service.web import templating
+from edt_launch.service.web.authenticator import WebAuthenticator
+from edt_launch.service.web.pages import account, job, jobs, logon, pool
+
+STATIC = Path(__file__).with_name("static")
+PAGES = (account, job, jobs, logon, pool)
+FIRST = frozenset({"", "account", "favicon.ico", "jobs", "logoff", "logon", "pool", "static"})
+"""What the paths of the pages begin with."""
+
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+    "form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+)
+YEAR = "public, max-age=31536000, immutable"
+
+
+def serves(path: str) -> bool:
+    """Whether a path is that of a page, or of a file that pages load."""
+    return path.startswith("/") and path[1:].partition("/")[0] in FIRST
+
+
+def create_app(context: Context, seconds: Histogram) -> ASGIApp:
+    """The application of a service, which tells `seconds` the time that answers take."""
+    app = FastAPI(openapi_url=None, redirect_slashes=False)
+    app.state.context = context
+    app.state.password_logon = PasswordLogon(context)
+    problems.add_handlers(app, _tell)
+    for page in PAGES:
+        app.include_router(page.router)
+
+    @app.get("/favicon.ico")
+    def favicon() -> FileResponse:
+        return FileResponse(STATIC / "favicon.svg")
+
+    app.mount("/static", StaticFiles(directory=STATIC))
+    return _with_headers(GZipMiddleware(RequestMiddleware(app, WebAuthenticator(context), seconds)))
+
+
+def _tell(
+    status: int, title: str, detail: str, next_step: str = "", headers: Mapping[str, str] | None = None
+) -> Response:
+    return templating.error(status, title, detail, next_step, headers)
+
+
+def _with_headers(app: ASGIApp) -> ASGIApp:
+    """Have every answer tell browsers what its page may do, and how long it may be kept."""
+
+    async def serve(scope: Scope, receive: Receive, send: Send) -> None:
+        is_kept = scope.get("path", "").startswith("/static/") and scope.get("query_string", b"")
+
+        async def with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                headers["Content-Security-Policy"] = POLICY
+                headers["Referrer-Policy"] = "same-origin"
+                if is_kept and message["status"] in (200, 304):
+                    headers["Cache-Control"] = YEAR
+            await send(message)
+
+        await app(scope, receive, with_headers)
+
+    return serve

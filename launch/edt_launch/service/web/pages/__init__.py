@@ -1,0 +1,1 @@
+"""The pages, a router each: a request becomes a view model, which a template shows."""

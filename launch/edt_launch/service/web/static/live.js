@@ -1,0 +1,70 @@
+// Keeps a page as the service is: one stream of all jobs, whose first event is the whole state.
+"use strict";
+(() => {
+  const GATHER = 500; // milliseconds for which changes are gathered before the page is fetched again
+  const states = new Map();
+  const light = document.getElementById("light");
+  let source = null, timer = null, lostAt = null, isKnown = false;
+
+  const duration = (seconds) => {
+    const units = [[86400, "d"], [3600, "h"], [60, "min"], [1, "s"]];
+    let rest = Math.max(0, Math.round(seconds));
+    const parts = units.map(([size, unit]) => { const count = Math.floor(rest / size); rest %= size; return [count, unit]; });
+    const first = parts.findIndex(([count]) => count);
+    return first < 0 ? "0 s" : parts.slice(first, first + 2).filter(([count]) => count).map((part) => part.join(" ")).join(" ");
+  };
+  const FIELDS = {
+    size: (job) => (job.size === job.target ? `${job.size}` : `${job.size}→${job.target}`),
+    share: (job) => (job.share === null ? "-" : `${+job.share.toFixed(1)}`),
+    progress: (job) => (job.step === null ? "-" : job.total_steps ? `${Math.floor((100 * job.step) / job.total_steps)}%` : `step ${job.step}`),
+    eta: (job) => (job.eta === null ? "-" : duration(job.eta)),
+    loss: (job) => (job.loss === null ? "-" : `${+job.loss.toPrecision(4)}`),
+  };
+  const patch = (job) => {
+    for (const cell of document.querySelectorAll(`[data-job="${CSS.escape(job.id)}"] [data-field]`)) {
+      const text = FIELDS[cell.dataset.field](job);
+      if (cell.textContent !== text) cell.textContent = text;
+    }
+  };
+  const refetch = () => {
+    timer ??= setTimeout(() => { timer = null; document.body.dispatchEvent(new CustomEvent("edt:changed")); }, GATHER);
+  };
+  const take = (message) => {
+    const { jobs, gone } = JSON.parse(message.data);
+    let isOther = lostAt !== null || gone.length > 0;
+    for (const job of jobs) {
+      const shape = `${job.state} ${job.wanted} ${job.target} ${job.reason} ${JSON.stringify(job.hosts)}`;
+      isOther ||= isKnown && states.get(job.id) !== shape;
+      states.set(job.id, shape);
+      patch(job);
+    }
+    gone.forEach((id) => states.delete(id));
+    if (isOther) refetch();
+    isKnown = true;
+    lostAt = null;
+    light.textContent = "live";
+    light.className = "on";
+  };
+  const lose = () => {
+    lostAt ??= new Date();
+    light.textContent = `no connection since ${lostAt.toLocaleTimeString()}: shown is the state of then`;
+    light.className = "off";
+    if (source.readyState === EventSource.CLOSED) { // an answer that is no stream: the browser gives up
+      source = null;
+      setTimeout(open, 2000 + 3000 * Math.random());
+    }
+  };
+  function open() {
+    if (source !== null || document.hidden) return;
+    source = new EventSource("/api/v1/stream");
+    source.addEventListener("jobs", take);
+    source.addEventListener("error", lose);
+  }
+  const close = () => { source?.close(); source = null; };
+  document.addEventListener("visibilitychange", () => {
+    if (!document.hidden) { lostAt ??= new Date(); open(); } else close();
+  });
+  addEventListener("pagehide", close);
+  addEventListener("pageshow", open);
+  open();
+})();

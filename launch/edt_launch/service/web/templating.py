@@ -1,0 +1,77 @@
+"""From view models to HTML: the templates, and what they can call."""
+
+import hashlib
+from collections.abc import Mapping
+from functools import cache
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any
+
+from fastapi import Request, Response
+from fastapi.responses import HTMLResponse
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from edt_launch.service.api.dependencies import USER
+from edt_launch.service.web import wording
+
+HERE = Path(__file__).parent
+
+
+@cache
+def static(name: str) -> str:
+    """The address of a file that pages load; it changes with the file."""
+    digest = hashlib.sha256((HERE / "static" / name).read_bytes()).hexdigest()
+    return f"/static/{name}?v={digest[:16]}"
+
+
+def _environment() -> Environment:
+    environment = Environment(
+        loader=FileSystemLoader(HERE / "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        auto_reload=False,
+    )
+    environment.globals["static"] = static
+    environment.filters |= {
+        "duration": wording.duration,
+        "iso": wording.iso,
+        "moment": wording.moment,
+        "relative": wording.relative,
+    }
+    return environment
+
+
+ENVIRONMENT = _environment()
+
+
+def page(request: Request, template: str, *, status: int = 200, **view: Any) -> Response:
+    """A page, or what is inside its frame if htmx asks for that."""
+    shown = ENVIRONMENT.get_template(template).render(
+        base="fragment.html" if request.headers.get("hx-request") else "base.html",
+        viewer=request.scope.get(USER),
+        now=request.app.state.context.clock(),
+        path=request.url.path,
+        **view,
+    )
+    return HTMLResponse(shown, status)
+
+
+def error(
+    status: int, title: str, detail: str, next_step: str = "", headers: Mapping[str, str] | None = None
+) -> Response:
+    """What is wrong, and what to do then, as a page."""
+    # Such advice is about another interface.
+    advice = "" if next_step.startswith("GET ") else next_step
+    shown = ENVIRONMENT.get_template("error.html").render(
+        base="base.html",
+        viewer=None,
+        path="",
+        status=status,
+        title=title[:1].upper() + title[1:],
+        detail=detail,
+        advice=advice,
+        is_away=status == HTTPStatus.SERVICE_UNAVAILABLE,
+    )
+    return HTMLResponse(shown, status, headers)

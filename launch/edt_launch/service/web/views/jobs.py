@@ -1,0 +1,127 @@
+"""What the page of jobs shows."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+from urllib.parse import urlencode
+
+from edt_launch.service.states import State
+from edt_launch.service.web import wording
+
+Json = Mapping[str, Any]
+
+CHIPS: Mapping[str, str] = {
+    "Now": "",
+    "Running": "starting,running",
+    "Waiting": "queued",
+    "Paused": "pausing,paused",
+    "Failed": "failed",
+    "Succeeded": "succeeded",
+    "All": "all",
+}
+"""Names of what is often looked for, and the states that are meant; "": live, or ended in the last hour."""
+
+
+@dataclass(frozen=True)
+class Filter:
+    """What is looked for; as in the page's address, empty for everything.
+
+    Attributes:
+        state: states with commas between, or `all`.
+        after: where the page goes on, 0 at the beginning.
+    """
+
+    state: str = ""
+    owner: str = ""
+    text: str = ""
+    after: int = 0
+
+    def address(self, path: str = "/jobs") -> str:
+        """The page's address."""
+        query = urlencode({name: value for name, value in vars(self).items() if value})
+        return f"{path}?{query}" if query else path
+
+    @property
+    def rest_address(self) -> str:
+        """That of the same as JSON."""
+        states = {"all": {"all": 1}, "": {}}.get(self.state, {"state": self.state})
+        rest = {"owner": self.owner, "text": self.text, "after": self.after}
+        query = {**states, **{name: value for name, value in rest.items() if value}, "newest": 1}
+        return f"/api/v1/jobs?{urlencode(query)}"
+
+
+@dataclass(frozen=True)
+class Chip:
+    """A link to jobs in some states."""
+
+    name: str
+    address: str
+    is_chosen: bool
+
+
+@dataclass(frozen=True)
+class JobRow:
+    """A job in a list; `why` says why it waits or has failed, and is empty for others."""
+
+    id: str
+    name: str
+    owner: str
+    state: str
+    size: str
+    bounds: str
+    share: str
+    progress: str
+    eta: str
+    priority: int
+    since: float
+    why: str
+
+    @classmethod
+    def of(cls, job: Json) -> "JobRow":
+        """That of a job as REST shows it."""
+        eta = job["eta"]
+        return cls(
+            id=job["id"],
+            name=job["name"],
+            owner=job["owner"],
+            state=str(job["state"]),
+            size=wording.size(job["size"], job["target"]),
+            bounds=wording.bounds(job["min"], job["max"], job["allowed"]),
+            share=wording.number(job["share"], 1),
+            progress=wording.progress(job["step"], job["total_steps"]),
+            eta=wording.NONE if eta is None else wording.duration(eta),
+            priority=job["priority"],
+            since=job["ended"] or job["started"] or job["submitted"],
+            why=job["reason"] if job["state"] in (State.QUEUED, State.FAILED) else "",
+        )
+
+
+@dataclass(frozen=True)
+class JobsView:
+    """A page of jobs; `next` is the address of the next page, None at the end."""
+
+    filter: Filter
+    rows: Sequence[JobRow]
+    chips: Sequence[Chip]
+    address: str
+    next: str | None
+    as_json: str
+    is_filtered: bool
+
+
+def jobs_view(wanted: Filter, jobs: Sequence[Json], after: int | None) -> JobsView:
+    """The page of jobs that REST has shown for a filter; `after` is where the next page begins."""
+    first = replace(wanted, after=0)
+    chips = [
+        Chip(name, replace(first, state=state).address(), state == wanted.state)
+        for name, state in CHIPS.items()
+    ]
+    return JobsView(
+        wanted,
+        [JobRow.of(job) for job in jobs],
+        chips,
+        wanted.address(),
+        None if after is None else replace(wanted, after=after).address(),
+        wanted.rest_address,
+        wanted != Filter(),
+    )

@@ -1,0 +1,168 @@
+"""What the page of the pool shows."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from edt_launch.service.database.records import HolderRecord
+from edt_launch.service.states import State
+from edt_launch.service.web import wording
+
+Json = Mapping[str, Any]
+
+WINDOWS: Mapping[str, float] = {
+    "15 min": 900.0,
+    "1 h": 3600.0,
+    "6 h": 21600.0,
+    "24 h": 86400.0,
+    "7 d": 604800.0,
+}
+"""Names of windows, and their seconds."""
+
+MOST_ROWS = 200
+"""Rows of the table of who had what: the latest."""
+
+
+@dataclass(frozen=True)
+class Mark:
+    """How a job is told from others in pictures."""
+
+    letter: str
+    hue: int
+
+    @classmethod
+    def of(cls, number: int) -> "Mark":
+        """That of the job of a number."""
+        return cls(wording.letter(number), wording.hue(number))
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A device now; `job` is the id of whose it is; `state`: `used`, `leaving`, or how it is free."""
+
+    device: str
+    state: str
+    job: str | None
+    mark: Mark | None
+    title: str
+
+
+@dataclass(frozen=True)
+class Box:
+    """A host now."""
+
+    name: str
+    state: str
+    reason: str
+    cells: Sequence[Cell]
+
+
+@dataclass(frozen=True)
+class Tile:
+    """A figure."""
+
+    label: str
+    value: str
+
+
+@dataclass(frozen=True)
+class Had:
+    """A job had a device; `job` is None for several, too short to be told apart."""
+
+    slot: str
+    job: str | None
+    name: str
+    owner: str
+    mark: Mark | None
+    start: float
+    end: float
+
+
+@dataclass(frozen=True)
+class Window:
+    """A link to another window of time."""
+
+    name: str
+    address: str
+    is_chosen: bool
+
+
+@dataclass(frozen=True)
+class PoolView:
+    """The pool; `left_out` is how many rows of the table are not shown."""
+
+    address: str
+    tiles: Sequence[Tile]
+    boxes: Sequence[Box]
+    windows: Sequence[Window]
+    window: str
+    had: Sequence[Had]
+    left_out: int
+    chart: str
+    slots: int
+
+
+def pool_view(
+    cluster: Json, live: Sequence[HolderRecord], timeline: Json, window: str, now: float
+) -> PoolView:
+    """The page, from what REST shows of the cluster and of the time of a window."""
+    jobs = {job.id: job for job in live}
+    had = sorted(_had(timeline), key=lambda one: (one.end, one.start), reverse=True)
+    return PoolView(
+        address=_address(window),
+        tiles=_tiles(cluster, live, now),
+        boxes=[_box(host, jobs) for host in cluster["hosts"]],
+        windows=[Window(name, _address(name), name == window) for name in WINDOWS],
+        window=window,
+        had=had[:MOST_ROWS],
+        left_out=max(0, len(had) - MOST_ROWS),
+        chart=f"/api/v1/timeline?last={WINDOWS[window]:.0f}",
+        slots=len(timeline["rows"]),
+    )
+
+
+def _address(window: str) -> str:
+    return f"/pool?window={window.replace(' ', '+')}"
+
+
+def _tiles(cluster: Json, live: Sequence[HolderRecord], now: float) -> list[Tile]:
+    counts = cluster["jobs"]
+    running = sum(counts.get(state, 0) for state in (State.STARTING, State.RUNNING))
+    waits = [now - (job.waiting_since or job.submitted) for job in live if job.state is State.QUEUED]
+    usable = cluster["devices"] - cluster["down"]
+    return [
+        Tile("Devices used", f"{cluster['used']} of {usable}"),
+        Tile("Jobs that run", str(running)),
+        Tile("Jobs that wait", str(len(waits))),
+        Tile("Longest wait", wording.duration(max(waits)) if waits else wording.NONE),
+    ]
+
+
+def _box(host: Json, jobs: Mapping[str, HolderRecord]) -> Box:
+    cells = [_cell(device, host["state"], jobs) for device in host["devices"]]
+    return Box(host["name"], host["state"], host["reason"], cells)
+
+
+def _cell(device: Json, host: str, jobs: Mapping[str, HolderRecord]) -> Cell:
+    job = jobs.get(device["job"] or "")
+    if job is None:
+        state = "free" if host == "up" else host
+        return Cell(device["name"], state, None, None, f"device {device['name']}: {state}")
+    state = "leaving" if device["is_leaving"] else "used"
+    suffix = ", its worker is leaving" if device["is_leaving"] else ""
+    title = f"device {device['name']}: {job.name or job.id} of {job.owner}{suffix}"
+    return Cell(device["name"], state, job.id, Mark.of(job.number), title)
+
+
+def _had(timeline: Json) -> list[Had]:
+    found = []
+    for row, job, start, end in timeline["bars"]:
+        slot = timeline["rows"][row]
+        place = f"{slot['host']} {slot['device']}"
+        if job is None:
+            found.append(Had(place, None, "several jobs", "", None, start, end))
+            continue
+        one = timeline["jobs"][job]
+        name = one["name"] or one["id"]
+        found.append(Had(place, one["id"], name, one["owner"], Mark.of(one["number"]), start, end))
+    return found

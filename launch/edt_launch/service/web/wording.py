@@ -1,0 +1,93 @@
+"""Times, durations, numbers and lines of logs, as pages show them."""
+
+import re
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+NONE = "-"
+"""Stands for what is not known, or not for whoever looks."""
+
+HUES = 8
+"""Hues of jobs in pictures; two jobs of the same letter have different ones, until 104 jobs later."""
+
+_UNITS = ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"))
+
+
+def moment(time: float) -> str:
+    """A time in full."""
+    return datetime.fromtimestamp(time, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
+def iso(time: float) -> str:
+    """A time for programs."""
+    return datetime.fromtimestamp(time, UTC).isoformat(timespec="seconds")
+
+
+def duration(seconds: float) -> str:
+    """A duration in its two largest units: ``2 h 5 min``."""
+    rest = max(0, round(seconds))
+    parts: list[str] = []
+    for size, unit in _UNITS:
+        count, rest = divmod(rest, size)
+        if count or parts:
+            parts.append(f"{count} {unit}" if count else "")
+        if len(parts) == 2:
+            break
+    return " ".join(filter(None, parts)) or "0 s"
+
+
+def relative(time: float, now: float) -> str:
+    """A time as seen from now: ``5 min ago``, ``in 2 h``."""
+    if abs(time - now) < 1:
+        return "now"
+    return f"{duration(now - time)} ago" if time < now else f"in {duration(time - now)}"
+
+
+def size(now: int, target: int) -> str:
+    """Workers that a job has, and is going to have: ``2→4``."""
+    return str(now) if now == target else f"{now}→{target}"
+
+
+def bounds(least: int, most: int, allowed: Sequence[int] | None) -> str:
+    """Workers that a job may have: ``1-4``, or the only numbers that it can run with."""
+    if allowed is not None:
+        return ", ".join(map(str, allowed))
+    return str(least) if least == most else f"{least}-{most}"
+
+
+def letter(number: int) -> str:
+    """The letter of the job of a number, which counts submissions."""
+    return chr(ord("A") + (number - 1) % 26)
+
+
+def hue(number: int) -> int:
+    """The hue of the job of a number, one of `HUES`."""
+    return number % HUES
+
+
+def number(value: float | None, digits: int) -> str:
+    """A number with so many digits after the point at most; ``-`` if there is none."""
+    return NONE if value is None else f"{round(value, digits):g}"
+
+
+def precise(value: float | None) -> str:
+    """A number with four significant digits; ``-`` if there is none."""
+    return NONE if value is None else f"{value:.4g}"
+
+
+def progress(step: int | None, total: int | None) -> str:
+    """How far a job is."""
+    if step is None:
+        return NONE
+    return f"{100 * step // total}%" if total else f"step {step}"
+
+
+_STEERING = re.compile(
+    r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|.)|[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]"
+)
+
+
+def plain(line: bytes) -> str:
+    """A line of a log without what steers a terminal; what was written over it last, if anything was."""
+    text = _STEERING.sub("", line.decode(errors="replace"))
+    return text.rstrip("\r").rpartition("\r")[2]

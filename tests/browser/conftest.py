@@ -1,0 +1,3 @@
+from pages import chromium, site
+
+__all__ = ["chromium", "site"]

@@ -1,0 +1,59 @@
+import pytest
+
+from pages import LOOKS, Site, is_too_wide
+from tiers import full
+
+
+def test_one_logs_on_with_the_keyboard_alone_and_off_again(site: Site) -> None:
+    with site.page() as page:
+        page.goto("/account")
+        page.keyboard.press("Tab")  # from the name, which has the focus
+        page.keyboard.type(site.world.tokens["ann"])
+        page.keyboard.press("Enter")
+        page.get_by_role("heading", name="ann").wait_for()
+        page.get_by_role("button", name="Log off").click()
+        page.wait_for_url("**/logon")
+    assert site.errors == []
+
+
+def test_one_logs_on_without_scripts(site: Site) -> None:
+    with site.page("ann", java_script_enabled=False) as page:
+        page.goto("/account")
+        assert page.get_by_role("heading", name="ann").is_visible()
+
+
+def test_a_link_logs_on(site: Site) -> None:
+    path = site.world.ann.post("/logon-links").json()["path"]
+    with site.page() as page:
+        page.goto(path)
+        page.get_by_role("button", name="Log on").click()
+        page.wait_for_url("**/pool")
+    assert site.errors == []
+
+
+@pytest.mark.parametrize("look", ["light", full("dark"), full("forced")])
+def test_everybody_can_use_the_pages(site: Site, look: str) -> None:
+    with site.page(**LOOKS[look]) as page:
+        page.goto("/logon")
+        site.check_access(page)
+    with site.page("ann", viewport={"width": 320, "height": 640}, **LOOKS[look]) as page:
+        for path in ("/account", "/account/nothing"):
+            page.goto(path)
+            site.check_access(page)
+            assert not is_too_wide(page)
+
+
+def test_a_page_of_another_site_changes_nothing(site: Site) -> None:
+    with site.page("ann") as page:
+        page.route(
+            "http://evil.test/",
+            lambda route: route.fulfill(
+                content_type="text/html",
+                body=f'<form method="post" action="{site.url}/logoff"><button>Win</button></form>',
+            ),
+        )
+        page.goto("http://evil.test/")
+        page.get_by_role("button").click()
+        page.wait_for_url("**/logoff")
+        page.goto("/account")
+        assert page.get_by_role("heading", name="ann").is_visible()

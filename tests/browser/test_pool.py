@@ -1,0 +1,73 @@
+"""The pool, live, in a real browser."""
+
+import pytest
+
+from edt_launch.service.bus import Topic
+from edt_launch.service.database.records import AllocationRecord
+from edt_launch.service.states import State
+from pages import LOOKS, Site, is_too_wide
+from tiers import full
+from world import NOW
+
+
+def give(site: Site, job: str, before: int, *devices: str, ago: float = 0) -> None:
+    """Let a job have other devices, as the loop does."""
+    held = (("node1", devices),) if devices else ()
+    site.world.store.history.add(
+        [AllocationRecord(job, "ann", NOW - ago, before, len(devices), held, "for the test")]
+    )
+    size = len(devices)
+    site.world.store.jobs.record({job: {"size": size, "target": size, "held": held}})
+    site.world.bus.notify(Topic.JOBS)
+
+
+def running(site: Site, name: str, *devices: str, ago: float) -> str:
+    job: str = site.world.submit(site.world.ann, name=name, max=4)["id"]
+    site.world.go(job, State.STARTING, State.RUNNING)
+    give(site, job, 0, *devices, ago=ago)
+    return job
+
+
+def test_a_resize_is_seen_without_a_reload(site: Site) -> None:
+    first = running(site, "first", "0", "1", "2", "3", ago=1800)
+    with site.page("ann") as page:
+        page.locator("#chart[data-bars='4']").wait_for()
+        page.evaluate("window.isSame = true")
+        canvas = page.locator("#chart canvas").first
+        drawn = canvas.screenshot()
+        assert page.locator(".cell.hue-1").count() == 4
+        give(site, first, 4, "0", "1", ago=600)
+        running(site, "second", "2", "3", ago=600)
+        page.locator(".cell.hue-2").nth(1).wait_for()
+        page.locator("#chart[data-bars='6']").wait_for()
+        assert canvas.screenshot() != drawn
+        assert page.locator(".cell.hue-1").count() == 2
+        assert page.evaluate("window.isSame")
+        page.get_by_text("As a table").click()
+        page.get_by_role("cell", name="second").first.wait_for()
+        page.locator(".cell.hue-2").first.click()
+        page.wait_for_url("**/jobs/*")
+    assert site.errors == []
+
+
+def test_without_scripts_there_is_the_table(site: Site) -> None:
+    running(site, "first", "0", ago=60)
+    with site.page("ann", java_script_enabled=False) as page:
+        page.get_by_text("As a table").click()
+        assert page.get_by_role("cell", name="first").is_visible()
+        assert not page.locator("#chart").is_visible()
+
+
+@pytest.mark.parametrize("look", ["light", full("dark"), full("forced")])
+def test_everybody_can_use_the_page(site: Site, look: str) -> None:
+    for number in range(8):
+        running(site, f"job {number}", "0123"[number % 4], ago=900 - 100 * number)
+    site.world.submit(site.world.bob, name="waits")
+    with site.page("ann", viewport={"width": 320, "height": 640}, **LOOKS[look]) as page:
+        page.locator("#chart canvas").first.wait_for()
+        page.get_by_text("As a table").click()
+        site.check_access(page)
+        assert not is_too_wide(page)
+        page.goto("/pool?window=15+min")
+        page.locator("#chart canvas").first.wait_for()
+    assert site.errors == []

@@ -1,0 +1,65 @@
+import pytest
+
+from edt_launch.service.database.records import AllocationRecord, HostRecord
+from edt_launch.service.states import State
+from world import NOW, World
+
+
+def allocate(world: World, job: str, ago: float, before: int, *devices: str) -> None:
+    held = (("node1", devices),) if devices else ()
+    world.store.history.add([AllocationRecord(job, "ann", NOW - ago, before, len(devices), held, "")])
+
+
+def test_the_last_hour_by_default(world: World) -> None:
+    first = world.submit(world.ann, name="first", max=4)["id"]
+    world.go(first, State.STARTING)
+    second = world.submit(world.bob, name="second")["id"]
+    allocate(world, first, 7200, 0, "0", "1")
+    allocate(world, first, 600, 2, "0")
+    allocate(world, second, 600, 0, "1")
+    allocate(world, second, 60, 1)
+    told = world.bob.get("/timeline").json()
+    assert (told["since"], told["until"]) == (NOW - 3600, NOW)
+    assert [row["device"] for row in told["rows"]] == ["0", "1", "2", "3"]
+    ids = [job["id"] for job in told["jobs"]]
+    shown = {(row, ids[job], start - NOW, end - NOW) for row, job, start, end in told["bars"]}
+    assert shown == {(0, first, -3600, 0), (1, first, -3600, -600), (1, second, -600, -60)}
+    assert told["resizes"] == [{"job": first, "time": NOW - 600, "from": 2, "to": 1}]
+    assert told["complete"]
+
+
+def test_what_happened_later_or_on_hosts_that_are_gone(world: World) -> None:
+    job = world.submit(world.ann)["id"]
+    world.store.history.add([AllocationRecord(job, "ann", NOW - 900, 0, 1, (("gone", ("7",)),), "")])
+    allocate(world, job, 300, 1, "0")
+    told = world.ann.get("/timeline", params={"last": 600, "until": NOW - 600}).json()
+    assert told["rows"][-1] == {"host": "gone", "device": "7"}
+    assert told["bars"] == [[4, 0, NOW - 900, NOW - 600]]
+
+
+def test_free_while_a_job_waits(world: World) -> None:
+    world.clock.now += 100
+    world.submit(world.ann)
+    world.clock.now += 50
+    world.store.hosts.put([HostRecord("node2", ("0",), is_draining=True)])
+    told = world.ann.get("/timeline").json()
+    assert len(told["rows"]) == 5
+    assert [[row, end - start] for row, start, end in told["idle"]] == [[row, 50.0] for row in range(4)]
+
+
+def test_a_job_that_was_deleted_is_known_by_its_id(world: World) -> None:
+    allocate(world, "jbbbbbbbb", 60, 0, "0")
+    told = world.ann.get("/timeline").json()
+    assert told["jobs"] == [{"id": "jbbbbbbbb", "name": "", "owner": "ann", "number": 0}]
+
+
+@pytest.mark.parametrize("query", ["since=5&until=5", f"since={NOW}", "until=0", "last=0", "pixels=1"])
+def test_windows_have_a_length(world: World, query: str) -> None:
+    assert world.ann.get(f"/timeline?{query}").status_code == 422
+
+
+def test_a_month_is_the_most(world: World) -> None:
+    world.clock.now = 1e9
+    answer = world.ann.get("/timeline?since=0")
+    assert answer.status_code == 422
+    assert "at most 2678400 s" in answer.json()["detail"]

@@ -1,0 +1,111 @@
+import pytest
+from starlette.datastructures import Headers
+
+from edt_launch.service import sessions, tokens
+from edt_launch.service.database.records import UserRecord
+from edt_launch.service.database.store import Store
+from edt_launch.service.errors import UnauthorizedError
+from edt_launch.service.sessions import IDLE, LASTS, LINK_LASTS
+
+
+@pytest.fixture
+def ann(store: Store) -> Store:
+    store.accounts.add_user(UserRecord("ann"))
+    return store
+
+
+def test_a_session_ends_when_it_is_not_used(ann: Store) -> None:
+    token = sessions.begin(ann.accounts, "ann", 0.0)
+    found = sessions.resume(ann.accounts, token, IDLE - 1)
+    assert found is not None
+    assert found[0].name == "ann"
+    assert sessions.resume(ann.accounts, token, 2 * IDLE - 2) is not None
+    assert sessions.resume(ann.accounts, token, 3 * IDLE) is None
+
+
+def test_a_session_ends_after_a_week_however_much_it_is_used(ann: Store) -> None:
+    token = sessions.begin(ann.accounts, "ann", 0.0)
+    now = 0.0
+    while now < LASTS:
+        assert sessions.resume(ann.accounts, token, now) is not None
+        now += IDLE - 1
+    assert sessions.resume(ann.accounts, token, now) is None
+
+
+def test_use_is_noted_once_a_minute(ann: Store) -> None:
+    token = sessions.begin(ann.accounts, "ann", 0.0)
+    for now, noted in ((59.0, IDLE), (61.0, IDLE + 61), (100.0, IDLE + 61)):
+        sessions.resume(ann.accounts, token, now)
+        assert [token.idle_until for token in ann.accounts.tokens("ann")] == [noted]
+
+
+def test_a_session_ends_with_the_token_that_it_was_begun_with(ann: Store) -> None:
+    secret, parent = tokens.issue(ann.accounts, "ann", "laptop", 0.0)
+    token = sessions.begin(ann.accounts, "ann", 1.0, parent=parent)
+    assert sessions.resume(ann.accounts, secret, 2.0) is None  # that is no session
+    ann.accounts.revoke(parent.id, "ann", 3.0)
+    assert sessions.resume(ann.accounts, token, 4.0) is None
+
+
+def test_a_session_ends_when_the_password_is_changed(ann: Store) -> None:
+    ann.accounts.set_password("ann", "old", 0.0)
+    token = sessions.begin(ann.accounts, "ann", 1.0, password_hash="old")
+    ann.accounts.set_password("ann", "new", 2.0)
+    assert sessions.resume(ann.accounts, token, 3.0) is None
+    with pytest.raises(UnauthorizedError, match="password was changed"):
+        sessions.begin(ann.accounts, "ann", 4.0, password_hash="old")
+
+
+def test_a_link_logs_on_once_and_opens_nothing_else(ann: Store) -> None:
+    _, parent = tokens.issue(ann.accounts, "ann", "laptop", 0.0)
+    secret = sessions.link(ann.accounts, parent, 0.0)["path"].removeprefix("/logon?once=")
+    assert tokens.bearer(ann.accounts, secret, 1.0) is None
+    token = sessions.begin_with_link(ann.accounts, secret, 1.0)
+    assert sessions.resume(ann.accounts, token, 2.0) is not None
+    with pytest.raises(UnauthorizedError, match="used"):
+        sessions.begin_with_link(ann.accounts, secret, 2.0)
+    ann.accounts.revoke(parent.id, "ann", 3.0)
+    assert sessions.resume(ann.accounts, token, 4.0) is None
+
+
+def test_a_link_ends(ann: Store) -> None:
+    _, parent = tokens.issue(ann.accounts, "ann", "laptop", 0.0)
+    late = sessions.link(ann.accounts, parent, 0.0)["path"].removeprefix("/logon?once=")
+    revoked = sessions.link(ann.accounts, parent, LINK_LASTS)["path"].removeprefix("/logon?once=")
+    ann.accounts.revoke(parent.id, "ann", LINK_LASTS + 1)
+    for secret in (late, revoked, "", "edt_nonsense"):
+        with pytest.raises(UnauthorizedError, match="expired"):
+            sessions.begin_with_link(ann.accounts, secret, LINK_LASTS + 2)
+
+
+def test_other_browsers_are_logged_off_and_tokens_stay(ann: Store) -> None:
+    secret, _ = tokens.issue(ann.accounts, "ann", "laptop", 0.0)
+    mine, other = (sessions.begin(ann.accounts, "ann", 0.0) for _ in range(2))
+    found = sessions.resume(ann.accounts, mine, 1.0)
+    assert found is not None
+    ann.accounts.end_browsers("ann", found[1].id, 2.0)
+    assert sessions.resume(ann.accounts, mine, 3.0) is not None
+    assert sessions.resume(ann.accounts, other, 3.0) is None
+    assert tokens.bearer(ann.accounts, secret, 3.0) is not None
+
+
+def test_sessions_that_are_over_are_forgotten_when_another_one_begins(ann: Store) -> None:
+    sessions.begin(ann.accounts, "ann", 0.0)
+    sessions.begin(ann.accounts, "ann", IDLE + 1)
+    assert len(ann.accounts.tokens("ann")) == 1
+
+
+@pytest.mark.parametrize(
+    "header, found",
+    [
+        ("edt_8766=abc", "abc"),
+        ("other=1; edt_8766=abc", "abc"),
+        ("edt_8766=", None),
+        ("edt_8000=abc", None),
+        ("\x00;;==\xff", None),
+        ("", None),
+    ],
+)
+def test_services_on_one_host_have_cookies_of_their_own(header: str, found: str | None) -> None:
+    headers = Headers({"cookie": header})
+    assert sessions.token_of(headers, "http://127.0.0.1:8766") == found

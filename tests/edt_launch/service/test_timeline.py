@@ -1,0 +1,136 @@
+"""Bars of who had which device, against a replay of the history second by second."""
+
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from itertools import pairwise
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from edt_launch.service.database.records import AllocationRecord, TransitionRecord
+from edt_launch.service.states import State
+from edt_launch.service.timeline import Bar, Resize, Slot, bars, idle, merged, resizes, waiting
+
+SLOTS: list[Slot] = [("n1", "0"), ("n1", "1"), ("n2", "0")]
+SINCE, UNTIL = 10, 30
+
+
+def change(time: int, job: str, slots: Sequence[Slot], before: int = 0) -> AllocationRecord:
+    hosts: defaultdict[str, tuple[str, ...]] = defaultdict(tuple)
+    for host, device in slots:
+        hosts[host] += (device,)
+    return AllocationRecord(job, "ann", float(time), before, len(slots), tuple(hosts.items()), "")
+
+
+histories = st.lists(
+    st.builds(
+        change,
+        st.integers(0, 40),
+        st.sampled_from(["a", "b", "c"]),
+        st.lists(st.sampled_from(SLOTS), unique=True),
+    ),
+    max_size=12,
+).map(lambda changes: sorted((one for one in changes if one.time <= UNTIL), key=lambda one: one.time))
+
+
+def replay(changes: Sequence[AllocationRecord]) -> Counter[tuple[Slot, str]]:
+    """Seconds of the window for which each job had each slot, whoever got it last."""
+    seconds: Counter[tuple[Slot, str]] = Counter()
+    for second in range(SINCE, UNTIL):
+        holders: dict[Slot, str] = {}
+        for one in changes:
+            if one.time <= second:
+                holders = {slot: job for slot, job in holders.items() if job != one.job}
+                holders |= {(host, device): one.job for host, devices in one.devices for device in devices}
+        seconds.update(holders.items())
+    return seconds
+
+
+def check_apart(found: Sequence[Bar]) -> None:
+    ordered = sorted(found, key=lambda bar: (bar.slot, bar.start))
+    for before, after in pairwise(ordered):
+        assert before.slot != after.slot or before.end <= after.start
+    for bar in found:
+        assert SINCE <= bar.start < bar.end <= UNTIL
+
+
+@given(histories)
+def test_bars_do_not_overlap_and_tell_all_the_time_that_was_used(changes: list[AllocationRecord]) -> None:
+    found = bars(changes, SINCE, UNTIL)
+    check_apart(found)
+    seconds: Counter[tuple[Slot, str]] = Counter()
+    for bar in found:
+        seconds[bar.slot, bar.job] += int(bar.end - bar.start)
+    assert seconds == replay(changes)
+
+
+@given(histories, st.integers(1, 8))
+def test_merged_bars_are_few_and_lose_no_long_one(changes: list[AllocationRecord], shortest: int) -> None:
+    exact = bars(changes, SINCE, UNTIL)
+    found = merged(exact, shortest)
+    check_apart(found)
+    for slot in SLOTS:
+        assert sum(bar.slot == slot for bar in found) <= 2 * (UNTIL - SINCE) / shortest + 2
+    for bar in exact:
+        if bar.end - bar.start >= shortest:
+            assert any(
+                one.job == bar.job and one.slot == bar.slot and one.start <= bar.start and bar.end <= one.end
+                for one in found
+            )
+
+
+@given(
+    histories,
+    st.lists(st.tuples(st.integers(SINCE, UNTIL), st.integers(SINCE, UNTIL)).map(sorted), max_size=4),
+)
+def test_idle_is_what_was_free_while_somebody_waited(
+    changes: list[AllocationRecord], spans: list[list[int]]
+) -> None:
+    transitions, queued = [], []
+    for number, (start, end) in enumerate(spans):
+        transitions.append(TransitionRecord(f"w{number}", start, None, State.QUEUED, ""))
+        transitions.append(TransitionRecord(f"w{number}", end, State.QUEUED, State.STARTING, ""))
+    transitions.sort(key=lambda one: (one.time, one.job, one.before is not None))
+    exact = bars(changes, SINCE, UNTIL)
+    found = idle(exact, SLOTS, waiting(transitions, queued, SINCE, UNTIL))
+    check_apart([*exact, *found])
+    waited = {second for start, end in spans for second in range(start, end)}
+    used = Counter(
+        slot
+        for bar in exact
+        for slot in [bar.slot]
+        for second in range(int(bar.start), int(bar.end))
+        if second in waited
+    )
+    for slot in SLOTS:
+        told = sum(bar.end - bar.start for bar in found if bar.slot == slot)
+        assert told == len(waited) - used[slot]
+
+
+def test_those_that_waited_before_the_window_and_still_do_count() -> None:
+    before = TransitionRecord("a", 15.0, State.QUEUED, State.STARTING, "")
+    assert waiting([before], [], 10, 30) == [(10, 15)]
+    assert waiting([], ["b"], 10, 30) == [(10, 30)]
+    assert waiting([TransitionRecord("c", 20.0, State.RUNNING, State.QUEUED, "")], ["c"], 10, 30) == [
+        (20, 30)
+    ]
+    assert waiting([TransitionRecord("d", 35.0, None, State.QUEUED, "")], ["d"], 10, 30) == []
+
+
+def test_a_resize_is_of_a_job_that_runs_before_and_after() -> None:
+    changes = [
+        change(12, "a", SLOTS[:1], 0),
+        change(13, "a", SLOTS, 1),
+        change(14, "a", [], 3),
+        change(5, "b", SLOTS, 1),
+    ]
+    assert resizes(changes, SINCE, UNTIL) == [Resize("a", 13.0, 1, 3)]
+
+
+def test_short_bars_are_several_jobs() -> None:
+    found = [
+        Bar(SLOTS[0], job, start, start + 1.0)
+        for job, start in zip("abab", (10.0, 11.0, 12.0, 13.0), strict=True)
+    ]
+    assert merged(found, 2.0) == [Bar(SLOTS[0], "", 10.0, 14.0)]
+    assert merged(found, 0.5) == found

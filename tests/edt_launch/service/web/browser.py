@@ -1,0 +1,16 @@
+"""A browser without scripts: it keeps cookies, and says which page a form is on."""
+
+from starlette.testclient import TestClient
+
+from world import World
+
+OWN = {"Sec-Fetch-Site": "same-origin"}
+
+
+def browser(world: World, name: str | None = None) -> TestClient:
+    """One that nobody is logged on with, or the user of that name."""
+    client = TestClient(world.app, base_url="http://edt.test", headers=OWN, follow_redirects=False)
+    if name is not None:
+        answer = client.post("/logon", data={"secret": world.tokens[name]})
+        assert answer.status_code == 303, answer.text
+    return client

@@ -1,0 +1,119 @@
+"""What every page has in common: headers, refusals, files."""
+
+import re
+from pathlib import Path
+
+import pytest
+from sqlalchemy.exc import OperationalError
+
+from browser import browser
+from edt_launch.service.web import app, templating
+from edt_launch.service.web.app import POLICY, serves
+from world import World
+
+TEMPLATES = sorted((Path(app.__file__).parent / "templates").rglob("*.html"))
+
+
+@pytest.mark.parametrize(
+    "path", ["/", "/logon", "/account", "/static/app.css", "/static/nothing", "/favicon.ico"]
+)
+def test_every_answer_says_what_its_page_may_do(world: World, path: str) -> None:
+    headers = browser(world).get(path).headers
+    assert headers["content-security-policy"] == POLICY
+    assert headers["referrer-policy"] == "same-origin"
+    assert headers["x-content-type-options"] == "nosniff"
+    assert headers["cache-control"] == "no-store"
+
+
+def test_files_are_kept_for_a_year_under_their_digest(world: World) -> None:
+    address = templating.static("app.css")
+    answer = browser(world).get(address)
+    assert answer.status_code == 200
+    assert answer.headers["cache-control"] == "public, max-age=31536000, immutable"
+    assert answer.headers["content-encoding"] == "gzip"
+
+
+def test_files_outside_are_not_served(world: World) -> None:
+    for path in ("/static/%2e%2e/app.py", "/static//etc/passwd", "/static/..%2fapp.py"):
+        assert browser(world).get(path).status_code == 404
+
+
+@pytest.mark.parametrize("headers", [{}, {"Sec-Fetch-Site": "same-site"}, {"Sec-Fetch-Site": "cross-site"}])
+def test_other_sites_pages_change_nothing(world: World, headers: dict[str, str]) -> None:
+    client = browser(world, "ann")
+    del client.headers["sec-fetch-site"]
+    for path in ("/logoff", "/logon", "/account/end-others"):
+        answer = client.post(path, headers=headers)
+        assert answer.status_code == 403
+        assert "does not come from a page of this service" in answer.text
+    foreign = client.post("/logoff", headers={"Origin": "http://evil.test", **headers})
+    assert foreign.status_code == 403
+    assert client.get("/account").status_code == 200
+
+
+def test_a_browser_that_tells_the_origin_only_is_let_in(world: World) -> None:
+    client = browser(world, "ann")
+    del client.headers["sec-fetch-site"]
+    assert client.post("/logoff", headers={"Origin": "http://edt.test"}).status_code == 303
+
+
+def test_a_session_reads_the_rest_interface_and_changes_nothing_there(world: World) -> None:
+    client = browser(world, "ann")
+    assert client.get("/api/v1/").json()["user"] == "ann"
+    assert client.post("/api/v1/tokens", json={}).status_code == 401
+    client.post("/logoff")
+    assert client.get("/api/v1/").status_code == 401
+
+
+def test_what_is_wrong_is_a_page(world: World) -> None:
+    answer = browser(world, "ann").get("/account/nothing<b>")
+    assert answer.status_code == 404
+    assert answer.headers["content-type"].startswith("text/html")
+    assert "<b>" not in answer.text
+
+
+def test_while_the_database_is_away_the_page_tries_again(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = browser(world, "ann")
+
+    def away(*_: object) -> None:
+        raise OperationalError("", {}, Exception("gone"))
+
+    monkeypatch.setattr(world.store.accounts, "bearer", away)
+    answer = client.get("/account")
+    assert answer.status_code == 503
+    assert 'http-equiv="refresh"' in answer.text
+
+
+def test_fragments_of_pages_lead_to_logging_on(world: World) -> None:
+    answer = browser(world).get("/account", headers={"HX-Request": "true"})
+    assert answer.headers["hx-redirect"] == "/logon?next=/account"
+    inside = browser(world, "ann").get("/account", headers={"HX-Request": "true"})
+    assert "<html" not in inside.text
+    assert "<h1>ann" in inside.text
+
+
+@pytest.mark.parametrize(
+    "path, is_page",
+    [
+        ("/", True),
+        ("/account", True),
+        ("/api/v1/", False),
+        ("/healthz", False),
+        ("", False),
+        ("/accounts", False),
+    ],
+)
+def test_pages_have_paths_of_their_own(path: str, is_page: bool) -> None:
+    assert serves(path) is is_page
+
+
+@pytest.mark.parametrize("template", TEMPLATES, ids=lambda path: path.name)
+def test_templates_need_no_more_than_the_policy_allows(template: Path) -> None:
+    text = template.read_text()
+    assert "|safe" not in text.replace(" ", "")
+    assert not re.search(
+        r"""\s(style|on\w+|hx-on[\w:-]*|hx-vals|hx-headers)\s*=|js:|javascript:|<style|<script>""", text
+    )
+    assert not re.search(r"""hx-trigger="[^"]*\[""", text)

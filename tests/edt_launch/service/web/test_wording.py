@@ -1,0 +1,80 @@
+import pytest
+
+from edt_launch.service.web.wording import (
+    bounds,
+    duration,
+    hue,
+    iso,
+    letter,
+    moment,
+    number,
+    plain,
+    precise,
+    progress,
+    relative,
+    size,
+)
+
+
+@pytest.mark.parametrize(
+    "seconds, text",
+    [
+        (0, "0 s"),
+        (-3, "0 s"),
+        (59.4, "59 s"),
+        (60, "1 min"),
+        (3660, "1 h 1 min"),
+        (3601, "1 h"),
+        (90061, "1 d 1 h"),
+        (86400 * 400, "400 d"),
+    ],
+)
+def test_durations_have_two_units(seconds: float, text: str) -> None:
+    assert duration(seconds) == text
+
+
+def test_times_are_relative_to_now() -> None:
+    assert relative(100, 100.5) == "now"
+    assert relative(40, 100) == "1 min ago"
+    assert relative(160, 100) == "in 1 min"
+
+
+def test_times_in_full() -> None:
+    assert moment(0) == "1970-01-01 00:00:00 UTC"
+    assert iso(0) == "1970-01-01T00:00:00+00:00"
+
+
+@pytest.mark.parametrize("now, target, text", [(2, 2, "2"), (2, 4, "2→4"), (0, 1, "0→1")])
+def test_sizes(now: int, target: int, text: str) -> None:
+    assert size(now, target) == text
+
+
+def test_bounds_and_numbers() -> None:
+    assert [bounds(1, 4, None), bounds(2, 2, None), bounds(1, 4, (1, 2, 4))] == ["1-4", "2", "1, 2, 4"]
+    assert [number(None, 1), number(2.0, 1), number(1.25, 1)] == ["-", "2", "1.2"]
+    assert [precise(None), precise(0.123456)] == ["-", "0.1235"]
+    assert [progress(None, 4), progress(3, None), progress(1, 3)] == ["-", "step 3", "33%"]
+
+
+@pytest.mark.parametrize(
+    "line, text",
+    [
+        (b"plain", "plain"),
+        (b"\x1b[1;31mred\x1b[0m", "red"),
+        (b"\x1b]0;title\x07text", "text"),
+        (b"1%\r2%\r3%", "3%"),
+        (b"dos\r", "dos"),
+        (b"bell\x07 \x00", "bell "),
+        (b"tab\tstays", "tab\tstays"),
+        (b"\xff", "\ufffd"),
+        (b"\x1b", ""),
+    ],
+)
+def test_lines_of_logs_steer_nothing(line: bytes, text: str) -> None:
+    assert plain(line) == text
+
+
+def test_jobs_of_the_same_letter_have_different_hues() -> None:
+    marks = [(letter(number), hue(number)) for number in range(1, 105)]
+    assert marks[0] == ("A", 1)
+    assert len(set(marks)) == 104

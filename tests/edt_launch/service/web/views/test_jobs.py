@@ -1,0 +1,48 @@
+from typing import Any
+
+import pytest
+
+from edt_launch.service.api import views
+from edt_launch.service.database.records import JobRecord
+from edt_launch.service.states import State
+from edt_launch.service.web.views.jobs import Filter, JobRow, jobs_view
+
+
+def job(**fields: Any) -> dict[str, Any]:
+    return views.job(JobRecord("jaaaaaaaa", "ann", ("python", "train.py"), 1, 4, 5.0, **fields))
+
+
+def test_a_row_tells_what_a_job_does() -> None:
+    row = JobRow.of(
+        job(
+            name="digits", state=State.RUNNING, size=2, target=4, share=2.25, step=30, total_steps=120,
+            throughput=0.5, started=7.0, priority=3,
+        )
+    )  # fmt: skip
+    assert (row.size, row.bounds, row.share, row.progress, row.eta) == ("2→4", "1-4", "2.2", "25%", "3 min")
+    assert (row.since, row.why, row.priority) == (7.0, "", 3)
+
+
+def test_what_is_not_known_is_a_dash() -> None:
+    row = JobRow.of(job(size=1, target=1, allowed=(1, 2, 4)))
+    assert (row.size, row.bounds, row.share, row.progress, row.eta) == ("1", "1, 2, 4", "-", "-", "-")
+
+
+@pytest.mark.parametrize(
+    "state, why", [(State.QUEUED, "no room"), (State.FAILED, "no room"), (State.RUNNING, "")]
+)
+def test_those_that_wait_or_have_failed_say_why(state: State, why: str) -> None:
+    assert JobRow.of(job(state=state, reason="no room")).why == why
+
+
+def test_links_keep_the_rest_of_the_filter() -> None:
+    wanted = Filter("queued", "ann", "a&b", 7)
+    view = jobs_view(wanted, [job()], 3)
+    assert view.next == "/jobs?state=queued&owner=ann&text=a%26b&after=3"
+    chosen = {chip.name: chip for chip in view.chips}
+    assert chosen["Waiting"].is_chosen
+    assert chosen["All"].address == "/jobs?state=all&owner=ann&text=a%26b"
+    assert chosen["Now"].address == "/jobs?owner=ann&text=a%26b"
+    assert view.as_json == "/api/v1/jobs?state=queued&owner=ann&text=a%26b&after=7&newest=1"
+    assert jobs_view(Filter("all"), [], None).as_json == "/api/v1/jobs?all=1&newest=1"
+    assert jobs_view(Filter(), [], None).next is None

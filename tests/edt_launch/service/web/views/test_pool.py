@@ -1,0 +1,57 @@
+from dataclasses import replace
+from typing import Any
+
+from edt_launch.service.api import views
+from edt_launch.service.database.records import HolderRecord, HostRecord
+from edt_launch.service.states import State
+from edt_launch.service.web.views.pool import MOST_ROWS, Mark, Tile, pool_view
+
+NOTHING: dict[str, Any] = {"rows": [], "jobs": [], "bars": []}
+
+
+def job(number: int, **changes: Any) -> HolderRecord:
+    held = HolderRecord(f"jaaaaaaa{'abc'[number]}", "ann", "", number, State.QUEUED, 5.0, None, (), ())
+    return replace(held, **changes)
+
+
+def test_devices_show_whose_they_are() -> None:
+    hosts = [
+        HostRecord("n1", ("0", "1", "2")),
+        HostRecord("n2", ("0",), is_up=False),
+        HostRecord("n3", ("0",), is_draining=True, reason="mended"),
+    ]
+    runs = job(1, state=State.RUNNING, name="digits", held=(("n1", ("0",)),), leaving=(("n1", ("1",)),))
+    waits = job(2, waiting_since=40.0)
+    view = pool_view(views.cluster(hosts, [runs, waits]), [runs, waits], NOTHING, "1 h", 100.0)
+    assert [[cell.state for cell in box.cells] for box in view.boxes] == [
+        ["used", "leaving", "free"],
+        ["down"],
+        ["draining"],
+    ]
+    used = view.boxes[0].cells[0]
+    assert (used.job, used.mark, used.title) == (runs.id, Mark("A", 1), "device 0: digits of ann")
+    assert view.boxes[0].cells[1].title.endswith("its worker is leaving")
+    assert view.boxes[2].reason == "mended"
+    assert view.tiles == [
+        Tile("Devices used", "2 of 4"),
+        Tile("Jobs that run", "1"),
+        Tile("Jobs that wait", "1"),
+        Tile("Longest wait", "1 min"),
+    ]
+
+
+def test_the_table_says_what_the_picture_shows() -> None:
+    timeline = {
+        "rows": [{"host": "n1", "device": "0"}],
+        "jobs": [{"id": "jaaaaaaaa", "name": "", "owner": "ann", "number": 27}],
+        "bars": [(0, 0, 1.0, 2.0), (0, None, 3.0, 4.0)],
+    }
+    view = pool_view(views.cluster([], []), [], timeline, "7 d", 5.0)
+    assert [(had.slot, had.job, had.name, had.mark) for had in view.had] == [
+        ("n1 0", None, "several jobs", None),
+        ("n1 0", "jaaaaaaaa", "jaaaaaaaa", Mark("A", 3)),
+    ]
+    assert view.chart == "/api/v1/timeline?last=604800"
+    assert [window.address for window in view.windows if window.is_chosen] == ["/pool?window=7+d"]
+    long = pool_view(views.cluster([], []), [], timeline | {"bars": [(0, 0, 1.0, 2.0)] * 250}, "1 h", 5.0)
+    assert (len(long.had), long.left_out) == (MOST_ROWS, 50)
