@@ -203,7 +203,7 @@ class ElasticDataLoader:
             is_checked = False
             if step.is_unused:
                 warnings.warn(
-                    f"optimizer.step() was not called after the loop over {step}: its gradients are dropped; "
+                    "optimizer.step() was not called after the loop over a step: its gradients are dropped; "
                     "call it between that loop and state.commit()",
                     stacklevel=2,
                 )

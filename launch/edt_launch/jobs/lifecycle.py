@@ -173,7 +173,14 @@ def _gone(now: float, transition: Transition) -> Transition:
         return _back(now, transition, "its workers have left, their state is saved")
     if run.exit_code in _SIGNALLED:
         return _lost(now, transition, f"its launcher was ended by a signal (exit code {run.exit_code})")
-    return _end(now, transition, State.FAILED, "it has failed", run.exit_code, run.message)
+    return _end(
+        now,
+        transition,
+        State.FAILED,
+        f"edt-launch has ended with exit code {run.exit_code}",
+        run.exit_code,
+        run.message,
+    )
 
 
 def _back(now: float, transition: Transition, reason: str, **fields: Any) -> Transition:
@@ -196,7 +203,7 @@ def _lost(now: float, transition: Transition, reason: str) -> Transition:
     most = MAX_LOST if record.max_restarts is None else record.max_restarts
     if lost > most:
         text = f"{reason}, {lost} times; it is started again {most} times at most"
-        return _end(now, transition, State.FAILED, "it has failed", None, text)
+        return _end(now, transition, State.FAILED, f"its launcher was lost {lost} times", None, text)
     fields = {"notes": {**record.notes, "lost": lost}, "restarts": record.restarts + 1}
     return _back(now, transition, f"{reason}; it goes on from its newest checkpoint", **fields)
 

@@ -133,6 +133,23 @@ def test_a_wmla_script_that_is_not_in_the_code_is_refused_before_it_is_sent(
     assert [asked for asked in service.asked if asked.method == "POST"] == []
 
 
+@pytest.mark.parametrize("words", ["nosuch.py", "python nosuch.py", "python3 -u nosuch.py --lr 1"])
+def test_a_script_that_is_not_in_the_code_is_refused_before_it_is_sent(
+    edt: Edt, service: FakeService, code: Path, words: str
+) -> None:
+    ended = edt("submit", "--", *words.split())
+    assert ended.code == 2
+    assert "nosuch.py is not a file in" in " ".join(ended.err.split())
+    assert [asked for asked in service.asked if asked.method == "POST"] == []
+
+
+@pytest.mark.parametrize("words", ["python -m a.py", "python -c a.py", "make a.py", "python", "./run.sh"])
+def test_what_names_no_script_is_left_to_the_job(
+    edt: Edt, service: FakeService, code: Path, words: str
+) -> None:
+    assert edt("submit", "--", *words.split()).code == 0
+
+
 @pytest.mark.parametrize("script", ["train.py", "./train.py", "lib/../train.py", "linked/train.py"])
 def test_a_wmla_script_in_the_code_is_sent_however_it_is_named(
     edt: Edt, service: FakeService, code: Path, script: str

@@ -81,8 +81,9 @@ def submit(
             note("nothing has been submitted")
         return
     files = None if path is not None else collect(code)
-    if files is not None and framework is not None:
-        check_script(files, Path(directory or "", command[0]))
+    script = command[0] if framework is not None else script_of(command)
+    if files is not None and script is not None:
+        check_script(files, Path(directory or "", script))
     if files is not None and not as_json:
         tell(files)
     job = _submitted(service, Submission(spec, files))
@@ -105,7 +106,7 @@ def collect(code: Path | None) -> Code:
 
 
 def check_script(code: Code, script: Path) -> None:
-    """Raise `MistakenError` unless the script of a WMLA program, a path inside the code, is sent with it."""
+    """Raise `MistakenError` unless a script, a path inside the code, is sent with it."""
     found = os.path.relpath((code.folder / script).resolve(), code.folder.resolve())
     sent = [entry.path for entry in code.entries]
     is_file = (code.folder / script).is_file()
@@ -118,6 +119,13 @@ def check_script(code: Code, script: Path) -> None:
     beside = [path for path in sent if path.endswith(".py") and "/" not in path]
     hint = f"give one of {', '.join(beside[:5])}" if beside else "name the folder of the program with --code"
     raise MistakenError(f"{script} is not a file in {code.folder}", hint)
+
+
+def script_of(command: Sequence[str]) -> str | None:
+    """The Python script that a command such as `python -u train.py` runs; None if it runs something else."""
+    words = command[1:] if Path(command[0]).name.startswith("python") else command
+    word = next((word for word in words if not word.startswith("-") or word in ("-m", "-c")), "")
+    return word if word.endswith(".py") else None
 
 
 def name_of(command: Sequence[str]) -> str:
