@@ -46,7 +46,7 @@ def source_of(dataset: Any, micro_batch_size: int | None, options: dict[str, Any
         warnings.warn(
             f"num_workers={options['num_workers']}: a stream is read by one loading process, because its "
             "order is one; pass num_workers=1",
-            stacklevel=4,
+            stacklevel=3,
         )
         options["num_workers"] = 1
     return StreamSource(

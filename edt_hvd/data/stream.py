@@ -167,6 +167,12 @@ class StreamSource(Source):
             random_state.restore(global_states)
         counts, samples = _exchanged(read, parts, cutting.parts, key)
         batch = cutting.batch(key.step, counts)
+        if not batch.samples and key.step == 0 and key.rank == 0:
+            warnings.warn(
+                f"{type(self._dataset).__name__} gave no sample in epoch {key.epoch}, so the epoch has no "
+                "step; check its source",
+                stacklevel=2,
+            )
         if not batch.samples or (self.drop_last and batch.samples < self.effective_batch_size):
             return None, []
         self._save(key, samples, parts, read.states)

@@ -32,7 +32,22 @@ def run_alone(pattern: str, folder: Path) -> str:
     return sha
 
 
-NAMES = ("gan", "sam", "lbfgs", "critic", "weighted", "bucketed", "streamed", "sharded", "hugging_face")
+NAMES = (
+    *("gan", "sam", "lbfgs", "critic", "weighted", "bucketed", "streamed", "sharded", "hugging_face"),
+    *("images", "compiled"),
+)
+    "gan",
+    "sam",
+    "lbfgs",
+    "critic",
+    "weighted",
+    "bucketed",
+    "streamed",
+    "sharded",
+    "hugging_face",
+    "images",
+    "compiled",
+)
 QUICK = ("gan", "sharded")
 
 

@@ -36,6 +36,7 @@ from streams import (
 # What steps have.
 
 
+@pytest.mark.filterwarnings("ignore:Augmented gave no sample")
 @given(st.integers(0, 40), st.integers(1, 12), st.data(), st.booleans())
 @fewer(0.5)
 def test_a_stream_gives_what_a_dataset_gives_unshuffled(
@@ -352,7 +353,8 @@ def test_a_stream_with_a_length_has_a_number_of_steps(place: Place) -> None:
 
 def test_an_empty_stream_has_no_steps(place: Place) -> None:
     loader = stream_loader(Plain(0))
-    assert read(loader) == read(loader) == []
+    with pytest.warns(UserWarning, match="Plain gave no sample in epoch [01], so the epoch has no step"):
+        assert read(loader) == read(loader) == []
     assert loader.epoch == 2
 
 
@@ -389,8 +391,9 @@ def test_sizes_out_of_range_are_refused() -> None:
 
 
 def test_a_stream_has_one_loading_process() -> None:
-    with pytest.warns(UserWarning, match="num_workers=4: a stream is read by one loading process"):
-        stream_loader(Plain(3), num_workers=4)
+    with pytest.warns(UserWarning, match="num_workers=4: a stream is read by one loading process") as warned:
+        ElasticDataLoader(Plain(3), 4, num_workers=4)
+    assert [each.filename for each in warned] == [__file__]
 
 
 def test_a_state_of_a_stream_that_has_none_is_refused(place: Place) -> None:

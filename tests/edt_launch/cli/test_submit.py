@@ -39,6 +39,12 @@ def test_submit_prints_the_id_and_sends_the_code(edt: Edt, service: FakeService,
     assert len(asked.headers["idempotency-key"]) == 32
 
 
+def test_a_minimum_that_the_pool_cannot_have_is_noted(edt: Edt, service: FakeService, code: Path) -> None:
+    noted = "it waits: --min 5, and the pool has 4 devices; edt set jcccccccc --min N\n"
+    assert noted in edt("submit", "--min", "5", "python", "train.py").err
+    assert "it waits" not in edt("submit", "--min", "4", "python", "train.py").err
+
+
 def test_options_of_the_command_need_no_dashes_before_it(edt: Edt, service: FakeService, code: Path) -> None:
     assert edt("submit", "python", "train.py", "--max", "9", "--json").code == 0
     assert service.jobs["jcccccccc"]["command"] == ["python", "train.py", "--max", "9", "--json"]

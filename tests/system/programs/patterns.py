@@ -12,6 +12,8 @@ bucketed      a batch sampler whose batches have different sizes
 streamed      a stream that shuffles what it reads, all of it on each worker
 sharded       a stream in shards with a state
 hugging_face  a stream of Hugging Face's datasets, shuffled
+images        channels last, activation checkpointing, bfloat16, a gradient scaler and clipping
+compiled      a model that torch compiles
 ============  =====================================================================================
 
 JSON is a list of [AT, SIZE] as in scheduled.py. With --hang the worker of rank 1 hangs after the first epoch,
@@ -33,6 +35,7 @@ import torch
 from models import leaves
 from scheduled import wait_for_change
 from torch import nn
+from torch.utils.checkpoint import checkpoint
 from torch.utils.data import IterableDataset, Sampler, TensorDataset, WeightedRandomSampler
 
 import edt_hvd
@@ -292,7 +295,66 @@ def hugging_face() -> Pattern:
     return of_stream(stream.map(lambda row: {"target": 1 - row["target"]}), collate_fn=collate)
 
 
-ALL = (gan, sam, lbfgs, critic, weighted, bucketed, streamed, sharded, hugging_face)
+class Convolutions(nn.Module):
+    """Recomputes the activations of its first half in the backward pass."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = nn.Sequential(
+            nn.Conv2d(3, 8, 3, padding=1), nn.BatchNorm2d(8), nn.ReLU(), nn.Dropout(0.1)
+        )
+        self.second = nn.Linear(8 * 16, 2)
+
+    def forward(self, inputs: torch.Tensor) -> torch.Tensor:
+        activations = checkpoint(self.first, inputs, use_reentrant=False)
+        return self.second(activations.flatten(1))
+
+
+def images() -> Pattern:
+    model = Convolutions().to(memory_format=torch.channels_last)
+    generator = torch.Generator().manual_seed(1)
+    pictures = torch.randn(SAMPLES, 3, 4, 4, generator=generator)
+    data = TensorDataset(pictures, (pictures.sum((1, 2, 3)) > 0).long())
+    scaler = torch.amp.GradScaler("cpu", init_scale=256.0)
+
+    def train(state: Any, step: edt_hvd.Step) -> None:
+        for inputs, targets in step:
+            with torch.autocast("cpu", dtype=torch.bfloat16):
+                found = model(inputs.to(memory_format=torch.channels_last))
+            step.backward(nn.functional.cross_entropy(found.float(), targets), scaler=scaler)
+        scaler.unscale_(state.optimizer)
+        nn.utils.clip_grad_norm_(model.parameters(), 0.5)
+        scaler.step(state.optimizer)
+        scaler.update()
+
+    return {
+        "model": model,
+        "optimizer": distributed(torch.optim.SGD, model, lr=0.1, momentum=0.9),
+        "scaler": scaler,
+        "loader": edt_hvd.ElasticDataLoader(data, BATCH, MICRO),
+    }, train
+
+
+def compiled() -> Pattern:
+    model = nn.Sequential(nn.Linear(6, 12), nn.ReLU(), nn.Linear(12, 2))
+    compiled_model = torch.compile(model, backend="aot_eager")  # what the compiler makes is not the question
+
+    def train(state: Any, step: edt_hvd.Step) -> None:
+        for inputs, targets in step:
+            step.backward(nn.functional.cross_entropy(compiled_model(inputs), targets))
+        state.optimizer.step()
+
+    return {
+        "model": model,
+        "optimizer": distributed(torch.optim.Adam, model, lr=1e-2),
+        "loader": loader(),
+    }, train
+
+
+ALL = (
+    *(gan, sam, lbfgs, critic, weighted, bucketed, streamed, sharded, hugging_face),
+    *(images, compiled),
+)
 PATTERNS = {pattern.__name__: pattern for pattern in ALL}
 
 

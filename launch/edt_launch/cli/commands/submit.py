@@ -86,7 +86,12 @@ def submit(
         check_script(files, Path(directory or "", script))
     if files is not None and not as_json:
         tell(files)
+    # One is had by every pool.
+    devices = sum(len(host.devices) for host in service.hosts()) if least > 1 else 1
     job = _submitted(service, Submission(spec, files))
+    if least > devices and not as_json:
+        has = f"the pool has {plural(devices, 'device')}"
+        note(f"it waits: --min {least}, and {has}; edt set {job['id']} --min N")
     if follow:
         raise typer.Exit(_follow(service, job, as_json))
     if as_json:
