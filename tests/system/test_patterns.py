@@ -36,18 +36,6 @@ NAMES = (
     *("gan", "sam", "lbfgs", "critic", "weighted", "bucketed", "streamed", "sharded", "hugging_face"),
     *("images", "compiled"),
 )
-    "gan",
-    "sam",
-    "lbfgs",
-    "critic",
-    "weighted",
-    "bucketed",
-    "streamed",
-    "sharded",
-    "hugging_face",
-    "images",
-    "compiled",
-)
 QUICK = ("gan", "sharded")
 
 
