@@ -26,7 +26,7 @@ from edt_launch.cluster.hosts import HostOptions
 from edt_launch.cluster.sources import choose
 from edt_launch.core.atomic import write_atomically
 from edt_launch.service.api.app import create_app
-from edt_launch.service.api.protocol import TimedProtocol
+from edt_launch.service.api.protocol import KEEP_ALIVE, TimedProtocol
 from edt_launch.service.bus import Bus
 from edt_launch.service.certificate import ensure_certificate, names_of_this_machine
 from edt_launch.service.context import Context
@@ -149,6 +149,7 @@ def _server(context: Context, tls: tuple[Path | None, Path | None], connections:
         access_log=False,
         lifespan="off",
         server_header=False,
+        timeout_keep_alive=KEEP_ALIVE,
         timeout_graceful_shutdown=PATIENCE,
         http=partial(TimedProtocol, connections=connections),  # type: ignore[arg-type]  # as a class
         backlog=BACKLOG,

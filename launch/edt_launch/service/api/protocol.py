@@ -1,4 +1,4 @@
-"""HTTP as uvicorn speaks it, with a limit on the time that the head of a request takes."""
+"""HTTP as uvicorn speaks it, with limits on the time between requests and on that which a head takes."""
 
 import asyncio
 from typing import Any
@@ -11,6 +11,13 @@ from edt_launch.service.listening import Connections
 
 HEAD = 10.0
 """Seconds that a client has to send the request line and all headers."""
+
+KEEP_ALIVE = 90
+"""Seconds that a connection is kept between two requests.
+
+A client that polls sends its next request on the connection that it has; when the service closes it at that
+moment, the request fails. When others need its place, an idle connection makes room earlier.
+"""
 
 _TIMEOUT = b"HTTP/1.1 408 Request Timeout\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
 

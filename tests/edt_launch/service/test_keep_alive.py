@@ -1,0 +1,140 @@
+"""Clients that poll on a connection that they keep, over real sockets, with a clock that jumps."""
+
+import asyncio
+import contextlib
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import requests
+from typing_extensions import override
+
+from databases import sqlite_at
+from edt_launch.service.api.protocol import HEAD, KEEP_ALIVE
+from edt_launch.service.listening import Connections, Listener, Peer
+from edt_launch.service.opening import listening_socket
+from edt_launch.service.running import _server
+from edt_launch.service.settings import Settings
+from serving import PATIENCE, until
+from tiers import full
+from world import World
+
+INTERVAL = 5.0
+CLIENTS = 20
+PATHS = (
+    "/platform/rest/deeplearning/v1/execs",
+    "/platform/rest/conductor/v1/instances/dli/applications",
+    "/platform/rest/deeplearning/v1/scheduler/engine/applications",
+    "/api/v1/jobs",
+    "/healthz",
+)
+
+
+class JumpingLoop(asyncio.SelectorEventLoop):
+    """An event loop whose timers see the time that `advance` lets pass."""
+
+    ahead = 0.0
+
+    @override
+    def time(self) -> float:
+        return super().time() + self.ahead
+
+    def advance(self, seconds: float) -> None:
+        passed = threading.Event()
+
+        def jump() -> None:
+            self.ahead += seconds
+            # The timers that are due by now come first, and then what they have begun, such as closing.
+            self.call_later(0, self.call_soon, passed.set)
+
+        self.call_soon_threadsafe(jump)
+        assert passed.wait(PATIENCE)
+
+
+class Counted(Connections):
+    """Connections, and how many there have been."""
+
+    opened = 0
+
+    @override
+    def admit(self, peer: Peer, close: Callable[[], None]) -> bool:
+        self.opened += 1
+        return super().admit(peer, close)
+
+
+class Polled:
+    """A service that is polled."""
+
+    def __init__(self, world: World, loop: JumpingLoop, listening: Listener) -> None:
+        host, port = listening.getsockname()
+        self.loop, self.token, self.connections = loop, world.tokens["ann"], Counted(999, 999)
+        listening.connections = self.connections
+        self.address = host, port
+        self.url = f"http://{host}:{port}"
+
+    def session(self) -> requests.Session:
+        session = requests.Session()
+        session.headers["Authorization"] = f"Bearer {self.token}"
+        return session
+
+
+@pytest.fixture
+def polled(tmp_path: Path) -> Iterator[Polled]:
+    settings = Settings(home=tmp_path / "home", port=0)
+    world = World(settings.home, sqlite_at(tmp_path / "edt.db"), allowed_hosts="*")
+    with (
+        contextlib.closing(world.store),
+        listening_socket(settings) as listening,
+        asyncio.Runner(loop_factory=JumpingLoop) as runner,
+    ):
+        loop = runner.get_loop()
+        assert isinstance(loop, JumpingLoop)
+        polled = Polled(world, loop, listening)
+        server = _server(world.context, (None, None), polled.connections)
+        thread = threading.Thread(target=lambda: runner.run(server.serve([listening])))
+        thread.start()
+        try:
+            until(lambda: server.started)
+            yield polled
+        finally:
+            server.should_exit = True
+            thread.join()
+
+
+@pytest.mark.parametrize("polls", [3, full(720)])
+@pytest.mark.timeout(900)
+def test_whoever_polls_every_five_seconds_keeps_the_connection(polled: Polled, polls: int) -> None:
+    """720 polls are an hour of them."""
+    with contextlib.ExitStack() as stack:
+        sessions = [stack.enter_context(polled.session()) for _ in range(CLIENTS)]
+        for poll in range(polls):
+            for number, session in enumerate(sessions):
+                path = PATHS[(poll + number) % len(PATHS)]
+                assert session.get(f"{polled.url}{path}", timeout=PATIENCE).status_code == 200, path
+            polled.loop.advance(INTERVAL)
+        assert polled.connections.opened == CLIENTS
+
+
+def test_idle_connections_are_kept_for_75_seconds_and_closed_in_the_end(polled: Polled) -> None:
+    with polled.session() as session:
+        for idle, opened in ((75.0, 1), (KEEP_ALIVE + 1, 2)):
+            session.get(f"{polled.url}/healthz", timeout=PATIENCE)
+            polled.loop.advance(idle)
+            session.get(f"{polled.url}/healthz", timeout=PATIENCE)
+            assert polled.connections.opened == opened
+
+
+def test_the_head_of_a_later_request_has_no_more_time_than_that_of_the_first(polled: Polled) -> None:
+    with socket.create_connection(polled.address, timeout=PATIENCE) as connection:
+        connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        received = b""
+        while not received.endswith(b"}"):
+            received += connection.recv(4096)
+        polled.loop.advance(60)
+        connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: local")
+        # What is sent later is read later.
+        assert requests.get(f"{polled.url}/healthz", timeout=PATIENCE).ok
+        polled.loop.advance(HEAD + 1)
+        assert connection.recv(4096).startswith(b"HTTP/1.1 408 ")
