@@ -11,7 +11,6 @@ from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
-import psutil
 import setproctitle
 import torch
 
@@ -25,6 +24,9 @@ from edt_messages.forking import Fork, Imported, encode
 
 ALWAYS = (Import("torch._dynamo"), Import("horovod.torch"), Import("edt_hvd"))
 """What elastic training needs: the first optimizer imports `torch._dynamo`."""
+
+BEGIN_ANEW = frozenset({"jemalloc_bg_thd"})
+"""Threads that need not end for a fork: jemalloc, of pyarrow, prepares for it and does without them there."""
 
 RUNNER = "edt_hvd.wmla.executor"
 """A module that runs the script which is its first argument."""
@@ -134,8 +136,18 @@ def obstacle() -> str | None:
         os._exit(torch.cuda._is_in_bad_fork())
     if os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) != 0:
         return "an import has asked CUDA for its devices"
-    left = psutil.Process().num_threads() - 1
-    return f"an import has started {left} threads that do not end for a fork" if left else None
+    left = [name for name in _other_threads() if name not in BEGIN_ANEW]
+    return f"an import has started {len(left)} threads that do not end for a fork" if left else None
+
+
+def _other_threads() -> list[str]:
+    """Names of the process's threads, those that are not Python's too, but for the present one."""
+    names = []
+    for task in Path("/proc/self/task").iterdir():
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # it has ended meanwhile
+            if task.name != str(threading.get_native_id()):
+                names.append((task / "comm").read_text().strip())
+    return names
 
 
 def _report(channel: socket.socket, seconds: float, names: list[str], refusal: str | None) -> None:

@@ -70,7 +70,10 @@ def choose(found: Iterable[Member], names: Sequence[str]) -> list[Member]:
         raise TooLargeError(f"there are more than {MOST:,} files", "choose some of them by name")
     for name in wanted:
         if not any(_is_in(member.name, [name]) for member in chosen):
-            raise NotFoundError(f"the job has made no {name[:200]!r}", "`edt results --list` and GET /jobs/{id}/files list what there is")
+            raise NotFoundError(
+                f"the job has made no {name[:200]!r}",
+                "`edt results --list` and GET /jobs/{id}/files list what there is",
+            )
     return chosen
 
 
