@@ -86,7 +86,7 @@ def submit(
         check_script(files, Path(directory or "", script))
     if files is not None and not as_json:
         tell(files)
-    # One is had by every pool.
+    # Every pool has one device, so the usual minimum costs no request.
     devices = sum(len(host.devices) for host in service.hosts()) if least > 1 else 1
     job = _submitted(service, Submission(spec, files))
     if least > devices and not as_json:
