@@ -1,0 +1,23 @@
+import pytest
+
+from edt_launch.core.script_of_command import script_of
+
+
+@pytest.mark.parametrize(
+    "command, script",
+    [
+        ("train.py --lr 0.1", "train.py"),
+        ("./run/train.py", "./run/train.py"),
+        ("python train.py other.py", "train.py"),
+        ("/usr/bin/python3.12 -u -X faulthandler -W ignore train.py", "train.py"),
+        ("python -Xdev train.py", "train.py"),
+        ("python -m train.py", None),
+        ("python -c train.py", None),
+        ("python -X", None),
+        ("python", None),
+        ("make train.py", None),
+        ("-u train.py", "train.py"),
+    ],
+)
+def test_the_script_of_a_command(command: str, script: str | None) -> None:
+    assert script_of(command.split()) == script
