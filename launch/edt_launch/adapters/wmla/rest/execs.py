@@ -101,8 +101,8 @@ def list_execs(
 
 def _states(text: str) -> frozenset[Any]:
     names = text.upper().split(",")
-    if unknown := [name for name in names if name not in (*views.ENGINE_STATES, *views.NEVER)]:
-        known = ", ".join(views.ENGINE_STATES)
+    if unknown := [name for name in names if name not in (*views.STATES, *views.NEVER)]:
+        known = ", ".join(views.STATES)
         raise InvalidError(f"state: {unknown[0]!r:.40} is none", f"use some of {known}")
     return frozenset().union(*map(views.behind, names))
 
