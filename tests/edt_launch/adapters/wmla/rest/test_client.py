@@ -340,6 +340,39 @@ def test_a_generated_sdk_gives_every_parameter_of_the_specification(cluster: Clu
         assert get(url, params={name: "other"}, auth=auth, headers=headers).json() == []
 
 
+def test_a_generated_sdk_sends_files_without_names(cluster: Cluster) -> None:
+    dl, auth = cluster.dl_rest_url, ("Admin", "Admin-Admin")
+    args = "--exec-start edtPyTorch --model-dir pytorch_mnist --model-main pytorch_mnist_EDT.py"
+    code = cluster.files["file"][1]
+
+    def form(content: bytes, data: str = "") -> list[tuple[str, tuple[None, bytes | str, str]]]:
+        fields = [("data", (None, data, "text/plain"))] if data else []
+        return [("file", (None, content, "application/octet-stream")), *fields]
+
+    r = post(f"{dl}/execs", params={"sigName": "sdk", "args": args}, auth=auth, files=form(code))
+    assert r.status_code == 200, r.text
+    assert cluster.player.job(r.json()["id"]).command == ("pytorch_mnist_EDT.py",)
+    r = post(f"{dl}/execs", params={"args": args}, auth=auth, files=form(b"print()"))
+    assert r.status_code == 200, r.text
+    assert cluster.player.job(r.json()["id"]).directory == "."
+
+    definition = {
+        "modelSpec": {"sigName": "sdk", "args": args},
+        "algoDef": {
+            "algorithm": "Random",
+            "maxJobNum": 1,
+            "objectiveMetric": "loss",
+            "objective": "minimize",
+        },
+        "hyperParams": [
+            {"name": "rate", "type": "Range", "dataType": "DOUBLE", "minDbVal": 0.1, "maxDbVal": 1}
+        ],
+    }
+    r = post(f"{dl}/hypersearch", auth=auth, files=form(code, json.dumps(definition)))
+    assert r.status_code == 200, r.text
+    assert get(f"{dl}/hypersearch/{r.json()}", auth=auth).json()["creator"] == "Admin"
+
+
 def test_what_else_clients_of_1_2_ask(cluster: Cluster) -> None:
     """What is stopped and deleted with name and password, or with the cookie of a session."""
     dl, auth = cluster.dl_rest_url, ("Admin", "Admin-Admin")
