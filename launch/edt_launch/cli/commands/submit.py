@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -20,6 +19,7 @@ from edt_launch.cli.screen import Cell, Column, Columns, duration, listing, note
 from edt_launch.cli.service import Json, Service
 from edt_launch.cli.session import AsJson, answer, connect, print_json
 from edt_launch.cli.tables import noted
+from edt_launch.core.naming import script_name
 
 PAUSES = (0.5, 2.0, 5.0)  # seconds before another attempt to submit, after a connection broke
 
@@ -61,7 +61,7 @@ def submit(
     With --follow the exit code says whether the job succeeded.
     """
     spec = {
-        "name": name or name_of(command), "command": command, "path": path, "directory": directory,
+        "name": name or script_name(command), "command": command, "path": path, "directory": directory,
         "min": least, "max": most, "allowed": numbers(allowed), "priority": priority, "weight": weight,
         "environment": environment(variables or (), os.environ),
         "checkpoint_interval": checkpoint_interval, "max_restarts": max_restarts,
@@ -131,12 +131,6 @@ def script_of(command: Sequence[str]) -> str | None:
     words = command[1:] if Path(command[0]).name.startswith("python") else command
     word = next((word for word in words if not word.startswith("-") or word in ("-m", "-c")), "")
     return word if word.endswith(".py") else None
-
-
-def name_of(command: Sequence[str]) -> str:
-    """The name of a command's script, or of its program, for its job."""
-    word = next((word for word in command if word.endswith(".py")), command[0])
-    return re.sub(r"[^\w.-]+", "-", Path(word).name.removesuffix(".py")).strip("-.")[:40] or "job"
 
 
 def numbers(text: str | None) -> list[int] | None:

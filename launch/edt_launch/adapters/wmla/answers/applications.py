@@ -11,8 +11,12 @@ from edt_launch.service.database.records import JobRecord
 
 
 def classic(execution: Execution, load: Load, now: float, url: str) -> Json:
-    """An application in the manner of 1.2.x; `load` is that of its GPUs, `url` the service's."""
+    """An application in the manner of 1.2.x; `load` is that of its GPUs, `url` the service's.
+
+    Executors that a job which goes on has given back are not there any more.
+    """
     job, names, state = execution.job, execution.names, state_of(execution.job)
+    gone = _given_back(execution)
     return {
         "sparkinstancegroupid": identity.group_id(execution.group),
         "sparkinstancegroupname": execution.group,
@@ -32,7 +36,9 @@ def classic(execution: Execution, load: Load, now: float, url: str) -> Json:
         "gpudevutil": {"total": load.utilization},
         "hosts": [host for host, _ in job.held],
         "driver": {"id": names.driver, "state": state},
-        "executors": [{"id": name} for name in files.executors(execution)],
+        "executors": [
+            {"id": name} for name in files.executors(execution) if identity.number_of(name) not in gone
+        ],
     }
 
 
@@ -60,7 +66,7 @@ def modern(execution: Execution) -> Json:
     An executor that a job which goes on has given back has finished.
     """
     job, state = execution.job, state_of(execution.job)
-    gone = frozenset() if job.has_ended else files.released(execution)
+    gone = _given_back(execution)
     driver = files.driver(execution)
     return {
         **summary(execution),
@@ -72,6 +78,11 @@ def modern(execution: Execution) -> Json:
             for number in [identity.number_of(name)]
         ],
     }
+
+
+def _given_back(execution: Execution) -> frozenset[int]:
+    """Which executors a job that goes on has given back, counted from 1."""
+    return frozenset() if execution.job.has_ended else files.released(execution)
 
 
 def engine(execution: Execution, consumers: Consumers) -> Json:

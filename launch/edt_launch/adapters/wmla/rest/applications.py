@@ -27,15 +27,19 @@ conductor, router = APIRouter(), APIRouter()
 
 
 @conductor.get("/instances/{group}/applications")
-def list_of_group(
+async def list_of_group(
     request: Request, context: ContextDep, user: CurrentUser, group: str, state: States = ()
 ) -> list[Json]:
     """A user's applications in an instance group, or everybody's for administrators."""
-    newest = Selection(state=state, group=group).select(context, user, applications.summary)
     meter: Meter = request.app.state.meter
-    devices = [name for one in newest for host, names in one.job.held if host == LOCAL for name in names]
-    loads = meter.loads(devices) if devices else {}
-    return [applications.classic(one, _load(one.job, loads), context.clock(), context.url) for one in newest]
+
+    def listed() -> list[Json]:
+        newest = Selection(state=state, group=group).select(context, user, applications.summary)
+        devices = [name for one in newest for host, names in one.job.held if host == LOCAL for name in names]
+        loads, now = meter.loads(devices) if devices else {}, context.clock()
+        return [applications.classic(one, _load(one.job, loads), now, context.url) for one in newest]
+
+    return await context.reads.run(user.name, listed)
 
 
 def _load(job: JobRecord, loads: Mapping[str, Load]) -> Load:
