@@ -13,7 +13,7 @@ from typing import BinaryIO
 
 import structlog
 
-from edt_launch.core.script_of_command import script_of
+from edt_launch.core.scripts import script_of
 from edt_launch.service.archive import BLOCK, unpack
 from edt_launch.service.archive_entry import Limits
 from edt_launch.service.copying import copy_folder

@@ -5,7 +5,7 @@ import pytest
 
 from edt_launch.cli import model
 from edt_launch.cli.commands import submit as command
-from edt_launch.cli.commands.submit import conclusion, environment, name_of, numbers
+from edt_launch.cli.commands.submit import conclusion, environment, numbers
 from edt_launch.cli.errors import MistakenError
 from ended import Edt
 from fake_service import CLUSTER, FakeService, hang_up, job
@@ -201,20 +201,6 @@ def test_nobody_sends_the_home_folder_by_mistake(
     assert ended.code == 2
     assert "is not a folder of code" in " ".join(ended.err.split())
     assert edt("submit", "--code", ".", "x").code == 0
-
-
-@pytest.mark.parametrize(
-    "words, name",
-    [
-        (["python", "src/train.py", "--lr", "1"], "train"),
-        (["./run it.sh"], "run-it.sh"),
-        (["python", "-m", "my.module"], "python"),
-        (["///"], "job"),
-        (["x" * 99], "x" * 40),
-    ],
-)
-def test_names(words: list[str], name: str) -> None:
-    assert name_of(words) == name
 
 
 def test_numbers_and_variables() -> None:

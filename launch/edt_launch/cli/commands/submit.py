@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -20,7 +19,7 @@ from edt_launch.cli.screen import Cell, Column, Columns, duration, listing, note
 from edt_launch.cli.service import Json, Service
 from edt_launch.cli.session import AsJson, answer, connect, print_json
 from edt_launch.cli.tables import noted
-from edt_launch.core.script_of_command import script_of
+from edt_launch.core.scripts import script_name, script_of
 
 PAUSES = (0.5, 2.0, 5.0)  # seconds before another attempt to submit, after a connection broke
 
@@ -62,7 +61,7 @@ def submit(
     With --follow the exit code says whether the job succeeded.
     """
     spec = {
-        "name": name or name_of(command), "command": command, "path": path, "directory": directory,
+        "name": name or script_name(command), "command": command, "path": path, "directory": directory,
         "min": least, "max": most, "allowed": numbers(allowed), "priority": priority, "weight": weight,
         "environment": environment(variables or (), os.environ),
         "checkpoint_interval": checkpoint_interval, "max_restarts": max_restarts,
@@ -126,12 +125,6 @@ def check_script(code: Code, script: Path) -> None:
     beside = [path for path in sent if path.endswith(".py") and "/" not in path]
     hint = f"give one of {', '.join(beside[:5])}" if beside else "name the folder of the program with --code"
     raise MistakenError(f"{script} is not a file in {code.folder}", hint)
-
-
-def name_of(command: Sequence[str]) -> str:
-    """The name of a command's script, or of its program, for its job."""
-    word = next((word for word in command if word.endswith(".py")), command[0])
-    return re.sub(r"[^\w.-]+", "-", Path(word).name.removesuffix(".py")).strip("-.")[:40] or "job"
 
 
 def numbers(text: str | None) -> list[int] | None:
