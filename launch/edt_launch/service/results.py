@@ -51,7 +51,7 @@ def members(folder: JobDir) -> Iterator[Member]:
     """All that a job has made, with its name in an archive."""
     yield from packing.members(MODEL, folder.output.model)
     yield from packing.members(LOG, folder.output.log)
-    submitted = _submitted(folder)
+    submitted = submitted_files(folder)
     for name, status in _files(folder.code):
         if submitted.get(name) != [status.st_size, status.st_mtime_ns]:
             yield Member(f"{WORK}/{name}", folder.code / name)
@@ -110,8 +110,11 @@ def _files(folder: Path) -> Iterator[tuple[str, os.stat_result]]:
             yield relative.as_posix(), status
 
 
-def _submitted(folder: JobDir) -> dict[str, list[int]]:
-    """What was submitted; nothing where the list is missing or spoilt, so that all counts as made."""
+def submitted_files(folder: JobDir) -> dict[str, list[int]]:
+    """Size and time of change of what was submitted, by names.
+
+    Nothing where the list is missing or spoilt, so that all counts as made.
+    """
     try:
         found = json.loads(plain_files.read(folder.submitted, _MOST_NOTED))
     except (OSError, ValueError, RecursionError):

@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Response
 
-from edt_launch.service import passwords, tokens
+from edt_launch.service import passwords, sessions, tokens
 from edt_launch.service.api import schemas
 from edt_launch.service.api.dependencies import ContextDep, CurrentAdmin, CurrentToken, CurrentUser
 from edt_launch.service.database.records import ShareRecord, UserRecord
@@ -32,7 +32,8 @@ def add(context: ContextDep, user: CurrentAdmin, shown: CurrentToken, new: schem
     if not context.store.accounts.add_user(record):
         raise ConflictError(f"there is a user {new.name!r} already", "choose another name")
     context.store.shares.add_missing(ShareRecord(new.name, usage_at=now))
-    token, kept = tokens.issue(context.store.accounts, new.name, "first", now, parent=shown)
+    parent = sessions.origin(context.store.accounts, shown)
+    token, kept = tokens.issue(context.store.accounts, new.name, "first", now, parent=parent)
     context.changed()
     return {**vars(record), "token": token, "expires": kept.expires}
 

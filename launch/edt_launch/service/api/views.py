@@ -155,7 +155,7 @@ def _sizes(parents: Mapping[str, str | None], jobs: Iterable[JobRecord]) -> Coun
 
 def allocation(record: AllocationRecord) -> Json:
     """A change of what a job has."""
-    return {**vars(record), "hosts": held(record.devices)}
+    return {**vars(record), "hosts": held(record.devices), "leaving": held(record.leaving)}
 
 
 def experiment(

@@ -13,8 +13,12 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from edt_launch.service.api.dependencies import USER
 from edt_launch.service.web import wording
+from edt_launch.service.web.theme import theme_of
 
 HERE = Path(__file__).parent
+
+PLACES = (("/pool", "Pool"), ("/jobs", "Jobs"))
+"""Addresses and names of what is on the left of every page."""
 
 
 @cache
@@ -33,7 +37,7 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         auto_reload=False,
     )
-    environment.globals["static"] = static
+    environment.globals |= {"static": static, "places": PLACES}
     environment.filters |= {
         "duration": wording.duration,
         "iso": wording.iso,
@@ -48,14 +52,26 @@ ENVIRONMENT = _environment()
 
 def page(request: Request, template: str, *, status: int = 200, **view: Any) -> Response:
     """A page, or what is inside its frame if htmx asks for that."""
-    shown = ENVIRONMENT.get_template(template).render(
-        base="fragment.html" if request.headers.get("hx-request") else "base.html",
+    return HTMLResponse(render(request, template, **view), status)
+
+
+def render(request: Request, template: str, **view: Any) -> str:
+    """The text of a page, as above."""
+    query = request.url.query
+    return ENVIRONMENT.get_template(template).render(
+        base="fragment.html" if is_fragment(request) else "base.html",
         viewer=request.scope.get(USER),
         now=request.app.state.context.clock(),
         path=request.url.path,
+        address=f"{request.url.path}?{query}" if query else request.url.path,
+        theme=theme_of(request.headers),
         **view,
     )
-    return HTMLResponse(shown, status)
+
+
+def is_fragment(request: Request) -> bool:
+    """Whether htmx asks for what is inside a page's frame."""
+    return "hx-request" in request.headers
 
 
 def error(
@@ -68,6 +84,7 @@ def error(
         base="base.html",
         viewer=None,
         path="",
+        theme="auto",
         status=status,
         title=title[:1].upper() + title[1:],
         detail=detail,

@@ -5,11 +5,15 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
 
+from edt_launch.cluster.allocation import HOST
 from edt_launch.service.api import jobs as rest
 from edt_launch.service.api.dependencies import ContextDep, CurrentUser
+from edt_launch.service.database.jobs import SORTS
+from edt_launch.service.errors import InvalidError
+from edt_launch.service.home import EXPERIMENT_ID
 from edt_launch.service.names import MOST_NAME, PLAIN
 from edt_launch.service.web import templating
-from edt_launch.service.web.views.jobs import Filter, jobs_view
+from edt_launch.service.web.views.jobs import TIMES, Filter, jobs_view
 
 router = APIRouter()
 
@@ -27,10 +31,16 @@ def show(
     state: Text = "",
     owner: Text = "",
     text: Text = "",
+    host: Annotated[str, Query(max_length=255, pattern=f"^({HOST})?$")] = "",
+    experiment: Annotated[str, Query(pattern=f"^({EXPERIMENT_ID})?$")] = "",
+    last: Text = "",
+    sort: Annotated[str, Query(pattern=f"^(-?({'|'.join(SORTS)}))?$")] = "",
     after: Annotated[int, Query(ge=0, le=2**53)] = 0,
 ) -> Response:
     """A page of those that are looked for."""
-    wanted = Filter(state, owner.strip(), text.strip(), after)
+    if last and last not in TIMES:
+        raise InvalidError(f"last: {last!r} is none", f"choose one of {', '.join(TIMES)}")
+    wanted = Filter(state, owner.strip(), text.strip(), host, experiment, last, sort, after)
     answer = rest.list_jobs(
         request,
         context,
@@ -41,7 +51,11 @@ def show(
         after=after,
         everything=state == "all",
         text=wanted.text,
-        newest=True,
+        newest=wanted.is_descending,
+        host=wanted.host or None,
+        experiment=wanted.experiment or None,
+        submitted_since=context.clock() - TIMES[last] if last else None,
+        sort=wanted.sort.removeprefix("-") or "number",
     )
     page = json.loads(bytes(answer.body))
     return templating.page(request, "jobs.html", view=jobs_view(wanted, page["jobs"], page["next"]))
