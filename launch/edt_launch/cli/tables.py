@@ -3,6 +3,7 @@
 import shlex
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from edt_launch.cli.model import Host, Job, Share
@@ -57,12 +58,15 @@ def course_lines(course: Mapping[str, Any], names: Sequence[str], limit: int, co
         Column("TRAINING", right=True): lambda at: duration(course["training"][at]),
         Column("WORKERS", right=True): lambda at: f"{course['size'][at]}",
         Column("STEPS/S", right=True): lambda at: _precise(course["throughput"][at]),
+        **{Column(visible(name), right=True): partial(_value, values) for name, values in shown.items()},
     }
-    for name, values in shown.items():
-        columns[Column(visible(name), right=True)] = lambda at, values=values: _precise(values[at])
     others = [visible(name) for name in course["names"] if name not in shown]
     lines = listing(columns, range(len(course["time"])), limit, colours)
     return [*lines, f"--value shows others: {', '.join(others)}"] if others else lines
+
+
+def _value(values: Sequence[float | None], at: int) -> str:
+    return _precise(values[at])
 
 
 def _precise(value: float | None) -> str:

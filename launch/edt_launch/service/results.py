@@ -47,6 +47,19 @@ def note_submitted(folder: JobDir) -> None:
     write_atomically(folder.submitted, json.dumps(found))
 
 
+def remove_made(copy: Path, folder: JobDir) -> None:
+    """Remove from a copy of a job's folder what was not submitted. What the job has changed stays so.
+
+    Raises:
+        OSError: a file cannot be removed.
+    """
+    submitted = submitted_files(folder)
+    if submitted:  # where the list is missing, nobody can say
+        for name, _ in list(_files(copy)):
+            if name not in submitted:
+                (copy / name).unlink()
+
+
 def members(folder: JobDir) -> Iterator[Member]:
     """All that a job has made, with its name in an archive."""
     yield from packing.members(MODEL, folder.output.model)

@@ -11,7 +11,7 @@ from edt_launch.service.bus import Bus, Topic
 STALE = 5.0
 """Seconds after which an answer is made again though nobody has told of a change: times in it go on."""
 
-MOST = 32
+MOST = 64
 """Answers that are kept: those asked for last."""
 
 LEVEL = 5

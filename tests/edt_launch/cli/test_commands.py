@@ -292,7 +292,7 @@ def test_show_series_is_a_table_of_what_was_reported(edt: Edt, service: FakeServ
     assert [line.split() for line in lines[:3]] == [
         ["STEP", "TRAINING", "WORKERS", "STEPS/S", "loss"],
         ["10", "0s", "1", "-", "0.5"],
-        ["30", "1s", "2", "10", "-"],
+        ["30", "2s", "2", "10", "-"],
     ]
     assert lines[3] == "--value shows others: accuracy"
     assert "0.25" in edt("show", "jaaaaaaaa", "--series", "--value", "accuracy").out

@@ -1,7 +1,7 @@
 """From view models to HTML: the templates, and what they can call."""
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Callable, Hashable, Mapping
 from functools import cache
 from http import HTTPStatus
 from pathlib import Path
@@ -11,6 +11,7 @@ from fastapi import Request, Response
 from fastapi.responses import HTMLResponse
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+from edt_launch.service.api.compressed import send
 from edt_launch.service.api.dependencies import USER
 from edt_launch.service.web import wording
 from edt_launch.service.web.theme import theme_of
@@ -53,6 +54,21 @@ ENVIRONMENT = _environment()
 def page(request: Request, template: str, *, status: int = 200, **view: Any) -> Response:
     """A page, or what is inside its frame if htmx asks for that."""
     return HTMLResponse(render(request, template, **view), status)
+
+
+def shared_page(request: Request, who: Hashable, template: str, view: Callable[[], object]) -> Response:
+    """A page of which what is inside its frame is made once for all who ask for it after a change.
+
+    It may differ by its address and by `who` looks, and by nothing else.
+    """
+    if not is_fragment(request):
+        return page(request, template, view=view())
+
+    def fragment() -> bytes:
+        return render(request, template, view=view()).encode()
+
+    key = (template, request.url.path, request.url.query, who)
+    return send(request, request.app.state.context.shared.get(key, fragment), "text/html; charset=utf-8")
 
 
 def render(request: Request, template: str, **view: Any) -> str:

@@ -10,7 +10,6 @@ from fastapi.responses import RedirectResponse
 from edt_launch.service.api import cluster as rest
 from edt_launch.service.api import timeline
 from edt_launch.service.api import views as answers
-from edt_launch.service.api.compressed import send
 from edt_launch.service.api.dependencies import ContextDep, CurrentAdmin, CurrentUser
 from edt_launch.service.context import Context
 from edt_launch.service.database.records import UserRecord
@@ -44,14 +43,7 @@ def show(
     """The pool now, and in a window of time that ends now."""
     if window not in WINDOWS:
         raise InvalidError(f"window: {window!r} is none", f"choose one of {', '.join(WINDOWS)}")
-    if not templating.is_fragment(request):
-        return templating.page(request, "pool.html", view=_view(context, user, window))
-
-    def fragment() -> bytes:
-        return templating.render(request, "pool.html", view=_view(context, user, window)).encode()
-
-    key = ("pool", window, user.is_admin)
-    return send(request, context.shared.get(key, fragment), "text/html; charset=utf-8")
+    return templating.shared_page(request, user.is_admin, "pool.html", lambda: _view(context, user, window))
 
 
 @router.get("/pool/usage.csv")

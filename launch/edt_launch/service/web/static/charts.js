@@ -3,7 +3,7 @@
 (() => {
   const place = document.getElementById("chart");
   if (!place) return;
-  const HUES = 8, ROW = 26, LEAST_ROW = 9, TALLEST = 2600, ABOVE = 150, AROUND = 80;
+  const HUES = 8, ROW = 26, LEAST_ROW = 9, TALLEST = 2600, ABOVE = 150, AROUND = 96;
   let chart = null;
 
   // What the stylesheet makes of colours, light or dark.
@@ -46,13 +46,13 @@
     // The owners' devices, stacked, and where each would end with everybody's fair share.
     let ends = 0;
     const parts = data.owners.map(({ owner, share, use }, index) => {
-      const colour = hues[index % HUES].fill, width = (data.until - data.since) / use.length;
+      const opacity = [0.65, 0.35, 0.5, 0.2][index % 4], width = (data.until - data.since) / use.length;
       ends += share ?? 0;
       return {
-        name: owner, type: "line", stack: "use", xAxisIndex: 0, yAxisIndex: 0, showSymbol: false, step: "end",
-        lineStyle: { color: colour, width: 1 }, itemStyle: { color: colour }, areaStyle: { color: colour, opacity: 0.7 },
+        name: owner, type: "line", stack: "use", xAxisIndex: 0, yAxisIndex: 0, showSymbol: false, step: "start",
+        lineStyle: { color: text, width: 1 }, itemStyle: { color: text, opacity }, areaStyle: { color: text, opacity },
         data: use.map((devices, part) => [1000 * (data.since + (part + 1) * width), devices]),
-        markLine: { symbol: "none", silent: true, label: { show: false }, lineStyle: { color: colour, type: "dashed", width: 2 }, data: share ? [{ yAxis: ends }] : [] },
+        markLine: { symbol: "none", silent: true, label: { show: false }, lineStyle: { color: text, type: "dashed", width: 2 }, data: share ? [{ yAxis: ends }] : [] },
       };
     });
     const left = 20 + 7 * Math.min(24, Math.max(4, ...data.rows.map((row) => row.host.length + row.device.length + 1)));
@@ -63,11 +63,11 @@
       aria: { enabled: true, decal: { show: true } },
       tooltip: { renderMode: "richText", formatter: told },
       legend: { top: 0, left, textStyle: { color: text }, data: data.owners.map(({ owner }) => owner), type: "scroll", pageTextStyle: { color: text } },
-      grid: [{ left, right: 16, top: 30, height: ABOVE - 50 }, { left, right: 16, top: ABOVE, bottom: 64 }],
+      grid: [{ left, right: 16, top: 30, height: ABOVE - 50, outerBoundsMode: "none" }, { left, right: 16, top: ABOVE, bottom: AROUND - 16, outerBoundsMode: "none" }],
       dataZoom: ["inside", "slider"].map((type) => ({ type, xAxisIndex: [0, 1], filterMode: "weakFilter", height: 24, textStyle: { color: text } })),
       xAxis: [0, 1].map((gridIndex) => ({ gridIndex, type: "time", min: 1000 * data.since, max: 1000 * data.until, ...axis, axisLabel: { color: text, hideOverlap: true, show: gridIndex === 1 } })),
       yAxis: [
-        { gridIndex: 0, type: "value", max: data.rows.length || 1, splitNumber: 2, minInterval: 1, ...axis },
+        { gridIndex: 0, type: "value", max: data.rows.length || 1, interval: Math.ceil(data.rows.length / 2) || 1, ...axis },
         { gridIndex: 1, type: "category", inverse: true, data: data.rows.map((row) => `${row.host} ${row.device}`), ...axis, axisLabel: { color: text, width: left - 16, overflow: "truncate" } },
       ],
       series: [

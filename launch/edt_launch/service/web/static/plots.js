@@ -17,6 +17,7 @@
     let kept = null;
     return points.map(([at, value]) => { kept = kept === null ? value : weight * kept + (1 - weight) * value; return [at, kept]; });
   };
+  const lasting = (seconds) => (seconds < 120 ? `${seconds} s` : seconds < 7200 ? `${+(seconds / 60).toFixed(1)} min` : `${+(seconds / 3600).toFixed(1)} h`);
   const exact = (value) => (typeof value === "number" ? +value.toPrecision(5) : value);
 
   const options = (data) => {
@@ -34,7 +35,7 @@
       silent: true, itemStyle: { color: idle, opacity: 0.5 },
       data: data.pauses.map((pause) => [{ xAxis: 1000 * pause.start }, { xAxis: 1000 * pause.end }]),
     };
-    const names = Object.keys(data.values).filter((name) => data.about[name].last !== null || name !== "loss");
+    const names = new URLSearchParams(place.dataset.url.split("?")[1]).getAll("name");
     const common = { type: "line", showSymbol: false, animation: false };
     const values = names.flatMap((name, number) => {
       const colour = hues[number % hues.length], points = of(data.values[name]);
@@ -48,7 +49,7 @@
     if (values.length) values[0] = { ...values[0], markLine: { ...marks }, markArea: bands };
     const below = (index) => ({ ...common, xAxisIndex: index, yAxisIndex: index, markLine: { ...marks, label: { show: false } }, markArea: bands });
     const axis = { axisLabel: { color: text, hideOverlap: true }, axisLine: { lineStyle: { color: line } }, splitLine: { lineStyle: { color: line, opacity: 0.6 } }, nameTextStyle: { color: text, align: "left" } };
-    const grids = [["3%", "46%"], ["56%", "14%"], ["76%", "12%"]];
+    const grids = [[46, 240], [330, 80], [452, 70]];
     return {
       animation: false,
       textStyle: { fontFamily: "system-ui, sans-serif" },
@@ -57,8 +58,8 @@
       tooltip: { trigger: "axis", renderMode: "richText", valueFormatter: exact },
       axisPointer: { link: [{ xAxisIndex: "all" }] },
       dataZoom: [{ type: "inside", xAxisIndex: [0, 1, 2] }, { type: "slider", xAxisIndex: [0, 1, 2], height: 20, bottom: 4, textStyle: { color: text } }],
-      grid: grids.map(([top, height]) => ({ left: 64, right: 20, top, height })),
-      xAxis: grids.map((_, gridIndex) => ({ gridIndex, type: x === "clock" ? "time" : "value", min: "dataMin", max: "dataMax", ...axis, axisLabel: { ...axis.axisLabel, show: gridIndex === 2 } })),
+      grid: grids.map(([top, height]) => ({ left: 64, right: 20, top, height, outerBoundsMode: "none" })),
+      xAxis: grids.map((_, gridIndex) => ({ gridIndex, type: x === "clock" ? "time" : "value", min: "dataMin", max: "dataMax", ...axis, axisLabel: { ...axis.axisLabel, show: gridIndex === 2, showMaxLabel: x === "clock", ...(x === "training" ? { formatter: lasting } : {}) } })),
       yAxis: [
         { gridIndex: 0, type: log === "1" ? "log" : "value", scale: true, name: names.length === 1 ? names[0] : "", ...axis },
         { gridIndex: 1, type: "value", name: "steps a second", splitNumber: 2, ...axis },

@@ -1,5 +1,6 @@
 """What the page of a job shows above its tabs, and the pages that ask before it is changed."""
 
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -83,10 +84,10 @@ def job_view(job: Json, tab: str, body: object, *, is_own: bool) -> JobView:
 def actions(job: Json) -> Sequence[str]:
     """What can be done with a job."""
     if job["state"] in ENDED:
-        return ("delete",)
+        return ("clone", "delete")
     if job["wanted"] == Wanted.STOP:
-        return ()
-    return ("set", "pause" if job["wanted"] == Wanted.RUN else "resume", "stop")
+        return ("clone",)
+    return ("set", "pause" if job["wanted"] == Wanted.RUN else "resume", "stop", "clone")
 
 
 def question(
@@ -126,6 +127,24 @@ LABELS: Mapping[str, str] = {
     "weight": "Weight (its part of your share)",
     "name": "Name",
 }
+
+
+CLONED: Mapping[str, str] = {"name": "Name", "command": "Command", **LABELS}
+
+
+def clone_question(job: Json, given: Mapping[str, str] | None = None, error: str = "") -> Question:
+    """The form for a job like another one; `given` and `error` as in `question`."""
+    own = {name: str(job[name]) for name in LABELS} | {"weight": f"{job['weight']:g}"}
+    values = given or own | {"command": shlex.join(job["command"])}
+    return Question(
+        "Clone",
+        job["name"] or job["id"],
+        ["A new job with the same submitted files, and with the same settings but for these."],
+        f"/jobs/{job['id']}/clone",
+        f"/jobs/{job['id']}",
+        [Field(name, label, values[name], name not in ("name", "command")) for name, label in CLONED.items()],
+        error=error,
+    )
 
 
 def effect(job: Json, action: str) -> str:

@@ -33,6 +33,9 @@ POINTS = 600
 X_AXES: Mapping[str, str] = {"step": "step", "training": "training time", "clock": "clock"}
 """What plots may be over."""
 
+TOTAL = "total_steps"
+"""What a job reports of its progress alone: it is not offered."""
+
 SMOOTH = ("0", "0.6", "0.9", "0.99")
 """Weights of what came before, in a smoothed curve."""
 
@@ -69,7 +72,8 @@ def monitor(
     job_id: str, course: Json, chosen: Sequence[str], x: str, *, is_log: bool, smooth: str
 ) -> Monitor:
     """The tab, from a job's course; `chosen` are the values that are plotted."""
-    about, names = course["about"], list(dict.fromkeys([*chosen, *course["names"]]))
+    about = course["about"]
+    names = list(dict.fromkeys([*chosen, *(name for name in course["names"] if name != TOTAL)]))
     query = urlencode([("name", name) for name in chosen])
     data = f"/api/v1/jobs/{job_id}/metrics?{query}&points={POINTS}"
     total = len(course["time"])

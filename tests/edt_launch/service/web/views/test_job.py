@@ -20,10 +20,10 @@ def job(**fields: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     "fields, offered",
     [
-        ({}, ("set", "pause", "stop")),
-        ({"wanted": Wanted.PAUSE, "state": State.PAUSED}, ("set", "resume", "stop")),
-        ({"wanted": Wanted.STOP, "state": State.RUNNING}, ()),
-        ({"state": State.FAILED}, ("delete",)),
+        ({}, ("set", "pause", "stop", "clone")),
+        ({"wanted": Wanted.PAUSE, "state": State.PAUSED}, ("set", "resume", "stop", "clone")),
+        ({"wanted": Wanted.STOP, "state": State.RUNNING}, ("clone",)),
+        ({"state": State.FAILED}, ("clone", "delete")),
     ],
 )
 def test_what_can_be_done_depends_on_its_state(fields: dict[str, Any], offered: tuple[str, ...]) -> None:

@@ -1,6 +1,6 @@
 """What the service's pages cost: 1,000 jobs on 256 devices, 50 open pages, jobs that change.
 
-    python benchmarks/pages.py [--seconds 30] [--pages 50]
+    python benchmarks/web_pages.py [--seconds 30] [--pages 50]
 
 Prints each figure beside its budget; the exit code is 1 if one is exceeded. The service runs in a process of
 its own, without its loop, in whose place progress is noted once a second and a job is resized every five. An
