@@ -86,7 +86,7 @@ def test_no_other_is_suspended_for_a_job_that_rests():
     jobs = Job("a", "", 1, 4, 0.0), Job("b", "", 2, 2, 0.0), Job("c", "", 3, 3, 0.0)
     pool = waited(settled(Pool(cluster, jobs)), 1000)
     newcomer = Job("d", "", 2, 2, pool.now, waiting_since=pool.now)
-    pool = settled(replace(pool, jobs=(*pool.jobs, newcomer)))
+    pool = settled(waited(settled(replace(pool, jobs=(*pool.jobs, newcomer))), 15.0))
     rest = newcomer.protected * cluster.options.rest_turns
     assert settled(waited(pool, rest - 1)).job("c").size == 0
     assert settled(waited(pool, rest + 1)).job("c").size == 3
