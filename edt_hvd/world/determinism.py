@@ -18,7 +18,7 @@ def _note_and_set(number: int) -> None:
     _is_set_by_script = True
 
 
-torch.set_num_threads = _note_and_set
+torch.set_num_threads = _note_and_set  # type: ignore[assignment]  # a function all the same
 
 
 def make_deterministic() -> None:
