@@ -115,8 +115,9 @@ def _carry_out(
     if not held:
         return lifecycle.suspend(now, job, _text(reason) or "others need its devices").actions
     if held == job.grant.held and not _is_ignored(now, job):
-        fields |= _columns(job.grant, leaving(job.grant, job.run))
-        return [*_note(job, fields), *_missed(now, job, held, _text(reason))]
+        left = leaving(job.grant, job.run)
+        fields |= _columns(job.grant, left)
+        return [*_note(job, fields), *_missed(now, job, held, left, _text(reason))]
     return _resize(now, job, held, fields)
 
 
@@ -141,12 +142,11 @@ def _resize(now: float, job: ObservedJob, held: Held, fields: dict[str, Any]) ->
     left = as_held(devices_of(in_use(job.grant, job.run)) - devices_of(held))
     grant = _next(job, held, left)
     fields |= _columns(grant, left) | {"notes": {**record.notes, "written": now}}
-    actions: list[Action] = [WriteFile(record.id, grant), Note(record.id, fields)]
-    if held != job.grant.held:
-        fields["resized"] = now
-        change = _change(now, job, job.grant.size, held, fields.get("reason", record.reason))
-        actions.append(Remember(change))
-    return actions
+    if held == job.grant.held:
+        return [WriteFile(record.id, grant), Note(record.id, fields)]
+    fields["resized"] = now
+    change = _change(now, job, job.grant.size, held, fields.get("reason", record.reason), left)
+    return [WriteFile(record.id, grant), Note(record.id, fields), Remember(change)]
 
 
 def _next(job: ObservedJob, held: Held, left: Held) -> DeviceGrant:
@@ -162,12 +162,15 @@ def _is_ignored(now: float, job: ObservedJob) -> bool:
     return is_elsewhere and now - job.record.notes.get("written", now) >= REPEAT
 
 
-def _missed(now: float, job: ObservedJob, held: Held, reason: str) -> Sequence[Action]:
-    """The history lacks a change that was written to the file just before a crash."""
+def _missed(now: float, job: ObservedJob, held: Held, left: Held, reason: str) -> Sequence[Action]:
+    """What the history lacks: workers have left, or the file was written just before a crash."""
     record = job.record
-    if record.generation == job.grant.generation:
+    if record.generation != job.grant.generation:
+        return [Remember(_change(now, job, record.size, held, reason, left))]
+    known = {(host, device) for host, devices in record.leaving for device in devices}
+    if known <= devices_of(left):
         return []
-    return [Remember(_change(now, job, record.size, held, reason))]
+    return [Remember(_change(now, job, record.size, held, "its workers have left", left))]
 
 
 def _note(job: ObservedJob, fields: dict[str, Any]) -> Sequence[Action]:
@@ -199,9 +202,13 @@ def _text(reason: Reason | None) -> str:
     return reason.text if reason is not None else ""
 
 
-def _change(now: float, job: ObservedJob, before: int, held: Held, reason: str) -> AllocationRecord:
-    record = job.record
-    return AllocationRecord(record.id, record.owner, now, before, size_of(held), stored(held), reason)
+def _change(
+    now: float, job: ObservedJob, before: int, held: Held, reason: str, left: Held = ()
+) -> AllocationRecord:
+    id_, owner = job.record.id, job.record.owner
+    return AllocationRecord(
+        id_, owner, now, before, size_of(held), stored(held), reason, leaving=stored(left)
+    )
 
 
 def stored(held: Held) -> StoredHeld:

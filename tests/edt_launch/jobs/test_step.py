@@ -21,7 +21,7 @@ from edt_launch.jobs.observed import (
 )
 from edt_launch.jobs.progress import JobProgress, LauncherRun
 from edt_launch.jobs.step import REPEAT, as_job, explained, inputs, is_wanted, step
-from edt_launch.service.database.records import HostRecord, JobRecord, ShareRecord
+from edt_launch.service.database.records import AllocationRecord, HostRecord, JobRecord, ShareRecord
 from edt_launch.service.states import State, Wanted
 from simulated_pool import World, submit
 
@@ -37,6 +37,12 @@ def world() -> World:
     assert world.rows["j1"].state is State.RUNNING
     assert world.sizes() == {"j1": 4}
     return world
+
+
+def remembered(world: World, job: str) -> list[AllocationRecord]:
+    """What a step adds to a job's history."""
+    actions = world.step().actions
+    return [one.change for one in actions if isinstance(one, Remember) and one.job == job]
 
 
 def test_a_job_is_started_in_an_order_that_a_crash_cannot_spoil() -> None:
@@ -55,15 +61,15 @@ def test_the_bounds_that_a_job_is_started_with_are_written_down() -> None:
 
 def test_devices_are_handed_over_when_their_workers_are_gone(world: World) -> None:
     submit(world, "j2", "bob")
-    world.step()
+    assert [(one.before, one.after, len(one.leaving[0][1])) for one in remembered(world, "j1")] == [(4, 2, 2)]
     assert world.files["j1"].size == 2
     assert len(world.files["j1"].leaving[0].devices) == 2
     for part in (world.read, world.follow):
         part("j1")
-        world.step()
+        assert remembered(world, "j1") == []
         assert "j2" not in world.processes
     world.release("j1")
-    world.step()
+    assert [(one.before, one.after, one.leaving) for one in remembered(world, "j1")] == [(2, 2, ())]
     assert "j2" in world.processes
     assert world.sizes() == {"j1": 2, "j2": 2}
 

@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Response
 
-from edt_launch.service import passwords, tokens
+from edt_launch.service import passwords, sessions, tokens
 from edt_launch.service.api import schemas
 from edt_launch.service.api.dependencies import ContextDep, CurrentAdmin, CurrentToken, CurrentUser
 from edt_launch.service.database.records import ShareRecord, UserRecord
@@ -32,7 +32,8 @@ def add(context: ContextDep, user: CurrentAdmin, shown: CurrentToken, new: schem
     if not context.store.accounts.add_user(record):
         raise ConflictError(f"there is a user {new.name!r} already", "choose another name")
     context.store.shares.add_missing(ShareRecord(new.name, usage_at=now))
-    token, kept = tokens.issue(context.store.accounts, new.name, "first", now, parent=shown)
+    parent = sessions.origin(context.store.accounts, shown)
+    token, kept = tokens.issue(context.store.accounts, new.name, "first", now, parent=parent)
     context.changed()
     return {**vars(record), "token": token, "expires": kept.expires}
 
@@ -56,6 +57,9 @@ def set_password(
         raise ForbiddenError(
             "your token ends, and a password set with it would not", "use a token that does not end"
         )
+    if len(new.password) < (least := context.settings.least_password):
+        text = f"password: it has {len(new.password)} characters; {least} are needed"
+        raise InvalidError(text, "choose a longer one; edt serve --least-password N allows shorter ones")
     if new.password.startswith(tokens.PREFIX):
         raise InvalidError(f"password: it begins with {tokens.PREFIX}, as tokens do", "choose another one")
     is_known = context.store.accounts.set_password(

@@ -237,6 +237,7 @@ class HolderRecord:
     waiting_since: float | None
     held: Held
     leaving: Held
+    share: float | None = None
 
 
 DESIRED = frozenset({"name", "min", "max", "priority", "weight"})
@@ -276,7 +277,12 @@ class TransitionRecord:
 
 @dataclass(frozen=True)
 class AllocationRecord:
-    """A job was given another number of workers, or other devices."""
+    """A job was given another number of workers, or other devices, or its workers have left some.
+
+    Attributes:
+        devices: what it has been given.
+        leaving: what its workers were told to leave, and were not known to have left.
+    """
 
     job: Str16
     owner: Str64
@@ -286,6 +292,7 @@ class AllocationRecord:
     devices: Held
     reason: str
     number: int = 0
+    leaving: Held = ()
 
 
 @dataclass(frozen=True)
