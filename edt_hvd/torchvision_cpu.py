@@ -7,8 +7,8 @@ Declaring them (name and argument types, no code) is enough: datasets, transform
 that is written in Python then works.  The compiled operators themselves (`nms`, `roi_align`, JPEG decoding
 into tensors) stay unavailable, and torchvision says so when one of them is called.
 
-`edt_hvd` calls `define_missing_operators()` when it is imported, so a training script needs nothing but to
-import `edt_hvd` before `torchvision`.
+`torchvision_hook` calls `define_missing_operators()` before torchvision is loaded, in every program.  So does
+`edt_hvd` when it is imported, for environments that it is in without having been installed.
 """
 
 import importlib.util

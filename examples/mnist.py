@@ -11,7 +11,7 @@ import fcntl
 import sys
 from pathlib import Path
 
-import edt_hvd  # before torchvision: makes its CUDA build work beside a CPU torch
+import edt_hvd
 import torch
 from torch import nn
 from torchvision import datasets, transforms

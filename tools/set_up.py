@@ -312,7 +312,10 @@ STEPS = (
     Step(
         "edt",
         "Native kernels, edt_hvd and edt_launch",
-        (ROOT / "CMakeLists.txt", ROOT / "pyproject.toml", ROOT / "native"),
+        (
+            *(ROOT / "CMakeLists.txt", ROOT / "pyproject.toml", ROOT / "native"),
+            ROOT / "edt_hvd" / "torchvision_hook.py",
+        ),
         install_edt,
     ),
 )

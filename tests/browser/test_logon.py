@@ -7,7 +7,8 @@ from tiers import full
 def test_one_logs_on_with_the_keyboard_alone_and_off_again(site: Site) -> None:
     with site.page() as page:
         page.goto("/account")
-        page.keyboard.press("Tab")  # from the name, which has the focus
+        page.locator("[name=name]:focus").wait_for()
+        page.keyboard.press("Tab")
         page.keyboard.type(site.world.tokens["ann"])
         page.keyboard.press("Enter")
         page.get_by_role("heading", name="ann").wait_for()

@@ -1,7 +1,7 @@
 """What a job's events say of it: a pure fold over them that can be stored and continued."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
@@ -146,11 +146,20 @@ class JobProgress:
 
         Up to the smallest size that has been measured the speed is taken to be linear.
         """
-        known = [pace for pace in self.paces if pace.steps >= SETTLED_STEPS and pace.seconds > 0]
-        if len(known) < 2:
+        known, unit = self._known_paces, self.step_time
+        if len(known) < 2 or unit is None:
             return ()
-        unit = known[0].steps / known[0].seconds / known[0].size
-        return tuple((pace.size, round(pace.steps / pace.seconds / unit, 3)) for pace in known)
+        return tuple((pace.size, round(pace.steps / pace.seconds * unit, 3)) for pace in known)
+
+    @property
+    def step_time(self) -> float | None:
+        """Seconds of an optimizer step with one worker, by the smallest size known; None while none is."""
+        known = self._known_paces
+        return known[0].seconds / known[0].steps * known[0].size if known else None
+
+    @property
+    def _known_paces(self) -> Sequence[Pace]:
+        return [pace for pace in self.paces if pace.steps >= SETTLED_STEPS and pace.seconds > 0]
 
     @property
     def throughput(self) -> float | None:

@@ -143,13 +143,11 @@ def _resize(now: float, job: ObservedJob, held: Held, fields: dict[str, Any]) ->
     left = as_held(devices_of(in_use(job.grant, job.run)) - devices_of(held))
     grant = _next(job, held, left)
     fields |= _columns(grant, left) | {"notes": {**record.notes, "written": now}}
-    before = job.grant.size
-    if grant.size != before:
-        fields["resized"] = now
-    actions: list[Action] = [WriteFile(record.id, grant), Note(record.id, fields)]
-    if held != job.grant.held:
-        actions.append(Remember(_change(now, job, before, held, fields.get("reason", record.reason), left)))
-    return actions
+    if held == job.grant.held:
+        return [WriteFile(record.id, grant), Note(record.id, fields)]
+    fields["resized"] = now
+    change = _change(now, job, job.grant.size, held, fields.get("reason", record.reason), left)
+    return [WriteFile(record.id, grant), Note(record.id, fields), Remember(change)]
 
 
 def _next(job: ObservedJob, held: Held, left: Held) -> DeviceGrant:
@@ -271,6 +269,7 @@ def as_job(job: ObservedJob, protected: float) -> Job:
         mapping.job(record, protected),
         resize_cost=job.progress.resize_cost,
         speedup=job.progress.speedup,
+        step_time=job.progress.step_time,
         held=(),
         leaving=(),
         started=None,

@@ -14,8 +14,8 @@ from functools import cache
 from argon2 import PasswordHasher
 from argon2.exceptions import InvalidHashError, VerificationError
 
-LEAST, MOST = 8, 1024
-"""Characters of a password."""
+MOST = 1024
+"""Characters of a password; `least_password` of the settings has the other bound."""
 
 REMEMBERED = 300.0
 """Seconds for which something that was verified need not be verified again."""

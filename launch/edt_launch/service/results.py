@@ -10,7 +10,7 @@ import stat
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from edt_launch.core import plain_files
 from edt_launch.core.atomic import write_atomically
@@ -126,10 +126,15 @@ def _files(folder: Path) -> Iterator[tuple[str, os.stat_result]]:
 def submitted_files(folder: JobDir) -> dict[str, list[int]]:
     """Size and time of change of what was submitted, by names.
 
-    Nothing where the list is missing or spoilt, so that all counts as made.
+    Nothing where the list is missing, and without what is spoilt in it, so that this counts as made.
     """
     try:
         found = json.loads(plain_files.read(folder.submitted, _MOST_NOTED))
     except (OSError, ValueError, RecursionError):
         return {}
-    return found if isinstance(found, dict) else {}
+    entries = found.items() if isinstance(found, dict) else ()
+    return {name: entry for name, entry in entries if _is_noted(entry)}
+
+
+def _is_noted(entry: Any) -> bool:
+    return isinstance(entry, list) and [type(number) for number in entry] == [int, int]

@@ -105,6 +105,10 @@ class Settings(BaseSettings):
         Field(ge=-1000, le=1000, description="Highest priority that others than administrators may give."),
     ] = 1000
 
+    least_password: Annotated[
+        int, Field(ge=1, le=128, description="Characters that passwords for WMLA's interfaces have at least.")
+    ] = 8
+
     coalesce: Annotated[Seconds, Field(description="How long events are gathered before a decision.")] = 0.5
     interval: Annotated[Seconds, Field(description="Time between two decisions at most.")] = 5.0
     preemption: Annotated[

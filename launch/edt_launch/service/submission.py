@@ -13,6 +13,7 @@ from typing import BinaryIO
 
 import structlog
 
+from edt_launch.core.scripts import script_of
 from edt_launch.service.archive import BLOCK, unpack
 from edt_launch.service.archive_entry import Limits
 from edt_launch.service.copying import copy_folder
@@ -192,6 +193,11 @@ class Submitter:
             raise InvalidError(
                 f"directory: {directory!r} is no folder of the submitted code",
                 "name one that is in it, or none",
+            )
+        script = script_of(submission.spec.command)
+        if script is not None and not os.path.isfile(os.path.join(start, script)):
+            raise InvalidError(
+                f"command: {script!r} is not a file of the submitted code", "name a script that is in it"
             )
         return submission
 

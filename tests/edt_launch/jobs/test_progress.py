@@ -209,6 +209,11 @@ def test_speed_is_relative_to_one_worker() -> None:
     assert JobProgress(paces=paces[:2]).speedup == ()
 
 
+def test_the_time_of_a_step_with_one_worker_follows_from_the_smallest_number() -> None:
+    assert JobProgress(paces=(Pace(2, 20.0, 10.0), Pace(4, 30.0, 10.0))).step_time == 1.0
+    assert JobProgress(paces=(Pace(2, 5.0, 10.0),)).step_time is None
+
+
 def test_throughput_is_that_at_the_present_size() -> None:
     paces = (Pace(2, 20, 10), Pace(4, 30, 10))
     assert JobProgress(LauncherRun(size=4), paces=paces).throughput == 3.0

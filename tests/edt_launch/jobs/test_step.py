@@ -85,6 +85,29 @@ def test_workers_that_fail_are_in_the_history_once(world: World) -> None:
     assert [one.reason for one in remembered(world, "j1")] == ["a worker has failed"]
 
 
+def test_a_job_moves_onto_one_host_in_one_resize() -> None:
+    world = World([HostRecord("a", ("0", "1", "2")), HostRecord("b", ("0", "1", "2"))])
+    for name in ("j0", "j1", "j2"):
+        submit(world, name, "ann", high=2)
+        world.settle()
+    before = world.files["j2"]
+    assert [part.host for part in before.held] == ["a", "b"]
+    world.end("j0", 0)
+    world.step()
+    moved = world.files["j2"]
+    assert moved.held == (HostDevices("a", (*before.held[0].devices, "0")),)
+    assert moved.leaving == before.held[1:]
+    assert moved.generation == before.generation + 1
+    assert world.rows["j2"].resized == world.now
+    assert world.rows["j2"].reason.startswith("moves its 2 workers onto a")
+    submit(world, "j3", "bob", low=2, high=2)
+    world.step()
+    assert "j3" not in world.processes
+    world.settle()
+    assert world.sizes() == {"j1": 2, "j2": 2, "j3": 2}
+    assert world.files["j2"].held == moved.held
+
+
 def test_a_device_that_was_given_and_taken_away_may_still_get_a_worker() -> None:
     world = World([FOUR])
     submit(world, "j1", "ann", high=2)

@@ -16,7 +16,7 @@ from edt_launch.service.home import JOB_ID
 
 router = APIRouter(tags=["cluster"])
 
-Drained = schemas.Host | schemas.Changes  # type: ignore[operator]
+Drained = schemas.Host | schemas.Changes
 DryRun = Annotated[bool, Query(description="Only say what it would change.")]
 
 HostName = Annotated[str, Path(max_length=255, pattern=f"^{HOST}$", description="Name of a host.")]

@@ -45,7 +45,7 @@ DryRun = Annotated[bool, Query(description="Only say what it would change.")]
 FORESEEN: dict[int | str, dict[str, Any]] = {
     200: {
         "description": "The job, or with `dry_run` what would change",
-        "model": schemas.Job | schemas.Changes,  # type: ignore[operator]
+        "model": schemas.Job | schemas.Changes,
     }
 }
 
@@ -112,7 +112,8 @@ def list_jobs(
     ] = None,
     submitted_since: Annotated[float | None, Query(ge=0, le=1e12)] = None,
     sort: Annotated[
-        Literal[SORTS], Query(description="In the order of this field; `next` is then a place in the list.")
+        Literal[SORTS],  # type: ignore[valid-type]  # one of a tuple
+        Query(description="In the order of this field; `next` is then a place in the list."),
     ] = "number",
 ) -> Response:
     """Live jobs and those that ended in the last hour, in the order of their submission."""

@@ -437,9 +437,9 @@ Users = _list("Users", "Everybody who may use the service.", users=UserAccount)
 class NewPassword(_Asked):
     """A user's password for WMLA's interfaces."""
 
-    password: Annotated[
-        str, StringConstraints(pattern=f"^{TEXT}$", min_length=passwords.LEAST, max_length=passwords.MOST)
-    ]
+    password: Annotated[str, StringConstraints(pattern=f"^{TEXT}$", max_length=passwords.MOST)] = Field(
+        description="As long as the service's `least_password` wants it."
+    )
     revoke_tokens: bool = Field(
         default=False, description="Revoke the user's tokens, too, but for the one that asks."
     )

@@ -57,6 +57,9 @@ def set_password(
         raise ForbiddenError(
             "your token ends, and a password set with it would not", "use a token that does not end"
         )
+    if len(new.password) < (least := context.settings.least_password):
+        text = f"password: it has {len(new.password)} characters; {least} are needed"
+        raise InvalidError(text, "choose a longer one; edt serve --least-password N allows shorter ones")
     if new.password.startswith(tokens.PREFIX):
         raise InvalidError(f"password: it begins with {tokens.PREFIX}, as tokens do", "choose another one")
     is_known = context.store.accounts.set_password(

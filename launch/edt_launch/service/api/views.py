@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from math import isinf
 from typing import Any
 
+from edt_launch.core.scripts import script_name
 from edt_launch.service.api import schemas
 from edt_launch.service.context import may
 from edt_launch.service.database.records import (
@@ -36,6 +37,7 @@ def job(record: JobRecord, viewer: UserRecord | None = None) -> Json:
     """A job, as `viewer` may see it; None: all of it."""
     url = f"/api/v1/jobs/{record.id}"
     own = {
+        "name": record.name or script_name(record.command),
         "note": note(record),
         "share": number(record.share),
         "throughput": number(record.throughput),

@@ -1,9 +1,11 @@
 """Who may do what: nobody anything without a token, nobody anything to others' jobs, administrators all."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from databases import sqlite_at
 from edt_launch.service import tokens
 from edt_launch.service.api.views import PRIVATE
 from edt_launch.service.states import State
@@ -156,6 +158,15 @@ def test_a_token_can_be_revoked_alone(world: World) -> None:
     assert world.ann.delete(f"/tokens/{first['id']}?only=1").status_code == 204
     assert world.client(first["token"]).get("/").status_code == 401
     assert world.client(second["token"]).get("/").status_code == 200
+
+
+def test_administrators_of_the_service_may_allow_short_passwords(tmp_path: Path) -> None:
+    world = World(tmp_path / "home", sqlite_at(tmp_path / "edt.db"), least_password=5)
+    answer = world.ann.put("/users/ann/password", json={"password": "Admi"})
+    assert answer.status_code == 422
+    assert answer.json()["detail"] == "password: it has 4 characters; 5 are needed"
+    assert world.ann.put("/users/ann/password", json={"password": "Admin"}).status_code == 204
+    world.store.close()
 
 
 def test_another_password_can_end_the_tokens_but_the_one_that_asks(world: World) -> None:

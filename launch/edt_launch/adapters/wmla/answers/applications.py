@@ -2,7 +2,8 @@
 
 from edt_launch.adapters.wmla import identity
 from edt_launch.adapters.wmla.answers import files
-from edt_launch.adapters.wmla.answers.views import ENGINE_STATES, FINISHED, Execution, Json, moment, state_of
+from edt_launch.adapters.wmla.answers.consumers import Consumers
+from edt_launch.adapters.wmla.answers.views import FINISHED, Execution, Json, moment, state_of
 from edt_launch.adapters.wmla.frameworks import Framework
 from edt_launch.adapters.wmla.submission.catalogue import asked_priority
 from edt_launch.cluster.nvidia import Load
@@ -10,8 +11,12 @@ from edt_launch.service.database.records import JobRecord
 
 
 def classic(execution: Execution, load: Load, now: float, url: str) -> Json:
-    """An application in the manner of 1.2.x; `load` is that of its GPUs, `url` the service's."""
+    """An application in the manner of 1.2.x; `load` is that of its GPUs, `url` the service's.
+
+    Executors that a job which goes on has given back are not there any more.
+    """
     job, names, state = execution.job, execution.names, state_of(execution.job)
+    gone = _given_back(execution)
     return {
         "sparkinstancegroupid": identity.group_id(execution.group),
         "sparkinstancegroupname": execution.group,
@@ -31,7 +36,27 @@ def classic(execution: Execution, load: Load, now: float, url: str) -> Json:
         "gpudevutil": {"total": load.utilization},
         "hosts": [host for host, _ in job.held],
         "driver": {"id": names.driver, "state": state},
-        "executors": [{"id": name} for name in files.executors(execution)],
+        "executors": [
+            {"id": name} for name in files.executors(execution) if identity.number_of(name) not in gone
+        ],
+    }
+
+
+def summary(execution: Execution) -> Json:
+    """An application in the manner of 2.x without its processes: what the database knows."""
+    job, names = execution.job, execution.names
+    return {
+        "id": names.id,
+        "applicationid": names.id,
+        "name": execution.app_name,
+        "applicationname": execution.app_name,
+        "driverid": names.driver,
+        "sigId": identity.group_id(execution.group),
+        "submit_user": job.owner,
+        "state": state_of(job),
+        "submit_time": int(job.submitted),
+        "start_time": int(job.started or 0),
+        "end_time": int(job.ended or 0),
     }
 
 
@@ -40,16 +65,13 @@ def modern(execution: Execution) -> Json:
 
     An executor that a job which goes on has given back has finished.
     """
-    job, names, state = execution.job, execution.names, state_of(execution.job)
-    gone = frozenset() if job.has_ended else files.released(execution)
-    driver = [{"id": files.driver(execution), "task": 0, "state": state}]
+    job, state = execution.job, state_of(execution.job)
+    gone = _given_back(execution)
+    driver = files.driver(execution)
     return {
-        "id": names.id,
-        "applicationid": names.id,
-        "name": execution.app_name,
-        "submit_user": job.owner,
-        "state": state,
-        "task0": driver if job.framework == Framework.ELASTIC else [],
+        **summary(execution),
+        "driverid": driver,
+        "task0": [{"id": driver, "task": 0, "state": state}] if job.framework == Framework.ELASTIC else [],
         "task12n": [
             {"id": name, "task": number, "state": FINISHED if number in gone else state}
             for name in files.executors(execution)
@@ -58,18 +80,27 @@ def modern(execution: Execution) -> Json:
     }
 
 
-def engine(execution: Execution) -> Json:
-    """An application as the scheduler's engine tells it: with its resources; times are unix seconds."""
+def _given_back(execution: Execution) -> frozenset[int]:
+    """Which executors a job that goes on has given back, counted from 1."""
+    return frozenset() if execution.job.has_ended else files.released(execution)
+
+
+def engine(execution: Execution, consumers: Consumers) -> Json:
+    """An application as the scheduler's engine tells it: with its resources; times are unix seconds.
+
+    Clients put the submitter behind the consumer, and look for the node of that path in the tree.
+    """
     job = execution.job
+    consumer = consumers.above(job.owner)
     return {
         "id": execution.names.id,
         "name": execution.app_name,
-        "consumer": job.owner,
+        "consumer": consumer,
         "submit_user": job.owner,
-        "tag": "",
+        "tag": f"{consumer}/{job.owner}",
         "priority": asked_priority(job.priority),
         "type": "ELASTIC" if job.framework == Framework.ELASTIC else "PARALLEL",
-        "state": ENGINE_STATES[state_of(job)],
+        "state": state_of(job),
         "task12n_num": job.size,
         "task0_resreq": "ngpus=0,mem=0,ncpus=1",
         "task12n_resreq": "ngpus=1,mem=0,ncpus=1",

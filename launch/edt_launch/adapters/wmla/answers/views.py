@@ -37,15 +37,8 @@ _STATES = {
     State.STOPPED: KILLED,
 }
 
-ENGINE_STATES = {
-    SUBMITTED: "Submitted",
-    PENDING: "Pending",
-    RUNNING: "Running",
-    FINISHED: "Finished",
-    ERROR: "Error",
-    KILLED: "Killed",
-}
-"""All states, and what the scheduler's engine calls them."""
+STATES = (SUBMITTED, PENDING, RUNNING, FINISHED, ERROR, KILLED)
+"""All states that jobs are in."""
 
 NEVER = ("NEW", "PENDING_JOB_SCHEDULER", "LAUNCHING", "WAITING", "RECOVERING", "UNKNOWN")
 """WMLA's other states: they may be asked for, and no job here is ever in one."""

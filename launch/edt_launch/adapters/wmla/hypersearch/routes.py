@@ -4,12 +4,13 @@ from contextlib import suppress
 from functools import partial
 from typing import Annotated, Any
 
-from fastapi import APIRouter, BackgroundTasks, File, Form, Query, Response, UploadFile
+from fastapi import APIRouter, BackgroundTasks, Query, Response
 from pydantic_core import to_json
 
 from edt_launch.adapters.wmla.hypersearch import views
 from edt_launch.adapters.wmla.hypersearch.definition import Algorithm
 from edt_launch.adapters.wmla.hypersearch.searches import KIND, as_hpo_task, create_search, restart
+from edt_launch.adapters.wmla.submission.form import FormDep
 from edt_launch.service import experiments
 from edt_launch.service.api.dependencies import ContextDep, CurrentUser, carry_out
 from edt_launch.service.context import Context
@@ -21,11 +22,9 @@ router = APIRouter(prefix="/hypersearch")
 
 
 @router.post("")
-async def start(
-    context: ContextDep, user: CurrentUser, data: Annotated[str, Form()], file: Annotated[UploadFile, File()]
-) -> Response:
+async def start(context: ContextDep, user: CurrentUser, form: FormDep) -> Response:
     """Start a search; its name is returned."""
-    create = partial(create_search, context, user, data, file.file, file.filename or "")
+    create = partial(create_search, context, user, form.data, form.parts)
     return _json((await context.uploads.run(user.name, create)).name)
 
 

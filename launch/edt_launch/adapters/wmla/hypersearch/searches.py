@@ -8,12 +8,11 @@ from contextlib import contextmanager
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
-from typing import BinaryIO
 
 from edt_launch.adapters.wmla.hypersearch.definition import parse
 from edt_launch.adapters.wmla.hypersearch.views import SEARCH_STATES
 from edt_launch.adapters.wmla.submission import submitting
-from edt_launch.adapters.wmla.submission.request import ExecRequest
+from edt_launch.adapters.wmla.submission.request import ExecRequest, Part, model_of, with_names
 from edt_launch.core import plain_files
 from edt_launch.jobs.experiments.decide import Outcome
 from edt_launch.service import experiments
@@ -45,16 +44,16 @@ CONFIG = "config.json"
 """Where a trial's program finds its hyperparameters, in its work dir."""
 
 
-def create_search(
-    context: Context, user: UserRecord, data: str, code: BinaryIO, file_name: str
-) -> ExperimentRecord:
+def create_search(context: Context, user: UserRecord, data: str, parts: Sequence[Part]) -> ExperimentRecord:
     """Queue a search.
 
     Args:
         context, user: the service's parts; whose it will be.
         data: its definition, as JSON.
-        code, file_name: what its trials run, as for `submitting.submit`, which raises the same errors.
+        parts: what its trials run, as for `submitting.submit`, which raises the same errors.
     """
+    if not data:
+        raise InvalidError("data: the form has no such field", "send the search's definition in it, as JSON")
     definition = parse(data)
     spec = definition.model_spec
     if spec.sig_name:
@@ -63,9 +62,12 @@ def create_search(
         raise InvalidError(f"hpoName: {RESERVED!r} is reserved", "take another name")
     if definition.hpo_name and re.fullmatch(EXPERIMENT_ID, definition.hpo_name):
         raise InvalidError(f"hpoName: {definition.hpo_name!r} looks like an id", "take another name")
-    file_name = file_name[-255:]
-    asked = ExecRequest(spec.args, group=spec.sig_name or None, file_name=file_name)
-    submitting.check(context, user, asked, code, [CONFIG])
+    asked = ExecRequest(spec.args, group=spec.sig_name or None)
+    model = model_of(with_names(parts, asked.main), asked.main)
+    if model is None:
+        raise submitting.nothing_sent()
+    code, file_name = model.file, model.name[-255:]
+    submitting.check(context, user, replace(asked, file_name=file_name), code, [CONFIG])
     now = context.clock()
     search = experiments.record_of(
         user, definition.spec, now, kind=KIND, template=spec.model_dump(), file_name=file_name

@@ -1,49 +1,45 @@
 """Applications: of an instance group in Conductor's part, and below `/scheduler` in the manner of 2.x."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
-from itertools import islice
 from typing import Annotated, Literal
 
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import APIRouter, Depends, Query, Request, Response
 from fastapi.responses import StreamingResponse
 
 from edt_launch.adapters.wmla import identity
 from edt_launch.adapters.wmla.answers import applications, files
-from edt_launch.adapters.wmla.answers.views import Execution, Json, behind
+from edt_launch.adapters.wmla.answers.consumers import Consumers
+from edt_launch.adapters.wmla.answers.views import Execution, Json
+from edt_launch.adapters.wmla.frameworks import Framework
 from edt_launch.adapters.wmla.rest import lookup
 from edt_launch.adapters.wmla.rest.lookup import Named
 from edt_launch.adapters.wmla.rest.results import as_text
+from edt_launch.adapters.wmla.rest.selecting import Selection, States
 from edt_launch.cluster.hosts import LOCAL
 from edt_launch.cluster.nvidia import Load, Meter
 from edt_launch.service.api.dependencies import ContextDep, CurrentUser
 from edt_launch.service.context import Context
-from edt_launch.service.database.records import JobRecord, UserRecord
+from edt_launch.service.database.records import JobRecord
 from edt_launch.service.errors import InvalidError
 
 conductor, router = APIRouter(), APIRouter()
 
-MOST = 1000  # applications of one answer
-
-States = Annotated[str | None, Query(max_length=256)]
-
 
 @conductor.get("/instances/{group}/applications")
-def list_of_group(
-    request: Request, context: ContextDep, user: CurrentUser, group: str, state: States = None
+async def list_of_group(
+    request: Request, context: ContextDep, user: CurrentUser, group: str, state: States = ()
 ) -> list[Json]:
     """A user's applications in an instance group, or everybody's for administrators."""
-    states = None if state is None else frozenset().union(*map(behind, state.upper().split(",")))
-    owner = None if user.is_admin else user.name
-    page = context.store.jobs.page(states=states, owner=owner, limit=None, newest=True)
-    in_group = (
-        one for one in lookup.with_names(context, page.jobs) if identity.group_id(one.group) == group.lower()
-    )
-    newest = list(islice(in_group, MOST))
     meter: Meter = request.app.state.meter
-    devices = [name for one in newest for host, names in one.job.held if host == LOCAL for name in names]
-    loads = meter.loads(devices) if devices else {}
-    return [applications.classic(one, _load(one.job, loads), context.clock(), context.url) for one in newest]
+
+    def listed() -> list[Json]:
+        newest = Selection(state=state, group=group).select(context, user, applications.summary)
+        devices = [name for one in newest for host, names in one.job.held if host == LOCAL for name in names]
+        loads, now = meter.loads(devices) if devices else {}, context.clock()
+        return [applications.classic(one, _load(one.job, loads), now, context.url) for one in newest]
+
+    return await context.reads.run(user.name, listed)
 
 
 def _load(job: JobRecord, loads: Mapping[str, Load]) -> Load:
@@ -74,22 +70,16 @@ def _checked(stream: str) -> str:
 
 
 LastLines = Annotated[int | None, Query(alias="lastlines", ge=0, le=10**6)]
-Number = Annotated[int, Query(ge=0, le=10**6)]
 
 
 @router.get("/scheduler/applications")
 async def list_applications(
-    context: ContextDep,
-    user: CurrentUser,
-    application: Annotated[str | None, Query(alias="applicationid")] = None,
+    context: ContextDep, user: CurrentUser, asked: Annotated[Selection, Depends()]
 ) -> list[Json]:
     """A user's applications, or everybody's for administrators, the newest first; or one."""
 
     def listed() -> list[Json]:
-        found = (
-            _all(context, user, MOST) if application is None else [lookup.find(context, user, application)]
-        )
-        return list(map(applications.modern, found))
+        return list(map(applications.modern, asked.select(context, user, applications.summary)))
 
     return await context.reads.run(user.name, listed)
 
@@ -106,22 +96,28 @@ def stop(context: ContextDep, execution: Named) -> None:
     lookup.stop(context, execution)
 
 
+Stream = Literal["stdout", "stderr", "launcherlog"]
+
+
 @router.get("/scheduler/applications/{name}/driver/logs/{stream}")
-def driver_log(
-    execution: Named, stream: Literal["stdout", "stderr", "launcherlog"], last: LastLines = None
-) -> StreamingResponse:
+def driver_log(execution: Named, stream: Stream, last: LastLines = None) -> StreamingResponse:
     """What the driver prints, or `edt-launch`."""
     path = execution.files.launcher_log if stream == files.LAUNCHER else files.main_output(execution, stream)
     return as_text([path], last)
 
 
 @router.get("/scheduler/applications/{name}/executor/{number}/logs/{stream}")
-def executor_log(
-    execution: Named, number: int, stream: Literal["stdout", "stderr"], last: LastLines = None
-) -> StreamingResponse:
-    """What an executor prints, counted from 1; nothing yet if the job may still start it."""
+def executor_log(execution: Named, number: int, stream: Stream, last: LastLines = None) -> StreamingResponse:
+    """What an executor prints, counted from 1; nothing yet if the job may still start it.
+
+    Clients ask each process of a job for a launcher's log, but the driver only where there is one: what
+    `edt-launch` prints is that of the first executor there, and that of all others is empty.
+    """
     if not 1 <= number <= 2**20:
         raise InvalidError(f"executor {number}: they are counted from 1")
+    if stream == files.LAUNCHER:
+        is_first = number == 1 and execution.job.framework != Framework.ELASTIC
+        return as_text([execution.files.launcher_log] if is_first else [], last)
     path = files.executor_output(execution, number, stream)
     may_come = not execution.job.has_ended and number <= execution.job.max
     if not may_come and not path.exists():
@@ -131,32 +127,18 @@ def executor_log(
 
 @router.get("/scheduler/engine/applications")
 def list_engine_applications(
-    context: ContextDep,
-    user: CurrentUser,
-    start: Number = 0,
-    length: Number = MOST,
-    sort: Annotated[str, Query(max_length=64)] = "-submit_time",
-    state: Annotated[str | None, Query(max_length=64)] = None,
+    context: ContextDep, user: CurrentUser, asked: Annotated[Selection, Depends()]
 ) -> list[Json]:
     """The same with the resources that they use; `start` and `length` lead through all of them."""
-    is_plain = not state and sort == "-submit_time"
-    listed = list(map(applications.engine, _all(context, user, start + length if is_plain else None)))
-    if state:
-        listed = [one for one in listed if one["state"].lower() == state.lower()]
-    field = sort.removeprefix("-")
-    if listed and field not in listed[0]:
-        raise InvalidError(f"sort: {field!r} is no field of an application")
-    listed.sort(key=lambda one: one[field], reverse=sort.startswith("-"))
-    return listed[start : start + min(length, MOST)]
+    shown = _engine(context)
+    return list(map(shown, asked.select(context, user, shown)))
 
 
 @router.get("/scheduler/engine/applications/{name}")
-def show_engine_application(execution: Named) -> Json:
-    """One of them."""
-    return applications.engine(execution)
+def show_engine_application(context: ContextDep, execution: Named) -> list[Json]:
+    """One of them, as a list of one."""
+    return [_engine(context)(execution)]
 
 
-def _all(context: Context, user: UserRecord, limit: int | None) -> list[Execution]:
-    """The newest ones of a user, or of all."""
-    page = context.store.jobs.page(owner=None if user.is_admin else user.name, limit=limit, newest=True)
-    return lookup.with_names(context, page.jobs)
+def _engine(context: Context) -> Callable[[Execution], Json]:
+    return partial(applications.engine, consumers=Consumers.of(context.store.shares.all()))

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Annotated, Any
 
-from fastapi import APIRouter, BackgroundTasks, File, Form, Query, Request, Response, UploadFile
+from fastapi import APIRouter, BackgroundTasks, Query, Request, Response
 
 from edt_launch.adapters.wmla.answers import views
 from edt_launch.adapters.wmla.answers.views import Json
@@ -12,7 +12,8 @@ from edt_launch.adapters.wmla.rest import lookup
 from edt_launch.adapters.wmla.rest.authenticator import NotOfferedError, Style
 from edt_launch.adapters.wmla.rest.lookup import Manner, Named
 from edt_launch.adapters.wmla.submission import catalogue
-from edt_launch.adapters.wmla.submission.request import ExecRequest, Part, beside, model_of
+from edt_launch.adapters.wmla.submission.form import FormDep
+from edt_launch.adapters.wmla.submission.request import ExecRequest, beside, model_of, with_names
 from edt_launch.adapters.wmla.submission.submitting import group_name, pool_size, submit
 from edt_launch.service.api.dependencies import ContextDep, CurrentUser, carry_out
 from edt_launch.service.context import Context
@@ -31,16 +32,15 @@ async def submit_exec(
     context: ContextDep,
     user: CurrentUser,
     style: Manner,
+    form: FormDep,
     args: str = "",
     group: Annotated[str | None, Query(alias="sigName")] = None,
-    data: Annotated[str, Form()] = "",
-    file: Annotated[list[UploadFile], File()] = [],  # noqa: B006 - FastAPI copies it
 ) -> Json:
     """Queue a job."""
-    asked = ExecRequest(args, None if group is None else group_name(group), data)
-    parts = [Part(upload.filename or "", upload.file) for upload in file]
+    asked = ExecRequest(args, None if group is None else group_name(group), form.data)
 
     def take_in() -> Json:
+        parts = with_names(form.parts, asked.main)
         model = model_of(parts, asked.main)
         named = replace(asked, file_name="" if model is None else model.name)
         names = submit(context, user, named, None if model is None else model.file, beside(parts, model))
@@ -101,8 +101,8 @@ def list_execs(
 
 def _states(text: str) -> frozenset[Any]:
     names = text.upper().split(",")
-    if unknown := [name for name in names if name not in (*views.ENGINE_STATES, *views.NEVER)]:
-        known = ", ".join(views.ENGINE_STATES)
+    if unknown := [name for name in names if name not in (*views.STATES, *views.NEVER)]:
+        known = ", ".join(views.STATES)
         raise InvalidError(f"state: {unknown[0]!r:.40} is none", f"use some of {known}")
     return frozenset().union(*map(views.behind, names))
 

@@ -1,10 +1,9 @@
 """What clients ask about the platform: its configuration, resource plans, Kubernetes."""
 
-from collections.abc import Mapping
-
 from fastapi import APIRouter
 
 from edt_launch import __version__
+from edt_launch.adapters.wmla.answers.consumers import Consumers
 from edt_launch.adapters.wmla.answers.views import Json
 from edt_launch.service.api.dependencies import ContextDep, CurrentUser
 from edt_launch.service.errors import InvalidError
@@ -27,36 +26,22 @@ def configuration(context: ContextDep, user: CurrentUser) -> dict[str, str]:
 @router.get("/resplans/resplantree")
 def resource_plans(context: ContextDep, user: CurrentUser) -> Json:
     """The owners' tree: who shares with whom."""
-    return _tree(_parents(context), "")
+    return Consumers.of(context.store.shares.all()).tree()
 
 
 @router.get("/resplans/resplan/{name}")
 def resource_plan(context: ContextDep, user: CurrentUser, name: str) -> Json:
     """A node of the owners' tree, and what is below it."""
-    parents, own = _parents(context), "" if name == ROOT else name
-    if own not in parents:
+    consumers, own = Consumers.of(context.store.shares.all()), "" if name == ROOT else name
+    if own not in consumers:
         raise InvalidError(f"Resource plan {name[:80]!r} not found")
-    return _tree(parents, own)
-
-
-def _parents(context: ContextDep) -> Mapping[str, str | None]:
-    return {"": None} | {node.name: node.parent for node in context.store.shares.all()}
-
-
-def _tree(parents: Mapping[str, str | None], name: str) -> Json:
-    parent = parents[name]
-    below = [child for child in sorted(parents) if child and parents[child] == name]
-    return {
-        "id": name or ROOT,
-        "pid": "" if parent is None else parent or ROOT,
-        "childTreeDto": [_tree(parents, child) for child in below],
-    }
+    return consumers.tree(own)
 
 
 @router.get("/scheduler/kubernetesobjects")
-def kubernetes_objects(user: CurrentUser) -> list[Json]:
-    """None: jobs are processes here."""
-    return []
+def kubernetes_objects(user: CurrentUser) -> Json:
+    """A list without objects: jobs are processes here."""
+    return {"items": []}
 
 
 @router.get("/status")

@@ -15,6 +15,7 @@ from fastapi.responses import StreamingResponse
 from starlette.types import Send
 
 from edt_launch.adapters.wmla.answers import files, zipping
+from edt_launch.adapters.wmla.answers.rows import training_rows
 from edt_launch.adapters.wmla.answers.views import Execution
 from edt_launch.adapters.wmla.hypersearch.searches import METRIC_FILE
 from edt_launch.adapters.wmla.rest.authenticator import Style
@@ -55,7 +56,7 @@ def show_log(
     paths = {"outlog": output, "errlog": errors, "outerrlog": [*output, *errors]}[kind]
     accepted = request.headers.get("accept", "")
     wants_text = "text/plain" in accepted or (style is Style.MODERN and "application/json" not in accepted)
-    return as_text(paths) if wants_text else as_json(paths)
+    return as_text(paths) if wants_text else _as_json(paths)
 
 
 @router.get("/execs/{name}/result")
@@ -98,9 +99,10 @@ def as_text(paths: Sequence[Path], last: int | None = None) -> StreamingResponse
     return StreamingResponse(_blocks(paths, last), media_type="text/plain; charset=utf-8")
 
 
-def as_json(paths: Sequence[Path]) -> StreamingResponse:
-    """The same as a JSON string."""
-    return StreamingResponse(_escaped(_blocks(paths, None)), media_type="application/json")
+def _as_json(paths: Sequence[Path]) -> StreamingResponse:
+    """The same as a JSON string, which notebooks read as a table: without results of validations."""
+    content = training_rows(_blocks(paths, None))
+    return StreamingResponse(_escaped(content), media_type="application/json")
 
 
 async def _blocks(paths: Sequence[Path], last: int | None) -> AsyncIterator[bytes]:

@@ -26,9 +26,10 @@ USED = (
 
 IGNORED = (
     *("consumer", "ig", "python-version", "query-args", "exclusive", "lsf-gpu-syntax", "numPs"),
-    *("conda-env-name", "conda-home", "conda-yaml", "conda-package"),
-    *("workerDeviceType", "workerMemory", "workerCPULimit", "workerMemoryLimit"),
-    *("driverDeviceType", "driverDeviceNum", "driverMemory", "driverCPULimit", "driverMemoryLimit"),
+    *("conda-env-name", "conda-home", "conda-env-yaml", "conda-yaml", "conda-package"),
+    *("workerDeviceType", "workerMemory", "workerCPULimit", "workerGPULimit", "workerMemoryLimit"),
+    *("driverDeviceType", "driverDeviceNum", "driverMemory", "driverCPULimit", "driverGPULimit"),
+    *("driverMemoryLimit", "numDriver", "submit-user", "sc-runasuser", "sc-runasgroup", "sc-fsgroup"),
     *("cs-rmq-meta", "cs-url-meta", "cs-url-bearer"),
     *("msd-attr", "msd-label", "msd-image-name", "msd-image-pull-secret", "msd-pull-secret"),
     *("msd-image-pull-policy", "msd-pull-policy", "msd-task0-node-selector", "msd-task12n-node-selector"),

@@ -2,6 +2,7 @@
 
 import json
 import os
+import tarfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
@@ -11,6 +12,9 @@ from edt_launch.adapters.wmla.submission.args import Arguments, ArgumentsError, 
 from edt_launch.service.errors import InvalidError, TooLargeError
 
 ARCHIVES = (".tar", ".tar.gz", ".tgz")
+
+UNNAMED_ARCHIVE = "model.tar"
+"""What an archive is called that was sent without a name."""
 
 LARGEST = 2**24  # bytes of all files beside the model
 
@@ -110,6 +114,38 @@ class Part:
 
     name: str
     file: BinaryIO
+
+
+def with_names(parts: Sequence[Part], main: str) -> list[Part]:
+    """Name the files that were sent without a name: archives by their content, a script as `main` does.
+
+    Raises:
+        InvalidError: it is none of both.
+    """
+    return [part if part.name else replace(part, name=_name_of(part.file, main)) for part in parts]
+
+
+def _name_of(file: BinaryIO, main: str) -> str:
+    if _is_archive(file):
+        return UNNAMED_ARCHIVE
+    if script := PurePosixPath(main).name:
+        return script
+    raise InvalidError(
+        "file: it has no name, and is no archive",
+        "name the script in --model-main, or send a file name with it",
+    )
+
+
+def _is_archive(file: BinaryIO) -> bool:
+    file.seek(0)
+    block = file.read(tarfile.BLOCKSIZE)
+    if block.startswith((b"\x1f\x8b", b"PK\x03\x04", b"PK\x05\x06")):
+        return True
+    try:
+        tarfile.TarInfo.frombuf(block, "utf-8", "surrogateescape")  # it has a checksum
+    except tarfile.HeaderError:
+        return False
+    return True
 
 
 def model_of(parts: Sequence[Part], main: str) -> Part | None:

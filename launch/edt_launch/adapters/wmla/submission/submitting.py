@@ -144,12 +144,20 @@ def _read(
     except ArgumentsError as error:
         raise InvalidError(str(error)) from None
     if code is None:
-        raise InvalidError(
-            "no model was sent", "send the model directory as a tar, or a single script, in a part named file"
-        )
-    archive = _alone(code, plan.main) if asked.file_name.endswith(".py") else code
+        raise nothing_sent()
+    archive = code
+    if asked.file_name.endswith(".py"):
+        # Clients name it with the path that it has at theirs.
+        plan = replace(plan, arguments=replace(arguments, main=PurePosixPath(arguments.main).name))
+        archive = _alone(code, plan.main)
     context.submitter.check_priority(user, catalogue.priority(arguments.priority))
     return plan, archive
+
+
+def nothing_sent() -> InvalidError:
+    """The error of a submission without code."""
+    advice = "send the model directory as a tar, or a single script, in a part named file"
+    return InvalidError("no model was sent", advice)
 
 
 def _plan(context: Context, user: UserRecord, asked: ExecRequest, args: str, arguments: Arguments) -> _Plan:
@@ -206,7 +214,7 @@ def _alone(code: BinaryIO, main: str) -> BinaryIO:
         raise TooLargeError(f"the script has more than {LARGEST_SCRIPT:,} bytes", "send a tar")
     archive = io.BytesIO()
     with tarfile.open(fileobj=archive, mode="w") as tar:
-        info = tarfile.TarInfo(PurePosixPath(main).name or MAIN)
+        info = tarfile.TarInfo(main)
         info.size = len(content)
         tar.addfile(info, io.BytesIO(content))
     return archive

@@ -44,7 +44,7 @@ async def show(
     """A job, and one of its tabs."""
     job = await run_in_threadpool(context.job, job_id)
     is_own = may(user, job)
-    chosen = tab or next(name for name in TABS if is_own or name in PUBLIC)
+    chosen: str = tab or next(name for name in TABS if is_own or name in PUBLIC)
     if not is_own and chosen not in PUBLIC:
         raise ForbiddenError(f"this part of {job.id} is for {job.owner} and administrators", "ask them")
     shown = answers.job(job, user)

@@ -144,12 +144,7 @@ def _results(context: Context, user: UserRecord, job: Json, asked: Asked) -> vie
 
 def _definition(context: Context, user: UserRecord, job: Json, asked: Asked) -> views.Definition:
     noted = submitted_files(context.home.job(job["id"]))
-    sizes = {
-        name: one[0]
-        for name, one in noted.items()
-        if isinstance(one, list) and one and isinstance(one[0], int)
-    }
-    return views.definition(job, sizes)
+    return views.definition(job, {name: size for name, (size, _) in noted.items()})
 
 
 def _last(path: Path, lines: int) -> list[bytes]:

@@ -2,13 +2,15 @@ import json
 from dataclasses import replace
 
 from edt_launch.adapters.wmla.answers import applications
+from edt_launch.adapters.wmla.answers.consumers import Consumers
 from edt_launch.adapters.wmla.answers.views import Execution
 from edt_launch.adapters.wmla.frameworks import Framework
+from edt_launch.adapters.wmla.identity import number_of
 from edt_launch.adapters.wmla.running.layout import executor_id
 from edt_launch.cluster.nvidia import Load
 from edt_launch.core.event_codec import write
 from edt_launch.core.events import Launched, Progress, Released, Started
-from edt_launch.service.database.records import ExecRecord, JobRecord
+from edt_launch.service.database.records import ExecRecord, JobRecord, ShareRecord
 from edt_launch.service.home import JobDir
 from edt_launch.service.states import State
 from world import World
@@ -76,23 +78,34 @@ def test_executors_that_were_given_back_have_finished(world: World) -> None:
     ]
     job.result.events.write_text("".join(json.dumps(write(event)) + "\n" for event in told))
     assert states(job) == ["FINISHED", "RUNNING", "FINISHED", "RUNNING"]
+    assert executors(job) == [2, 4]
     ended = replace(job, job=replace(job.job, state=State.STOPPED))
     assert states(ended) == ["KILLED"] * 4
+    assert executors(ended) == [1, 2, 3, 4]
 
 
 def states(job: Execution) -> list[str]:
     return [task["state"] for task in applications.modern(job)["task12n"]]
 
 
+def executors(job: Execution) -> list[int | None]:
+    told = applications.classic(job, Load(0, 0.0), 0.0, "http://edt")["executors"]
+    return [number_of(one["id"]) for one in told]
+
+
 def test_the_engine_tells_resources(world: World) -> None:
-    told = applications.engine(execution(world))
+    consumers = Consumers.of([ShareRecord("lab"), ShareRecord("ann", "lab")])
+    told = applications.engine(execution(world), consumers)
     assert list(told) == ENGINE
-    assert (told["used_gpu"], told["priority"], told["type"], told["state"]) == (
-        2,
-        5050,
-        "ELASTIC",
-        "Running",
-    )
+    found = {name: told[name] for name in ("used_gpu", "priority", "type", "state", "consumer", "tag")}
+    assert found == {
+        "used_gpu": 2,
+        "priority": 5050,
+        "type": "ELASTIC",
+        "state": "RUNNING",
+        "consumer": "/-/lab",
+        "tag": "/-/lab/ann",
+    }
 
 
 def test_what_has_not_started_has_not_run() -> None:

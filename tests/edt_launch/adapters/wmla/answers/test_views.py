@@ -62,7 +62,7 @@ JOB = JobRecord("jaaaaaaaa", "ann", ("main.py",), 1, 2, 0.0)
 def test_clients_know_every_state() -> None:
     for state in State:
         told = states.state_of(replace(JOB, state=state))
-        assert told in states.ENGINE_STATES
+        assert told in states.STATES
         assert state in states.behind(told)
 
 

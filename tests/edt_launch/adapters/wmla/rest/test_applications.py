@@ -3,7 +3,7 @@ from collections.abc import Iterable, Mapping
 import pytest
 
 from asking import Asking, submitted
-from edt_launch.adapters.wmla.rest import applications
+from edt_launch.adapters.wmla.rest import selecting
 from edt_launch.cluster.nvidia import Load, Nvml
 from played import Player
 
@@ -35,7 +35,7 @@ def test_applications_of_a_group_with_the_figures_of_their_gpus(
 
 
 def test_jobs_of_other_groups_hide_no_application(asking: Asking, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(applications, "MOST", 2)
+    monkeypatch.setattr(selecting, "MOST", 2)
     told = [submitted(asking.classic(), sigName=group) for group in ("dli", "dli", "dli", "a", "b", "c")]
     found = asking.conductor().get(f"/instances/{told[0]['sigId']}/applications").json()
     assert [one["driver"]["id"] for one in found] == [told[2]["submissionId"], told[1]["submissionId"]]
@@ -72,7 +72,7 @@ def test_applications_can_be_sorted_and_cut(asking: Asking, player: Player) -> N
 
 
 def test_pages_lead_through_all_applications(asking: Asking, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(applications, "MOST", 2)
+    monkeypatch.setattr(selecting, "MOST", 2)
     client = asking.modern()
     names = [submitted(client)["id"] for _ in range(5)]
     path = "/scheduler/engine/applications"
@@ -87,7 +87,7 @@ def test_pages_lead_through_all_applications(asking: Asking, monkeypatch: pytest
     "path",
     [
         *("/driver/logs/passwd", "/driver/logs/stdout?lastlines=-1", "/driver/logs/stdout?lastlines=x"),
-        *("/executor/0/logs/stdout", "/executor/x/logs/stdout", "/executor/1/logs/launcherlog"),
+        *("/executor/0/logs/stdout", "/executor/x/logs/stdout", "/executor/1/logs/passwd"),
         *("/executor/99999999999999999999/logs/stdout", "/nothing"),
     ],
 )
@@ -101,7 +101,12 @@ def test_nonsense_is_refused_in_a_line_of_text(asking: Asking, path: str) -> Non
 
 def test_what_has_printed_nothing_yet_is_empty(asking: Asking) -> None:
     exec_id = submitted(asking.modern())["id"]
-    for path in ("driver/logs/stdout", "driver/logs/launcherlog", "executor/2/logs/stderr"):
+    for path in (
+        "driver/logs/stdout",
+        "driver/logs/launcherlog",
+        "executor/2/logs/stderr",
+        "executor/1/logs/launcherlog",
+    ):
         answer = asking.modern().get(f"/scheduler/applications/{exec_id}/{path}")
         assert (answer.status_code, answer.text) == (200, "")
 
@@ -117,3 +122,22 @@ def test_an_executor_that_there_cannot_be_is_told_from_a_silent_one(asking: Aski
     player.finish(exec_id)
     assert client.get(f"{place}/1/logs/stdout").text.startswith("executor 1")
     assert client.get(f"{place}/2/logs/stdout").status_code == 400
+
+
+def test_the_launcher_prints_for_the_driver_or_else_for_the_first_process(
+    asking: Asking, player: Player
+) -> None:
+    client = asking.modern()
+    for framework, expected in (("edtPyTorch", ["", ""]), ("distPyTorch", ["edt-launch: started\n", ""])):
+        args = f"--exec-start {framework} --model-dir m --numWorker 2"
+        exec_id = submitted(client, args=args)["id"]
+        player.start(exec_id)
+        place = f"/scheduler/applications/{exec_id}/executor"
+        assert [client.get(f"{place}/{n}/logs/launcherlog").text for n in (1, 2)] == expected
+
+
+def test_the_engine_tells_one_application_as_a_list(asking: Asking) -> None:
+    exec_id = submitted(asking.modern())["id"]
+    (shown,) = asking.modern().get(f"/scheduler/engine/applications/{exec_id}").json()
+    assert (shown["id"], shown["state"]) == (exec_id, "SUBMITTED")
+    assert asking.modern().get("/scheduler/engine/applications").json() == [shown]

@@ -122,7 +122,7 @@ def test_the_story_of_a_1_2_notebook(cluster: Cluster) -> None:
 
     r = get(f"{dl}/execs/{exec_id}/log", auth=auth, headers=common_headers)
     frame = metrics_of(r.json())
-    assert list(frame.steps.iloc[:5]) == [1, 2, 3, 4, 5]
+    assert list(frame.steps) == [1, 2, 3, 4, 5]
     assert frame.loss.iloc[0] == 2.3
     assert frame.accuracy.iloc[4] == 0.5
     assert list(frame.timestamp.iloc[[0]]) == [pd.Timestamp("2020-02-19 03:45:00.001")]
@@ -230,7 +230,7 @@ def test_the_story_of_a_2_x_notebook(cluster: Cluster) -> None:
     url = f"{dl}/scheduler/engine/applications?start=0&length=10&sort=-submit_time&state=Running"
     (told,) = get(url, headers=bearer).json()
     assert (told["id"], told["used_gpu"], told["type"]) == (exec_id, 3, "ELASTIC")
-    assert get(f"{dl}/scheduler/engine/applications/{exec_id}", headers=bearer).json() == told
+    assert get(f"{dl}/scheduler/engine/applications/{exec_id}", headers=bearer).json() == [told]
 
     r = post(f"{dl}/execs/{exec_id}/stop", headers=common_headers)
     assert (r.status_code, r.content) == (204, b"")
@@ -309,8 +309,68 @@ def test_what_dlicmd_asks_besides(cluster: Cluster) -> None:
     assert "dse_user" in [node["id"] for node in tree["childTreeDto"]]
     node = get(f"{dl}/resplans/resplan/dse_user", headers=headers).json()
     assert node == {"id": "dse_user", "pid": "-", "childTreeDto": []}
-    assert get(f"{dl}/scheduler/kubernetesobjects?type=pod&name=x", headers=headers).json() == []
+    assert get(f"{dl}/scheduler/kubernetesobjects?type=pod&name=x", headers=headers).json() == {"items": []}
     assert get(f"{dl}/scheduler/kubernetesobjects/status", headers=headers).ok
+
+
+def test_a_generated_sdk_gives_every_parameter_of_the_specification(cluster: Cluster) -> None:
+    dl, auth = cluster.dl_rest_url, ("Admin", "Admin-Admin")
+    args = "--exec-start edtPyTorch --model-dir pytorch_mnist --model-main pytorch_mnist_EDT.py --appName sdk"
+    told = post(f"{dl}/execs", params={"sigName": "sdk", "args": args}, auth=auth, files=cluster.files).json()
+    headers = {"Accept": "application/json"}
+    asked = {
+        "applicationid": told["appId"],
+        "applicationname": "sdk",
+        "driverid": told["submissionId"],
+        "search": "sdk",
+        "sort": "-submit_time",
+        "order": "desc",
+        "start": "0",
+        "length": "10",
+        "state": "RUNNING",
+        "sigId": told["sigId"],
+    }
+    url = f"{dl}/scheduler/applications"
+    assert get(url, params=asked, auth=auth, headers=headers).json() == []
+    cluster.player.start(told["id"])
+    (found,) = get(url, params=asked, auth=auth, headers=headers).json()
+    assert (found["driverid"], found["sigId"]) == (told["submissionId"], told["sigId"])
+    for name in ("applicationname", "driverid", "sigId"):
+        assert get(url, params={name: asked[name]}, auth=auth, headers=headers).json() == [found]
+        assert get(url, params={name: "other"}, auth=auth, headers=headers).json() == []
+
+
+def test_a_generated_sdk_sends_files_without_names(cluster: Cluster) -> None:
+    dl, auth = cluster.dl_rest_url, ("Admin", "Admin-Admin")
+    args = "--exec-start edtPyTorch --model-dir pytorch_mnist --model-main pytorch_mnist_EDT.py"
+    code = cluster.files["file"][1]
+
+    def form(content: bytes, data: str = "") -> list[tuple[str, tuple[None, bytes | str, str]]]:
+        fields = [("data", (None, data, "text/plain"))] if data else []
+        return [("file", (None, content, "application/octet-stream")), *fields]
+
+    r = post(f"{dl}/execs", params={"sigName": "sdk", "args": args}, auth=auth, files=form(code))
+    assert r.status_code == 200, r.text
+    assert cluster.player.job(r.json()["id"]).command == ("pytorch_mnist_EDT.py",)
+    r = post(f"{dl}/execs", params={"args": args}, auth=auth, files=form(b"print()"))
+    assert r.status_code == 200, r.text
+    assert cluster.player.job(r.json()["id"]).directory == "."
+
+    definition = {
+        "modelSpec": {"sigName": "sdk", "args": args},
+        "algoDef": {
+            "algorithm": "Random",
+            "maxJobNum": 1,
+            "objectiveMetric": "loss",
+            "objective": "minimize",
+        },
+        "hyperParams": [
+            {"name": "rate", "type": "Range", "dataType": "DOUBLE", "minDbVal": 0.1, "maxDbVal": 1}
+        ],
+    }
+    r = post(f"{dl}/hypersearch", auth=auth, files=form(code, json.dumps(definition)))
+    assert r.status_code == 200, r.text
+    assert get(f"{dl}/hypersearch/{r.json()}", auth=auth).json()["creator"] == "Admin"
 
 
 def test_what_else_clients_of_1_2_ask(cluster: Cluster) -> None:

@@ -23,6 +23,7 @@ from tiers import full
 pytestmark = pytest.mark.filterwarnings("ignore::urllib3.exceptions.InsecureRequestWarning")
 
 SEARCH = {
+    "modelSpec": {"args": "--exec-start edtPyTorch --model-dir mnist --model-main main.py"},
     "algoDef": {
         "algorithm": "Random",
         "maxRunTime": -1,
@@ -83,6 +84,8 @@ def terminal(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
         for path, method, content in (
             ("users", "POST", {"name": "ann"}),
             ("users/ann/password", "PUT", {"password": "correct-horse"}),
+            ("shares/lab", "PUT", {}),
+            ("shares/ann", "PUT", {"parent": "lab"}),
         ):
             headers = {"Authorization": f"Bearer {service.token}"}
             url = f"{service.url}/api/v1/{path}"
@@ -158,52 +161,88 @@ def test_the_life_of_an_exec(terminal: Terminal) -> None:
     assert ids[:2] == [second, first]
     shown = terminal.show("--exec-get-all", query="limit=10&state=RUNNING&sort_by=id:desc")
     assert [one["id"] for one in shown] == [first]
-    shown = terminal.show(f"--app-get {first}")
-    assert (shown["submit_user"], shown["type"], shown["state"], shown["task12n_num"]) == (
-        *("ann", "ELASTIC", "Running", 2),
-    )
-    query = "start=0&length=10&sort=-submit_time&state=Running"
-    assert [one["id"] for one in terminal.show("--app-get-all", query=query)] == [first]
-    logs = {kind: terminal.run(f"--exec-{kind} {first}") for kind in ("outlogs", "errlogs")}
     for kind, stream in (("outlogs", "stdout"), ("errlogs", "stderr")):
-        lines = logs[kind].splitlines()
+        logs = terminal.run(f"--exec-{kind} {first}")
         starts = [f"{who} {stream} 0 é" for who in ("driver", "executor 1", "executor 2")]
-        assert [line for line in lines if line.endswith(" 0 é")] == starts
-    assert terminal.run(f"--exec-launcherlogs {first}") == "edt-launch: started\n"
-    assert terminal.run(f"--exec-trainlogs {first}").startswith("[2020-02-19 03:45:01] Train,")
-    assert terminal.run(f"--exec-trainoutlogs {first}") == terminal.run(f"--exec-trainlogs {first}")
-    assert terminal.run(f"--exec-trainerrlogs {first}").startswith("driver stderr 0")
+        assert [line for line in logs.splitlines() if line.endswith(" 0 é")] == starts
+        assert terminal.run(f"--app-{kind} {first}") == logs
+    logs = terminal.run(f"--exec-launcherlogs {first}")
+    assert logs == "driver 200\nedt-launch: started\n\nexecutor/1 200\n\nexecutor/2 200\n"
+    assert terminal.run(f"--app-launcherlogs {first}") == logs
+    output, errors = (terminal.run(f"--exec-{kind} {first}") for kind in ("trainoutlogs", "trainerrlogs"))
+    assert output.startswith("[2020-02-19 03:45:01] Train,")
+    assert errors.startswith("driver stderr 0")
+    assert terminal.run(f"--exec-trainlogs {first}") == output + errors
     player.finish(first)
     *_, name = terminal.run(f"--exec-trainresult {first}").split("Train result is saved to ")
     with zipfile.ZipFile(terminal.folder / name) as archive:
         assert archive.read("model/train/model_epoch_final.pth") == WEIGHTS
-    assert terminal.run(f"--exec-deploy {first}").endswith("HTTP:501")
+    assert f"Deploy exec {first} failed. HTTP:501 " in terminal.run(f"--exec-deploy {first}")
 
-    assert terminal.run(f"--exec-delete {second}").endswith("HTTP:409")
-    assert terminal.run(f"--exec-stop {second}") == f"Stop exec {second} succeed. HTTP:204"
-    assert terminal.run(f"--app-stop {second}") == f"Stop app {second} succeed. HTTP:204"
+    assert f"Delete exec {second} failed. HTTP:409 " in terminal.run(f"--exec-delete {second}")
+    assert terminal.run(f"--exec-stop {second}") == f"Stop exec {second} succeed. HTTP:204 "
     player.store.jobs.move(player.job(second).id, State.STOPPED, "played", player.now)
     assert terminal.show(f"--exec-get {second}")["state"] == "KILLED"
-    assert terminal.run(f"--exec-delete {second}") == f"Delete exec {second} succeed. HTTP:204"
-    assert terminal.run("--exec-delete-all").endswith("succeed. HTTP:204")
+    assert terminal.run(f"--exec-delete {second}") == f"Delete exec {second} succeed. HTTP:204 "
+    assert terminal.run("--exec-delete-all").endswith("succeed. HTTP:204 ")
     said = terminal.run(f"--exec-get {first}")
     assert said == f"Error 400: Execution ID '{first}' not found.\n"
 
 
+def test_applications_until_they_have_ended(terminal: Terminal) -> None:
+    terminal.log_on()
+    terminal.run("--exec-delete-all")
+    line = f"--exec-start edtPyTorch --model-dir {terminal.model} --model-main main.py --numWorker 2"
+    waiting, running, ended = (terminal.start(line) for _ in range(3))
+    player = terminal.player
+    player.start(running, size=2)
+    player.start(ended, size=2)
+    player.finish(ended)
+    active = terminal.show("--app-get-all")
+    assert {one["id"]: one["state"] for one in active}.items() >= {running: "RUNNING"}.items()
+    assert [one["id"] for one in active if one["id"] in (waiting, running, ended)] == [waiting, running]
+    assert [one["id"] for one in terminal.show("--app-history-get-all")] == [ended]
+    (shown,) = terminal.show(f"--app-get {running}")
+    told = {name: shown[name] for name in ("submit_user", "type", "state", "task12n_num", "consumer", "tag")}
+    assert told == {
+        "submit_user": "ann",
+        "type": "ELASTIC",
+        "state": "RUNNING",
+        "task12n_num": 2,
+        "consumer": "/-/lab",
+        "tag": "/-/lab/ann",
+    }
+    assert terminal.show("--app-analyze")["/-/lab/ann ELASTIC FINISHED"] == 1
+    places = terminal.show("--rp-get-all")
+    assert {waiting, running} <= set(places["/-/lab/ann"])
+    assert "Unknown" not in places
+
+    player.finish(running, State.FAILED)
+    assert terminal.run(f"--app-wait {running}") == f"{running} ERROR"
+    said = terminal.run("--app-stop-all")
+    assert f"Stop application {waiting} succeed. HTTP:204 " in said.splitlines()
+    assert running not in said
+    two = f"Stop application {running} succeed. HTTP:204 \nStop application {ended} succeed. HTTP:204 "
+    assert terminal.run(f"--app-stop {running} {ended}") == two
+    player.store.jobs.move(player.job(waiting).id, State.STOPPED, "played", player.now)
+    states = {one["id"]: one["state"] for one in terminal.show("--app-history-get-all")}
+    assert states == {waiting: "KILLED", running: "ERROR", ended: "FINISHED"}
+    assert f"{waiting} KILLED" == terminal.run(f"--app-wait {waiting}")
+
+
 def test_the_life_of_a_search(terminal: Terminal) -> None:
     terminal.log_on()
-    said = terminal.run(
-        f"--hpo-start --exec-start edtPyTorch --model-dir {terminal.model} --model-main main.py",
-        data=json.dumps(SEARCH),
-    )
-    name = json.loads(said.splitlines()[-1])
+    definition = terminal.folder / "search.json"
+    definition.write_text(json.dumps(SEARCH))
+    said = terminal.run(f"--hpo-start {definition} --model-dir {terminal.model}")
+    name = json.loads(said.splitlines()[-1].removeprefix("Start hypersearch with id: "))
 
     def trials() -> list[str]:
         return [one["id"] for one in terminal.show(f"--hpo-get {name}")["experiments"] if one["id"]]
 
     def stop() -> None:
         until(lambda: len(trials()) == 2)
-        assert terminal.run(f"--hpo-force {name}") == f"Stop hpo {name} succeed. HTTP:204"
+        assert terminal.run(f"--hpo-force {name}") == f"Stop hpo {name} succeed. HTTP:204 "
         until(lambda: terminal.show(f"--hpo-get {name}")["state"] == "STOPPED")
         for trial in trials():
             job = terminal.player.job(trial).id
@@ -211,12 +250,12 @@ def test_the_life_of_a_search(terminal: Terminal) -> None:
 
     stop()
     assert [one["hpoName"] for one in terminal.show("--hpo-get-all")] == [name]
-    assert terminal.run(f"--hpo-stop {name}").endswith("HTTP:400")
-    assert terminal.run(f"--hpo-restart {name}") == f"Restart hpo {name} succeed. HTTP:204"
-    assert terminal.run(f"--hpo-delete {name}").endswith("HTTP:409")
+    assert f"Stop hpo {name} failed. HTTP:400 " in terminal.run(f"--hpo-stop {name}")
+    assert terminal.run(f"--hpo-restart {name}") == f"Restart hpo {name} succeed. HTTP:204 "
+    assert f"Delete hpo {name} failed. HTTP:409 " in terminal.run(f"--hpo-delete {name}")
     stop()
-    assert terminal.run(f"--hpo-delete {name}") == f"Delete hpo {name} succeed. HTTP:204"
-    assert terminal.run("--hpo-delete-all").endswith("succeed. HTTP:204")
+    assert terminal.run(f"--hpo-delete {name}") == f"Delete hpo {name} succeed. HTTP:204 "
+    assert terminal.run("--hpo-delete-all").endswith("succeed. HTTP:204 ")
     assert terminal.show("--hpo-get-all") == []
     names = [one["name"] for one in terminal.show("--hpo-algorithm-get-all")]
     assert terminal.show(f"--hpo-algorithm-get {names[0]}")["name"] == names[0]
@@ -224,7 +263,9 @@ def test_the_life_of_a_search(terminal: Terminal) -> None:
 
 def test_what_there_is_besides(terminal: Terminal) -> None:
     terminal.log_on()
-    assert {"id", "pid", "childTreeDto"} == set(terminal.show("--rp-get-all"))
-    assert terminal.show("--rp-get ann")["pid"] == "-"
-    assert terminal.show("--k8s-obj-get x") == []
-    assert terminal.show("--k8s-obj-status")["status"] == terminal.show("--status")["status"] == "Running"
+    assert terminal.show("--rp-get ann") == {"id": "ann", "pid": "lab", "childTreeDto": []}
+    assert "failed. HTTP:405 " in terminal.run("--rp-delete ann")
+    assert "failed. HTTP:405 " in terminal.run("--hpo-algorithm-delete Random")
+    assert terminal.show("--k8s-obj-get pod x") == terminal.show("--k8s-obj-get-all pod") == {"items": []}
+    assert terminal.show("--pj-get-all") == []
+    assert terminal.show("--status")["status"] == "Running"

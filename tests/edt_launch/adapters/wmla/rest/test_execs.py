@@ -140,12 +140,37 @@ def test_names_that_are_none_are_not_found(asking: Asking) -> None:
         assert answer.text.startswith(f"Error {answer.status_code}: ")
 
 
-def test_a_part_that_is_no_file_is_refused_by_name(asking: Asking) -> None:
-    answer = asking.modern().post("/execs", params={"args": "--exec-start PyTorch"}, data={"file": "text"})
-    assert (answer.status_code, answer.text) == (
-        400,
-        "Error 400: file: expected a file: a part of the form that has a file name.\n",
-    )
+SCRIPT = b"import sys\n" + b"#" * 2**21  # longer than a text in a form may be
+
+
+@pytest.mark.parametrize("code", [tar(CODE), tar(CODE, "w")])
+def test_an_archive_without_a_name_is_told_by_its_content(asking: Asking, code: bytes) -> None:
+    args = {"args": "--exec-start edtPyTorch --model-dir m --model-main main.py"}
+    files = [("file", (None, code, "application/octet-stream"))]
+    answer = asking.modern().post("/execs", params=args, files=files)
+    assert answer.status_code == 200, answer.text
+    (job,) = asking.world.store.jobs.page().jobs
+    assert (job.directory, job.command) == ("m", ("main.py",))
+
+
+@pytest.mark.parametrize("main", ["train.py", "models/train.py", "/home/ann/train.py"])
+@pytest.mark.parametrize("name", [None, "train.py"])
+def test_a_script_is_called_what_the_arguments_call_it(asking: Asking, main: str, name: str | None) -> None:
+    args = {"args": f"--exec-start PyTorch --model-main {main}"}
+    answer = asking.modern().post("/execs", params=args, files=[("file", (name, SCRIPT))])
+    assert answer.status_code == 200, answer.text
+    (job,) = asking.world.store.jobs.page().jobs
+    assert job.command == ("train.py",)
+    assert (asking.world.files(job.id).code / "train.py").read_bytes() == SCRIPT
+
+
+def test_what_neither_has_a_name_nor_is_named_is_refused(asking: Asking) -> None:
+    args = {"args": "--exec-start PyTorch"}
+    answer = asking.modern().post("/execs", params=args, files=[("file", (None, b"print()"))])
+    assert answer.status_code == 400
+    assert answer.text.startswith("Error 400: file: it has no name, and is no archive; name the script in ")
+    answer = asking.modern().post("/execs", params=args, data={"file": "text"})
+    assert (answer.status_code, answer.text[:31]) == (400, "Error 400: no model was sent; s")
 
 
 @pytest.mark.parametrize(

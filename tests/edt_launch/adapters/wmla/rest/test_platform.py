@@ -17,4 +17,4 @@ def test_the_platform_says_where_it_is(asking: Asking) -> None:
     conf = asking.modern().get("/conf").json()
     assert conf["DLI_DATA_FS"] == str(asking.world.settings.data_folder)
     assert asking.modern().get("/status").json()["status"] == "Running"
-    assert asking.modern().get("/scheduler/kubernetesobjects?type=pod").json() == []
+    assert asking.modern().get("/scheduler/kubernetesobjects?type=pod").json() == {"items": []}

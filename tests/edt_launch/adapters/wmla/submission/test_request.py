@@ -6,8 +6,17 @@ import pytest
 
 from edt_launch.adapters.wmla.submission import request
 from edt_launch.adapters.wmla.submission.args import ArgumentsError
-from edt_launch.adapters.wmla.submission.request import NAME_LIMIT, ExecRequest, Part, beside, model_of, read
+from edt_launch.adapters.wmla.submission.request import (
+    NAME_LIMIT,
+    ExecRequest,
+    Part,
+    beside,
+    model_of,
+    read,
+    with_names,
+)
 from edt_launch.service.errors import InvalidError, TooLargeError
+from world import tar
 
 
 def data(**content: Any) -> str:
@@ -93,6 +102,31 @@ def test_the_model_is_the_tar_else_the_script_else_what_comes_first(
 ) -> None:
     found = model_of([part(name) for name in names], main)
     assert (found and found.name) == expected
+
+
+ZIP = b"PK\x03\x04"
+
+
+@pytest.mark.parametrize(
+    "content, main, expected",
+    [
+        (tar({"a": b"b"}), "", "model.tar"),
+        (tar({"a": b"b"}, "w"), "main.py", "model.tar"),
+        (ZIP, "main.py", "model.tar"),
+        (b"import sys", "sub/train.py", "train.py"),
+        (b"x" * 512, "train.py", "train.py"),
+        (b"", "train.py", "train.py"),
+    ],
+)
+def test_names_that_are_not_there_follow_from_content_and_arguments(
+    content: bytes, main: str, expected: str
+) -> None:
+    assert [one.name for one in with_names([part("", content), part("a b")], main)] == [expected, "a b"]
+
+
+def test_a_file_that_nothing_names_is_refused() -> None:
+    with pytest.raises(InvalidError, match="it has no name, and is no archive"):
+        with_names([part("", b"import sys")], "")
 
 
 def test_the_others_are_read_whole_wherever_they_had_been_read_to() -> None:

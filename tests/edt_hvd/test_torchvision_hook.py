@@ -1,0 +1,70 @@
+"""The finder that has torchvision prepared; whole interpreters, as each has its own finders and operators."""
+
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+
+import pytest
+
+HOOK = Path(__file__).parents[2] / "edt_hvd" / "torchvision_hook.py"
+INSTALLED = Path(sysconfig.get_path("platlib"), "_edt_torchvision.py")
+
+
+def run(program: str, *options: str) -> str:
+    """What an interpreter prints."""
+    command = [sys.executable, "-W", "error", *options, "-c", program]
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr
+    return result.stdout.strip()
+
+
+def test_the_installed_module_is_this_one():
+    assert INSTALLED.read_text() == HOOK.read_text(), "run: make setup"
+
+
+HEAVY = "{'torch', 'edt_hvd', 'torchvision'}"
+
+
+def test_interpreters_load_nothing_for_it():
+    started = f"import sys; print('_edt_torchvision' in sys.modules, {HEAVY} & set(sys.modules))"
+    assert run(started) == "True set()"
+    looked = "import importlib.util, sys; importlib.util.find_spec('torchvision')"
+    assert run(f"{looked}; print({HEAVY} & set(sys.modules))") == "set()"
+    loads = "import torchvision_hook; print(*(set(sys.modules) - before))"
+    program = f"import sys; before = set(sys.modules); sys.path.insert(0, {str(HOOK.parent)!r}); {loads}"
+    assert run(program, "-S") == "torchvision_hook"
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        "",
+        pytest.param("import fabric_model", marks=pytest.mark.full),
+        pytest.param("from pyedt.fabric_model import FabricModel", marks=pytest.mark.full),
+        pytest.param("import edt_hvd", marks=pytest.mark.full),
+    ],
+)
+def test_torchvision_works_in_any_order(first: str):
+    pytest.importorskip("torchvision")
+    program = f"""
+{first}
+from torchvision.transforms import v2
+import torchvision, torch, edt_hvd
+assert torch.ops.torchvision.nms
+print(tuple(torchvision.models.resnet18(num_classes=3).fc.weight.shape))
+"""
+    assert run(program) == "(3, 512)"
+
+
+def test_what_is_not_there_is_missing_as_ever(tmp_path: Path):
+    program = f"""
+import sys
+sys.path[:] = [{str(HOOK.parent)!r}, {sysconfig.get_path("stdlib")!r}, {sysconfig.get_path("platstdlib")!r}]
+import torchvision_hook
+try:
+    import torchvision
+except ModuleNotFoundError as error:
+    print(error)
+"""
+    assert run(program, "-S") == "No module named 'torchvision'"

@@ -1,0 +1,40 @@
+from collections.abc import AsyncIterator, Iterable
+
+import anyio
+import pytest
+
+from edt_launch.adapters.wmla.answers.rows import LONGEST, training_rows
+from played import ELOG, TEST_LINE
+
+
+def kept(blocks: Iterable[bytes]) -> bytes:
+    async def collect() -> bytes:
+        async def given() -> AsyncIterator[bytes]:
+            for block in blocks:
+                yield block
+
+        return b"".join([block async for block in training_rows(given())])
+
+    return anyio.run(collect)
+
+
+TRAIN, TEST = ELOG.encode(), TEST_LINE.encode()
+
+
+@pytest.mark.parametrize("size", [1, 7, 100, 10**6])
+def test_rows_of_validations_are_left_out(size: int) -> None:
+    content = TRAIN + TEST + TRAIN + b"Test, of something else\n" + TEST + TEST[:-1]
+    blocks = [content[at : at + size] for at in range(0, len(content), size)]
+    assert kept(blocks) == TRAIN + TRAIN + b"Test, of something else\n"
+
+
+@pytest.mark.parametrize("size", [1000, 10**6])
+def test_what_is_no_row_stays_as_it_is(size: int) -> None:
+    content = b"x" * (3 * LONGEST) + TEST + b"[2020] T" + b"\n\n" + b"y" * LONGEST
+    blocks = [content[at : at + size] for at in range(0, len(content), size)]
+    assert kept(blocks) == content
+    assert kept([]) == kept([b""]) == b""
+
+
+def test_the_end_of_a_line_that_was_cut_is_no_row() -> None:
+    assert kept([b"x" * (LONGEST + 1), TEST, TEST]) == b"x" * (LONGEST + 1) + TEST

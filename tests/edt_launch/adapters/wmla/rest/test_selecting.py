@@ -1,0 +1,101 @@
+from typing import Any
+
+import pytest
+
+from asking import Asking, submitted
+from edt_launch.adapters.wmla import identity
+from edt_launch.adapters.wmla.rest.selecting import states_of
+from edt_launch.service.states import State
+from played import Player
+
+ARGS = "--exec-start edtPyTorch --model-dir m --numWorker 2 --appName {}"
+
+PATHS = ("/scheduler/applications", "/scheduler/engine/applications")
+
+
+def test_states_are_read_whatever_their_case_and_how_often_they_are_given() -> None:
+    assert states_of(["finished, KILLED", "Error,,"]) == {"FINISHED", "KILLED", "ERROR"}
+    assert states_of([]) is states_of(["", ","]) is None
+
+
+@pytest.fixture
+def names(asking: Asking, player: Player) -> list[str]:
+    """A job that has finished, one that runs, and one of another user and group that waits."""
+    client = asking.modern()
+    ended, running = (submitted(client, args=ARGS.format(name))["id"] for name in ("first", "second"))
+    waiting = submitted(asking.classic("bob"), args=ARGS.format("third"), sigName="dli")["id"]
+    for name, size in ((ended, 1), (running, 2)):
+        player.start(name, size=size)
+    player.finish(ended, State.SUCCEEDED)
+    return [ended, running, waiting]
+
+
+def ids(asking: Asking, path: str, **params: Any) -> list[str]:
+    answer = asking.modern("admin").get(path, params=params)
+    assert answer.status_code == 200, answer.text
+    return [one["id"] for one in answer.json()]
+
+
+@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize(
+    "params, expected",
+    [
+        ({}, [2, 1, 0]),
+        ({"state": "FINISHED,KILLED,ERROR"}, [0]),
+        ({"state": ["finished", "Running"]}, [1, 0]),
+        (
+            {"state": "NEW,SUBMITTED,PENDING_JOB_SCHEDULER,LAUNCHING,RECOVERING,UNKNOWN" + ",WAITING" * 99},
+            [2],
+        ),
+        ({"state": "PENDING_CRD_SCHEDULER"}, []),
+        ({"state": "whatever"}, []),
+        ({"state": ""}, [2, 1, 0]),
+        ({"applicationname": "second"}, [1]),
+        ({"applicationname": "sec"}, []),
+        ({"search": "IRS"}, [0]),
+        ({"search": "bob"}, [2]),
+        ({"driverid": "driver-no"}, []),
+        ({"sigId": identity.group_id("dli").upper()}, [2]),
+        ({"sigId": identity.group_id("edt"), "search": "second"}, [1]),
+        ({"sort": "name"}, [0, 1, 2]),
+        ({"sort": "-name"}, [2, 1, 0]),
+        ({"sort": "name", "order": "desc"}, [2, 1, 0]),
+        ({"sort": "-name", "order": "ASC"}, [0, 1, 2]),
+        ({"sort": ""}, [2, 1, 0]),
+        ({"start": 1, "length": "1"}, [1]),
+        ({"sort": "name", "start": "2"}, [2]),
+        ({"color": "red", "lastlines": "x"}, [2, 1, 0]),
+    ],
+)
+def test_every_parameter_selects(
+    asking: Asking, names: list[str], path: str, params: dict[str, Any], expected: list[int]
+) -> None:
+    assert ids(asking, path, **params) == [names[place] for place in expected]
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_one_can_be_asked_for_by_its_ids(asking: Asking, names: list[str], path: str) -> None:
+    (first,) = asking.modern("admin").get(PATHS[0], params={"applicationid": names[0]}).json()
+    assert ids(asking, path, driverid=first["driverid"]) == [names[0]]
+    assert ids(asking, path, applicationid=names[0]) == [names[0]]
+    assert ids(asking, path, applicationid=names[0], state="RUNNING") == []
+    assert asking.modern().get(path, params={"applicationid": names[2]}).status_code == 403
+    assert asking.modern().get(path, params={"applicationid": "wmla-99"}).status_code == 400
+
+
+@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize(
+    "params, said",
+    [
+        ({"sort": "nothing"}, "Error 400: sort: 'nothing' is no field of an application; use one of id, "),
+        ({"order": "up", "sort": "id"}, "Error 400: order: 'up': expected asc or desc"),
+        ({"start": "-1"}, "Error 4"),
+        ({"length": "many"}, "Error 4"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(
+    asking: Asking, names: list[str], path: str, params: dict[str, str], said: str
+) -> None:
+    answer = asking.modern().get(path, params=params)
+    assert answer.status_code in (400, 422)
+    assert answer.text.startswith(said)
