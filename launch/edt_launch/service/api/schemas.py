@@ -434,6 +434,19 @@ class UserWithToken(UserAccount):
 Users = _list("Users", "Everybody who may use the service.", users=UserAccount)
 
 
+class AuditedChange(BaseModel):
+    """Somebody has changed something."""
+
+    number: int
+    time: float
+    user: str
+    method: str
+    path: str = Field(description="Of the request, and what it was about where that does not say it.")
+
+
+Audit = _list("Audit", "Changes, the newest first.", changes=AuditedChange)
+
+
 class NewPassword(_Asked):
     """A user's password for WMLA's interfaces."""
 

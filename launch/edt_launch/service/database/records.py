@@ -299,6 +299,17 @@ class AllocationRecord:
 
 
 @dataclass(frozen=True)
+class AuditRecord:
+    """Somebody has changed something: a request that was carried out, and what it was about, as its path."""
+
+    time: float
+    user: Str64
+    method: Str16
+    path: Str255
+    number: int = 0
+
+
+@dataclass(frozen=True)
 class ExecRecord:
     """What WMLA's clients call a job.
 

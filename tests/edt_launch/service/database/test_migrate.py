@@ -32,6 +32,7 @@ LATEST = {"allocations": ("leaving", "lost"), "jobs": ("losses",)}
 
 def go_back(connection: Connection, version: str, columns: Mapping[str, Sequence[str]]) -> None:
     """Bring the tables to the form that they had in a version, as far as the test needs it."""
+    connection.execute(text("DROP TABLE audit"))
     if "parent" in columns["tokens"]:
         connection.execute(text("DROP INDEX ix_tokens_parent"))
     for table, names in columns.items():
