@@ -73,7 +73,7 @@ class Site:
         page.evaluate(f"(() => {{ {axe}; window.axe = axe }})()")
         found = page.evaluate("rules => axe.run({runOnly: rules})", RULES)
         told = [(one["id"], [node["html"][:200] for node in one["nodes"]]) for one in found["violations"]]
-        assert told == []
+        assert told == [], (page.url, told)
 
 
 def is_too_wide(page: Page) -> bool:

@@ -69,7 +69,7 @@ def test_without_scripts_there_is_the_table(site: Site) -> None:
     running(site, "first", "0", ago=60)
     with site.page("ann", java_script_enabled=False) as page:
         page.get_by_text("As a table").click()
-        assert page.get_by_role("cell", name="first").is_visible()
+        assert page.get_by_role("cell", name="A first").is_visible()
         assert not page.locator("#chart").is_visible()
 
 

@@ -20,6 +20,9 @@ MEMORY_STEPS = 1000
 MOST = 2**20
 """Workers of a job of which nothing is known."""
 
+MOST_LOSSES = 10**6
+"""Failures of workers that are counted."""
+
 PRIOR_COST = 5.0
 """Seconds that a resize is taken to cost; counts like one resize that was seen."""
 
@@ -92,6 +95,7 @@ class JobProgress:
         pauses: the latest ones, seconds.
         resizes: worlds that were formed of another number of workers than the one before.
         restarts: how often a launcher has started its workers again.
+        losses: workers that have failed.
         reported: time, step and size of the last report; None where nothing connects to it.
     """
 
@@ -103,6 +107,7 @@ class JobProgress:
     pauses: Annotated[tuple[Seconds, ...], Field(max_length=PAUSES)] = ()
     resizes: Number = 0
     restarts: Number = 0
+    losses: Number = 0
     reported: tuple[Seconds, Serial, Number] | None = None
 
     def after(self, happened: Iterable[Event], most: int = MOST) -> "tuple[JobProgress, int]":
@@ -200,6 +205,8 @@ class _Fold:
                 self._now = replace(now, reported=None)
             case events.Restarting():
                 self._now = replace(now, restarts=now.restarts + 1, reported=None)
+            case events.Failed():
+                self._now = replace(now, losses=min(now.losses + 1, MOST_LOSSES))
             case events.Resumed(pause=pause):
                 self._now = replace(now, pauses=(*now.pauses, pause)[-PAUSES:])
             case _ if self._run is not None:

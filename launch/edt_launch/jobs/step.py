@@ -54,6 +54,7 @@ def step(now: float, observed: ObservedState) -> Decided:
     users = _users(jobs)
     given: dict[str, Held] = {}
     for job in jobs:
+        actions += _lost(now, job)
         id_ = job.record.id
         held = _ordered(job, plan.assignments.get(id_, ()))
         if is_wanted(job) and not job.is_hidden and not _clashes(id_, held, users):
@@ -171,6 +172,16 @@ def _missed(now: float, job: ObservedJob, held: Held, left: Held, reason: str) -
     if known <= devices_of(left):
         return []
     return [Remember(_change(now, job, record.size, held, "its workers have left", left))]
+
+
+def _lost(now: float, job: ObservedJob) -> Sequence[Action]:
+    """Workers that have failed, for the history."""
+    lost = job.progress.losses - job.record.losses
+    if lost <= 0 or job.is_hidden:
+        return []
+    reason = "a worker has failed" if lost == 1 else f"{lost} workers have failed"
+    left = leaving(job.grant, job.run)
+    return [Remember(replace(_change(now, job, job.grant.size, job.grant.held, reason, left), lost=lost))]
 
 
 def _note(job: ObservedJob, fields: dict[str, Any]) -> Sequence[Action]:

@@ -12,6 +12,7 @@ from edt_launch.core.events import (
     Driver,
     Ended,
     Event,
+    Failed,
     Following,
     Launched,
     Lost,
@@ -218,3 +219,12 @@ def test_throughput_is_that_at_the_present_size() -> None:
     assert JobProgress(LauncherRun(size=4), paces=paces).throughput == 3.0
     assert JobProgress(LauncherRun(size=3), paces=paces).throughput is None
     assert JobProgress(paces=paces).throughput is None
+
+
+def test_workers_that_fail_are_counted() -> None:
+    failed = Failed(1, "h", 0, "0", 0, 1)
+    assert after(BEGUN, failed, failed).losses == 2
+    written = json.loads(json.dumps(asdict(after(BEGUN, failed))))
+    assert JobProgress.from_json(written).losses == 1
+    del written["losses"]  # as an earlier version has written it
+    assert JobProgress.from_json(written).losses == 0

@@ -74,6 +74,17 @@ def test_devices_are_handed_over_when_their_workers_are_gone(world: World) -> No
     assert world.sizes() == {"j1": 2, "j2": 2}
 
 
+def test_workers_that_fail_are_in_the_history_once(world: World) -> None:
+    world.progress["j1"] = replace(world.progress["j1"], losses=2)
+    assert [(one.lost, one.before, one.after, one.reason) for one in remembered(world, "j1")] == [
+        (2, 4, 4, "2 workers have failed")
+    ]
+    assert world.rows["j1"].losses == 2
+    assert remembered(world, "j1") == []
+    world.progress["j1"] = replace(world.progress["j1"], losses=3)
+    assert [one.reason for one in remembered(world, "j1")] == ["a worker has failed"]
+
+
 def test_a_job_moves_onto_one_host_in_one_resize() -> None:
     world = World([HostRecord("a", ("0", "1", "2")), HostRecord("b", ("0", "1", "2"))])
     for name in ("j0", "j1", "j2"):

@@ -71,6 +71,7 @@ class Job(BaseModel):
     ended: float | None
     restarts: int
     resizes: int
+    losses: int = Field(description="Workers that have failed.")
     step: int | None
     total_steps: int | None
     throughput: float | None = Field(description="Optimizer steps a second.")
@@ -334,6 +335,7 @@ class Allocation(_Resized):
     owner: str
     hosts: list[HostDevices]
     leaving: list[HostDevices] = Field(description="Its workers are not known to have left them.")
+    lost: int = Field(description="Workers that have failed.")
     reason: str
 
 
@@ -361,6 +363,14 @@ class TimelineResize(_Resized):
 
     job: str
     time: float
+
+
+class TimelineLoss(BaseModel):
+    """Workers of a job have failed."""
+
+    job: str
+    time: float
+    workers: int
 
 
 class TimelineOwner(BaseModel):
@@ -393,6 +403,7 @@ class Timeline(BaseModel):
         description="Row, from, to: a device, of a host that is up now, was free while a job waited."
     )
     resizes: list[TimelineResize]
+    losses: list[TimelineLoss]
     owners: list[TimelineOwner]
     changes: list[TimelineChange] = Field(description="The latest five, oldest first.")
     complete: bool = Field(description="Whether this is all of it; if not, the oldest is missing.")
@@ -421,6 +432,19 @@ class UserWithToken(UserAccount):
 
 
 Users = _list("Users", "Everybody who may use the service.", users=UserAccount)
+
+
+class AuditedChange(BaseModel):
+    """Somebody has changed something."""
+
+    number: int
+    time: float
+    user: str
+    method: str
+    path: str = Field(description="Of the request, and what it was about where that does not say it.")
+
+
+Audit = _list("Audit", "Changes, the newest first.", changes=AuditedChange)
 
 
 class NewPassword(_Asked):

@@ -120,6 +120,11 @@ def draw(
         "resizes": [
             {"job": one.job, "time": one.time, "from": one.before, "to": one.after} for one in resized
         ],
+        "losses": [
+            {"job": one.job, "time": one.time, "workers": one.lost}
+            for one in changes
+            if one.lost and since <= one.time <= until
+        ],
         "owners": _owners(jobs, used, until - since),
         "changes": [
             {
@@ -129,9 +134,10 @@ def draw(
                 "to": one.after,
                 "hosts": views.held(one.devices),
                 "leaving": views.held(one.leaving),
+                "lost": one.lost,
             }
             for one in changes
-            if one.before != one.after and since <= one.time <= until
+            if (one.before != one.after or one.lost) and since <= one.time <= until
         ][-LATEST:],
         "complete": max(len(changes), len(transitions), len(found)) <= MOST_CHANGES,
     }

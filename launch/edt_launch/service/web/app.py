@@ -12,6 +12,7 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from edt_launch.service.api import problems
+from edt_launch.service.api.auditing import Auditor
 from edt_launch.service.api.middleware import RequestMiddleware
 from edt_launch.service.context import Context
 from edt_launch.service.logon import PasswordLogon
@@ -52,7 +53,9 @@ def create_app(context: Context, seconds: Histogram) -> ASGIApp:
         return FileResponse(STATIC / "favicon.svg")
 
     app.mount("/static", StaticFiles(directory=STATIC))
-    return _with_headers(GZipMiddleware(RequestMiddleware(app, WebAuthenticator(context), seconds)))
+    return _with_headers(
+        GZipMiddleware(RequestMiddleware(app, WebAuthenticator(context), seconds, note=Auditor(context).note))
+    )
 
 
 def _tell(

@@ -9,7 +9,7 @@ from fastapi.responses import RedirectResponse
 
 from edt_launch.service.api import jobs as rest
 from edt_launch.service.api import views as answers
-from edt_launch.service.api.dependencies import ContextDep, CurrentUser
+from edt_launch.service.api.dependencies import SUBJECT, ContextDep, CurrentUser
 from edt_launch.service.api.forecast import effects
 from edt_launch.service.context import Context
 from edt_launch.service.database.records import JobRecord, UserRecord
@@ -60,6 +60,7 @@ def act(
 ) -> Response:
     """Do it, and go back to the list; what could not be done is told."""
     records = _jobs(context, user, job or ())
+    request.scope[SUBJECT] = f"{action} {' '.join(one.id for one in records)}"
     problems_met = []
     for one in records:
         try:

@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Form, Request, Response
+from fastapi import APIRouter, Form, Query, Request, Response
 from fastapi.responses import RedirectResponse
 from pydantic import ValidationError
 
@@ -15,6 +15,9 @@ from edt_launch.service.web import templating
 from edt_launch.service.web.views import account, users
 
 router = APIRouter()
+
+CHANGES = 100
+"""Changes of a page."""
 
 
 @router.get("/users")
@@ -59,6 +62,19 @@ def remove(context: ContextDep, user: CurrentAdmin, name: str) -> Response:
     """Let somebody no longer use the service."""
     rest.remove(context, user, name)
     return RedirectResponse("/users", 303)
+
+
+@router.get("/users/changes")
+def changes(
+    request: Request,
+    context: ContextDep,
+    user: CurrentAdmin,
+    before: Annotated[int | None, Query(ge=1, le=2**53)] = None,
+) -> Response:
+    """Who has changed what."""
+    found = context.store.audit.newest(CHANGES, before)
+    older = found[-1].number if len(found) == CHANGES else None
+    return templating.page(request, "changes.html", changes=found, older=older)
 
 
 def _page(

@@ -32,7 +32,7 @@
 
   const options = (data) => {
     const hues = [...Array(HUES).keys()].map((hue) => coloured(`hue-${hue}`));
-    const idle = coloured("idle"), text = getComputedStyle(document.body).color, line = coloured("line-colour").fill;
+    const idle = coloured("idle"), bad = coloured("bad-colour").fill, text = getComputedStyle(document.body).color, line = coloured("line-colour").fill;
     const look = (job) => {
       const one = data.jobs[job];
       return one ? { ...hues[one.number % HUES], letter: letter(one.number) } : { ...idle, letter: "" };
@@ -81,7 +81,10 @@
           data: data.bars.map(([row, job, from, to]) => [row, 1000 * from, 1000 * to, job ?? -1]),
           markLine: {
             symbol: "none", silent: true, label: { show: false }, lineStyle: { color: text, type: "dotted", opacity: 0.6 },
-            data: data.resizes.map((resize) => ({ xAxis: 1000 * resize.time })),
+            data: [
+              ...data.resizes.map((resize) => ({ xAxis: 1000 * resize.time })),
+              ...data.losses.map((loss) => ({ xAxis: 1000 * loss.time, lineStyle: { color: bad, type: "solid", width: 2, opacity: 1 } })),
+            ],
           },
         },
       ],

@@ -47,6 +47,7 @@ class JobView:
     ended: float | None
     resizes: int
     restarts: int
+    losses: int
     note: str
     reason: str
     is_own: bool
@@ -67,6 +68,7 @@ def job_view(job: Json, tab: str, body: object, *, is_own: bool) -> JobView:
         ended=job["ended"],
         resizes=job["resizes"],
         restarts=job["restarts"],
+        losses=job["losses"],
         note=job["note"],
         reason=job["reason"],
         is_own=is_own,
