@@ -283,7 +283,7 @@ def test_bounds_count_as_far_as_the_launcher_goes_along(
 
 
 @pytest.mark.parametrize(
-    "source, counts", [("nvidia", True), ("hostfile", True), ("slots", False), ("cores", False)]
+    "source, counts", [("nvidia", True), ("host file", True), ("slots", False), ("cores", False)]
 )
 def test_speeds_measured_on_shared_processors_count_for_nothing(source: str, counts: bool) -> None:
     hosts = (replace(FOUR, source=source),)
