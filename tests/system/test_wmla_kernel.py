@@ -177,21 +177,26 @@ def test_a_cell_that_fails_in_executors_alone_is_named(notebook: Notebook) -> No
 
 
 @pytest.mark.full
+@pytest.mark.timeout(900)
 def test_a_pool_trains_for_a_notebook(service: Service, tmp_path: Path) -> None:
     service.start()
     token = (service.home / "token").read_text().strip()
     with opened(tmp_path / "a folder", EDT_URL=service.url, EDT_TOKEN=token) as notebook:
         (notebook.folder / "beside.py").write_text("RATE = 0.5\n")
-        cells = (IMPORTS + "from beside import RATE", DATA, MODEL, TRAIN.format(epochs=2))
-        ends = [notebook.run(cell) for cell in cells]
-        assert [status for status, _ in ends] == ["ok"] * 4, ends
-        assert "where it stands: edt why notebook-" in ends[-1][1]
-        trained = notebook.weights()
-        assert all(map(torch.equal, notebook.weights(MODEL + TRAIN.format(epochs=2)), trained))
+        for cell in (IMPORTS + "from beside import RATE", DATA, MODEL):
+            assert notebook.run(cell)[0] == "ok"
         status, printed = notebook.run(TRAIN.format(epochs=10**6), until="image/png")
         assert (status, "KeyboardInterrupt" in printed) == ("error", True)
         assert notebook.processes() == []
-        headers = {"Authorization": f"Bearer {token}"}
-        jobs = service.ask(f"{service.url}/api/v1/jobs?all=1", headers=headers)["jobs"]
-        assert [job["state"] for job in jobs].count("succeeded") == 2
-        assert next(job for job in jobs if job["state"] != "succeeded")["state"] in ("stopping", "stopped")
+        assert states(service, token) in (["stopping"], ["stopped"])
+        status, printed = notebook.run(MODEL + TRAIN.format(epochs=2))
+        assert (status, "where it stands: edt why notebook-" in printed) == ("ok", True), printed
+        assert "image/png" in printed
+        assert (notebook.folder / "model" / "train" / "model_epoch_final.pth").is_file()
+        assert states(service, token).count("succeeded") == 1
+
+
+def states(service: Service, token: str) -> list[str]:
+    """Of all jobs."""
+    headers = {"Authorization": f"Bearer {token}"}
+    return [job["state"] for job in service.ask(f"{service.url}/api/v1/jobs?all=1", headers=headers)["jobs"]]
