@@ -173,7 +173,8 @@ def _rank(where: str, value: Any, unit: Unit) -> int | None:
         return None
     if isinstance(value, bool) or not isinstance(value, int) or value < 0:
         newcomer = f', or "{NEWCOMER}"' if unit is Unit.RESIZE else ""
-        raise FaultError(where, f"rank = {value!r}", f"the number of a worker, from 0{newcomer}")
+        found = "no rank" if value is None else f"rank = {value!r}"
+        raise FaultError(where, found, f"the number of a worker, from 0{newcomer}")
     return value
 
 

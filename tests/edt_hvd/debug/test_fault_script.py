@@ -78,7 +78,7 @@ def test_no_rows_are_no_faults():
         ("{ step = 3, rank = 0 }", "no action", "one of kill, stop, "),
         ('{ step = 3, action = "kill", rank = "one" }', "rank = 'one'", "the number of a worker, from 0"),
         ('{ step = 3, action = "kill", rank = -1 }', "rank = -1", "the number of a worker, from 0"),
-        ('{ step = 3, action = "kill" }', "rank = None", "the number of a worker, from 0"),
+        ('{ step = 3, action = "kill" }', "no rank", "the number of a worker, from 0"),
         ('{ step = 3, action = "kill", rank = "newcomer" }', "rank = 'newcomer'", "the number of a worker"),
         ('{ resize = 3, action = "kill", rank = "a" }', "rank = 'a'", 'from 0, or "newcomer"'),
         ('{ step = 3, action = "fill-disk", rank = 0 }', "rank", "of fill-disk at a step only action, point"),
