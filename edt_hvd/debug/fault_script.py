@@ -132,7 +132,7 @@ def parse(text: str) -> tuple[Fault, ...]:
         script = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise FaultError("the fault script", str(error), "TOML") from error
-    rows = script.pop("faults", [])
+    rows = script.pop("faults", "no faults")
     if script or not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
         raise FaultError("the fault script", ", ".join(script) or rows, "faults = [{ ... }, ...] and no more")
     return tuple(_fault(number, row) for number, row in enumerate(rows, 1))
