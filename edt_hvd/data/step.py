@@ -1,6 +1,7 @@
 """One optimizer step as a training loop sees it: micro-batches, weighted losses, a reduction a pass."""
 
 import contextlib
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from enum import Enum, auto
 from typing import Any
@@ -116,6 +117,16 @@ class Step:
         )
 
     def __iter__(self) -> Iterator[Any]:
+        """Begin a pass, and give its micro-batches.
+
+        Raises:
+            RuntimeError: within another loop over it, after one that was left, or after a commit.
+            TypeError: it is unpacked, as by ``for inputs, targets in state.loader``.
+        """
+        usage_checks.refuse_unpacking(sys._getframe(1))
+        return self._pass()
+
+    def _pass(self) -> Iterator[Any]:
         self._check_may_begin()
         number = self.passes
         share = self._open_share(number)

@@ -5,11 +5,13 @@ gradients clipped inside the loop over a step, a loss divided for accumulation. 
 the others, which show in what they do anyway.
 """
 
+import dis
 import functools
 import itertools
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from types import FrameType
 from typing import Any
 
 import torch
@@ -79,6 +81,22 @@ def check_loss(loss: torch.Tensor, micro_batches: int, stacklevel: int = 3) -> N
             "has one of them: they stay on the worker that computed them. Pass the optimizer that is to "
             "train them to edt_hvd.DistributedOptimizer",
             stacklevel=stacklevel,
+        )
+
+
+def refuse_unpacking(caller: FrameType) -> None:
+    """Refuse to iterate over a step where `caller` assigns it to several names.
+
+    They would be micro-batches, as many as happen to be there.
+
+    Raises:
+        TypeError: that is what the instruction under way does.
+    """
+    opcode, names = caller.f_code.co_code[caller.f_lasti :][:2]
+    if dis.opname[opcode] == "UNPACK_EX" or (dis.opname[opcode] == "UNPACK_SEQUENCE" and names > 1):
+        raise TypeError(
+            "a step is assigned to several names, as a batch would be; the loader gives steps, and a step "
+            "micro-batches: for step in state.loader: for inputs, targets in step: ..."
         )
 
 

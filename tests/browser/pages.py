@@ -41,6 +41,7 @@ class Site:
     """A service with three users, and browsers that look at it. What their consoles say are errors."""
 
     world: World
+    server: "Server"
     url: str
     browser: Browser
     errors: list[str] = field(default_factory=list)
@@ -72,7 +73,7 @@ class Site:
         page.evaluate(f"(() => {{ {axe}; window.axe = axe }})()")
         found = page.evaluate("rules => axe.run({runOnly: rules})", RULES)
         told = [(one["id"], [node["html"][:200] for node in one["nodes"]]) for one in found["violations"]]
-        assert told == []
+        assert told == [], (page.url, told)
 
 
 def is_too_wide(page: Page) -> bool:
@@ -90,23 +91,45 @@ def chromium() -> Iterator[Browser]:
         browser.close()
 
 
-@pytest.fixture
-def site(tmp_path: Path, chromium: Browser) -> Iterator[Site]:
-    store = sqlite_at(tmp_path / "edt.db")
-    world = World(tmp_path / "home", store)
-    config = uvicorn.Config(world.app, port=0, log_config=None, lifespan="off", timeout_graceful_shutdown=1)
-    server = uvicorn.Server(config)
-    thread = threading.Thread(target=server.run)
-    thread.start()
-    try:
+class Server:
+    """Serves a world's pages at a port of its own, which stays the same when it is started again."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._server: uvicorn.Server | None = None
+        self._thread: threading.Thread | None = None
+        self.port = 0
+
+    def start(self) -> None:
+        self._world.context.stop.clear()
+        config = uvicorn.Config(
+            self._world.app, port=self.port, log_config=None, lifespan="off", timeout_graceful_shutdown=1
+        )
+        self._server = server = uvicorn.Server(config)
+        self._thread = threading.Thread(target=server.run)
+        self._thread.start()
         end = time.monotonic() + PATIENCE
         while not server.started:
             assert time.monotonic() < end
             time.sleep(0.01)
-        port = server.servers[0].sockets[0].getsockname()[1]
-        yield Site(world, f"http://127.0.0.1:{port}", chromium)
+        self.port = server.servers[0].sockets[0].getsockname()[1]
+
+    def stop(self) -> None:
+        assert self._server is not None
+        assert self._thread is not None
+        self._world.context.stop.set()
+        self._server.should_exit = True
+        self._thread.join()
+
+
+@pytest.fixture
+def site(tmp_path: Path, chromium: Browser) -> Iterator[Site]:
+    store = sqlite_at(tmp_path / "edt.db")
+    world = World(tmp_path / "home", store)
+    server = Server(world)
+    server.start()
+    try:
+        yield Site(world, server, f"http://127.0.0.1:{server.port}", chromium)
     finally:
-        world.context.stop.set()
-        server.should_exit = True
-        thread.join()
+        server.stop()
         store.close()

@@ -1,8 +1,10 @@
 """Jobs and a job, live, in a real browser."""
 
+import json
 import time
 
 import pytest
+from sqlalchemy.exc import OperationalError
 
 from edt_launch.service.bus import Topic
 from edt_launch.service.database.records import JobRecord
@@ -71,12 +73,50 @@ def test_a_job_is_stopped_in_a_dialog_and_by_the_keyboard_alone(site: Site) -> N
     assert site.errors == []
 
 
+def test_chosen_jobs_are_paused_in_a_dialog_by_the_keyboard_alone(site: Site) -> None:
+    first, second = a_running_job(site), a_running_job(site)
+    with site.page("ann") as page:
+        page.goto("/jobs?sort=name")
+        for job in (first, second):
+            page.locator(f"#chosen-{job}").focus()
+            page.keyboard.press("Space")
+        site.world.submit(site.world.bob, name="another")  # what was chosen stays so when the list changes
+        page.get_by_role("link", name="another").wait_for()
+        page.get_by_label("With the chosen ones").select_option("pause")
+        page.get_by_role("button", name="Go on").focus()
+        page.keyboard.press("Enter")
+        dialog = page.get_by_role("dialog")
+        dialog.get_by_role("heading", name="Pause 2 jobs?").wait_for()
+        dialog.get_by_text("No other job changes by that now.").wait_for()
+        site.check_access(page)
+        dialog.get_by_role("button", name="Pause").focus()
+        page.keyboard.press("Enter")
+        dialog.wait_for(state="hidden")
+    assert {site.world.store.jobs.get(job).wanted for job in (first, second)} == {Wanted.PAUSE}
+    assert site.errors == []
+
+
+def test_a_conflict_is_told_in_the_dialog(site: Site) -> None:
+    job = a_running_job(site)
+    with site.page("ann") as page:
+        page.goto(f"/jobs/{job}")
+        page.get_by_role("link", name="Pause").click()
+        dialog = page.get_by_role("dialog")
+        button = dialog.get_by_role("button", name="Pause")
+        button.wait_for()
+        site.world.go(job, State.STOPPING, State.STOPPED)
+        button.click()
+        dialog.get_by_text(f"{job} is stopped").wait_for()
+    assert [error for error in site.errors if "409" not in error] == []
+
+
 def test_everything_works_without_scripts(site: Site) -> None:
     job = a_running_job(site)
     site.world.files(job).launcher_log.write_text("[0] hello\n")
     with site.page("ann", java_script_enabled=False) as page:
         page.get_by_role("link", name="Jobs", exact=True).click()
         page.get_by_role("link", name="digits").click()
+        page.get_by_role("link", name="Logs").click()
         assert page.locator("#log").inner_text() == "[0] hello\n"
         page.get_by_role("link", name="Pause").click()
         page.get_by_role("button", name="Pause").click()
@@ -94,7 +134,7 @@ def test_a_log_is_followed(site: Site) -> None:
     log = site.world.files(job).launcher_log
     log.write_text("".join(f"[0] line {number}\n" for number in range(100)))
     with site.page("ann") as page:
-        page.goto(f"/jobs/{job}")
+        page.goto(f"/jobs/{job}?tab=logs")
         shown = page.locator("#log")
         with log.open("a") as file:
             file.write(f"[0] {HOSTILE} the last\n")
@@ -123,16 +163,126 @@ def test_a_page_says_when_the_service_is_away(site: Site) -> None:
         page.get_by_text("live", exact=True).wait_for()
 
 
+def reported(step: int, **values: float) -> str:
+    event = {
+        "event": "progress",
+        "time": 1e6 + step,
+        "step": step,
+        "size": 2,
+        "epoch": None,
+        "values": values,
+    }
+    return json.dumps(event) + "\n"
+
+
+def test_plots_go_on_and_keep_their_zoom(site: Site) -> None:
+    job = a_running_job(site)
+    events = site.world.files(job).output.events
+    resumed = {
+        "event": "resumed",
+        "time": 1e6 + 50,
+        "generation": 2,
+        "from": 1,
+        "to": 2,
+        "pause": 5.0,
+        "phases": {},
+    }
+    events.write_text("".join(reported(step, loss=1 / step, **{HOSTILE: 2.0}) for step in range(1, 51)))
+    with events.open("a") as file:
+        file.write(json.dumps(resumed) + "\n")
+    with site.page("ann") as page:
+        page.clock.install()
+        page.goto(f"/jobs/{job}")
+        page.locator("#plots[data-points='50']").wait_for()
+        zoomed = "echarts.getInstanceByDom(document.getElementById('plots')).getOption().dataZoom[0].start"
+        page.evaluate(
+            "echarts.getInstanceByDom(document.getElementById('plots'))"
+            ".dispatchAction({type: 'dataZoom', dataZoomIndex: 0, start: 40, end: 60})"
+        )
+        drawn = page.locator("#plots canvas").first.screenshot()
+        with events.open("a") as file:
+            file.write(reported(60, loss=0.01))
+        page.get_by_text("live", exact=True).wait_for()
+        record(site, job, step=60)
+        page.locator("[data-field=progress]").get_by_text("60%").wait_for()
+        page.clock.run_for(6000)
+        page.locator("#plots[data-points='51']").wait_for()
+        assert page.evaluate(zoomed) == 40
+        assert page.locator("#plots canvas").first.screenshot() != drawn
+        page.get_by_label(HOSTILE.replace("\x1b", "").strip()[:8]).check()
+        page.get_by_label("Over").select_option("clock")
+        page.get_by_role("button", name="Plot").click()
+        page.locator("#plots[data-x=clock][data-points='51']").wait_for()
+    assert site.errors == []
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("path", ["/jobs", "/pool", "/jobs/{job}?tab=logs"])
+def test_pages_heal_when_the_service_is_started_again(site: Site, path: str) -> None:
+    job = a_running_job(site)
+    with site.page("ann") as page:
+        page.goto(path.format(job=job))
+        page.get_by_text("live", exact=True).wait_for()
+        page.evaluate("window.isSame = true")
+        site.server.stop()
+        page.get_by_text("no connection since").wait_for()
+        assert page.get_by_role("heading").first.is_visible()
+        site.world.go(job, State.STOPPING)
+        site.server.start()
+        page.get_by_text("live", exact=True).wait_for()
+        if path != "/pool":
+            page.get_by_text("stopping", exact=True).first.wait_for()
+        assert page.evaluate("window.isSame")
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("look", LOOKS)
+def test_everybody_can_use_pages_that_say_what_is_wrong(
+    site: Site, look: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = a_running_job(site)
+    with site.page("bob", viewport={"width": 320, "height": 640}, **LOOKS[look]) as page:
+        for path, text in {
+            f"/jobs/{job}?tab=logs": "is for ann and administrators",
+            f"/jobs/{job}": "are for ann and administrators",
+            "/users": "bob is no administrator",
+            "/jobs/jbbbbbbbb": "there is no job",
+            "/jobs?after=x": "after",
+        }.items():
+            page.goto(path)
+            page.get_by_text(text).first.wait_for()
+            site.check_access(page)
+            assert not is_too_wide(page), path
+
+        def away(*_: object) -> None:
+            raise OperationalError("", {}, Exception("gone"))
+
+        monkeypatch.setattr(site.world.store.accounts, "bearer", away)
+        page.goto("/jobs")
+        page.get_by_text("The page tries again every 5 seconds").wait_for()
+        site.check_access(page)
+        monkeypatch.undo()
+        page.get_by_role("link", name="digits").wait_for()
+
+
 @pytest.mark.parametrize("look", ["light", full("dark"), full("forced")])
 def test_everybody_can_use_the_pages(site: Site, look: str) -> None:
     job = a_running_job(site, share=1.5)
     site.world.submit(site.world.ann, name=HOSTILE.replace("\x1b", ""))
-    site.world.files(job).launcher_log.write_text("[0] hello\n")
-    site.world.files(job).output.events.write_text(
-        '{"event": "world", "time": 1.0, "generation": 1, "size": 2}\n'
+    folder = site.world.files(job)
+    folder.launcher_log.write_text("[0] hello\n")
+    (folder.output.model / "a model.pt").write_bytes(b"weights")
+    resumed = (
+        '{"event": "resumed", "time": 9.0, "generation": 2, "from": 2, "to": 4, "pause": 1.5, '
+        '"phases": {"drain": 0.5}}'
     )
+    folder.output.events.write_text(
+        "".join(reported(step, loss=1 / step) for step in range(1, 9)) + resumed + "\n"
+    )
+    tabs = [f"/jobs/{job}?tab={tab}" for tab in ("monitor", "size", "events", "results", "definition")]
+    logs = [f"/jobs/{job}?tab=logs", f"/jobs/{job}?tab=logs&text=hello", f"/jobs/{job}?tab=logs&at=0"]
     with site.page("ann", viewport={"width": 320, "height": 640}, **LOOKS[look]) as page:
-        for path in ("/jobs", "/jobs?text=nothing", f"/jobs/{job}", f"/jobs/{job}/set"):
+        for path in ("/jobs", "/jobs?text=nothing", f"/jobs/{job}/set", *tabs, *logs):
             page.goto(path)
             site.check_access(page)
             assert not is_too_wide(page), path

@@ -7,7 +7,8 @@ from tiers import full
 def test_one_logs_on_with_the_keyboard_alone_and_off_again(site: Site) -> None:
     with site.page() as page:
         page.goto("/account")
-        page.keyboard.press("Tab")  # from the name, which has the focus
+        page.locator("[name=name]:focus").wait_for()
+        page.keyboard.press("Tab")
         page.keyboard.type(site.world.tokens["ann"])
         page.keyboard.press("Enter")
         page.get_by_role("heading", name="ann").wait_for()
@@ -41,6 +42,26 @@ def test_everybody_can_use_the_pages(site: Site, look: str) -> None:
             page.goto(path)
             site.check_access(page)
             assert not is_too_wide(page)
+
+
+def test_a_token_is_made_and_revoked_with_the_keyboard_alone(site: Site) -> None:
+    with site.page("admin", viewport={"width": 320, "height": 640}) as page:
+        page.goto("/account")
+        page.get_by_label("A new one for").focus()
+        page.keyboard.type("laptop")
+        page.keyboard.press("Enter")
+        page.locator("#fresh").wait_for()
+        site.check_access(page)
+        page.get_by_role("link", name="Revoke laptop").focus()
+        page.keyboard.press("Enter")
+        dialog = page.get_by_role("dialog")
+        dialog.get_by_role("button", name="Revoke").focus()
+        page.keyboard.press("Enter")
+        page.get_by_role("link", name="Revoke laptop").wait_for(state="detached")
+        page.goto("/users")
+        site.check_access(page)
+        assert not is_too_wide(page)
+    assert site.errors == []
 
 
 def test_a_page_of_another_site_changes_nothing(site: Site) -> None:

@@ -50,11 +50,26 @@ def test_a_resize_is_seen_without_a_reload(site: Site) -> None:
     assert site.errors == []
 
 
+def test_a_host_is_drained_in_a_dialog(site: Site) -> None:
+    running(site, "first", "0", "1", ago=60)
+    with site.page("admin") as page:
+        page.get_by_role("link", name="Drain node1").focus()
+        page.keyboard.press("Enter")
+        dialog = page.get_by_role("dialog")
+        dialog.get_by_text("first of ann goes from 4 to 0.").wait_for()
+        site.check_access(page)
+        dialog.get_by_role("button", name="Drain").focus()
+        page.keyboard.press("Enter")
+        page.get_by_text("draining: drained by admin").wait_for()
+        page.get_by_role("link", name="Undrain node1").wait_for()
+    assert site.errors == []
+
+
 def test_without_scripts_there_is_the_table(site: Site) -> None:
     running(site, "first", "0", ago=60)
     with site.page("ann", java_script_enabled=False) as page:
         page.get_by_text("As a table").click()
-        assert page.get_by_role("cell", name="first").is_visible()
+        assert page.get_by_role("cell", name="A first").is_visible()
         assert not page.locator("#chart").is_visible()
 
 

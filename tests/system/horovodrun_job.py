@@ -82,9 +82,12 @@ class HorovodrunJob:
         return journals.rows(self.results.glob("trace.*.jsonl"))
 
     def size(self) -> int:
-        """Workers in the newest step; 0 before the first."""
+        """Workers in the newest step, when all of them have written it down; 0 until then."""
         rows = self.trace()
-        return max(rows, key=lambda row: (row["epoch"], row["step"]))["size"] if rows else 0
+        newest = max(((row["epoch"], row["step"]) for row in rows), default=None)
+        sizes = Counter(row["size"] for row in rows if (row["epoch"], row["step"]) == newest)
+        size = min(sizes, default=0)  # of the world that came last
+        return size if sizes[size] == size else 0
 
     def until(self, condition: Callable[[], object]) -> None:
         """Wait for a condition; a job that has ended fails the test with what it printed."""

@@ -70,10 +70,20 @@ class Load:
             for each in running:
                 each.result()
 
-    def _repeat(self, client: Callable[[random.Random], None], chance: random.Random) -> None:
-        while not self.stop.is_set():
-            client(chance)
+    def wait_for_a_job(self) -> None:
+        """Wait until one more job is acknowledged, so that there is load on a slow machine, too."""
+        before = len(self.submitted)
+        while len(self.submitted) == before < SUBMITTED and not self.stop.is_set():
             time.sleep(PAUSE)
+
+    def _repeat(self, client: Callable[[random.Random], None], chance: random.Random) -> None:
+        try:
+            while not self.stop.is_set():
+                client(chance)
+                time.sleep(PAUSE)
+        except BaseException:
+            self.stop.set()  # nobody waits for this client
+            raise
 
     def _ask(self, ask: Callable[[], Answer]) -> Any:
         """The answer's content; None if it was too late, or the service was killed on the way or away."""
@@ -160,6 +170,7 @@ def test_thirty_kills_under_load(service: Service) -> None:
         for _ in range(KILLS):
             if chance.random() < 0.8:
                 service.ready()
+                load.wait_for_a_job()
             time.sleep(chance.uniform(0.0, 1.5))
             service.kill()
             service.start()

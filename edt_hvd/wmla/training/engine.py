@@ -103,6 +103,7 @@ class Engine:
             means=self._means,
             epoch=0,
             begun=0,
+            has_ended=False,
         )
         edt_hvd.elastic(self._train)(state)
         self._worker_log.end(self._config.epochs)
@@ -124,8 +125,10 @@ class Engine:
             self._end_epoch(state.epoch)
             state.epoch += 1
             state.commit()
-        self._save(saving.FINAL)
-        self._hooks.train_end()
+        if not state.has_ended:  # else it goes on from a checkpoint of the end
+            self._save(saving.FINAL)
+            self._hooks.train_end()
+            state.has_ended = True
         self._leave_behind()
         self._sink.emit(TrainingDone())
 

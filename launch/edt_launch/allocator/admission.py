@@ -102,9 +102,12 @@ def _choose(work: Work, order: Sequence[int], room: Room) -> list[int]:
 
 def _has_waited(work: Work, index: int) -> bool:
     """Whether a job has waited for too long, and could ever run."""
-    since, need = work.jobs[index].waiting_since, work.low[index]
-    is_long = since is not None and work.now - since >= work.cluster.options.longest_wait
-    return is_long and all(need <= node.limit - node.unlent for node in work.homes[index].path)
+    at, need = reserved_at(work, work.jobs[index]), work.low[index]
+    return (
+        at is not None
+        and at <= work.now
+        and all(need <= node.limit - node.unlent for node in work.homes[index].path)
+    )
 
 
 def _rank(
@@ -167,7 +170,21 @@ def is_protected(work: Work, index: int) -> bool:
 def is_resting(work: Work, job: Job) -> bool:
     """Whether a job was suspended so short a time ago that none is suspended for it."""
     since = work.cluster.memory.suspended.get(job.id)
-    return since is not None and work.now - since < job.protected
+    return since is not None and work.now - since < rest(work, job)
+
+
+def rest(work: Work, job: Job) -> float:
+    """Seconds for which no other job is suspended for one that was suspended itself."""
+    return work.cluster.options.rest_turns * job.protected
+
+
+def reserved_at(work: Work, job: Job) -> float | None:
+    """When a job has waited for too long, which is not while it rests; None if it does not wait."""
+    if job.waiting_since is None:
+        return None
+    at = job.waiting_since + work.cluster.options.longest_wait
+    suspended = work.cluster.memory.suspended.get(job.id)
+    return at if suspended is None else max(at, suspended + rest(work, job))
 
 
 def _pin(work: Work) -> None:
@@ -237,6 +254,7 @@ def _pinned(work: Work) -> dict[str, int]:
 def _needed(work: Work, beside: str, members: Iterable[int]) -> dict[str, int]:
     """The minimums of jobs right below each node, beside GPUs of the node's own, by its name."""
     needed: dict[str, int] = {node.name: getattr(node, beside) for node in work.nodes}
+    homes, low = work.homes, work.low
     for index in members:
-        needed[work.homes[index].name] += work.low[index]
+        needed[homes[index].name] += low[index]
     return needed

@@ -11,8 +11,17 @@ Each step is described in its module: `admission`, `shares`, `rounding`, `stabil
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from edt_launch.allocator.admission import admit, is_protected, is_resting, release_unused, set_aside
+from edt_launch.allocator.admission import (
+    admit,
+    is_protected,
+    is_resting,
+    release_unused,
+    reserved_at,
+    rest,
+    set_aside,
+)
 from edt_launch.allocator.model import Cluster, HostDevices, Job, Memory, Plan, Reason
+from edt_launch.allocator.packing import Packed, is_quiet, pack
 from edt_launch.allocator.placement import place
 from edt_launch.allocator.reasons import Reasons
 from edt_launch.allocator.rounding import quantized, round_down_the_tree, top_up
@@ -39,7 +48,12 @@ def decide(now: float, cluster: Cluster, jobs: Sequence[Job]) -> tuple[Plan, Map
     entered = enter(work)
     target(work, entered)
     settled = settle(work)
-    assignments = place(work, settled.sizes)
+    packed = Packed()
+    if is_quiet(work, settled.sizes):
+        packed = pack(work)
+        assignments = {job.id: job.held for job in jobs} | packed.parts
+    else:
+        assignments = place(work, settled.sizes)
     sized = list(zip(jobs, work.target, settled.sizes, strict=True))
     memory = Memory(
         imbalanced_since=settled.imbalanced_since,
@@ -49,36 +63,54 @@ def decide(now: float, cluster: Cluster, jobs: Sequence[Job]) -> tuple[Plan, Map
         pinned=_pinned(work),
         owner_steps={name: step for name, step in work.owner_steps.items() if step},
         job_steps=work.job_steps,
-        pending=_pending(work, settled.sizes, assignments),
+        pending=_pending(work, settled.sizes, assignments, packed.parts),
         due={job.id: due for job, due, size in sized if due != size},
         suspended=_suspended(work, settled.sizes),
+        packing=_packing(work, settled.sizes, packed),
     )
     targets = {job.id: size for job, _, size in sized}
     if len(targets) < len(jobs):
         repeated = Counter(job.id for job in jobs).most_common(1)[0][0]
         raise ValueError(f"two jobs have the id {repeated!r}: ids have to be unique")
-    plan = Plan(assignments, targets, memory, _again_at(work, settled))
+    plan = Plan(assignments, targets, memory, _again_at(work, settled, packed))
     return plan, Reasons(work, plan)
 
 
 def _pending(
-    work: Work, sizes: Sequence[int], assignments: Mapping[str, tuple[HostDevices, ...]]
+    work: Work,
+    sizes: Sequence[int],
+    assignments: Mapping[str, tuple[HostDevices, ...]],
+    moved: Mapping[str, tuple[HostDevices, ...]],
 ) -> dict[str, int]:
     """Sizes that jobs are to have and do not get yet, by their ids."""
     return {
         job.id: size
         for job, held, size in zip(work.jobs, work.held, sizes, strict=True)
-        if size != held and sum([len(part.devices) for part in assignments[job.id]]) != size
+        if (size != held or job.id in moved)
+        and sum([len(part.devices) for part in assignments[job.id]]) != size
     }
+
+
+def _packing(work: Work, sizes: Sequence[int], packed: Packed) -> dict[str, str]:
+    """Hosts onto which jobs are to move, by their ids, until they have got there."""
+    known = work.cluster.memory.packing
+    under_way = {
+        job.id: known[job.id]
+        for job, held, size in zip(work.jobs, work.held, sizes, strict=True)
+        if job.id in known and held != size
+    }
+    return under_way | packed.hosts
 
 
 def _suspended(work: Work, sizes: Sequence[int]) -> dict[str, float]:
     """When jobs were suspended that are to stay so for a while, by their ids."""
-    known = {job.id: work.cluster.memory.suspended[job.id] for job in work.jobs if is_resting(work, job)}
+    waiting = [index for index, size in enumerate(sizes) if not size]
+    known = work.cluster.memory.suspended
     return {
-        job.id: known.get(job.id, work.now)
-        for job, held, size in zip(work.jobs, work.held, sizes, strict=True)
-        if size == 0 and (held > 0 or job.id in known)
+        job.id: known[job.id] if is_known else work.now
+        for index in waiting
+        for job in [work.jobs[index]]
+        if (is_known := is_resting(work, job)) or work.held[index]
     }
 
 
@@ -157,9 +189,9 @@ def _give_back(work: Work, tier: int, chosen: Sequence[int], weigh: Weigh) -> di
     return shares
 
 
-def _again_at(work: Work, settled: Settled) -> float | None:
+def _again_at(work: Work, settled: Settled, packed: Packed) -> float | None:
     """When time alone may change the decision."""
-    times = list(settled.again_at)
+    times = [*settled.again_at, *packed.again_at]
     waiting = [index for index, size in enumerate(settled.sizes) if size == 0 and work.high[index]]
     if waiting:
         times += [
@@ -167,11 +199,7 @@ def _again_at(work: Work, settled: Settled) -> float | None:
             for index, job in enumerate(work.jobs)
             if is_protected(work, index)
         ]
-        times += [
-            since + work.cluster.options.longest_wait
-            for index in waiting
-            if (since := work.jobs[index].waiting_since) is not None
-        ]
+        times += [at for index in waiting if (at := reserved_at(work, work.jobs[index])) is not None]
         known = work.cluster.memory.suspended
-        times += [known[job.id] + job.protected for job in work.jobs if job.id in known]
+        times += [known[job.id] + rest(work, job) for job in work.jobs if job.id in known]
     return min((time for time in times if time > work.now), default=None)

@@ -101,12 +101,12 @@ class Job:
         allowed: the numbers of workers that it can run with, ascending; None for every one from min to max.
         resize_cost: seconds of its time that a resize costs.
         speedup: points (workers, speed) relative to one worker, ascending; empty for linear.
-        protected: seconds for which it keeps its minimum once it has started, and for which no other job is
-            suspended for it once it was suspended itself.
+        step_time: seconds of a step with one worker, as far as is known; None while it is not.
+        protected: seconds for which it keeps its minimum once it has started: its turn.
         held: what its allocation file says now, the host of the coordinator first; empty unless it runs.
         leaving: devices whose workers have been told to leave and are not known to be gone.
         started: since when it has run without a break; None unless it runs.
-        resized: when its number of workers last changed by choice; None if never.
+        resized: when its devices last changed by choice while it ran; None if never.
         waiting_since: since when it has wanted to run and has not; None if it runs.
         usage: what is remembered of it.
     """
@@ -121,6 +121,7 @@ class Job:
     allowed: tuple[int, ...] | None = None
     resize_cost: float = 5.0
     speedup: tuple[tuple[int, float], ...] = ()
+    step_time: float | None = None
     protected: float = 300.0
     held: tuple[HostDevices, ...] = ()
     leaving: tuple[HostDevices, ...] = ()
@@ -142,7 +143,8 @@ class Options:
     Attributes:
         preemption: what a tier may take from lower ones.
         margin: advantage of running jobs in admission, a share.
-        longest_wait: seconds after which the first waiting job gets a reservation.
+        rest_turns: turns for which no other job is suspended for one that was suspended itself.
+        longest_wait: seconds after which the first waiting job gets a reservation, if it does not rest.
         grace: seconds within which reclaimed devices must be free.
         imbalance: GPUs that an owner's quota may be off by.
         imbalance_time: seconds for which it may.
@@ -153,11 +155,13 @@ class Options:
         resize_interval_costs: the same in multiples of its resize cost.
         horizon: seconds for which a new size is expected to last.
         settling: seconds of history below which remembered use hardly counts.
-        by_speedup: whether an owner's surplus goes where it speeds its jobs up most, where that is known.
+        by_speedup: whether an owner's surplus goes where it speeds its jobs up most, where that is known, and
+            no job is offered more workers than were measured to help it.
     """
 
     preemption: Preemption = Preemption.TO_MIN
     margin: float = 0.5
+    rest_turns: float = 5.0
     longest_wait: float = 600.0
     grace: float = 30.0
     imbalance: float = 1.0
@@ -186,7 +190,8 @@ class Memory:
         pending: sizes that jobs are to have as soon as devices have been handed over, by their ids.
         behind_since: since when a job has been behind its share, by its id.
         due: whole numbers by fairness of jobs that are to keep another size for now, by their ids.
-        suspended: when jobs were suspended for others, by their ids, less than `Job.protected` ago.
+        suspended: when jobs were suspended for others, by their ids, while they rest.
+        packing: hosts onto which jobs are moving that were on several, by the jobs' ids.
     """
 
     imbalanced_since: Mapping[str, float] = field(default_factory=dict)
@@ -199,6 +204,7 @@ class Memory:
     behind_since: Mapping[str, float] = field(default_factory=dict)
     due: Mapping[str, int] = field(default_factory=dict)
     suspended: Mapping[str, float] = field(default_factory=dict)
+    packing: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -228,6 +234,7 @@ class Binding(Enum):
 
     MIN = "min"
     MAX = "max"
+    SPEED = "speed"
     SHARE = "share"
     LIMIT = "limit"
     TIER = "tier"

@@ -76,19 +76,19 @@ class Free:
 
 
 @dataclass(slots=True, eq=False)
-class _Site:
+class Site:
+    """Where devices are free, and whether jobs are giving up more."""
+
     free: Free
     is_more_coming: bool
 
 
 def place(work: Work, sizes: Sequence[int]) -> dict[str, Parts]:
-    """What each job's allocation file is to say now, by its id."""
+    """What each job's allocation file is to say now, by its id, where sizes or hosts have changed."""
     hosts = {host.name: host for host in work.cluster.hosts if host.is_up}
     draining = {name for name, host in hosts.items() if host.is_draining}
     is_whole = len(hosts) == len(work.cluster.hosts) and not draining
     held, jobs = work.held, work.jobs
-    if is_whole and held == sizes:
-        return {job.id: job.held for job in jobs}
     assigned: dict[str, Parts] = {}
     growing: list[int] = []
     moving: list[int] = []
@@ -104,7 +104,7 @@ def place(work: Work, sizes: Sequence[int]) -> dict[str, Parts]:
         if draining and any(part.host in draining for part in parts):
             moving.append(index)
     if growing or moving:
-        site = _survey(work.cluster, jobs, assigned)
+        site = survey(work.cluster, jobs, assigned)
         for index in sorted(growing, key=lambda index: _turn(work, index, sizes[index])):
             assigned[jobs[index].id] = _grow(jobs[index], assigned[jobs[index].id], sizes[index], site)
         for index in sorted(moving, key=lambda index: jobs[index].id):
@@ -141,7 +141,7 @@ def grown(parts: Parts, count: int, free: Free) -> Parts:
     return tuple(HostDevices(host, tuple(devices)) for host, devices in left.items())
 
 
-def _survey(cluster: Cluster, jobs: Sequence[Job], assigned: Mapping[str, Parts]) -> _Site:
+def survey(cluster: Cluster, jobs: Sequence[Job], assigned: Mapping[str, Parts]) -> Site:
     """What nobody holds, keeps or may still use."""
     used: dict[str, list[tuple[str, ...]]] = {
         host.name: [] for host in cluster.hosts if host.is_up and not host.is_draining
@@ -155,7 +155,7 @@ def _survey(cluster: Cluster, jobs: Sequence[Job], assigned: Mapping[str, Parts]
         if job.leaving or parts is not job.held:
             is_more_coming = is_more_coming or _gives_up(job, parts, used)
     free = {host.name: _free(host, used[host.name]) for host in cluster.hosts if host.name in used}
-    return _Site(Free(free), is_more_coming)
+    return Site(Free(free), is_more_coming)
 
 
 def _gives_up(job: Job, parts: Parts, hosts: Container[str]) -> bool:
@@ -174,10 +174,11 @@ def _free(host: Host, used: Sequence[tuple[str, ...]]) -> list[str]:
 def _turn(work: Work, index: int, size: int) -> tuple[object, ...]:
     """Who gets free devices first: what is below its minimum, higher tiers, bigger pieces."""
     job, held = work.jobs[index], work.held[index]
-    return held >= work.low[index], -job.tier, held - size, job.submitted, job.id
+    is_packed = job.id in work.cluster.memory.packing
+    return not is_packed, held >= work.low[index], -job.tier, held - size, job.submitted, job.id
 
 
-def _grow(job: Job, parts: Parts, size: int, site: _Site) -> Parts:
+def _grow(job: Job, parts: Parts, size: int, site: Site) -> Parts:
     held = sum(len(part.devices) for part in parts)
     count = site.free.count
     if size - held > count:
@@ -188,7 +189,7 @@ def _grow(job: Job, parts: Parts, size: int, site: _Site) -> Parts:
     return grown(parts, size - held, site.free)
 
 
-def _move(job: Job, parts: Parts, draining: set[str], site: _Site) -> Parts:
+def _move(job: Job, parts: Parts, draining: set[str], site: Site) -> Parts:
     """Replace devices of draining hosts by free ones, as far as there are any; somebody always stays."""
     staying = tuple(part for part in parts if part.host not in draining)
     size = sum(len(part.devices) for part in parts)

@@ -4,7 +4,9 @@ from collections.abc import Iterator, Mapping
 
 from edt_launch.allocator.filling import SLACK
 from edt_launch.allocator.model import Binding, Job, Plan, Reason
-from edt_launch.allocator.work import Work, next_usable
+from edt_launch.allocator.packing import GAIN
+from edt_launch.allocator.useful import peak
+from edt_launch.allocator.work import Work, bounds, next_usable
 
 
 class Reasons(Mapping[str, Reason]):
@@ -47,10 +49,14 @@ def _binding(work: Work, plan: Plan, index: int, size: int) -> tuple[Binding, st
         return _not_admitted(work, index)
     job = work.jobs[index]
     now = sum(len(part.devices) for part in plan.assignments[job.id])
+    if job.id in plan.memory.packing:
+        return _moves(job, now, size, plan.memory.packing[job.id])
     if now != size:
         return _on_the_way(now, size)
     if size != work.target[index]:
         return _postponed(work, index, size)
+    if size == work.high[index] < bounds(job)[1]:
+        return _by_speed(job, size)
     if size == work.high[index]:
         return Binding.MAX, f"has {size}, the most that it can use", "A higher --max would let it grow."
     return _by_share(work, index, size)
@@ -114,6 +120,16 @@ def _on_the_way(now: int, size: int) -> tuple[Binding, str, str]:
     return Binding.HAND_OVER, text, "Nothing needs to be done: it takes seconds."
 
 
+def _moves(job: Job, now: int, size: int, host: str) -> tuple[Binding, str, str]:
+    when = "" if now == size else " as soon as devices have been handed over"
+    return (
+        Binding.HAND_OVER,
+        f"moves its {size} workers onto {host}{when}: on one host they are taken to be {GAIN:.0%} faster, "
+        f"which pays what a resize costs, {job.resize_cost:.3g} s".replace("%", " %"),
+        "Nothing needs to be done: it takes seconds.",
+    )
+
+
 def _postponed(work: Work, index: int, size: int) -> tuple[Binding, str, str]:
     due = work.target[index]
     verb = "grow" if due > size else "shrink"
@@ -122,6 +138,18 @@ def _postponed(work: Work, index: int, size: int) -> tuple[Binding, str, str]:
         f"has {size}; its share is {due}, but to {verb} now would cost more than it brings",
         f"It will {verb} with the next larger change, or when it or its owner has been short for long.",
     )
+
+
+def _by_speed(job: Job, size: int) -> tuple[Binding, str, str]:
+    """Of a job that has as many workers as it makes use of."""
+    found = peak(job.speedup, bounds(job)[1])
+    assert found is not None
+    (best, speed), (larger, other) = found
+    relation = "slower" if other < speed else "no faster"
+    text = f"has {size}: {larger} GPUs are {relation} than {best} for this job"
+    if job.step_time is not None:
+        text += f", measured {job.step_time / other:.3g} s against {job.step_time / speed:.3g} s a step"
+    return Binding.SPEED, text, f"A --min above {size} gives it more all the same."
 
 
 def _by_share(work: Work, index: int, size: int) -> tuple[Binding, str, str]:

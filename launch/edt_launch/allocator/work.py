@@ -7,6 +7,7 @@ from operator import gt
 
 from edt_launch.allocator.model import Cluster, Job
 from edt_launch.allocator.tree import Node, grow
+from edt_launch.allocator.useful import useful
 
 
 @dataclass(slots=True, eq=False)
@@ -22,7 +23,8 @@ class Work:
         last_pinned: places of the jobs that it found room for in guarantees, by their ids.
         last_reserved: id of the job that it kept devices for, if any.
         runs: whether it holds something, or is about to.
-        low, high: fewest and most workers that it can run with; both 0 if there is no such number.
+        low, high: fewest and most workers that it can run with, and makes use of; both 0 if there is no such
+            number.
         tiers: (tier, jobs of it), the highest first.
         is_stepwise: whether some job can run with some numbers of workers only.
         has_speedups: whether some owner's jobs divide what they have by their speed-ups.
@@ -82,6 +84,9 @@ def gather(now: float, cluster: Cluster, jobs: Sequence[Job]) -> Work:
     is_stepwise = any(job.allowed is not None for job in jobs)
     if is_stepwise or min(low, default=1) < 1 or any(map(gt, low, high)):
         low, high = ([], []) if not jobs else map(list, zip(*map(bounds, jobs), strict=True))
+    has_speedups = cluster.options.by_speedup and any(job.speedup for job in jobs)
+    if has_speedups:
+        high = [max(least, _useful(job, most)) for job, least, most in zip(jobs, low, high, strict=True)]
     return Work(
         now=now,
         cluster=cluster,
@@ -98,13 +103,18 @@ def gather(now: float, cluster: Cluster, jobs: Sequence[Job]) -> Work:
         high=high,
         tiers=_by_tier(jobs),
         is_stepwise=is_stepwise,
-        has_speedups=cluster.options.by_speedup and any(job.speedup for job in jobs),
+        has_speedups=has_speedups,
         share=[0.0] * len(jobs),
     )
 
 
 def _held(cluster: Cluster, jobs: Sequence[Job]) -> list[int]:
     up = {host.name for host in cluster.hosts if host.is_up}
+    if len(up) == len(cluster.hosts):
+        return [
+            len(held[0].devices) if len(held) == 1 else sum([len(part.devices) for part in held])
+            for held in [job.held for job in jobs]
+        ]
     return [sum([len(part.devices) for part in job.held if part.host in up]) for job in jobs]
 
 
@@ -113,6 +123,11 @@ def _by_tier(jobs: Sequence[Job]) -> list[tuple[int, list[int]]]:
     if len(tiers) == 1:
         return [(tiers[0], list(range(len(jobs))))]
     return [(tier, [index for index, job in enumerate(jobs) if job.tier == tier]) for tier in tiers]
+
+
+def _useful(job: Job, most: int) -> int:
+    """Most workers that a job makes use of, 0 where its minimum is more than that."""
+    return usable(job, useful(job.speedup, most)) if job.speedup else most
 
 
 def bounds(job: Job) -> tuple[int, int]:

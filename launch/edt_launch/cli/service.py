@@ -83,6 +83,21 @@ class Service:
         headers, timeout = {"Accept": "text/plain"}, None if follow else 30.0
         return self.send("GET", "jobs", job_id, "logs", query=query, headers=headers, timeout=timeout)
 
+    def found_lines(self, job_id: str, text: str, rank: int | None = None) -> Iterator[str]:
+        """The lines of a job's output that have a text, in whatever case."""
+        after: int | None = None
+        while True:
+            query = {"text": text, "rank": rank, "after": after}
+            answer = self.call("GET", "jobs", job_id, "logs", "search", query=query)
+            yield from (str(hit["text"]) for hit in cast("Sequence[Json]", model.many(answer, "hits")))
+            after = answer.get("next")
+            if after is None:
+                return
+
+    def course(self, job_id: str, names: Sequence[str], points: int) -> Json:
+        """What a job has reported over time, thinned out: a list for each field."""
+        return self.call("GET", "jobs", job_id, "metrics", query={"name": list(names), "points": points})
+
     def archive(self, job_id: str, *parts: str, name: Sequence[str] | None = None) -> Answer:
         """A tar.gz of what a job has made, or of some of it by name."""
         headers = {"Accept": "application/gzip"}

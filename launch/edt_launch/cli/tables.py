@@ -3,6 +3,7 @@
 import shlex
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from edt_launch.cli.model import Host, Job, Share
@@ -45,6 +46,31 @@ def jobs_table(jobs: Sequence[Job], now: float, limit: int, colours: bool) -> li
         Column("SINCE", right=True, optional=True): lambda job: duration(now - _since(job)),
     }
     return noted(listing(columns, jobs, limit, colours), map(_note, jobs), limit, colours)
+
+
+def course_lines(course: Mapping[str, Any], names: Sequence[str], limit: int, colours: bool) -> list[str]:
+    """What a job has reported over time, a line a point; of `names`, or of its loss."""
+    if not course["time"]:
+        return ["nothing has been reported yet"]
+    shown = {name: course["values"][name] for name in names or ("loss",)}
+    columns: Columns[int] = {
+        Column("STEP", right=True): lambda at: f"{course['step'][at]}",
+        Column("TRAINING", right=True): lambda at: duration(course["training"][at]),
+        Column("WORKERS", right=True): lambda at: f"{course['size'][at]}",
+        Column("STEPS/S", right=True): lambda at: _precise(course["throughput"][at]),
+        **{Column(visible(name), right=True): partial(_value, values) for name, values in shown.items()},
+    }
+    others = [visible(name) for name in course["names"] if name not in shown]
+    lines = listing(columns, range(len(course["time"])), limit, colours)
+    return [*lines, f"--value shows others: {', '.join(others)}"] if others else lines
+
+
+def _value(values: Sequence[float | None], at: int) -> str:
+    return _precise(values[at])
+
+
+def _precise(value: float | None) -> str:
+    return "-" if value is None else f"{value:.4g}"
 
 
 def noted(lines: Sequence[str], notes: Iterable[str], limit: int, colours: bool) -> list[str]:

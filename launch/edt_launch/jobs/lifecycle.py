@@ -232,7 +232,10 @@ def progress(job: ObservedJob) -> dict[str, Any]:
     """Columns that follow from its events."""
     progress, run = job.progress, job.run
     return {
-        **{name: getattr(progress, name) for name in ("step", "total_steps", "loss", "resizes", "speedup")},
+        **{
+            name: getattr(progress, name)
+            for name in ("step", "total_steps", "loss", "losses", "resizes", "speedup")
+        },
         "throughput": _rounded(progress.throughput),
         "restarts": progress.restarts + int(job.record.notes.get("lost", 0)),
         "resize_cost": _rounded(progress.resize_cost),

@@ -1,7 +1,7 @@
 """What a job's events say of it: a pure fold over them that can be stored and continued."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
@@ -19,6 +19,9 @@ MEMORY_STEPS = 1000
 
 MOST = 2**20
 """Workers of a job of which nothing is known."""
+
+MOST_LOSSES = 10**6
+"""Failures of workers that are counted."""
 
 PRIOR_COST = 5.0
 """Seconds that a resize is taken to cost; counts like one resize that was seen."""
@@ -92,6 +95,7 @@ class JobProgress:
         pauses: the latest ones, seconds.
         resizes: worlds that were formed of another number of workers than the one before.
         restarts: how often a launcher has started its workers again.
+        losses: workers that have failed.
         reported: time, step and size of the last report; None where nothing connects to it.
     """
 
@@ -103,6 +107,7 @@ class JobProgress:
     pauses: Annotated[tuple[Seconds, ...], Field(max_length=PAUSES)] = ()
     resizes: Number = 0
     restarts: Number = 0
+    losses: Number = 0
     reported: tuple[Seconds, Serial, Number] | None = None
 
     def after(self, happened: Iterable[Event], most: int = MOST) -> "tuple[JobProgress, int]":
@@ -141,11 +146,20 @@ class JobProgress:
 
         Up to the smallest size that has been measured the speed is taken to be linear.
         """
-        known = [pace for pace in self.paces if pace.steps >= SETTLED_STEPS and pace.seconds > 0]
-        if len(known) < 2:
+        known, unit = self._known_paces, self.step_time
+        if len(known) < 2 or unit is None:
             return ()
-        unit = known[0].steps / known[0].seconds / known[0].size
-        return tuple((pace.size, round(pace.steps / pace.seconds / unit, 3)) for pace in known)
+        return tuple((pace.size, round(pace.steps / pace.seconds * unit, 3)) for pace in known)
+
+    @property
+    def step_time(self) -> float | None:
+        """Seconds of an optimizer step with one worker, by the smallest size known; None while none is."""
+        known = self._known_paces
+        return known[0].seconds / known[0].steps * known[0].size if known else None
+
+    @property
+    def _known_paces(self) -> Sequence[Pace]:
+        return [pace for pace in self.paces if pace.steps >= SETTLED_STEPS and pace.seconds > 0]
 
     @property
     def throughput(self) -> float | None:
@@ -191,6 +205,8 @@ class _Fold:
                 self._now = replace(now, reported=None)
             case events.Restarting():
                 self._now = replace(now, restarts=now.restarts + 1, reported=None)
+            case events.Failed():
+                self._now = replace(now, losses=min(now.losses + 1, MOST_LOSSES))
             case events.Resumed(pause=pause):
                 self._now = replace(now, pauses=(*now.pauses, pause)[-PAUSES:])
             case _ if self._run is not None:

@@ -9,8 +9,9 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from edt_launch.allocator.decide import decide
-from edt_launch.allocator.model import Binding, Cluster, Job, Plan, Reason
+from edt_launch.allocator.model import Binding, Cluster, Job, Options, Plan, Reason
 from edt_launch.allocator.usage import remember
+from edt_launch.cluster.local import Cores, Slots
 from edt_launch.jobs import lifecycle
 from edt_launch.jobs.device_grant import DeviceGrant, Held, as_held, devices_of, in_use, leaving, size_of
 from edt_launch.jobs.observed import (
@@ -36,6 +37,9 @@ REPEAT = 60.0
 """Seconds after which a file that its launcher does not follow is written again, with a newer generation."""
 
 
+SHARING = (Slots.name, Cores.name)
+"""Sources whose slots share the processors of one machine."""
+
 RUNS = frozenset({State.STARTING, State.RUNNING})
 """States in which a job's number of workers may be changed."""
 
@@ -54,6 +58,7 @@ def step(now: float, observed: ObservedState) -> Decided:
     users = _users(jobs)
     given: dict[str, Held] = {}
     for job in jobs:
+        actions += _lost(now, job)
         id_ = job.record.id
         held = _ordered(job, plan.assignments.get(id_, ()))
         if is_wanted(job) and not job.is_hidden and not _clashes(id_, held, users):
@@ -115,8 +120,9 @@ def _carry_out(
     if not held:
         return lifecycle.suspend(now, job, _text(reason) or "others need its devices").actions
     if held == job.grant.held and not _is_ignored(now, job):
-        fields |= _columns(job.grant, leaving(job.grant, job.run))
-        return [*_note(job, fields), *_missed(now, job, held, _text(reason))]
+        left = leaving(job.grant, job.run)
+        fields |= _columns(job.grant, left)
+        return [*_note(job, fields), *_missed(now, job, held, left, _text(reason))]
     return _resize(now, job, held, fields)
 
 
@@ -141,13 +147,11 @@ def _resize(now: float, job: ObservedJob, held: Held, fields: dict[str, Any]) ->
     left = as_held(devices_of(in_use(job.grant, job.run)) - devices_of(held))
     grant = _next(job, held, left)
     fields |= _columns(grant, left) | {"notes": {**record.notes, "written": now}}
-    before = job.grant.size
-    if grant.size != before:
-        fields["resized"] = now
-    actions: list[Action] = [WriteFile(record.id, grant), Note(record.id, fields)]
-    if held != job.grant.held:
-        actions.append(Remember(_change(now, job, before, held, fields.get("reason", record.reason))))
-    return actions
+    if held == job.grant.held:
+        return [WriteFile(record.id, grant), Note(record.id, fields)]
+    fields["resized"] = now
+    change = _change(now, job, job.grant.size, held, fields.get("reason", record.reason), left)
+    return [WriteFile(record.id, grant), Note(record.id, fields), Remember(change)]
 
 
 def _next(job: ObservedJob, held: Held, left: Held) -> DeviceGrant:
@@ -163,12 +167,25 @@ def _is_ignored(now: float, job: ObservedJob) -> bool:
     return is_elsewhere and now - job.record.notes.get("written", now) >= REPEAT
 
 
-def _missed(now: float, job: ObservedJob, held: Held, reason: str) -> Sequence[Action]:
-    """The history lacks a change that was written to the file just before a crash."""
+def _missed(now: float, job: ObservedJob, held: Held, left: Held, reason: str) -> Sequence[Action]:
+    """What the history lacks: workers have left, or the file was written just before a crash."""
     record = job.record
-    if record.generation == job.grant.generation:
+    if record.generation != job.grant.generation:
+        return [Remember(_change(now, job, record.size, held, reason, left))]
+    known = {(host, device) for host, devices in record.leaving for device in devices}
+    if known <= devices_of(left):
         return []
-    return [Remember(_change(now, job, record.size, held, reason))]
+    return [Remember(_change(now, job, record.size, held, "its workers have left", left))]
+
+
+def _lost(now: float, job: ObservedJob) -> Sequence[Action]:
+    """Workers that have failed, for the history."""
+    lost = job.progress.losses - job.record.losses
+    if lost <= 0 or job.is_hidden:
+        return []
+    reason = "a worker has failed" if lost == 1 else f"{lost} workers have failed"
+    left = leaving(job.grant, job.run)
+    return [Remember(replace(_change(now, job, job.grant.size, job.grant.held, reason, left), lost=lost))]
 
 
 def _note(job: ObservedJob, fields: dict[str, Any]) -> Sequence[Action]:
@@ -200,9 +217,13 @@ def _text(reason: Reason | None) -> str:
     return reason.text if reason is not None else ""
 
 
-def _change(now: float, job: ObservedJob, before: int, held: Held, reason: str) -> AllocationRecord:
-    record = job.record
-    return AllocationRecord(record.id, record.owner, now, before, size_of(held), stored(held), reason)
+def _change(
+    now: float, job: ObservedJob, before: int, held: Held, reason: str, left: Held = ()
+) -> AllocationRecord:
+    id_, owner = job.record.id, job.record.owner
+    return AllocationRecord(
+        id_, owner, now, before, size_of(held), stored(held), reason, leaving=stored(left)
+    )
 
 
 def stored(held: Held) -> StoredHeld:
@@ -220,7 +241,7 @@ def inputs(
     cluster = Cluster(
         tuple(map(mapping.host, observed.hosts)),
         tuple(mapping.owners(observed.shares, {job.record.owner for job in jobs})),
-        observed.options,
+        _options(observed),
         observed.memory if observed.last is None else observed.last.plan.memory,
     )
     wanted = tuple(as_job(job, observed.protected) for job in jobs if has_processes(job) or is_wanted(job))
@@ -231,6 +252,12 @@ def inputs(
     owners = (replace(owner, usage=of_owners.get(owner.name, owner.usage)) for owner in cluster.owners)
     updated = (replace(job, usage=of_jobs.get(job.id, job.usage)) for job in wanted)
     return replace(cluster, owners=tuple(owners)), tuple(updated)
+
+
+def _options(observed: ObservedState) -> Options:
+    """The allocator's constants; without measured speeds where these depend on what else runs."""
+    shares = any(host.source in SHARING for host in observed.hosts)
+    return replace(observed.options, by_speedup=observed.options.by_speedup and not shares)
 
 
 def has_processes(job: ObservedJob) -> bool:
@@ -252,6 +279,7 @@ def as_job(job: ObservedJob, protected: float) -> Job:
         mapping.job(record, protected),
         resize_cost=job.progress.resize_cost,
         speedup=job.progress.speedup,
+        step_time=job.progress.step_time,
         held=(),
         leaving=(),
         started=None,

@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from edt_launch.service.archive_entry import Limits
@@ -14,6 +15,8 @@ from edt_launch.service.errors import ForbiddenError, NotFoundError, TooLargeErr
 from edt_launch.service.fair_threads import FairThreads
 from edt_launch.service.first_start import this_user
 from edt_launch.service.home import Home
+from edt_launch.service.series_cache import SeriesCache
+from edt_launch.service.shared_answers import SharedAnswers
 from edt_launch.service.submission import Submitter
 
 if TYPE_CHECKING:  # the pool is given these parts, too, and reads no settings
@@ -37,6 +40,7 @@ class Context:
         stop: set when it is to end: streams end then.
         uploads: take in what users send.
         reads: read what jobs have written, as much as that may be.
+        courses: of the jobs that are looked at.
     """
 
     settings: "Settings"
@@ -47,6 +51,12 @@ class Context:
     stop: threading.Event = field(default_factory=threading.Event)
     uploads: FairThreads = field(default_factory=lambda: FairThreads(UPLOADS, WAITING_UPLOADS))
     reads: FairThreads = field(default_factory=lambda: FairThreads(READS, WAITING_READS))
+    courses: SeriesCache = field(default_factory=SeriesCache)
+
+    @cached_property
+    def shared(self) -> SharedAnswers:
+        """Answers that many ask for at the same moment."""
+        return SharedAnswers(self.bus, self.clock)
 
     @property
     def home(self) -> Home:

@@ -71,6 +71,10 @@ class JobDir:
         """What the job's `edt-launch` prints."""
         return self.output.log / "launcher.log"
 
+    def log_of(self, rank: int | None) -> Path:
+        """What a rank has printed; None: all of them, and the launcher."""
+        return self.launcher_log if rank is None else self.output.rank_log(str(rank))
+
     @property
     def folders(self) -> tuple[Path, ...]:
         """Those that a job has from the beginning."""

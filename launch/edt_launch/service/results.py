@@ -10,7 +10,7 @@ import stat
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from edt_launch.core import plain_files
 from edt_launch.core.atomic import write_atomically
@@ -47,11 +47,24 @@ def note_submitted(folder: JobDir) -> None:
     write_atomically(folder.submitted, json.dumps(found))
 
 
+def remove_made(copy: Path, folder: JobDir) -> None:
+    """Remove from a copy of a job's folder what was not submitted. What the job has changed stays so.
+
+    Raises:
+        OSError: a file cannot be removed.
+    """
+    submitted = submitted_files(folder)
+    if submitted:  # where the list is missing, nobody can say
+        for name, _ in list(_files(copy)):
+            if name not in submitted:
+                (copy / name).unlink()
+
+
 def members(folder: JobDir) -> Iterator[Member]:
     """All that a job has made, with its name in an archive."""
     yield from packing.members(MODEL, folder.output.model)
     yield from packing.members(LOG, folder.output.log)
-    submitted = _submitted(folder)
+    submitted = submitted_files(folder)
     for name, status in _files(folder.code):
         if submitted.get(name) != [status.st_size, status.st_mtime_ns]:
             yield Member(f"{WORK}/{name}", folder.code / name)
@@ -110,10 +123,18 @@ def _files(folder: Path) -> Iterator[tuple[str, os.stat_result]]:
             yield relative.as_posix(), status
 
 
-def _submitted(folder: JobDir) -> dict[str, list[int]]:
-    """What was submitted; nothing where the list is missing or spoilt, so that all counts as made."""
+def submitted_files(folder: JobDir) -> dict[str, list[int]]:
+    """Size and time of change of what was submitted, by names.
+
+    Nothing where the list is missing, and without what is spoilt in it, so that this counts as made.
+    """
     try:
         found = json.loads(plain_files.read(folder.submitted, _MOST_NOTED))
     except (OSError, ValueError, RecursionError):
         return {}
-    return found if isinstance(found, dict) else {}
+    entries = found.items() if isinstance(found, dict) else ()
+    return {name: entry for name, entry in entries if _is_noted(entry)}
+
+
+def _is_noted(entry: Any) -> bool:
+    return isinstance(entry, list) and [type(number) for number in entry] == [int, int]

@@ -1,55 +1,219 @@
-"""A job's progress as a few numbers over time: a pure fold that never grows beyond a bound."""
+"""A job's course as rows of numbers over time: a pure fold over its events that never grows beyond a bound.
 
-from dataclasses import dataclass, field
-from itertools import pairwise
+Reports are thinned by buckets of as many reports each. Of each bucket the first stays, and for each value
+the lowest and the highest, so that spikes stay, too.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from math import isfinite
 from typing import Any
 
-from edt_launch.core.events import Progress
+from edt_launch.core.events import Begun, Event, Progress, Restarting, Resumed, World
 
-MOST = 1000
-"""Points that are kept; from twice as many, every other one is dropped."""
+MOST = 2000
+"""Rows that are kept."""
+
+MOST_NAMES = 200
+"""Names of values that are noted; scripts may report any."""
+
+MOST_PAUSES = 500
+"""Pauses that are kept: the latest."""
+
+LOSS = "loss"
+"""The value that is always kept."""
 
 
 @dataclass(frozen=True)
 class Point:
-    """A report of progress, without what else a script reports, which may be much."""
+    """A report of progress; `values` are of the names asked for, and `training` is seconds without pauses."""
 
+    number: int
     time: float
+    training: float
     step: int
     size: int
-    loss: float | None
+    throughput: float | None
+    values: tuple[float | None, ...]
+
+
+@dataclass(frozen=True)
+class Pause:
+    """No step ran: a resize, or a start anew where `before` is None."""
+
+    start: float
+    end: float
+    training: float
+    step: int
+    before: int | None
+    after: int
+    reason: str
+    phases: Mapping[str, float]
 
 
 @dataclass
+class About:
+    """What is known of a value without thinning: `missing` counts reports without a finite number."""
+
+    lowest: float | None = None
+    highest: float | None = None
+    last: float | None = None
+    missing: int = 0
+
+    def observe(self, value: float | None) -> None:
+        """Take in a reported value."""
+        if value is None:
+            self.missing += 1
+            return
+        self.lowest = value if self.lowest is None else min(self.lowest, value)
+        self.highest = value if self.highest is None else max(self.highest, value)
+        self.last = value
+
+
 class Series:
-    """Reports of progress, thinned out evenly."""
+    """The course of the values of some names, of `loss` in any case; `most` rows at most."""
 
-    points: list[Point] = field(default_factory=list)
-    _stride: int = 1
-    _seen: int = 0
+    def __init__(self, names: Sequence[str] = (), most: int = MOST) -> None:
+        self.names = tuple(dict.fromkeys([LOSS, *names]))
+        self.about = {name: About() for name in self.names}
+        self._found: dict[str, None] = {}
+        self._most = max(1, (most - 1) // (2 * (1 + 2 * len(self.names))))
+        self._buckets: list[_Bucket] = []
+        self._stride = 1
+        self._seen = 0
+        self._last: Point | None = None
+        self._paused = 0.0
+        self._is_within = False
+        self._reason = ""
+        self._pauses: list[Pause] = []
 
-    def observe(self, report: Progress) -> None:
-        """Take in a report."""
+    def observe(self, event: Event) -> None:
+        """Take in an event."""
+        match event:
+            case Progress():
+                self._report(event)
+            case World(reason=reason):
+                self._reason = reason
+            case Resumed(_, before, after, pause, phases):
+                self._paused += pause
+                self._pause(event.time - pause, event.time, before, after, self._reason, phases)
+            case Restarting(reason=reason):
+                self._is_within, self._reason = False, reason
+            case Begun():
+                self._is_within, self._reason = False, "started again"
+
+    def columns(self) -> dict[str, Any]:
+        """Lists of the rows' fields, with `values` by name, and what is known besides."""
+        rows = self._rows()
+        values = {name: [row.values[at] for row in rows] for at, name in enumerate(self.names)}
+        fields = ("time", "training", "step", "size", "throughput")
+        return {
+            **{name: [getattr(row, name) for row in rows] for name in fields},
+            LOSS: values[LOSS],
+            "values": values,
+            "names": sorted(self._found),
+            "about": {name: vars(one).copy() for name, one in self.about.items()},
+            "pauses": [
+                {"from": one.before, "to": one.after}
+                | {name: value for name, value in vars(one).items() if name not in _RENAMED}
+                for one in self._pauses
+            ],
+        }
+
+    def _report(self, report: Progress) -> None:
+        for name, value in report.values.items():
+            if len(self._found) < MOST_NAMES and _is_number(value):
+                self._found.setdefault(name)
+        for name, about in self.about.items():
+            if _is_number(report.values.get(name)):
+                about.observe(report.number(name))
+        before = self._last
+        training = 0.0 if before is None else before.training
+        if before is not None and self._is_within:
+            training += max(0.0, report.time - before.time - self._paused)
+        elif before is not None:
+            self._pause(before.time, report.time, None, report.size, self._reason, {})
+        point = Point(
+            number=self._seen,
+            time=report.time,
+            training=training,
+            step=report.step,
+            size=report.size,
+            throughput=_speed(before, report) if self._is_within else None,
+            values=tuple(report.number(name) for name in self.names),
+        )
+        self._last, self._paused, self._is_within = point, 0.0, True
         if self._seen % self._stride == 0:
-            self.points.append(Point(report.time, report.step, report.size, report.number("loss")))
-            if len(self.points) >= 2 * MOST:
-                del self.points[1::2]
+            if len(self._buckets) >= 2 * self._most:
+                pairs = zip(self._buckets[::2], self._buckets[1::2], strict=True)
+                self._buckets = [one.joined(other) for one, other in pairs]
                 self._stride *= 2
+            self._buckets.append(_Bucket.of(point))
+        else:
+            self._buckets[-1] = self._buckets[-1].joined(_Bucket.of(point))
         self._seen += 1
 
-    def columns(self) -> dict[str, list[Any]]:
-        """The points, as a list for each field; throughput is steps a second since the point before."""
-        columns: dict[str, list[Any]] = {
-            name: [getattr(point, name) for point in self.points] for name in ("time", "step", "size", "loss")
-        }
-        speeds = [None, *(_speed(before, after) for before, after in pairwise(self.points))]
-        return {**columns, "throughput": speeds[: len(self.points)]}
+    def _rows(self) -> list[Point]:
+        rows = [point for bucket in self._buckets for point in bucket.points()]
+        return rows if self._last is None or rows[-1] is self._last else [*rows, self._last]
+
+    def _pause(
+        self,
+        start: float,
+        end: float,
+        before: int | None,
+        after: int,
+        reason: str,
+        phases: Mapping[str, float],
+    ) -> None:
+        last = self._last
+        step, training = (0, 0.0) if last is None else (last.step, last.training)
+        self._pauses.append(Pause(start, end, training, step, before, after, reason, phases))
+        del self._pauses[:-MOST_PAUSES]
+
+
+_RENAMED = ("before", "after")
+
+
+@dataclass(frozen=True)
+class _Bucket:
+    """Reports that follow each other: the first, and for each value those with the lowest and the highest."""
+
+    first: Point
+    lowest: tuple[Point | None, ...]
+    highest: tuple[Point | None, ...]
+
+    @classmethod
+    def of(cls, point: Point) -> "_Bucket":
+        own = tuple(None if value is None else point for value in point.values)
+        return cls(point, own, own)
+
+    def joined(self, later: "_Bucket") -> "_Bucket":
+        lowest, highest = (
+            tuple(
+                _better(one, other, at, sign)
+                for at, (one, other) in enumerate(zip(ours, theirs, strict=True))
+            )
+            for ours, theirs, sign in ((self.lowest, later.lowest, 1), (self.highest, later.highest, -1))
+        )
+        return _Bucket(self.first, lowest, highest)
+
+    def points(self) -> list[Point]:
+        found = {one.number: one for one in (self.first, *self.lowest, *self.highest) if one is not None}
+        return [found[number] for number in sorted(found)]
+
+
+def _better(one: Point | None, other: Point | None, at: int, sign: int) -> Point | None:
+    if one is None or other is None:
+        return one or other
+    ours, theirs = one.values[at], other.values[at]
+    assert ours is not None and theirs is not None  # noqa: PT018 - a bucket has no others
+    return other if sign * theirs < sign * ours else one
 
 
 def number(value: Any) -> float | None:
     """A number that JSON can say; None for anything else."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
+    if not _is_number(value):
         return None
     try:
         return float(value) if isfinite(value) else None
@@ -57,6 +221,12 @@ def number(value: Any) -> float | None:
         return None
 
 
-def _speed(before: Point, after: Point) -> float | None:
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _speed(before: Point | None, after: Progress) -> float | None:
+    if before is None:
+        return None
     steps, seconds = after.step - before.step, after.time - before.time
     return steps / seconds if before.size == after.size and steps > 0 and seconds > 0 else None

@@ -79,6 +79,17 @@ def resume(accounts: Accounts, token: str, now: float) -> tuple[UserRecord, Toke
     return bearer
 
 
+def origin(accounts: Accounts, shown: TokenRecord) -> TokenRecord | None:
+    """What a token is made with that a user asks for; it outlives the session that they use.
+
+    That is the token itself that was shown; of a session, the token that it was begun with, and None if that
+    was a password.
+    """
+    if shown.idle_until is None:
+        return shown
+    return next((token for token in accounts.tokens(shown.user) if token.id == shown.parent), None)
+
+
 def begin_with_link(accounts: Accounts, secret: str, now: float) -> str:
     """Begin the session that a link is for; like `begin`. The link is used up."""
     used = accounts.take_once(tokens.hash_of(secret), now)

@@ -15,6 +15,7 @@ from pydantic import (
 )
 
 from edt_launch.launcher.programs import kinds
+from edt_launch.service.home import JOB_ID
 from edt_launch.service.names import MOST_NAME, PLAIN, TEXT, VARIABLE
 
 MOST_WORKERS = 2**20
@@ -60,6 +61,10 @@ class JobSpec(BaseModel):
     name: Annotated[Name, Field(description="What to call it.")] = ""
     path: Annotated[
         Line | None, Field(description="A folder on the service's machine to copy, instead of an archive.")
+    ] = None
+    code_of: Annotated[
+        str | None,
+        Field(pattern=f"^{JOB_ID}$", description="A job whose submitted files to copy instead."),
     ] = None
     directory: Annotated[
         Line, Field(description="Where the command runs: a folder inside the submitted code.")

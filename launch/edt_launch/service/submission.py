@@ -13,6 +13,7 @@ from typing import BinaryIO
 
 import structlog
 
+from edt_launch.core.scripts import script_of
 from edt_launch.service.archive import BLOCK, unpack
 from edt_launch.service.archive_entry import Limits
 from edt_launch.service.copying import copy_folder
@@ -21,7 +22,7 @@ from edt_launch.service.database.store import Store
 from edt_launch.service.deleting import delete_folder
 from edt_launch.service.errors import ConflictError, ForbiddenError, InvalidError
 from edt_launch.service.home import JOB_ID, Home, JobDir
-from edt_launch.service.results import note_submitted
+from edt_launch.service.results import note_submitted, remove_made
 from edt_launch.service.specification import MOST_PRIORITY, JobSpec
 
 log = structlog.get_logger()
@@ -71,7 +72,7 @@ def record_of(submission: Submission, job_id: str, now: float) -> JobRecord:
     spec = submission.spec
     own = {"command": tuple(spec.command), "max": spec.most, "allowed": spec.numbers}
     return JobRecord(
-        **spec.model_dump(exclude={"path"}) | own,
+        **spec.model_dump(exclude={"path", "code_of"}) | own,
         id=job_id,
         owner=submission.user.name,
         submitted=now,
@@ -139,15 +140,27 @@ class Submitter:
     def check(self, submission: Submission) -> None:
         """See whether the user may submit that; raises `ServiceError` if not, or if it makes no sense."""
         self.check_priority(submission.user, submission.spec.priority)
-        if submission.spec.path is None:
+        spec = submission.spec
+        sources = {"path": spec.path, "code_of": spec.code_of, "code": submission.code}
+        given = [name for name, source in sources.items() if source is not None]
+        if len(given) > 1:
+            raise InvalidError(f"{' and '.join(given)} are both given", "give one of them")
+        if spec.code_of is not None:
+            self._check_source(submission.user, spec.code_of)
+        if spec.path is None:
             return
-        if submission.code is not None:
-            raise InvalidError("path and code are both given", "give one of them")
         if not submission.user.is_admin and submission.user.name != self._own_name:
             raise ForbiddenError(
                 "path: only administrators may have folders of the service's machine copied",
                 "send the code as an archive",
             )
+
+    def _check_source(self, user: UserRecord, job_id: str) -> None:
+        job = self._store.jobs.some([job_id]).get(job_id)
+        if job is None:
+            raise InvalidError(f"code_of: there is no job {job_id!r}", "`edt ps --all` lists them")
+        if not user.is_admin and job.owner != user.name:
+            raise ForbiddenError(f"code_of: {job.id} is a job of {job.owner}", "ask them for the code")
 
     def check_priority(self, user: UserRecord, priority: int) -> None:
         """See whether a user may give a job that priority; raises `ForbiddenError` if not."""
@@ -164,6 +177,10 @@ class Submitter:
             unpack(submission.code, folder.code, self._limits)
         elif submission.spec.path is not None:
             copy_folder(Path(submission.spec.path), folder.code, self._limits)
+        elif submission.spec.code_of is not None:
+            source = self._home.job(submission.spec.code_of)
+            copy_folder(source.code, folder.code, self._limits)
+            remove_made(folder.code, source)
         for path in folder.folders:
             path.mkdir(parents=True, exist_ok=True)
         if submission.arrange is not None:
@@ -176,6 +193,11 @@ class Submitter:
             raise InvalidError(
                 f"directory: {directory!r} is no folder of the submitted code",
                 "name one that is in it, or none",
+            )
+        script = script_of(submission.spec.command)
+        if script is not None and not os.path.isfile(os.path.join(start, script)):
+            raise InvalidError(
+                f"command: {script!r} is not a file of the submitted code", "name a script that is in it"
             )
         return submission
 

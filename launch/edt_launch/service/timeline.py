@@ -1,11 +1,12 @@
 """Who had which device when: bars over a window of time, from the history of allocations. Pure functions.
 
-A bar ends when the history says that the device is not the job's any more, or is another job's.
+A bar ends when the job's worker is known to have left the device, or another job has it.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate
 
 from edt_launch.service.database.records import AllocationRecord, TransitionRecord
 from edt_launch.service.states import State
@@ -57,7 +58,8 @@ def bars(changes: Iterable[AllocationRecord], since: float, until: float) -> lis
 
     held: defaultdict[str, set[Slot]] = defaultdict(set)
     for change in changes:
-        after = {(host, device) for host, devices in change.devices for device in devices}
+        held_on = (*change.devices, *change.leaving)
+        after = {(host, device) for host, devices in held_on for device in devices}
         for slot in held[change.job] - after:
             close(slot, change.time)
         for slot in after - held[change.job]:
@@ -86,6 +88,33 @@ def merged(found: Iterable[Bar], shortest: float) -> list[Bar]:
         else:
             shown.append(bar)
     return shown
+
+
+def usage(
+    found: Iterable[Bar], owners: Mapping[str, str], since: float, until: float, points: int
+) -> dict[str, list[float]]:
+    """How many devices each owner had on average in each of so many equal parts of a window.
+
+    `owners` are those of the bars' jobs.
+    """
+    part = (until - since) / points
+    differences: defaultdict[str, list[float]] = defaultdict(lambda: [0.0] * (points + 1))
+    partly: defaultdict[str, list[float]] = defaultdict(lambda: [0.0] * points)
+    for bar in found:
+        start, end = (bar.start - since) / part, (bar.end - since) / part
+        first, last = min(int(start), points - 1), min(int(end), points - 1)
+        owner = owners[bar.job]
+        if first == last:
+            partly[owner][first] += end - start
+            continue
+        partly[owner][first] += first + 1 - start
+        partly[owner][last] += end - last
+        differences[owner][first + 1] += 1
+        differences[owner][last] -= 1
+    return {
+        owner: [whole + rest for whole, rest in zip(accumulate(differences[owner]), parts, strict=False)]
+        for owner, parts in partly.items()
+    }
 
 
 def resizes(changes: Iterable[AllocationRecord], since: float, until: float) -> list[Resize]:

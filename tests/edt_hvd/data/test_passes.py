@@ -32,6 +32,24 @@ def test_a_worker_has_its_own_share_in_every_pass(place: Place, rank: int) -> No
     assert list(passes_of(numbers_loader(10, 5, 2), 2)) == [[samples] * 2 for samples in expected]
 
 
+@pytest.mark.parametrize("micro_batch_size", [2, 4])
+def test_a_step_is_not_unpacked_as_a_batch_would_be(place: Place, micro_batch_size: int) -> None:
+    with pytest.raises(TypeError, match=r"for step in state\.loader: for inputs, targets in step"):
+        for _inputs, _targets in numbers_loader(8, 4, micro_batch_size):
+            pass
+    with pytest.raises(TypeError, match="assigned to several names"):
+        for _inputs, *_others in numbers_loader(8, 4, micro_batch_size):
+            pass
+
+
+def test_a_refused_step_may_still_be_passed_over(place: Place) -> None:
+    step = next(iter(numbers_loader(8, 4)))
+    with pytest.raises(TypeError):
+        _inputs, _targets = step
+    assert list(chain(*step)) == batches_of(numbers_loader(8, 4))[0]
+    assert step.finished
+
+
 class Fetches(Numbers):
     """Counts how often it was asked."""
 

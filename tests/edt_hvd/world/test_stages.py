@@ -23,7 +23,7 @@ def test_the_longest_time_of_each_stage_is_kept() -> None:
     assert found.times[Stage.REDUCING] == (0, 0.0)
 
 
-def test_the_wait_at_the_door_is_no_work() -> None:
+def test_the_wait_at_rendezvous_is_no_work() -> None:
     found = Stages(10.0)
     found.enter(Stage.FORMING, 12.0)
     found.enter(Stage.OUTSIDE, 12.5)
@@ -91,7 +91,7 @@ def test_a_stage_counts_from_its_last_heartbeat() -> None:
     assert found.times[Stage.LOADING] == (1, 1.0)
 
 
-def test_a_heartbeat_on_the_way_to_the_door_is_no_work_either() -> None:
+def test_a_heartbeat_on_the_way_to_rendezvous_is_no_work_either() -> None:
     found = Stages(0.0)
     found.awake(1.0)
     found.heartbeat(2.0)

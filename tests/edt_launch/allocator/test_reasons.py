@@ -16,6 +16,16 @@ OWNERS = (Owner("", None), Owner("ann"), Owner("bob", limit=1))
     "jobs,binding,text",
     [
         ([Job("j", "ann", 1, 2, 0.0)], Binding.MAX, "has 2, the most that it can use"),
+        (
+            [Job("j", "ann", 1, 4, 0.0, speedup=((2, 2.0), (4, 1.0)), step_time=2.0)],
+            Binding.SPEED,
+            "has 2: 4 GPUs are slower than 2 for this job, measured 2 s against 1 s a step",
+        ),
+        (
+            [Job("j", "ann", 1, 4, 0.0, speedup=((2, 2.0), (4, 2.0)))],
+            Binding.SPEED,
+            "has 2: 4 GPUs are no faster than 2 for this job",
+        ),
         ([Job("j", "bob", 1, 4, 0.0)], Binding.LIMIT, "has 1: bob has its limit of 1"),
         ([Job("j", "ann", 9, 9, 0.0)], Binding.ADMISSION, "waits: it needs 9, and the pool has 4"),
         ([Job("j", "bob", 2, 2, 0.0)], Binding.LIMIT, "waits: it needs 2, and the limit of bob is 1"),

@@ -229,6 +229,21 @@ class FakeService:
         tail = asked.query.get("tail")
         return lines if tail is None else lines[len(lines) - int(tail) :]
 
+    def search_logs(self, asked: Asked, job_id: str) -> Any:
+        """One line an answer, so that whoever wants all of them has to ask on."""
+        lines, first = self.logs.get(job_id, []), int(asked.query.get("after", 0))
+        found = [at for at, line in enumerate(lines) if asked.query["text"] in line and at >= first]
+        hits = [{"offset": at, "text": lines[at]} for at in found[:1]]
+        return {"hits": hits, "next": found[0] + 1 if found else None}
+
+    def metrics(self, asked: Asked, job_id: str) -> Any:
+        self.one_job(asked, job_id)
+        return {
+            "time": [1.0, 3.0], "training": [0.0, 1.5], "step": [10, 30], "size": [1, 2],
+            "throughput": [None, 10.0], "values": {"loss": [0.5, None], "accuracy": [0.1, 0.25]},
+            "names": ["accuracy", "loss"],
+        }  # fmt: skip
+
     def files(self, asked: Asked, job_id: str) -> Any:
         self.one_job(asked, job_id)
         found = [{"name": name, "size": 1234, "time": NOW} for name in self.made]
@@ -301,6 +316,8 @@ ROUTES = (
     ("POST", "/jobs/([^/]+)/(stop|pause|resume)", "wish"),
     ("GET", "/jobs/([^/]+)/why", "why"),
     ("GET", "/jobs/([^/]+)/logs", "read_logs"),
+    ("GET", "/jobs/([^/]+)/logs/search", "search_logs"),
+    ("GET", "/jobs/([^/]+)/metrics", "metrics"),
     ("GET", "/jobs/([^/]+)/files", "files"),
     ("GET", "/jobs/([^/]+)/results", "results"),
     ("GET", "/jobs/([^/]+)/checkpoints", "checkpoints"),

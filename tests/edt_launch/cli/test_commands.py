@@ -278,6 +278,29 @@ def test_a_password_comes_from_standard_input_or_a_terminal(
     assert "--password-stdin" in refused.err
 
 
+def test_logs_that_are_searched_are_asked_for_until_the_end(edt: Edt, service: FakeService) -> None:
+    service.logs["jaaaaaaaa"] = ["[0] an error", "[0] fine", "[1] another error"]
+    assert edt("logs", "jaaaaaaaa", "--search", "error").out == "[0] an error\n[1] another error\n"
+    for more in (("-f",), ("-n", "3")):
+        failed = edt("logs", "jaaaaaaaa", "--search", "error", *more)
+        assert failed.code == 2
+        assert "--search needs a text" in failed.err
+
+
+def test_show_series_is_a_table_of_what_was_reported(edt: Edt, service: FakeService) -> None:
+    lines = edt("show", "jaaaaaaaa", "--series").out.splitlines()
+    assert [line.split() for line in lines[:3]] == [
+        ["STEP", "TRAINING", "WORKERS", "STEPS/S", "loss"],
+        ["10", "0s", "1", "-", "0.5"],
+        ["30", "2s", "2", "10", "-"],
+    ]
+    assert lines[3] == "--value shows others: accuracy"
+    assert "0.25" in edt("show", "jaaaaaaaa", "--series", "--value", "accuracy").out
+    assert service.asked[-1].query == {"name": "accuracy", "points": "100"}
+    assert json.loads(edt("show", "jaaaaaaaa", "--series", "--json").out)["step"] == [10, 30]
+    assert "of no use without --series" in edt("show", "jaaaaaaaa", "--value", "accuracy").err
+
+
 def test_logs_of_one_rank_and_as_json(edt: Edt, service: FakeService) -> None:
     service.logs["jaaaaaaaa"] = ["[0] hello", "[1] [0] x", "plain"]
     assert edt("logs", "train", "--rank", "0").out == "hello\n"

@@ -8,7 +8,7 @@ from edt_launch.cli.commands import submit as command
 from edt_launch.cli.commands.submit import conclusion, environment, numbers
 from edt_launch.cli.errors import MistakenError
 from ended import Edt
-from fake_service import FakeService, hang_up, job
+from fake_service import CLUSTER, FakeService, hang_up, job
 
 
 @pytest.fixture
@@ -39,10 +39,15 @@ def test_submit_prints_the_id_and_sends_the_code(edt: Edt, service: FakeService,
     assert len(asked.headers["idempotency-key"]) == 32
 
 
-def test_a_minimum_that_the_pool_cannot_have_is_noted(edt: Edt, service: FakeService, code: Path) -> None:
-    noted = "it waits: --min 5, and the pool has 4 devices; edt set jcccccccc --min N\n"
+def test_a_minimum_that_the_pool_cannot_have_is_noted(
+    edt: Edt, service: FakeService, code: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    noted = "it waits: --min 5, and the hosts that are up have 4 devices; edt set jcccccccc --min N\n"
     assert noted in edt("submit", "--min", "5", "python", "train.py").err
     assert "it waits" not in edt("submit", "--min", "4", "python", "train.py").err
+    monkeypatch.setitem(CLUSTER["hosts"][0], "state", "down")  # type: ignore[index]
+    down = "it waits: --min 2, and the hosts that are up have 0 devices"
+    assert down in edt("submit", "--min", "2", "python", "train.py").err
 
 
 def test_options_of_the_command_need_no_dashes_before_it(edt: Edt, service: FakeService, code: Path) -> None:
@@ -139,7 +144,7 @@ def test_a_wmla_script_that_is_not_in_the_code_is_refused_before_it_is_sent(
     assert [asked for asked in service.asked if asked.method == "POST"] == []
 
 
-@pytest.mark.parametrize("words", ["nosuch.py", "python nosuch.py", "python3 -u nosuch.py --lr 1"])
+@pytest.mark.parametrize("words", ["nosuch.py", "python nosuch.py", "python3 -u -X dev nosuch.py --lr 1"])
 def test_a_script_that_is_not_in_the_code_is_refused_before_it_is_sent(
     edt: Edt, service: FakeService, code: Path, words: str
 ) -> None:

@@ -12,6 +12,7 @@ from edt_launch.core.events import (
     Driver,
     Ended,
     Event,
+    Failed,
     Following,
     Launched,
     Lost,
@@ -208,8 +209,22 @@ def test_speed_is_relative_to_one_worker() -> None:
     assert JobProgress(paces=paces[:2]).speedup == ()
 
 
+def test_the_time_of_a_step_with_one_worker_follows_from_the_smallest_number() -> None:
+    assert JobProgress(paces=(Pace(2, 20.0, 10.0), Pace(4, 30.0, 10.0))).step_time == 1.0
+    assert JobProgress(paces=(Pace(2, 5.0, 10.0),)).step_time is None
+
+
 def test_throughput_is_that_at_the_present_size() -> None:
     paces = (Pace(2, 20, 10), Pace(4, 30, 10))
     assert JobProgress(LauncherRun(size=4), paces=paces).throughput == 3.0
     assert JobProgress(LauncherRun(size=3), paces=paces).throughput is None
     assert JobProgress(paces=paces).throughput is None
+
+
+def test_workers_that_fail_are_counted() -> None:
+    failed = Failed(1, "h", 0, "0", 0, 1)
+    assert after(BEGUN, failed, failed).losses == 2
+    written = json.loads(json.dumps(asdict(after(BEGUN, failed))))
+    assert JobProgress.from_json(written).losses == 1
+    del written["losses"]  # as an earlier version has written it
+    assert JobProgress.from_json(written).losses == 0

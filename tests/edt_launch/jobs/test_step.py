@@ -21,7 +21,7 @@ from edt_launch.jobs.observed import (
 )
 from edt_launch.jobs.progress import JobProgress, LauncherRun
 from edt_launch.jobs.step import REPEAT, as_job, explained, inputs, is_wanted, step
-from edt_launch.service.database.records import HostRecord, JobRecord, ShareRecord
+from edt_launch.service.database.records import AllocationRecord, HostRecord, JobRecord, ShareRecord
 from edt_launch.service.states import State, Wanted
 from simulated_pool import World, submit
 
@@ -37,6 +37,12 @@ def world() -> World:
     assert world.rows["j1"].state is State.RUNNING
     assert world.sizes() == {"j1": 4}
     return world
+
+
+def remembered(world: World, job: str) -> list[AllocationRecord]:
+    """What a step adds to a job's history."""
+    actions = world.step().actions
+    return [one.change for one in actions if isinstance(one, Remember) and one.job == job]
 
 
 def test_a_job_is_started_in_an_order_that_a_crash_cannot_spoil() -> None:
@@ -55,17 +61,51 @@ def test_the_bounds_that_a_job_is_started_with_are_written_down() -> None:
 
 def test_devices_are_handed_over_when_their_workers_are_gone(world: World) -> None:
     submit(world, "j2", "bob")
-    world.step()
+    assert [(one.before, one.after, len(one.leaving[0][1])) for one in remembered(world, "j1")] == [(4, 2, 2)]
     assert world.files["j1"].size == 2
     assert len(world.files["j1"].leaving[0].devices) == 2
     for part in (world.read, world.follow):
         part("j1")
-        world.step()
+        assert remembered(world, "j1") == []
         assert "j2" not in world.processes
     world.release("j1")
-    world.step()
+    assert [(one.before, one.after, one.leaving) for one in remembered(world, "j1")] == [(2, 2, ())]
     assert "j2" in world.processes
     assert world.sizes() == {"j1": 2, "j2": 2}
+
+
+def test_workers_that_fail_are_in_the_history_once(world: World) -> None:
+    world.progress["j1"] = replace(world.progress["j1"], losses=2)
+    assert [(one.lost, one.before, one.after, one.reason) for one in remembered(world, "j1")] == [
+        (2, 4, 4, "2 workers have failed")
+    ]
+    assert world.rows["j1"].losses == 2
+    assert remembered(world, "j1") == []
+    world.progress["j1"] = replace(world.progress["j1"], losses=3)
+    assert [one.reason for one in remembered(world, "j1")] == ["a worker has failed"]
+
+
+def test_a_job_moves_onto_one_host_in_one_resize() -> None:
+    world = World([HostRecord("a", ("0", "1", "2")), HostRecord("b", ("0", "1", "2"))])
+    for name in ("j0", "j1", "j2"):
+        submit(world, name, "ann", high=2)
+        world.settle()
+    before = world.files["j2"]
+    assert [part.host for part in before.held] == ["a", "b"]
+    world.end("j0", 0)
+    world.step()
+    moved = world.files["j2"]
+    assert moved.held == (HostDevices("a", (*before.held[0].devices, "0")),)
+    assert moved.leaving == before.held[1:]
+    assert moved.generation == before.generation + 1
+    assert world.rows["j2"].resized == world.now
+    assert world.rows["j2"].reason.startswith("moves its 2 workers onto a")
+    submit(world, "j3", "bob", low=2, high=2)
+    world.step()
+    assert "j3" not in world.processes
+    world.settle()
+    assert world.sizes() == {"j1": 2, "j2": 2, "j3": 2}
+    assert world.files["j2"].held == moved.held
 
 
 def test_a_device_that_was_given_and_taken_away_may_still_get_a_worker() -> None:
@@ -240,6 +280,14 @@ def test_bounds_count_as_far_as_the_launcher_goes_along(
 ) -> None:
     asked = as_job(job(State.RUNNING, min=low, max=high), protected=300.0)
     assert (asked.min, asked.max) == expected
+
+
+@pytest.mark.parametrize(
+    "source, counts", [("nvidia", True), ("host file", True), ("slots", False), ("cores", False)]
+)
+def test_speeds_measured_on_shared_processors_count_for_nothing(source: str, counts: bool) -> None:
+    hosts = (replace(FOUR, source=source),)
+    assert inputs(200.0, ObservedState(hosts=hosts), [])[0].options.by_speedup is counts
 
 
 def test_who_is_wanted() -> None:

@@ -92,6 +92,8 @@ def test_the_slower_of_two_attempts_leaves_nothing(
         (submission(code=tar({"../x": b""})), ArchiveError),
         (submission(directory="nowhere"), InvalidError),
         (submission(directory="train.py"), InvalidError),
+        (submission(tar({"other.py": b""})), InvalidError),
+        (submission(directory="lib"), InvalidError),  # where the script is not
         (submission(priority=6), ForbiddenError),
         (Submission(ANN, spec(path="/")), ForbiddenError),
         (Submission(UserRecord("carl"), spec(path="/no/such")), InvalidError),
@@ -135,6 +137,7 @@ def test_a_directory_inside_the_code_may_be_a_link_but_not_lead_out(
 ) -> None:
     code = tmp_path / "code"
     (code / "lib").mkdir(parents=True)
+    (code / "lib" / "train.py").touch()
     (code / "inside").symlink_to("lib")
     (code / "outside").symlink_to("/tmp")
     admin = UserRecord("admin", is_admin=True)

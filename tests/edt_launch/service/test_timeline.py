@@ -4,22 +4,30 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from itertools import pairwise
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edt_launch.service.database.records import AllocationRecord, TransitionRecord
+from edt_launch.service.database.records import AllocationRecord, Held, TransitionRecord
 from edt_launch.service.states import State
-from edt_launch.service.timeline import Bar, Resize, Slot, bars, idle, merged, resizes, waiting
+from edt_launch.service.timeline import Bar, Resize, Slot, bars, idle, merged, resizes, usage, waiting
 
 SLOTS: list[Slot] = [("n1", "0"), ("n1", "1"), ("n2", "0")]
 SINCE, UNTIL = 10, 30
 
 
-def change(time: int, job: str, slots: Sequence[Slot], before: int = 0) -> AllocationRecord:
+def held(slots: Sequence[Slot]) -> Held:
     hosts: defaultdict[str, tuple[str, ...]] = defaultdict(tuple)
     for host, device in slots:
         hosts[host] += (device,)
-    return AllocationRecord(job, "ann", float(time), before, len(slots), tuple(hosts.items()), "")
+    return tuple(hosts.items())
+
+
+def change(
+    time: int, job: str, slots: Sequence[Slot], before: int = 0, leaving: Sequence[Slot] = ()
+) -> AllocationRecord:
+    left = held([slot for slot in leaving if slot not in slots])
+    return AllocationRecord(job, "ann", float(time), before, len(slots), held(slots), "", leaving=left)
 
 
 histories = st.lists(
@@ -27,6 +35,8 @@ histories = st.lists(
         change,
         st.integers(0, 40),
         st.sampled_from(["a", "b", "c"]),
+        st.lists(st.sampled_from(SLOTS), unique=True),
+        st.just(0),
         st.lists(st.sampled_from(SLOTS), unique=True),
     ),
     max_size=12,
@@ -41,7 +51,8 @@ def replay(changes: Sequence[AllocationRecord]) -> Counter[tuple[Slot, str]]:
         for one in changes:
             if one.time <= second:
                 holders = {slot: job for slot, job in holders.items() if job != one.job}
-                holders |= {(host, device): one.job for host, devices in one.devices for device in devices}
+                used = (*one.devices, *one.leaving)
+                holders |= {(host, device): one.job for host, devices in used for device in devices}
         seconds.update(holders.items())
     return seconds
 
@@ -134,3 +145,41 @@ def test_short_bars_are_several_jobs() -> None:
     ]
     assert merged(found, 2.0) == [Bar(SLOTS[0], "", 10.0, 14.0)]
     assert merged(found, 0.5) == found
+
+
+def test_a_bar_ends_when_the_device_has_been_left() -> None:
+    changes = [
+        change(12, "a", SLOTS),
+        change(15, "a", SLOTS[:1], before=3, leaving=SLOTS[1:]),
+        change(17, "a", SLOTS[:1], before=1, leaving=SLOTS[2:]),
+        change(18, "b", SLOTS[1:2]),
+        change(20, "a", SLOTS[:1], before=1),
+    ]
+    assert [(bar.job, bar.start, bar.end) for bar in bars(changes, SINCE, UNTIL)] == [
+        ("a", 12, 17),
+        ("a", 12, 20),
+        ("a", 12, 30),
+        ("b", 18, 30),
+    ]
+    assert resizes(changes, SINCE, UNTIL) == [Resize("a", 15, 3, 1)]
+
+
+@given(histories, st.integers(1, 30))
+def test_use_by_owner_is_the_time_of_the_bars(changes: list[AllocationRecord], points: int) -> None:
+    found = bars(changes, SINCE, UNTIL)
+    owners = {"a": "ann", "b": "bob", "c": "ann"}
+    used = usage(found, owners, SINCE, UNTIL, points)
+    part = (UNTIL - SINCE) / points
+    for owner in ("ann", "bob"):
+        seconds = sum(bar.end - bar.start for bar in found if owners[bar.job] == owner)
+        assert sum(used.get(owner, ())) * part == pytest.approx(seconds)
+        assert all(-1e-9 <= one <= len(SLOTS) + 1e-9 for one in used.get(owner, ()))
+
+
+def test_use_in_the_parts_of_a_window() -> None:
+    found = [Bar(SLOTS[0], "a", 10, 30), Bar(SLOTS[1], "a", 14, 21), Bar(SLOTS[2], "b", 11, 12)]
+    used = usage(found, {"a": "ann", "b": "bob"}, SINCE, UNTIL, 4)
+    assert used == {
+        "ann": pytest.approx([1.2, 2.0, 1.2, 1.0]),
+        "bob": pytest.approx([0.2, 0, 0, 0]),
+    }

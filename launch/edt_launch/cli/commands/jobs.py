@@ -14,7 +14,10 @@ from edt_launch.cli.screen import note, terminal, visible, width
 from edt_launch.cli.screen import show as show_lines
 from edt_launch.cli.service import Json
 from edt_launch.cli.session import AsJson, JobName, LiveJobs, answer, connect, print_json
-from edt_launch.cli.tables import job_lines, jobs_table
+from edt_launch.cli.tables import course_lines, job_lines, jobs_table
+
+POINTS = 100
+"""Points of a course at most: REST's least."""
 
 DONE = {"stop": "stopped", "pause": "paused", "resume": "resumed"}
 UNDER_WAY = {"stop": ENDED | {"stopping"}, "pause": {"pausing", "paused"}}
@@ -59,11 +62,27 @@ def ps(
         show_lines(look())
 
 
-def show(job: JobName, as_json: AsJson = False) -> None:
-    """Show everything about a job."""
+def show(
+    job: JobName,
+    series: Annotated[bool, Option("--series", help="Show what it has reported over time instead.")] = False,
+    value: Annotated[
+        list[str] | None, Option("--value", help="With --series: a reported value; may be repeated.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show everything about a job, or its course."""
     service = connect()
-    data = service.job(service.resolve(job))
-    answer(data, as_json, lambda: job_lines(model.job(data), time.time(), *terminal()))
+    job_id = service.resolve(job)
+    if value and not series:
+        raise MistakenError(
+            "--value is of no use without --series", f"edt show {job_id} --series --value NAME"
+        )
+    if series:
+        course = service.course(job_id, value or (), POINTS)
+        answer(course, as_json, lambda: course_lines(course, value or (), *terminal()))
+    else:
+        data = service.job(job_id)
+        answer(data, as_json, lambda: job_lines(model.job(data), time.time(), *terminal()))
 
 
 def why(job: JobName, as_json: AsJson = False) -> None:

@@ -15,7 +15,7 @@ from typing import Annotated
 from typer import Option
 
 from edt_launch.cli import model
-from edt_launch.cli.errors import UnreachableError
+from edt_launch.cli.errors import MistakenError, UnreachableError
 from edt_launch.cli.screen import has_colours, note, paint, visible
 from edt_launch.cli.service import Service
 from edt_launch.cli.session import AsJson, JobName, connect
@@ -33,6 +33,9 @@ def logs(
     follow: Annotated[bool, Option("--follow", "-f", help="Go on until the job ends.")] = False,
     rank: Annotated[int | None, Option(min=0, help="Only this worker's lines.")] = None,
     tail: Annotated[int | None, Option("--tail", "-n", min=0, help="Only so many of the last lines.")] = None,
+    search: Annotated[
+        str | None, Option("--search", "-s", help="Only lines with this text, in whatever case.")
+    ] = None,
     raw: Annotated[
         bool, Option("--raw", help="Pass on what steers a terminal: colours, and whatever else there is.")
     ] = False,
@@ -45,7 +48,15 @@ def logs(
     """
     service = connect()
     job_id = service.resolve(job)
-    lines = output(service, job_id, rank=rank, follow=follow, tail=tail, told=say)
+    if search is None:
+        lines = output(service, job_id, rank=rank, follow=follow, tail=tail, told=say)
+    elif not search or follow or tail is not None:
+        raise MistakenError(
+            "--search needs a text, and goes with neither --follow nor --tail",
+            f"for lines to come: edt logs -f {job_id} | grep TEXT",
+        )
+    else:
+        lines = service.found_lines(job_id, search, rank)
     is_clean = not raw and sys.stdout.isatty()
     print_lines(map(cleaned, lines) if is_clean else lines, as_json, rank=rank, flush=follow)
 

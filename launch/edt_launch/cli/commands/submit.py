@@ -19,7 +19,7 @@ from edt_launch.cli.screen import Cell, Column, Columns, duration, listing, note
 from edt_launch.cli.service import Json, Service
 from edt_launch.cli.session import AsJson, answer, connect, print_json
 from edt_launch.cli.tables import noted
-from edt_launch.core.naming import script_name
+from edt_launch.core.scripts import script_name, script_of
 
 PAUSES = (0.5, 2.0, 5.0)  # seconds before another attempt to submit, after a connection broke
 
@@ -87,10 +87,11 @@ def submit(
     if files is not None and not as_json:
         tell(files)
     # Every pool has one device, so the usual minimum costs no request.
-    devices = sum(len(host.devices) for host in service.hosts()) if least > 1 else 1
+    hosts = service.hosts() if least > 1 else ()
+    devices = sum(len(host.devices) for host in hosts if host.state == "up")
     job = _submitted(service, Submission(spec, files))
-    if least > devices and not as_json:
-        has = f"the pool has {plural(devices, 'device')}"
+    if least > max(1, devices) and not as_json:
+        has = f"the hosts that are up have {plural(devices, 'device')}"
         note(f"it waits: --min {least}, and {has}; edt set {job['id']} --min N")
     if follow:
         raise typer.Exit(_follow(service, job, as_json))
@@ -124,13 +125,6 @@ def check_script(code: Code, script: Path) -> None:
     beside = [path for path in sent if path.endswith(".py") and "/" not in path]
     hint = f"give one of {', '.join(beside[:5])}" if beside else "name the folder of the program with --code"
     raise MistakenError(f"{script} is not a file in {code.folder}", hint)
-
-
-def script_of(command: Sequence[str]) -> str | None:
-    """The Python script that a command such as `python -u train.py` runs; None if it runs something else."""
-    words = command[1:] if Path(command[0]).name.startswith("python") else command
-    word = next((word for word in words if not word.startswith("-") or word in ("-m", "-c")), "")
-    return word if word.endswith(".py") else None
 
 
 def numbers(text: str | None) -> list[int] | None:

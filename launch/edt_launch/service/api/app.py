@@ -20,6 +20,7 @@ from edt_launch.service.api import (
     tokens,
     users,
 )
+from edt_launch.service.api.auditing import Auditor
 from edt_launch.service.api.authenticator import BearerAuthenticator
 from edt_launch.service.api.ending import Ending
 from edt_launch.service.api.entrance import Entrance
@@ -64,7 +65,7 @@ def create_app(context: Context) -> ASGIApp:
     app.include_router(system.outside)
     problems.describe(app)
     seconds = histogram(registry)
-    own = RequestMiddleware(app, BearerAuthenticator(context), seconds)
+    own = RequestMiddleware(app, BearerAuthenticator(context), seconds, note=Auditor(context).note)
     others = [(extension.serves, extension.application(context, seconds)) for extension in extensions()]
 
     async def serve(scope: Scope, receive: Receive, send: Send) -> None:

@@ -1,5 +1,6 @@
 """How requests to one part of the interface are let in, and told that they are not."""
 
+from collections.abc import Callable
 from typing import Protocol
 
 from starlette.concurrency import run_in_threadpool
@@ -11,7 +12,9 @@ from edt_launch.service import sessions, tokens
 from edt_launch.service.api import problems
 from edt_launch.service.api.dependencies import TOKEN, USER
 from edt_launch.service.context import Context
+from edt_launch.service.database.accounts import Accounts
 from edt_launch.service.database.engine import AWAY
+from edt_launch.service.database.records import TokenRecord, UserRecord
 from edt_launch.service.errors import ServiceError, UnauthorizedError
 
 FORM = 2**20
@@ -33,6 +36,25 @@ class Authenticator(Protocol):
 
     def refusal(self, error: ServiceError) -> Response:
         """How it is told what is wrong."""
+
+
+Find = Callable[[Accounts, str, float], tuple[UserRecord, TokenRecord] | None]
+"""Tells whose token it is at a time, and what is kept of it."""
+
+
+async def is_identified(context: Context, scope: Scope, find: Find, token: str) -> bool:
+    """Put whose token it is, and the token, into the scope; False if it opens nothing.
+
+    Raises:
+        UnavailableError: the database does not answer.
+    """
+    try:
+        bearer = await run_in_threadpool(find, context.store.accounts, token, context.clock())
+    except AWAY as error:
+        raise problems.no_database(error) from None
+    if bearer is not None:
+        scope[USER], scope[TOKEN] = bearer
+    return bearer is not None
 
 
 class BearerAuthenticator:
@@ -72,16 +94,10 @@ class BearerAuthenticator:
                 "no token was given",
                 "send `Authorization: Bearer TOKEN`; on the service's machine see its token file",
             )
-        context = self._context
-        try:
-            bearer = await run_in_threadpool(tokens.bearer, context.store.accounts, token, context.clock())
-        except AWAY as error:
-            raise problems.no_database(error) from None
-        if bearer is None:
+        if not await is_identified(self._context, scope, tokens.bearer, token):
             raise UnauthorizedError(
                 "the token is unknown, expired or revoked", "ask for another one: `edt tokens add`"
             )
-        scope[USER], scope[TOKEN] = bearer
 
     def _token(self, scope: Scope) -> str | None:
         """The one that was sent; pages read with the cookie of their session, and change nothing here."""

@@ -1,5 +1,6 @@
 """`/api/v1/cluster`, `hosts` and `allocations`: the machines, who has which device, and draining."""
 
+from dataclasses import replace
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query
@@ -7,12 +8,16 @@ from fastapi import APIRouter, Path, Query
 from edt_launch.cluster.allocation import HOST
 from edt_launch.service.api import schemas, views
 from edt_launch.service.api.dependencies import ContextDep, CurrentAdmin, CurrentUser
+from edt_launch.service.api.forecast import effects
 from edt_launch.service.bus import Topic
 from edt_launch.service.context import Context
 from edt_launch.service.errors import NotFoundError
 from edt_launch.service.home import JOB_ID
 
 router = APIRouter(tags=["cluster"])
+
+Drained = schemas.Host | schemas.Changes
+DryRun = Annotated[bool, Query(description="Only say what it would change.")]
 
 HostName = Annotated[str, Path(max_length=255, pattern=f"^{HOST}$", description="Name of a host.")]
 
@@ -29,16 +34,16 @@ def hosts(context: ContextDep, user: CurrentUser) -> Any:
     return {"hosts": views.hosts(context.store.hosts.all(), context.store.jobs.holders())}
 
 
-@router.post("/hosts/{name}/drain", response_model=schemas.Host)
-def drain(context: ContextDep, user: CurrentAdmin, name: HostName) -> Any:
+@router.post("/hosts/{name}/drain", response_model=Drained)
+def drain(context: ContextDep, user: CurrentAdmin, name: HostName, dry_run: DryRun = False) -> Any:
     """Let a host's workers move away, and no new ones come."""
-    return _drain(context, name, True, f"drained by {user.name}")
+    return _drain(context, name, True, f"drained by {user.name}", dry_run)
 
 
-@router.post("/hosts/{name}/undrain", response_model=schemas.Host)
-def undrain(context: ContextDep, user: CurrentAdmin, name: HostName) -> Any:
+@router.post("/hosts/{name}/undrain", response_model=Drained)
+def undrain(context: ContextDep, user: CurrentAdmin, name: HostName, dry_run: DryRun = False) -> Any:
     """Let workers come back to a host."""
-    return _drain(context, name, False, "")
+    return _drain(context, name, False, "", dry_run)
 
 
 @router.get("/allocations", response_model=schemas.Allocations)
@@ -53,7 +58,11 @@ def allocations(
     return {"allocations": [views.allocation(one) for one in context.store.history.newest(job, since, limit)]}
 
 
-def _drain(context: Context, name: str, is_draining: bool, reason: str) -> Any:
+def _drain(context: Context, name: str, is_draining: bool, reason: str, dry_run: bool) -> Any:
+    known = {host.name: host for host in context.store.hosts.all()}
+    if name in known and dry_run:
+        changed = replace(known[name], is_draining=is_draining)
+        return {"changes": effects(context.store, context.settings, context.clock(), hosts=[changed])}
     if not context.store.hosts.drain(name, is_draining, reason, context.clock()):
         raise NotFoundError(f"there is no host {name!r}", "GET /api/v1/hosts lists them: `edt hosts`")
     context.changed(Topic.HOSTS)

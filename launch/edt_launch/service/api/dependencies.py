@@ -17,6 +17,10 @@ USER, TOKEN = "edt_user", "edt_token"
 """Where in a request's scope the middleware has put who asks, and the token that proves it."""
 
 
+SUBJECT = "edt_subject"
+"""Where in a request's scope an endpoint puts what it changes, if the path does not say that."""
+
+
 def carry_out(deletions: Iterable[Deletion], afterwards: BackgroundTasks) -> None:
     """Have deletions carried out after the answer; one that fails costs the others nothing."""
     for deletion in deletions:

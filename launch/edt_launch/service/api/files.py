@@ -5,23 +5,24 @@ import heapq
 import json
 import os
 import re
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, BinaryIO
+from urllib.parse import quote
 
-from fastapi import APIRouter, Header, Query, Request
+from fastapi import APIRouter, Header, Query, Request, Response
 from fastapi.responses import PlainTextResponse, StreamingResponse
+from pydantic import StringConstraints
+from pydantic_core import to_json
 from starlette.concurrency import run_in_threadpool
 
-from edt_launch.core.event_codec import read_line
-from edt_launch.core.events import Progress
 from edt_launch.core.lines import LineSplitter
-from edt_launch.core.plain_files import NoFileError
+from edt_launch.core.plain_files import NoFileError, open_file
 from edt_launch.launcher.checkpoints import NAME
+from edt_launch.service import log_search, tailing
 from edt_launch.service import results as made
-from edt_launch.service import tailing
 from edt_launch.service.api import schemas, sse
 from edt_launch.service.api.dependencies import ContextDep, CurrentUser
 from edt_launch.service.bus import Topic
@@ -29,21 +30,28 @@ from edt_launch.service.context import Context
 from edt_launch.service.database.engine import AWAY
 from edt_launch.service.database.records import UserRecord
 from edt_launch.service.errors import NotFoundError
+from edt_launch.service.names import PLAIN, TEXT
 from edt_launch.service.packing import Member, members, pack, size_of
-from edt_launch.service.series import Series
+from edt_launch.service.series import MOST as POINTS
 from edt_launch.service.states import ENDED
 from edt_launch.service.tailing import IsOver
 
 router = APIRouter(tags=["jobs"])
 
-GZIP = "application/gzip"
+GZIP, BYTES = "application/gzip", "application/octet-stream"
 MOST_CHECKPOINTS = 1000
 """Checkpoints that are listed: the newest."""
 MOST_FILES = 10_000
 """Files that are listed."""
 MOST_SUMMED = 10_000
 """Files of a checkpoint whose sizes are added up."""
+MOST_SHOWN = 1000
+"""Characters that are given of a line that was searched for."""
+MOST_VALUES = 16
+"""Values whose courses are given at a time."""
 ARCHIVE: dict[int | str, dict[str, Any]] = {200: {"description": "A tar.gz", "content": {GZIP: {}}}}
+
+ValueName = Annotated[str, StringConstraints(max_length=256, pattern=f"^{TEXT}$")]
 
 Offset = Annotated[
     int, Query(ge=0, le=2**53, description="Bytes of the file to leave out: the last event's id.")
@@ -63,15 +71,28 @@ def logs(
 ) -> StreamingResponse:
     """All workers' lines, each with `[rank]`, and what `edt-launch` says; or one rank's lines."""
     job = context.job_of(job_id, user)
-    folder = context.home.job(job.id)
-    path = folder.launcher_log if rank is None else folder.output.rank_log(str(rank))
     blocks = tailing.read(
-        path,
+        context.home.job(job.id).log_of(rank),
         lambda file: 0 if tail is None else tailing.start_of_last_lines(file, tail),
         until_it_ends(context, job.id) if follow else None,
     )
     without_pauses = (block async for block in blocks if block)
     return StreamingResponse(without_pauses, media_type="text/plain; charset=utf-8")
+
+
+@router.get("/jobs/{job_id}/logs/search", response_model=schemas.LogHits)
+async def search_logs(
+    context: ContextDep,
+    user: CurrentUser,
+    job_id: str,
+    text: Annotated[
+        str, Query(min_length=1, max_length=256, pattern=f"^{PLAIN}$", description="In whatever case.")
+    ],
+    rank: Annotated[int | None, Query(ge=0, le=2**20, description="Only in this rank's log.")] = None,
+    after: Annotated[int, Query(ge=0, le=2**53, description="`next` of the answer before.")] = 0,
+) -> Any:
+    """The lines of a log that have a text: the first 1,000 in the next 64 MiB."""
+    return await context.reads.run(user.name, partial(find_lines, context, user, job_id, text, rank, after))
 
 
 @router.get("/jobs/{job_id}/events", response_model=list[schemas.Event], responses=sse.RESPONSES)
@@ -97,15 +118,34 @@ def events(
 
 
 @router.get("/jobs/{job_id}/metrics", response_model=schemas.Metrics)
-async def metrics(context: ContextDep, user: CurrentUser, job_id: str) -> Any:
-    """Step, loss, throughput and size over time, from the last 64 MiB of the job's events."""
-    return await context.reads.run(user.name, partial(_metrics, context, user, job_id))
+async def metrics(
+    context: ContextDep,
+    user: CurrentUser,
+    job_id: str,
+    name: Annotated[
+        list[ValueName] | None, Query(max_length=MOST_VALUES, description="Values besides `loss`.")
+    ] = None,
+    points: Annotated[int, Query(ge=100, le=POINTS)] = POINTS,
+) -> Response:
+    """A job's course, from the last 64 MiB of its events: what it has reported, its size, its pauses."""
+    found = await context.reads.run(user.name, partial(_metrics, context, user, job_id, name or (), points))
+    return Response(to_json(found), media_type="application/json")
 
 
 @router.get("/jobs/{job_id}/files", response_model=schemas.Files)
 async def files(context: ContextDep, user: CurrentUser, job_id: str) -> Any:
     """The first 10,000 files that a job has made, as the archive of its results names them."""
-    return await context.reads.run(user.name, partial(_files, context, user, job_id))
+    return await context.reads.run(user.name, partial(list_files, context, user, job_id))
+
+
+@router.get(
+    "/jobs/{job_id}/files/{name:path}",
+    response_class=StreamingResponse,
+    responses={200: {"description": "The file", "content": {BYTES: {}}}},
+)
+async def file(context: ContextDep, user: CurrentUser, job_id: str, name: str) -> StreamingResponse:
+    """One of the files that a job has made, by its name in the list of them."""
+    return await context.reads.run(user.name, partial(_file, context, user, job_id, name))
 
 
 @router.get("/jobs/{job_id}/results", response_class=StreamingResponse, responses=ARCHIVE)
@@ -129,7 +169,7 @@ async def results(
 @router.get("/jobs/{job_id}/checkpoints", response_model=schemas.Checkpoints)
 async def checkpoints(context: ContextDep, user: CurrentUser, job_id: str) -> Any:
     """A job's newest 1,000 checkpoints, oldest first. Whether one is whole is found out when it is loaded."""
-    return await context.reads.run(user.name, partial(_checkpoints, context, user, job_id))
+    return await context.reads.run(user.name, partial(list_checkpoints, context, user, job_id))
 
 
 @router.get("/jobs/{job_id}/checkpoints/{name}", response_class=StreamingResponse, responses=ARCHIVE)
@@ -138,17 +178,28 @@ async def checkpoint(context: ContextDep, user: CurrentUser, job_id: str, name: 
     return await context.reads.run(user.name, partial(_checkpoint_archive, context, user, job_id, name))
 
 
-def _metrics(context: Context, user: UserRecord, job_id: str) -> dict[str, list[Any]]:
+def find_lines(
+    context: Context, user: UserRecord, job_id: str, text: str, rank: int | None, after: int
+) -> dict[str, Any]:
+    """The answer of a search in a log, like `schemas.LogHits`."""
+    path = context.home.job(context.job_of(job_id, user).id).log_of(rank)
+    try:
+        found, following = log_search.search(path, text, after)
+    except (FileNotFoundError, NotADirectoryError, NoFileError):
+        return {"hits": [], "next": None}
+    hits = [{"offset": one.offset, "text": one.line.decode(errors="replace")[:MOST_SHOWN]} for one in found]
+    return {"hits": hits, "next": following}
+
+
+def _metrics(
+    context: Context, user: UserRecord, job_id: str, names: Sequence[str], points: int
+) -> dict[str, Any]:
     job = context.job_of(job_id, user)
-    series = Series()
-    with contextlib.suppress(FileNotFoundError, NoFileError):
-        for line in tailing.recent_lines(context.home.job(job.id).output.events):
-            if isinstance(event := read_line(line), Progress):
-                series.observe(event)
-    return series.columns()
+    return context.courses.columns(context.home.job(job.id).output.events, names, points)
 
 
-def _files(context: Context, user: UserRecord, job_id: str) -> dict[str, Any]:
+def list_files(context: Context, user: UserRecord, job_id: str) -> dict[str, Any]:
+    """What a job has made, like `schemas.Files`."""
     job = context.job_of(job_id, user)
     found = list(islice(made.listed(made.members(context.home.job(job.id))), MOST_FILES + 1))
     return {
@@ -157,13 +208,41 @@ def _files(context: Context, user: UserRecord, job_id: str) -> dict[str, Any]:
     }
 
 
+def _file(context: Context, user: UserRecord, job_id: str, name: str) -> StreamingResponse:
+    job = context.job_of(job_id, user)
+    chosen = made.choose(made.members(context.home.job(job.id)), [name])
+    try:
+        content = open_file(chosen[0].path)
+    except OSError:
+        raise NotFoundError(
+            f"{name[:200]!r} is no file of {job.id}", f"GET /api/v1/jobs/{job.id}/files lists them"
+        ) from None
+    try:
+        context.check_result(os.fstat(content.fileno()).st_size)
+    except BaseException:
+        content.close()
+        raise
+    shown = quote(name.rpartition("/")[2], errors="replace")
+    headers = {"Content-Disposition": f"attachment; filename*=utf-8''{shown}"}
+    return StreamingResponse(
+        context.reads.each(user.name, _blocks(content)), media_type=BYTES, headers=headers
+    )
+
+
+def _blocks(file: BinaryIO) -> Iterator[bytes]:
+    with file:
+        while block := file.read(tailing.BLOCK):
+            yield block
+
+
 def _results(context: Context, user: UserRecord, job_id: str, names: Sequence[str]) -> StreamingResponse:
     job = context.job_of(job_id, user)
     chosen = made.choose(made.members(context.home.job(job.id)), names)
     return _archive(context, user, f"{job.id}-results", chosen)
 
 
-def _checkpoints(context: Context, user: UserRecord, job_id: str) -> dict[str, list[dict[str, Any]]]:
+def list_checkpoints(context: Context, user: UserRecord, job_id: str) -> dict[str, list[dict[str, Any]]]:
+    """A job's checkpoints, like `schemas.Checkpoints`."""
     job = context.job_of(job_id, user)
     folder = context.home.job(job.id).output.checkpoint
     newest: list[str] = []

@@ -1,21 +1,26 @@
 """`/api/v1/jobs`: submit, list, show, change, stop, pause, resume, explain, delete."""
 
+from collections.abc import Iterable
+from dataclasses import replace
 from functools import partial
 from itertools import islice
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, BackgroundTasks, File, Form, Header, Query, Request, Response, UploadFile
 from pydantic import Json
 from pydantic_core import to_json
 
+from edt_launch.cluster.allocation import HOST
 from edt_launch.service.api import schemas, views
 from edt_launch.service.api.dependencies import ContextDep, CurrentUser, carry_out
-from edt_launch.service.api.forecast import forecast
+from edt_launch.service.api.forecast import effects, forecast, resumed
 from edt_launch.service.api.stream import RECENT, JobList
 from edt_launch.service.context import Context
-from edt_launch.service.database.records import UserRecord
+from edt_launch.service.database.jobs import SORTS
+from edt_launch.service.database.records import JobRecord, UserRecord
 from edt_launch.service.errors import ConflictError, InvalidError
 from edt_launch.service.explanation import explain
+from edt_launch.service.home import EXPERIMENT_ID
 from edt_launch.service.names import MOST_NAME, OWNER, PLAIN
 from edt_launch.service.specification import JobChange, JobSpec, check_framework, check_sizes
 from edt_launch.service.states import LIVE, State, Wanted
@@ -33,6 +38,16 @@ Key = Annotated[
         description="Any text that is new for each job and the same for each attempt to submit it.",
     ),
 ]
+
+
+DryRun = Annotated[bool, Query(description="Only say what it would change.")]
+
+FORESEEN: dict[int | str, dict[str, Any]] = {
+    200: {
+        "description": "The job, or with `dry_run` what would change",
+        "model": schemas.Job | schemas.Changes,
+    }
+}
 
 
 @router.post(
@@ -88,17 +103,31 @@ def list_jobs(
         str,
         Query(max_length=MOST_NAME, pattern=f"^{PLAIN}$", description="In the name, or the id's beginning."),
     ] = "",
-    newest: Annotated[bool, Query(description="The newest first.")] = False,
+    newest: Annotated[bool, Query(description="The newest first, or the highest by `sort`.")] = False,
+    host: Annotated[
+        str | None, Query(max_length=255, pattern=f"^{HOST}$", description="Only on this host.")
+    ] = None,
+    experiment: Annotated[
+        str | None, Query(pattern=f"^{EXPERIMENT_ID}$", description="Only this one's trials.")
+    ] = None,
+    submitted_since: Annotated[float | None, Query(ge=0, le=1e12)] = None,
+    sort: Annotated[
+        Literal[SORTS],  # type: ignore[valid-type]  # one of a tuple
+        Query(description="In the order of this field; `next` is then a place in the list."),
+    ] = "number",
 ) -> Response:
     """Live jobs and those that ended in the last hour, in the order of their submission."""
-    if state is None and not everything and not text and not newest:
+    is_plain = host is None and experiment is None and submitted_since is None and sort == "number"
+    if state is None and not everything and not text and not newest and is_plain:
         return _recent(request.app.state.job_list_cache.latest(), user, owner, limit, after)
     states = states_of(state)
     if state is None and not everything:
         states, ended_since = LIVE, context.clock() - RECENT
     else:
         ended_since = None
-    page = context.store.jobs.page(states, owner, ended_since, after, limit, newest, text)
+    page = context.store.jobs.page(
+        states, owner, ended_since, after, limit, newest, text, host, experiment, submitted_since, sort
+    )
     return _json({"jobs": [views.job(job, user) for job in page.jobs], "next": page.next})
 
 
@@ -122,8 +151,10 @@ def show(context: ContextDep, user: CurrentUser, job_id: str) -> Response:
     return _json(views.job(context.job(job_id), user))
 
 
-@router.patch("/jobs/{job_id}", response_model=schemas.Job)
-def change(context: ContextDep, user: CurrentUser, job_id: str, changes: JobChange) -> Response:
+@router.patch("/jobs/{job_id}", response_model=schemas.Job, responses=FORESEEN)
+def change(
+    context: ContextDep, user: CurrentUser, job_id: str, changes: JobChange, dry_run: DryRun = False
+) -> Response:
     """Change a live job's bounds, priority, weight or name."""
     job = context.job_of(job_id, user)
     desired = {name: value for name, value in changes.model_dump().items() if value is not None}
@@ -137,6 +168,8 @@ def change(context: ContextDep, user: CurrentUser, job_id: str, changes: JobChan
         check_framework(job.framework, job.command, least, most)
     except ValueError as error:
         raise InvalidError(str(error), "change min and max together") from None
+    if dry_run:
+        return _foreseen(context, [replace(job, **desired)])
     changed = context.store.jobs.change(job.id, **desired)
     context.changed()
     return _json(views.job(changed))
@@ -154,22 +187,22 @@ def delete(context: ContextDep, user: CurrentUser, job_id: str, afterwards: Back
     context.changed()
 
 
-@router.post("/jobs/{job_id}/stop", response_model=schemas.Job)
-def stop(context: ContextDep, user: CurrentUser, job_id: str) -> Response:
+@router.post("/jobs/{job_id}/stop", response_model=schemas.Job, responses=FORESEEN)
+def stop(context: ContextDep, user: CurrentUser, job_id: str, dry_run: DryRun = False) -> Response:
     """End a job for good; one that has ended stays as it is."""
-    return _set_wanted(context, user, job_id, Wanted.STOP)
+    return _set_wanted(context, user, job_id, Wanted.STOP, dry_run)
 
 
-@router.post("/jobs/{job_id}/pause", response_model=schemas.Job)
-def pause(context: ContextDep, user: CurrentUser, job_id: str) -> Response:
+@router.post("/jobs/{job_id}/pause", response_model=schemas.Job, responses=FORESEEN)
+def pause(context: ContextDep, user: CurrentUser, job_id: str, dry_run: DryRun = False) -> Response:
     """Have a job save its state and give up its devices until it is resumed."""
-    return _set_wanted(context, user, job_id, Wanted.PAUSE)
+    return _set_wanted(context, user, job_id, Wanted.PAUSE, dry_run)
 
 
-@router.post("/jobs/{job_id}/resume", response_model=schemas.Job)
-def resume(context: ContextDep, user: CurrentUser, job_id: str) -> Response:
+@router.post("/jobs/{job_id}/resume", response_model=schemas.Job, responses=FORESEEN)
+def resume(context: ContextDep, user: CurrentUser, job_id: str, dry_run: DryRun = False) -> Response:
     """Have a paused job go on."""
-    return _set_wanted(context, user, job_id, Wanted.RUN)
+    return _set_wanted(context, user, job_id, Wanted.RUN, dry_run)
 
 
 @router.get("/jobs/{job_id}/why", response_model=schemas.Why)
@@ -178,13 +211,26 @@ def why(context: ContextDep, user: CurrentUser, job_id: str) -> Any:
     return explain(context.job(job_id))
 
 
-def _set_wanted(context: Context, user: UserRecord, job_id: str, wanted: Wanted) -> Response:
-    job = context.store.jobs.set_wanted(context.job_of(job_id, user).id, wanted)
+def _set_wanted(context: Context, user: UserRecord, job_id: str, wanted: Wanted, dry_run: bool) -> Response:
+    job = context.job_of(job_id, user)
+    if dry_run:
+        return _foreseen(context, [wanting(job, wanted)])
+    job = context.store.jobs.set_wanted(job.id, wanted)
     if job.wanted is not wanted or (job.has_ended and wanted is not Wanted.STOP):
         state = job.state if job.has_ended else "stopping"
         raise ConflictError(f"{job.id} is {state}", "submit it again to have it run")
     context.changed()
     return _json(views.job(job))
+
+
+def wanting(job: JobRecord, wanted: Wanted) -> JobRecord:
+    """A job of which something else is wanted, as the allocator would see it."""
+    return resumed(job) if wanted is Wanted.RUN else replace(job, wanted=wanted)
+
+
+def _foreseen(context: Context, jobs: Iterable[JobRecord]) -> Response:
+    changed = {job.id: job for job in jobs}
+    return _json({"changes": effects(context.store, context.settings, context.clock(), changed)})
 
 
 def states_of(text: str | None) -> frozenset[State] | None:

@@ -6,6 +6,7 @@ It stands before everything else, so that nobody without a token has a byte of a
 import asyncio
 import contextlib
 import time
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import anyio
@@ -53,6 +54,10 @@ EXPIRY = 30.0
 _SAFE = [(b"x-content-type-options", b"nosniff"), (b"cache-control", b"no-store")]
 
 
+Note = Callable[[Scope, int], Awaitable[None]]
+"""Takes notice of a request and the status of its answer."""
+
+
 def histogram(registry: CollectorRegistry) -> Histogram:
     """How long answers took, by method, route and status."""
     return Histogram(
@@ -72,6 +77,7 @@ class RequestMiddleware:
         seconds: made by `histogram`; observes the time that answers take.
         patience: seconds for which a body that is refused is taken in; more if it says that it is long.
         stall: seconds that the next bytes of any are waited for.
+        note: is told of each answer's scope and status, before the answer begins.
         recheck: seconds from one look whether who asks may still do so to the next, while the answer lasts.
     """
 
@@ -83,6 +89,7 @@ class RequestMiddleware:
         patience: float = PATIENCE,
         stall: float = STALL,
         recheck: float = RECHECK,
+        note: Note | None = None,
     ) -> None:
         self._app = app
         self._authenticator = authenticator
@@ -90,6 +97,7 @@ class RequestMiddleware:
         self._patience = patience
         self._stall = stall
         self._recheck = recheck
+        self._note = note
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
@@ -106,6 +114,8 @@ class RequestMiddleware:
                 route = getattr(scope.get("route"), "path", "none")
                 labels = (_known(scope["method"]), route, str(message["status"]))
                 self._seconds.labels(*labels).observe(time.perf_counter() - begin)
+                if self._note is not None:
+                    await self._note(scope, message["status"])
             await send(message)
 
         body = _Body(receive, self._authenticator.limit(scope), self._stall)

@@ -71,6 +71,7 @@ class Job(BaseModel):
     ended: float | None
     restarts: int
     resizes: int
+    losses: int = Field(description="Workers that have failed.")
     step: int | None
     total_steps: int | None
     throughput: float | None = Field(description="Optimizer steps a second.")
@@ -159,6 +160,9 @@ class Forecast(BaseModel):
     changes: list[Change]
 
 
+Changes = _list("Changes", "Whose number of workers would be another one.", changes=Change)
+
+
 class Node(BaseModel):
     """A node of the owners' tree and its fair share, in devices."""
 
@@ -179,14 +183,57 @@ class Why(BaseModel):
     lines: list[str] = Field(description="All of it in a few lines, for people.")
 
 
+class Pause(BaseModel):
+    """No step ran: a resize, or a start anew, of which `from` is null."""
+
+    model_config = ConfigDict(populate_by_name=True)
+
+    before: int | None = Field(alias="from")
+    after: int = Field(alias="to")
+    start: float
+    end: float
+    training: float = Field(description="Seconds of training before it.")
+    step: int
+    reason: str
+    phases: dict[str, float] = Field(description="Seconds of each phase of the resize.")
+
+
+class AboutValue(BaseModel):
+    """A value of a job's course, before thinning."""
+
+    lowest: float | None
+    highest: float | None
+    last: float | None
+    missing: int = Field(description="Reports in which it was no finite number.")
+
+
 class Metrics(BaseModel):
-    """A job's course, thinned out to at most 2,000 points: a list for each field."""
+    """A job's course, thinned out to so many points, which keep the extremes: a list for each field."""
 
     time: list[float]
+    training: list[float] = Field(description="Seconds of training, without pauses.")
     step: list[int]
     size: list[int]
     loss: list[float | None]
-    throughput: list[float | None]
+    throughput: list[float | None] = Field(description="Optimizer steps a second.")
+    values: dict[str, list[float | None]] = Field(description="`loss`, and those asked for by `name`.")
+    names: list[str] = Field(description="Values that the job has reported, the first 200.")
+    about: dict[str, AboutValue]
+    pauses: list[Pause] = Field(description="The latest 500.")
+
+
+class LogHit(BaseModel):
+    """A line of a log that has what was searched for."""
+
+    offset: int = Field(description="Where in the log it begins, in bytes.")
+    text: str = Field(description="At most 1,000 characters of it.")
+
+
+class LogHits(BaseModel):
+    """What a part of a log has of what was searched for."""
+
+    hits: list[LogHit]
+    next: int | None = Field(description="Where to go on, `after`; null at the end.")
 
 
 class Checkpoint(BaseModel):
@@ -281,12 +328,14 @@ class ShareChange(_Asked):
 
 
 class Allocation(_Resized):
-    """A job was given another number of workers, or other devices."""
+    """A job was given another number of workers, or other devices, or its workers have left some."""
 
     time: float
     job: str
     owner: str
     hosts: list[HostDevices]
+    leaving: list[HostDevices] = Field(description="Its workers are not known to have left them.")
+    lost: int = Field(description="Workers that have failed.")
     reason: str
 
 
@@ -316,6 +365,30 @@ class TimelineResize(_Resized):
     time: float
 
 
+class TimelineLoss(BaseModel):
+    """Workers of a job have failed."""
+
+    job: str
+    time: float
+    workers: int
+
+
+class TimelineOwner(BaseModel):
+    """What an owner's jobs have and had."""
+
+    owner: str
+    devices: int = Field(description="Devices that they have now.")
+    share: float | None = Field(description="Their fair shares now, in devices.")
+    hours: float = Field(description="Hours of devices that they had in the window.")
+    use: list[float] = Field(description="Devices that they had on average, in 120 parts of the window.")
+
+
+class TimelineChange(Allocation):
+    """A change of a job's size."""
+
+    name: str = Field(description="The job's; empty also if it has been deleted.")
+
+
 class Timeline(BaseModel):
     """Who had which device when."""
 
@@ -330,6 +403,9 @@ class Timeline(BaseModel):
         description="Row, from, to: a device, of a host that is up now, was free while a job waited."
     )
     resizes: list[TimelineResize]
+    losses: list[TimelineLoss]
+    owners: list[TimelineOwner]
+    changes: list[TimelineChange] = Field(description="The latest five, oldest first.")
     complete: bool = Field(description="Whether this is all of it; if not, the oldest is missing.")
 
 
@@ -356,6 +432,19 @@ class UserWithToken(UserAccount):
 
 
 Users = _list("Users", "Everybody who may use the service.", users=UserAccount)
+
+
+class AuditedChange(BaseModel):
+    """Somebody has changed something."""
+
+    number: int
+    time: float
+    user: str
+    method: str
+    path: str = Field(description="Of the request, and what it was about where that does not say it.")
+
+
+Audit = _list("Audit", "Changes, the newest first.", changes=AuditedChange)
 
 
 class NewPassword(_Asked):

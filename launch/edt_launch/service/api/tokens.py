@@ -31,14 +31,19 @@ def tokens(
 
 @router.post("/tokens", status_code=201, response_model=schemas.TokenWithSecret)
 def add(context: ContextDep, user: CurrentUser, shown: CurrentToken, new: schemas.NewToken) -> Any:
-    """A new token; it is told only now. It ends with the token that it is made with, if not before."""
+    """A new token; it is told only now. It ends with the token that it is made with, if not before.
+
+    One that is made in a browser ends with the token that the browser has logged on with, if it was one.
+    """
     whose = new.user or user.name
     if whose != user.name and not user.is_admin:
         raise ForbiddenError(f"only administrators make tokens for {whose}", "make one for yourself")
     if context.store.accounts.user(whose) is None:
         raise NotFoundError(f"there is no user {whose!r}", "POST /api/v1/users adds one: `edt users add`")
     now = context.clock()
-    token, record = issuing.issue(context.store.accounts, whose, new.name, now, new.expires, parent=shown)
+    accounts = context.store.accounts
+    parent = sessions.origin(accounts, shown)
+    token, record = issuing.issue(accounts, whose, new.name, now, new.expires, parent=parent)
     return {**vars(record), "token": token}
 
 

@@ -2,9 +2,9 @@
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Path, Response
+from fastapi import APIRouter, Path, Query, Response
 
-from edt_launch.service import passwords, tokens
+from edt_launch.service import passwords, sessions, tokens
 from edt_launch.service.api import schemas
 from edt_launch.service.api.dependencies import ContextDep, CurrentAdmin, CurrentToken, CurrentUser
 from edt_launch.service.database.records import ShareRecord, UserRecord
@@ -32,9 +32,24 @@ def add(context: ContextDep, user: CurrentAdmin, shown: CurrentToken, new: schem
     if not context.store.accounts.add_user(record):
         raise ConflictError(f"there is a user {new.name!r} already", "choose another name")
     context.store.shares.add_missing(ShareRecord(new.name, usage_at=now))
-    token, kept = tokens.issue(context.store.accounts, new.name, "first", now, parent=shown)
+    parent = sessions.origin(context.store.accounts, shown)
+    token, kept = tokens.issue(context.store.accounts, new.name, "first", now, parent=parent)
     context.changed()
     return {**vars(record), "token": token, "expires": kept.expires}
+
+
+@router.get("/audit", response_model=schemas.Audit)
+def audit(
+    context: ContextDep,
+    user: CurrentAdmin,
+    whose: Annotated[
+        str | None, Query(alias="user", pattern=f"^{USER_NAME}$", description="Only this user's.")
+    ] = None,
+    before: Annotated[int | None, Query(ge=1, le=2**53, description="Only those before this number.")] = None,
+    limit: Annotated[int, Query(ge=1, le=1000)] = 100,
+) -> Any:
+    """Who has changed what: requests that were carried out, the newest first. The latest 100,000 are kept."""
+    return {"changes": context.store.audit.newest(limit, before, whose)}
 
 
 @router.put("/users/{name}/password", status_code=204, response_class=Response)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from math import isinf
 from typing import Any
 
-from edt_launch.core.naming import script_name
+from edt_launch.core.scripts import script_name
 from edt_launch.service.api import schemas
 from edt_launch.service.context import may
 from edt_launch.service.database.records import (
@@ -155,7 +155,7 @@ def _sizes(parents: Mapping[str, str | None], jobs: Iterable[JobRecord]) -> Coun
 
 def allocation(record: AllocationRecord) -> Json:
     """A change of what a job has."""
-    return {**vars(record), "hosts": held(record.devices)}
+    return {**vars(record), "hosts": held(record.devices), "leaving": held(record.leaving)}
 
 
 def experiment(

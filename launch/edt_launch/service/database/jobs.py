@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import fields
 from typing import Any
 
-from sqlalchemy import Connection, and_, delete, exists, func, insert, or_, select, update
+from sqlalchemy import Connection, Text, and_, cast, delete, exists, func, insert, or_, select, update
 from sqlalchemy.exc import IntegrityError
 
 from edt_launch.service.database.engine import Database
@@ -19,6 +19,9 @@ from edt_launch.service.database.records import (
 )
 from edt_launch.service.database.tables import jobs, transitions, trials
 from edt_launch.service.states import ENDED, LIVE, NEXT, IllegalTransitionError, State, Wanted
+
+SORTS = ("number", "name", "owner", "state", "size", "share", "priority", "submitted")
+"""Fields that jobs can be in the order of."""
 
 LAST = 10
 """States that the message about an illegal transition tells."""
@@ -91,8 +94,12 @@ class Jobs:
         limit: int | None = 1000,
         newest: bool = False,
         text: str = "",
+        host: str | None = None,
+        experiment: str | None = None,
+        submitted_since: float | None = None,
+        sort: str = "number",
     ) -> Page:
-        """Jobs in the order of their submission.
+        """Jobs in the order of their submission, or another one.
 
         Args:
             states: those in one of these; None for all.
@@ -102,10 +109,25 @@ class Jobs:
             limit: so many at most; None for all.
             newest: in the opposite order.
             text: those whose name contains it, in whatever case, or whose id begins with it.
+            host: those that have devices of it.
+            experiment: the jobs of its trials, by its id.
+            submitted_since: those submitted since then.
+            sort: the field that they are in the order of, one of `SORTS`; `after` is then how many to leave
+                out. Jobs without a value are the last.
         """
-        query = select(jobs).order_by(jobs.c.number.desc() if newest else jobs.c.number)
-        if after:
+        query = select(jobs)
+        if sort != "number":
+            column = jobs.c[sort].desc() if newest else jobs.c[sort].asc()
+            query = query.order_by(column.nulls_last()).offset(after)
+        elif after:
             query = query.where(jobs.c.number < after if newest else jobs.c.number > after)
+        query = query.order_by(jobs.c.number.desc() if newest else jobs.c.number)
+        if host is not None:
+            query = query.where(cast(jobs.c.held, Text).contains(f'["{host}",', autoescape=True))
+        if experiment is not None:
+            query = query.where(jobs.c.id.in_(select(trials.c.job).where(trials.c.experiment == experiment)))
+        if submitted_since is not None:
+            query = query.where(jobs.c.submitted >= submitted_since)
         if text:
             is_named = jobs.c.name.icontains(text, autoescape=True)
             query = query.where(or_(is_named, jobs.c.id.startswith(text, autoescape=True)))
@@ -119,7 +141,7 @@ class Jobs:
         page = [JobRecord(**row._mapping) for row in self._database.rows(query)]
         if limit is None or len(page) <= limit:
             return Page(page, None)
-        return Page(page[:limit], page[limit - 1].number)
+        return Page(page[:limit], page[limit - 1].number if sort == "number" else after + limit)
 
     def some(self, wanted: Collection[str]) -> Mapping[str, JobRecord]:
         """Jobs by their ids; those that are not there are left out."""

@@ -189,6 +189,7 @@ class JobRecord:
     launcher_started: float | None = None
     restarts: int = 0
     resizes: int = 0
+    losses: int = 0
     step: Big | None = None
     total_steps: Big | None = None
     loss: float | None = None
@@ -237,6 +238,7 @@ class HolderRecord:
     waiting_since: float | None
     held: Held
     leaving: Held
+    share: float | None = None
 
 
 DESIRED = frozenset({"name", "min", "max", "priority", "weight"})
@@ -246,7 +248,7 @@ OBSERVED = frozenset(
     {
         *("reason", "why", "exit_code", "failure", "started", "ended", "waiting_since", "running_since"),
         *("resized", "size", "target", "share", "generation", "held", "leaving"),
-        *("launcher_pid", "launcher_started", "restarts", "resizes"),
+        *("launcher_pid", "launcher_started", "restarts", "resizes", "losses"),
         *("step", "total_steps", "loss", "throughput"),
         *("service", "entitlement", "usage_at", "resize_cost", "speedup", "notes"),
     }
@@ -276,7 +278,13 @@ class TransitionRecord:
 
 @dataclass(frozen=True)
 class AllocationRecord:
-    """A job was given another number of workers, or other devices."""
+    """A job was given another number of workers, or other devices, or its workers have left some.
+
+    Attributes:
+        devices: what it has been given.
+        leaving: what its workers were told to leave, and were not known to have left.
+        lost: workers that have failed.
+    """
 
     job: Str16
     owner: Str64
@@ -285,6 +293,19 @@ class AllocationRecord:
     after: int
     devices: Held
     reason: str
+    number: int = 0
+    leaving: Held = ()
+    lost: int = 0
+
+
+@dataclass(frozen=True)
+class AuditRecord:
+    """Somebody has changed something: a request that was carried out, and what it was about, as its path."""
+
+    time: float
+    user: Str64
+    method: Str16
+    path: Str255
     number: int = 0
 
 

@@ -6,6 +6,7 @@ from sqlalchemy import select
 from sqlalchemy.engine import URL
 
 from edt_launch.service.database.accounts import Accounts
+from edt_launch.service.database.audit import Audit
 from edt_launch.service.database.cluster import History, Hosts, Shares
 from edt_launch.service.database.engine import Database, put
 from edt_launch.service.database.execs import Execs
@@ -38,6 +39,7 @@ class Store:
     def __init__(self, database: Database) -> None:
         self._database = database
         self.accounts = Accounts(database)
+        self.audit = Audit(database)
         self.execs = Execs(database)
         self.experiments = Experiments(database)
         self.history = History(database)

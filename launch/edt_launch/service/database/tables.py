@@ -160,6 +160,8 @@ memory = Table(
     "memory", metadata, Column("key", String(64), primary_key=True), Column("value", JSON, nullable=False)
 )
 
+audit = _table("audit", records.AuditRecord, Index(None, "user"))
+
 execs = _table(
     "execs",
     records.ExecRecord,

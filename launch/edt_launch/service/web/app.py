@@ -12,16 +12,19 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from edt_launch.service.api import problems
+from edt_launch.service.api.auditing import Auditor
 from edt_launch.service.api.middleware import RequestMiddleware
 from edt_launch.service.context import Context
 from edt_launch.service.logon import PasswordLogon
 from edt_launch.service.web import templating
 from edt_launch.service.web.authenticator import WebAuthenticator
-from edt_launch.service.web.pages import account, job, jobs, logon, pool
+from edt_launch.service.web.pages import account, cloning, job, jobs, logon, pool, search, selection, users
 
 STATIC = Path(__file__).with_name("static")
-PAGES = (account, job, jobs, logon, pool)
-FIRST = frozenset({"", "account", "favicon.ico", "jobs", "logoff", "logon", "pool", "static"})
+PAGES = (account, cloning, job, jobs, logon, pool, search, selection, users)
+FIRST = frozenset(
+    {"", "account", "favicon.ico", "jobs", "logoff", "logon", "pool", "search", "selected", "static", "users"}
+)
 """What the paths of the pages begin with."""
 
 POLICY = (
@@ -50,7 +53,9 @@ def create_app(context: Context, seconds: Histogram) -> ASGIApp:
         return FileResponse(STATIC / "favicon.svg")
 
     app.mount("/static", StaticFiles(directory=STATIC))
-    return _with_headers(GZipMiddleware(RequestMiddleware(app, WebAuthenticator(context), seconds)))
+    return _with_headers(
+        GZipMiddleware(RequestMiddleware(app, WebAuthenticator(context), seconds, note=Auditor(context).note))
+    )
 
 
 def _tell(

@@ -3,17 +3,15 @@
 from urllib.parse import quote
 
 from fastapi.responses import RedirectResponse
-from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import Headers
 from starlette.responses import Response
 from starlette.types import Scope
 
 from edt_launch.service import sessions
 from edt_launch.service.api import problems
-from edt_launch.service.api.dependencies import TOKEN, USER
+from edt_launch.service.api.authenticator import is_identified
 from edt_launch.service.api.sites import is_own_page
 from edt_launch.service.context import Context
-from edt_launch.service.database.engine import AWAY
 from edt_launch.service.errors import ForbiddenError, ServiceError, UnauthorizedError
 from edt_launch.service.web import templating
 
@@ -58,16 +56,10 @@ class WebAuthenticator:
         if path in OPEN or path.startswith("/static/"):
             return
         token = sessions.token_of(headers, self._context.url)
-        accounts, now = self._context.store.accounts, self._context.clock()
-        try:
-            found = await run_in_threadpool(sessions.resume, accounts, token, now) if token else None
-        except AWAY as error:
-            raise problems.no_database(error) from None
-        if found is None:
+        if token is None or not await is_identified(self._context, scope, sessions.resume, token):
             query = scope.get("query_string", b"").decode("latin-1")
             goal = f"{path}?{query}" if query else path
             raise _LoggedOffError(goal if scope["method"] == "GET" else "/", "hx-request" in headers)
-        scope[USER], scope[TOKEN] = found
 
     def refusal(self, error: ServiceError) -> Response:
         """The page to log on at, or what is wrong."""

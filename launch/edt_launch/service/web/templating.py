@@ -1,7 +1,7 @@
 """From view models to HTML: the templates, and what they can call."""
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Callable, Hashable, Mapping
 from functools import cache
 from http import HTTPStatus
 from pathlib import Path
@@ -11,10 +11,15 @@ from fastapi import Request, Response
 from fastapi.responses import HTMLResponse
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+from edt_launch.service.api.compressed import send
 from edt_launch.service.api.dependencies import USER
 from edt_launch.service.web import wording
+from edt_launch.service.web.theme import theme_of
 
 HERE = Path(__file__).parent
+
+PLACES = (("/pool", "Pool"), ("/jobs", "Jobs"))
+"""Addresses and names of what is on the left of every page."""
 
 
 @cache
@@ -33,7 +38,7 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         auto_reload=False,
     )
-    environment.globals["static"] = static
+    environment.globals |= {"static": static, "places": PLACES}
     environment.filters |= {
         "duration": wording.duration,
         "iso": wording.iso,
@@ -48,14 +53,41 @@ ENVIRONMENT = _environment()
 
 def page(request: Request, template: str, *, status: int = 200, **view: Any) -> Response:
     """A page, or what is inside its frame if htmx asks for that."""
-    shown = ENVIRONMENT.get_template(template).render(
-        base="fragment.html" if request.headers.get("hx-request") else "base.html",
+    return HTMLResponse(render(request, template, **view), status)
+
+
+def shared_page(request: Request, who: Hashable, template: str, view: Callable[[], object]) -> Response:
+    """A page of which what is inside its frame is made once for all who ask for it after a change.
+
+    It may differ by its address and by `who` looks, and by nothing else.
+    """
+    if not is_fragment(request):
+        return page(request, template, view=view())
+
+    def fragment() -> bytes:
+        return render(request, template, view=view()).encode()
+
+    key = (template, request.url.path, request.url.query, who)
+    return send(request, request.app.state.context.shared.get(key, fragment), "text/html; charset=utf-8")
+
+
+def render(request: Request, template: str, **view: Any) -> str:
+    """The text of a page, as above."""
+    query = request.url.query
+    return ENVIRONMENT.get_template(template).render(
+        base="fragment.html" if is_fragment(request) else "base.html",
         viewer=request.scope.get(USER),
         now=request.app.state.context.clock(),
         path=request.url.path,
+        address=f"{request.url.path}?{query}" if query else request.url.path,
+        theme=theme_of(request.headers),
         **view,
     )
-    return HTMLResponse(shown, status)
+
+
+def is_fragment(request: Request) -> bool:
+    """Whether htmx asks for what is inside a page's frame."""
+    return "hx-request" in request.headers
 
 
 def error(
@@ -68,6 +100,7 @@ def error(
         base="base.html",
         viewer=None,
         path="",
+        theme="auto",
         status=status,
         title=title[:1].upper() + title[1:],
         detail=detail,

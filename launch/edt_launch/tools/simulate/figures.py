@@ -12,7 +12,8 @@
 * Share error: of the GPU time that was due to jobs, the part that they did not have. Due at a time is the
   real share that the tree of owners gives with nothing remembered and nothing rounded: it knows nothing of
   minimums and of what runs, and is the same for every policy.
-* Idle: of the GPU time that jobs could have used, the part in which GPUs stood idle.
+* Idle: of the GPU time that jobs could have used, the part in which GPUs stood idle. GPUs with which a job is
+  no faster than with fewer are none that it could have used.
 * Resizes: changes of a running job's devices; suspensions: times that it lost all of them. Per job.
 """
 
@@ -24,8 +25,9 @@ from itertools import accumulate, pairwise
 from math import ceil
 
 from edt_launch.allocator.filling import fill
+from edt_launch.allocator.useful import useful
 from edt_launch.tools.simulate.replay import Outcome, Run
-from edt_launch.tools.simulate.runtime import best
+from edt_launch.tools.simulate.runtime import best, speedup
 from edt_launch.tools.simulate.trace import TraceJob
 
 TOLERANCE = 1.05
@@ -145,6 +147,8 @@ def _errors(outcome: Outcome, by_user: bool) -> tuple[float, float]:
     live: dict[str, TraceJob] = {}
     sizes: dict[str, int] = {}
     shares: Mapping[str, float] = {}
+    per_host = max(len(host.devices) for host in outcome.hosts)
+    most = {run.job.id: _useful(run.job, per_host) for run in outcome.runs}
     then = total_due = missed = usable = unused = 0.0
     for time, job, size in changes:
         if time > then and live:
@@ -152,7 +156,7 @@ def _errors(outcome: Outcome, by_user: bool) -> tuple[float, float]:
             length = time - then
             total_due += length * sum(shares.values())
             missed += length * sum(max(0.0, shares[key] - sizes[key]) for key in live)
-            could = min(outcome.gpus, sum(entry.max for entry in live.values()))
+            could = min(outcome.gpus, sum(most[key] for key in live))
             usable += length * could
             unused += length * max(0, could - sum(sizes.values()))
         then = time
@@ -163,3 +167,8 @@ def _errors(outcome: Outcome, by_user: bool) -> tuple[float, float]:
         else:
             live[job.id], sizes[job.id] = job, size
     return (missed / total_due if total_due else 0.0), (unused / usable if usable else 0.0)
+
+
+def _useful(job: TraceJob, per_host: int) -> int:
+    most = min(job.max, job.run_time.largest)
+    return max(job.min, useful(speedup(job.run_time, most, per_host), most))

@@ -12,6 +12,7 @@ from edt_launch.allocator.decide import decide
 from edt_launch.allocator.model import Cluster, Host, HostDevices, Job, Options, Owner, Plan, Usage
 from edt_launch.allocator.speedup import hull
 from edt_launch.allocator.usage import remember
+from edt_launch.allocator.useful import useful
 from edt_launch.tools.simulate.replay import Live
 from edt_launch.tools.simulate.runtime import speedup
 from edt_launch.tools.simulate.trace import Trace, TraceJob
@@ -82,9 +83,14 @@ class FairShare:
 
 
 def _learned(job: TraceJob, most: int, per_host: int) -> tuple[tuple[int, float], ...]:
-    """The corners of the job's speed-up, up to `most` workers: all that the allocator takes of it."""
-    corners = hull(speedup(job.run_time, most, per_host))
-    return tuple((int(workers), speed) for workers, speed in corners if workers)
+    """All that the allocator takes of the job's speed-up: its corners up to where more workers do not help.
+
+    Beyond are the speed with one more, and the best one, from which that follows.
+    """
+    points = speedup(job.run_time, most, per_host)
+    limit = useful(points, most)
+    corners = {(int(workers), speed) for workers, speed in hull(points[:limit]) if workers}
+    return tuple(sorted({*corners, *points[limit : limit + 1], max(points, key=lambda point: point[1])}))
 
 
 @dataclass(frozen=True)

@@ -1,11 +1,14 @@
+import itertools
 from pathlib import Path
 
 import pytest
 import torch
 
+from edt_hvd.state.checkpoint import checkpoints
+from edt_hvd.wmla import Callback
 from edt_hvd.wmla.results import MiniBatch
 from edt_hvd.wmla.training.engine import gathered
-from small_programs import Halving, make
+from small_programs import Halving, make, weights
 
 pytestmark = pytest.mark.usefixtures("alone")
 
@@ -32,3 +35,28 @@ def test_options_are_compared_after_hooks(job: Path, monkeypatch: pytest.MonkeyP
         (0.05, "on_epoch_begin of epoch 1"),
         (0.05, "on_epoch_end of epoch 1"),
     ]
+
+
+class Shrinking(Callback):
+    """Changes the trained weights, as one that puts their average in place does."""
+
+    def on_train_end(self) -> None:
+        assert self.model is not None
+        with torch.no_grad():
+            for parameter in self.model.parameters():
+                parameter.mul_(0.5)
+
+
+def test_a_training_that_goes_on_after_its_end_does_not_end_twice(
+    job: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("EDT_CHECKPOINT_DIR", str(job / "checkpoint"))
+    monkeypatch.setattr(checkpoints, "_serial", itertools.repeat(1))
+
+    def train() -> tuple[bytes, bytes]:
+        model, network, _ = make(user_callback=[Shrinking()])
+        model.train(1, 32, 1)
+        final = torch.load(job / "model" / "train" / "model_epoch_final.pth")
+        return weights(network), final["fc.weight"].numpy().tobytes()
+
+    assert train() == train()

@@ -17,6 +17,8 @@ OWNERS_ONLY = [
     ("POST", "/pause", None),
     ("POST", "/resume", None),
     ("GET", "/logs", None),
+    ("GET", "/logs/search?text=x", None),
+    ("GET", "/files", None),
     ("GET", "/events", None),
     ("GET", "/metrics", None),
     ("GET", "/results", None),
@@ -30,6 +32,7 @@ ADMINS_ONLY = [
     ("POST", "/hosts/node1/undrain", None),
     ("PUT", "/shares/ann", {"weight": 3}),
     ("GET", "/users", None),
+    ("GET", "/audit", None),
     ("POST", "/users", {"name": "carl"}),
     ("DELETE", "/users/bob", None),
 ]

@@ -14,7 +14,7 @@ from sqlalchemy.exc import OperationalError
 from starlette.testclient import TestClient
 
 from edt_launch.core.lines import LONGEST
-from edt_launch.service.api import files
+from edt_launch.service.api import files, schemas
 from edt_launch.service.api.files import until_it_ends
 from edt_launch.service.bus import Topic
 from edt_launch.service.states import State
@@ -125,13 +125,50 @@ def test_whatever_is_in_place_of_the_checkpoints(world: World, job: str, kind: s
 
 
 def test_metrics_are_columns(world: World, job: str) -> None:
-    assert world.ann.get(f"/jobs/{job}/metrics").json() == {
+    course = world.ann.get(f"/jobs/{job}/metrics?name=accuracy").json()
+    assert course == {
         "time": [2.0, 3.0],
+        "training": [0.0, 1.0],
         "step": [10, 20],
         "size": [1, 1],
         "loss": [0.5, None],
         "throughput": [None, 10.0],
+        "values": {"loss": [0.5, None], "accuracy": [None, None]},
+        "names": ["loss"],
+        "about": {
+            "loss": {"lowest": 0.5, "highest": 0.5, "last": 0.5, "missing": 1},
+            "accuracy": {"lowest": None, "highest": None, "last": None, "missing": 0},
+        },
+        "pauses": [],
     }
+    assert course.keys() == schemas.Metrics.model_fields.keys()
+    schemas.Metrics.model_validate(course)
+
+
+def test_a_log_is_searched(world: World, job: str) -> None:
+    log = world.files(job).launcher_log
+    log.write_text("[0] ok\n[1] An Error (1)\n[0] no\n" + "[2] error " + "x" * 5000 + "\n")
+    answer = world.ann.get(f"/jobs/{job}/logs/search", params={"text": "error"}).json()
+    assert [hit["offset"] for hit in answer["hits"]] == [7, 31]
+    assert [len(hit["text"]) for hit in answer["hits"]] == [16, 1000]
+    assert answer["next"] is None
+    assert world.ann.get(f"/jobs/{job}/logs/search?text=(1)").json()["hits"] == answer["hits"][:1]
+    assert world.ann.get(f"/jobs/{job}/logs/search?text=x&rank=7").json() == {"hits": [], "next": None}
+    assert world.ann.get(f"/jobs/{job}/logs/search?text=").status_code == 422
+    assert world.bob.get(f"/jobs/{job}/logs/search?text=error").status_code == 403
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["model", "nothing", "../allocation", "model/../../allocation", "/etc/passwd", "model/link", "model%00"],
+)
+def test_nothing_but_the_files_of_a_job_is_sent(world: World, job: str, name: str) -> None:
+    model = world.files(job).output.model
+    (model / "weights").write_bytes(b"weights")
+    (model / "link").symlink_to("/etc/passwd")
+    assert world.ann.get(f"/jobs/{job}/files/model/weights").content == b"weights"
+    assert world.bob.get(f"/jobs/{job}/files/model/weights").status_code == 403
+    assert world.ann.get(f"/jobs/{job}/files/{name}").status_code in (404, 422)
 
 
 def test_results_have_a_limit_which_is_told_before_anything_is_sent(world: World, job: str) -> None:
@@ -229,7 +266,7 @@ def test_a_database_that_does_not_answer_ends_nothing(world: World, monkeypatch:
 @pytest.mark.parametrize(
     "path, slow",
     [
-        ("metrics", "tailing.recent_lines"),
+        ("metrics", "_metrics"),
         ("results", "size_of"),
         ("checkpoints", "heapq.nlargest"),
         ("checkpoints/step-00000005", "size_of"),

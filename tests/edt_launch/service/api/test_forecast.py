@@ -1,6 +1,7 @@
 import pytest
 
 from edt_launch.service.api.forecast import forecast
+from edt_launch.service.bus import Topic
 from edt_launch.service.database.records import UserRecord
 from edt_launch.service.specification import JobSpec
 from edt_launch.service.states import State
@@ -53,3 +54,35 @@ def test_nothing_is_written_down(world: World, running: str) -> None:
     before = world.store.jobs.live(), world.store.shares.all(), world.store.memory.get("allocator")
     asked(world, min=1, max=4)
     assert (world.store.jobs.live(), world.store.shares.all(), world.store.memory.get("allocator")) == before
+
+
+def changes_of(answer: object) -> set[tuple[str, int, int]]:
+    return {(one["name"], one["from"], one["to"]) for one in answer.json()["changes"]}  # type: ignore[attr-defined]
+
+
+def test_what_an_action_would_change_is_told_and_nothing_is_done(world: World, running: str) -> None:
+    other = world.submit(world.bob, name="other", min=1, max=4)["id"]
+    world.ann.patch(f"/jobs/{running}", json={"name": "mine"})
+    before = world.store.jobs.live(), world.store.hosts.all()
+    version = world.bus.version(*Topic)
+    dry = {"params": {"dry_run": 1}}
+    assert changes_of(world.ann.post(f"/jobs/{running}/stop", **dry)) == {("other", 2, 4)}
+    assert changes_of(world.ann.post(f"/jobs/{running}/pause", **dry)) == {("other", 2, 4)}
+    assert changes_of(world.ann.post(f"/jobs/{running}/resume", **dry)) == set()
+    raised = world.ann.patch(f"/jobs/{running}", json={"min": 3}, **dry)
+    assert changes_of(raised) == {("mine", 2, 3), ("other", 2, 1)}
+    assert changes_of(world.admin.post("/hosts/node1/drain", **dry)) == {("mine", 2, 0), ("other", 2, 0)}
+    assert (world.store.jobs.live(), world.store.hosts.all()) == before
+    assert world.bus.version(*Topic) == version
+    for path in (f"/jobs/{other}/stop", f"/jobs/{other}/pause"):
+        assert world.ann.post(path, **dry).status_code == 403
+    assert world.ann.post("/hosts/node1/drain", **dry).status_code == 403
+    assert world.admin.post("/hosts/node9/drain", **dry).status_code == 404
+
+
+def test_what_a_paused_job_would_get_is_told(world: World, running: str) -> None:
+    paused = world.submit(world.bob, name="other", min=1, max=4)["id"]
+    world.ann.patch(f"/jobs/{running}", json={"name": "mine"})
+    world.bob.post(f"/jobs/{paused}/pause")
+    answer = world.bob.post(f"/jobs/{paused}/resume", params={"dry_run": 1})
+    assert changes_of(answer) == {("mine", 4, 2), ("other", 0, 2)}

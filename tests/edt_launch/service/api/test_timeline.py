@@ -1,5 +1,6 @@
 import pytest
 
+from edt_launch.service.api import schemas
 from edt_launch.service.database.records import AllocationRecord, HostRecord
 from edt_launch.service.states import State
 from world import NOW, World
@@ -26,6 +27,23 @@ def test_the_last_hour_by_default(world: World) -> None:
     assert shown == {(0, first, -3600, 0), (1, first, -3600, -600), (1, second, -600, -60)}
     assert told["resizes"] == [{"job": first, "time": NOW - 600, "from": 2, "to": 1}]
     assert told["complete"]
+    assert told["losses"] == []
+    assert [(one["owner"], one["devices"]) for one in told["owners"]] == [("ann", 0)]
+    assert [(one["job"], one["from"], one["to"]) for one in told["changes"]] == [
+        (first, 2, 1),
+        (second, 0, 1),
+        (second, 1, 0),
+    ]
+    schemas.Timeline.model_validate(told)
+
+
+def test_workers_that_have_failed(world: World) -> None:
+    job = world.submit(world.ann)["id"]
+    held = (("node1", ("0",)),)
+    world.store.history.add([AllocationRecord(job, "ann", NOW - 60, 1, 1, held, "has failed", lost=1)])
+    told = world.bob.get("/timeline").json()
+    assert told["losses"] == [{"job": job, "time": NOW - 60, "workers": 1}]
+    assert (told["resizes"], told["changes"][0]["reason"]) == ([], "has failed")
 
 
 def test_what_happened_later_or_on_hosts_that_are_gone(world: World) -> None:

@@ -1,5 +1,7 @@
 """A browser without scripts: it keeps cookies, and says which page a form is on."""
 
+import re
+
 from starlette.testclient import TestClient
 
 from world import World
@@ -14,3 +16,10 @@ def browser(world: World, name: str | None = None) -> TestClient:
         answer = client.post("/logon", data={"secret": world.tokens[name]})
         assert answer.status_code == 303, answer.text
     return client
+
+
+def made(text: str) -> str:
+    """The token that a page shows this once."""
+    found = re.search(r'<code id="fresh">(edt_[\w-]+)</code>', text)
+    assert found is not None, text
+    return found[1]

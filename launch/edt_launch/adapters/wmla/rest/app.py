@@ -15,6 +15,7 @@ from edt_launch.adapters.wmla.rest.authenticator import (
 )
 from edt_launch.cluster.nvidia import Nvml
 from edt_launch.service.api import problems
+from edt_launch.service.api.auditing import Auditor
 from edt_launch.service.api.middleware import RequestMiddleware
 from edt_launch.service.context import Context
 
@@ -34,7 +35,7 @@ def create_app(context: Context, seconds: Histogram) -> ASGIApp:
         app.include_router(module.router, prefix=DEEP_LEARNING)
     app.include_router(applications.conductor, prefix=CONDUCTOR)
     app.include_router(logon.router)
-    middleware = RequestMiddleware(app, WmlaAuthenticator(context), seconds)
+    middleware = RequestMiddleware(app, WmlaAuthenticator(context), seconds, note=Auditor(context).note)
 
     async def serve(scope: Scope, receive: Receive, send: Send) -> None:
         # Some clients put a slash behind paths; a redirection would have them send their archive twice.

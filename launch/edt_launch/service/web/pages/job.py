@@ -1,44 +1,29 @@
 """One job: what it does, and what can be done with it."""
 
+import json
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Annotated, Literal
 
-from fastapi import APIRouter, Form, Query, Request, Response
+from fastapi import APIRouter, BackgroundTasks, Form, Request, Response
 from fastapi.responses import RedirectResponse
 from pydantic import ValidationError
+from starlette.concurrency import run_in_threadpool
 
-from edt_launch.core.plain_files import NoFileError
 from edt_launch.service.api import jobs as rest
 from edt_launch.service.api import problems
 from edt_launch.service.api import views as answers
 from edt_launch.service.api.dependencies import ContextDep, CurrentUser
 from edt_launch.service.context import Context, may
-from edt_launch.service.database.records import JobRecord, UserRecord
-from edt_launch.service.errors import ConflictError, InvalidError
-from edt_launch.service.explanation import explain
+from edt_launch.service.database.records import UserRecord
+from edt_launch.service.errors import ConflictError, ForbiddenError, InvalidError
 from edt_launch.service.specification import JobChange
-from edt_launch.service.tailing import last_lines
-from edt_launch.service.web import templating, wording
-from edt_launch.service.web.views.job import (
-    LABELS,
-    TAIL,
-    Written,
-    act_view,
-    actions,
-    happened,
-    job_view,
-)
+from edt_launch.service.web import templating
+from edt_launch.service.web.pages import job_tabs
+from edt_launch.service.web.views.job import LABELS, PUBLIC, TABS, actions, job_view, question
 
 router = APIRouter()
 
-MOST_EVENTS = 100
-"""Events that are shown."""
-
-REACH = 2**18
-"""Bytes at the end of a log, or of the events, that are looked at."""
-
-ACTS: Mapping[str, Callable[[Context, UserRecord, str], Response]] = {
+ACTS: Mapping[str, Callable[[Context, UserRecord, str, bool], Response]] = {
     "stop": rest.stop,
     "pause": rest.pause,
     "resume": rest.resume,
@@ -48,18 +33,33 @@ Value = Annotated[str, Form(max_length=256)]
 
 
 @router.get("/jobs/{job_id}")
-def show(
+async def show(
     request: Request,
     context: ContextDep,
     user: CurrentUser,
     job_id: str,
-    rank: Annotated[str, Query(pattern="^[0-9]{0,6}$")] = "",
+    asked: job_tabs.AskedDep,
+    tab: Literal["", "monitor", "size", "logs", "events", "results", "definition"] = "",
 ) -> Response:
-    """A job, with the end of its log."""
-    job = context.job(job_id)
-    written = _written(context, job, int(rank) if rank else None) if may(user, job) else None
-    view = job_view(answers.job(job, user), explain(job), written)
-    return templating.page(request, "job.html", view=view)
+    """A job, and one of its tabs."""
+    job = await run_in_threadpool(context.job, job_id)
+    is_own = may(user, job)
+    chosen: str = tab or next(name for name in TABS if is_own or name in PUBLIC)
+    if not is_own and chosen not in PUBLIC:
+        raise ForbiddenError(f"this part of {job.id} is for {job.owner} and administrators", "ask them")
+    shown = answers.job(job, user)
+    body = await job_tabs.body(context, user, job, shown, chosen, asked)
+    view = job_view(shown, chosen, body, is_own=is_own)
+    return templating.page(request, f"job/{chosen}.html", view=view)
+
+
+@router.get("/jobs/{job_id}/series.csv")
+async def series(context: ContextDep, user: CurrentUser, job_id: str, asked: job_tabs.AskedDep) -> Response:
+    """The points of the plots, as comma-separated values."""
+    job = await run_in_threadpool(context.job_of, job_id, user)
+    text = await context.reads.run(user.name, lambda: job_tabs.csv_of(context, job.id, asked.names))
+    headers = {"Content-Disposition": f'attachment; filename="{job.id}.csv"'}
+    return Response(text, media_type="text/csv; charset=utf-8", headers=headers)
 
 
 @router.get("/jobs/{job_id}/{action}")
@@ -68,13 +68,15 @@ def ask(
     context: ContextDep,
     user: CurrentUser,
     job_id: str,
-    action: Literal["stop", "pause", "resume", "set"],
+    action: Literal["stop", "pause", "resume", "set", "delete"],
 ) -> Response:
     """What an action would do, and the button for it."""
     shown = answers.job(context.job_of(job_id, user))
     if action not in actions(shown):
         raise ConflictError(f"{job_id} is {shown['state']}", "look at its page for what can be done")
-    return templating.page(request, "act.html", view=act_view(shown, action))
+    foreseen = json.loads(bytes(ACTS[action](context, user, job_id, True).body)) if action in ACTS else {}
+    view = question(shown, action, foreseen.get("changes"))
+    return templating.page(request, "act.html", view=view)
 
 
 @router.post("/jobs/{job_id}/set")
@@ -96,9 +98,16 @@ def change(
     except InvalidError as error:
         shown = answers.job(context.job_of(job_id, user))
         told = f"{error.detail}: {error.next_step}" if error.next_step else error.detail
-        view = act_view(shown, "set", given, told)
+        view = question(shown, "set", given=given, error=told)
         return templating.page(request, "act.html", status=error.status, view=view)
     return RedirectResponse(f"/jobs/{job_id}", 303)
+
+
+@router.post("/jobs/{job_id}/delete")
+def delete(context: ContextDep, user: CurrentUser, job_id: str, afterwards: BackgroundTasks) -> Response:
+    """Delete a job that has ended, with its files."""
+    rest.delete(context, user, job_id, afterwards)
+    return RedirectResponse("/jobs", 303, background=afterwards)
 
 
 @router.post("/jobs/{job_id}/{action}")
@@ -106,7 +115,7 @@ def act(
     context: ContextDep, user: CurrentUser, job_id: str, action: Literal["stop", "pause", "resume"]
 ) -> Response:
     """Stop, pause or resume a job."""
-    ACTS[action](context, user, job_id)
+    ACTS[action](context, user, job_id, False)
     return RedirectResponse(f"/jobs/{job_id}", 303)
 
 
@@ -116,22 +125,3 @@ def _changes(given: Mapping[str, str]) -> JobChange:
         return JobChange.model_validate({name: value for name, value in values.items() if value})
     except ValidationError as error:
         raise InvalidError(problems.invalid(error.errors()).detail) from None
-
-
-def _written(context: Context, job: JobRecord, rank: int | None) -> Written:
-    folder = context.home.job(job.id)
-    path = folder.launcher_log if rank is None else folder.output.rank_log(str(rank))
-    log = [wording.plain(line) for line in _last(path, TAIL)]
-    return Written(happened(_last(folder.output.events, REACH), MOST_EVENTS), log, rank)
-
-
-def _last(path: Path, lines: int) -> list[bytes]:
-    try:
-        return last_lines(path, lines, REACH)
-    except (
-        FileNotFoundError,
-        NotADirectoryError,
-        PermissionError,
-        NoFileError,
-    ):  # the job may do as it likes
-        return []

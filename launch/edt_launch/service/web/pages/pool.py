@@ -1,18 +1,27 @@
 """The pool: who has which device, and who had."""
 
-from typing import Annotated
+import csv
+import io
+from typing import Annotated, Literal
 
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import RedirectResponse
 
+from edt_launch.service.api import cluster as rest
 from edt_launch.service.api import timeline
 from edt_launch.service.api import views as answers
-from edt_launch.service.api.dependencies import ContextDep, CurrentUser
+from edt_launch.service.api.dependencies import ContextDep, CurrentAdmin, CurrentUser
+from edt_launch.service.context import Context
+from edt_launch.service.database.records import UserRecord
 from edt_launch.service.errors import InvalidError
 from edt_launch.service.web import templating
-from edt_launch.service.web.views.pool import WINDOWS, pool_view
+from edt_launch.service.web.views.pool import WINDOWS, PoolView, drain_question, pool_view
 
 router = APIRouter()
+
+ACTS = {"drain": rest.drain, "undrain": rest.undrain}
+
+DAY = 86400.0
 
 PIXELS = 1200
 """Width of the picture that the table tells: what is shorter than one is merged."""
@@ -34,8 +43,49 @@ def show(
     """The pool now, and in a window of time that ends now."""
     if window not in WINDOWS:
         raise InvalidError(f"window: {window!r} is none", f"choose one of {', '.join(WINDOWS)}")
+    return templating.shared_page(request, user.is_admin, "pool.html", lambda: _view(context, user, window))
+
+
+@router.get("/pool/usage.csv")
+def usage(context: ContextDep, user: CurrentUser) -> Response:
+    """The hours of devices that each owner has had since midnight, UTC."""
+    now = context.clock()
+    midnight = now - now % DAY
+    had = timeline.draw(context, context.store.jobs.holders(), midnight, max(now, midnight + 1), PIXELS)
+    text = io.StringIO()
+    rows = csv.writer(text)
+    rows.writerow(["owner", "device_hours"])
+    rows.writerows([one["owner"], round(one["hours"], 4)] for one in had["owners"])
+    headers = {"Content-Disposition": 'attachment; filename="usage.csv"'}
+    return Response(text.getvalue(), media_type="text/csv; charset=utf-8", headers=headers)
+
+
+@router.get("/pool/hosts/{name}/{action}")
+def ask(
+    request: Request,
+    context: ContextDep,
+    user: CurrentAdmin,
+    name: rest.HostName,
+    action: Literal["drain", "undrain"],
+) -> Response:
+    """What draining a host, or ending that, would change, and the button for it."""
+    foreseen = ACTS[action](context, user, name, True)
+    return templating.page(request, "act.html", view=drain_question(name, action, foreseen.get("changes")))
+
+
+@router.post("/pool/hosts/{name}/{action}")
+def act(
+    context: ContextDep, user: CurrentAdmin, name: rest.HostName, action: Literal["drain", "undrain"]
+) -> Response:
+    """Drain a host, or end that."""
+    ACTS[action](context, user, name, False)
+    return RedirectResponse("/pool", 303)
+
+
+def _view(context: Context, user: UserRecord, window: str) -> PoolView:
     now = context.clock()
     jobs = context.store.jobs.holders()
     had = timeline.draw(context, jobs, max(0.0, now - WINDOWS[window]), now, PIXELS)
-    view = pool_view(answers.cluster(context.store.hosts.all(), jobs), jobs, had, window, now)
-    return templating.page(request, "pool.html", view=view)
+    return pool_view(
+        answers.cluster(context.store.hosts.all(), jobs), jobs, had, window, now, is_admin=user.is_admin
+    )

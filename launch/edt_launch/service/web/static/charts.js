@@ -3,7 +3,7 @@
 (() => {
   const place = document.getElementById("chart");
   if (!place) return;
-  const HUES = 8, ROW = 26, AROUND = 110;
+  const HUES = 8, ROW = 26, LEAST_ROW = 9, TALLEST = 2600, ABOVE = 150, AROUND = 96;
   let chart = null;
 
   // What the stylesheet makes of colours, light or dark.
@@ -19,50 +19,72 @@
   const bar = (looks) => (params, api) => {
     const [left, middle] = api.coord([api.value(1), api.value(0)]);
     const right = api.coord([api.value(2), api.value(0)])[0];
-    const height = Math.min(ROW, api.size([0, 1])[1]) * 0.72;
+    const height = api.size([0, 1])[1] * 0.72;
     const whole = { x: left, y: middle - height / 2, width: Math.max(1, right - left), height };
     const shape = echarts.graphic.clipRectByRect(whole, params.coordSys);
     const look = looks(api.value(3));
     return shape && {
       type: "rect", shape, style: { fill: look.fill },
-      textContent: { style: { text: shape.width > 14 ? look.letter : "", fill: look.text, fontWeight: "bold" } },
+      textContent: { style: { text: shape.width > 14 && height > 11 ? look.letter : "", fill: look.text, fontWeight: "bold" } },
       textConfig: { position: "inside" },
     };
   };
 
   const options = (data) => {
     const hues = [...Array(HUES).keys()].map((hue) => coloured(`hue-${hue}`));
-    const idle = coloured("idle"), text = getComputedStyle(document.body).color, line = coloured("line-colour").fill;
+    const idle = coloured("idle"), bad = coloured("bad-colour").fill, text = getComputedStyle(document.body).color, line = coloured("line-colour").fill;
     const look = (job) => {
       const one = data.jobs[job];
       return one ? { ...hues[one.number % HUES], letter: letter(one.number) } : { ...idle, letter: "" };
     };
-    const told = ({ value, seriesName }) => {
+    const told = ({ value, seriesName, seriesType }) => {
+      if (seriesType !== "custom") return `${seriesName}: ${+value[1].toFixed(1)} devices`;
       const row = data.rows[value[0]], one = data.jobs[value[3]];
       const who = seriesName === "idle" ? "free while a job waited" : one ? `${one.name || one.id} of ${one.owner}` : "several jobs";
       return `${row.host} ${row.device}: ${who}\n${clock(value[1] / 1000)} to ${clock(value[2] / 1000)}`;
     };
+    // The owners' devices, stacked, and where each would end with everybody's fair share.
+    let ends = 0;
+    const parts = data.owners.map(({ owner, share, use }, index) => {
+      const opacity = [0.65, 0.35, 0.5, 0.2][index % 4], width = (data.until - data.since) / use.length;
+      ends += share ?? 0;
+      return {
+        name: owner, type: "line", stack: "use", xAxisIndex: 0, yAxisIndex: 0, showSymbol: false, step: "start",
+        lineStyle: { color: text, width: 1 }, itemStyle: { color: text, opacity }, areaStyle: { color: text, opacity },
+        data: use.map((devices, part) => [1000 * (data.since + (part + 1) * width), devices]),
+        markLine: { symbol: "none", silent: true, label: { show: false }, lineStyle: { color: text, type: "dashed", width: 2 }, data: share ? [{ yAxis: ends }] : [] },
+      };
+    });
+    const left = 20 + 7 * Math.min(24, Math.max(4, ...data.rows.map((row) => row.host.length + row.device.length + 1)));
     const axis = { axisLabel: { color: text }, axisLine: { lineStyle: { color: line } }, splitLine: { lineStyle: { color: line } } };
     return {
       animation: false,
       textStyle: { fontFamily: "system-ui, sans-serif" },
       aria: { enabled: true, decal: { show: true } },
       tooltip: { renderMode: "richText", formatter: told },
-      grid: { left: 8, right: 16, top: 8, bottom: 64, containLabel: true },
-      dataZoom: [{ type: "inside", filterMode: "weakFilter" }, { type: "slider", filterMode: "weakFilter", height: 24, textStyle: { color: text } }],
-      xAxis: { type: "time", min: 1000 * data.since, max: 1000 * data.until, ...axis, axisLabel: { color: text, hideOverlap: true } },
-      yAxis: { type: "category", inverse: true, data: data.rows.map((row) => `${row.host} ${row.device}`), ...axis },
+      legend: { top: 0, left, textStyle: { color: text }, data: data.owners.map(({ owner }) => owner), type: "scroll", pageTextStyle: { color: text } },
+      grid: [{ left, right: 16, top: 30, height: ABOVE - 50, outerBoundsMode: "none" }, { left, right: 16, top: ABOVE, bottom: AROUND - 16, outerBoundsMode: "none" }],
+      dataZoom: ["inside", "slider"].map((type) => ({ type, xAxisIndex: [0, 1], filterMode: "weakFilter", height: 24, textStyle: { color: text } })),
+      xAxis: [0, 1].map((gridIndex) => ({ gridIndex, type: "time", min: 1000 * data.since, max: 1000 * data.until, ...axis, axisLabel: { color: text, hideOverlap: true, show: gridIndex === 1 } })),
+      yAxis: [
+        { gridIndex: 0, type: "value", max: data.rows.length || 1, interval: Math.ceil(data.rows.length / 2) || 1, ...axis },
+        { gridIndex: 1, type: "category", inverse: true, data: data.rows.map((row) => `${row.host} ${row.device}`), ...axis, axisLabel: { color: text, width: left - 16, overflow: "truncate" } },
+      ],
       series: [
+        ...parts,
         {
-          name: "idle", type: "custom", renderItem: bar(() => ({ ...idle, letter: "" })), encode: { x: [1, 2], y: 0 },
+          name: "idle", type: "custom", xAxisIndex: 1, yAxisIndex: 1, renderItem: bar(() => ({ ...idle, letter: "" })), encode: { x: [1, 2], y: 0 },
           data: data.idle.map(([row, from, to]) => [row, 1000 * from, 1000 * to]),
         },
         {
-          name: "jobs", type: "custom", renderItem: bar(look), encode: { x: [1, 2], y: 0 },
+          name: "jobs", type: "custom", xAxisIndex: 1, yAxisIndex: 1, renderItem: bar(look), encode: { x: [1, 2], y: 0 },
           data: data.bars.map(([row, job, from, to]) => [row, 1000 * from, 1000 * to, job ?? -1]),
           markLine: {
             symbol: "none", silent: true, label: { show: false }, lineStyle: { color: text, type: "dotted", opacity: 0.6 },
-            data: data.resizes.map((resize) => ({ xAxis: 1000 * resize.time })),
+            data: [
+              ...data.resizes.map((resize) => ({ xAxis: 1000 * resize.time })),
+              ...data.losses.map((loss) => ({ xAxis: 1000 * loss.time, lineStyle: { color: bad, type: "solid", width: 2, opacity: 1 } })),
+            ],
           },
         },
       ],
@@ -70,13 +92,14 @@
   };
 
   const draw = async () => {
-    const width = Math.max(200, Math.round(place.parentElement.clientWidth));
-    const answer = await fetch(`${place.dataset.url}&pixels=${width}`).catch(() => null);
-    if (!answer?.ok) return; // the light says that there is no connection; the picture stays
+    const width = Math.max(200, 100 * Math.round(place.parentElement.clientWidth / 100)); // many ask for the same
+    const answer = await edtFetch(`${place.dataset.url}&pixels=${width}`);
+    if (answer === null) return; // the picture stays
     const data = await answer.json();
     document.getElementById("chart-key").hidden = place.hidden = data.bars.length + data.idle.length === 0;
     if (place.hidden) return;
-    place.style.height = `${data.rows.length * ROW + AROUND}px`;
+    const row = Math.max(LEAST_ROW, Math.min(ROW, TALLEST / data.rows.length));
+    place.style.height = `${Math.round(data.rows.length * row) + ABOVE + AROUND}px`;
     chart ??= echarts.init(place, null, { renderer: "canvas" });
     const zoom = chart.getOption()?.dataZoom?.map(({ start, end }) => ({ start, end }));
     chart.resize();

@@ -37,6 +37,7 @@
       isOther ||= isKnown && states.get(job.id) !== shape;
       states.set(job.id, shape);
       patch(job);
+      if (isKnown) document.body.dispatchEvent(new CustomEvent("edt:job", { detail: job.id }));
     }
     gone.forEach((id) => states.delete(id));
     if (isOther) refetch();

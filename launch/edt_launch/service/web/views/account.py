@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from edt_launch.service.database.records import TokenRecord
 from edt_launch.service.sessions import IDLE
+from edt_launch.service.web.views.asking import Question
 
 
 @dataclass(frozen=True)
@@ -17,6 +18,25 @@ class Session:
     is_this: bool
 
 
+@dataclass(frozen=True)
+class Token:
+    """A token; `expires` is None if it does not end by itself."""
+
+    id: str
+    name: str
+    made: float
+    expires: float | None
+    made_with: str
+
+
+@dataclass(frozen=True)
+class Fresh:
+    """A new token, which is shown this once, and whose it is."""
+
+    user: str
+    token: str
+
+
 def browsers(tokens: Iterable[TokenRecord], this: TokenRecord, now: float) -> list[Session]:
     """Those of a user's tokens that are sessions of browsers, the newest first."""
     found = [
@@ -27,3 +47,23 @@ def browsers(tokens: Iterable[TokenRecord], this: TokenRecord, now: float) -> li
         if token.idle_until is not None and token.idle_until > now
     ]
     return sorted(found, key=lambda session: session.began, reverse=True)
+
+
+def tokens(found: Iterable[TokenRecord], now: float) -> list[Token]:
+    """The others that open something, the newest first."""
+    names = {token.id: token.name or token.id for token in found}
+    shown = [
+        Token(token.id, token.name, token.created, token.expires, names.get(token.parent or "", ""))
+        for token in found
+        if token.idle_until is None and not token.is_once and (token.expires is None or token.expires > now)
+    ]
+    return sorted(shown, key=lambda token: token.made, reverse=True)
+
+
+def revocation(token: TokenRecord) -> Question:
+    """The question about revoking a token."""
+    effect = (
+        "Programs that use it are refused from then on, as are tokens and browsers that were let in with it."
+    )
+    address = f"/account/tokens/{token.id}/revoke"
+    return Question("Revoke", token.name or token.id, [effect], address, "/account")

@@ -1,54 +1,43 @@
-"""What the page of a job shows, and those that ask before it is changed."""
+"""What the page of a job shows above its tabs, and the pages that ask before it is changed."""
 
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import urlencode
 
-from edt_launch.core.event_codec import read_line
-from edt_launch.launcher.view.wording import describe
 from edt_launch.service.states import ENDED, Wanted
 from edt_launch.service.web import wording
+from edt_launch.service.web.views.asking import Field, Question, foreseen
 from edt_launch.service.web.views.jobs import JobRow
 
 Json = Mapping[str, Any]
 
-MOST_RANKS = 256
-"""Ranks that are offered."""
+TABS: Mapping[str, str] = {
+    "monitor": "Monitor",
+    "size": "Why this size",
+    "logs": "Logs",
+    "events": "Events",
+    "results": "Results",
+    "definition": "Definition",
+}
+"""Names of the tabs, as in the address and as shown."""
 
-TAIL = 200
-"""Lines of a log that a page begins with."""
+PUBLIC = frozenset({"size"})
+"""Tabs that everybody may see."""
 
 
 @dataclass(frozen=True)
-class Node:
-    """A node of the owners' tree, and its share in devices."""
+class Tab:
+    """A link to a tab."""
 
     name: str
-    share: str
-
-
-@dataclass(frozen=True)
-class Happened:
-    """An event in words."""
-
-    time: float
-    text: str
-
-
-@dataclass(frozen=True)
-class Written:
-    """What only a job's owner and administrators see; `rank` is whose log it is, None for all."""
-
-    events: Sequence[Happened]
-    log: Sequence[str]
-    rank: int | None
+    address: str
+    is_chosen: bool
 
 
 @dataclass(frozen=True)
 class JobView:
-    """A job; `events`, `log` and `command` are None for those who may not see them."""
+    """A job, and the body of the tab of that name; `is_own`: whether the viewer may see everything."""
 
     head: JobRow
     loss: str
@@ -58,25 +47,18 @@ class JobView:
     ended: float | None
     resizes: int
     restarts: int
+    losses: int
     note: str
+    reason: str
+    is_own: bool
     actions: Sequence[str]
-    why: Sequence[str]
-    path: Sequence[Node]
-    command: str | None
-    events: Sequence[Happened] | None
-    log: Sequence[str] | None
-    rank: int | None
-    ranks: Sequence[int]
-    follows: bool
-    log_address: str
-    all_of_log: str
+    tabs: Sequence[Tab]
+    tab: str
+    body: object
 
 
-def job_view(job: Json, why: Json, written: Written | None) -> JobView:
-    """The page of a job, from what REST shows of it and of why it has its size."""
-    rank = written.rank if written else None
-    logs = f"/api/v1/jobs/{job['id']}/logs"
-    of_rank = {} if rank is None else {"rank": rank}
+def job_view(job: Json, tab: str, body: object, *, is_own: bool) -> JobView:
+    """The page of a job, from what REST shows of it, and the body of one of its tabs."""
     return JobView(
         head=JobRow.of(job),
         loss=wording.precise(job["loss"]),
@@ -86,63 +68,58 @@ def job_view(job: Json, why: Json, written: Written | None) -> JobView:
         ended=job["ended"],
         resizes=job["resizes"],
         restarts=job["restarts"],
+        losses=job["losses"],
         note=job["note"],
-        actions=actions(job) if written else (),
-        why=why["lines"],
-        path=[Node(node["node"] or "everybody", wording.number(node["share"], 2)) for node in why["path"]],
-        command=None if job["command"] is None else shlex.join(job["command"]),
-        events=written.events if written else None,
-        log=written.log if written else None,
-        rank=rank,
-        ranks=range(min(job["max"], MOST_RANKS)),
-        follows=job["state"] not in ENDED,
-        log_address=f"{logs}?{urlencode({**of_rank, 'tail': TAIL})}",
-        all_of_log=f"{logs}?{urlencode(of_rank)}" if of_rank else logs,
+        reason=job["reason"],
+        is_own=is_own,
+        actions=actions(job) if is_own else (),
+        tabs=[
+            Tab(shown, f"/jobs/{job['id']}?tab={name}", name == tab)
+            for name, shown in TABS.items()
+            if is_own or name in PUBLIC
+        ],
+        tab=tab,
+        body=body,
     )
 
 
 def actions(job: Json) -> Sequence[str]:
     """What can be done with a job."""
-    if job["state"] in ENDED or job["wanted"] == Wanted.STOP:
-        return ()
-    return ("set", "pause" if job["wanted"] == Wanted.RUN else "resume", "stop")
+    if job["state"] in ENDED:
+        return ("clone", "delete")
+    if job["wanted"] == Wanted.STOP:
+        return ("clone",)
+    return ("set", "pause" if job["wanted"] == Wanted.RUN else "resume", "stop", "clone")
 
 
-def happened(lines: Iterable[bytes], most: int) -> list[Happened]:
-    """Lines of `events.jsonl` in words, the latest first, and so many at most."""
-    events = filter(None, map(read_line, lines))
-    told = [Happened(event.time, text) for event in events if (text := describe(event)) is not None]
-    return told[::-1][:most]
+def question(
+    job: Json,
+    action: str,
+    changes: Sequence[Json] | None = None,
+    given: Mapping[str, str] | None = None,
+    error: str = "",
+) -> Question:
+    """The question about an action.
 
-
-@dataclass(frozen=True)
-class Field:
-    """A field of a form."""
-
-    name: str
-    label: str
-    value: str
-    is_number: bool = True
-
-
-@dataclass(frozen=True)
-class ActView:
-    """A question before something is done: `effect` says what it does."""
-
-    id: str
-    name: str
-    action: str
-    effect: str
-    fields: Sequence[Field] = ()
-    error: str = ""
-
-
-def act_view(job: Json, action: str, given: Mapping[str, str] | None = None, error: str = "") -> ActView:
-    """The question about an action; `given` are the values that its form was sent with."""
+    Args:
+        job: as REST shows it.
+        action: its name.
+        changes: of jobs' sizes that come of it, as REST foresees them; None if nobody can say.
+        given: the values that its form was sent with.
+        error: what was wrong with them.
+    """
     values = given or {name: str(job[name]) for name in LABELS} | {"weight": f"{job['weight']:g}"}
     fields = [Field(name, label, values[name], name != "name") for name, label in LABELS.items()]
-    shown = fields if action == "set" else ()
-    return ActView(job["id"], job["name"] or job["id"], action, effect(job, action), shown, error)
+    address = f"/jobs/{job['id']}"
+    return Question(
+        "Change" if action == "set" else action.capitalize(),
+        job["name"] or job["id"],
+        [effect(job, action), *foreseen(changes)],
+        f"{address}/{action}",
+        address,
+        fields if action == "set" else (),
+        error=error,
+    )
 
 
 LABELS: Mapping[str, str] = {
@@ -154,6 +131,24 @@ LABELS: Mapping[str, str] = {
 }
 
 
+CLONED: Mapping[str, str] = {"name": "Name", "command": "Command", **LABELS}
+
+
+def clone_question(job: Json, given: Mapping[str, str] | None = None, error: str = "") -> Question:
+    """The form for a job like another one; `given` and `error` as in `question`."""
+    own = {name: str(job[name]) for name in LABELS} | {"weight": f"{job['weight']:g}"}
+    values = given or own | {"command": shlex.join(job["command"])}
+    return Question(
+        "Clone",
+        job["name"] or job["id"],
+        ["A new job with the same submitted files, and with the same settings but for these."],
+        f"/jobs/{job['id']}/clone",
+        f"/jobs/{job['id']}",
+        [Field(name, label, values[name], name not in ("name", "command")) for name, label in CLONED.items()],
+        error=error,
+    )
+
+
 def effect(job: Json, action: str) -> str:
     """What an action does to a job and to others."""
     size = job["size"]
@@ -163,6 +158,8 @@ def effect(job: Json, action: str) -> str:
             return f"The job ends for good. What it has saved stays.{freed}"
         case "pause":
             return f"The job saves its state and waits until it is resumed.{freed}"
+        case "delete":
+            return "The job and all that it has made are deleted: model, logs and checkpoints, too."
         case "resume":
             return f"The job waits for {job['min']} devices at least, and goes on from its saved state."
         case _:

@@ -28,12 +28,19 @@ class Filter:
 
     Attributes:
         state: states with commas between, or `all`.
+        experiment: id of one, whose trials are meant.
+        last: name of the time in which they were submitted: of `TIMES`.
+        sort: what they are in the order of, with `-` before it for the opposite one; empty: the newest first.
         after: where the page goes on, 0 at the beginning.
     """
 
     state: str = ""
     owner: str = ""
     text: str = ""
+    host: str = ""
+    experiment: str = ""
+    last: str = ""
+    sort: str = ""
     after: int = 0
 
     def address(self, path: str = "/jobs") -> str:
@@ -45,9 +52,43 @@ class Filter:
     def rest_address(self) -> str:
         """That of the same as JSON."""
         states = {"all": {"all": 1}, "": {}}.get(self.state, {"state": self.state})
-        rest = {"owner": self.owner, "text": self.text, "after": self.after}
-        query = {**states, **{name: value for name, value in rest.items() if value}, "newest": 1}
+        rest = {name: getattr(self, name) for name in ("owner", "text", "host", "experiment", "after")}
+        rest["sort"] = self.sort.removeprefix("-")
+        newest = {"newest": 1} if self.is_descending else {}
+        query = {**states, **{name: value for name, value in rest.items() if value}, **newest}
         return f"/api/v1/jobs?{urlencode(query)}"
+
+    @property
+    def is_descending(self) -> bool:
+        """Whether the highest, or the newest, are the first."""
+        return not self.sort or self.sort.startswith("-")
+
+
+TIMES: Mapping[str, float] = {"1 h": 3600.0, "24 h": 86400.0, "7 d": 604800.0, "30 d": 2592000.0}
+"""Names of times in which jobs were submitted, and their seconds."""
+
+COLUMNS: Mapping[str, str] = {
+    "Job": "name",
+    "Owner": "owner",
+    "State": "state",
+    "Size": "size",
+    "of": "",
+    "Share": "share",
+    "Progress": "",
+    "Left": "",
+    "Priority": "priority",
+    "Since": "submitted",
+}
+"""Columns of the table, and the fields that they are sorted by; empty: not at all."""
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column: the address of its order, None where there is none, and the present one as ARIA has it."""
+
+    name: str
+    address: str | None
+    order: str
 
 
 @dataclass(frozen=True)
@@ -101,6 +142,8 @@ class JobsView:
     """A page of jobs; `next` is the address of the next page, None at the end."""
 
     filter: Filter
+    times: Sequence[str]
+    columns: Sequence[Column]
     rows: Sequence[JobRow]
     chips: Sequence[Chip]
     address: str
@@ -118,6 +161,8 @@ def jobs_view(wanted: Filter, jobs: Sequence[Json], after: int | None) -> JobsVi
     ]
     return JobsView(
         wanted,
+        list(TIMES),
+        [_column(first, name, field) for name, field in COLUMNS.items()],
         [JobRow.of(job) for job in jobs],
         chips,
         wanted.address(),
@@ -125,3 +170,12 @@ def jobs_view(wanted: Filter, jobs: Sequence[Json], after: int | None) -> JobsVi
         wanted.rest_address,
         wanted != Filter(),
     )
+
+
+def _column(wanted: Filter, name: str, field: str) -> Column:
+    if not field:
+        return Column(name, None, "")
+    is_this = wanted.sort.removeprefix("-") == field
+    order = ("descending" if wanted.is_descending else "ascending") if is_this else ""
+    following = f"-{field}" if order == "ascending" else field
+    return Column(name, replace(wanted, sort=following).address(), order)

@@ -7,6 +7,7 @@ from typing import Any
 from edt_launch.service.database.records import HolderRecord
 from edt_launch.service.states import State
 from edt_launch.service.web import wording
+from edt_launch.service.web.views.asking import Question, foreseen
 
 Json = Mapping[str, Any]
 
@@ -49,12 +50,13 @@ class Cell:
 
 @dataclass(frozen=True)
 class Box:
-    """A host now."""
+    """A host now; `action` is what the viewer can do with it, empty for nothing."""
 
     name: str
     state: str
     reason: str
     cells: Sequence[Cell]
+    action: str
 
 
 @dataclass(frozen=True)
@@ -79,6 +81,28 @@ class Had:
 
 
 @dataclass(frozen=True)
+class Owner:
+    """What an owner's jobs have, would have by their fair shares, and had."""
+
+    name: str
+    devices: int
+    share: str
+    hours: str
+
+
+@dataclass(frozen=True)
+class Change:
+    """A job's size was changed."""
+
+    time: float
+    job: str
+    name: str
+    owner: str
+    size: str
+    reason: str
+
+
+@dataclass(frozen=True)
 class Window:
     """A link to another window of time."""
 
@@ -96,6 +120,8 @@ class PoolView:
     boxes: Sequence[Box]
     windows: Sequence[Window]
     window: str
+    owners: Sequence[Owner]
+    changes: Sequence[Change]
     had: Sequence[Had]
     left_out: int
     chart: str
@@ -103,7 +129,13 @@ class PoolView:
 
 
 def pool_view(
-    cluster: Json, live: Sequence[HolderRecord], timeline: Json, window: str, now: float
+    cluster: Json,
+    live: Sequence[HolderRecord],
+    timeline: Json,
+    window: str,
+    now: float,
+    *,
+    is_admin: bool = False,
 ) -> PoolView:
     """The page, from what REST shows of the cluster and of the time of a window."""
     jobs = {job.id: job for job in live}
@@ -111,9 +143,26 @@ def pool_view(
     return PoolView(
         address=_address(window),
         tiles=_tiles(cluster, live, now),
-        boxes=[_box(host, jobs) for host in cluster["hosts"]],
+        boxes=[_box(host, jobs, is_admin) for host in cluster["hosts"]],
         windows=[Window(name, _address(name), name == window) for name in WINDOWS],
         window=window,
+        owners=[
+            Owner(
+                one["owner"], one["devices"], wording.number(one["share"], 2), wording.number(one["hours"], 2)
+            )
+            for one in timeline["owners"]
+        ],
+        changes=[
+            Change(
+                one["time"],
+                one["job"],
+                one["name"] or one["job"],
+                one["owner"],
+                wording.size(one["from"], one["to"]),
+                one["reason"],
+            )
+            for one in reversed(timeline["changes"])
+        ],
         had=had[:MOST_ROWS],
         left_out=max(0, len(had) - MOST_ROWS),
         chart=f"/api/v1/timeline?last={WINDOWS[window]:.0f}",
@@ -138,9 +187,22 @@ def _tiles(cluster: Json, live: Sequence[HolderRecord], now: float) -> list[Tile
     ]
 
 
-def _box(host: Json, jobs: Mapping[str, HolderRecord]) -> Box:
+def _box(host: Json, jobs: Mapping[str, HolderRecord], is_admin: bool) -> Box:
     cells = [_cell(device, host["state"], jobs) for device in host["devices"]]
-    return Box(host["name"], host["state"], host["reason"], cells)
+    action = {"up": "drain", "draining": "undrain"}.get(host["state"], "") if is_admin else ""
+    return Box(host["name"], host["state"], host["reason"], cells, action)
+
+
+DRAINS = {
+    "drain": "Its workers move to other hosts, or their jobs shrink, and no new ones come.",
+    "undrain": "Workers may come to it again.",
+}
+
+
+def drain_question(host: str, action: str, changes: Sequence[Json] | None) -> Question:
+    """The question about draining a host, or ending that; `changes` come of it."""
+    effect = [DRAINS[action], *foreseen(changes)]
+    return Question(action.capitalize(), host, effect, f"/pool/hosts/{host}/{action}", "/pool")
 
 
 def _cell(device: Json, host: str, jobs: Mapping[str, HolderRecord]) -> Cell:
@@ -148,8 +210,11 @@ def _cell(device: Json, host: str, jobs: Mapping[str, HolderRecord]) -> Cell:
     if job is None:
         state = "free" if host == "up" else host
         return Cell(device["name"], state, None, None, f"device {device['name']}: {state}")
-    state = "leaving" if device["is_leaving"] else "used"
-    suffix = ", its worker is leaving" if device["is_leaving"] else ""
+    state, suffix = "used", ""
+    if device["is_leaving"]:
+        state, suffix = "leaving", ", its worker is leaving"
+    elif job.state is State.STARTING:
+        state, suffix = "starting", ", starting"
     title = f"device {device['name']}: {job.name or job.id} of {job.owner}{suffix}"
     return Cell(device["name"], state, job.id, Mark.of(job.number), title)
 

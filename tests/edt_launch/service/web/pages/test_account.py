@@ -1,5 +1,5 @@
-from browser import browser
-from world import World
+from browser import browser, made
+from world import NOW, World
 
 
 def test_it_lists_the_browsers_and_ends_the_others(world: World) -> None:
@@ -11,3 +11,65 @@ def test_it_lists_the_browsers_and_ends_the_others(world: World) -> None:
     assert "another one" not in client.get("/account").text
     assert other.get("/account").status_code == 303
     assert bob.get("/account").status_code == 200
+
+
+def test_a_browser_remembers_its_theme(world: World) -> None:
+    client = browser(world, "ann")
+    assert 'data-theme="auto"' in client.get("/account").text
+    assert client.post("/account/theme", data={"theme": "dark"}).status_code == 303
+    assert 'data-theme="dark"' in client.get("/account").text
+    assert client.post("/account/theme", data={"theme": '"><b>'}).status_code == 422
+    client.cookies.set("edt_theme", "nonsense")
+    assert "nonsense" not in client.get("/account").text
+
+
+def test_a_token_is_shown_once_and_outlives_the_session(world: World) -> None:
+    client = browser(world, "ann")
+    page = client.post("/account/tokens", data={"name": "<b>laptop", "days": ""})
+    assert page.status_code == 200
+    token = made(page.text)
+    assert "&lt;b&gt;laptop" in page.text
+    assert token not in client.get("/account").text
+    client.post("/logoff")
+    assert world.client(token).get("/").json()["user"] == "ann"
+    world.clock.now += 30 * 86400
+    assert world.client(token).get("/").status_code == 200
+
+
+def test_a_token_ends_with_the_one_that_the_browser_has_logged_on_with(world: World) -> None:
+    short = world.ann.post("/tokens", json={"name": "short", "expires": NOW + 3600}).json()
+    client = browser(world)
+    client.post("/logon", data={"secret": short["token"]})
+    first, second = (made(client.post("/account/tokens", data={"days": days}).text) for days in ("", "0.01"))
+    world.clock.now += 900
+    assert world.client(second).get("/").status_code == 401
+    assert world.client(first).get("/").status_code == 200
+    world.clock.now += 3000
+    assert world.client(first).get("/").status_code == 401
+
+
+def test_mistakes_keep_the_form(world: World) -> None:
+    client = browser(world, "ann")
+    for data in (
+        {"name": "<b>", "days": "soon"},
+        {"name": "<b>", "days": "-1e9"},
+        {"name": "<b>" + 99 * "x"},
+    ):
+        page = client.post("/account/tokens", data=data)
+        assert page.status_code == 422
+        assert 'role="alert"' in page.text
+        assert 'value="&lt;b&gt;' in page.text
+
+
+def test_a_token_is_revoked_and_nobody_elses(world: World) -> None:
+    client = browser(world, "ann")
+    token = made(client.post("/account/tokens", data={"name": "old"}).text)
+    (found,) = [one for one in world.store.accounts.tokens("ann") if one.name == "old"]
+    path = f"/account/tokens/{found.id}/revoke"
+    assert browser(world, "bob").get(path).status_code == 404
+    assert browser(world, "bob").post(path).status_code == 404
+    assert f'action="{path}"' in client.get(path).text
+    assert world.client(token).get("/").status_code == 200
+    assert client.post(path).status_code == 303
+    assert world.client(token).get("/").status_code == 401
+    assert client.post(path).status_code == 404

@@ -4,32 +4,83 @@ from browser import browser
 from edt_launch.service.states import State, Wanted
 from world import World
 
+PROGRESS = '{{"event": "progress", "time": {0}.0, "step": {0}, "size": 2, "epoch": null, "values": {1}}}\n'
+
 
 def test_the_owner_sees_everything(world: World) -> None:
-    job = world.submit(world.ann, name="digits", command=["python", "train.py"], max=4)["id"]
+    job = world.submit(
+        world.ann,
+        name="digits",
+        command=["python", "train.py"],
+        max=4,
+        environment={"API_TOKEN": "s3cret", "A": "b"},
+    )["id"]
     world.files(job).launcher_log.write_text("[0] hello <b>\n[0] \x1b[31mred\x1b[0m\n[0] 10%\r[0] 20%\r\n")
     world.files(job).output.events.write_text('{"event": "world", "time": 1.0, "generation": 1, "size": 2}\n')
-    page = browser(world, "ann").get(f"/jobs/{job}").text
-    for text in (
-        "python train.py",
-        "[0] hello &lt;b&gt;\n[0] red\n[0] 20%\n",
-        "2 workers training",
-        "waits for the next decision",
-    ):
-        assert text in page
-    assert "\x1b" not in page
-    assert "[0] 10%" not in page
+    client = browser(world, "ann")
+    assert "waits for the next decision" in client.get(f"/jobs/{job}").text
+    assert "Nothing has been reported yet" in client.get(f"/jobs/{job}").text
+    assert "waits for the next decision" in client.get(f"/jobs/{job}?tab=size").text
+    definition = client.get(f"/jobs/{job}?tab=definition").text
+    assert "python train.py" in definition
+    assert "train.py</bdi>" in definition
+    assert "s3cret" not in definition
+    assert "2 workers training" in client.get(f"/jobs/{job}?tab=events").text
+    logs = client.get(f"/jobs/{job}?tab=logs").text
+    assert "[0] hello &lt;b&gt;\n[0] red\n[0] 20%\n" in logs
+    assert "\x1b" not in logs
+    assert "[0] 10%" not in logs
+    assert client.get(f"/jobs/{job}?tab=nothing").status_code == 422
 
 
 def test_others_see_what_rest_lets_them_see(world: World) -> None:
     job = world.submit(world.ann, name="digits", command=["python", "s3cret.py"])["id"]
     world.files(job).launcher_log.write_text("[0] s3cret\n")
-    page = browser(world, "bob").get(f"/jobs/{job}").text
+    world.files(job).output.events.write_text(PROGRESS.format(1, '{"s3cret": 1.0}'))
+    bob, admin = browser(world, "bob"), browser(world, "admin")
+    page = bob.get(f"/jobs/{job}").text
     assert "digits" in page
     assert "s3cret" not in page
     assert "are for ann and administrators" in page
     assert f"/jobs/{job}/stop" not in page
-    assert "s3cret" in browser(world, "admin").get(f"/jobs/{job}").text
+    for tab in ("monitor", "logs", "events", "results", "definition"):
+        answer = bob.get(f"/jobs/{job}?tab={tab}")
+        assert (answer.status_code, "s3cret" in answer.text) == (403, False)
+    assert bob.get(f"/jobs/{job}/series.csv").status_code == 403
+    for tab in ("monitor", "logs", "definition"):
+        assert "s3cret" in admin.get(f"/jobs/{job}?tab={tab}").text
+
+
+def test_what_is_reported_is_a_table_and_a_file(world: World) -> None:
+    job = world.submit(world.ann)["id"]
+    lines = [PROGRESS.format(1, '{"<b>": 0.5, "=loss": 3}'), PROGRESS.format(3, '{"<b>": NaN}')]
+    world.files(job).output.events.write_text("".join(lines))
+    client = browser(world, "ann")
+    page = client.get(f"/jobs/{job}?name=%3Cb%3E&x=training&log=1").text
+    assert "<td>0.5</td>" in page
+    assert '<th scope="row"><bdi>&lt;b&gt;</bdi></th><td>0.5</td><td>0.5</td><td>0.5</td><td>1</td>' in page
+    assert 'data-x="training" data-log="1"' in page
+    assert "<b>" not in page
+    csv = client.get(f"/jobs/{job}/series.csv?name=%3Cb%3E&name=%3Dloss")
+    assert csv.headers["content-type"] == "text/csv; charset=utf-8"
+    assert csv.text.splitlines() == [
+        "time,training,step,size,throughput,<b>,'=loss",
+        "1.0,0.0,1,2,,0.5,3",
+        "3.0,2.0,3,2,1.0,,",
+    ]
+
+
+def test_resizes_are_shown_with_their_phases(world: World) -> None:
+    job = world.submit(world.ann)["id"]
+    resumed = (
+        '{"event": "resumed", "time": 9.0, "generation": 2, "from": 2, "to": 4, "pause": 1.5, '
+        '"phases": {"drain": 0.5, "transfer": 1.5}}\n'
+    )
+    world.files(job).output.events.write_text(resumed)
+    page = browser(world, "ann").get(f"/jobs/{job}?tab=events").text
+    assert "2→4" in page
+    assert '<rect class="hue-2" x="0.0" width="25.0" height="10"/>' in page
+    assert "drain 0.50 s, transfer 1.50 s" in page
 
 
 def test_one_rank_of_the_log(world: World) -> None:
@@ -38,17 +89,48 @@ def test_one_rank_of_the_log(world: World) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("only mine\n")
     client = browser(world, "ann")
-    assert "only mine" in client.get(f"/jobs/{job}?rank=1").text
-    assert "only mine" not in client.get(f"/jobs/{job}").text
-    assert "Nothing has been printed yet" in client.get(f"/jobs/{job}?rank=0").text
-    assert client.get(f"/jobs/{job}?rank=../1").status_code == 422
+    assert "only mine" in client.get(f"/jobs/{job}?tab=logs&rank=1").text
+    assert "only mine" not in client.get(f"/jobs/{job}?tab=logs").text
+    assert "Nothing has been printed yet" in client.get(f"/jobs/{job}?tab=logs&rank=0").text
+    assert client.get(f"/jobs/{job}?tab=logs&rank=../1").status_code == 422
+
+
+def test_a_log_is_searched_and_a_line_found_is_shown_among_its_neighbours(world: World) -> None:
+    job = world.submit(world.ann)["id"]
+    lines = [f"[0] line {number:05}" for number in range(5000)]
+    lines[2500] = "[0] an <i>Error</i>"
+    world.files(job).launcher_log.write_text("\n".join(lines) + "\n")
+    client = browser(world, "ann")
+    page = client.get(f"/jobs/{job}?tab=logs&text=error").text
+    offset = 2500 * 15
+    assert f'at={offset}#log">[0] an &lt;i&gt;Error&lt;/i&gt;</a>' in page
+    around = client.get(f"/jobs/{job}?tab=logs&at={offset}").text
+    assert "[0] line 02499\n[0] an &lt;i&gt;Error&lt;/i&gt;\n[0] line 02501\n" in around
+    assert "[0] line 04999" not in around
+    assert "data-follow" not in around
+    assert "No line has that" in client.get(f"/jobs/{job}?tab=logs&text=absent").text
+
+
+def test_results_are_listed_and_brought(world: World) -> None:
+    job = world.submit(world.ann)["id"]
+    folder = world.files(job).output
+    (folder.model / "train").mkdir(parents=True, exist_ok=True)
+    (folder.model / "train" / "a <b> ü.pt").write_bytes(b"weights")
+    client = browser(world, "ann")
+    page = client.get(f"/jobs/{job}?tab=results").text
+    assert "<bdi>a &lt;b&gt; ü.pt</bdi>" in page
+    assert "7 B" in page
+    answer = client.get(f"/api/v1/jobs/{job}/files/model/train/a%20%3Cb%3E%20%C3%BC.pt")
+    assert answer.content == b"weights"
+    assert answer.headers["content-disposition"] == "attachment; filename*=utf-8''a%20%3Cb%3E%20%C3%BC.pt"
+    assert answer.headers["content-type"] == "application/octet-stream"
 
 
 def test_a_log_that_is_no_file_is_empty(world: World) -> None:
     job = world.submit(world.ann)["id"]
     world.files(job).launcher_log.symlink_to(world.settings.paths.token)
     world.settings.paths.token.write_text("s3cret\n")
-    page = browser(world, "ann").get(f"/jobs/{job}")
+    page = browser(world, "ann").get(f"/jobs/{job}?tab=logs")
     assert page.status_code == 200
     assert "s3cret" not in page.text
 
@@ -84,6 +166,20 @@ def test_what_has_ended_is_changed_no_more(world: World) -> None:
     assert client.get(f"/jobs/{job}/pause").status_code == 409
     assert client.post(f"/jobs/{job}/pause").status_code == 409
     assert client.post(f"/jobs/{job}/set", data={"max": "9"}).status_code == 409
+
+
+def test_what_has_ended_is_deleted(world: World) -> None:
+    job = world.submit(world.ann)["id"]
+    client = browser(world, "ann")
+    assert client.get(f"/jobs/{job}/delete").status_code == 409
+    assert client.post(f"/jobs/{job}/delete").status_code == 409
+    world.go(job, State.STOPPED)
+    assert browser(world, "bob").post(f"/jobs/{job}/delete").status_code == 403
+    assert "are deleted" in client.get(f"/jobs/{job}/delete").text
+    answer = client.post(f"/jobs/{job}/delete")
+    assert (answer.status_code, answer.headers["location"]) == (303, "/jobs")
+    assert client.get(f"/jobs/{job}").status_code == 404
+    assert not world.files(job).root.exists()
 
 
 def test_a_job_is_changed_and_mistakes_keep_the_form(world: World) -> None:

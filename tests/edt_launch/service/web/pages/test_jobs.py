@@ -94,3 +94,47 @@ def test_rest_finds_the_same(world: World) -> None:
     found = world.ann.get(f"/jobs?text=TWO&newest=1&after={found['next']}").json()
     assert [job["name"] for job in found["jobs"]] == ["two"]
     assert found["next"] is None
+
+
+def test_jobs_of_a_host_of_a_time_and_in_another_order(world: World) -> None:
+    first = world.submit(world.ann, name="first", priority=2)["id"]
+    world.store.jobs.record({first: {"held": (("node1", ("0",)),), "share": 1.0}})
+    world.clock.now += 7200
+    world.submit(world.ann, name="second", priority=1)
+    client = browser(world, "ann")
+    for query, found in {
+        "?host=node1": ["first"],
+        "?host=node": [],
+        "?last=1+h": ["second"],
+        "?last=24+h": ["second", "first"],
+        "?experiment=haaaaaaaa": [],
+        "?sort=priority": ["second", "first"],
+        "?sort=-priority": ["first", "second"],
+        "?sort=share": ["first", "second"],
+        "?sort=-share": ["first", "second"],
+        "?sort=name": ["first", "second"],
+    }.items():
+        assert names(client.get(f"/jobs{query}").text) == found, query
+    assert 'aria-sort="descending"' in client.get("/jobs?sort=-priority").text
+    for query in ("last=9+y", "sort=command", "experiment=../x", "host=%22"):
+        assert client.get(f"/jobs?{query}").status_code == 422, query
+
+
+def test_an_order_has_pages_too(world: World) -> None:
+    for number in range(PAGE + 20):
+        name = "".join("abcdefghij"[int(digit)] for digit in f"{number:08}")
+        world.store.jobs.add(
+            JobRecord(f"j{name}", "ann", ("true",), 1, 1, NOW, name=name, priority=number % 3)
+        )
+    client = browser(world, "ann")
+    page = client.get("/jobs?sort=-priority").text
+    rest = client.get(re.findall(r'href="([^"]*after=[^"]*)"', page)[0].replace("&amp;", "&")).text
+    assert len({*names(page), *names(rest)}) == PAGE + 20
+    assert "More jobs" not in rest
+
+
+def test_one_chooses_ones_own_jobs(world: World) -> None:
+    world.submit(world.ann, name="mine")
+    world.submit(world.bob, name="theirs")
+    assert browser(world, "ann").get("/jobs").text.count('type="checkbox"') == 1
+    assert browser(world, "admin").get("/jobs").text.count('type="checkbox"') == 2

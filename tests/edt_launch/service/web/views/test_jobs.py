@@ -36,7 +36,7 @@ def test_those_that_wait_or_have_failed_say_why(state: State, why: str) -> None:
 
 
 def test_links_keep_the_rest_of_the_filter() -> None:
-    wanted = Filter("queued", "ann", "a&b", 7)
+    wanted = Filter("queued", "ann", "a&b", after=7)
     view = jobs_view(wanted, [job()], 3)
     assert view.next == "/jobs?state=queued&owner=ann&text=a%26b&after=3"
     chosen = {chip.name: chip for chip in view.chips}
@@ -46,3 +46,15 @@ def test_links_keep_the_rest_of_the_filter() -> None:
     assert view.as_json == "/api/v1/jobs?state=queued&owner=ann&text=a%26b&after=7&newest=1"
     assert jobs_view(Filter("all"), [], None).as_json == "/api/v1/jobs?all=1&newest=1"
     assert jobs_view(Filter(), [], None).next is None
+
+
+def test_headers_turn_the_order_around_and_keep_the_rest() -> None:
+    columns = {one.name: one for one in jobs_view(Filter(owner="ann", after=7), [], None).columns}
+    assert columns["Priority"].address == "/jobs?owner=ann&sort=priority"
+    assert (columns["Priority"].order, columns["Progress"].address) == ("", None)
+    up = jobs_view(Filter(sort="priority"), [], None)
+    assert up.as_json == "/api/v1/jobs?sort=priority"
+    found = {one.name: one for one in up.columns}["Priority"]
+    assert (found.order, found.address) == ("ascending", "/jobs?sort=-priority")
+    down = {one.name: one for one in jobs_view(Filter(sort="-priority"), [], None).columns}["Priority"]
+    assert (down.order, down.address) == ("descending", "/jobs?sort=priority")

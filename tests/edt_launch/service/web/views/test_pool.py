@@ -4,9 +4,9 @@ from typing import Any
 from edt_launch.service.api import views
 from edt_launch.service.database.records import HolderRecord, HostRecord
 from edt_launch.service.states import State
-from edt_launch.service.web.views.pool import MOST_ROWS, Mark, Tile, pool_view
+from edt_launch.service.web.views.pool import MOST_ROWS, Mark, Tile, drain_question, pool_view
 
-NOTHING: dict[str, Any] = {"rows": [], "jobs": [], "bars": []}
+NOTHING: dict[str, Any] = {"rows": [], "jobs": [], "bars": [], "owners": [], "changes": []}
 
 
 def job(number: int, **changes: Any) -> HolderRecord:
@@ -40,8 +40,27 @@ def test_devices_show_whose_they_are() -> None:
     ]
 
 
+def test_jobs_that_start_are_marked_and_administrators_drain_what_is_up() -> None:
+    hosts = [
+        HostRecord("n1", ("0",)),
+        HostRecord("n2", (), is_draining=True),
+        HostRecord("n3", (), is_up=False),
+    ]
+    starts = job(1, state=State.STARTING, held=(("n1", ("0",)),))
+    cluster = views.cluster(hosts, [starts])
+    view = pool_view(cluster, [starts], NOTHING, "1 h", 100.0, is_admin=True)
+    assert view.boxes[0].cells[0].state == "starting"
+    assert [box.action for box in view.boxes] == ["drain", "undrain", ""]
+    assert [box.action for box in pool_view(cluster, [starts], NOTHING, "1 h", 100.0).boxes] == ["", "", ""]
+    question = drain_question("n1", "drain", [])
+    assert (question.address, question.effect[1]) == (
+        "/pool/hosts/n1/drain",
+        "No other job changes by that now.",
+    )
+
+
 def test_the_table_says_what_the_picture_shows() -> None:
-    timeline = {
+    timeline = NOTHING | {
         "rows": [{"host": "n1", "device": "0"}],
         "jobs": [{"id": "jaaaaaaaa", "name": "", "owner": "ann", "number": 27}],
         "bars": [(0, 0, 1.0, 2.0), (0, None, 3.0, 4.0)],

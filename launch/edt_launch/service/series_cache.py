@@ -1,0 +1,75 @@
+"""The courses of jobs that are looked at, each of which goes on from where it was read to.
+
+An open page asks again and again; reading all of a job's events each time would cost seconds.
+"""
+
+import os
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from edt_launch.core.event_codec import read_line
+from edt_launch.core.lines import LineSplitter
+from edt_launch.core.plain_files import NoFileError, open_file
+from edt_launch.service.series import MOST as POINTS
+from edt_launch.service.series import Series
+from edt_launch.service.tailing import BLOCK, REACH
+
+MOST = 32
+"""Courses that are kept: those asked for last. One has a few hundred kB at most."""
+
+
+@dataclass
+class _Reading:
+    """A course, and how far the file `identity` has been read for it."""
+
+    series: Series
+    identity: tuple[int, int] | None = None
+    lines: LineSplitter = field(default_factory=LineSplitter)
+    at: int = 0
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+
+class SeriesCache:
+    """Gives the columns of a job's course; any thread may ask."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._readings: OrderedDict[tuple[Path, tuple[str, ...], int], _Reading] = OrderedDict()
+
+    def columns(self, events: Path, names: Sequence[str] = (), most: int = POINTS) -> dict[str, Any]:
+        """The columns of what an `events.jsonl` has by now, from 64 MiB before the end it had at first.
+
+        Like `Series.columns`; empty if there is no such file. `names` are of values besides `loss`.
+        """
+        key = events, tuple(names), most
+        with self._lock:
+            reading = self._readings.pop(key, None) or _Reading(Series(names, most))
+            self._readings[key] = reading
+            if len(self._readings) > MOST:
+                self._readings.popitem(last=False)
+        with reading.lock:
+            try:
+                with open_file(events, buffering=0) as file:
+                    _go_on(reading, file, lambda: Series(names, most))
+            except (FileNotFoundError, NotADirectoryError, NoFileError):
+                return Series(names).columns()
+            return reading.series.columns()
+
+
+def _go_on(reading: _Reading, file: BinaryIO, anew: Callable[[], Series]) -> None:
+    status = os.fstat(file.fileno())
+    identity = status.st_dev, status.st_ino
+    if reading.identity != identity or status.st_size < reading.at:
+        start = max(0, status.st_size - REACH)
+        reading.identity, reading.series, reading.at = identity, anew(), start
+        reading.lines = LineSplitter(start, is_within=start > 0)
+    file.seek(reading.at)
+    while block := file.read(BLOCK):
+        reading.at += len(block)
+        for line in reading.lines.feed(block):
+            if (event := read_line(line)) is not None:
+                reading.series.observe(event)

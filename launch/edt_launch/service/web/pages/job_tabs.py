@@ -1,0 +1,159 @@
+"""The tabs of a job's page: each makes its view from the answers of REST."""
+
+import contextlib
+import csv
+import io
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any
+
+from fastapi import Depends, Query
+
+from edt_launch.core.plain_files import NoFileError
+from edt_launch.service import log_search
+from edt_launch.service.api import files as rest
+from edt_launch.service.context import Context
+from edt_launch.service.database.records import JobRecord, UserRecord
+from edt_launch.service.explanation import explain
+from edt_launch.service.names import PLAIN
+from edt_launch.service.results import submitted_files
+from edt_launch.service.series import LOSS
+from edt_launch.service.tailing import last_lines
+from edt_launch.service.web.views import job_tabs as views
+
+MOST_EVENTS = 100
+"""Events that are shown."""
+
+REACH = 2**18
+"""Bytes at the end of a log, or of the events, that are looked at."""
+
+AROUND = 2**13
+"""Bytes of a log before a place that is shown, and after it."""
+
+Json = dict[str, Any]
+
+
+class Asked:
+    """What an address asks of a tab."""
+
+    def __init__(
+        self,
+        rank: Annotated[str, Query(pattern="^[0-9]{0,6}$")] = "",
+        text: Annotated[str, Query(max_length=256, pattern=f"^{PLAIN}$")] = "",
+        at: Annotated[int | None, Query(ge=0, le=2**53)] = None,
+        after: Annotated[int, Query(ge=0, le=2**53)] = 0,
+        name: Annotated[list[rest.ValueName] | None, Query(max_length=rest.MOST_VALUES)] = None,
+        x: Annotated[str, Query(pattern="^(step|training|clock)$")] = "step",
+        log: Annotated[str, Query(pattern="^1?$")] = "",
+        smooth: Annotated[str, Query(pattern=r"^0(\.[0-9]{1,2})?$")] = "0",
+    ) -> None:
+        self.rank = int(rank) if rank else None
+        self.text = text.strip()
+        self.at = at
+        self.after = after
+        self.names = name or []
+        self.x = x
+        self.is_log = bool(log)
+        self.smooth = smooth
+
+
+AskedDep = Annotated[Asked, Depends()]
+
+
+async def body(
+    context: Context, user: UserRecord, job: JobRecord, shown: Json, tab: str, asked: Asked
+) -> object:
+    """The view of a tab; `shown` is the job as REST shows it."""
+    if tab == "size":
+        return views.size(explain(job))
+    make = {
+        "monitor": _monitor,
+        "logs": _logs,
+        "events": _events,
+        "results": _results,
+        "definition": _definition,
+    }
+    return await context.reads.run(user.name, partial(make[tab], context, user, shown, asked))
+
+
+def names_of(course: Json, asked: Sequence[str]) -> list[str]:
+    """The values that are plotted: those asked for, else the loss, else the first one reported."""
+    return list(asked) or [LOSS if LOSS in course["names"] else next(iter(course["names"]), LOSS)]
+
+
+def course_of(context: Context, job_id: str, asked: Sequence[str]) -> tuple[Json, list[str]]:
+    """A job's course, and the values of it that are plotted."""
+    path = context.home.job(job_id).output.events
+    course = context.courses.columns(path, asked, views.POINTS)
+    names = names_of(course, asked)
+    return (
+        course
+        if set(names) <= course["values"].keys()
+        else context.courses.columns(path, names, views.POINTS)
+    ), names
+
+
+def csv_of(context: Context, job_id: str, asked: Sequence[str]) -> str:
+    """The points of a job's plots, a line each after one with their names."""
+    course, names = course_of(context, job_id, asked)
+    fields = ("time", "training", "step", "size", "throughput")
+    text = io.StringIO()
+    rows = csv.writer(text)
+    rows.writerow([*fields, *(_harmless(name) for name in names)])
+    rows.writerows(
+        zip(*(course[name] for name in fields), *(course["values"][name] for name in names), strict=True)
+    )
+    return text.getvalue()
+
+
+def _harmless(name: str) -> str:
+    """A name that no spreadsheet takes for a formula."""
+    return f"'{name}" if name.startswith(("=", "+", "-", "@")) else name
+
+
+def _monitor(context: Context, user: UserRecord, job: Json, asked: Asked) -> views.Monitor:
+    course, names = course_of(context, job["id"], asked.names)
+    return views.monitor(job["id"], course, names, asked.x, is_log=asked.is_log, smooth=asked.smooth)
+
+
+def _logs(context: Context, user: UserRecord, job: Json, asked: Asked) -> views.Logs:
+    path = context.home.job(job["id"]).log_of(asked.rank)
+    found = (
+        rest.find_lines(context, user, job["id"], asked.text, asked.rank, asked.after) if asked.text else None
+    )
+    if asked.at is None:
+        return views.logs(job, asked.rank, _last(path, views.TAIL), None, None, asked.text, found)
+    lines: list[bytes] = []
+    with contextlib.suppress(FileNotFoundError, NotADirectoryError, PermissionError, NoFileError):
+        _, lines = log_search.lines_at(path, asked.at, AROUND, AROUND)
+    around = max(0, asked.at - 2 * AROUND), asked.at + 2 * AROUND
+    return views.logs(job, asked.rank, lines, asked.at, around, asked.text, found)
+
+
+def _events(context: Context, user: UserRecord, job: Json, asked: Asked) -> views.Events:
+    path = context.home.job(job["id"]).output.events
+    happened = views.happened(_last(path, REACH), MOST_EVENTS)
+    return views.events(job, context.courses.columns(path, (), views.POINTS)["pauses"], happened)
+
+
+def _results(context: Context, user: UserRecord, job: Json, asked: Asked) -> views.Results:
+    checkpoints = rest.list_checkpoints(context, user, job["id"])["checkpoints"]
+    return views.results(job["id"], rest.list_files(context, user, job["id"]), checkpoints)
+
+
+def _definition(context: Context, user: UserRecord, job: Json, asked: Asked) -> views.Definition:
+    noted = submitted_files(context.home.job(job["id"]))
+    return views.definition(job, {name: size for name, (size, _) in noted.items()})
+
+
+def _last(path: Path, lines: int) -> list[bytes]:
+    try:
+        return last_lines(path, lines, REACH)
+    except (
+        FileNotFoundError,
+        NotADirectoryError,
+        PermissionError,
+        NoFileError,
+    ):  # the job may do as it likes
+        return []

@@ -1,0 +1,113 @@
+"""Doing something with several jobs at once."""
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, BackgroundTasks, Form, Query, Request, Response
+from fastapi.responses import RedirectResponse
+
+from edt_launch.service.api import jobs as rest
+from edt_launch.service.api import views as answers
+from edt_launch.service.api.dependencies import SUBJECT, ContextDep, CurrentUser
+from edt_launch.service.api.forecast import effects
+from edt_launch.service.context import Context
+from edt_launch.service.database.records import JobRecord, UserRecord
+from edt_launch.service.errors import ConflictError, InvalidError, ServiceError
+from edt_launch.service.specification import MOST_PRIORITY, JobChange
+from edt_launch.service.states import Wanted
+from edt_launch.service.web import templating
+from edt_launch.service.web.views import selection as views
+from edt_launch.service.web.views.job import actions
+
+router = APIRouter()
+
+MOST = 100
+"""Jobs of a selection: a page of the list."""
+
+Action = Literal["stop", "pause", "resume", "priority", "delete"]
+
+WANTED = {"stop": Wanted.STOP, "pause": Wanted.PAUSE, "resume": Wanted.RUN}
+
+
+@router.get("/selected")
+def ask(
+    request: Request,
+    context: ContextDep,
+    user: CurrentUser,
+    action: Action,
+    job: Annotated[list[str] | None, Query(max_length=MOST)] = None,
+) -> Response:
+    """What an action would do to the chosen jobs, and the button for it."""
+    records = _jobs(context, user, job or ())
+    able = [one for one in records if _can(one, action)]
+    if not able:
+        raise ConflictError(f"nothing that was chosen can be {views.DONE[action]}", "choose other jobs")
+    changes = _foreseen(context, able, action)
+    view = views.question(action, [answers.job(one) for one in able], len(records) - len(able), changes)
+    return templating.page(request, "act.html", view=view)
+
+
+@router.post("/selected")
+def act(
+    request: Request,
+    context: ContextDep,
+    user: CurrentUser,
+    afterwards: BackgroundTasks,
+    action: Annotated[Action, Form()],
+    job: Annotated[list[str] | None, Form(max_length=MOST)] = None,
+    priority: Annotated[str, Form(max_length=16)] = "",
+) -> Response:
+    """Do it, and go back to the list; what could not be done is told."""
+    records = _jobs(context, user, job or ())
+    request.scope[SUBJECT] = f"{action} {' '.join(one.id for one in records)}"
+    problems_met = []
+    for one in records:
+        try:
+            _acts(context, user, afterwards, priority)[action](one.id)
+        except ServiceError as error:
+            problems_met.append(f"{one.id}: {error.detail}")
+    if problems_met:
+        done = len(records) - len(problems_met)
+        told = f"{done} of {len(records)} jobs were {views.DONE[action]}; {'; '.join(problems_met[:5])}"
+        raise ConflictError(told, "look at the list of jobs for how they are now")
+    return RedirectResponse("/jobs", 303, background=afterwards)
+
+
+def _acts(
+    context: Context, user: UserRecord, afterwards: BackgroundTasks, priority: str
+) -> Mapping[str, Callable[[str], object]]:
+    return {
+        "stop": partial(rest.stop, context, user),
+        "pause": partial(rest.pause, context, user),
+        "resume": partial(rest.resume, context, user),
+        "delete": lambda job: rest.delete(context, user, job, afterwards),
+        "priority": lambda job: rest.change(context, user, job, _priority(priority)),
+    }
+
+
+def _jobs(context: Context, user: UserRecord, ids: Sequence[str]) -> list[JobRecord]:
+    if not ids:
+        raise InvalidError("no job is chosen", "choose some by the boxes at their left")
+    return [context.job_of(job, user) for job in dict.fromkeys(ids)]
+
+
+def _can(job: JobRecord, action: Action) -> bool:
+    return ("set" if action == "priority" else action) in actions(answers.job(job))
+
+
+def _foreseen(
+    context: Context, jobs: Sequence[JobRecord], action: Action
+) -> Sequence[Mapping[str, Any]] | None:
+    if action not in WANTED:
+        return None
+    changed = {job.id: rest.wanting(job, WANTED[action]) for job in jobs}
+    return effects(context.store, context.settings, context.clock(), changed)
+
+
+def _priority(text: str) -> JobChange:
+    try:
+        return JobChange.model_validate({"priority": int(text)})
+    except ValueError:
+        limits = f"from {-MOST_PRIORITY} to {MOST_PRIORITY}"
+        raise InvalidError(f"priority: {text!r} is none", f"give a whole number {limits}") from None

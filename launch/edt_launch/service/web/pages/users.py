@@ -1,0 +1,95 @@
+"""Who may use the service; for administrators."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Form, Query, Request, Response
+from fastapi.responses import RedirectResponse
+from pydantic import ValidationError
+
+from edt_launch.service.api import problems, schemas
+from edt_launch.service.api import users as rest
+from edt_launch.service.api.dependencies import ContextDep, CurrentAdmin, CurrentToken
+from edt_launch.service.context import Context
+from edt_launch.service.errors import ConflictError, InvalidError, NotFoundError
+from edt_launch.service.web import templating
+from edt_launch.service.web.views import account, users
+
+router = APIRouter()
+
+CHANGES = 100
+"""Changes of a page."""
+
+
+@router.get("/users")
+def show(request: Request, context: ContextDep, user: CurrentAdmin) -> Response:
+    """Everybody who may use the service."""
+    return _page(request, context)
+
+
+@router.post("/users")
+def add(
+    request: Request,
+    context: ContextDep,
+    user: CurrentAdmin,
+    session: CurrentToken,
+    name: Annotated[str, Form(max_length=256)] = "",
+    is_admin: Annotated[bool, Form()] = False,
+) -> Response:
+    """Let somebody use the service, and show their first token; or what was wrong with the form."""
+    try:
+        new = rest.add(context, user, session, schemas.NewUser(name=name.strip(), is_admin=is_admin))
+    except ValidationError as error:
+        told = problems.invalid(error.errors()).detail
+    except ConflictError as error:
+        told = f"{error.detail}: {error.next_step}"
+    else:
+        return _page(request, context, fresh=account.Fresh(new["name"], new["token"]))
+    return _page(request, context, error=told, name=name)
+
+
+@router.get("/users/{name}/remove")
+def ask(request: Request, context: ContextDep, user: CurrentAdmin, name: str) -> Response:
+    """What removing somebody does, and the button for it."""
+    if context.store.accounts.user(name) is None:
+        raise NotFoundError(
+            f"there is no user {name[:64]!r}", "look at the page of users for those that there are"
+        )
+    return templating.page(request, "act.html", view=users.removal(name))
+
+
+@router.post("/users/{name}/remove")
+def remove(context: ContextDep, user: CurrentAdmin, name: str) -> Response:
+    """Let somebody no longer use the service."""
+    rest.remove(context, user, name)
+    return RedirectResponse("/users", 303)
+
+
+@router.get("/users/changes")
+def changes(
+    request: Request,
+    context: ContextDep,
+    user: CurrentAdmin,
+    before: Annotated[int | None, Query(ge=1, le=2**53)] = None,
+) -> Response:
+    """Who has changed what."""
+    found = context.store.audit.newest(CHANGES, before)
+    older = found[-1].number if len(found) == CHANGES else None
+    return templating.page(request, "changes.html", changes=found, older=older)
+
+
+def _page(
+    request: Request,
+    context: Context,
+    *,
+    fresh: account.Fresh | None = None,
+    error: str = "",
+    name: str = "",
+) -> Response:
+    accounts, now = context.store.accounts, context.clock()
+    rows = users.rows(
+        accounts.users(), accounts.tokens(), context.store.jobs.holders(), context.store.shares.all(), now
+    )
+    status = InvalidError.status if error else 200
+    return templating.page(
+        request, "users.html", status=status, rows=rows, fresh=fresh, error=error, name=name
+    )

@@ -1,0 +1,52 @@
+"""What pages show that ask before something is done."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+MOST_FORESEEN = 8
+"""Changes of other jobs that are told."""
+
+
+@dataclass(frozen=True)
+class Field:
+    """A field of a form."""
+
+    name: str
+    label: str
+    value: str
+    is_number: bool = True
+
+
+@dataclass(frozen=True)
+class Question:
+    """A question before something is done.
+
+    Attributes:
+        verb: what is done, to what has the `name`.
+        effect: what that does.
+        address: where it is done; `back` is where one comes from.
+        hidden: fields that are sent along.
+        error: what was wrong with what the form was sent with; empty if nothing was.
+    """
+
+    verb: str
+    name: str
+    effect: Sequence[str]
+    address: str
+    back: str
+    fields: Sequence[Field] = ()
+    hidden: Sequence[tuple[str, str]] = ()
+    error: str = ""
+
+
+def foreseen(changes: Sequence[Mapping[str, Any]] | None) -> list[str]:
+    """Changes of jobs' sizes in sentences; None: nobody can say."""
+    if changes is None:
+        return []
+    told = [
+        f"{one['name'] or one['job']} of {one['owner']} goes from {one['from']} to {one['to']}."
+        for one in changes[:MOST_FORESEEN]
+    ]
+    more = len(changes) - len(told)
+    return [*told, *([f"So do {more} more."] if more else [])] or ["No other job changes by that now."]

@@ -1,0 +1,48 @@
+"""What is shown before something is done with several jobs."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from edt_launch.service.web.views.asking import Field, Question, foreseen
+
+Json = Mapping[str, Any]
+
+DONE: Mapping[str, str] = {
+    "stop": "stopped",
+    "pause": "paused",
+    "resume": "resumed",
+    "priority": "changed",
+    "delete": "deleted",
+}
+
+EFFECTS: Mapping[str, str] = {
+    "stop": "They end for good. What they have saved stays.",
+    "pause": "They save their state and wait until they are resumed.",
+    "resume": "They wait for their devices, and go on from their saved states.",
+    "priority": "Jobs of a higher priority are served first.",
+    "delete": "The jobs and all that they have made are deleted: models, logs and checkpoints, too.",
+}
+
+MOST_NAMES = 5
+"""Jobs that are named."""
+
+
+def question(action: str, jobs: Sequence[Json], others: int, changes: Sequence[Json] | None) -> Question:
+    """The question; `others` were chosen and cannot be done that to, `changes` come of it."""
+    names = [job["name"] or job["id"] for job in jobs[:MOST_NAMES]]
+    more = len(jobs) - len(names)
+    left_out = f"{others} more that were chosen cannot be {DONE[action]}, and are left as they are."
+    return Question(
+        "Set the priority of" if action == "priority" else action.capitalize(),
+        f"{len(jobs)} {'job' if len(jobs) == 1 else 'jobs'}",
+        [
+            ", ".join(names) + (f" and {more} more" if more else ""),
+            EFFECTS[action],
+            *foreseen(changes),
+            *([left_out] if others else []),
+        ],
+        "/selected",
+        "/jobs",
+        [Field("priority", "Priority", "0")] if action == "priority" else (),
+        [("action", action), *(("job", job["id"]) for job in jobs)],
+    )

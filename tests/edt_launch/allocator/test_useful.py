@@ -1,0 +1,71 @@
+"""Numbers of workers beyond which a job gets slower."""
+
+from math import log2
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from edt_launch.allocator.model import Cluster, Host, Job
+from edt_launch.allocator.useful import UNCERTAINTY, useful
+from pools import Pool, settled
+
+SLOWER = ((1, 1.0), (2, 1.8), (4, 3.0), (8, 1.5))
+
+
+@pytest.mark.parametrize(
+    "points,limit",
+    [
+        ((), 16),
+        (((4, 3.0),), 16),
+        (((1, 1.0), (4, 3.0)), 16),
+        (SLOWER, 4),
+        (((1, 1.0), (4, 3.0), (16, 1.5)), 8),
+        (((1, 1.0), (4, 3.0), (8, 3.0 * (1 + UNCERTAINTY / 2))), 4),
+        (((1, 1.0), (4, 3.0), (8, 3.2)), 16),
+        (((1, 1.0), (4, 3.0), (32, 0.1)), 16),
+    ],
+)
+def test_the_smallest_number_that_no_larger_one_is_faster_than(points, limit):
+    assert useful(points, 16) == limit
+
+
+@given(st.lists(st.floats(0.5, 2), min_size=1, max_size=64), st.integers(1, 64))
+def test_untried_numbers_are_tried_until_the_next_slower_one_is_within_twice_the_best(curve, first):
+    speeds = dict(enumerate(curve, 1))
+    most = len(curve)
+    known = {size: speeds[size] for size in (1, min(first, most))}
+    tried = 0
+    while (size := useful(sorted(known.items()), most)) not in known:
+        known[size] = speeds[size]
+        tried += 1
+    assert tried <= 1 + log2(most) ** 2
+    assert known[size] >= (1 - UNCERTAINTY) * max(known.values())
+
+
+def test_what_does_not_help_a_job_goes_to_others():
+    hosts = tuple(Host(f"h{number}", tuple("0123")) for number in range(4))
+    jobs = (Job("j", "ann", 1, 16, 0.0, speedup=SLOWER), Job("k", "bob", 1, 16, 0.0))
+    pool = settled(Pool(Cluster(hosts), jobs))
+    assert [job.size for job in pool.jobs] == [4, 12]
+
+
+def test_what_nobody_can_use_well_is_left_free():
+    hosts = tuple(Host(f"h{number}", tuple("0123")) for number in range(4))
+    pool = settled(Pool(Cluster(hosts), (Job("j", "", 1, 16, 0.0, speedup=SLOWER),)))
+    assert pool.job("j").size == 4
+
+
+def test_the_owner_may_insist():
+    hosts = tuple(Host(f"h{number}", tuple("0123")) for number in range(4))
+    pool = settled(Pool(Cluster(hosts), (Job("j", "", 6, 16, 0.0, speedup=SLOWER),)))
+    assert pool.job("j").size == 6
+
+
+def test_a_job_that_has_learned_that_fewer_are_faster_gives_the_rest_back():
+    hosts = tuple(Host(f"h{number}", tuple("0123")) for number in range(4))
+    pool = settled(Pool(Cluster(hosts), (Job("j", "", 1, 16, 0.0),)))
+    assert pool.job("j").size == 16
+    learned = Job("j", "", 1, 16, 0.0, speedup=((4, 4.0), (16, 2.0)), held=pool.job("j").held)
+    pool = settled(Pool(pool.cluster, (learned,), pool.now + 60))
+    assert pool.job("j").size == 8

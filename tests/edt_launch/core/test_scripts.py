@@ -1,0 +1,37 @@
+import pytest
+
+from edt_launch.core.scripts import script_name, script_of
+
+
+@pytest.mark.parametrize(
+    "command, script",
+    [
+        ("train.py --lr 0.1", "train.py"),
+        ("./run/train.py", "./run/train.py"),
+        ("python train.py other.py", "train.py"),
+        ("/usr/bin/python3.12 -u -X faulthandler -W ignore train.py", "train.py"),
+        ("python -Xdev train.py", "train.py"),
+        ("python -m train.py", None),
+        ("python -c train.py", None),
+        ("python -X", None),
+        ("python", None),
+        ("make train.py", None),
+        ("-u train.py", "train.py"),
+    ],
+)
+def test_the_script_of_a_command(command: str, script: str | None) -> None:
+    assert script_of(command.split()) == script
+
+
+@pytest.mark.parametrize(
+    "words, name",
+    [
+        (["python", "src/train.py", "--lr", "1"], "train"),
+        (["./run it.sh"], "run-it.sh"),
+        (["python", "-m", "my.module"], "python"),
+        (["///"], "job"),
+        (["x" * 99], "x" * 40),
+    ],
+)
+def test_names(words: list[str], name: str) -> None:
+    assert script_name(words) == name

@@ -1,0 +1,60 @@
+import json
+
+import pytest
+
+from browser import browser
+from world import World
+
+SAME = {"name": "mine", "command": "python train.py", "min": "1", "max": "1", "priority": "0", "weight": "1"}
+
+
+def test_a_job_is_started_anew_with_other_values(world: World) -> None:
+    command = ["python", "train.py", "a b"]
+    job = world.submit(world.ann, name="<b>", command=command, environment={"A": "b"})["id"]
+    (world.files(job).code / "made.txt").write_text("by the job")
+    client = browser(world, "ann")
+    page = client.get(f"/jobs/{job}/clone").text
+    assert 'value="&lt;b&gt;"' in page
+    assert 'value="python train.py &#39;a b&#39;"' in page
+    given = SAME | {"command": "python train.py 'c d'", "max": " 3 ", "weight": "0.5"}
+    answer = client.post(f"/jobs/{job}/clone", data=given)
+    assert answer.status_code == 303
+    new = world.store.jobs.get(answer.headers["location"].rpartition("/")[2])
+    assert new.id != job
+    assert (new.owner, new.name, new.command) == ("ann", "mine", ("python", "train.py", "c d"))
+    assert (new.min, new.max, new.weight, new.environment) == (1, 3, 0.5, {"A": "b"})
+    files = sorted(path.name for path in world.files(new.id).code.iterdir())
+    assert files == ["train.py"]
+    assert list(json.loads(world.files(new.id).submitted.read_text())) == ["train.py"]
+
+
+@pytest.mark.parametrize(
+    "wrong, told",
+    [
+        ({"command": "python 'train.py"}, "No closing quotation"),
+        ({"command": " "}, "command"),
+        ({"min": "5"}, "max"),
+        ({"max": "many"}, "many"),
+    ],
+)
+def test_mistakes_keep_the_form(world: World, wrong: dict[str, str], told: str) -> None:
+    job = world.submit(world.ann)["id"]
+    answer = browser(world, "ann").post(f"/jobs/{job}/clone", data=SAME | wrong | {"name": "<i>"})
+    assert answer.status_code == 422
+    assert told in answer.text
+    assert 'value="&lt;i&gt;"' in answer.text
+    assert len(world.store.jobs.live()) == 1
+
+
+def test_nobody_clones_anothers_job(world: World) -> None:
+    job = world.submit(world.ann)["id"]
+    bob = browser(world, "bob")
+    assert bob.get(f"/jobs/{job}/clone").status_code == 403
+    assert bob.post(f"/jobs/{job}/clone", data=SAME).status_code == 403
+    spec = {"command": ["true"], "code_of": job}
+    assert world.bob.post("/jobs", data={"spec": json.dumps(spec)}).status_code == 403
+    absent = {"command": ["true"], "code_of": "jbbbbbbbb"}
+    assert world.bob.post("/jobs", data={"spec": json.dumps(absent)}).status_code == 422
+    both = {"command": ["true"], "code_of": job, "path": "/tmp"}
+    answer = world.admin.post("/jobs", data={"spec": json.dumps(both)})
+    assert "path and code_of are both given" in answer.json()["detail"]

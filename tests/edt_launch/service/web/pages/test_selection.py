@@ -1,0 +1,71 @@
+import pytest
+
+from browser import browser
+from edt_launch.service.states import State, Wanted
+from world import World
+
+
+def running(world: World, name: str, *devices: str) -> str:
+    job: str = world.submit(world.ann, name=name, max=4)["id"]
+    world.go(job, State.STARTING, State.RUNNING)
+    size = len(devices)
+    world.store.jobs.record({job: {"size": size, "target": size, "held": (("node1", devices),)}})
+    return job
+
+
+def test_several_jobs_are_asked_about_and_stopped(world: World) -> None:
+    first, second, third = (
+        running(world, "<b>", "0"),
+        running(world, "second", "1"),
+        running(world, "third", "2", "3"),
+    )
+    world.go(third, State.STOPPING, State.STOPPED)
+    client = browser(world, "ann")
+    query = "&".join(f"job={job}" for job in (first, second, third))
+    page = client.get(f"/selected?action=stop&{query}").text
+    assert "2 jobs" in page
+    assert "&lt;b&gt;, second" in page
+    assert "1 more that were chosen cannot be stopped" in page
+    assert "No other job changes" in page
+    assert third not in page
+    answer = client.post("/selected", data={"action": "stop", "job": [first, second]})
+    assert (answer.status_code, answer.headers["location"]) == (303, "/jobs")
+    assert {world.store.jobs.get(job).wanted for job in (first, second)} == {Wanted.STOP}
+
+
+def test_what_it_means_for_others_is_told(world: World) -> None:
+    first, second = running(world, "first", "0", "1"), running(world, "second", "2", "3")
+    page = browser(world, "ann").get(f"/selected?action=pause&job={first}").text
+    assert "second of ann goes from 2 to 4." in page
+    assert world.store.jobs.get(second).wanted is Wanted.RUN
+
+
+def test_priorities_are_set_and_jobs_deleted(world: World) -> None:
+    first, second = running(world, "first", "0"), running(world, "second", "1")
+    client = browser(world, "ann")
+    assert 'name="priority"' in client.get(f"/selected?action=priority&job={first}").text
+    client.post("/selected", data={"action": "priority", "job": [first, second], "priority": " 3 "})
+    assert {world.store.jobs.get(job).priority for job in (first, second)} == {3}
+    answer = client.post("/selected", data={"action": "priority", "job": [first], "priority": "<b>"})
+    assert answer.status_code == 409
+    assert "give a whole number" not in answer.text or "&lt;b&gt;" in answer.text
+    assert "<b>" not in answer.text
+    world.go(first, State.STOPPING, State.STOPPED)
+    answer = client.post("/selected", data={"action": "delete", "job": [first, second]})
+    assert answer.status_code == 409
+    assert "1 of 2 jobs were deleted" in answer.text
+    assert world.store.jobs.state(first) is None
+    assert not world.files(first).root.exists()
+
+
+@pytest.mark.parametrize("action", ["stop", "pause", "resume", "priority", "delete"])
+def test_nobody_touches_anothers_jobs(world: World, action: str) -> None:
+    job = running(world, "first", "0")
+    before = world.store.jobs.get(job)
+    bob = browser(world, "bob")
+    assert bob.get(f"/selected?action={action}&job={job}").status_code == 403
+    assert bob.post("/selected", data={"action": action, "job": [job], "priority": "1"}).status_code == 403
+    assert world.store.jobs.get(job) == before
+    client = browser(world, "ann")
+    assert client.get(f"/selected?action={action}").status_code == 422
+    assert client.get(f"/selected?action=fly&job={job}").status_code == 422
