@@ -132,7 +132,7 @@ def parse(text: str) -> tuple[Fault, ...]:
         script = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise FaultError("the fault script", str(error), "TOML") from error
-    rows = script.pop("faults", [])
+    rows = script.pop("faults", "no faults")
     if script or not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
         raise FaultError("the fault script", ", ".join(script) or rows, "faults = [{ ... }, ...] and no more")
     return tuple(_fault(number, row) for number, row in enumerate(rows, 1))
@@ -173,7 +173,8 @@ def _rank(where: str, value: Any, unit: Unit) -> int | None:
         return None
     if isinstance(value, bool) or not isinstance(value, int) or value < 0:
         newcomer = f', or "{NEWCOMER}"' if unit is Unit.RESIZE else ""
-        raise FaultError(where, f"rank = {value!r}", f"the number of a worker, from 0{newcomer}")
+        found = "no rank" if value is None else f"rank = {value!r}"
+        raise FaultError(where, found, f"the number of a worker, from 0{newcomer}")
     return value
 
 

@@ -15,7 +15,7 @@ from typing_extensions import override
 import edt_hvd
 from edt_hvd.wmla import process
 from edt_hvd.wmla.errors import TrainingFailedError
-from edt_hvd.wmla.job_dir import JobDir, TrainingDir
+from edt_hvd.wmla.job_dir import JobDir, Start, TrainingDir
 from edt_hvd.wmla.launching import Launcher, executor_program
 from edt_hvd.wmla.logs.result_log import ResultLog
 from edt_hvd.wmla.program import Program
@@ -46,14 +46,26 @@ def train_in_executors(
     make_result_log: MakeResultLog,
     launcher: Launcher,
     scale_up: ScaleUp | None,
+    *,
+    start: Start | None = None,
+    job: JobDir | None = None,
+    from_here: bool = False,
 ) -> None:
     """Have edt-launch run executors, and call the loggers with their results.
+
+    Args:
+        program, config: what to train.
+        make_result_log: makes the log of the results.
+        launcher: runs the executors.
+        scale_up: asked for the number of executors before every epoch.
+        start, job: how the script was started, and the job's folder; default: this driver's.
+        from_here: have the executors begin with the program's state here, not with what their script makes.
 
     Raises:
         TrainingFailedError: they ended without success, or edt-launch is gone.
     """
-    start = process.start()
-    folder = JobDir.of().training(next(_numbers))
+    start = start or process.start()
+    folder = (job or JobDir.of()).training(next(_numbers))
     limit = config.max_workers
 
     def before_epoch(epoch: int) -> None:
@@ -67,6 +79,8 @@ def train_in_executors(
 
     result_log = make_result_log(before_epoch)
     folder.begin(describe(program, config))
+    if from_here:
+        outcome.save_here(folder.initial, program, config.epochs)
     try:
         launcher.train(folder.number, executor_program(start.script, folder.path), config.max_workers)
         before_epoch(0)

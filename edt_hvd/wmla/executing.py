@@ -67,6 +67,8 @@ class Executor:
             self.log.end()
             with self.guard.lifted(), contextlib.closing(ResultWriter(self.folder.path)) as results:
                 check_same(self.folder.call(), describe(program, config), self.folder.number)
+                if self.folder.initial.exists():
+                    outcome.load(self.folder.initial, program, config.epochs)
                 Engine(program, config, results, _print, self.folder.outcome).run()
         except SystemExit as ending:
             if isinstance(ending.code, str):

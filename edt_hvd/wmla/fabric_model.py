@@ -11,12 +11,14 @@ from typing import Any
 import torch
 
 from edt_hvd.wmla import driving, executing, process, program
+from edt_hvd.wmla.kernel import kernel_shell
 from edt_hvd.wmla.launching import Launcher
 from edt_hvd.wmla.logs.console import Console
 from edt_hvd.wmla.logs.figure import Figure, in_notebook
 from edt_hvd.wmla.logs.loggers import DefaultLogger, Logger
 from edt_hvd.wmla.logs.result_log import Listener, ResultLog, ToLogger
 from edt_hvd.wmla.logs.tensorboard import TensorBoard
+from edt_hvd.wmla.notebook import training
 from edt_hvd.wmla.process import Role
 from edt_hvd.wmla.program import Program
 from edt_hvd.wmla.train_config import ScaleUp, make_train_config, worker_limit
@@ -164,6 +166,8 @@ class FabricModel:
                 )
             finally:
                 launcher.close()
+        elif process.VARIABLE not in os.environ and (shell := kernel_shell()) is not None:
+            training.train(shell, self._program, config, self._result_log, scaleup_function)
         else:
             _say_ignored(
                 "edt-launch --wmla alone changes the number of workers", scaleup_function=scaleup_function

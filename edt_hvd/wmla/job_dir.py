@@ -5,6 +5,7 @@ start.json                      by the driver     how the script was started
 training-N/train.json           by the driver     what the script's N-th call of `train` trains
 training-N/results.K.jsonl      by a coordinator  what came of every mini-batch; one file a generation
 training-N/outcome.pt           by a coordinator  what the training leaves behind for the script
+training-N/initial.pt           by a kernel       what the training of a notebook begins with
 ==============================  ================  ======================================================
 """
 
@@ -118,6 +119,11 @@ class TrainingDir:
     def outcome(self) -> Path:
         """The file of what the training leaves behind: there once it is done."""
         return self.path / "outcome.pt"
+
+    @property
+    def initial(self) -> Path:
+        """The file of what the training begins with, if that is not what the script makes."""
+        return self.path / "initial.pt"
 
     def begin(self, call: Mapping[str, str]) -> None:
         """Make the folder anew, for a training that `train_call.describe` describes."""

@@ -5,10 +5,12 @@ role      started by                                       `FabricModel.train` t
 ========  ===============================================  ==============================================
 driver    ``edt-launch --wmla``                            has executors train, and calls the logger
 executor  edt-launch, when the driver asks for executors   trains with the others; the process ends there
+alone     the kernel of a notebook                         starts edt-launch, and is the driver meanwhile
 alone     anything else: python, mpirun, ...               trains in this process, with others if any
 ========  ===============================================  ==============================================
 
-``EDT_WMLA_ROLE`` says which in the environment of drivers and executors, for scripts to look at, too.
+``EDT_WMLA_ROLE`` says which in the environment of drivers and executors, for scripts to look at, too. Set to
+``alone`` before a kernel starts, it has that train by itself.
 """
 
 import os

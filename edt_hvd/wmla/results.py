@@ -33,17 +33,13 @@ class Begun:
     """The training is about to begin, or goes on in new executors.
 
     Attributes:
-        steps: optimizer steps of an epoch.
         batches: mini-batches of an epoch.
         batches_per_step: mini-batches of a step; of the last in an epoch maybe less.
-        metrics: the names of the program's own.
         means: those of the epoch under way, as `Means.state_dict` has them.
     """
 
-    steps: int
     batches: int
     batches_per_step: int
-    metrics: tuple[str, ...] = ()
     means: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -98,8 +94,6 @@ def decode(line: bytes) -> Message:
     try:
         fields = json.loads(line)
         kind = _KINDS[fields.pop("is")]
-        if kind is Begun:
-            return Begun(**{**fields, "metrics": tuple(fields["metrics"])})
         if kind is StepDone:
             return StepDone(**{**fields, "batches": tuple(map(_mini_batch, fields["batches"]))})
         if kind is Validated:
@@ -145,7 +139,6 @@ class Means:
 
     def __init__(self) -> None:
         self.epoch = -1
-        self.batches = 0
         self._samples = 0
         self._sums: tuple[float, ...] = ()
 
@@ -153,8 +146,7 @@ class Means:
         """Take a mini-batch in; begins anew with another epoch. The means with it."""
         values = (batch.loss, batch.accuracy, *batch.metrics)
         if epoch != self.epoch:
-            self.epoch, self.batches, self._samples, self._sums = epoch, 0, 0, (0.0,) * len(values)
-        self.batches += 1
+            self.epoch, self._samples, self._sums = epoch, 0, (0.0,) * len(values)
         self._samples += batch.samples
         self._sums = tuple(
             total + value * batch.samples for total, value in zip(self._sums, values, strict=True)
@@ -164,16 +156,11 @@ class Means:
 
     def state_dict(self) -> dict[str, Any]:
         """What they go on from, as plain values."""
-        return {
-            "epoch": self.epoch,
-            "batches": self.batches,
-            "samples": self._samples,
-            "sums": list(self._sums),
-        }
+        return {"epoch": self.epoch, "samples": self._samples, "sums": list(self._sums)}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on from `state`."""
-        self.epoch, self.batches, self._samples = state["epoch"], state["batches"], state["samples"]
+        self.epoch, self._samples = state["epoch"], state["samples"]
         self._sums = tuple(state["sums"])
 
 

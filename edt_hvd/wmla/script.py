@@ -1,8 +1,7 @@
 """Runs a script for WMLA, as its driver or its only part: ``python -m edt_hvd.wmla.script SCRIPT ARGS``.
 
 To the script everything is as under ``python SCRIPT ARGS`` with its whole path, but that `edt_hvd` has been
-imported, which programs that begin with ``import torchvision`` need beside a torch without CUDA, and that the
-error of a program for a framework that EDT does not train says so.
+imported, and that the error of a program for a framework that EDT does not train says so.
 """
 
 import os
@@ -14,6 +13,7 @@ from types import TracebackType
 
 from edt_hvd.wmla import launching, process
 from edt_hvd.wmla.job_dir import JobDir, Start
+from edt_hvd.wmla.notebook import relay, remote
 from edt_hvd.wmla.process import Role
 from edt_hvd.wmla.program import FOREIGN, REFUSAL
 from edt_hvd.wmla.random_states import RandomStates
@@ -29,6 +29,9 @@ of the last collective operation still, and Python's end before they let go of t
 def main() -> None:
     """Run the script that the command line names."""
     path, arguments = os.path.abspath(sys.argv[1]), tuple(sys.argv[2:])
+    if kernel := os.environ.get(relay.VARIABLE):
+        remote.drive() if kernel == relay.POOL else relay.relay()
+        return
     if launching.VARIABLE in os.environ:
         engines = int(os.environ.get(ENGINES_VARIABLE, "1"))
         start = JobDir.of().begin(Start(path, arguments, os.getcwd(), engines, RandomStates.now()))

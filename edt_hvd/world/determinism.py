@@ -1,12 +1,24 @@
 """Settings with which torch gives the same bits for the same work, for `init(deterministic=True)`."""
 
+import functools
 import os
 import re
 
 import torch
 
-_INITIAL_THREADS = torch.get_num_threads()
-"""torch's choice; another number later is the script's, which has called `torch.set_num_threads`."""
+_set_num_threads = torch.set_num_threads
+_is_set_by_script = False
+
+
+@functools.wraps(_set_num_threads)
+def _note_and_set(number: int) -> None:
+    """Note that the script has chosen; the number may be the one that torch has chosen, too."""
+    global _is_set_by_script
+    _set_num_threads(number)
+    _is_set_by_script = True
+
+
+torch.set_num_threads = _note_and_set  # type: ignore[assignment]  # a function all the same
 
 
 def make_deterministic() -> None:
@@ -25,8 +37,8 @@ def make_deterministic() -> None:
     torch.use_deterministic_algorithms(True)
     torch.backends.cudnn.deterministic = True
     torch.backends.cudnn.benchmark = False
-    if torch.get_num_threads() == _INITIAL_THREADS:
-        torch.set_num_threads(threads)
+    if not _is_set_by_script:
+        _set_num_threads(threads)
 
 
 def _threads(given: str) -> int:

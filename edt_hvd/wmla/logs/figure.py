@@ -1,12 +1,12 @@
 """The live figure of a training in a notebook: losses, and how fast it goes on how many GPUs."""
 
 import io
-import sys
 import time
 from typing import Any
 
 from typing_extensions import override
 
+from edt_hvd.wmla.kernel import kernel_shell
 from edt_hvd.wmla.logs.result_log import Listener
 from edt_hvd.wmla.results import MiniBatch
 
@@ -16,8 +16,7 @@ REFRESH = 50
 
 def in_notebook() -> bool:
     """Whether this process is a notebook's kernel, with matplotlib."""
-    shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
-    if shell is None or not hasattr(shell, "kernel"):
+    if kernel_shell() is None:
         return False
     try:
         import matplotlib.figure  # noqa: F401 - only whether it is there

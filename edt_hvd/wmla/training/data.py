@@ -97,7 +97,7 @@ def training_loader(dataset: Any, config: TrainConfig, collate: Any) -> Training
         seed=config.seed,
         **loading(config, collate),
     )
-    _pin(loader, config, epoch=0)
+    rewind(loader, config, epoch=0)
     return loader
 
 
@@ -116,12 +116,7 @@ def test_loader(dataset: Any, config: TrainConfig, collate: Any) -> edt_hvd.Elas
 
 
 def rewind(loader: edt_hvd.ElasticDataLoader, config: TrainConfig, epoch: int) -> None:
-    """Have the test set run from its beginning, with the random numbers of that epoch."""
-    _pin(loader, config, epoch)
-
-
-def _pin(loader: edt_hvd.ElasticDataLoader, config: TrainConfig, epoch: int) -> None:
-    """Fix the mini-batch: the loader would make it smaller where there may be more workers than of them."""
+    """Begin that epoch, in mini-batches of `batch_size` also where there may be more workers than of them."""
     place = {"epoch": epoch, "step": 0, "micro_batch_size": config.batch_size}
     loader.load_state_dict({**loader.state_dict(), **place})
 

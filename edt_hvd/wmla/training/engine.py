@@ -106,7 +106,7 @@ class Engine:
             has_ended=False,
         )
         edt_hvd.elastic(self._train)(state)
-        self._worker_log.end(self._config.epochs)
+        self._worker_log.end()
 
     def _train(self, state: edt_hvd.TorchState) -> None:
         self._sink.emit(self._plan())
@@ -137,8 +137,7 @@ class Engine:
         full, rest = divmod(samples, self._config.effective_batch_size)
         per_step = self._config.batches_per_step
         batches = full * per_step + -(-rest // batch_size)
-        names = self._program.metric_names
-        return Begun(len(self._loader), batches, per_step, names, self._means.state_dict())
+        return Begun(batches, per_step, self._means.state_dict())
 
     def _step(self, step: edt_hvd.Step) -> None:
         """Compute this executor's mini-batches of a step and have their gradients reduced."""
@@ -217,7 +216,7 @@ class WorkerLog:
         self._out(f"Iteration {self._iteration}: tag train_accuracy, simple_value {running.accuracy / 100}")
         self._logger.train(by_name(batch, self._names), self._iteration, epoch)
 
-    def end(self, epochs: int) -> None:
+    def end(self) -> None:
         """The training has ended."""
         self._logger.end()
         self._out(f"--------END TRAINING: completed {self._iteration} iterations --------")

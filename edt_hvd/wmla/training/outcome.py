@@ -26,6 +26,11 @@ def save(path: Path, program: Program, hooks: Hooks) -> None:
         torch.save(content, file)
 
 
+def save_here(path: Path, program: Program, epochs: int) -> None:
+    """Write the same of a program that this process has not trained, before a training of so many epochs."""
+    save(path, program, Hooks(program.user_callback, program.model, program.optimizer, epochs))
+
+
 def load(path: Path, program: Program, epochs: int) -> None:
     """Bring the program to where the executors have left it.
 

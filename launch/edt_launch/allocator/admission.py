@@ -179,11 +179,12 @@ def rest(work: Work, job: Job) -> float:
 
 
 def reserved_at(work: Work, job: Job) -> float | None:
-    """When a job has waited for too long; None if it does not wait."""
+    """When a job has waited for too long, which is not while it rests; None if it does not wait."""
     if job.waiting_since is None:
         return None
-    has_had_a_turn = job.waiting_since > job.submitted
-    return job.waiting_since + work.cluster.options.longest_wait + (rest(work, job) if has_had_a_turn else 0)
+    at = job.waiting_since + work.cluster.options.longest_wait
+    suspended = work.cluster.memory.suspended.get(job.id)
+    return at if suspended is None else max(at, suspended + rest(work, job))
 
 
 def _pin(work: Work) -> None:
@@ -253,6 +254,7 @@ def _pinned(work: Work) -> dict[str, int]:
 def _needed(work: Work, beside: str, members: Iterable[int]) -> dict[str, int]:
     """The minimums of jobs right below each node, beside GPUs of the node's own, by its name."""
     needed: dict[str, int] = {node.name: getattr(node, beside) for node in work.nodes}
+    homes, low = work.homes, work.low
     for index in members:
-        needed[work.homes[index].name] += work.low[index]
+        needed[homes[index].name] += low[index]
     return needed

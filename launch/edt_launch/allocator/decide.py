@@ -104,11 +104,13 @@ def _packing(work: Work, sizes: Sequence[int], packed: Packed) -> dict[str, str]
 
 def _suspended(work: Work, sizes: Sequence[int]) -> dict[str, float]:
     """When jobs were suspended that are to stay so for a while, by their ids."""
-    known = {job.id: work.cluster.memory.suspended[job.id] for job in work.jobs if is_resting(work, job)}
+    waiting = [index for index, size in enumerate(sizes) if not size]
+    known = work.cluster.memory.suspended
     return {
-        job.id: known.get(job.id, work.now)
-        for job, held, size in zip(work.jobs, work.held, sizes, strict=True)
-        if size == 0 and (held > 0 or job.id in known)
+        job.id: known[job.id] if is_known else work.now
+        for index in waiting
+        for job in [work.jobs[index]]
+        if (is_known := is_resting(work, job)) or work.held[index]
     }
 
 

@@ -144,7 +144,7 @@ class Options:
         preemption: what a tier may take from lower ones.
         margin: advantage of running jobs in admission, a share.
         rest_turns: turns for which no other job is suspended for one that was suspended itself.
-        longest_wait: seconds after which the first waiting job gets a reservation, its rest not counted.
+        longest_wait: seconds after which the first waiting job gets a reservation, if it does not rest.
         grace: seconds within which reclaimed devices must be free.
         imbalance: GPUs that an owner's quota may be off by.
         imbalance_time: seconds for which it may.

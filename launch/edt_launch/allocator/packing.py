@@ -47,7 +47,12 @@ def is_quiet(work: Work, sizes: Sequence[int]) -> bool:
 def pack(work: Work) -> Packed:
     """Moves that are worth it now, in a cluster in which nothing else is to change."""
     packed = Packed()
-    scattered = [job for job in work.jobs if len(job.held) > 1]
+    largest = max([len(host.devices) for host in work.cluster.hosts], default=0)
+    scattered = [
+        job
+        for job, size in zip(work.jobs, work.held, strict=True)
+        if 1 < size <= largest and len(job.held) > 1
+    ]
     if not scattered:
         return packed
     room = {host.name: len(host.devices) for host in work.cluster.hosts}

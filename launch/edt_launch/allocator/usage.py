@@ -31,22 +31,23 @@ def balanced(work: Work) -> Weigh:
     def weigh(node: Node, total: float, children: list[Node], jobs: list[int]) -> list[float]:
         weights = plain(work)(node, total, children, jobs)
         scale = settling * max(total, 1.0) / sum(weights)
-        position = 0
-        for child in children:
+        for position, child in enumerate(children):
             step = work.owner_steps.get(child.name)  # the same for all tiers
             if step is None:
                 before = memory.owner_steps.get(child.name, 0)
                 step = work.owner_steps[child.name] = _step(before, child.usage, scale * weights[position])
             weights[position] *= factors[step + STEPS]
-            position += 1
         last, now = memory.job_steps, work.job_steps
-        for index in jobs:
+        for position, index in enumerate(jobs, len(children)):  # `_step` again, in place: jobs are many
             job = all_jobs[index]
-            step = _step(last.get(job.id, 0), job.usage, scale * weights[position])
+            usage, step = job.usage, last.get(job.id, 0)
+            due, served, weight = usage.entitlement, usage.service, weights[position]
+            wanted = STEPS * (due - served) / (due + served + scale * weight)
+            if not -HYSTERESIS <= wanted - step <= HYSTERESIS:
+                step = round(wanted)
             if step:
                 now[job.id] = step
-                weights[position] *= factors[step + STEPS]
-            position += 1
+                weights[position] = weight * factors[step + STEPS]
         return weights
 
     return weigh

@@ -110,6 +110,11 @@ def gather(now: float, cluster: Cluster, jobs: Sequence[Job]) -> Work:
 
 def _held(cluster: Cluster, jobs: Sequence[Job]) -> list[int]:
     up = {host.name for host in cluster.hosts if host.is_up}
+    if len(up) == len(cluster.hosts):
+        return [
+            len(held[0].devices) if len(held) == 1 else sum([len(part.devices) for part in held])
+            for held in [job.held for job in jobs]
+        ]
     return [sum([len(part.devices) for part in job.held if part.host in up]) for job in jobs]
 
 

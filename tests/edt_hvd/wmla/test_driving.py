@@ -85,7 +85,7 @@ def step_done(step: int) -> StepDone:
 
 
 def test_what_is_written_by_the_end_is_read(following: Following) -> None:
-    following.write(Begun(3, 3, 1), step_done(0), step_done(1), TrainingDone())
+    following.write(Begun(3, 1), step_done(0), step_done(1), TrainingDone())
     following.end()
     following.follow()
     assert following.iterations == [1, 2]
@@ -93,7 +93,7 @@ def test_what_is_written_by_the_end_is_read(following: Following) -> None:
 
 
 def test_a_training_that_fails_is_read_to_its_end(following: Following) -> None:
-    following.write(Begun(3, 3, 1), step_done(0))
+    following.write(Begun(3, 1), step_done(0))
     following.end(exit_code=7)
     with pytest.raises(TrainingFailedError, match="ended with exit code 7: so it ended"):
         following.follow()
@@ -103,7 +103,7 @@ def test_a_training_that_fails_is_read_to_its_end(following: Following) -> None:
 def test_what_other_hosts_have_written_is_waited_for(
     following: Following, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    following.write(Begun(3, 3, 1), step_done(0))
+    following.write(Begun(3, 1), step_done(0))
     following.end()
     monkeypatch.setattr("time.sleep", lambda _: following.write(step_done(1), TrainingDone()))
     following.follow()
@@ -111,7 +111,7 @@ def test_what_other_hosts_have_written_is_waited_for(
 
 
 def test_results_that_never_come_are_told(following: Following, monkeypatch: pytest.MonkeyPatch) -> None:
-    following.write(Begun(3, 3, 1), step_done(0))
+    following.write(Begun(3, 1), step_done(0))
     following.folder.outcome.touch()
     following.end()
     monkeypatch.setattr(driving, "UNSEEN", 0.0)
@@ -139,7 +139,7 @@ def test_a_driver_that_is_told_to_end_gives_the_logger_what_is_written(
     def end(_signal: int) -> None:
         raise EndedError
 
-    following.write(Begun(3, 3, 1), step_done(0))
+    following.write(Begun(3, 1), step_done(0))
     raise_signal = signal.raise_signal
     monkeypatch.setattr("signal.raise_signal", end)
 

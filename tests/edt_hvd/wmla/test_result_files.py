@@ -5,7 +5,7 @@ import pytest
 from edt_hvd.wmla.result_files import REPEATED, ResultReader, ResultWriter
 from edt_hvd.wmla.results import Begun, EpochDone, MiniBatch, StepDone, encode
 
-PLAN = Begun(1, 1, 1)
+PLAN = Begun(1, 1)
 
 
 @pytest.fixture

@@ -54,6 +54,12 @@ def test_the_number_of_threads_that_the_script_has_set_stays() -> None:
     assert run(sets + LOOK, OMP_NUM_THREADS="2").stdout.split()[1] == "3"
 
 
+def test_torchs_own_number_of_threads_stays_where_the_script_has_set_it() -> None:
+    sets = "import torch, edt_hvd\nprint(n := torch.get_num_threads())\ntorch.set_num_threads(n)\n"
+    threads, _, kept, *_ = run(sets + LOOK).stdout.split()
+    assert kept == threads
+
+
 @pytest.mark.parametrize("threads", ["abc", "0", "-1", "2,", "2,0"])
 def test_no_number_of_threads_is_refused(threads: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OMP_NUM_THREADS", threads)

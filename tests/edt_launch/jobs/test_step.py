@@ -282,6 +282,14 @@ def test_bounds_count_as_far_as_the_launcher_goes_along(
     assert (asked.min, asked.max) == expected
 
 
+@pytest.mark.parametrize(
+    "source, counts", [("nvidia", True), ("host file", True), ("slots", False), ("cores", False)]
+)
+def test_speeds_measured_on_shared_processors_count_for_nothing(source: str, counts: bool) -> None:
+    hosts = (replace(FOUR, source=source),)
+    assert inputs(200.0, ObservedState(hosts=hosts), [])[0].options.by_speedup is counts
+
+
 def test_who_is_wanted() -> None:
     assert is_wanted(job(State.RUNNING))
     assert is_wanted(job(State.QUEUED))

@@ -7,7 +7,8 @@ from edt_hvd.wmla.logs.result_log import ResultLog, ToLogger, by_name
 from edt_hvd.wmla.results import Begun, EpochDone, Means, MiniBatch, StepDone, Validated
 from small_programs import RememberingNames
 
-PLAN = Begun(steps=2, batches=3, batches_per_step=2, metrics=("f1",))
+PLAN = Begun(batches=3, batches_per_step=2)
+NAMES = ("f1",)
 
 
 def batch(loss: float) -> MiniBatch:
@@ -20,7 +21,7 @@ def steps(epoch: int) -> list[StepDone]:
 
 def test_results_reach_the_logger_once_with_their_numbers() -> None:
     logger, epochs = RememberingNames(), list[int]()
-    result_log = ResultLog([ToLogger(Logger(logger), PLAN.metrics)], epochs.append)
+    result_log = ResultLog([ToLogger(Logger(logger), NAMES)], epochs.append)
     for message in (PLAN, *steps(0), PLAN, *steps(0), Validated(0, batch(2.0)), EpochDone(0), *steps(1)):
         result_log.take(message)
     assert [(row["loss"], iteration, epoch) for row, iteration, epoch in logger.train] == [
@@ -37,7 +38,7 @@ def test_results_reach_the_logger_once_with_their_numbers() -> None:
 
 def test_who_takes_over_knows_the_means() -> None:
     logger = RememberingNames()
-    result_log = ResultLog([ToLogger(Logger(logger), PLAN.metrics)])
+    result_log = ResultLog([ToLogger(Logger(logger), NAMES)])
     first, second = steps(0)
     result_log.take(PLAN, notify=False)
     result_log.take(first, notify=False)
@@ -50,12 +51,12 @@ def test_a_training_that_goes_on_goes_on_with_its_means() -> None:
     before, after = RememberingNames(), RememberingNames()
     means = Means()
     first, second = steps(1)
-    one = ResultLog([ToLogger(Logger(before), PLAN.metrics)])
+    one = ResultLog([ToLogger(Logger(before), NAMES)])
     for message in (PLAN, *steps(0), first):
         one.take(message)
     for each in first.batches:
         means.add(1, each)
-    another = ResultLog([ToLogger(Logger(after), PLAN.metrics)])
+    another = ResultLog([ToLogger(Logger(after), NAMES)])
     another.take(replace(PLAN, means=means.state_dict()))
     for result_log in (one, another):
         result_log.take(second)

@@ -117,6 +117,7 @@ ZIP = b"PK\x03\x04"
         (b"x" * 512, "train.py", "train.py"),
         (b"", "train.py", "train.py"),
     ],
+    ids=["tar.gz", "tar", "zip", "script", "long script", "empty"],
 )
 def test_names_that_are_not_there_follow_from_content_and_arguments(
     content: bytes, main: str, expected: str

@@ -1,0 +1,172 @@
+"""Trains for a notebook's kernel in the pool: ``python -m edt_hvd.wmla.notebook.pool FOLDER NAME``.
+
+To the kernel this process is edt-launch: it takes the same messages from a socket. It submits a job for a
+training, writes the results that the job's log has to where the kernel looks for them, and fetches what the
+training leaves behind. When the kernel interrupts the training, or is gone, it stops the job.
+"""
+
+import contextlib
+import json
+import os
+import select
+import shutil
+import socket
+import subprocess
+import sys
+import tarfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from edt_hvd.wmla import launching
+from edt_hvd.wmla.job_dir import JobDir, TrainingDir
+from edt_hvd.wmla.notebook import relay
+from edt_hvd.wmla.notebook.remote import INITIAL, MARK, OUTCOME, SCRIPT, Training
+from edt_messages import wmla
+
+EDT = (sys.executable, "-P", "-m", "edt_launch.cli")
+
+
+class RefusedError(Exception):
+    """A command of `edt` has failed; the message is what it says."""
+
+
+def main() -> None:
+    """Serve the kernel whose socket the environment names, until it is gone."""
+    folder, name = Path(sys.argv[1]), sys.argv[2]
+    with socket.socket(fileno=int(os.environ.pop(launching.VARIABLE))) as kernel:
+        requests = Requests(kernel)
+        while (messages := requests.take()) is not None:
+            for request in messages:
+                if isinstance(request, wmla.Train):
+                    exit_code, message = _run(Job(folder, name, request, requests))
+                    with contextlib.suppress(BrokenPipeError):  # the kernel has gone meanwhile
+                        kernel.sendall(wmla.encode(wmla.Ended(request.number, exit_code, message)))
+
+
+def _run(job: "Job") -> tuple[int, str]:
+    try:
+        return job.run()
+    except RefusedError as error:
+        return 1, str(error)
+
+
+class Requests:
+    """The kernel's messages."""
+
+    def __init__(self, kernel: socket.socket) -> None:
+        self.kernel = kernel
+        self._received = b""
+
+    def take(self) -> list[wmla.Message] | None:
+        """Wait for some; None when the kernel is gone."""
+        part = self.kernel.recv(65536)
+        if not part:
+            return None
+        *lines, self._received = (self._received + part).split(b"\n")
+        return [wmla.decode(line) for line in lines]
+
+
+@dataclass
+class Job:
+    """One training as a job of the pool."""
+
+    folder: Path
+    name: str
+    request: wmla.Train
+    requests: Requests
+
+    def run(self) -> tuple[int, str]:
+        """Its exit code, and why it has failed; raises `RefusedError`."""
+        job = self._submit()
+        try:
+            is_wanted = self._follow(job)
+        except BaseException:
+            _edt("stop", job)
+            raise
+        if not is_wanted:
+            _edt("stop", job)
+            return 1, f"job {job} was stopped"
+        shown = json.loads(_edt("show", job, "--json"))
+        if shown["state"] != "succeeded":
+            return 1, f"job {job} has {shown['state']}: {shown.get('failure') or f'see edt logs {job}'}"
+        self._fetch(job)
+        return 0, ""
+
+    @property
+    def _training(self) -> TrainingDir:
+        return JobDir.of({"RESULT_DIR": str(self.folder / "result")}).training(self.request.number)
+
+    def _submit(self) -> str:
+        code, training = self.folder / "notebook", self._training
+        shutil.copyfile(training.initial, code / INITIAL)
+        states = json.loads((training.job.path / "start.json").read_bytes())["random_states"]
+        asked = Training(self.request.number, self.request.max_workers, training.call(), states)
+        asked.write(code)
+        data = ["--data-dir", os.environ["DATA_DIR"]] if "DATA_DIR" in os.environ else []
+        words = ["--framework", "edtPyTorch", "--max", str(self.request.max_workers), "--name", self.name]
+        words += [*data, "--env", f"{relay.VARIABLE}={relay.POOL}", "--env", "MPLBACKEND=Agg"]
+        job: str = json.loads(_edt("submit", *words, "--code", str(code), "--json", "--", SCRIPT))["id"]
+        return job
+
+    def _follow(self, job: str) -> bool:
+        """Write the results of the job until it has ended; whether the kernel still wants it."""
+        with (
+            subprocess.Popen([*EDT, "logs", "--follow", job], stdout=subprocess.PIPE) as logs,
+            (self._training.path / "results.1.jsonl").open("ab") as results,
+        ):
+            assert logs.stdout is not None
+            for line in lines_until(logs.stdout.fileno(), self.requests.kernel):
+                if line is None and not self._is_to_go_on(job):
+                    logs.terminate()
+                    return False
+                if line is not None and MARK.encode() in line:
+                    results.write(line.partition(MARK.encode())[2] + b"\n")
+                    results.flush()
+        return True
+
+    def _is_to_go_on(self, job: str) -> bool:
+        """Do what the kernel asks for; whether it still wants the job."""
+        messages = self.requests.take()
+        if messages is None or any(isinstance(message, wmla.Cancel) for message in messages):
+            return False
+        for message in messages:
+            if isinstance(message, wmla.Limit):
+                _edt("set", job, "--max", str(message.max_workers))
+        return True
+
+    def _fetch(self, job: str) -> None:
+        archive = self.folder / "results.tar.gz"
+        _edt("results", job, "model", "--output", str(archive))
+        result = self.folder / "result"
+        with tarfile.open(archive) as packed:
+            packed.extractall(result, filter="data")
+        archive.unlink()
+        os.replace(result / OUTCOME, self._training.outcome)
+        (result / OUTCOME).parent.rmdir()
+
+
+def lines_until(output: int, kernel: socket.socket) -> Iterator[bytes | None]:
+    """Lines of a file descriptor until its end, and None whenever the kernel has sent something."""
+    rest = b""
+    while True:
+        ready, _, _ = select.select([output, kernel.fileno()], [], [])
+        if kernel.fileno() in ready:
+            yield None
+        if output in ready:
+            block = os.read(output, 65536)
+            if not block:
+                return
+            *lines, rest = (rest + block).split(b"\n")
+            yield from lines
+
+
+def _edt(*words: str) -> str:
+    done = subprocess.run([*EDT, *words], capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise RefusedError(f"edt {words[0]}: {done.stderr.strip() or done.stdout.strip()}")
+    return done.stdout
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,174 @@
+"""`train()` in the kernel of a notebook: starts edt-launch, and is the driver of the training."""
+
+import atexit
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from edt_hvd.wmla import driving
+from edt_hvd.wmla.errors import TrainingFailedError
+from edt_hvd.wmla.job_dir import JobDir, Start
+from edt_hvd.wmla.launching import VARIABLE, Launcher
+from edt_hvd.wmla.notebook import relay
+from edt_hvd.wmla.notebook.cells import cells_of, script_of
+from edt_hvd.wmla.notebook.relay import Kernel
+from edt_hvd.wmla.notebook.remote import SCRIPT
+from edt_hvd.wmla.program import Program
+from edt_hvd.wmla.random_states import RandomStates
+from edt_hvd.wmla.train_config import ScaleUp, TrainConfig
+from edt_hvd.wmla.training import saving
+
+GRACE = 30.0
+"""Seconds that edt-launch has to end the executors of a training that is over."""
+
+KEPT = ("DATA_DIR", "DATA_PATH", "LOG_DIR")
+"""Variables that edt-launch sets for its jobs, and that cells are to find as they are in the kernel."""
+
+QUOTED = 15
+"""Lines of edt-launch's log that an error shows."""
+
+LOG = "edt-launch.log"
+
+_states = RandomStates.now()
+"""Before the cells that follow the import: those of the executors begin with them."""
+
+
+def train(
+    shell: Any,
+    program: Program,
+    config: TrainConfig,
+    make_result_log: driving.MakeResultLog,
+    scale_up: ScaleUp | None,
+) -> None:
+    """Have executors train that run the cells again.
+
+    Args:
+        shell: of the kernel.
+        program, config, make_result_log, scale_up: as for `driving.train_in_executors`.
+
+    Raises:
+        TrainingFailedError: they ended without success, or edt-launch could not be started.
+    """
+    folder, is_pooled = _folder(), bool(os.environ.get("EDT_URL"))
+    script = _written(folder / "notebook", cells_of(shell), is_pooled)
+    job = JobDir.of({"RESULT_DIR": str(folder / "result")})
+    start = job.begin(Start(str(script), (), os.getcwd(), config.max_workers, _states))
+    with _pooled(folder) if is_pooled else _launched(folder, script, config.max_workers) as launcher:
+        driving.train_in_executors(
+            program, config, make_result_log, launcher, scale_up, start=start, job=job, from_here=True
+        )
+    shutil.copytree(folder / "result" / "model", saving.model_dir(), dirs_exist_ok=True)
+
+
+@cache
+def _folder() -> Path:
+    """The folder of this kernel's trainings, which goes with it."""
+    folder = Path(tempfile.mkdtemp(prefix="edt-notebook-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
+
+
+def _written(code: Path, cells: Sequence[str], is_pooled: bool) -> Path:
+    """The script of the cells, in a folder made anew; for the pool with modules of the working directory."""
+    shutil.rmtree(code, ignore_errors=True)
+    code.mkdir()
+    for module in Path.cwd().glob("*.py") if is_pooled else ():
+        shutil.copy(module, code)
+    script = code / SCRIPT
+    variables = {} if is_pooled else {name: os.environ.get(name) for name in KEPT}
+    script.write_text(script_of(cells, [] if is_pooled else sys.path, variables), encoding="utf-8")
+    return script
+
+
+@contextmanager
+def _pooled(folder: Path) -> Iterator[Launcher]:
+    """Have a process play edt-launch that submits a job, and stops it unless it has ended."""
+    ours, theirs = socket.socketpair()
+    name = f"notebook-{os.getpid()}"
+    print(f"Training in the pool as job {name}; where it stands: edt why {name}", flush=True)
+    with theirs, (folder / LOG).open("ab") as output:
+        process = subprocess.Popen(
+            [sys.executable, "-P", "-m", "edt_hvd.wmla.notebook.pool", str(folder), name],
+            env=os.environ | {VARIABLE: str(theirs.fileno())},
+            pass_fds=[theirs.fileno()],
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,  # Ctrl-C is the kernel's
+        )
+    launcher = Launcher(ours)
+    try:
+        yield launcher
+    finally:
+        launcher.close()
+        _end(process)
+
+
+@contextmanager
+def _launched(folder: Path, script: Path, most: int) -> Iterator[Launcher]:
+    """Run edt-launch, and leave no process of it behind."""
+    address = Path(tempfile.mkdtemp(prefix="edt-", dir="/tmp"), "kernel")  # paths of sockets are short
+    log = folder / LOG
+    kernel = Kernel(address)
+    try:
+        with log.open("ab") as output:
+            process = subprocess.Popen(
+                _command(script, folder / "result", most),
+                env=_environment(address),
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,  # Ctrl-C is the kernel's
+            )
+
+        def check() -> None:
+            if process.poll() is not None:
+                lines = log.read_text(errors="replace").splitlines()[-QUOTED:]
+                raise TrainingFailedError("\n  ".join(["edt-launch did not start the training:", *lines]))
+
+        try:
+            launcher = kernel.accept(check)
+            try:
+                yield launcher
+            finally:
+                launcher.close()
+            kernel.done()
+        except BaseException:
+            process.terminate()
+            raise
+        finally:
+            kernel.close()
+            _end(process)
+    finally:
+        kernel.close()
+        shutil.rmtree(address.parent)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """Wait until edt-launch has ended all of its processes; another Ctrl-C kills it, and them with it."""
+    try:
+        process.wait(GRACE)
+    except (subprocess.TimeoutExpired, KeyboardInterrupt) as error:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        if isinstance(error, KeyboardInterrupt):
+            raise
+
+
+def _command(script: Path, result: Path, most: int) -> list[str]:
+    words = ["--view", "plain", "--max-np", str(most), "--wmla", "--result-dir", str(result), str(script)]
+    return [sys.executable, "-P", "-m", "edt_launch.launcher.command", *words]
+
+
+def _environment(address: Path) -> dict[str, str]:
+    own = {relay.VARIABLE: str(address), "MPLBACKEND": "Agg"}  # executors draw nothing into the notebook
+    return {name: value for name, value in os.environ.items() if name != "RESULT_DIR"} | own
