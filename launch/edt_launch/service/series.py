@@ -1,12 +1,12 @@
 """A job's course as rows of numbers over time: a pure fold over its events that never grows beyond a bound.
 
 Reports are thinned by buckets of as many reports each. Of each bucket the first stays, and for each value
-the lowest and the highest, so that spikes stay, too.
+the lowest, the highest and the first that is no finite number, so that spikes and gaps stay, too.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import isfinite
+from math import isfinite, isnan, nan
 from typing import Any
 
 from edt_launch.core.events import Begun, Event, Progress, Restarting, Resumed, World
@@ -26,7 +26,10 @@ LOSS = "loss"
 
 @dataclass(frozen=True)
 class Point:
-    """A report of progress; `values` are of the names asked for, and `training` is seconds without pauses."""
+    """A report of progress; `training` is seconds without pauses.
+
+    `values` are of the names asked for: None where there is none, NaN for what is no finite number.
+    """
 
     number: int
     time: float
@@ -77,7 +80,7 @@ class Series:
         self.names = tuple(dict.fromkeys([LOSS, *names]))
         self.about = {name: About() for name in self.names}
         self._found: dict[str, None] = {}
-        self._most = max(1, (most - 1) // (2 * (1 + 2 * len(self.names))))
+        self._most = max(1, (most - 1) // (2 * (1 + 3 * len(self.names))))
         self._buckets: list[_Bucket] = []
         self._stride = 1
         self._seen = 0
@@ -105,12 +108,15 @@ class Series:
     def columns(self) -> dict[str, Any]:
         """Lists of the rows' fields, with `values` by name, and what is known besides."""
         rows = self._rows()
-        values = {name: [row.values[at] for row in rows] for at, name in enumerate(self.names)}
+        found = {name: [row.values[at] for row in rows] for at, name in enumerate(self.names)}
+        values = {name: [None if _is_gap(one) else one for one in column] for name, column in found.items()}
+        gaps = {name: [at for at, one in enumerate(column) if _is_gap(one)] for name, column in found.items()}
         fields = ("time", "training", "step", "size", "throughput")
         return {
             **{name: [getattr(row, name) for row in rows] for name in fields},
             LOSS: values[LOSS],
             "values": values,
+            "gaps": gaps,
             "names": sorted(self._found),
             "about": {name: vars(one).copy() for name, one in self.about.items()},
             "pauses": [
@@ -140,7 +146,7 @@ class Series:
             step=report.step,
             size=report.size,
             throughput=_speed(before, report) if self._is_within else None,
-            values=tuple(report.number(name) for name in self.names),
+            values=tuple(_value(report, name) for name in self.names),
         )
         self._last, self._paused, self._is_within = point, 0.0, True
         if self._seen % self._stride == 0:
@@ -177,16 +183,17 @@ _RENAMED = ("before", "after")
 
 @dataclass(frozen=True)
 class _Bucket:
-    """Reports that follow each other: the first, and for each value those with the lowest and the highest."""
+    """Reports that follow each other: the first, and for each value those that stay because of it."""
 
     first: Point
     lowest: tuple[Point | None, ...]
     highest: tuple[Point | None, ...]
+    gaps: tuple[Point | None, ...]
 
     @classmethod
     def of(cls, point: Point) -> "_Bucket":
-        own = tuple(None if value is None else point for value in point.values)
-        return cls(point, own, own)
+        own = tuple(None if value is None or isnan(value) else point for value in point.values)
+        return cls(point, own, own, tuple(point if _is_gap(value) else None for value in point.values))
 
     def joined(self, later: "_Bucket") -> "_Bucket":
         lowest, highest = (
@@ -196,10 +203,15 @@ class _Bucket:
             )
             for ours, theirs, sign in ((self.lowest, later.lowest, 1), (self.highest, later.highest, -1))
         )
-        return _Bucket(self.first, lowest, highest)
+        gaps = tuple(ours or theirs for ours, theirs in zip(self.gaps, later.gaps, strict=True))
+        return _Bucket(self.first, lowest, highest, gaps)
 
     def points(self) -> list[Point]:
-        found = {one.number: one for one in (self.first, *self.lowest, *self.highest) if one is not None}
+        found = {
+            one.number: one
+            for one in (self.first, *self.lowest, *self.highest, *self.gaps)
+            if one is not None
+        }
         return [found[number] for number in sorted(found)]
 
 
@@ -209,6 +221,15 @@ def _better(one: Point | None, other: Point | None, at: int, sign: int) -> Point
     ours, theirs = one.values[at], other.values[at]
     assert ours is not None and theirs is not None  # noqa: PT018 - a bucket has no others
     return other if sign * theirs < sign * ours else one
+
+
+def _value(report: Progress, name: str) -> float | None:
+    value = report.number(name)
+    return nan if value is None and _is_number(report.values.get(name)) else value
+
+
+def _is_gap(value: float | None) -> bool:
+    return value is not None and isnan(value)
 
 
 def number(value: Any) -> float | None:

@@ -1,4 +1,4 @@
-from math import inf, nan
+from math import inf, isnan, nan
 
 import pytest
 from hypothesis import given
@@ -27,6 +27,7 @@ def test_progress_becomes_columns() -> None:
     assert columns["size"] == [1, 1, 2, 2]
     assert columns["loss"] == columns["values"]["loss"] == [0.5, None, None, 0.25]
     assert columns["values"]["accuracy"] == [None, 0.1, None, None]
+    assert columns["gaps"] == {"loss": [2], "accuracy": []}
     assert columns["throughput"] == [None, 10.0, None, 30.0]
     assert columns["names"] == ["accuracy", "loss"]
     assert columns["about"]["loss"] == {"lowest": 0.25, "highest": 0.5, "last": 0.25, "missing": 1}
@@ -64,17 +65,24 @@ def test_training_time_leaves_out_pauses() -> None:
     assert columns["pauses"][0]["step"] == 1
 
 
-@given(st.lists(st.one_of(st.none(), st.floats(-100, 100)), min_size=1, max_size=300), st.integers(1, 40))
+@given(
+    st.lists(st.one_of(st.none(), st.just(nan), st.floats(-100, 100)), min_size=1, max_size=300),
+    st.integers(1, 40),
+)
 def test_thinning_keeps_the_extremes_the_ends_and_the_bound(values: list[float | None], most: int) -> None:
     series = Series(most=most)
     for at, value in enumerate(values):
         series.observe(progress(float(at), at, **({} if value is None else {"loss": value})))
     columns = series.columns()
-    assert len(columns["time"]) <= max(most, 7)
+    assert len(columns["time"]) <= max(most, 9)
     assert columns["time"] == sorted(set(columns["time"]))
     assert (columns["time"][0], columns["time"][-1]) == (0.0, len(values) - 1.0)
-    assert all(loss == values[int(time)] for time, loss in zip(columns["time"], columns["loss"], strict=True))
-    known = [value for value in values if value is not None]
+    kept_values = [values[int(time)] for time in columns["time"]]
+    assert columns["loss"] == [None if value is None or isnan(value) else value for value in kept_values]
+    gaps = [at for at, value in enumerate(kept_values) if value is not None and isnan(value)]
+    assert columns["gaps"]["loss"] == gaps
+    assert bool(gaps) == any(value is not None and isnan(value) for value in values)
+    known = [value for value in values if value is not None and not isnan(value)]
     if known:
         kept = [loss for loss in columns["loss"] if loss is not None]
         assert (min(kept), max(kept)) == (min(known), max(known))

@@ -217,6 +217,9 @@ class Metrics(BaseModel):
     loss: list[float | None]
     throughput: list[float | None] = Field(description="Optimizer steps a second.")
     values: dict[str, list[float | None]] = Field(description="`loss`, and those asked for by `name`.")
+    gaps: dict[str, list[int]] = Field(
+        description="Points, by their places in the lists, at which a value was no finite number."
+    )
     names: list[str] = Field(description="Values that the job has reported, the first 200.")
     about: dict[str, AboutValue]
     pauses: list[Pause] = Field(description="The latest 500.")

@@ -68,6 +68,7 @@ def _with_headers(app: ASGIApp) -> ASGIApp:
     """Have every answer tell browsers what its page may do, and how long it may be kept."""
 
     async def serve(scope: Scope, receive: Receive, send: Send) -> None:
+        templating.CURRENT.set(scope)
         is_kept = scope.get("path", "").startswith("/static/") and scope.get("query_string", b"")
 
         async def with_headers(message: Message) -> None:

@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Callable, Hashable, Mapping
+from contextvars import ContextVar
 from functools import cache
 from http import HTTPStatus
 from pathlib import Path
@@ -10,6 +11,8 @@ from typing import Any
 from fastapi import Request, Response
 from fastapi.responses import HTMLResponse
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from starlette.datastructures import Headers
+from starlette.types import Scope
 
 from edt_launch.service.api.compressed import send
 from edt_launch.service.api.dependencies import USER
@@ -17,6 +20,12 @@ from edt_launch.service.web import wording
 from edt_launch.service.web.theme import theme_of
 
 HERE = Path(__file__).parent
+
+HX = "hx-request"
+"""The header by which htmx, and the dialogs, ask for what is inside a page's frame."""
+
+CURRENT: ContextVar[Scope | None] = ContextVar("CURRENT", default=None)
+"""The request under way, for the pages of errors, which are made without it."""
 
 PLACES = (("/pool", "Pool"), ("/jobs", "Jobs"))
 """Addresses and names of what is on the left of every page."""
@@ -87,7 +96,7 @@ def render(request: Request, template: str, **view: Any) -> str:
 
 def is_fragment(request: Request) -> bool:
     """Whether htmx asks for what is inside a page's frame."""
-    return "hx-request" in request.headers
+    return HX in request.headers
 
 
 def error(
@@ -96,11 +105,13 @@ def error(
     """What is wrong, and what to do then, as a page."""
     # Such advice is about another interface.
     advice = "" if next_step.startswith("GET ") else next_step
+    scope = CURRENT.get()
+    headers_asked = Headers(scope=scope) if scope else Headers()
     shown = ENVIRONMENT.get_template("error.html").render(
-        base="base.html",
-        viewer=None,
+        base="fragment.html" if HX in headers_asked else "base.html",
+        viewer=scope.get(USER) if scope else None,
         path="",
-        theme="auto",
+        theme=theme_of(headers_asked),
         status=status,
         title=title[:1].upper() + title[1:],
         detail=detail,

@@ -134,6 +134,7 @@ def test_metrics_are_columns(world: World, job: str) -> None:
         "loss": [0.5, None],
         "throughput": [None, 10.0],
         "values": {"loss": [0.5, None], "accuracy": [None, None]},
+        "gaps": {"loss": [1], "accuracy": []},
         "names": ["loss"],
         "about": {
             "loss": {"lowest": 0.5, "highest": 0.5, "last": 0.5, "missing": 1},

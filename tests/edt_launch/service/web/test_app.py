@@ -72,6 +72,19 @@ def test_what_is_wrong_is_a_page(world: World) -> None:
     assert "<b>" not in answer.text
 
 
+def test_a_page_that_says_what_is_wrong_has_the_frame_of_who_looks(world: World) -> None:
+    client = browser(world, "ann")
+    client.post("/account/theme", data={"theme": "dark"})
+    page = client.get("/jobs/jbbbbbbbb").text
+    assert 'href="/pool"' in page
+    assert 'data-theme="dark"' in page
+    assert ">ann</a>" in page
+    inside = client.get("/jobs/jbbbbbbbb", headers={"HX-Request": "true"}).text
+    assert "<html" not in inside
+    assert "there is no job" in inside
+    assert 'href="/pool"' not in browser(world).get("/static/nothing").text
+
+
 def test_while_the_database_is_away_the_page_tries_again(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:

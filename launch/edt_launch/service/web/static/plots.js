@@ -15,7 +15,7 @@
   };
   const smoothed = (points, weight) => {
     let kept = null;
-    return points.map(([at, value]) => { kept = kept === null ? value : weight * kept + (1 - weight) * value; return [at, kept]; });
+    return points.map(([at, value]) => { if (value === null) return [at, null]; kept = kept === null ? value : weight * kept + (1 - weight) * value; return [at, kept]; });
   };
   const lasting = (seconds) => (seconds < 120 ? `${seconds} s` : seconds < 7200 ? `${+(seconds / 60).toFixed(1)} min` : `${+(seconds / 3600).toFixed(1)} h`);
   const exact = (value) => (typeof value === "number" ? +value.toPrecision(5) : value);
@@ -24,7 +24,10 @@
     const hues = [...Array(8).keys()].map((hue) => coloured(`hue-${hue}`));
     const text = getComputedStyle(document.body).color, line = coloured("line-colour"), idle = coloured("idle");
     const xs = x === "clock" ? data.time.map((time) => 1000 * time) : data[x];
-    const of = (values) => values.map((value, at) => [xs[at], value]).filter(([, value]) => value !== null && (log !== "1" || value > 0));
+    const of = (name) => {
+      const gaps = new Set(data.gaps[name]); // null breaks the line; what was not reported does not
+      return data.values[name].map((value, at) => [xs[at], log === "1" && value <= 0 ? null : value]).filter(([, value], at) => value !== null || gaps.has(at));
+    };
     const at = (pause) => (x === "clock" ? 1000 * pause.end : pause[x]);
     const marks = {
       silent: true, symbol: "none", lineStyle: { color: text, type: "dotted", opacity: 0.6 },
@@ -38,7 +41,7 @@
     const names = new URLSearchParams(place.dataset.url.split("?")[1]).getAll("name");
     const common = { type: "line", showSymbol: false, animation: false };
     const values = names.flatMap((name, number) => {
-      const colour = hues[number % hues.length], points = of(data.values[name]);
+      const colour = hues[number % hues.length], points = of(name);
       const raw = { ...common, name, data: points, lineStyle: { color: colour, width: 2 }, itemStyle: { color: colour } };
       if (smooth === "0") return [raw];
       return [
