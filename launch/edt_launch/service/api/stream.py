@@ -61,6 +61,8 @@ class JobListCache:
         self._version: int | None = None
         self._at = float("-inf")
         self._job_list: JobList = {}
+        self._told_of: JobList = {}
+        self._told: dict[tuple[int, str | None], tuple[JobList | None, bytes | None]] = {}
 
     def latest(self) -> JobList:
         """The jobs now; those that have not changed are the same objects as before."""
@@ -71,6 +73,21 @@ class JobListCache:
                 self._job_list = {record.id: self._shown(record) for record in page.jobs}
                 self._version, self._at = version, now
             return self._job_list
+
+    def difference(self, known: JobList | None, job_list: JobList, user: UserRecord) -> bytes | None:
+        """Like the function `difference`; made once for all who know the same and may see the same."""
+        who = None if user.is_admin else user.name
+        with self._lock:
+            if self._told_of is not job_list:
+                self._told_of, self._told = job_list, {}
+            kept = self._told.get((id(known), who))
+        if kept is None:
+            # With what is known, so that nothing else gets its identity meanwhile.
+            kept = known, difference(known, job_list, user)
+            with self._lock:
+                if self._told_of is job_list:
+                    self._told[id(known), who] = kept
+        return kept[1]
 
     def _shown(self, record: JobRecord) -> RenderedJob:
         before = self._job_list.get(record.id)
@@ -97,7 +114,7 @@ async def _changes(context: Context, user: UserRecord, job_list_cache: JobListCa
             seen, looked = version, now
             with contextlib.suppress(*AWAY):  # the next look finds what has changed
                 job_list = await run_in_threadpool(job_list_cache.latest)
-                message = difference(known, job_list, user)
+                message = job_list_cache.difference(known, job_list, user)
                 known = job_list
                 if message is not None:
                     silent = 0.0

@@ -98,6 +98,9 @@ def draw(
     ids = sorted({bar.job for bar in found if bar.job} | {one.job for one in resized})
     known, owners = store.jobs.some(ids), {change.job: change.owner for change in changes}
     used = drawing.usage(exact, owners, since, until, PARTS)
+    latest = [one for one in changes if (one.before != one.after or one.lost) and since <= one.time <= until][
+        -LATEST:
+    ]
     rows, numbers = ({thing: at for at, thing in enumerate(things)} for things in (slots, ids))
     return {
         "since": since,
@@ -136,9 +139,8 @@ def draw(
                 "leaving": views.held(one.leaving),
                 "lost": one.lost,
             }
-            for one in changes
-            if (one.before != one.after or one.lost) and since <= one.time <= until
-        ][-LATEST:],
+            for one in latest
+        ],
         "complete": max(len(changes), len(transitions), len(found)) <= MOST_CHANGES,
     }
 

@@ -93,7 +93,7 @@ class History:
         during = allocations.c.time.between(since, until)
         query = select(allocations).where(or_(during, and_(last, allocations.c.after > 0)))
         query = query.order_by(allocations.c.number.desc()).limit(limit)
-        return [AllocationRecord(**row._mapping) for row in self._database.rows(query)][::-1]
+        return [AllocationRecord(*row) for row in self._database.rows(query)][::-1]
 
     def newest(
         self, job: str | None = None, since: float | None = None, limit: int = 1000

@@ -49,9 +49,12 @@ class Tuples(TypeDecorator[Any]):
 
     def process_result_value(self, value: Any, dialect: object) -> Any:
         """Tuples for JSON's lists."""
-        if not isinstance(value, list):
-            return value
-        return tuple(self.process_result_value(one, dialect) for one in value)
+        return _tuple(value) if isinstance(value, list) else value
+
+
+def _tuple(values: list[Any]) -> tuple[Any, ...]:
+    # Every list of jobs and every picture of the pool has thousands of them.
+    return tuple([_tuple(one) if one.__class__ is list else one for one in values])
 
 
 class Infinite(TypeDecorator[float]):

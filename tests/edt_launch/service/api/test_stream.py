@@ -34,6 +34,22 @@ def test_only_what_has_changed_is_told(world: World) -> None:
     assert difference(second, second, ANN) is None
 
 
+def test_an_event_is_made_once_for_all_who_may_see_the_same(world: World) -> None:
+    cache = JobListCache(world.store, world.bus, world.clock)
+    job = world.submit(world.ann, environment={"SECRET": "s3cret"})["id"]
+    first = cache.latest()
+    assert cache.difference(None, first, ANN) is cache.difference(None, first, ANN)
+    assert b"s3cret" not in (cache.difference(None, first, BOB) or b"")
+    one, other = (cache.difference(None, first, UserRecord(name, True)) for name in ("x", "y"))
+    assert one is other
+    world.store.jobs.record({job: {"step": 7}})
+    world.bus.notify(Topic.JOBS)
+    second = cache.latest()
+    assert cache.difference(first, second, ANN) == difference(first, second, ANN)
+    assert cache.difference(None, second, ANN) == difference(None, second, ANN)
+    assert cache.difference(second, second, ANN) is None
+
+
 def test_what_ended_long_ago_is_gone(world: World) -> None:
     job_list_cache = JobListCache(world.store, world.bus, world.clock)
     job = world.submit(world.ann)["id"]
