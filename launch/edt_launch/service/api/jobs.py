@@ -42,11 +42,9 @@ Key = Annotated[
 
 DryRun = Annotated[bool, Query(description="Only say what it would change.")]
 
+Foreseen = schemas.Job | schemas.Changes
 FORESEEN: dict[int | str, dict[str, Any]] = {
-    200: {
-        "description": "The job, or with `dry_run` what would change",
-        "model": schemas.Job | schemas.Changes,
-    }
+    200: {"description": "The job, or with `dry_run` what would change"}
 }
 
 
@@ -151,7 +149,7 @@ def show(context: ContextDep, user: CurrentUser, job_id: str) -> Response:
     return _json(views.job(context.job(job_id), user))
 
 
-@router.patch("/jobs/{job_id}", response_model=schemas.Job, responses=FORESEEN)
+@router.patch("/jobs/{job_id}", response_model=Foreseen, responses=FORESEEN)
 def change(
     context: ContextDep, user: CurrentUser, job_id: str, changes: JobChange, dry_run: DryRun = False
 ) -> Response:
@@ -187,19 +185,19 @@ def delete(context: ContextDep, user: CurrentUser, job_id: str, afterwards: Back
     context.changed()
 
 
-@router.post("/jobs/{job_id}/stop", response_model=schemas.Job, responses=FORESEEN)
+@router.post("/jobs/{job_id}/stop", response_model=Foreseen, responses=FORESEEN)
 def stop(context: ContextDep, user: CurrentUser, job_id: str, dry_run: DryRun = False) -> Response:
     """End a job for good; one that has ended stays as it is."""
     return _set_wanted(context, user, job_id, Wanted.STOP, dry_run)
 
 
-@router.post("/jobs/{job_id}/pause", response_model=schemas.Job, responses=FORESEEN)
+@router.post("/jobs/{job_id}/pause", response_model=Foreseen, responses=FORESEEN)
 def pause(context: ContextDep, user: CurrentUser, job_id: str, dry_run: DryRun = False) -> Response:
     """Have a job save its state and give up its devices until it is resumed."""
     return _set_wanted(context, user, job_id, Wanted.PAUSE, dry_run)
 
 
-@router.post("/jobs/{job_id}/resume", response_model=schemas.Job, responses=FORESEEN)
+@router.post("/jobs/{job_id}/resume", response_model=Foreseen, responses=FORESEEN)
 def resume(context: ContextDep, user: CurrentUser, job_id: str, dry_run: DryRun = False) -> Response:
     """Have a paused job go on."""
     return _set_wanted(context, user, job_id, Wanted.RUN, dry_run)

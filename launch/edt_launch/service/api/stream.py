@@ -94,7 +94,7 @@ class JobListCache:
         if before is not None and before.record == record:
             return before
         job = views.job(record)
-        return RenderedJob(record, to_json(job), to_json(views.hidden(job)))
+        return RenderedJob(record, to_json(job), to_json(views.hidden(job, record)))
 
 
 @router.get("/stream", response_class=StreamingResponse, responses={200: {"content": {sse.MEDIA_TYPE: {}}}})

@@ -48,12 +48,12 @@ def job(record: JobRecord, viewer: UserRecord | None = None) -> Json:
     }
     names = schemas.Job.model_fields
     shown = {name: own[name] if name in own else getattr(record, name) for name in names}
-    return shown if viewer is None or may(viewer, record) else hidden(shown)
+    return shown if viewer is None or may(viewer, record) else hidden(shown, record)
 
 
-def hidden(shown: Json) -> Json:
-    """A job as others see it."""
-    return shown | dict.fromkeys(PRIVATE)
+def hidden(shown: Json, record: JobRecord) -> Json:
+    """A job as others see it: without the name of its script, too."""
+    return shown | dict.fromkeys(PRIVATE) | {"name": record.name}
 
 
 def note(record: JobRecord) -> str:

@@ -206,7 +206,9 @@ def test_names_are_given_once_and_archives_looked_at(running: Running) -> None:
     answer = running.post(name="one")
     assert (answer.status_code, answer.json()["next"]) == (409, "take another name")
     assert running.post(name="two", code=b"no archive").status_code == 422
-    unnamed = running.post(name="", code=None).json()
+    answer = running.post(name="two", code=None)
+    assert (answer.status_code, "is not a file" in answer.json()["detail"]) == (422, True)
+    unnamed = running.post(name="").json()
     assert unnamed["name"] == unnamed["id"]
     running.look()
     assert running.show(unnamed["id"])["counts"] == {"queued": 2}

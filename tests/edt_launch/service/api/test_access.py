@@ -9,7 +9,7 @@ from databases import sqlite_at
 from edt_launch.service import tokens
 from edt_launch.service.api.views import PRIVATE
 from edt_launch.service.states import State
-from world import World, post_job
+from world import World, post_job, tar
 
 OWNERS_ONLY = [
     ("PATCH", "", {"max": 3}),
@@ -60,9 +60,8 @@ def test_an_administrator_may(world: World, method: str, path: str, content: Any
 
 
 def test_others_see_a_jobs_size_but_not_what_it_does(world: World) -> None:
-    job = world.submit(world.ann, environment={"SECRET": "s3cret"}, command=["python", "s3cret.py"], max=3)[
-        "id"
-    ]
+    secrets = {"environment": {"SECRET": "s3cret"}, "command": ["python", "s3cret.py"]}
+    job = world.submit(world.ann, **secrets, max=3, code=tar({"s3cret.py": b""}))["id"]
     world.store.jobs.record({job: {"failure": "s3cret", "size": 2}})
     for answer in (world.bob.get(f"/jobs/{job}"), world.bob.get("/jobs"), world.bob.get(f"/jobs/{job}/why")):
         assert answer.status_code == 200

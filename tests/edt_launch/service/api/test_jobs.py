@@ -20,9 +20,10 @@ def test_a_submitted_job_is_queued_and_the_loop_is_told(world: World) -> None:
 
 
 def test_a_job_without_a_name_is_called_as_its_script(world: World) -> None:
-    job = post_job(world.ann, command=["python", "src/fit.py", "--lr", "1"]).json()
+    command = ["python", "src/fit.py", "--lr", "1"]
+    job = world.submit(world.ann, command=command, code=tar({"src/fit.py": b""}))
     assert job["name"] == "fit"
-    assert [one["name"] for one in world.bob.get("/jobs").json()["jobs"]] == ["fit"]
+    assert [one["name"] for one in world.bob.get("/jobs").json()["jobs"]] == [""]  # the command is ann's
     assert world.ann.patch(f"/jobs/{job['id']}", json={"name": "mine"}).json()["name"] == "mine"
 
 

@@ -41,7 +41,7 @@ def test_owners_see_their_own_and_administrators_all(asking: Asking) -> None:
 def test_both_interfaces_have_the_same_jobs(asking: Asking) -> None:
     world, client = asking.world, asking.modern()
     exec_id = submitted(client)["id"]
-    job_id = world.submit(world.ann, **SUBMIT)["id"]
+    job_id = world.submit(world.ann, **SUBMIT, code=tar({"x.py": b""}))["id"]
     assert ids(client.get("/execs")) == [job_id, exec_id]
     told = client.get(f"/execs/{job_id}").json()
     assert (told["id"], told["framework"], told["args"], told["numWorker"]) == (job_id, "", "python x.py", 2)

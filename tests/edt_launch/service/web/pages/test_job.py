@@ -2,7 +2,7 @@ import pytest
 
 from browser import browser
 from edt_launch.service.states import State, Wanted
-from world import World
+from world import World, tar
 
 PROGRESS = '{{"event": "progress", "time": {0}.0, "step": {0}, "size": 2, "epoch": null, "values": {1}}}\n'
 
@@ -34,7 +34,8 @@ def test_the_owner_sees_everything(world: World) -> None:
 
 
 def test_others_see_what_rest_lets_them_see(world: World) -> None:
-    job = world.submit(world.ann, name="digits", command=["python", "s3cret.py"])["id"]
+    command, code = ["python", "s3cret.py"], tar({"s3cret.py": b""})
+    job = world.submit(world.ann, name="digits", command=command, code=code)["id"]
     world.files(job).launcher_log.write_text("[0] s3cret\n")
     world.files(job).output.events.write_text(PROGRESS.format(1, '{"s3cret": 1.0}'))
     bob, admin = browser(world, "bob"), browser(world, "admin")

@@ -40,7 +40,7 @@ def test_questions_say_what_happens_to_its_devices() -> None:
 
 def test_a_form_keeps_what_it_was_given() -> None:
     fields = {field.name: field.value for field in question(job(), "set").fields}
-    assert fields == {"min": "1", "max": "4", "priority": "0", "weight": "1", "name": ""}
+    assert fields == {"min": "1", "max": "4", "priority": "0", "weight": "1", "name": "train-me"}
     given = fields | {"max": "x"}
     assert {
         field.name: field.value for field in question(job(), "set", given=given, error="no").fields
@@ -48,7 +48,7 @@ def test_a_form_keeps_what_it_was_given() -> None:
 
 
 def test_others_see_one_tab_and_no_actions() -> None:
-    view = job_view(views.hidden(job()), "size", None, is_own=False)
+    view = job_view(views.hidden(job(), record()), "size", None, is_own=False)
     assert ([tab.name for tab in view.tabs], view.actions) == (["Why this size"], ())
     own = job_view(job(), "logs", None, is_own=True)
     assert [tab.name for tab in own.tabs if tab.is_chosen] == ["Logs"]
