@@ -34,7 +34,7 @@ def test_the_owner_sees_everything(world: World) -> None:
 
 
 def test_others_see_what_rest_lets_them_see(world: World) -> None:
-    job = world.submit(world.ann, name="digits", command=["python", "s3cret.py"])["id"]
+    job = world.submit(world.ann, name="digits", command=["python", "train.py", "s3cret"])["id"]
     world.files(job).launcher_log.write_text("[0] s3cret\n")
     world.files(job).output.events.write_text(PROGRESS.format(1, '{"s3cret": 1.0}'))
     bob, admin = browser(world, "bob"), browser(world, "admin")

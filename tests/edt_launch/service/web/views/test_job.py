@@ -40,7 +40,7 @@ def test_questions_say_what_happens_to_its_devices() -> None:
 
 def test_a_form_keeps_what_it_was_given() -> None:
     fields = {field.name: field.value for field in question(job(), "set").fields}
-    assert fields == {"min": "1", "max": "4", "priority": "0", "weight": "1", "name": ""}
+    assert fields == {"min": "1", "max": "4", "priority": "0", "weight": "1", "name": "train-me"}
     given = fields | {"max": "x"}
     assert {
         field.name: field.value for field in question(job(), "set", given=given, error="no").fields
