@@ -46,7 +46,8 @@ class Pool:
         self.idle = 0.0
         self._idle_since: float | None = None
         self.ids: list[str] = []
-        self.store.hosts.put([HostRecord("localhost", tuple(str(index) for index in range(devices)))])
+        names = tuple(str(index) for index in range(devices))
+        self.store.hosts.put([HostRecord("localhost", names, source="slots")])
 
     def start(self) -> None:
         arguments = (self.settings, self.store, self.bus, self.stop, self.options)

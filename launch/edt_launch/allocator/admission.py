@@ -102,12 +102,9 @@ def _choose(work: Work, order: Sequence[int], room: Room) -> list[int]:
 
 def _has_waited(work: Work, index: int) -> bool:
     """Whether a job has waited for too long, and could ever run."""
-    at, need = reserved_at(work, work.jobs[index]), work.low[index]
-    return (
-        at is not None
-        and at <= work.now
-        and all(need <= node.limit - node.unlent for node in work.homes[index].path)
-    )
+    since, need = work.jobs[index].waiting_since, work.low[index]
+    is_long = since is not None and work.now - since >= work.cluster.options.longest_wait
+    return is_long and all(need <= node.limit - node.unlent for node in work.homes[index].path)
 
 
 def _rank(
@@ -170,21 +167,7 @@ def is_protected(work: Work, index: int) -> bool:
 def is_resting(work: Work, job: Job) -> bool:
     """Whether a job was suspended so short a time ago that none is suspended for it."""
     since = work.cluster.memory.suspended.get(job.id)
-    return since is not None and work.now - since < rest(work, job)
-
-
-def rest(work: Work, job: Job) -> float:
-    """Seconds for which no other job is suspended for one that was suspended itself."""
-    return work.cluster.options.rest_turns * job.protected
-
-
-def reserved_at(work: Work, job: Job) -> float | None:
-    """When a job has waited for too long, which is not while it rests; None if it does not wait."""
-    if job.waiting_since is None:
-        return None
-    at = job.waiting_since + work.cluster.options.longest_wait
-    suspended = work.cluster.memory.suspended.get(job.id)
-    return at if suspended is None else max(at, suspended + rest(work, job))
+    return since is not None and work.now - since < job.protected
 
 
 def _pin(work: Work) -> None:

@@ -11,15 +11,7 @@ Each step is described in its module: `admission`, `shares`, `rounding`, `stabil
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from edt_launch.allocator.admission import (
-    admit,
-    is_protected,
-    is_resting,
-    release_unused,
-    reserved_at,
-    rest,
-    set_aside,
-)
+from edt_launch.allocator.admission import admit, is_protected, is_resting, release_unused, set_aside
 from edt_launch.allocator.model import Cluster, HostDevices, Job, Memory, Plan, Reason
 from edt_launch.allocator.packing import Packed, is_quiet, pack
 from edt_launch.allocator.placement import place
@@ -199,7 +191,11 @@ def _again_at(work: Work, settled: Settled, packed: Packed) -> float | None:
             for index, job in enumerate(work.jobs)
             if is_protected(work, index)
         ]
-        times += [at for index in waiting if (at := reserved_at(work, work.jobs[index])) is not None]
+        times += [
+            since + work.cluster.options.longest_wait
+            for index in waiting
+            if (since := work.jobs[index].waiting_since) is not None
+        ]
         known = work.cluster.memory.suspended
-        times += [known[job.id] + rest(work, job) for job in work.jobs if job.id in known]
+        times += [known[job.id] + job.protected for job in work.jobs if job.id in known]
     return min((time for time in times if time > work.now), default=None)

@@ -102,7 +102,8 @@ class Job:
         resize_cost: seconds of its time that a resize costs.
         speedup: points (workers, speed) relative to one worker, ascending; empty for linear.
         step_time: seconds of a step with one worker, as far as is known; None while it is not.
-        protected: seconds for which it keeps its minimum once it has started: its turn.
+        protected: seconds for which it keeps its minimum once it has started, and for which no other job is
+            suspended for it once it was suspended itself.
         held: what its allocation file says now, the host of the coordinator first; empty unless it runs.
         leaving: devices whose workers have been told to leave and are not known to be gone.
         started: since when it has run without a break; None unless it runs.
@@ -143,8 +144,7 @@ class Options:
     Attributes:
         preemption: what a tier may take from lower ones.
         margin: advantage of running jobs in admission, a share.
-        rest_turns: turns for which no other job is suspended for one that was suspended itself.
-        longest_wait: seconds after which the first waiting job gets a reservation, if it does not rest.
+        longest_wait: seconds after which the first waiting job gets a reservation.
         grace: seconds within which reclaimed devices must be free.
         imbalance: GPUs that an owner's quota may be off by.
         imbalance_time: seconds for which it may.
@@ -161,7 +161,6 @@ class Options:
 
     preemption: Preemption = Preemption.TO_MIN
     margin: float = 0.5
-    rest_turns: float = 5.0
     longest_wait: float = 600.0
     grace: float = 30.0
     imbalance: float = 1.0

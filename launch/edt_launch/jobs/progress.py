@@ -27,7 +27,10 @@ PRIOR_COST = 5.0
 """Seconds that a resize is taken to cost; counts like one resize that was seen."""
 
 SETTLED_STEPS = 10
-"""Optimizer steps at one size before its pace is believed."""
+SETTLED_SECONDS = 30.0
+"""Optimizer steps and seconds at one size before its pace is believed: what holds a job up for a moment, a
+validation for instance, is no property of the size.
+"""
 
 # The bounds of events, for progress that was written down, where the job can change it.
 Number = Annotated[int, Field(ge=0, lt=2**31)]
@@ -159,7 +162,9 @@ class JobProgress:
 
     @property
     def _known_paces(self) -> Sequence[Pace]:
-        return [pace for pace in self.paces if pace.steps >= SETTLED_STEPS and pace.seconds > 0]
+        return [
+            pace for pace in self.paces if pace.steps >= SETTLED_STEPS and pace.seconds >= SETTLED_SECONDS
+        ]
 
     @property
     def throughput(self) -> float | None:

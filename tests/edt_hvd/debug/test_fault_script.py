@@ -103,7 +103,8 @@ def test_a_row_that_makes_no_sense_is_named(row, found, expected):
 
 
 @pytest.mark.parametrize(
-    "text", ["", "at step 12, kill rank 1", "fault = []", "faults = 1", "faults = [1]", "faults = []\nother = 1"]
+    "text",
+    ["", "at step 12, kill rank 1", "fault = []", "faults = 1", "faults = [1]", "faults = []\nother = 1"],
 )
 def test_a_file_that_is_no_script_is_refused(text):
     with pytest.raises(FaultError, match=r"the fault script: found .*; expected "):

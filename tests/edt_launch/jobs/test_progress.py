@@ -204,13 +204,13 @@ def test_the_cost_of_a_resize_starts_with_the_prior() -> None:
 
 
 def test_speed_is_relative_to_one_worker() -> None:
-    paces = (Pace(2, 20, 10), Pace(3, 5, 0.1), Pace(4, 30, 10))
-    assert JobProgress(paces=paces).speedup == ((2, 2.0), (4, 3.0))
+    paces = (Pace(2, 80, 40), Pace(3, 5, 40), Pace(4, 120, 40), Pace(5, 80, 20))
+    assert JobProgress(paces=paces).speedup == ((2, 2.0), (4, 3.0))  # of others too little is known
     assert JobProgress(paces=paces[:2]).speedup == ()
 
 
 def test_the_time_of_a_step_with_one_worker_follows_from_the_smallest_number() -> None:
-    assert JobProgress(paces=(Pace(2, 20.0, 10.0), Pace(4, 30.0, 10.0))).step_time == 1.0
+    assert JobProgress(paces=(Pace(2, 80.0, 40.0), Pace(4, 120.0, 40.0))).step_time == 1.0
     assert JobProgress(paces=(Pace(2, 5.0, 10.0),)).step_time is None
 
 

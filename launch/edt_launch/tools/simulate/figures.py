@@ -148,7 +148,7 @@ def _errors(outcome: Outcome, by_user: bool) -> tuple[float, float]:
     sizes: dict[str, int] = {}
     shares: Mapping[str, float] = {}
     per_host = max(len(host.devices) for host in outcome.hosts)
-    most = {run.job.id: _useful(run.job, per_host) for run in outcome.runs}
+    most = {run.job.id: _useful(run.job, outcome.gpus, per_host) for run in outcome.runs}
     then = total_due = missed = usable = unused = 0.0
     for time, job, size in changes:
         if time > then and live:
@@ -169,6 +169,6 @@ def _errors(outcome: Outcome, by_user: bool) -> tuple[float, float]:
     return (missed / total_due if total_due else 0.0), (unused / usable if usable else 0.0)
 
 
-def _useful(job: TraceJob, per_host: int) -> int:
-    most = min(job.max, job.run_time.largest)
+def _useful(job: TraceJob, gpus: int, per_host: int) -> int:
+    most = min(job.max, job.run_time.largest, gpus)
     return max(job.min, useful(speedup(job.run_time, most, per_host), most))
