@@ -20,7 +20,8 @@ def test_a_submitted_job_is_queued_and_the_loop_is_told(world: World) -> None:
 
 
 def test_a_job_without_a_name_is_called_as_its_script(world: World) -> None:
-    job = post_job(world.ann, command=["python", "src/fit.py", "--lr", "1"]).json()
+    code = tar({"src/fit.py": b"print()"})
+    job = post_job(world.ann, code=code, command=["python", "src/fit.py", "--lr", "1"]).json()
     assert job["name"] == "fit"
     assert [one["name"] for one in world.bob.get("/jobs").json()["jobs"]] == ["fit"]
     assert world.ann.patch(f"/jobs/{job['id']}", json={"name": "mine"}).json()["name"] == "mine"
