@@ -95,7 +95,7 @@ def open_pages(
     before = service.memory_info().rss
     stop = threading.Event()
     threads = [
-        threading.Thread(target=watch, args=(port, cookie, ("pool", "jobs")[number % 2], stop), daemon=True)
+        threading.Thread(target=watch, args=(port, cookie, ("pool", "jobs")[number % 2], stop))
         for number in range(pages)
     ]
     for thread in threads:
@@ -104,6 +104,8 @@ def open_pages(
     share = cpu(service, seconds)
     after = service.memory_info().rss
     stop.set()
+    for thread in threads:
+        thread.join()
     print(f"without open pages: {100 * alone:.1f} % of a core")
     return {
         "open pages: percent of a core": 100 * (share - alone),
@@ -135,8 +137,7 @@ def watch(port: int, cookie: str, page: str, stop: threading.Event) -> None:
             is_other |= is_known and shapes.get(job["id"]) != shape
             shapes[job["id"]] = shape
         is_known = True
-        if is_other:
-            time.sleep(0.5)
+        if is_other and not stop.wait(0.5):
             get(port, f"/{page}", cookie, {"HX-Request": "true"})
             if page == "pool":
                 get(port, "/api/v1/timeline?last=3600&pixels=1200", cookie)

@@ -12,6 +12,7 @@ from edt_launch.service.api.app import create_app
 from edt_launch.service.context import Context
 from edt_launch.service.database.records import ShareRecord, UserRecord
 from edt_launch.service.first_start import make_home
+from edt_launch.service.states import State
 from pages import PATIENCE, Server
 from pool_harness import Pool
 
@@ -84,6 +85,9 @@ def test_two_users_and_four_slots_in_the_browser(pool: Pool, chromium: Browser) 
         pool.until_sizes(4, 0)
         took.append(until(lambda: seen(page, first, second) == (4, 0)))
         page.locator("#chart[data-bars]").wait_for()
+        (pool.out / f"finish.{first}").touch()
+        for job in (first, second):
+            pool.until(lambda job=job: pool.job(job).state is State.SUCCEEDED)
         print(f"seen after {', '.join(f'{seconds:.2f}' for seconds in took)} s")
     finally:
         opened.close()
