@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+import psutil
 import requests
 
 from attacked import journals
@@ -93,10 +94,15 @@ class Service:
         self.until(lambda: self.is_ready)
         return self
 
+    @staticmethod
+    def _is_alive(pid: int) -> bool:
+        """Whether a process has not ended; also asked by processes that are not its parent."""
+        return psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+
     def until(self, condition: Callable[[], object]) -> None:
         """Wait for a condition; the limit is pytest's timeout."""
         while not condition():
-            assert self.process is None or self.process.poll() is None, self.report()
+            assert self.process is None or self._is_alive(self.process.pid), self.report()
             time.sleep(POLL)
 
     def kill(self) -> None:
