@@ -81,7 +81,7 @@ def run(case: Case) -> Result:
     return Result(judge(outcome, by_user=False), max(fairness), unfair)
 
 
-def pollux(pool: "multiprocessing.pool.Pool", events: Mapping[str, Timing]) -> None:
+def pollux(pool: "multiprocessing.pool.Pool", events: Mapping[str, Timing], loads: Sequence[str]) -> None:
     published = json.loads((TRACES / "pollux" / "baselines.json").read_text())["results"]
     ours = {CHECK: ("Tiresias", ROUNDS, False)} | {
         f"EDT, {'adaptive' if is_adaptive else 'fixed'} batch, {name}": ("EDT", timing, is_adaptive)
@@ -90,12 +90,13 @@ def pollux(pool: "multiprocessing.pool.Pool", events: Mapping[str, Timing]) -> N
     }
     cases = {
         (name, line): Case(f"pollux/{name}", 64, policy, timing, is_adaptive)
-        for names in LOADS.values()
-        for name in names
+        for load in loads
+        for name in LOADS[load]
         for line, (policy, timing, is_adaptive) in ours.items()
     }
     results = dict(zip(cases, pool.map(run, cases.values(), chunksize=1), strict=True))
-    for load, names in LOADS.items():
+    for load in loads:
+        names = LOADS[load]
         print(f"\nPollux workloads at {load} load, 64 GPUs: {', '.join(names)}")
         show("", "mean JCT", "/ Pollux", "p99 JCT", "rho, worst", "resizes", "suspensions")
         reference = mean(published[f"pollux/{name}"]["avg_jct"] for name in names)
@@ -164,6 +165,7 @@ def decision_times() -> None:
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description="Replays of published workloads, and times of decisions.")
     parser.add_argument("--only", choices=["decisions", "pollux", "shockwave"], help="one part of it")
+    parser.add_argument("--load", choices=[*LOADS], help="one of the loads of Pollux' workloads alone")
     parser.add_argument("--quick", action="store_true", help=f"decide at events and every {QUICK:g} s only")
     args = parser.parse_args(arguments)
     events = {
@@ -177,7 +179,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         decision_times()
     with multiprocessing.get_context("spawn").Pool(os.cpu_count()) as pool:
         if args.only in (None, "pollux"):
-            pollux(pool, events)
+            pollux(pool, events, [args.load] if args.load else [*LOADS])
         if args.only in (None, "shockwave"):
             shockwave(pool, events)
 

@@ -61,8 +61,8 @@ async def clone(
         new = await context.uploads.run(user.name, lambda: _submit(context, user, job_id, given))
     except InvalidError as error:
         shown = answers.job(await run_in_threadpool(context.job_of, job_id, user))
-        told = f"{error.detail}: {error.next_step}" if error.next_step else error.detail
-        view = clone_question(shown, given, told)
+        wrong = f"{error.detail}: {error.next_step}" if error.next_step else error.detail
+        view = clone_question(shown, given, wrong)
         return templating.page(request, "act.html", status=error.status, view=view)
     return RedirectResponse(f"/jobs/{new.id}", 303)
 

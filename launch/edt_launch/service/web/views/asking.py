@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 MOST_FORESEEN = 8
-"""Changes of other jobs that are told."""
+"""Most changes of other jobs that a question lists."""
 
 
 @dataclass(frozen=True)
@@ -44,9 +44,9 @@ def foreseen(changes: Sequence[Mapping[str, Any]] | None) -> list[str]:
     """Changes of jobs' sizes in sentences; None: nobody can say."""
     if changes is None:
         return []
-    told = [
+    sentences = [
         f"{one['name'] or one['job']} of {one['owner']} goes from {one['from']} to {one['to']}."
         for one in changes[:MOST_FORESEEN]
     ]
-    more = len(changes) - len(told)
-    return [*told, *([f"So do {more} more."] if more else [])] or ["No other job changes by that now."]
+    more = len(changes) - len(sentences)
+    return [*sentences, *([f"So do {more} more."] if more else [])] or ["No other job changes by that now."]

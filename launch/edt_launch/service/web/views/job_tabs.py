@@ -288,8 +288,8 @@ def _phases(seconds: Mapping[str, float], longest: float) -> list[Phase]:
 def happened(lines: Iterable[bytes], most: int) -> list[Happened]:
     """Lines of `events.jsonl` in words, the latest first, and so many at most."""
     found = filter(None, map(read_line, lines))
-    told = [Happened(event.time, text) for event in found if (text := describe(event)) is not None]
-    return told[::-1][:most]
+    described = [Happened(event.time, text) for event in found if (text := describe(event)) is not None]
+    return described[::-1][:most]
 
 
 @dataclass(frozen=True)
