@@ -18,8 +18,8 @@ class Topic(StrEnum):
     """The machines there are. The loop listens."""
     JOBS = "jobs"
     """What jobs do, or are wanted to do. Whoever shows them listens."""
-    EXPERIMENTS = "experiments"
-    """What users want of their experiments. Their controller listens, and to `JOBS`."""
+    SEARCHES = "searches"
+    """What users want of their searches. Their controller listens, and to `JOBS`."""
 
 
 class Bus:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from edt_launch.service.archive_entry import Limits
 from edt_launch.service.bus import Bus, Topic
 from edt_launch.service.database.jobs import NoSuchJobError
-from edt_launch.service.database.records import ExperimentRecord, JobRecord, UserRecord
+from edt_launch.service.database.records import JobRecord, SearchRecord, UserRecord
 from edt_launch.service.database.store import Store
 from edt_launch.service.errors import ForbiddenError, NotFoundError, TooLargeError
 from edt_launch.service.fair_threads import FairThreads
@@ -99,6 +99,6 @@ class Context:
         self.bus.notify(Topic.DESIRED_STATE, Topic.JOBS, *topics)
 
 
-def may(user: UserRecord, thing: JobRecord | ExperimentRecord) -> bool:
-    """Whether a user may see and change everything of a job, or an experiment."""
+def may(user: UserRecord, thing: JobRecord | SearchRecord) -> bool:
+    """Whether a user may see and change everything of a job, or a search."""
     return user.is_admin or user.name == thing.owner

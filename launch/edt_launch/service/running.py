@@ -49,8 +49,8 @@ log = structlog.get_logger()
 LOOP = "edt_launch.jobs.loop"
 """The module of the loop, whose `run(settings, store, bus, stop)` runs the jobs."""
 
-EXPERIMENTS = "edt_launch.jobs.experiments.controller"
-"""The module whose `Controller(context, trials)` runs experiments, named like the loop."""
+SEARCHES = "edt_launch.jobs.searches.controller"
+"""The module whose `Controller(context, trials)` runs searches, named like the loop."""
 
 FILES = 65536
 """Open files that the service may have, if the system allows it: each connection is one."""
@@ -76,7 +76,7 @@ def run(settings: Settings) -> None:
         with explained(settings):
             stack.enter_context(alone(home))
             # They are named, not imported: they build on the service, not the other way round.
-            loop, experiments = importlib.import_module(LOOP), importlib.import_module(EXPERIMENTS)
+            loop, searches = importlib.import_module(LOOP), importlib.import_module(SEARCHES)
             sole, store = _store(settings, stack)
             ensure_administrator(store, home, time.time())
             inventory = _inventory(settings, store, bus)
@@ -103,7 +103,7 @@ def run(settings: Settings) -> None:
             kind: of_kind for extension in extensions() for kind, of_kind in extension.trials(context).items()
         }
         parts = {
-            "edt-experiments": experiments.Controller(context, trials).run,
+            "edt-searches": searches.Controller(context, trials).run,
             "edt-loop": lambda: loop.run(settings, store, bus, context.stop),
             "edt-inventory": lambda: repeat(look, INTERVAL, context.stop),
         }

@@ -10,7 +10,7 @@ from fake_service import NOW, FakeService, hang_up, job
 READING = (
     ("ps",), ("top", "--once"), ("show", "train"), ("why", "train"), ("logs", "train"), ("hosts",),
     ("checkpoints", "train"), ("shares",), ("users",), ("tokens",), ("users", "list"), ("tokens", "list"),
-    ("experiment", "ls"), ("experiment", "show", "find-rate"),
+    ("search", "ls"), ("search", "show", "find-rate"),
 )  # fmt: skip
 
 

@@ -25,7 +25,7 @@ def test_an_answer_is_made_again_only_when_something_has_changed_or_it_is_old() 
         return gzip.decompress(shared.get(key, make))
 
     assert [ask(), ask()] == [b"1", b"1"]
-    bus.notify(Topic.EXPERIMENTS)
+    bus.notify(Topic.SEARCHES)
     assert ask() == b"1"
     bus.notify(Topic.JOBS)
     assert ask() == b"2"

@@ -5,9 +5,9 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, create_model
 
 from edt_launch.service import passwords
-from edt_launch.service.database.records import ExperimentState, ExperimentWanted, TrialState
-from edt_launch.service.experiment_spec import Algorithm, Objective
+from edt_launch.service.database.records import SearchState, SearchWanted, TrialState
 from edt_launch.service.names import TEXT, USER
+from edt_launch.service.search_spec import Algorithm, Objective
 from edt_launch.service.specification import Framework, Name
 from edt_launch.service.states import State, Wanted
 
@@ -96,9 +96,9 @@ class Jobs(BaseModel):
 
 
 class Trial(BaseModel):
-    """A trial of an experiment."""
+    """A trial of a search."""
 
-    number: int = Field(description="Its place in the experiment, from 0.")
+    number: int = Field(description="Its place in the search, from 0.")
     state: TrialState
     reason: str = Field(description="Why it is in its state.")
     parameters: dict[str, float | int | str]
@@ -109,14 +109,14 @@ class Trial(BaseModel):
     ended: float | None
 
 
-class Experiment(BaseModel):
-    """An experiment; only its owner and administrators see `reason`, `best`, `trials`, `spec`, `job`."""
+class Search(BaseModel):
+    """A search; only its owner and administrators see `reason`, `best`, `trials`, `spec`, `job`."""
 
     id: str
     name: str
     owner: str
-    state: ExperimentState
-    wanted: ExperimentWanted
+    state: SearchState
+    wanted: SearchWanted
     reason: str | None = Field(description="Why it is in its state.")
     algorithm: Algorithm
     metric: str
@@ -129,18 +129,18 @@ class Experiment(BaseModel):
     best: Trial | None = Field(description="The trial with the best metric so far.")
 
 
-class ExperimentWithTrials(Experiment):
-    """An experiment and its trials."""
+class SearchWithTrials(Search):
+    """A search and its trials."""
 
     trials: list[Trial] | None
     spec: dict[str, Any] | None = Field(description="What is searched how.")
     job: dict[str, Any] | None = Field(description="What each trial is.")
 
 
-class Experiments(BaseModel):
-    """A page of experiments, in the order of their creation."""
+class Searches(BaseModel):
+    """A page of searches, in the order of their creation."""
 
-    experiments: list[Experiment]
+    searches: list[Search]
     next: int | None = Field(description="What to continue `after`; null at the end.")
 
 

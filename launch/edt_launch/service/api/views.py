@@ -1,4 +1,4 @@
-"""How jobs, experiments, hosts and shares look in answers: pure functions from what is stored.
+"""How jobs, searches, hosts and shares look in answers: pure functions from what is stored.
 
 Records whose fields are those of their schema are answered as they are: the schema picks what is shown.
 """
@@ -13,11 +13,11 @@ from edt_launch.service.api import schemas
 from edt_launch.service.context import may
 from edt_launch.service.database.records import (
     AllocationRecord,
-    ExperimentRecord,
     Held,
     HolderRecord,
     HostRecord,
     JobRecord,
+    SearchRecord,
     ShareRecord,
     TrialRecord,
     TrialState,
@@ -158,13 +158,13 @@ def allocation(record: AllocationRecord) -> Json:
     return {**vars(record), "hosts": held(record.devices), "leaving": held(record.leaving)}
 
 
-def experiment(
-    record: ExperimentRecord,
+def search(
+    record: SearchRecord,
     counts: Mapping[TrialState, int],
     best: TrialRecord | None,
     viewer: UserRecord,
 ) -> Json:
-    """An experiment, as `viewer` may see it, with the number of trials in each state, and the best one.
+    """A search, as `viewer` may see it, with the number of trials in each state, and the best one.
 
     Of its definition, algorithm, metric and objective are looked at.
     """
@@ -173,10 +173,10 @@ def experiment(
     return shown if may(viewer, record) else {**shown, "reason": None, "best": None}
 
 
-def experiment_with_trials(
-    record: ExperimentRecord, trials: Sequence[TrialRecord], best: TrialRecord | None, viewer: UserRecord
+def search_with_trials(
+    record: SearchRecord, trials: Sequence[TrialRecord], best: TrialRecord | None, viewer: UserRecord
 ) -> Json:
-    """An experiment and its trials, as `viewer` may see them."""
+    """A search and its trials, as `viewer` may see them."""
     private: Json = {"trials": trials, "spec": record.definition, "job": record.template}
     shown = private if may(viewer, record) else dict.fromkeys(private)
-    return {**experiment(record, Counter(trial.state for trial in trials), best, viewer), **shown}
+    return {**search(record, Counter(trial.state for trial in trials), best, viewer), **shown}

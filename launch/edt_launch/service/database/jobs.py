@@ -95,7 +95,7 @@ class Jobs:
         newest: bool = False,
         text: str = "",
         host: str | None = None,
-        experiment: str | None = None,
+        search: str | None = None,
         submitted_since: float | None = None,
         sort: str = "number",
     ) -> Page:
@@ -110,7 +110,7 @@ class Jobs:
             newest: in the opposite order.
             text: those whose name contains it, in whatever case, or whose id begins with it.
             host: those that have devices of it.
-            experiment: the jobs of its trials, by its id.
+            search: the jobs of its trials, by its id.
             submitted_since: those submitted since then.
             sort: the field that they are in the order of, one of `SORTS`; `after` is then how many to leave
                 out. Jobs without a value are the last.
@@ -124,8 +124,8 @@ class Jobs:
         query = query.order_by(jobs.c.number.desc() if newest else jobs.c.number)
         if host is not None:
             query = query.where(cast(jobs.c.held, Text).contains(f'["{host}",', autoescape=True))
-        if experiment is not None:
-            query = query.where(jobs.c.id.in_(select(trials.c.job).where(trials.c.experiment == experiment)))
+        if search is not None:
+            query = query.where(jobs.c.id.in_(select(trials.c.job).where(trials.c.search == search)))
         if submitted_since is not None:
             query = query.where(jobs.c.submitted >= submitted_since)
         if text:

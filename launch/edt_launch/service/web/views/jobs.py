@@ -28,7 +28,7 @@ class Filter:
 
     Attributes:
         state: states with commas between, or `all`.
-        experiment: id of one, whose trials are meant.
+        search: id of one, whose trials are meant.
         last: name of the time in which they were submitted: of `TIMES`.
         sort: what they are in the order of, with `-` before it for the opposite one; empty: the newest first.
         after: where the page goes on, 0 at the beginning.
@@ -38,7 +38,7 @@ class Filter:
     owner: str = ""
     text: str = ""
     host: str = ""
-    experiment: str = ""
+    search: str = ""
     last: str = ""
     sort: str = ""
     after: int = 0
@@ -52,7 +52,7 @@ class Filter:
     def rest_address(self) -> str:
         """That of the same as JSON."""
         states = {"all": {"all": 1}, "": {}}.get(self.state, {"state": self.state})
-        rest = {name: getattr(self, name) for name in ("owner", "text", "host", "experiment", "after")}
+        rest = {name: getattr(self, name) for name in ("owner", "text", "host", "search", "after")}
         rest["sort"] = self.sort.removeprefix("-")
         newest = {"newest": 1} if self.is_descending else {}
         query = {**states, **{name: value for name, value in rest.items() if value}, **newest}

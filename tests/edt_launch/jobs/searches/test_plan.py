@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from edt_launch.jobs.experiments.plan import Next, following, slots, total
+from edt_launch.jobs.searches.plan import Next, following, slots, total
 from edt_launch.service.database.records import TrialRecord, TrialState
-from edt_launch.service.experiment_spec import MOST_TRIALS, Objective, SearchSpec, ranking
+from edt_launch.service.search_spec import MOST_TRIALS, Objective, SearchSpec, ranking
 from plays import UNITS, budgets, specified
 
 

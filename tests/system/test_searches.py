@@ -1,4 +1,4 @@
-"""An experiment over a service that runs: its trials train a model."""
+"""A search over a service that runs: its trials train a model."""
 
 import json
 import time
@@ -67,7 +67,7 @@ def test_trials_train_a_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(serving, "PROGRAM", PROGRAM)
     with serving.serving(tmp_path / "home", "--slots", "2") as service, requests.Session() as session:
         session.headers["Authorization"] = f"Bearer {service.token}"
-        url = f"{service.url}/api/v1/experiments"
+        url = f"{service.url}/api/v1/searches"
         files = {"code": ("code.tar.gz", tar({"train.py": TRAIN}))}
         answer = session.post(url, data={"spec": json.dumps(SPEC)}, files=files)
         assert answer.status_code == 201, answer.text

@@ -1,4 +1,4 @@
-"""What a user says of an experiment: a space of parameters, how to choose from it, how far to go."""
+"""What a user says of a search: a space of parameters, how to choose from it, how far to go."""
 
 import math
 from collections.abc import Iterable, Mapping
@@ -182,8 +182,8 @@ class SearchSpec(_Fields):
         return MOST_TRIALS if self.max_trials is None else self.max_trials
 
 
-class ExperimentSpec(SearchSpec):
-    """An experiment to create."""
+class SubmittedSearch(SearchSpec):
+    """A search to create."""
 
     job: Annotated[
         JobSpec,

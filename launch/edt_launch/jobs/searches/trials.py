@@ -6,20 +6,20 @@ from typing import Protocol
 
 from edt_launch.core.event_codec import read_line
 from edt_launch.core.events import Progress
-from edt_launch.jobs.experiments.decide import Outcome
+from edt_launch.jobs.searches.decide import Outcome
 from edt_launch.service import tailing
 from edt_launch.service.context import Context
-from edt_launch.service.database.records import ExperimentRecord, JobRecord, TrialRecord, UserRecord
-from edt_launch.service.experiment_spec import SearchSpec
-from edt_launch.service.experiments import key_of
+from edt_launch.service.database.records import JobRecord, SearchRecord, TrialRecord, UserRecord
+from edt_launch.service.search_spec import SearchSpec
+from edt_launch.service.searches import key_of
 from edt_launch.service.submission import Submission
 from edt_launch.service.trial_job import job_of
 
 
 class Trials(Protocol):
-    """What makes jobs of the trials of one kind of experiment."""
+    """What makes jobs of the trials of one kind of search."""
 
-    def submit(self, user: UserRecord, search: ExperimentRecord, trial: TrialRecord) -> TrialRecord:
+    def submit(self, user: UserRecord, search: SearchRecord, trial: TrialRecord) -> TrialRecord:
         """Submit a trial's job, with the idempotency key `key_of(search, trial)`.
 
         Returns:
@@ -44,14 +44,14 @@ class JobTrials:
     def __init__(self, parts: Context) -> None:
         self._parts = parts
 
-    def submit(self, user: UserRecord, search: ExperimentRecord, trial: TrialRecord) -> TrialRecord:  # noqa: D102
+    def submit(self, user: UserRecord, search: SearchRecord, trial: TrialRecord) -> TrialRecord:  # noqa: D102
         spec = job_of(search.template, search.name, trial.number, trial.parameters)
         submission = Submission(user, spec, None, key_of(search, trial))
         submit, now = self._parts.submitter.submit, self._parts.clock()
         if not search.file_name:
             job, _ = submit(submission, now)
         else:
-            with self._parts.home.experiment(search.id).open("rb") as code:
+            with self._parts.home.search(search.id).open("rb") as code:
                 job, _ = submit(replace(submission, code=code), now)
         self._parts.changed()
         return replace(trial, job=job.id)

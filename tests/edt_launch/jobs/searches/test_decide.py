@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from edt_launch.jobs.experiments.decide import HOPELESS, STARTS, Begun, End, Note, Stop, Submit
-from edt_launch.jobs.experiments.plan import Next, total
-from edt_launch.service.database.records import ExperimentState, ExperimentWanted, TrialState
-from edt_launch.service.experiment_spec import ranking
+from edt_launch.jobs.searches.decide import HOPELESS, STARTS, Begun, End, Note, Stop, Submit
+from edt_launch.jobs.searches.plan import Next, total
+from edt_launch.service.database.records import SearchState, SearchWanted, TrialState
+from edt_launch.service.search_spec import ranking
 from edt_launch.service.states import State
 from examples import fewer
 from plays import Play, budgets, specified
@@ -42,7 +42,7 @@ def test_a_search_keeps_its_limits_and_ends(
     if fails == 0:
         assert len(trials) == total(one.spec)
     finished = [trial for trial in trials if trial.state is TrialState.SUCCEEDED]
-    assert one.search.state is (ExperimentState.SUCCEEDED if finished else ExperimentState.FAILED)
+    assert one.search.state is (SearchState.SUCCEEDED if finished else SearchState.FAILED)
     metrics = [trial.metric for trial in finished if trial.metric is not None]
     assert len(metrics) == len(finished)
     best = ranking(one.spec.objective, trials)[:1]
@@ -128,30 +128,30 @@ def test_a_running_search_of_an_earlier_version_gets_its_total() -> None:
 def test_a_stopped_search_waits_for_its_trials() -> None:
     one = play("random")
     one.decide()
-    one.search = replace(one.search, wanted=ExperimentWanted.STOP)
+    one.search = replace(one.search, wanted=SearchWanted.STOP)
     assert {type(action) for action in one.decide().actions} == {Stop}
     assert one.decide().actions == ()  # they have been told
     for number, job in one.jobs.items():
         one.jobs[number] = replace(job, state=State.STOPPED, reason="stopped")
     one.decide()
-    assert one.search.state is ExperimentState.STOPPED
+    assert one.search.state is SearchState.STOPPED
     assert {trial.state for trial in one.trials.values()} == {TrialState.STOPPED}
 
 
 def test_force_does_not_wait() -> None:
     one = play("random")
     one.decide()
-    one.search = replace(one.search, wanted=ExperimentWanted.FORCE)
+    one.search = replace(one.search, wanted=SearchWanted.FORCE)
     one.decide()
-    assert one.search.state is ExperimentState.STOPPED
+    assert one.search.state is SearchState.STOPPED
     assert one.stopped == {0, 1}
     assert all(trial.has_ended for trial in one.trials.values())
 
 
 def test_a_search_that_is_stopped_before_it_begins_just_ends() -> None:
     one = play("random")
-    one.search = replace(one.search, wanted=ExperimentWanted.STOP)
-    assert one.decide().actions == (End(ExperimentState.STOPPED, "stopped by its owner"),)
+    one.search = replace(one.search, wanted=SearchWanted.STOP)
+    assert one.decide().actions == (End(SearchState.STOPPED, "stopped by its owner"),)
 
 
 def test_a_trial_that_could_not_be_submitted_is_over_when_its_search_is_stopped() -> None:
@@ -159,9 +159,9 @@ def test_a_trial_that_could_not_be_submitted_is_over_when_its_search_is_stopped(
     one.decide()
     one.trials[0] = replace(one.trials[0], exec=None, driver=None, job=None)
     del one.jobs[0]
-    one.search = replace(one.search, wanted=ExperimentWanted.STOP)
+    one.search = replace(one.search, wanted=SearchWanted.STOP)
     one.decide()
-    assert one.search.state is ExperimentState.STOPPED
+    assert one.search.state is SearchState.STOPPED
     assert (one.trials[0].state, one.trials[0].reason) == (TrialState.STOPPED, "stopped by its owner")
 
 
@@ -204,7 +204,7 @@ def test_a_search_whose_trials_cannot_be_submitted_gives_up() -> None:
     one.trials = {number: replace(first, number=number) for number in range(HOPELESS)}
     one.jobs = {}
     assert one.decide().actions == (
-        End(ExperimentState.FAILED, f"none of {HOPELESS} trials has finished: no job"),
+        End(SearchState.FAILED, f"none of {HOPELESS} trials has finished: no job"),
     )
 
 
@@ -212,5 +212,5 @@ def test_a_search_whose_trials_cannot_be_submitted_gives_up() -> None:
 def test_a_search_without_a_limit_gives_up(most: int | None, ends: bool) -> None:
     one = play("random", fails=1.0, algo={"max_trials": most, "max_parallel": 1})
     one.run()
-    assert one.search.state is ExperimentState.FAILED
+    assert one.search.state is SearchState.FAILED
     assert len(one.trials) == (HOPELESS if ends else 100)

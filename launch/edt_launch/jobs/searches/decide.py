@@ -8,16 +8,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, islice
 
-from edt_launch.jobs.experiments.plan import Next, following
+from edt_launch.jobs.searches.plan import Next, following
 from edt_launch.service.database.records import (
-    ExperimentRecord,
-    ExperimentState,
-    ExperimentWanted,
     JobRecord,
+    SearchRecord,
+    SearchState,
+    SearchWanted,
     TrialRecord,
     TrialState,
 )
-from edt_launch.service.experiment_spec import SearchSpec
+from edt_launch.service.search_spec import SearchSpec
 from edt_launch.service.states import State, Wanted
 
 MINUTE = 60.0
@@ -94,7 +94,7 @@ class Stop:
 class End:
     """The search has ended."""
 
-    state: ExperimentState
+    state: SearchState
     reason: str
 
 
@@ -110,11 +110,11 @@ class Decided:
     again_at: float | None = None
 
 
-def decide(now: float, search: ExperimentRecord, spec: SearchSpec, facts: Sequence[TrialFacts]) -> Decided:
+def decide(now: float, search: SearchRecord, spec: SearchSpec, facts: Sequence[TrialFacts]) -> Decided:
     """What to do now for a search that has not ended; `facts` are its trials, by number."""
     limit, started = spec.max_minutes, search.started
     over_at = None if limit is None or started is None else started + limit * MINUTE
-    closing = None if search.wanted is ExperimentWanted.RUN else "stopped by its owner"
+    closing = None if search.wanted is SearchWanted.RUN else "stopped by its owner"
     if closing is None and over_at is not None and now >= over_at:
         closing = TIME_OVER
     trials = [seen(now, trial, closing) for trial in facts]
@@ -130,7 +130,7 @@ def decide(now: float, search: ExperimentRecord, spec: SearchSpec, facts: Sequen
     actions = list(islice(starts, STARTS + 1))  # one more, if there is more to start
     if not live and not actions:
         return Decided((*notes, _result(trials)))
-    is_known = search.state is ExperimentState.RUNNING and search.total is not None  # not in earlier versions
+    is_known = search.state is SearchState.RUNNING and search.total is not None  # not in earlier versions
     begun = [] if is_known else [Begun()]
     return Decided((*notes, *actions[:STARTS], *begun), now if len(actions) > STARTS else over_at)
 
@@ -155,13 +155,13 @@ def seen(now: float, facts: TrialFacts, closing: str | None = None) -> TrialReco
 
 def _close(
     now: float,
-    search: ExperimentRecord,
+    search: SearchRecord,
     reason: str,
     trials: Sequence[TrialRecord],
     jobs: Mapping[int, JobRecord | None],
 ) -> Iterator[Action]:
     """Stop what runs; when nothing does, end. Who forces it does not wait for that."""
-    is_forced = search.wanted is ExperimentWanted.FORCE
+    is_forced = search.wanted is SearchWanted.FORCE
     live = [trial for trial in trials if not trial.has_ended]
     for trial in live:
         job = jobs[trial.number]
@@ -171,9 +171,7 @@ def _close(
             yield Note(replace(trial, state=TrialState.STOPPED, reason=reason, ended=now))
     if is_forced or all(jobs[trial.number] is None for trial in live):
         yield (
-            _result(trials, reason)
-            if search.wanted is ExperimentWanted.RUN
-            else End(ExperimentState.STOPPED, reason)
+            _result(trials, reason) if search.wanted is SearchWanted.RUN else End(SearchState.STOPPED, reason)
         )
 
 
@@ -188,6 +186,6 @@ def _result(trials: Sequence[TrialRecord], reason: str = "") -> End:
     finished = sum(trial.state is TrialState.SUCCEEDED for trial in trials)
     because = f"; {reason}" if reason else ""
     if finished:
-        return End(ExperimentState.SUCCEEDED, f"{finished} of {len(trials)} trials have finished{because}")
+        return End(SearchState.SUCCEEDED, f"{finished} of {len(trials)} trials have finished{because}")
     last = next((f": {trial.reason}" for trial in reversed(trials) if trial.reason not in ("", reason)), "")
-    return End(ExperimentState.FAILED, f"none of {len(trials)} trials has finished{because}{last}")
+    return End(SearchState.FAILED, f"none of {len(trials)} trials has finished{because}{last}")

@@ -8,7 +8,7 @@ import math
 from collections.abc import Mapping
 from decimal import Decimal
 
-from edt_launch.service.experiment_spec import Parameter, Values
+from edt_launch.service.search_spec import Parameter, Values
 
 Point = Mapping[str, float]
 Space = Mapping[str, Parameter]

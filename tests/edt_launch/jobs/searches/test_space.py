@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from edt_launch.jobs.experiments.space import count, grid_point, size, value, values
-from edt_launch.service.experiment_spec import Parameter
+from edt_launch.jobs.searches.space import count, grid_point, size, value, values
+from edt_launch.service.search_spec import Parameter
 from plays import UNITS
 
 

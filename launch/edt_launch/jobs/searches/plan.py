@@ -10,10 +10,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
-from edt_launch.jobs.experiments.choosing import Chooser
-from edt_launch.jobs.experiments.space import Point, grid_point, size, values
+from edt_launch.jobs.searches.choosing import Chooser
+from edt_launch.jobs.searches.space import Point, grid_point, size, values
 from edt_launch.service.database.records import TrialRecord
-from edt_launch.service.experiment_spec import Algorithm, SearchSpec, Values, ranking
+from edt_launch.service.search_spec import Algorithm, SearchSpec, Values, ranking
 
 EPSILON = 1e-9
 """What powers of a number that is no integer may be off."""

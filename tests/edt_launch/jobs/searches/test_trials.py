@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from edt_launch.jobs.experiments.trials import reported
+from edt_launch.jobs.searches.trials import reported
 
 
 def progress(**values: object) -> str:

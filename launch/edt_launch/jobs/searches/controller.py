@@ -10,7 +10,7 @@ from dataclasses import replace
 import structlog
 from pydantic import ValidationError
 
-from edt_launch.jobs.experiments.decide import (
+from edt_launch.jobs.searches.decide import (
     Action,
     Begun,
     End,
@@ -21,23 +21,23 @@ from edt_launch.jobs.experiments.decide import (
     decide,
     seen,
 )
-from edt_launch.jobs.experiments.plan import Next, total
-from edt_launch.jobs.experiments.trials import JobTrials, Trials
+from edt_launch.jobs.searches.plan import Next, total
+from edt_launch.jobs.searches.trials import JobTrials, Trials
 from edt_launch.service.bus import Topic
 from edt_launch.service.context import Context
 from edt_launch.service.database.engine import AWAY
 from edt_launch.service.database.jobs import NoSuchJobError
 from edt_launch.service.database.records import (
-    ExperimentRecord,
-    ExperimentState,
-    ExperimentWanted,
+    SearchRecord,
+    SearchState,
+    SearchWanted,
     TrialRecord,
     TrialState,
 )
 from edt_launch.service.deleting import delete_file
 from edt_launch.service.errors import NotFoundError, ServiceError, UnavailableError
-from edt_launch.service.experiment_spec import SearchSpec
-from edt_launch.service.experiments import key_of
+from edt_launch.service.search_spec import SearchSpec
+from edt_launch.service.searches import key_of
 from edt_launch.service.states import State, Wanted
 
 log = structlog.get_logger()
@@ -48,7 +48,7 @@ LOOK = 0.5
 TROUBLE = 30.0
 """Seconds after which what could not be done, for want of disk space say, is tried again."""
 
-TOPICS = (Topic.EXPERIMENTS, Topic.JOBS)
+TOPICS = (Topic.SEARCHES, Topic.JOBS)
 
 
 class TroubleError(Exception):
@@ -56,7 +56,7 @@ class TroubleError(Exception):
 
 
 class Controller:
-    """Runs searches; `kinds` make jobs of other trials than `JobTrials` does, by `ExperimentRecord.kind`."""
+    """Runs searches; `kinds` make jobs of other trials than `JobTrials` does, by `SearchRecord.kind`."""
 
     def __init__(self, parts: Context, kinds: Mapping[str, Trials] | None = None) -> None:
         self._parts = parts
@@ -64,8 +64,8 @@ class Controller:
         self._kinds = {"": JobTrials(parts), **(kinds or {})}
         self._specs: dict[str, SearchSpec] = {}
         self._retry_at: dict[str, float] = {}
-        known = self._store.experiments.ids()
-        for path in parts.home.experiments.iterdir():
+        known = self._store.searches.ids()
+        for path in parts.home.searches.iterdir():
             if path.name not in known:  # a service was killed just before its search was written down
                 delete_file(path)
 
@@ -88,15 +88,15 @@ class Controller:
 
     def look(self, now: float) -> float | None:
         """Do what is to be done for all searches; returns when to look again even if nothing happens."""
-        searches = self._store.experiments.live()
-        trials = self._store.experiments.trials_of([search.id for search in searches])
+        searches = self._store.searches.live()
+        trials = self._store.searches.trials_of([search.id for search in searches])
         for gone in self._specs.keys() - {search.id for search in searches}:
             del self._specs[gone]
         stop = self._parts.stop
         times = [self._advance(now, search, trials[search.id]) for search in searches if not stop.is_set()]
         return min((at for at in times if at is not None), default=None)
 
-    def _advance(self, now: float, search: ExperimentRecord, trials: Sequence[TrialRecord]) -> float | None:
+    def _advance(self, now: float, search: SearchRecord, trials: Sequence[TrialRecord]) -> float | None:
         try:
             return self._look(now, search, trials)
         except (TroubleError, OSError) as error:
@@ -115,19 +115,19 @@ class Controller:
             return self._wait(now, search, reason)
         return None
 
-    def _wait(self, now: float, search: ExperimentRecord, reason: str) -> float:
+    def _wait(self, now: float, search: SearchRecord, reason: str) -> float:
         """Have a search try again later. While the database is away, this fails as well."""
-        self._store.experiments.update(search.id, state=ExperimentState.WAITING, reason=reason)
+        self._store.searches.update(search.id, state=SearchState.WAITING, reason=reason)
         self._retry_at[search.id] = now + TROUBLE
         return now + TROUBLE
 
-    def _give_up(self, now: float, search: ExperimentRecord, reason: str) -> None:
+    def _give_up(self, now: float, search: SearchRecord, reason: str) -> None:
         """End a search of which nothing more is known than that it cannot go on; its jobs are stopped.
 
         A trial whose job has ended before is what its job is.
         """
         spec = self._specs.get(search.id)
-        trials = self._store.experiments.trials(search.id)
+        trials = self._store.searches.trials(search.id)
         for known in trials:
             trial = known if known.has_ended else self._seen(now, search, spec, known)
             if not trial.has_ended:
@@ -135,12 +135,12 @@ class Controller:
                     self._store.jobs.set_wanted(trial.job or "", Wanted.STOP)
                 trial = replace(trial, state=TrialState.STOPPED, reason=reason, ended=now)
             if trial != known:
-                self._store.experiments.update_trial(trial)
-        self._store.experiments.update(search.id, state=ExperimentState.FAILED, reason=reason, ended=now)
+                self._store.searches.update_trial(trial)
+        self._store.searches.update(search.id, state=SearchState.FAILED, reason=reason, ended=now)
         self._parts.changed()
 
     def _seen(
-        self, now: float, search: ExperimentRecord, spec: SearchSpec | None, trial: TrialRecord
+        self, now: float, search: SearchRecord, spec: SearchSpec | None, trial: TrialRecord
     ) -> TrialRecord:
         """A trial as its job is; as it was if that cannot be told: its search may be given up for that."""
         try:
@@ -152,13 +152,9 @@ class Controller:
             log.error("nothing is known of a trial", trial=trial.number, exc_info=error)
             return trial
 
-    def _look(self, now: float, search: ExperimentRecord, trials: Sequence[TrialRecord]) -> float | None:
+    def _look(self, now: float, search: SearchRecord, trials: Sequence[TrialRecord]) -> float | None:
         retry_at = self._retry_at.pop(search.id, now)
-        if (
-            search.state is ExperimentState.WAITING
-            and search.wanted is ExperimentWanted.RUN
-            and now < retry_at
-        ):
+        if search.state is SearchState.WAITING and search.wanted is SearchWanted.RUN and now < retry_at:
             self._retry_at[search.id] = retry_at
             return retry_at
         spec = self._spec(search)
@@ -168,18 +164,18 @@ class Controller:
             self._do(now, search, spec, action)
         return decided.again_at
 
-    def _spec(self, search: ExperimentRecord) -> SearchSpec:
+    def _spec(self, search: SearchRecord) -> SearchSpec:
         if search.id not in self._specs:
             self._specs[search.id] = SearchSpec.model_validate(search.definition)
         return self._specs[search.id]
 
-    def _trials(self, search: ExperimentRecord) -> Trials:
+    def _trials(self, search: SearchRecord) -> Trials:
         if search.kind not in self._kinds:
             raise TroubleError(f"this service has nothing that makes jobs of {search.kind!r} trials")
         return self._kinds[search.kind]
 
     def _facts(
-        self, search: ExperimentRecord, spec: SearchSpec | None, trials: Sequence[TrialRecord]
+        self, search: SearchRecord, spec: SearchSpec | None, trials: Sequence[TrialRecord]
     ) -> list[TrialFacts]:
         jobs = self._store.jobs.some([trial.job for trial in trials if trial.job and not trial.has_ended])
         facts = []
@@ -190,8 +186,8 @@ class Controller:
             facts.append(TrialFacts(trial, job, outcome))
         return facts
 
-    def _do(self, now: float, search: ExperimentRecord, spec: SearchSpec, action: Action) -> None:
-        searches = self._store.experiments
+    def _do(self, now: float, search: SearchRecord, spec: SearchSpec, action: Action) -> None:
+        searches = self._store.searches
         match action:
             case Next() as new:
                 log.info("a trial starts", search=search.name, trial=new.number, reason=new.why)
@@ -208,13 +204,13 @@ class Controller:
             case Begun():
                 started = search.started or now
                 searches.update(
-                    search.id, state=ExperimentState.RUNNING, reason="", started=started, total=total(spec)
+                    search.id, state=SearchState.RUNNING, reason="", started=started, total=total(spec)
                 )
             case End(state, reason):
                 log.info("a search has ended", search=search.name, state=state, reason=reason)
                 searches.update(search.id, state=state, reason=reason, ended=now)
 
-    def _submit(self, now: float, search: ExperimentRecord, trial: TrialRecord) -> None:
+    def _submit(self, now: float, search: SearchRecord, trial: TrialRecord) -> None:
         """Make a job of a trial; TroubleError or OSError if nothing can be submitted just now."""
         user = self._store.accounts.user(search.owner)
         try:
@@ -226,11 +222,11 @@ class Controller:
         except (ServiceError, ValidationError) as error:
             reason = f"it cannot be submitted: {error}"
             submitted = replace(trial, state=TrialState.FAILED, reason=reason, ended=now)
-        self._store.experiments.update_trial(submitted)
+        self._store.searches.update_trial(submitted)
         if submitted.has_ended:
-            self._parts.bus.notify(Topic.EXPERIMENTS)
+            self._parts.bus.notify(Topic.SEARCHES)
 
-    def _with_job(self, search: ExperimentRecord, trial: TrialRecord) -> TrialRecord:
+    def _with_job(self, search: SearchRecord, trial: TrialRecord) -> TrialRecord:
         """A trial, with the job that was made of it just before the service was killed, if one was."""
         if trial.job is not None or trial.has_ended:
             return trial
@@ -238,5 +234,5 @@ class Controller:
         if job is None:
             return trial
         submitted = self._trials(search).found(trial, job)
-        self._store.experiments.update_trial(submitted)
+        self._store.searches.update_trial(submitted)
         return submitted

@@ -8,9 +8,9 @@ import random
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from edt_launch.jobs.experiments.space import Point, count
+from edt_launch.jobs.searches.space import Point, count
 from edt_launch.service.database.records import TrialRecord
-from edt_launch.service.experiment_spec import Algorithm, Parameter, SearchSpec
+from edt_launch.service.search_spec import Algorithm, Parameter, SearchSpec
 
 if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution

@@ -2,8 +2,8 @@ from typing import Any
 
 import pytest
 
-from edt_launch.jobs.experiments.choosing import Chooser
-from edt_launch.jobs.experiments.space import values
+from edt_launch.jobs.searches.choosing import Chooser
+from edt_launch.jobs.searches.space import values
 from edt_launch.service.database.records import TrialRecord, TrialState
 from plays import RATE, UNITS, specified
 

@@ -1,11 +1,11 @@
-"""Experiments for tests: what is searched, and a pool that plays its trials."""
+"""Searches for tests: what is searched, and a pool that plays its trials."""
 
 import random
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from edt_launch.jobs.experiments.decide import (
+from edt_launch.jobs.searches.decide import (
     Begun,
     Decided,
     End,
@@ -16,9 +16,9 @@ from edt_launch.jobs.experiments.decide import (
     TrialFacts,
     decide,
 )
-from edt_launch.jobs.experiments.plan import Next, total
-from edt_launch.service.database.records import ExperimentRecord, ExperimentState, JobRecord, TrialRecord
-from edt_launch.service.experiment_spec import SearchSpec
+from edt_launch.jobs.searches.plan import Next, total
+from edt_launch.service.database.records import JobRecord, SearchRecord, SearchState, TrialRecord
+from edt_launch.service.search_spec import SearchSpec
 from edt_launch.service.states import ENDED, State, Wanted
 
 RATE = {"min": 0.001, "max": 0.1}
@@ -36,8 +36,8 @@ def budgets(most: int, eta: float = 3) -> dict[str, Any]:
     return {"eta": eta, "budget": "epochs", "max_budget": most}
 
 
-def searching(**fields: Any) -> ExperimentRecord:
-    return replace(ExperimentRecord("haaaaaaaa", "ann-1", "ann", {}, "", 7, 100.0), **fields)
+def searching(**fields: Any) -> SearchRecord:
+    return replace(SearchRecord("haaaaaaaa", "ann-1", "ann", {}, "", 7, 100.0), **fields)
 
 
 @dataclass
@@ -45,7 +45,7 @@ class Play:
     """A search whose trials a random, seeded world runs; it checks at every step what must always hold."""
 
     spec: SearchSpec
-    search: ExperimentRecord = field(default_factory=searching)
+    search: SearchRecord = field(default_factory=searching)
     seed: int = 0
     fails: float = 0.0
     loss: Callable[[TrialRecord], float] = lambda trial: float(str(trial.parameters["rate"]))
@@ -92,7 +92,7 @@ class Play:
                 self.stopped.add(trial.number)
             case Begun():
                 self.search = replace(
-                    self.search, state=ExperimentState.RUNNING, started=self.now, total=total(self.spec)
+                    self.search, state=SearchState.RUNNING, started=self.now, total=total(self.spec)
                 )
             case End(state, reason):
                 self.search = replace(self.search, state=state, reason=reason, ended=self.now)

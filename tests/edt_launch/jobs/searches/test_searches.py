@@ -1,4 +1,4 @@
-"""Experiments over the service's REST, whose controller and jobs the test moves on."""
+"""Searches over the service's REST, whose controller and jobs the test moves on."""
 
 import json
 import re
@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from edt_launch.jobs.experiments.controller import Controller
-from edt_launch.jobs.experiments.trials import JobTrials
+from edt_launch.jobs.searches.controller import Controller
+from edt_launch.jobs.searches.trials import JobTrials
 from edt_launch.service.database.records import JobRecord
 from edt_launch.service.states import State, Wanted
 from world import World, tar
 
-PAGE = Path(__file__).parents[4] / "docs" / "experiments.md"
+PAGE = Path(__file__).parents[4] / "docs" / "searches.md"
 SPEC: dict[str, Any] = json.loads(re.findall(r"```json\n(.*?)```", PAGE.read_text(), re.DOTALL)[0])
 LONG = {"units": {"values": ["", "x" * 4000]}}
 WIDE = {f"p{n}": "x" * 4000 for n in range(17)}
@@ -21,7 +21,7 @@ CODE = tar({"train.py": b"print()"})
 
 
 class Running:
-    """A service and its controller of experiments."""
+    """A service and its controller of searches."""
 
     def __init__(self, world: World) -> None:
         self.world = world
@@ -34,7 +34,7 @@ class Running:
     def post(self, client: Any = None, code: bytes | None = CODE, **changes: Any) -> Any:
         files = None if code is None else {"code": ("code.tar.gz", code)}
         spec = {"spec": json.dumps(SPEC | changes)}
-        return (client or self.world.ann).post("/experiments", data=spec, files=files)
+        return (client or self.world.ann).post("/searches", data=spec, files=files)
 
     def create(self, **changes: Any) -> Any:
         answer = self.post(**changes)
@@ -47,7 +47,7 @@ class Running:
             pass
 
     def show(self, name: str) -> Any:
-        answer = self.world.ann.get(f"/experiments/{name}")
+        answer = self.world.ann.get(f"/searches/{name}")
         assert answer.status_code == 200, answer.text
         return answer.json()
 
@@ -84,7 +84,7 @@ def test_the_example_finds_the_best_rate(running: Running) -> None:
     assert first.command == ("python", "train.py", "--rate", str(parameters["rate"]))
     assert (first.owner, first.name, first.min, first.max) == ("ann", "find-rate-0", 1, 2)
     assert [job.environment["EDT_TRIAL"] for job in (first, second)] == ["0", "1"]
-    assert first.environment["EDT_EXPERIMENT"] == "find-rate"
+    assert first.environment["EDT_SEARCH"] == "find-rate"
     assert (running.world.files(first.id).code / "train.py").read_text() == "print()"
 
     shown = running.play("find-rate")
@@ -92,7 +92,7 @@ def test_the_example_finds_the_best_rate(running: Running) -> None:
     assert shown["best"]["metric"] == max(trial["metric"] for trial in shown["trials"])
     assert shown["best"]["metric"] == shown["best"]["parameters"]["rate"]
     assert {trial["parameters"]["units"] for trial in shown["trials"]} <= {16, 32, 64}
-    (listed,) = running.world.ann.get("/experiments").json()["experiments"]
+    (listed,) = running.world.ann.get("/searches").json()["searches"]
     assert listed["best"] == shown["best"]
 
 
@@ -111,8 +111,8 @@ def test_a_trial_without_a_metric_has_failed(running: Running) -> None:
 def test_it_is_stopped_and_deleted_with_its_jobs(running: Running) -> None:
     world = running.world
     name = running.create()["id"]
-    assert world.ann.delete(f"/experiments/{name}").status_code == 409
-    assert world.ann.post(f"/experiments/{name}/stop").json()["wanted"] == "stop"
+    assert world.ann.delete(f"/searches/{name}").status_code == 409
+    assert world.ann.post(f"/searches/{name}/stop").json()["wanted"] == "stop"
     running.look()
     jobs = world.store.jobs.live()
     assert {job.wanted for job in jobs} == {Wanted.STOP}
@@ -120,21 +120,21 @@ def test_it_is_stopped_and_deleted_with_its_jobs(running: Running) -> None:
         world.go(job.id, State.STOPPED)
     running.look()
     assert running.show(name)["state"] == "stopped"
-    assert world.ann.post(f"/experiments/{name}/stop").status_code == 200
-    assert world.ann.delete(f"/experiments/{name}").status_code == 204
+    assert world.ann.post(f"/searches/{name}/stop").status_code == 200
+    assert world.ann.delete(f"/searches/{name}").status_code == 204
     assert world.store.jobs.ids() == frozenset()
-    assert list(world.settings.paths.experiments.iterdir()) == []
-    assert world.ann.get(f"/experiments/{name}").status_code == 404
+    assert list(world.settings.paths.searches.iterdir()) == []
+    assert world.ann.get(f"/searches/{name}").status_code == 404
 
 
 def test_others_see_that_it_is_there_and_change_nothing(running: Running) -> None:
     bob, name = running.world.bob, running.create()["id"]
-    shown = bob.get(f"/experiments/{name}").json()
+    shown = bob.get(f"/searches/{name}").json()
     assert (shown["owner"], shown["counts"]) == ("ann", {"queued": 2})
     assert {shown[private] for private in ("reason", "best", "trials", "spec", "job")} == {None}
-    assert bob.post(f"/experiments/{name}/stop").status_code == 403
-    assert bob.delete(f"/experiments/{name}").status_code == 403
-    assert running.world.admin.post(f"/experiments/{name}/stop").status_code == 200
+    assert bob.post(f"/searches/{name}/stop").status_code == 403
+    assert bob.delete(f"/searches/{name}").status_code == 403
+    assert running.world.admin.post(f"/searches/{name}/stop").status_code == 200
 
 
 def test_others_do_not_see_what_a_failed_job_has_printed(running: Running) -> None:
@@ -144,19 +144,19 @@ def test_others_do_not_see_what_a_failed_job_has_printed(running: Running) -> No
     world.store.jobs.move(job.id, State.FAILED, "failed", world.clock.now, failure="password: secret")
     running.look()
     for reader, seen in ((world.ann, True), (world.admin, True), (world.bob, False)):
-        assert ("secret" in reader.get(f"/experiments/{name}").text) is seen
-        assert ("secret" in reader.get("/experiments").text) is seen
+        assert ("secret" in reader.get(f"/searches/{name}").text) is seen
+        assert ("secret" in reader.get("/searches").text) is seen
 
 
 def test_they_are_listed_page_by_page(running: Running) -> None:
     for name in "abc":
         running.post(name=name)
     running.post(running.world.bob, name="d")
-    first = running.world.ann.get("/experiments?limit=2").json()
-    assert [one["name"] for one in first["experiments"]] == ["a", "b"]
-    rest = running.world.ann.get(f"/experiments?after={first['next']}").json()
-    assert ([one["name"] for one in rest["experiments"]], rest["next"]) == (["c", "d"], None)
-    (own,) = running.world.ann.get("/experiments?owner=bob").json()["experiments"]
+    first = running.world.ann.get("/searches?limit=2").json()
+    assert [one["name"] for one in first["searches"]] == ["a", "b"]
+    rest = running.world.ann.get(f"/searches?after={first['next']}").json()
+    assert ([one["name"] for one in rest["searches"]], rest["next"]) == (["c", "d"], None)
+    (own,) = running.world.ann.get("/searches?owner=bob").json()["searches"]
     assert own["name"] == "d"
 
 
@@ -198,7 +198,7 @@ def test_what_makes_no_sense_is_refused(running: Running, change: dict[str, Any]
     assert answer.status_code == 422
     assert said in answer.json()["detail"]
     paths = running.world.settings.paths
-    assert [*paths.experiments.iterdir(), *paths.incoming.iterdir()] == []
+    assert [*paths.searches.iterdir(), *paths.incoming.iterdir()] == []
 
 
 def test_names_are_given_once_and_archives_looked_at(running: Running) -> None:
@@ -240,10 +240,10 @@ def test_a_service_that_dies_while_it_submits_submits_once(
     assert (shown["state"], [trial["job"] for trial in shown["trials"]]) == ("succeeded", [job.id])
 
 
-def test_an_experiment_of_a_kind_that_is_not_there_waits(running: Running) -> None:
+def test_a_search_of_a_kind_that_is_not_there_waits(running: Running) -> None:
     running.post()
-    (search,) = running.world.store.experiments.all()
-    running.world.store.experiments.update(search.id, kind="other")
+    (search,) = running.world.store.searches.all()
+    running.world.store.searches.update(search.id, kind="other")
     running.controller.look(running.world.clock.now)
     shown = running.show("find-rate")
     assert shown["state"] == "waiting"
