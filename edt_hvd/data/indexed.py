@@ -47,7 +47,7 @@ class IndexedSource(Source):
         return len(self._orders)
 
     def batch(self, at: Position) -> Batch | None:
-        """The batch, which follows from the epoch's order. It is kept: a commit asks for it before the loop."""
+        """The batch, which follows from the epoch's order; a commit asks for it before the loop."""
         if self._latest is None or self._latest[0] != at:
             order = self._order_of(at)
             self._latest = at, self._cut(order, at.step) if at.step < order.steps else None

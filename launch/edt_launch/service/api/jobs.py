@@ -109,13 +109,16 @@ def list_jobs(
         str | None, Query(pattern=f"^{SEARCH_ID}$", description="Only this one's trials.")
     ] = None,
     submitted_since: Annotated[float | None, Query(ge=0, le=1e12)] = None,
+    owner_text: Annotated[
+        str, Query(max_length=MOST_NAME, pattern=f"^{PLAIN}$", description="In the owner's name.")
+    ] = "",
     sort: Annotated[
         Literal[SORTS],  # type: ignore[valid-type]  # one of a tuple
         Query(description="In the order of this field; `next` is then a place in the list."),
     ] = "number",
 ) -> Response:
     """Live jobs and those that ended in the last hour, in the order of their submission."""
-    is_plain = host is None and search is None and submitted_since is None and sort == "number"
+    is_plain = (host, search, submitted_since, sort, owner_text) == (None, None, None, "number", "")
     if state is None and not everything and not text and not newest and is_plain:
         return _recent(request.app.state.job_list_cache.latest(), user, owner, limit, after)
     states = states_of(state)
@@ -124,7 +127,18 @@ def list_jobs(
     else:
         ended_since = None
     page = context.store.jobs.page(
-        states, owner, ended_since, after, limit, newest, text, host, search, submitted_since, sort
+        states,
+        owner,
+        ended_since,
+        after,
+        limit,
+        newest,
+        text,
+        host,
+        search,
+        submitted_since,
+        sort,
+        owner_text,
     )
     return _json({"jobs": [views.job(job, user) for job in page.jobs], "next": page.next})
 

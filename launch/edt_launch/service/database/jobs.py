@@ -20,7 +20,7 @@ from edt_launch.service.database.records import (
 from edt_launch.service.database.tables import jobs, transitions, trials
 from edt_launch.service.states import ENDED, LIVE, NEXT, IllegalTransitionError, State, Wanted
 
-SORTS = ("number", "name", "owner", "state", "size", "share", "priority", "submitted")
+SORTS = ("number", "name", "owner", "state", "size", "share", "priority", "submitted", "ended")
 """Fields that jobs can be in the order of."""
 
 LAST = 10
@@ -98,6 +98,7 @@ class Jobs:
         search: str | None = None,
         submitted_since: float | None = None,
         sort: str = "number",
+        owner_text: str = "",
     ) -> Page:
         """Jobs in the order of their submission, or another one.
 
@@ -114,6 +115,7 @@ class Jobs:
             submitted_since: those submitted since then.
             sort: the field that they are in the order of, one of `SORTS`; `after` is then how many to leave
                 out. Jobs without a value are the last.
+            owner_text: those whose owner's name contains it, in whatever case.
         """
         query = select(jobs)
         if sort != "number":
@@ -131,6 +133,8 @@ class Jobs:
         if text:
             is_named = jobs.c.name.icontains(text, autoescape=True)
             query = query.where(or_(is_named, jobs.c.id.startswith(text, autoescape=True)))
+        if owner_text:
+            query = query.where(jobs.c.owner.icontains(owner_text, autoescape=True))
         if states is not None:
             allowed = jobs.c.state.in_(sorted(states))
             query = query.where(allowed if ended_since is None else or_(allowed, jobs.c.ended >= ended_since))

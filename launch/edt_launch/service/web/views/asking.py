@@ -10,12 +10,13 @@ MOST_FORESEEN = 8
 
 @dataclass(frozen=True)
 class Field:
-    """A field of a form."""
+    """A field of a form; with `options`, values and how they are shown, one of them is chosen."""
 
     name: str
     label: str
     value: str
     is_number: bool = True
+    options: Sequence[tuple[str, str]] = ()
 
 
 @dataclass(frozen=True)
