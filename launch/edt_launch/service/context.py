@@ -15,6 +15,7 @@ from edt_launch.service.errors import ForbiddenError, NotFoundError, TooLargeErr
 from edt_launch.service.fair_threads import FairThreads
 from edt_launch.service.first_start import this_user
 from edt_launch.service.home import Home
+from edt_launch.service.machines import Machines
 from edt_launch.service.series_cache import SeriesCache
 from edt_launch.service.shared_answers import SharedAnswers
 from edt_launch.service.submission import Submitter
@@ -41,6 +42,7 @@ class Context:
         uploads: take in what users send.
         reads: read what jobs have written, as much as that may be.
         courses: of the jobs that are looked at.
+        machines: what is known of hosts at present.
     """
 
     settings: "Settings"
@@ -52,6 +54,7 @@ class Context:
     uploads: FairThreads = field(default_factory=lambda: FairThreads(UPLOADS, WAITING_UPLOADS))
     reads: FairThreads = field(default_factory=lambda: FairThreads(READS, WAITING_READS))
     courses: SeriesCache = field(default_factory=SeriesCache)
+    machines: Machines = field(default_factory=Machines)
 
     @cached_property
     def shared(self) -> SharedAnswers:

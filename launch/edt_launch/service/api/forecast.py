@@ -9,7 +9,7 @@ from edt_launch.allocator.decide import decide
 from edt_launch.allocator.model import Cluster, Plan, Reason, load
 from edt_launch.service.api import views
 from edt_launch.service.database import mapping
-from edt_launch.service.database.records import HostRecord, JobRecord
+from edt_launch.service.database.records import HostRecord, JobRecord, ShareRecord
 from edt_launch.service.database.store import Store
 from edt_launch.service.settings import Settings
 from edt_launch.service.states import State, Wanted
@@ -26,8 +26,9 @@ def forecast(store: Store, settings: Settings, submission: Submission, now: floa
     new = record_of(submission, NEW, now)
     present = _present(store)
     hosts = store.hosts.all()
-    without, _ = _decided(store, settings, now, present, hosts)
-    with_it, reasons = _decided(store, settings, now, {**present, NEW: new}, hosts)
+    nodes = store.shares.all()
+    without, _ = _decided(store, settings, now, present, hosts, nodes)
+    with_it, reasons = _decided(store, settings, now, {**present, NEW: new}, hosts, nodes)
     changes = _changes({**present, NEW: new}, without, with_it, reasons, {NEW})
     job = views.job(new) | {"id": "", "urls": {}, "target": with_it.targets.get(NEW, 0)}
     return {"job": job | {"reason": reasons[NEW].text, "share": reasons[NEW].share}, "changes": changes}
@@ -39,17 +40,20 @@ def effects(
     now: float,
     jobs: Mapping[str, JobRecord] = MappingProxyType({}),
     hosts: Iterable[HostRecord] = (),
+    shares: Iterable[ShareRecord] = (),
 ) -> list[dict[str, Any]]:
-    """All jobs whose number of workers would be another one if these jobs and hosts were like that.
+    """All jobs whose number of workers would be another one if these jobs, hosts and nodes were like that.
 
     Of the given jobs those are left out that would have none, since that is what was asked for.
     """
     present = _present(store)
     changed = {id_: job for id_, job in {**present, **jobs}.items() if _is_candidate(job)}
     known = {host.name: host for host in store.hosts.all()}
-    before, _ = _decided(store, settings, now, present, known.values())
+    nodes = store.shares.all()
+    before, _ = _decided(store, settings, now, present, known.values(), nodes)
     others = known | {host.name: host for host in hosts}
-    after, reasons = _decided(store, settings, now, changed, others.values())
+    tree = {node.name: node for node in (*nodes, *shares)}
+    after, reasons = _decided(store, settings, now, changed, others.values(), tree.values())
     return _changes(changed, before, after, reasons, frozenset())
 
 
@@ -73,10 +77,11 @@ def _decided(
     now: float,
     records: Mapping[str, JobRecord],
     hosts: Iterable[HostRecord],
+    shares: Iterable[ShareRecord],
 ) -> tuple[Plan, Mapping[str, Reason]]:
     cluster = Cluster(
         tuple(map(mapping.host, hosts)),
-        tuple(mapping.owners(store.shares.all(), {job.owner for job in records.values()})),
+        tuple(mapping.owners(shares, {job.owner for job in records.values()})),
         mapping.options(settings),
         load(store.memory.get(mapping.MEMORY, {})),
     )

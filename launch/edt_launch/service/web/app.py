@@ -22,6 +22,7 @@ from edt_launch.service.web.pages import (
     account,
     cloning,
     console,
+    consumers,
     job,
     jobs,
     logon,
@@ -33,7 +34,20 @@ from edt_launch.service.web.pages import (
 )
 
 STATIC = Path(__file__).with_name("static")
-PAGES = (account, cloning, run_application, console, job, jobs, logon, pool, search, selection, users)
+PAGES = (
+    account,
+    cloning,
+    run_application,
+    console,
+    consumers,
+    job,
+    jobs,
+    logon,
+    pool,
+    search,
+    selection,
+    users,
+)
 FIRST = frozenset(
     {
         "",

@@ -6,6 +6,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import RedirectResponse
 
+from edt_launch.service.api import cluster, shares
 from edt_launch.service.api import jobs as rest
 from edt_launch.service.api.dependencies import ContextDep, CurrentUser
 from edt_launch.service.context import Context
@@ -46,6 +47,28 @@ def applications(
     return templating.shared_page(
         request, who, "console/applications.html", lambda: _applications(request, context, user, wanted)
     )
+
+
+@router.get("/groups")
+def groups(request: Request, context: ContextDep, user: CurrentUser) -> Response:
+    """The departments, as instance groups."""
+
+    def view() -> views.Groups:
+        nodes, hosts = shares.shares(context, user)["shares"], cluster.hosts(context, user)["hosts"]
+        return views.groups(nodes, context.store.jobs.holders(), hosts)
+
+    return templating.shared_page(request, None, "console/groups.html", view)
+
+
+@router.get("/hosts")
+def hosts(request: Request, context: ContextDep, user: CurrentUser) -> Response:
+    """The machines."""
+    is_admin = user.is_admin
+
+    def view() -> views.Hosts:
+        return views.hosts_view(cluster.hosts(context, user)["hosts"], is_admin=is_admin)
+
+    return templating.shared_page(request, is_admin, "console/hosts.html", view)
 
 
 def _applications(

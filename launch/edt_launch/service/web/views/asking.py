@@ -29,6 +29,7 @@ class Question:
         address: where it is done; `back` is where one comes from.
         hidden: fields that are sent along.
         error: what was wrong with what the form was sent with; empty if nothing was.
+        button: what is on the button; empty: the verb.
     """
 
     verb: str
@@ -39,6 +40,7 @@ class Question:
     fields: Sequence[Field] = ()
     hidden: Sequence[tuple[str, str]] = ()
     error: str = ""
+    button: str = ""
 
 
 def foreseen(changes: Sequence[Mapping[str, Any]] | None) -> list[str]:

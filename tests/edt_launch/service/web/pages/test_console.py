@@ -1,6 +1,10 @@
+from collections.abc import Iterable
+
 import pytest
 
 from browser import browser
+from edt_launch.cluster.nvidia import Load
+from edt_launch.service.database.records import HostRecord
 from edt_launch.service.states import State
 from world import NOW, World
 
@@ -79,3 +83,49 @@ def test_the_chosen_ones_are_acted_on_and_their_logs_retrieved(world: World) -> 
     assert "&lt;i&gt;digits" in logs
     assert browser(world, "bob").get(f"/selected/logs?job={job}").status_code == 403
     assert client.get("/selected/logs").status_code == 422
+
+
+def test_departments_are_instance_groups(world: World) -> None:
+    world.admin.put("/shares/lab", json={})
+    world.admin.put("/shares/team", json={"parent": "lab"})
+    world.admin.put("/shares/ann", json={"parent": "team"})
+    running(world, "digits", "0", "cpu1")
+    world.store.hosts.drain("node1", True, "for the test", NOW)
+    page = browser(world, "bob").get("/console/groups").text
+    # running applications, GPU slots, hosts, blocked hosts
+    assert ">team</th><td>active</td><td>1</td><td>1</td><td>1</td><td>1</td>" in page
+    assert ">/lab/team</a>" in page
+    assert ">everybody</th><td>active</td><td>1</td>" in page
+    assert ">ann</th>" not in page
+
+
+def test_hosts_with_load_and_what_their_gpus_do(world: World) -> None:
+    running(world, "digits", "0", "1")
+    machines = world.context.machines
+    machines.own_names, machines.heard = {"node1"}, NOW - 3
+    machines.meter = Meter()
+    world.store.hosts.put([HostRecord("node2", ("0",), is_up=False, source="test", changed=NOW - 60)])
+    page = browser(world, "ann").get("/console/hosts").text
+    assert "<td>2 of 4</td>" in page
+    assert "<td>3.15 GB, 25%</td>" in page
+    assert ">3 s ago</time>" in page
+    assert "1 min ago" in page
+    assert "Drain" not in page
+    shown = {host["name"]: host for host in world.ann.get("/hosts").json()["hosts"]}
+    assert shown["node1"]["load"]["gpus"]["1"] == {"memory": 2000, "utilization": 50.0}
+    assert shown["node1"]["load"]["processors"] >= 0
+    assert 0 < shown["node1"]["load"]["memory"] <= 1
+    assert (shown["node2"]["load"], shown["node2"]["heard"], shown["node1"]["jobs"]) == (None, NOW - 60, 1)
+    admin = browser(world, "admin")
+    assert "/pool/hosts/node1/drain?back=/console/hosts" in admin.get("/console/hosts").text
+    assert 'value="/console/hosts"' in admin.get("/pool/hosts/node1/drain?back=/console/hosts").text
+    answer = admin.post("/pool/hosts/node1/drain", data={"back": "/console/hosts"})
+    assert answer.headers["location"] == "/console/hosts"
+
+
+class Meter:
+    """GPUs of which two answer."""
+
+    def loads(self, names: Iterable[str]) -> dict[str, Load]:
+        known = {"0": Load(1000, 0.0), "1": Load(2000, 50.0)}
+        return {name: known[name] for name in names if name in known}
