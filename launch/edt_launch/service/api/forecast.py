@@ -1,5 +1,6 @@
-"""What something would change: the allocator is asked twice, without it and with it."""
+"""What something would change: the allocator is asked without it and with it. And what happens next."""
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from types import MappingProxyType
@@ -7,16 +8,25 @@ from typing import Any
 
 from edt_launch.allocator.decide import decide
 from edt_launch.allocator.model import Cluster, Plan, Reason, load
+from edt_launch.allocator.prediction import starts
 from edt_launch.service.api import views
+from edt_launch.service.context import Context
 from edt_launch.service.database import mapping
 from edt_launch.service.database.records import HostRecord, JobRecord, ShareRecord
 from edt_launch.service.database.store import Store
 from edt_launch.service.settings import Settings
 from edt_launch.service.states import State, Wanted
 from edt_launch.service.submission import Submission, record_of
+from edt_launch.service.upcoming import Upcoming
 
 NEW = "jaaaaaaaa"
 """Stands for the id that the job does not have yet."""
+
+MOST_WAITING = 50
+"""Waiting jobs that are looked at to foresee what happens next: some of each owner."""
+
+EFFORT = 0.05
+"""The part of a processor that foreseeing may use."""
 
 _WANTS = frozenset({State.QUEUED, State.STARTING, State.RUNNING})
 
@@ -57,6 +67,35 @@ def effects(
     return _changes(changed, before, after, reasons, frozenset())
 
 
+async def upcoming(context: Context) -> Upcoming:
+    """What is going to happen; found out once for all who ask."""
+    return await context.drawings.get("upcoming", lambda: _upcoming(context), effort=EFFORT)
+
+
+def _upcoming(context: Context) -> Upcoming:
+    now, present = context.clock(), _present(context.store)
+    waiting = _queue(present.values())
+    jobs = [job for job in present.values() if job.size] + waiting[:MOST_WAITING]
+    rests = {job.id: rest for job in jobs if job.size and (rest := views.eta(job)) is not None}
+    store = context.store
+    cluster = _cluster(store, context.settings, present.values(), store.hosts.all(), store.shares.all())
+    candidates = [mapping.job(job, context.settings.protected) for job in jobs]
+    found = {start.job: start for start in starts(now, cluster, candidates, rests)} if waiting else {}
+    ends = sorted((now + rest, id_) for id_, rest in rests.items())
+    order = [*found, *(job.id for job in waiting if job.id not in found)]
+    return Upcoming(order, found, ends, {job.id: job.name or job.id for job in present.values()})
+
+
+def _queue(jobs: Iterable[JobRecord]) -> list[JobRecord]:
+    """Those that wait, by priority; the first one of each owner before the second ones."""
+    before: Counter[tuple[int, str]] = Counter()
+    places = {}
+    for job in sorted((job for job in jobs if not job.size), key=lambda job: job.number):
+        places[job.id] = (-job.priority, before[job.priority, job.owner], job.number), job
+        before[job.priority, job.owner] += 1
+    return [job for _, job in sorted(places.values(), key=lambda place: place[0])]
+
+
 def resumed(job: JobRecord) -> JobRecord:
     """A paused job as it would be if it was to go on."""
     is_off = job.state in (State.PAUSED, State.PAUSING)
@@ -79,13 +118,23 @@ def _decided(
     hosts: Iterable[HostRecord],
     shares: Iterable[ShareRecord],
 ) -> tuple[Plan, Mapping[str, Reason]]:
-    cluster = Cluster(
+    cluster = _cluster(store, settings, records.values(), hosts, shares)
+    return decide(now, cluster, [mapping.job(record, settings.protected) for record in records.values()])
+
+
+def _cluster(
+    store: Store,
+    settings: Settings,
+    records: Iterable[JobRecord],
+    hosts: Iterable[HostRecord],
+    shares: Iterable[ShareRecord],
+) -> Cluster:
+    return Cluster(
         tuple(map(mapping.host, hosts)),
-        tuple(mapping.owners(shares, {job.owner for job in records.values()})),
+        tuple(mapping.owners(shares, {job.owner for job in records})),
         mapping.options(settings),
         load(store.memory.get(mapping.MEMORY, {})),
     )
-    return decide(now, cluster, [mapping.job(record, settings.protected) for record in records.values()])
 
 
 def _changes(

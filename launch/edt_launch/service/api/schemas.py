@@ -170,6 +170,18 @@ class Node(BaseModel):
     share: float
 
 
+class Beginning(BaseModel):
+    """When a job that waits is going to start, by what running jobs say of their ends."""
+
+    place: int = Field(description="Among those that wait, in the order of their starts: 1 is the next one.")
+    of: int = Field(description="How many wait.")
+    at: float | None = Field(description="When; null: nobody can tell.")
+    size: int | None = Field(description="Its workers then.")
+    after: list[str] = Field(description="Jobs whose ends it waits for; none: it starts at once.")
+    is_any: bool = Field(description="Whether the end of one of them will do.")
+    text: str = Field(description="The same in words.")
+
+
 class Why(BaseModel):
     """Why a job has its size."""
 
@@ -181,6 +193,7 @@ class Why(BaseModel):
     text: str
     change: str = Field(description="What would change it.")
     lines: list[str] = Field(description="All of it in a few lines, for people.")
+    start: Beginning | None = Field(description="Of a job that waits.")
 
 
 class Pause(BaseModel):

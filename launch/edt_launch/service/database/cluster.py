@@ -106,6 +106,15 @@ class History:
             with self._database.writing() as connection:
                 connection.execute(insert(allocations), rows)
 
+    def newest_number(self) -> int:
+        """That of the newest change; 0 before the first."""
+        return int(self._database.value(select(func.max(allocations.c.number))) or 0)
+
+    def after(self, number: int) -> Sequence[AllocationRecord]:
+        """The changes whose number is higher; the oldest first."""
+        query = select(allocations).where(allocations.c.number > number).order_by(allocations.c.number)
+        return [AllocationRecord(*row) for row in self._database.rows(query)]
+
     def window(self, since: float, until: float, limit: int) -> Sequence[AllocationRecord]:
         """The newest `limit` changes of a time, and of each job before it the last; the oldest first."""
         before = select(func.max(allocations.c.number)).where(allocations.c.time < since)

@@ -11,14 +11,16 @@ from edt_launch.service.database.engine import Database
 from edt_launch.service.database.records import (
     DESIRED,
     OBSERVED,
+    PROGRESS,
     TRIAL_ENDS,
     HolderRecord,
     JobRecord,
+    NamedJob,
     Page,
     TransitionRecord,
 )
 from edt_launch.service.database.tables import jobs, transitions, trials
-from edt_launch.service.states import ENDED, LIVE, NEXT, IllegalTransitionError, State, Wanted
+from edt_launch.service.states import ENDED, HAS_LAUNCHER, LIVE, NEXT, IllegalTransitionError, State, Wanted
 
 SORTS = ("number", "name", "owner", "state", "size", "share", "priority", "submitted", "ended")
 """Fields that jobs can be in the order of."""
@@ -84,6 +86,12 @@ class Jobs:
         columns = [jobs.c[field.name] for field in fields(HolderRecord)]
         query = select(*columns).where(jobs.c.state.in_(sorted(LIVE))).order_by(jobs.c.number)
         return [HolderRecord(*row) for row in self._database.rows(query)]
+
+    def progress(self) -> Mapping[str, Mapping[str, Any]]:
+        """Of the jobs that run, by their ids, the fields that change all the time (`records.PROGRESS`)."""
+        query = select(jobs.c.id, *(jobs.c[name] for name in PROGRESS))
+        rows = self._database.rows(query.where(jobs.c.state.in_(sorted(HAS_LAUNCHER))))
+        return {id_: dict(zip(PROGRESS, values, strict=True)) for id_, *values in rows}
 
     def page(
         self,
@@ -151,6 +159,11 @@ class Jobs:
         """Jobs by their ids; those that are not there are left out."""
         rows = self._database.rows(select(jobs).where(jobs.c.id.in_(sorted(wanted))))
         return {row.id: JobRecord(**row._mapping) for row in rows}
+
+    def named(self, wanted: Collection[str]) -> Mapping[str, NamedJob]:
+        """Names and numbers of jobs by their ids; those that are not there are left out."""
+        query = select(jobs.c.id, jobs.c.name, jobs.c.number).where(jobs.c.id.in_(sorted(wanted)))
+        return {id_: NamedJob(name, number) for id_, name, number in self._database.rows(query)}
 
     def ids(self) -> frozenset[str]:
         """Those of all jobs."""

@@ -256,8 +256,19 @@ class HolderRecord:
     share: float | None = None
 
 
+@dataclass(frozen=True)
+class NamedJob:
+    """What pictures say of a job; the fields are those of `JobRecord`."""
+
+    name: str
+    number: int
+
+
 DESIRED = frozenset({"name", "min", "max", "priority", "weight"})
 """Fields of a job that its owner may change."""
+
+PROGRESS = ("step", "total_steps", "loss", "throughput", "losses", "resizes", "restarts")
+"""Observed fields that change all the time while a job runs, and are shown."""
 
 OBSERVED = frozenset(
     {

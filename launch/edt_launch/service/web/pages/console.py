@@ -30,7 +30,7 @@ def first(user: CurrentUser) -> Response:
 
 
 @router.get("/applications")
-def applications(
+async def applications(
     request: Request,
     context: ContextDep,
     user: CurrentUser,
@@ -44,31 +44,31 @@ def applications(
         raise InvalidError(f"column: {column!r} is none", f"choose one of {', '.join(views.FILTERED)}")
     wanted = views.Filter(column, text.strip(), sort, after)
     who = None if user.is_admin else user.name  # others choose their own jobs alone
-    return templating.shared_page(
+    return await templating.shared_page(
         request, who, "console/applications.html", lambda: _applications(request, context, user, wanted)
     )
 
 
 @router.get("/groups")
-def groups(request: Request, context: ContextDep, user: CurrentUser) -> Response:
+async def groups(request: Request, context: ContextDep, user: CurrentUser) -> Response:
     """The departments, as instance groups."""
 
     def view() -> views.Groups:
         nodes, hosts = shares.shares(context, user)["shares"], cluster.hosts(context, user)["hosts"]
         return views.groups(nodes, context.store.jobs.holders(), hosts)
 
-    return templating.shared_page(request, None, "console/groups.html", view)
+    return await templating.shared_page(request, None, "console/groups.html", view)
 
 
 @router.get("/hosts")
-def hosts(request: Request, context: ContextDep, user: CurrentUser) -> Response:
+async def hosts(request: Request, context: ContextDep, user: CurrentUser) -> Response:
     """The machines."""
     is_admin = user.is_admin
 
     def view() -> views.Hosts:
         return views.hosts_view(cluster.hosts(context, user)["hosts"], is_admin=is_admin)
 
-    return templating.shared_page(request, is_admin, "console/hosts.html", view)
+    return await templating.shared_page(request, is_admin, "console/hosts.html", view)
 
 
 def _applications(

@@ -60,9 +60,9 @@ DryRun = Annotated[bool, Query()]
 
 
 @router.get("/consumers")
-def show(request: Request, context: ContextDep, user: CurrentUser) -> Response:
+async def show(request: Request, context: ContextDep, user: CurrentUser) -> Response:
     """The tree."""
-    return templating.shared_page(
+    return await templating.shared_page(
         request,
         user.is_admin,
         "console/consumers.html",
