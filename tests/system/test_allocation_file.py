@@ -39,6 +39,7 @@ def test_bad_files_are_reported_once_and_the_next_good_one_is_followed(job: Elas
     assert [world["size"] for world in job.events("world")] == [2, 1]
 
 
+@pytest.mark.full
 @pytest.mark.timeout(120)
 def test_workers_keep_their_devices_when_the_list_grows_and_loses_its_tail(job: ElasticJob) -> None:
     job.allocate(2, devices=" devices=5,3")

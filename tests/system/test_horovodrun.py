@@ -76,6 +76,7 @@ def test_a_change_before_rank_0_listens_counts(plain: HorovodrunJob, undisturbed
     plain.check(EPOCHS, undisturbed)
 
 
+@pytest.mark.full
 @pytest.mark.timeout(180)
 def test_a_worker_killed_on_another_host_costs_a_step(
     plain: HorovodrunJob, undisturbed: dict[str, Any]
@@ -440,6 +441,7 @@ def test_what_workers_leave_running_keeps_no_job_from_ending(job: ElasticJob) ->
     assert job.survivors() == []
 
 
+@pytest.mark.full
 @pytest.mark.timeout(180)
 def test_a_script_for_plain_horovod_is_resized(job: ElasticJob) -> None:
     """hvd.elastic.run, Horovod's state and sampler: nothing of ours is in the workers."""

@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 
 from harness import ElasticJob
-from tiers import full
 
 PENALIZED = """
 import sys
@@ -54,7 +53,8 @@ def test_workers_penalties_are_averaged_with_a_warning(tmp_path: Path) -> None:
     assert (len(set(weights)), is_warned_of) == (1, True)
 
 
-@pytest.mark.parametrize("dtype", [full("float32"), "float64"])
+@pytest.mark.full
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_a_penalty_that_is_the_same_on_every_worker_stays_so_bit_by_bit(tmp_path: Path, dtype: str) -> None:
     alone, _ = trained(tmp_path, "common", dtype, 1)
     together, is_warned_of = trained(tmp_path, "common", dtype, 3)

@@ -85,8 +85,9 @@ def test_too_few_that_stay_wait_for_another_slot(job: ElasticJob) -> None:
     assert seen(job) == {epoch: Counter(range(SAMPLES)) for epoch in range(EPOCHS)}
 
 
+@pytest.mark.full
 @pytest.mark.timeout(120)
-@pytest.mark.parametrize("how, rank", [full("stopped", 0), full("stopped", 1), ("hangs", 1)])
+@pytest.mark.parametrize("how, rank", [("stopped", 0), ("stopped", 1), ("hangs", 1)])
 def test_a_worker_that_hangs_is_named_and_killed(job: ElasticJob, how: str, rank: int) -> None:
     job.allocate(3)
     start(job, "--hang-timeout", "3")

@@ -56,6 +56,7 @@ def test_an_agent_leaves_signals_to_workers(job: ElasticJob) -> None:
     assert not job.events("failed", "restarting")
 
 
+@pytest.mark.full
 @pytest.mark.timeout(200)
 def test_workers_behind_a_cut_link_are_lost_until_their_host_is_heard_of_again(
     job: ElasticJob, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

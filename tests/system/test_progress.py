@@ -10,6 +10,7 @@ import pytest
 
 from harness import PROGRAMS
 from test_exact import MPI_ENVIRONMENT, MPIRUN
+from tiers import full
 
 REPORTING = [sys.executable, PROGRAMS / "reporting.py"]
 COMMANDS = {"python": REPORTING, "mpirun": [*MPIRUN, "2", *REPORTING]}
@@ -39,7 +40,7 @@ def on_a_terminal(command: list[str | Path], environment: dict[str, str]) -> str
     return printed.decode()
 
 
-@pytest.mark.parametrize("started", COMMANDS)
+@pytest.mark.parametrize("started", ["python", full("mpirun")])
 def test_a_terminal_shows_a_bar_below_what_is_printed(started: str) -> None:
     printed = on_a_terminal(COMMANDS[started], ENVIRONMENT[started])
     assert "12/12" in printed
@@ -48,7 +49,7 @@ def test_a_terminal_shows_a_bar_below_what_is_printed(started: str) -> None:
     assert printed.rstrip().endswith("\x1b[?25h"), "the cursor is back"
 
 
-@pytest.mark.parametrize("started", COMMANDS)
+@pytest.mark.parametrize("started", ["python", full("mpirun")])
 def test_a_pipe_gets_the_first_progress_and_the_last(started: str) -> None:
     result = subprocess.run(
         COMMANDS[started],

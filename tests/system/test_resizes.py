@@ -150,6 +150,7 @@ train(state)
 """
 
 
+@pytest.mark.full
 @pytest.mark.timeout(240)
 def test_a_state_without_tensors_reaches_a_newcomer(job: ElasticJob, tmp_path: Path) -> None:
     script = tmp_path / "counting.py"

@@ -107,8 +107,9 @@ def test_the_next_coordinator_writes_checkpoints(job: ElasticJob, undisturbed: d
     torch.testing.assert_close(found["model"], undisturbed["model"], rtol=0, atol=0)
 
 
+@pytest.mark.full
 @pytest.mark.timeout(120)
-@pytest.mark.parametrize("damage", [full("none"), "truncated"])
+@pytest.mark.parametrize("damage", ["none", "truncated"])
 def test_a_killed_launcher_goes_on_in_the_same_folder(
     job: ElasticJob, undisturbed: dict[str, Any], damage: str
 ) -> None:

@@ -727,6 +727,7 @@ def stumble() -> None:
     raise KeyError("sample 5")
 
 
+@pytest.mark.full
 @with_processes
 @pytest.mark.parametrize("harm, error", [(die, RuntimeError), (stumble, KeyError)])
 def test_the_loop_may_be_begun_anew_after_a_loading_process_failed(

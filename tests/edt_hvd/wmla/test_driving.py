@@ -186,6 +186,7 @@ def test_a_script_may_train_again(tmp_path: Path) -> None:
     assert (job.folder / "log" / "stdout").read_text().count("Train") == 24
 
 
+@pytest.mark.full
 @pytest.mark.usefixtures("environment")
 def test_what_ends_the_executors_ends_the_script(tmp_path: Path) -> None:
     job = stand_in(tmp_path / "job")
