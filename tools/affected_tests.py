@@ -59,6 +59,7 @@ TABLE: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("launch/edt_launch/cli/", ()),
     ("launch/edt_launch/tools/demo/", ()),
     ("launch/edt_launch/tools/doctor.py", ()),
+    ("launch/edt_launch/tools/machine.py", ()),
     ("launch/edt_launch/launcher/horovodrun/", HOROVODRUN),
     ("launch/edt_launch/launcher/programs/horovodrun.py", HOROVODRUN),
     ("launch/edt_launch/jobs/", (*POOL, *ATTACKS, *HOROVODRUN, "tests/edt_launch/jobs/test_loop.py")),

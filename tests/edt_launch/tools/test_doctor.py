@@ -8,7 +8,8 @@ import pytest
 
 from edt_launch.cli.errors import ClientError, UnreachableError
 from edt_launch.tools import doctor
-from edt_launch.tools.doctor import Finding, Output
+from edt_launch.tools.doctor import Finding
+from edt_launch.tools.machine import Output
 
 
 def horovod(controllers: Sequence[str] = ("gloo", "mpi"), can_abort: bool = True) -> Output:
