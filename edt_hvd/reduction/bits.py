@@ -19,5 +19,5 @@ def fingerprint(flat: torch.Tensor) -> int:
     It is a sum modulo 2**64 of the elements' bits, each times a factor of its own, so that it is the same
     however the device groups it.
     """
-    place = torch.arange(1, flat.numel() + 1, device=flat.device) * _FACTORS[0]
-    return int((bits_of(flat) * ((place ^ (place >> 29)) * _FACTORS[1])).sum())
+    index = torch.arange(1, flat.numel() + 1, device=flat.device) * _FACTORS[0]
+    return int((bits_of(flat) * ((index ^ (index >> 29)) * _FACTORS[1])).sum())

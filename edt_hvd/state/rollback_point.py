@@ -89,11 +89,11 @@ class RollbackPoint:
         """The rollback point of the next commit."""
         found = RollbackPoint.of(small, self.left_out, self.parameters)
         counted = {
-            place
-            for place, now in found.left_out.items()
-            if place in self.parameters
-            and now.version > self.left_out[place].version
-            and self.left_out[place].is_at(now.tensor)
+            key
+            for key, now in found.left_out.items()
+            if key in self.parameters
+            and now.version > self.left_out[key].version
+            and self.left_out[key].is_at(now.tensor)
         }
         return replace(found, counted=self.counted | counted)
 
@@ -138,11 +138,11 @@ def large_of(small: dict[str, Any], modules: AbstractSet[str]) -> frozenset[Key]
         if isinstance(value, torch.Tensor) and value.layout == torch.strided
     }
     large: set[Key] = set()
-    for place in sorted(sizes, key=lambda place: (-sizes[place], place)):
+    for key in sorted(sizes, key=lambda key: (-sizes[key], key)):
         if excess <= 0:
             break
-        large.add(place)
-        excess -= sizes[place]
+        large.add(key)
+        excess -= sizes[key]
     return frozenset(large) if excess <= 0 else None
 
 

@@ -25,7 +25,7 @@ from edt_hvd.wmla.results import Message
 from edt_hvd.wmla.train_call import describe
 from edt_hvd.wmla.train_config import ScaleUp, TrainConfig, executors_wanted
 from edt_hvd.wmla.training import outcome
-from edt_hvd.wmla.training.engine import Engine, ResultSink, place
+from edt_hvd.wmla.training.engine import Engine, ResultSink, move
 from edt_messages.wmla import Ended
 
 LOOK_INTERVAL = 0.2
@@ -191,4 +191,4 @@ def train_here(program: Program, config: TrainConfig, make_result_log: MakeResul
     finally:
         states.restore()
     result_log.end(notify=edt_hvd.is_coordinator())
-    place(program, home)
+    move(program, home)

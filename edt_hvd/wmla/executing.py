@@ -4,6 +4,7 @@ import atexit
 import contextlib
 import os
 import sys
+import traceback
 from dataclasses import dataclass, field
 from typing import NoReturn
 
@@ -75,7 +76,7 @@ class Executor:
                 print(ending.code, file=sys.stderr)
             return ending.code if isinstance(ending.code, int) else int(ending.code is not None)
         except WmlaError as error:
-            print(error, file=sys.stderr)
+            traceback.print_exception(type(error), error, None, chain=False)  # the script did not raise it
             return 1
         except BaseException as error:  # noqa: BLE001 - a script that catches it would go on with what follows
             sys.__excepthook__(type(error), error, error.__traceback__)

@@ -115,14 +115,14 @@ class Deduplicator:
 
     def admits(self, result: Result) -> bool:
         """Whether the result is new; it is not from then on."""
-        place = _place(result)
-        if place <= self._last:
+        position = _position(result)
+        if position <= self._last:
             return False
-        self._last = place
+        self._last = position
         return True
 
 
-def _place(result: Result) -> tuple[int, int, int]:
+def _position(result: Result) -> tuple[int, int, int]:
     match result:
         case StepDone():
             return result.epoch, 0, result.step

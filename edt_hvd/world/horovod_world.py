@@ -230,8 +230,8 @@ class HorovodWorld(ElasticWorld):
         assignment = self._assignment(answer.split(","))
         return assignment if assignment.rank >= 0 else None
 
-    def _assignment(self, place: Iterable[str]) -> Assign:
-        numbers = dict(zip(_NAMES, map(int, place), strict=True))
+    def _assignment(self, answer: Iterable[str]) -> Assign:
+        numbers = dict(zip(_NAMES, map(int, answer), strict=True))
         host, generation = self._environ["HOROVOD_HOSTNAME"], self.generation + 1
         return Assign(**numbers, host=host, generation=generation, port=self._driver.port)
 

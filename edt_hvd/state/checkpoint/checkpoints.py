@@ -187,10 +187,10 @@ class Checkpoints:
 
     def _skip(self, path: Path, error: CheckpointError) -> None:
         try:
-            place = f"it is now {directory.quarantine(path).name}"
+            outcome = f"it is now {directory.quarantine(path).name}"
         except OSError as refusal:
-            place = f"it stays where it is: {refusal.strerror}"
-        warnings.warn(f"checkpoint {path} is skipped: {error}; {place}", stacklevel=3)
+            outcome = f"it stays where it is: {refusal.strerror}"
+        warnings.warn(f"checkpoint {path} is skipped: {error}; {outcome}", stacklevel=3)
         self._emit(messages.CheckpointSkipped(str(path), str(error)))
 
     def _found(self) -> list[Path]:

@@ -7,6 +7,8 @@ import traceback
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from edt_hvd.wmla.errors import WmlaError
+
 RUN_AS_CODE = frozenset({"capture", "prun", "time", "timeit"})
 """Magics whose text is Python: it runs. All others belong to the notebook alone."""
 
@@ -20,7 +22,7 @@ def replay(cells: Sequence[str], variables: Mapping[str, str | None], namespace:
         namespace: where they run.
 
     Raises:
-        SystemExit: some have failed, and none has come to the training that this process is for.
+        WmlaError: some have failed, and none has come to the training that this process is for.
     """
     for name, value in variables.items():
         if value is None:
@@ -44,7 +46,7 @@ def replay(cells: Sequence[str], variables: Mapping[str, str | None], namespace:
             print(f"cell {number} of the notebook:", file=sys.stderr)
             traceback.print_exc()
     if failed:
-        raise SystemExit(
+        raise WmlaError(
             f"the cells of the notebook did not come to train() in an executor; {failed[0]} failed first"
         )
 

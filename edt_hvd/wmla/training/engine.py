@@ -79,7 +79,7 @@ class Engine:
         initialize(config.deterministic)
         self._datasets = make_datasets(program.datasets_function, result_dir())
         self._device = edt_hvd.device()
-        place(program, self._device)
+        move(program, self._device)
         if program.optimizer not in _distributed:
             edt_hvd.DistributedOptimizer(program.optimizer, program.model)
             _distributed.add(program.optimizer)
@@ -239,7 +239,7 @@ def _mean_loss(batches: tuple[MiniBatch, ...]) -> float:
     return sum(batch.loss * batch.samples for batch in batches) / sum(batch.samples for batch in batches)
 
 
-def place(program: Program, device: torch.device) -> None:
+def move(program: Program, device: torch.device) -> None:
     """Move model, loss function and optimizer state to the device."""
     program.model.to(device)
     if isinstance(program.loss_function, torch.nn.Module):

@@ -3,17 +3,39 @@
 import os
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 _BEGIN = "Traceback (most recent call last):"
 _FRAME = re.compile(r'\s*File "(?P<path>.+)", line (?P<line>\d+)')
 _EXCEPTION = re.compile(r"[\w.]+(?:Error|Exception|Interrupt|Exit|Warning|Iteration|Fault|Timeout)\b.*")
 
-LONGEST = 300
-"""Characters of a cause."""
+_OURS = re.compile(r"edt_hvd(?:\.\w+)*\.\w+Error: ")
+"""The name of an error of edt_hvd, whose message says what to do."""
+
+LONGEST = 2000
+"""Characters of an exception that are shown."""
 
 
-def cause_of(lines: Sequence[str]) -> str | None:
-    """The last exception that was printed, such as ``ValueError: bad (train.py, line 12)``.
+@dataclass(frozen=True)
+class Cause:
+    """An exception; as text such as ``ValueError: bad (train.py, line 12)``, of edt_hvd without its name.
+
+    Attributes:
+        line: the first one of what was printed of it, behind its traceback.
+        origin: the file and the line; empty where there is no traceback.
+    """
+
+    line: str
+    origin: str = ""
+
+    def __str__(self) -> str:
+        said = _OURS.sub("", self.line, count=1) if _OURS.match(self.line) else self.line
+        shown = said if len(said) <= LONGEST else f"{said[:LONGEST]}..."
+        return f"{shown} ({self.origin})" if self.origin else shown
+
+
+def cause_of(lines: Sequence[str]) -> Cause | None:
+    """The last exception that was printed.
 
     The exception follows the indented lines of its traceback; where the beginning of that is not among the
     lines, it is known by its name. The line is the last one in the traceback that is not a library's.
@@ -34,11 +56,10 @@ def cause_of(lines: Sequence[str]) -> str | None:
     if not ends:
         return None
     end = ends[0] if begins else ends[-1]
-    said = lines[end][:LONGEST]
     found = [_FRAME.match(line) for line in lines[begin:end]]
     frames = [(frame["path"], frame["line"]) for frame in found if frame is not None]
     own = [frame for frame in frames if not _is_library(frame[0])] or frames
-    return f"{said} ({os.path.basename(own[-1][0])}, line {own[-1][1]})" if own else said
+    return Cause(lines[end], f"{os.path.basename(own[-1][0])}, line {own[-1][1]}" if own else "")
 
 
 def _is_library(path: str) -> bool:

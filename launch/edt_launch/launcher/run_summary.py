@@ -1,11 +1,11 @@
 """What has become of one run of the workers, and which failure ended it: pure folds over its events."""
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from edt_launch.core import events
+from edt_launch.launcher.cause import Cause
 
 STOPPED = ("SIGTERM", "SIGINT", "SIGHUP")
 """Signals by which a worker is told to stop; one that died of them was not the first to fail."""
@@ -102,14 +102,12 @@ def how_it_ended(failure: events.Failed) -> str:
 CAUSE = "cause: "
 """How the line begins that names the cause of a failure."""
 
-_OUR_ERROR = re.compile(r"edt_hvd(?:\.\w+)*\.\w+Error: (.+)")
-"""The last line of a traceback of an error of edt_hvd, whose message says what to do."""
+QUOTE = "  | "
+"""How the lines begin that a worker has printed."""
 
 
-def describe(failure: events.Failed, lines: Sequence[str], log: Path, cause: str | None = None) -> str:
-    """The message about the failure that ended a job: the last thing a user sees.
-
-    What an error of edt_hvd says comes last.
+def describe(failure: events.Failed, lines: Sequence[str], log: Path, cause: Cause | None = None) -> str:
+    """The message about the failure that ended a job: the last thing a user sees, and its cause the last.
 
     Args:
         failure: that of the worker that failed first.
@@ -117,10 +115,16 @@ def describe(failure: events.Failed, lines: Sequence[str], log: Path, cause: str
         log: where all of them are.
         cause: what `cause_of` has found in them, or in earlier ones.
     """
-    said = [f"  | {line}" for line in lines if not _OUR_ERROR.fullmatch(line)]
+    said = [f"{QUOTE}{line}" for line in lines if cause is None or line != cause.line]
     if not lines:
         said = ["  (it has printed nothing)"]
-    ours = [error[1] for error in map(_OUR_ERROR.fullmatch, lines) if error is not None]
     head = f"first failure: rank {failure.rank} on {failure.host}, {how_it_ended(failure)}"
     named = [f"{CAUSE}{cause}"] if cause else []
-    return "\n".join([head, *named, *said, f"log: {log}", *ours[-1:]])
+    return "\n".join([head, *said, f"log: {log}", *named])
+
+
+def without_lines(message: str) -> str:
+    """A message that `describe` is part of, without what the worker has printed if the cause is known."""
+    lines = message.splitlines()
+    is_named = any(line.startswith(CAUSE) for line in lines)
+    return "\n".join(line for line in lines if not (is_named and line.startswith(QUOTE)))

@@ -194,7 +194,9 @@ def test_a_call_that_differs_from_the_drivers_trains_nothing(job: Job, call: str
         f"try:\n    {call.replace(chr(10), chr(10) + '    ')}\nexcept Exception:\n    print('caught')"
     )
     assert done.returncode == 1
-    assert done.stderr.startswith("call 1 of train() differs in this executor: ")
+    name, _, told = done.stderr.partition(": ")
+    assert name == "edt_hvd.wmla.errors.WmlaError"  # by which the launcher knows that it is the cause
+    assert told.startswith("call 1 of train() differs in this executor: ")
     assert said in done.stderr
     assert "caught" not in done.stdout + job.logged
     assert not (job.result / "model").exists()

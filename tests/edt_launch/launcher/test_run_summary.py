@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from edt_launch.core.events import Checkpointed, Failed, Finished, Progress, Ready, Started, World
-from edt_launch.launcher.run_summary import Failures, RunSummary, describe, how_it_ended
+from edt_launch.launcher.cause import cause_of
+from edt_launch.launcher.run_summary import Failures, RunSummary, describe, how_it_ended, without_lines
 
 
 def fold(*events):
@@ -94,13 +95,17 @@ def test_the_message_names_host_rank_end_lines_and_log():
     assert "printed nothing" in describe(failures.open[1], [], Path("log"))
 
 
-def test_an_error_of_edt_hvd_is_the_last_word():
+def test_the_cause_is_the_last_word_and_is_said_once():
     failure = Failures().observe(failed(1, 1)).open[0]
     lines = ["  File x", "edt_hvd.errors.StateError: checkpoint c does not fit: a. Do b", "and more"]
-    assert describe(failure, lines, Path("log")).splitlines()[1:] == [
+    text = describe(failure, lines, Path("log"), cause_of(lines))
+    assert text.splitlines()[1:] == [
         "  |   File x",
         "  | and more",
         "log: log",
-        "checkpoint c does not fit: a. Do b",
+        "cause: checkpoint c does not fit: a. Do b",
     ]
-    assert describe(failure, ["ValueError: x"], Path("log")).endswith("log: log")
+    assert describe(failure, ["ValueError: x"], Path("log")).endswith("  | ValueError: x\nlog: log")
+    assert without_lines(f"failed\n{text}").splitlines()[2:] == text.splitlines()[3:]
+    unknown = describe(failure, ["bad"], Path("log"))
+    assert without_lines(unknown) == unknown

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from edt_hvd.wmla.errors import WmlaError
 from edt_hvd.wmla.notebook.replay import replay
 
 
@@ -17,7 +18,7 @@ def test_cells_share_what_they_define_and_know_their_sources() -> None:
 def test_a_cell_that_fails_ends_there_and_the_next_follows(capsys: pytest.CaptureFixture[str]) -> None:
     namespace: dict[str, Any] = {}
     cells = ["a = 1\nraise ValueError('x')\na = 2\n", "b = a + 1\n", "exit_code = 1 / 0\n", "if True\n"]
-    with pytest.raises(SystemExit, match="; cell 1, ValueError: x failed first"):
+    with pytest.raises(WmlaError, match="; cell 1, ValueError: x failed first"):
         replay(cells, {}, namespace)
     assert (namespace["a"], namespace["b"]) == (1, 2)
     printed = capsys.readouterr().err

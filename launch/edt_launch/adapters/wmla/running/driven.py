@@ -22,6 +22,7 @@ from edt_launch.launcher.elastic import Elastic, Supervision
 from edt_launch.launcher.environment import environment
 from edt_launch.launcher.plan import Outcome, Plan
 from edt_launch.launcher.run import TICK, LeftBehind
+from edt_launch.launcher.run_summary import without_lines
 from edt_launch.launcher.termination import PAUSE_SIGNAL, Ending, Step, signal_name
 from edt_launch.launcher.view.output import DRIVER, Line
 from edt_messages.wmla import Cancel, Limit, Train
@@ -65,7 +66,7 @@ class Driven:
             while (request := self._next(driver)) is not None:
                 self._last = self._train(driver, request)
                 if not self._is_to_end:
-                    message = self._last.message.removeprefix(PREFIX)
+                    message = without_lines(self._last.message.removeprefix(PREFIX))
                     driver.answer(request.number, self._last.exit_code, message)
             exit_code = driver.exit_code
         assert exit_code is not None
