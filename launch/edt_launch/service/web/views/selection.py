@@ -3,7 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from edt_launch.service.web.views.asking import Field, Question, foreseen
+from edt_launch.service.foreseen import sentences
+from edt_launch.service.web.views.asking import Field, Question
 
 Json = Mapping[str, Any]
 
@@ -38,7 +39,7 @@ def question(action: str, jobs: Sequence[Json], others: int, changes: Sequence[J
         [
             ", ".join(names) + (f" and {more} more" if more else ""),
             EFFECTS[action],
-            *foreseen(changes),
+            *sentences(changes),
             *([left_out] if others else []),
         ],
         "/selected",
