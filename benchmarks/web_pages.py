@@ -10,6 +10,7 @@ change of a job's size. Half of them show the pool, half the jobs.
 
 import argparse
 import contextlib
+import gc
 import gzip
 import http.client
 import json
@@ -31,10 +32,13 @@ OWNERS = ("ann", "bob", "cem", "dora")
 EVERY = 5.0
 """Seconds from one resize to the next; progress is noted once a second."""
 
+PAUSE = 5.5
+"""Seconds between two loads of a page: more than for which the service keeps what it is made from."""
+
 BUDGETS = {
-    "pool: seconds until the page has been sent": 0.1,
+    "pool: processor seconds of a page": 0.1,
     "pool: kB gzipped": 150.0,
-    "jobs: seconds until the page has been sent": 0.3,
+    "jobs: processor seconds of a page": 0.3,
     "assets without ECharts: kB gzipped": 30.0,
     "open pages: percent of a core": 10.0,
     "open pages: MiB more": 50.0,
@@ -47,8 +51,9 @@ def main() -> int:
     parser.add_argument("--pages", type=int, default=50)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder, serving(Path(folder)) as (port, token, pid):
-        found = page_costs(port, token) | {"assets without ECharts: kB gzipped": assets()}
-        found |= open_pages(port, token, psutil.Process(pid), options.pages, options.seconds)
+        service = psutil.Process(pid)
+        found = page_costs(port, token, service) | {"assets without ECharts: kB gzipped": assets()}
+        found |= open_pages(port, token, service, options.pages, options.seconds)
     is_kept = True
     for name, most in BUDGETS.items():
         is_kept &= found[name] <= most
@@ -56,19 +61,22 @@ def main() -> int:
     return 0 if is_kept else 1
 
 
-def page_costs(port: int, token: str) -> dict[str, float]:
-    """Seconds and bytes of pages as they are first loaded, the middle one of some."""
+def page_costs(port: int, token: str, service: psutil.Process) -> dict[str, float]:
+    """Seconds and bytes of pages as they are loaded, at times when nothing of them is kept ready."""
     cookie = log_on(port, token)
     found: dict[str, float] = {}
     for name in ("pool", "jobs"):
-        took, sizes = [], []
+        used, took, sizes = [], [], []
         for _ in range(9):
-            begin = time.perf_counter()
+            begin, before = time.perf_counter(), processor_time(service)
             body = get(port, f"/{name}", cookie)
             took.append(time.perf_counter() - begin)
+            used.append(processor_time(service) - before)
             sizes.append(len(body) / 1000)
-        found[f"{name}: seconds until the page has been sent"] = statistics.median(took)
+            time.sleep(PAUSE)
+        found[f"{name}: processor seconds of a page"] = statistics.mean(used)
         found[f"{name}: kB gzipped"] = statistics.median(sizes)
+        print(f"{name}: {statistics.median(took):.3f} seconds until the page has been sent")
     return found
 
 
@@ -115,9 +123,15 @@ def open_pages(
 
 def cpu(process: psutil.Process, seconds: float) -> float:
     """Cores that a process uses."""
-    begin, used = time.monotonic(), sum(process.cpu_times()[:2])
+    begin, used = time.monotonic(), processor_time(process)
     time.sleep(seconds)
-    return float(sum(process.cpu_times()[:2]) - used) / (time.monotonic() - begin)
+    return (processor_time(process) - used) / (time.monotonic() - begin)
+
+
+def processor_time(process: psutil.Process) -> float:
+    """Seconds of a core that a process has used."""
+    times = process.cpu_times()
+    return float(times.user + times.system)
 
 
 def watch(port: int, cookie: str, page: str, stop: threading.Event) -> None:
@@ -140,7 +154,7 @@ def watch(port: int, cookie: str, page: str, stop: threading.Event) -> None:
         if is_other and not stop.wait(0.5):
             get(port, f"/{page}", cookie, {"HX-Request": "true"})
             if page == "pool":
-                get(port, "/api/v1/timeline?last=3600&pixels=1200", cookie)
+                get(port, "/api/v1/timeline?last=3600", cookie)
 
 
 def get(port: int, path: str, cookie: str, headers: dict[str, str] | None = None) -> bytes:
@@ -211,6 +225,7 @@ def serve(folder: Path, told: Any, stop: Event) -> None:
     while not server.started:
         time.sleep(0.01)
     told.send((server.servers[0].sockets[0].getsockname()[1], token))
+    gc.freeze()  # as `edt serve` does
     step = 0
     while not stop.wait(1.0):
         step += 1
@@ -264,7 +279,8 @@ def change(context: Any, ids: list[str], step: int) -> None:
             [AllocationRecord(job.id, job.owner, time.time(), job.size, after, held, "its fair share")]
         )
         context.store.jobs.record({job.id: {"size": after, "target": after, "held": held}})
-    context.bus.notify(Topic.JOBS)
+        context.bus.notify(Topic.JOBS)
+    context.bus.notify(Topic.PROGRESS)
 
 
 if __name__ == "__main__":

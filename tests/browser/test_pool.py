@@ -1,5 +1,7 @@
 """The pool, live, in a real browser."""
 
+from datetime import UTC, datetime
+
 import pytest
 
 from edt_launch.service.bus import Topic
@@ -47,6 +49,24 @@ def test_a_resize_is_seen_without_a_reload(site: Site) -> None:
         page.get_by_role("cell", name="second").first.wait_for()
         page.locator(".cell.hue-2").first.click()
         page.wait_for_url("**/jobs/*")
+    assert site.errors == []
+
+
+def test_it_says_what_happens_next(site: Site) -> None:
+    first = running(site, "first", "0", "1", "2", "3", ago=60)
+    site.world.store.jobs.record({first: {"step": 40, "total_steps": 100, "throughput": 0.1}})
+    waits = site.world.submit(site.world.bob, name="second", min=4, max=4)["id"]
+    site.world.bus.notify(Topic.JOBS)
+    at = datetime.fromtimestamp(NOW + 600, UTC).strftime("%H:%M UTC")
+    with site.page("bob") as page:
+        page.get_by_text(f"second {waits} starts when {first} ends, about {at}.").wait_for()
+        page.get_by_text(f"ends about {at}.").wait_for()
+        page.get_by_role("link", name="second").click()
+        page.get_by_role("link", name="Why this size").click()
+        page.get_by_text(
+            f"It is number 1 of 1 that waits, and starts when {first} ends, about {at}."
+        ).wait_for()
+        site.check_access(page)
     assert site.errors == []
 
 

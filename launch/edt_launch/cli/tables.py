@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from edt_launch.cli import model
 from edt_launch.cli.model import Host, Job, Share
 from edt_launch.cli.screen import (
     STATE_STYLES,
@@ -227,6 +228,27 @@ def _host_rows(host: Host, jobs: Mapping[str, Job]) -> Iterator[Sequence[Cell | 
         names = (visible(job.owner), visible(job.name)) if job else ("", "")
         yield *head, visible(device.name), device.job or Cell("free", "dim"), *names
         head = ("", "", "")
+
+
+def changes_table(rehearsal: Mapping[str, Any], nothing: str, limit: int, colours: bool) -> list[str]:
+    """Whose number of workers something would change; `nothing` is said if nobody's."""
+    changes = model.many(rehearsal, "changes")
+    if not changes:
+        return [nothing]
+    columns: Columns[Mapping[str, Any]] = {
+        Column("JOB"): lambda change: visible(change.get("job") or "(new)"),
+        Column("NAME", least=6): lambda change: visible(change.get("name") or "-"),
+        Column("OWNER", least=5): lambda change: visible(change.get("owner") or "-"),
+        Column("NOW", right=True): lambda change: str(int(change.get("from") or 0)),
+        Column("THEN", right=True): _then,
+    }
+    notes = [visible(change.get("reason") or "") for change in changes]
+    return noted(listing(columns, changes, limit, colours), notes, limit, colours)
+
+
+def _then(change: Mapping[str, Any]) -> Cell:
+    before, after = int(change.get("from") or 0), int(change.get("to") or 0)
+    return Cell(str(after), "green" if after > before else "red" if after < before else "")
 
 
 def shares_table(shares: Sequence[Share], limit: int, colours: bool) -> list[str]:

@@ -203,6 +203,7 @@ class Pool:
             notes = [note for job in self._jobs.values() for note in lifecycle.record_progress(job)]
             if notes:
                 self._apply(0.0, notes)
+                self._bus.notify(Topic.PROGRESS)
         return has_happened
 
     def _read_rows(self, now: float) -> None:
@@ -274,6 +275,8 @@ class Pool:
         )
         decided = step(now, observed)
         self._apply(now, decided.actions)
+        if decided.actions:
+            self._bus.notify(Topic.JOBS)
         self._last = decided.round
         memory = decided.round.plan.memory
         if memory != self._memory:
@@ -304,8 +307,6 @@ class Pool:
         for action in actions:
             if isinstance(action, Launch | Prepare) and action.job in self._jobs:
                 self._jobs[action.job] = self._seen(self._jobs[action.job])
-        if actions:
-            self._bus.notify(Topic.JOBS)
 
     def _replace(self, job: str, record: JobRecord | None) -> None:
         if record is None or record.state in ENDED:

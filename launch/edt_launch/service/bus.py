@@ -17,7 +17,9 @@ class Topic(StrEnum):
     HOSTS = "hosts"
     """The machines there are. The loop listens."""
     JOBS = "jobs"
-    """What jobs do, or are wanted to do. Whoever shows them listens."""
+    """What jobs are wanted to do, their states, and what they have. Whoever shows them listens."""
+    PROGRESS = "progress"
+    """How far jobs are, and what they report, which changes all the time. Whoever shows numbers listens."""
     SEARCHES = "searches"
     """What users want of their searches. Their controller listens, and to `JOBS`."""
 

@@ -15,6 +15,8 @@ from edt_launch.service.errors import ForbiddenError, NotFoundError, TooLargeErr
 from edt_launch.service.fair_threads import FairThreads
 from edt_launch.service.first_start import this_user
 from edt_launch.service.home import Home
+from edt_launch.service.machines import Machines
+from edt_launch.service.recent_history import RecentHistory
 from edt_launch.service.series_cache import SeriesCache, ValuesCache
 from edt_launch.service.shared_answers import SharedAnswers
 from edt_launch.service.submission import Submitter
@@ -25,6 +27,12 @@ if TYPE_CHECKING:  # the pool is given these parts, too, and reads no settings
 
 UPLOADS, WAITING_UPLOADS = 4, 64
 """Uploads that are taken in at a time, one of each user; and those of one user that may wait."""
+
+DRAWINGS = 8
+"""Pictures of the pool that are kept; one has some MB at most."""
+
+MOST_CHANGES = 20_000
+"""Changes of allocations that a picture of the pool is made from: the newest."""
 
 READS, WAITING_READS = 2, 64
 """Requests for much of what jobs have written, as above."""
@@ -41,6 +49,7 @@ class Context:
         uploads: take in what users send.
         reads: read what jobs have written, as much as that may be.
         courses, values: of the jobs that are looked at.
+        machines: what is known of hosts at present.
     """
 
     settings: "Settings"
@@ -53,11 +62,22 @@ class Context:
     reads: FairThreads = field(default_factory=lambda: FairThreads(READS, WAITING_READS))
     courses: SeriesCache = field(default_factory=SeriesCache)
     values: ValuesCache = field(default_factory=ValuesCache)
+    machines: Machines = field(default_factory=Machines)
 
     @cached_property
     def shared(self) -> SharedAnswers:
-        """Answers that many ask for at the same moment."""
+        """Answers that many ask for at the same moment, as they are sent."""
         return SharedAnswers(self.bus, self.clock)
+
+    @cached_property
+    def drawings(self) -> SharedAnswers:
+        """Pictures of the pool, which several answers are made from."""
+        return SharedAnswers(self.bus, self.clock, DRAWINGS)
+
+    @cached_property
+    def recent_history(self) -> RecentHistory:
+        """Changes of allocations in windows that end now."""
+        return RecentHistory(self.store.history, MOST_CHANGES + 1)
 
     @property
     def home(self) -> Home:

@@ -12,8 +12,14 @@ from edt_launch.service.series import number
 from edt_launch.service.states import State, Wanted
 
 
-def explain(job: JobRecord) -> dict[str, Any]:
-    """What decides about its size, and the same in a few lines."""
+def explain(job: JobRecord, start: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """What decides about its size, and when it starts (`upcoming.begins`); the same in a few lines."""
+    answer = _explain(job)
+    told = [f"It {start['text']}."] if start else []
+    return answer | {"lines": [*answer["lines"], *told], "start": start}
+
+
+def _explain(job: JobRecord) -> dict[str, Any]:
     if (apart := _apart(job)) is not None:
         failure = (job.failure or "").splitlines() if job.has_ended else []
         return _answer(job, None, *apart, lines=[*filter(None, apart), *failure])

@@ -1,6 +1,7 @@
 """The running service: its threads, its socket, its end."""
 
 import contextlib
+import gc
 import importlib
 import json
 import logging
@@ -41,6 +42,7 @@ from edt_launch.service.inventory import INTERVAL, Inventory
 from edt_launch.service.listening import BACKLOG, Connections
 from edt_launch.service.log_filter import RepeatFilter
 from edt_launch.service.log_text import without_sequences
+from edt_launch.service.machines import Machines
 from edt_launch.service.opening import StartError, alone, explained, listening_socket
 from edt_launch.service.settings import Settings
 from edt_launch.service.submission import remove_strays
@@ -80,11 +82,12 @@ def run(settings: Settings) -> None:
             loop, searches = importlib.import_module(LOOP), importlib.import_module(SEARCHES)
             sole, store = _store(settings, stack)
             ensure_administrator(store, home, time.time())
-            inventory = _inventory(settings, store, bus)
+            machines = Machines()
+            inventory = _inventory(settings, store, bus, machines)
             tls = _tls(settings)
             listening = stack.enter_context(listening_socket(settings))
             url = _url(settings, listening)
-            context = Context(settings, store, bus, time.time, settings.public_url or url)
+            context = Context(settings, store, bus, time.time, settings.public_url or url, machines=machines)
             server = _server(context, tls, listening.connections)
             _warn(settings)
             server_file = {"url": url, "pid": os.getpid()}
@@ -108,6 +111,7 @@ def run(settings: Settings) -> None:
             "edt-loop": lambda: loop.run(settings, store, bus, context.stop),
             "edt-inventory": lambda: repeat(look, INTERVAL, context.stop),
         }
+        gc.freeze()  # modules and routes stay: looking through them took half of a page's time
         _serve(server, parts, listening, context.stop)
 
 
@@ -127,10 +131,10 @@ def _store(settings: Settings, stack: contextlib.ExitStack) -> tuple[SoleUser, S
     return sole, store
 
 
-def _inventory(settings: Settings, store: Store, bus: Bus) -> Inventory:
+def _inventory(settings: Settings, store: Store, bus: Bus, machines: Machines) -> Inventory:
     source = choose(HostOptions(os.environ, hostfile=settings.hostfile, slots=settings.slots))
     log.info("devices", source=source.name)
-    inventory = Inventory(source, store, bus, time.time)
+    inventory = Inventory(source, store, bus, time.time, machines)
     inventory.refresh()
     return inventory
 

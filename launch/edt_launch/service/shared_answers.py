@@ -1,12 +1,19 @@
 """Answers that many ask for at the same moment, when something has changed, made once for all of them."""
 
 import gzip
-import threading
+import time
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
+from math import inf
+from typing import Any, TypeVar
+
+import anyio
+from anyio import to_thread
 
 from edt_launch.service.bus import Bus, Topic
+
+_T = TypeVar("_T")
 
 STALE = 5.0
 """Seconds after which an answer is made again though nobody has told of a change: times in it go on."""
@@ -20,34 +27,62 @@ LEVEL = 5
 
 @dataclass
 class _Kept:
-    lock: threading.Lock = field(default_factory=threading.Lock)
+    lock: anyio.Lock = field(default_factory=anyio.Lock)
     version: int | None = None
     at: float = float("-inf")
-    compressed: bytes = b""
+    took: float = 0.0
+    answer: Any = None
 
 
 class SharedAnswers:
-    """Gives answers as gzip; any thread may ask."""
+    """Keeps answers until a job or a host changes; that jobs make progress does not count.
 
-    def __init__(self, bus: Bus, clock: Callable[[], float]) -> None:
+    Args:
+        bus: tells of changes.
+        clock: gives unix time.
+        most: answers that are kept.
+        processor_time: of the calling thread.
+    """
+
+    def __init__(
+        self,
+        bus: Bus,
+        clock: Callable[[], float],
+        most: int = MOST,
+        processor_time: Callable[[], float] = time.thread_time,
+    ) -> None:
         self._bus = bus
         self._clock = clock
-        self._lock = threading.Lock()
+        self._most = most
+        self._processor_time = processor_time
         self._kept: OrderedDict[Hashable, _Kept] = OrderedDict()
 
-    def get(self, key: Hashable, make: Callable[[], bytes]) -> bytes:
-        """What `make` gives, compressed: the same for all who ask with this key until something changes.
+    async def get(self, key: Hashable, make: Callable[[], _T], effort: float = inf) -> _T:
+        """What `make` gives in a thread: the same for all who ask with this key until something changes.
 
-        Whoever asks while it is being made waits for that.
+        Whoever asks while it is being made waits for that, without a thread. An answer that takes long is
+        kept longer, so that making it again and again uses no more than `effort`, a part of a processor.
         """
-        with self._lock:
-            kept = self._kept.pop(key, None) or _Kept()
-            self._kept[key] = kept
-            if len(self._kept) > MOST:
-                self._kept.popitem(last=False)
-        with kept.lock:
+        kept = self._kept.pop(key, None) or _Kept()
+        self._kept[key] = kept
+        if len(self._kept) > self._most:
+            self._kept.popitem(last=False)
+        async with kept.lock:
             version, now = self._bus.version(Topic.JOBS, Topic.HOSTS), self._clock()
-            if version != kept.version or not 0 <= now - kept.at < STALE:
-                kept.compressed = gzip.compress(make(), LEVEL, mtime=0)
+            age = now - kept.at
+            is_old = version != kept.version or age >= STALE
+            if age < 0 or (is_old and age >= kept.took / effort):
+                kept.answer, kept.took = await to_thread.run_sync(self._timed, make)
                 kept.version, kept.at = version, now
-            return kept.compressed
+            answer: _T = kept.answer
+            return answer
+
+    def _timed(self, make: Callable[[], _T]) -> tuple[_T, float]:
+        """What is made, and the processor time that this took."""
+        began = self._processor_time()
+        return make(), self._processor_time() - began
+
+
+def compressed(content: bytes) -> bytes:
+    """Content as gzip."""
+    return gzip.compress(content, LEVEL, mtime=0)

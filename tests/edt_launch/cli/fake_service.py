@@ -286,6 +286,9 @@ class FakeService:
         return SHARES
 
     def set_share(self, asked: Asked, name: str) -> Any:
+        if asked.query.get("dry_run"):
+            change = {"job": "jaaaaaaaa", "owner": name, "name": "train", "from": 2, "to": 3, "reason": ""}
+            return {"changes": [change]}
         return {"name": name} | asked.json
 
     def users(self, asked: Asked) -> Any:

@@ -220,6 +220,13 @@ def test_a_share_is_set_with_what_is_given(edt: Edt, service: FakeService) -> No
     assert (put.path, put.json) == ("/shares/ada", {"weight": 3.0, "limit": None, "lends": False})
 
 
+def test_who_would_gain_by_a_share_is_shown(edt: Edt, service: FakeService) -> None:
+    lines = edt("shares", "ada", "--weight", "3", "--dry-run").out.splitlines()
+    assert lines[1].split() == ["jaaaaaaaa", "train", "ada", "2", "3"]
+    (put,) = (asked for asked in service.asked if asked.method == "PUT")
+    assert put.query == {"dry_run": "1"}
+
+
 def test_a_node_of_the_tree_as_json(edt: Edt, service: FakeService) -> None:
     for name, shown in (("ada", "ada"), ("-", "")):
         (node,) = json.loads(edt("shares", name, "--json").out)["shares"]

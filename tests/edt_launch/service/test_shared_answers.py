@@ -1,8 +1,12 @@
+import asyncio
 import gzip
 import threading
+from collections.abc import Callable
+
+import pytest
 
 from edt_launch.service.bus import Bus, Topic
-from edt_launch.service.shared_answers import MOST, STALE, SharedAnswers
+from edt_launch.service.shared_answers import STALE, SharedAnswers, compressed
 
 
 class Now:
@@ -13,63 +17,90 @@ class Now:
         return self.now
 
 
+def counting() -> Callable[[], int]:
+    made: list[int] = []
+
+    def make() -> int:
+        made.append(1)
+        return len(made)
+
+    return make
+
+
 def test_an_answer_is_made_again_only_when_something_has_changed_or_it_is_old() -> None:
-    bus, now = Bus(), Now()
-    shared, made = SharedAnswers(bus, now), []
+    async def ask_again_and_again() -> None:
+        bus, now, make = Bus(), Now(), counting()
+        shared = SharedAnswers(bus, now)
+        assert [await shared.get("a", make), await shared.get("a", make)] == [1, 1]
+        bus.notify(Topic.SEARCHES, Topic.PROGRESS)
+        assert await shared.get("a", make) == 1
+        bus.notify(Topic.JOBS)
+        assert await shared.get("a", make) == 2
+        bus.notify(Topic.HOSTS)
+        assert await shared.get("a", make) == 3
+        now.now += STALE
+        assert await shared.get("a", make) == 4
+        assert await shared.get("b", make) == 5
+        now.now -= 2 * STALE  # the clock was set
+        assert await shared.get("b", make) == 6
 
-    def make() -> bytes:
-        made.append(1)
-        return b"%d" % len(made)
-
-    def ask(key: str = "a") -> bytes:
-        return gzip.decompress(shared.get(key, make))
-
-    assert [ask(), ask()] == [b"1", b"1"]
-    bus.notify(Topic.SEARCHES)
-    assert ask() == b"1"
-    bus.notify(Topic.JOBS)
-    assert ask() == b"2"
-    bus.notify(Topic.HOSTS)
-    assert ask() == b"3"
-    now.now += STALE
-    assert ask() == b"4"
-    assert ask("b") == b"5"
-    now.now -= 2 * STALE  # the clock was set
-    assert ask() == b"6"
+    asyncio.run(ask_again_and_again())
 
 
-def test_who_asks_meanwhile_waits_for_the_same() -> None:
-    shared, go_on, made = SharedAnswers(Bus(), Now()), threading.Event(), []
+def test_an_answer_that_takes_long_is_kept_longer() -> None:
+    async def ask_again_and_again() -> list[int]:
+        bus, now, make = Bus(), Now(), counting()
+        times = iter([0.0, 0.5, 1.0, 1.0])  # the first takes half a second, the second none
+        shared = SharedAnswers(bus, now, processor_time=lambda: next(times))
+        found = [await shared.get("a", make, effort=0.05)]
+        for later in (9.0, 1.0):
+            now.now += later
+            bus.notify(Topic.JOBS)
+            found.append(await shared.get("a", make, effort=0.05))
+        return found
 
-    def make() -> bytes:
-        made.append(1)
-        go_on.wait()
-        return b"x"
+    assert asyncio.run(ask_again_and_again()) == [1, 1, 2]
 
-    found: list[bytes] = []
-    threads = [threading.Thread(target=lambda: found.append(shared.get("a", make))) for _ in range(5)]
-    for thread in threads:
-        thread.start()
-    go_on.set()
-    for thread in threads:
-        thread.join()
-    assert len(made) == 1
-    assert len(set(found)) == 1
-    assert len(found) == 5
+
+def test_who_asks_meanwhile_waits_for_the_same_without_a_thread() -> None:
+    async def ask_at_once() -> list[int]:
+        shared, go_on, count = SharedAnswers(Bus(), Now()), threading.Event(), counting()
+
+        def make() -> int:
+            go_on.wait()
+            return count()
+
+        tasks = [
+            asyncio.create_task(shared.get("a", make)) for _ in range(100)
+        ]  # more than there are threads
+        await asyncio.sleep(0)
+        go_on.set()
+        return await asyncio.gather(*tasks)
+
+    assert asyncio.run(ask_at_once()) == [1] * 100
 
 
 def test_an_answer_that_cannot_be_made_is_tried_again() -> None:
-    shared = SharedAnswers(Bus(), Now())
-    for _ in range(2):
-        try:
-            shared.get("a", lambda: 1 / 0)  # type: ignore[arg-type, return-value]
-        except ZeroDivisionError:
-            continue
-    assert gzip.decompress(shared.get("a", lambda: b"x")) == b"x"
+    async def ask_again() -> float:
+        shared = SharedAnswers(Bus(), Now())
+        with pytest.raises(ZeroDivisionError):
+            await shared.get("a", lambda: 1 / 0)
+        return await shared.get("a", lambda: 1 / 1)
+
+    assert asyncio.run(ask_again()) == 1
 
 
 def test_so_many_are_kept() -> None:
-    shared = SharedAnswers(Bus(), Now())
-    for key in range(MOST + 5):
-        shared.get(key, lambda: b"")
-    assert len(shared._kept) == MOST
+    async def ask_for_many() -> int:
+        shared, make = SharedAnswers(Bus(), Now(), most=2), counting()
+        for key in "abc":
+            await shared.get(key, make)
+        await shared.get("b", make)
+        return await shared.get("a", make)
+
+    assert asyncio.run(ask_for_many()) == 4
+
+
+def test_content_is_compressed() -> None:
+    assert gzip.decompress(compressed(b"x" * 999)) == b"x" * 999
+    assert len(compressed(b"x" * 999)) < 99

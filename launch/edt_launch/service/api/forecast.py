@@ -1,5 +1,6 @@
-"""What something would change: the allocator is asked twice, without it and with it."""
+"""What something would change: the allocator is asked without it and with it. And what happens next."""
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from string import ascii_lowercase
@@ -8,16 +9,25 @@ from typing import Any
 
 from edt_launch.allocator.decide import decide
 from edt_launch.allocator.model import Cluster, Plan, Reason, load
+from edt_launch.allocator.prediction import starts
 from edt_launch.service.api import views
+from edt_launch.service.context import Context
 from edt_launch.service.database import mapping
-from edt_launch.service.database.records import HostRecord, JobRecord
+from edt_launch.service.database.records import HostRecord, JobRecord, ShareRecord
 from edt_launch.service.database.store import Store
 from edt_launch.service.settings import Settings
 from edt_launch.service.states import State, Wanted
 from edt_launch.service.submission import Submission, record_of
+from edt_launch.service.upcoming import Upcoming
 
 NEW = tuple(f"jaaaaaaa{letter}" for letter in ascii_lowercase)
 """Stand for the ids that jobs do not have yet."""
+
+MOST_WAITING = 50
+"""Waiting jobs that are looked at to foresee what happens next: some of each owner."""
+
+EFFORT = 0.05
+"""The part of a processor that foreseeing may use."""
 
 _WANTS = frozenset({State.QUEUED, State.STARTING, State.RUNNING})
 
@@ -46,8 +56,9 @@ def _with(
     new = {id_: record_of(one, id_, now) for id_, one in zip(NEW, submissions, strict=False)}
     present = _present(store)
     hosts = store.hosts.all()
-    without, _ = _decided(store, settings, now, present, hosts)
-    with_them, reasons = _decided(store, settings, now, {**present, **new}, hosts)
+    nodes = store.shares.all()
+    without, _ = _decided(store, settings, now, present, hosts, nodes)
+    with_them, reasons = _decided(store, settings, now, {**present, **new}, hosts, nodes)
     return list(new.values()), _changes({**present, **new}, without, with_them, reasons, new.keys()), reasons
 
 
@@ -57,18 +68,50 @@ def effects(
     now: float,
     jobs: Mapping[str, JobRecord] = MappingProxyType({}),
     hosts: Iterable[HostRecord] = (),
+    shares: Iterable[ShareRecord] = (),
 ) -> list[dict[str, Any]]:
-    """All jobs whose number of workers would be another one if these jobs and hosts were like that.
+    """All jobs whose number of workers would be another one if these jobs, hosts and nodes were like that.
 
     Of the given jobs those are left out that would have none, since that is what was asked for.
     """
     present = _present(store)
     changed = {id_: job for id_, job in {**present, **jobs}.items() if _is_candidate(job)}
     known = {host.name: host for host in store.hosts.all()}
-    before, _ = _decided(store, settings, now, present, known.values())
+    nodes = store.shares.all()
+    before, _ = _decided(store, settings, now, present, known.values(), nodes)
     others = known | {host.name: host for host in hosts}
-    after, reasons = _decided(store, settings, now, changed, others.values())
+    tree = {node.name: node for node in (*nodes, *shares)}
+    after, reasons = _decided(store, settings, now, changed, others.values(), tree.values())
     return _changes(changed, before, after, reasons, frozenset())
+
+
+async def upcoming(context: Context) -> Upcoming:
+    """What is going to happen; found out once for all who ask."""
+    return await context.drawings.get("upcoming", lambda: _upcoming(context), effort=EFFORT)
+
+
+def _upcoming(context: Context) -> Upcoming:
+    now, present = context.clock(), _present(context.store)
+    waiting = _queue(present.values())
+    jobs = [job for job in present.values() if job.size] + waiting[:MOST_WAITING]
+    rests = {job.id: rest for job in jobs if job.size and (rest := views.eta(job)) is not None}
+    store = context.store
+    cluster = _cluster(store, context.settings, present.values(), store.hosts.all(), store.shares.all())
+    candidates = [mapping.job(job, context.settings.protected) for job in jobs]
+    found = {start.job: start for start in starts(now, cluster, candidates, rests)} if waiting else {}
+    ends = sorted((now + rest, id_) for id_, rest in rests.items())
+    order = [*found, *(job.id for job in waiting if job.id not in found)]
+    return Upcoming(order, found, ends, {job.id: job.name or job.id for job in present.values()})
+
+
+def _queue(jobs: Iterable[JobRecord]) -> list[JobRecord]:
+    """Those that wait, by priority; the first one of each owner before the second ones."""
+    before: Counter[tuple[int, str]] = Counter()
+    places = {}
+    for job in sorted((job for job in jobs if not job.size), key=lambda job: job.number):
+        places[job.id] = (-job.priority, before[job.priority, job.owner], job.number), job
+        before[job.priority, job.owner] += 1
+    return [job for _, job in sorted(places.values(), key=lambda place: place[0])]
 
 
 def resumed(job: JobRecord) -> JobRecord:
@@ -91,14 +134,25 @@ def _decided(
     now: float,
     records: Mapping[str, JobRecord],
     hosts: Iterable[HostRecord],
+    shares: Iterable[ShareRecord],
 ) -> tuple[Plan, Mapping[str, Reason]]:
-    cluster = Cluster(
+    cluster = _cluster(store, settings, records.values(), hosts, shares)
+    return decide(now, cluster, [mapping.job(record, settings.protected) for record in records.values()])
+
+
+def _cluster(
+    store: Store,
+    settings: Settings,
+    records: Iterable[JobRecord],
+    hosts: Iterable[HostRecord],
+    shares: Iterable[ShareRecord],
+) -> Cluster:
+    return Cluster(
         tuple(map(mapping.host, hosts)),
-        tuple(mapping.owners(store.shares.all(), {job.owner for job in records.values()})),
+        tuple(mapping.owners(shares, {job.owner for job in records})),
         mapping.options(settings),
         load(store.memory.get(mapping.MEMORY, {})),
     )
-    return decide(now, cluster, [mapping.job(record, settings.protected) for record in records.values()])
 
 
 def _changes(

@@ -9,12 +9,13 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, BackgroundTasks, File, Form, Header, Query, Request, Response, UploadFile
 from pydantic import Json
 from pydantic_core import to_json
+from starlette.concurrency import run_in_threadpool
 
 from edt_launch.cluster.allocation import HOST
 from edt_launch.service import runs
 from edt_launch.service.api import schemas, views
 from edt_launch.service.api.dependencies import ContextDep, CurrentUser, carry_out
-from edt_launch.service.api.forecast import effects, forecast, resumed
+from edt_launch.service.api.forecast import effects, forecast, resumed, upcoming
 from edt_launch.service.api.stream import RECENT, JobList
 from edt_launch.service.context import Context
 from edt_launch.service.database.jobs import SORTS
@@ -26,6 +27,7 @@ from edt_launch.service.names import MOST_NAME, OWNER, PLAIN
 from edt_launch.service.specification import JobChange, JobSpec, check_framework, check_sizes
 from edt_launch.service.states import LIVE, State, Wanted
 from edt_launch.service.submission import Submission, remove_files
+from edt_launch.service.upcoming import begins
 
 router = APIRouter(tags=["jobs"])
 
@@ -110,13 +112,16 @@ def list_jobs(
         str | None, Query(pattern=f"^{SEARCH_ID}$", description="Only this one's trials.")
     ] = None,
     submitted_since: Annotated[float | None, Query(ge=0, le=1e12)] = None,
+    owner_text: Annotated[
+        str, Query(max_length=MOST_NAME, pattern=f"^{PLAIN}$", description="In the owner's name.")
+    ] = "",
     sort: Annotated[
         Literal[SORTS],  # type: ignore[valid-type]  # one of a tuple
         Query(description="In the order of this field; `next` is then a place in the list."),
     ] = "number",
 ) -> Response:
     """Live jobs and those that ended in the last hour, in the order of their submission."""
-    is_plain = host is None and search is None and submitted_since is None and sort == "number"
+    is_plain = (host, search, submitted_since, sort, owner_text) == (None, None, None, "number", "")
     if state is None and not everything and not text and not newest and is_plain:
         return _recent(request.app.state.job_list_cache.latest(), user, owner, limit, after)
     states = states_of(state)
@@ -125,7 +130,18 @@ def list_jobs(
     else:
         ended_since = None
     page = context.store.jobs.page(
-        states, owner, ended_since, after, limit, newest, text, host, search, submitted_since, sort
+        states,
+        owner,
+        ended_since,
+        after,
+        limit,
+        newest,
+        text,
+        host,
+        search,
+        submitted_since,
+        sort,
+        owner_text,
     )
     return _json({"jobs": [views.job(job, user) for job in page.jobs], "next": page.next})
 
@@ -206,9 +222,16 @@ def resume(context: ContextDep, user: CurrentUser, job_id: str, dry_run: DryRun 
 
 
 @router.get("/jobs/{job_id}/why", response_model=schemas.Why)
-def why(context: ContextDep, user: CurrentUser, job_id: str) -> Any:
-    """Why a job has its size: its share down the tree, what binds, and what would change it."""
-    return explain(context.job(job_id))
+async def why(context: ContextDep, user: CurrentUser, job_id: str) -> Any:
+    """Why a job has its size, what would change it; and when it is going to start, if it waits."""
+    job = await run_in_threadpool(context.job, job_id)
+    return await explained(context, job)
+
+
+async def explained(context: Context, job: JobRecord) -> dict[str, Any]:
+    """Why a job has its size, like `schemas.Why`."""
+    waits = job.state is State.QUEUED and job.wanted is Wanted.RUN
+    return explain(job, begins(job.id, await upcoming(context)) if waits else None)
 
 
 def _set_wanted(context: Context, user: UserRecord, job_id: str, wanted: Wanted, dry_run: bool) -> Response:

@@ -170,6 +170,18 @@ class Node(BaseModel):
     share: float
 
 
+class Beginning(BaseModel):
+    """When a job that waits is going to start, by what running jobs say of their ends."""
+
+    place: int = Field(description="Among those that wait, in the order of their starts: 1 is the next one.")
+    of: int = Field(description="How many wait.")
+    at: float | None = Field(description="When; null: nobody can tell.")
+    size: int | None = Field(description="Its workers then.")
+    after: list[str] = Field(description="Jobs whose ends it waits for; none: it starts at once.")
+    is_any: bool = Field(description="Whether the end of one of them will do.")
+    text: str = Field(description="The same in words.")
+
+
 class Why(BaseModel):
     """Why a job has its size."""
 
@@ -181,6 +193,7 @@ class Why(BaseModel):
     text: str
     change: str = Field(description="What would change it.")
     lines: list[str] = Field(description="All of it in a few lines, for people.")
+    start: Beginning | None = Field(description="Of a job that waits.")
 
 
 class Pause(BaseModel):
@@ -291,6 +304,33 @@ class Hosts(BaseModel):
     hosts: list[Host]
 
 
+class GpuLoad(BaseModel):
+    """How a GPU is used."""
+
+    memory: int = Field(description="MiB that are used.")
+    utilization: float = Field(description="Percentage of the time in which it computes.")
+
+
+class HostLoad(BaseModel):
+    """How a machine is used."""
+
+    processors: float = Field(description="Load average of the last minute, for each processor.")
+    memory: float = Field(description="The part of its memory that is used, up to 1.")
+    gpus: dict[str, GpuLoad] = Field(description="By the names of devices; those that answer.")
+
+
+class HostNow(Host):
+    """A machine, and what is known of it at present."""
+
+    changed: float = Field(description="Since when it has been in its state, or has had its devices.")
+    heard: float | None = Field(description="When its source named it last; null if that is not known.")
+    jobs: int = Field(description="Jobs that have devices of it.")
+    load: HostLoad | None = Field(description="Known of the service's own machine.")
+
+
+HostsNow = _list("HostsNow", "The machines, and what is known of them at present.", hosts=HostNow)
+
+
 class Cluster(Hosts):
     """The machines, and how their devices are used."""
 
@@ -312,7 +352,11 @@ class OwnerShare(BaseModel):
     lends: bool = Field(description="Whether others may use its guarantee while it does not.")
     policy: Literal["fair", "fifo", "priority"]
     half_life: float = Field(description="Seconds after which remembered use counts half.")
+    version: str = Field(description="Of the settings above, to be sent with a change of them.")
     size: int = Field(description="Devices that jobs below it have now.")
+    asks: int = Field(description="Devices that these jobs could use at most.")
+    entitled: float = Field(description="The sum of their fair shares, in devices.")
+    lent: int = Field(description="Devices of its guarantee that others have now, at least.")
 
 
 Shares = _list("Shares", "The owners' tree.", shares=OwnerShare)
@@ -328,6 +372,11 @@ class ShareChange(_Asked):
     lends: bool | None = None
     policy: Literal["fair", "fifo", "priority"] | None = None
     half_life: Annotated[float, Field(ge=1, le=1e9, allow_inf_nan=False)] | None = None
+    version: str | None = Field(
+        default=None,
+        max_length=16,
+        description="The `version` that was seen: the change is refused if the node has another one.",
+    )
 
 
 class Allocation(_Resized):

@@ -4,8 +4,10 @@ import asyncio
 import contextlib
 import threading
 from collections.abc import AsyncIterator, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
+import anyio
 from fastapi import APIRouter, Request
 from fastapi.responses import StreamingResponse
 from pydantic_core import to_json
@@ -28,6 +30,8 @@ RECENT = 3600.0
 STALE = 5.0
 """Seconds after which the database is looked at though nobody has told of a change."""
 
+CHUNK = 2**16
+"""Bytes of an event that are sent at a time: who reads slowly does not have the service keep all of it."""
 
 PAUSE = 0.25
 """Seconds between two looks at whether anything has changed."""
@@ -51,14 +55,15 @@ JobList = Mapping[str, RenderedJob]
 
 
 class JobListCache:
-    """Renders the jobs, again only when something has changed."""
+    """Renders the jobs, again only when something has changed; of progress, it reads no more than that."""
 
     def __init__(self, store: Store, bus: Bus, clock: Callable[[], float]) -> None:
         self._store = store
         self._bus = bus
         self._clock = clock
         self._lock = threading.Lock()
-        self._version: int | None = None
+        self._looking = anyio.Lock()
+        self._versions: tuple[int, int] | None = None
         self._at = float("-inf")
         self._job_list: JobList = {}
         self._told_of: JobList = {}
@@ -67,12 +72,29 @@ class JobListCache:
     def latest(self) -> JobList:
         """The jobs now; those that have not changed are the same objects as before."""
         with self._lock:
-            version, now = self._bus.version(Topic.JOBS), self._clock()
-            if version != self._version or not 0 <= now - self._at < STALE:
+            versions, now = self._versions_now(), self._clock()
+            is_old = self._versions is None or not 0 <= now - self._at < STALE
+            if is_old or versions[0] != self._versions[0]:  # type: ignore[index]  # it is None when old
                 page = self._store.jobs.page(states=LIVE, ended_since=now - RECENT, limit=None)
                 self._job_list = {record.id: self._shown(record) for record in page.jobs}
-                self._version, self._at = version, now
+                self._at = now
+            elif versions != self._versions:
+                progress = self._store.jobs.progress()
+                self._job_list = {
+                    id_: self._moved(shown, progress[id_]) if id_ in progress else shown
+                    for id_, shown in self._job_list.items()
+                }
+            self._versions = versions
             return self._job_list
+
+    async def watched(self) -> JobList:
+        """Like `latest`, in a thread; however many ask at a time, one thread looks for all of them."""
+        async with self._looking:
+            is_new = self._versions == self._versions_now() and 0 <= self._clock() - self._at < STALE
+            return self._job_list if is_new else await run_in_threadpool(self.latest)
+
+    def _versions_now(self) -> tuple[int, int]:
+        return self._bus.version(Topic.JOBS), self._bus.version(Topic.PROGRESS)
 
     def difference(self, known: JobList | None, job_list: JobList, user: UserRecord) -> bytes | None:
         """Like the function `difference`; made once for all who know the same and may see the same."""
@@ -88,6 +110,10 @@ class JobListCache:
                 if self._told_of is job_list:
                     self._told[id(known), who] = kept
         return kept[1]
+
+    def _moved(self, shown: RenderedJob, progress: Mapping[str, Any]) -> RenderedJob:
+        is_same = all(getattr(shown.record, name) == value for name, value in progress.items())
+        return shown if is_same else self._shown(replace(shown.record, **progress))
 
     def _shown(self, record: JobRecord) -> RenderedJob:
         before = self._job_list.get(record.id)
@@ -109,16 +135,17 @@ async def _changes(context: Context, user: UserRecord, job_list_cache: JobListCa
     known: JobList | None = None
     seen, looked, silent = -1, 0.0, 0.0
     while not context.stop.is_set():
-        version, now = context.bus.version(Topic.JOBS), context.clock()
+        version, now = context.bus.version(Topic.JOBS, Topic.PROGRESS), context.clock()
         if version != seen or now - looked >= STALE:
             seen, looked = version, now
             with contextlib.suppress(*AWAY):  # the next look finds what has changed
-                job_list = await run_in_threadpool(job_list_cache.latest)
+                job_list = await job_list_cache.watched()
                 message = job_list_cache.difference(known, job_list, user)
                 known = job_list
                 if message is not None:
                     silent = 0.0
-                    yield message
+                    for start in range(0, len(message), CHUNK):
+                        yield message[start : start + CHUNK]
         if silent >= sse.KEEP_ALIVE_INTERVAL:
             silent = 0.0
             yield sse.KEEP_ALIVE

@@ -2,23 +2,26 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request, Response
 from pydantic_core import to_json
+from starlette.concurrency import run_in_threadpool
 
 from edt_launch.service import timeline as drawing
 from edt_launch.service.api import schemas, views
 from edt_launch.service.api.compressed import send
 from edt_launch.service.api.dependencies import ContextDep, CurrentUser
-from edt_launch.service.context import Context
-from edt_launch.service.database.records import HolderRecord
+from edt_launch.service.context import MOST_CHANGES, Context
+from edt_launch.service.database.records import AllocationRecord, HolderRecord
 from edt_launch.service.errors import InvalidError
 from edt_launch.service.series import number
+from edt_launch.service.shared_answers import compressed
 from edt_launch.service.states import State
 
 router = APIRouter(tags=["cluster"])
+
+Json = dict[str, Any]
 
 JSON = "application/json"
 
@@ -34,14 +37,15 @@ PARTS = 120
 LATEST = 5
 """Changes that are told in words."""
 
-MOST_CHANGES = 20_000
-"""Changes that are looked at, and bars that are shown: the newest."""
-
 Time = Annotated[float | None, Query(ge=0, le=1e12)]
 
 
+PIXELS = 1200
+"""Width of a picture that nothing is said about."""
+
+
 @router.get("/timeline", response_model=schemas.Timeline)
-def timeline(
+async def timeline(
     request: Request,
     context: ContextDep,
     user: CurrentUser,
@@ -52,12 +56,14 @@ def timeline(
     ] = LASTS,
     pixels: Annotated[
         int, Query(ge=100, le=10_000, description="Width of the picture: what is shorter is merged.")
-    ] = 1200,
+    ] = PIXELS,
 ) -> Response:
     """Who had which device when; by default in the last hour. No longer than 31 days."""
     if since is None and until is None:
-        make = partial(_latest, context, last, pixels)
-        return send(request, context.shared.get(("timeline", last, pixels), make), JSON)
+        picture = await latest(context, last, pixels)
+        key = ("timeline", last, pixels)
+        # Not checked again: there is much of it.
+        return send(request, await context.shared.get(key, lambda: compressed(to_json(picture))), JSON)
     now = context.clock()
     end = now if until is None else min(until, now)
     begin = max(0.0, end - last) if since is None else since
@@ -66,25 +72,44 @@ def timeline(
             f"since: {begin:.0f}, until: {end:.0f}: a window has more than 0 and at most {LONGEST:.0f} s",
             "choose others; until is never later than now",
         )
-    return Response(_drawn(context, begin, end, pixels), media_type=JSON)
+    return Response(await run_in_threadpool(_drawn, context, begin, end, pixels), media_type=JSON)
 
 
-def _latest(context: Context, last: float, pixels: int) -> bytes:
-    now = context.clock()
-    return _drawn(context, max(0.0, now - last), now, pixels)
+async def latest(context: Context, last: float, pixels: int = PIXELS) -> Json:
+    """The picture of the last so many seconds, like `schemas.Timeline`; made once for all who ask."""
+    jobs = await holders(context)
+
+    def make() -> Json:
+        now = context.clock()
+        changes = context.recent_history.last(last, now)
+        return draw(context, jobs, changes, max(0.0, now - last), now, pixels)
+
+    return await context.drawings.get((last, pixels), make)
 
 
 def _drawn(context: Context, since: float, until: float, pixels: int) -> bytes:
-    # Not checked again: there is much of it.
-    return to_json(draw(context, context.store.jobs.holders(), since, until, pixels))
+    changes = context.store.history.window(since, until, MOST_CHANGES + 1)
+    return to_json(draw(context, context.store.jobs.holders(), changes, since, until, pixels))
+
+
+async def holders(context: Context) -> Sequence[HolderRecord]:
+    """All jobs that have not ended; looked up once for all who ask."""
+    return await context.drawings.get("holders", context.store.jobs.holders)
 
 
 def draw(
-    context: Context, jobs: Sequence[HolderRecord], since: float, until: float, pixels: int
-) -> dict[str, Any]:
-    """The picture of a window, like `schemas.Timeline`; `jobs` are those that have not ended."""
+    context: Context,
+    jobs: Sequence[HolderRecord],
+    changes: Sequence[AllocationRecord],
+    since: float,
+    until: float,
+    pixels: int,
+) -> Json:
+    """The picture of a window, like `schemas.Timeline`.
+
+    It is made from the jobs that have not ended, and the changes in the window (`History.window`).
+    """
     store = context.store
-    changes = store.history.window(since, until, MOST_CHANGES + 1)
     exact = drawing.bars(changes, since, until)
     found = drawing.merged(exact, (until - since) / pixels)
     hosts = store.hosts.all()
@@ -96,7 +121,7 @@ def draw(
     waits = drawing.waiting(transitions, queued, since, until)
     resized = drawing.resizes(changes, since, until)
     ids = sorted({bar.job for bar in found if bar.job} | {one.job for one in resized})
-    known, owners = store.jobs.some(ids), {change.job: change.owner for change in changes}
+    known, owners = store.jobs.named(ids), {change.job: change.owner for change in changes}
     used = drawing.usage(exact, owners, since, until, PARTS)
     latest = [one for one in changes if (one.before != one.after or one.lost) and since <= one.time <= until][
         -LATEST:

@@ -3,7 +3,7 @@
 Records whose fields are those of their schema are answered as they are: the schema picks what is shown.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from math import isinf
 from typing import Any
@@ -24,6 +24,7 @@ from edt_launch.service.database.records import (
     UserRecord,
 )
 from edt_launch.service.series import number
+from edt_launch.service.states import Wanted
 
 Json = dict[str, Any]
 
@@ -128,29 +129,40 @@ def cluster(records: Sequence[HostRecord], jobs: Sequence[HolderRecord | JobReco
     }
 
 
-def shares(records: Sequence[ShareRecord], jobs: Iterable[JobRecord]) -> list[Json]:
-    """The owners' tree, with the devices that jobs below each node have."""
-    sizes = _sizes({record.name: record.parent for record in records}, jobs)
+def shares(
+    records: Sequence[ShareRecord], jobs: Sequence[JobRecord], hosts: Sequence[HostRecord]
+) -> list[Json]:
+    """The owners' tree, with what jobs below each node have, could have and have lent."""
+    parents = {record.name: record.parent for record in records}
+    sizes, asked, due = Counter[str](), Counter[str](), defaultdict[str, float](float)
+    for one in jobs:
+        for node in _above(one.owner, parents):
+            sizes[node] += one.size
+            asked[node] += one.max if one.wanted is Wanted.RUN else 0
+            due[node] += number(one.share) or 0.0
+    free = cluster(hosts, jobs)["free"]
     return [
         {
             **vars(record),
             "limit": None if isinf(record.limit) else record.limit,
+            "version": record.version,
             "size": sizes[record.name],
+            "asks": asked[record.name],
+            "entitled": due[record.name],
+            "lent": max(0, int(record.guarantee) - sizes[record.name] - free) if record.lends else 0,
         }
         for record in records
     ]
 
 
-def _sizes(parents: Mapping[str, str | None], jobs: Iterable[JobRecord]) -> Counter[str]:
-    sizes: Counter[str] = Counter()
-    for one in jobs:
-        node: str | None = one.owner
-        passed: set[str] = set()
-        while node is not None and node not in passed:
-            passed.add(node)
-            sizes[node] += one.size
-            node = parents.get(node, "" if node else None)
-    return sizes
+def _above(owner: str, parents: Mapping[str, str | None]) -> Sequence[str]:
+    """A node and all above it; one that is not in the tree hangs below the root."""
+    passed: list[str] = []
+    node: str | None = owner
+    while node is not None and node not in passed:
+        passed.append(node)
+        node = parents.get(node, "" if node else None)
+    return passed
 
 
 def allocation(record: AllocationRecord) -> Json:

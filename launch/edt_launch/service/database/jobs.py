@@ -11,16 +11,18 @@ from edt_launch.service.database.engine import Database
 from edt_launch.service.database.records import (
     DESIRED,
     OBSERVED,
+    PROGRESS,
     TRIAL_ENDS,
     HolderRecord,
     JobRecord,
+    NamedJob,
     Page,
     TransitionRecord,
 )
 from edt_launch.service.database.tables import jobs, transitions, trials
-from edt_launch.service.states import ENDED, LIVE, NEXT, IllegalTransitionError, State, Wanted
+from edt_launch.service.states import ENDED, HAS_LAUNCHER, LIVE, NEXT, IllegalTransitionError, State, Wanted
 
-SORTS = ("number", "name", "owner", "state", "size", "share", "priority", "submitted")
+SORTS = ("number", "name", "owner", "state", "size", "share", "priority", "submitted", "ended")
 """Fields that jobs can be in the order of."""
 
 LAST = 10
@@ -85,6 +87,12 @@ class Jobs:
         query = select(*columns).where(jobs.c.state.in_(sorted(LIVE))).order_by(jobs.c.number)
         return [HolderRecord(*row) for row in self._database.rows(query)]
 
+    def progress(self) -> Mapping[str, Mapping[str, Any]]:
+        """Of the jobs that run, by their ids, the fields that change all the time (`records.PROGRESS`)."""
+        query = select(jobs.c.id, *(jobs.c[name] for name in PROGRESS))
+        rows = self._database.rows(query.where(jobs.c.state.in_(sorted(HAS_LAUNCHER))))
+        return {id_: dict(zip(PROGRESS, values, strict=True)) for id_, *values in rows}
+
     def page(
         self,
         states: Collection[State] | None = None,
@@ -98,6 +106,7 @@ class Jobs:
         search: str | None = None,
         submitted_since: float | None = None,
         sort: str = "number",
+        owner_text: str = "",
     ) -> Page:
         """Jobs in the order of their submission, or another one.
 
@@ -114,6 +123,7 @@ class Jobs:
             submitted_since: those submitted since then.
             sort: the field that they are in the order of, one of `SORTS`; `after` is then how many to leave
                 out. Jobs without a value are the last.
+            owner_text: those whose owner's name contains it, in whatever case.
         """
         query = select(jobs)
         if sort != "number":
@@ -131,6 +141,8 @@ class Jobs:
         if text:
             is_named = jobs.c.name.icontains(text, autoescape=True)
             query = query.where(or_(is_named, jobs.c.id.startswith(text, autoescape=True)))
+        if owner_text:
+            query = query.where(jobs.c.owner.icontains(owner_text, autoescape=True))
         if states is not None:
             allowed = jobs.c.state.in_(sorted(states))
             query = query.where(allowed if ended_since is None else or_(allowed, jobs.c.ended >= ended_since))
@@ -147,6 +159,11 @@ class Jobs:
         """Jobs by their ids; those that are not there are left out."""
         rows = self._database.rows(select(jobs).where(jobs.c.id.in_(sorted(wanted))))
         return {row.id: JobRecord(**row._mapping) for row in rows}
+
+    def named(self, wanted: Collection[str]) -> Mapping[str, NamedJob]:
+        """Names and numbers of jobs by their ids; those that are not there are left out."""
+        query = select(jobs.c.id, jobs.c.name, jobs.c.number).where(jobs.c.id.in_(sorted(wanted)))
+        return {id_: NamedJob(name, number) for id_, name, number in self._database.rows(query)}
 
     def ids(self) -> frozenset[str]:
         """Those of all jobs."""

@@ -3,6 +3,7 @@
 `tables` derives the columns' types from the annotations: those below say how long a text may be.
 """
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -83,6 +84,20 @@ class ShareRecord:
     service: float = 0.0
     entitlement: float = 0.0
     usage_at: float = 0.0
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What people say of it, without what is remembered of its use."""
+        return {name: getattr(self, name) for name in SETTINGS}
+
+    @property
+    def version(self) -> str:
+        """Tells its settings from others."""
+        return hashlib.sha256(repr(self.settings).encode()).hexdigest()[:16]
+
+
+SETTINGS = ("parent", "weight", "guarantee", "limit", "lends", "policy", "half_life")
+"""What people say of a node of the owners' tree."""
 
 
 @dataclass(frozen=True)
@@ -241,8 +256,19 @@ class HolderRecord:
     share: float | None = None
 
 
+@dataclass(frozen=True)
+class NamedJob:
+    """What pictures say of a job; the fields are those of `JobRecord`."""
+
+    name: str
+    number: int
+
+
 DESIRED = frozenset({"name", "min", "max", "priority", "weight"})
 """Fields of a job that its owner may change."""
+
+PROGRESS = ("step", "total_steps", "loss", "throughput", "losses", "resizes", "restarts")
+"""Observed fields that change all the time while a job runs, and are shown."""
 
 OBSERVED = frozenset(
     {

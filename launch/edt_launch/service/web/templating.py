@@ -11,11 +11,13 @@ from typing import Any
 from fastapi import Request, Response
 from fastapi.responses import HTMLResponse
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import Headers
 from starlette.types import Scope
 
 from edt_launch.service.api.compressed import send
 from edt_launch.service.api.dependencies import USER
+from edt_launch.service.shared_answers import compressed
 from edt_launch.service.web import wording
 from edt_launch.service.web.theme import theme_of
 
@@ -27,7 +29,7 @@ HX = "hx-request"
 CURRENT: ContextVar[Scope | None] = ContextVar("CURRENT", default=None)
 """The request under way, for the pages of errors, which are made without it."""
 
-PLACES = (("/pool", "Pool"), ("/jobs", "Jobs"))
+PLACES = (("/pool", "Pool"), ("/jobs", "Jobs"), ("/console", "Console"))
 """Addresses and names of what is on the left of every page."""
 
 
@@ -65,19 +67,20 @@ def page(request: Request, template: str, *, status: int = 200, **view: Any) -> 
     return HTMLResponse(render(request, template, **view), status)
 
 
-def shared_page(request: Request, who: Hashable, template: str, view: Callable[[], object]) -> Response:
+async def shared_page(request: Request, who: Hashable, template: str, view: Callable[[], object]) -> Response:
     """A page of which what is inside its frame is made once for all who ask for it after a change.
 
     It may differ by its address and by `who` looks, and by nothing else.
     """
     if not is_fragment(request):
-        return page(request, template, view=view())
+        return await run_in_threadpool(lambda: page(request, template, view=view()))
 
     def fragment() -> bytes:
-        return render(request, template, view=view()).encode()
+        return compressed(render(request, template, view=view()).encode())
 
     key = (template, request.url.path, request.url.query, who)
-    return send(request, request.app.state.context.shared.get(key, fragment), "text/html; charset=utf-8")
+    content = await request.app.state.context.shared.get(key, fragment)
+    return send(request, content, "text/html; charset=utf-8")
 
 
 def render(request: Request, template: str, **view: Any) -> str:

@@ -182,6 +182,7 @@ def test_why_tells_the_allocators_reason(world: World) -> None:
         "It has its share.",
         "Fair shares of the pool's 4 devices: ann's is 2, this job's is 2.",
         "less competition",
+        "It is number 1 of 1 that waits, and starts as soon as devices have been handed over.",
     ]
     world.go(job, State.STOPPED)
     assert world.ann.get(f"/jobs/{job}/why").json()["lines"] == [f"{job} has stopped: for the test"]

@@ -34,6 +34,23 @@ def test_only_what_has_changed_is_told(world: World) -> None:
     assert difference(second, second, ANN) is None
 
 
+def test_of_progress_nothing_else_is_read(world: World) -> None:
+    cache = JobListCache(world.store, world.bus, world.clock)
+    ids = [world.submit(world.ann)["id"] for _ in range(2)]
+    world.go(ids[1], State.STARTING, State.RUNNING)
+    first = cache.latest()
+    world.store.jobs.record({id_: {"step": 7, "share": 2.0} for id_ in ids})
+    world.bus.notify(Topic.PROGRESS)
+    second = cache.latest()
+    (changed,) = data(difference(first, second, ANN))["jobs"]
+    assert (changed["id"], changed["step"], changed["share"]) == (ids[1], 7, None)  # type: ignore[index]
+    world.bus.notify(Topic.PROGRESS)
+    assert data(difference(None, cache.latest(), ANN)) == data(difference(None, second, ANN))
+    assert difference(second, cache.latest(), ANN) is None
+    world.bus.notify(Topic.JOBS)
+    assert [one["share"] for one in data(difference(second, cache.latest(), ANN))["jobs"]] == [2.0, 2.0]  # type: ignore[index]
+
+
 def test_an_event_is_made_once_for_all_who_may_see_the_same(world: World) -> None:
     cache = JobListCache(world.store, world.bus, world.clock)
     job = world.submit(world.ann, environment={"SECRET": "s3cret"})["id"]

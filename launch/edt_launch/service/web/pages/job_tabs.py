@@ -13,9 +13,9 @@ from fastapi import Depends, Query
 from edt_launch.core.plain_files import NoFileError
 from edt_launch.service import log_search
 from edt_launch.service.api import files as rest
+from edt_launch.service.api.jobs import explained
 from edt_launch.service.context import Context
 from edt_launch.service.database.records import JobRecord, UserRecord
-from edt_launch.service.explanation import explain
 from edt_launch.service.names import PLAIN
 from edt_launch.service.results import submitted_files
 from edt_launch.service.series import LOSS
@@ -66,7 +66,7 @@ async def body(
 ) -> object:
     """The view of a tab; `shown` is the job as REST shows it."""
     if tab == "size":
-        return views.size(explain(job))
+        return views.size(await explained(context, job))
     make = {
         "monitor": _monitor,
         "logs": _logs,

@@ -26,7 +26,7 @@ Text = Annotated[str, Query(max_length=MOST_NAME, pattern=f"^{PLAIN}$")]
 
 
 @router.get("/jobs")
-def show(
+async def show(
     request: Request,
     context: ContextDep,
     user: CurrentUser,
@@ -44,7 +44,9 @@ def show(
         raise InvalidError(f"last: {last!r} is none", f"choose one of {', '.join(TIMES)}")
     wanted = Filter(state, owner.strip(), text.strip(), host, search, last, sort, after)
     who = None if user.is_admin else user.name  # others choose their own jobs alone
-    return templating.shared_page(request, who, "jobs.html", lambda: _view(request, context, user, wanted))
+    return await templating.shared_page(
+        request, who, "jobs.html", lambda: _view(request, context, user, wanted)
+    )
 
 
 def _view(request: Request, context: Context, user: UserRecord, wanted: Filter) -> JobsView:

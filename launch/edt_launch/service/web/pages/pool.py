@@ -4,15 +4,15 @@ import csv
 import io
 from typing import Annotated, Literal
 
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import APIRouter, Form, Query, Request, Response
 from fastapi.responses import RedirectResponse
 
 from edt_launch.service.api import cluster as rest
 from edt_launch.service.api import timeline
 from edt_launch.service.api import views as answers
 from edt_launch.service.api.dependencies import ContextDep, CurrentAdmin, CurrentUser
-from edt_launch.service.context import Context
-from edt_launch.service.database.records import UserRecord
+from edt_launch.service.api.forecast import upcoming
+from edt_launch.service.context import MOST_CHANGES
 from edt_launch.service.errors import InvalidError
 from edt_launch.service.web import templating
 from edt_launch.service.web.views.pool import WINDOWS, PoolView, drain_question, pool_view
@@ -21,10 +21,10 @@ router = APIRouter()
 
 ACTS = {"drain": rest.drain, "undrain": rest.undrain}
 
-DAY = 86400.0
+Back = Literal["/pool", "/console/hosts"]
+"""The pages from which hosts are drained."""
 
-PIXELS = 1200
-"""Width of the picture that the table tells: what is shorter than one is merged."""
+DAY = 86400.0
 
 
 @router.get("/")
@@ -34,7 +34,7 @@ def first(user: CurrentUser) -> Response:
 
 
 @router.get("/pool")
-def show(
+async def show(
     request: Request,
     context: ContextDep,
     user: CurrentUser,
@@ -43,7 +43,14 @@ def show(
     """The pool now, and in a window of time that ends now."""
     if window not in WINDOWS:
         raise InvalidError(f"window: {window!r} is none", f"choose one of {', '.join(WINDOWS)}")
-    return templating.shared_page(request, user.is_admin, "pool.html", lambda: _view(context, user, window))
+    had, jobs = await timeline.latest(context, WINDOWS[window]), await timeline.holders(context)
+    following = await upcoming(context)
+
+    def view() -> PoolView:
+        cluster = answers.cluster(context.store.hosts.all(), jobs)
+        return pool_view(cluster, jobs, had, following, window, context.clock(), is_admin=user.is_admin)
+
+    return await templating.shared_page(request, user.is_admin, "pool.html", view)
 
 
 @router.get("/pool/usage.csv")
@@ -51,7 +58,9 @@ def usage(context: ContextDep, user: CurrentUser) -> Response:
     """The hours of devices that each owner has had since midnight, UTC."""
     now = context.clock()
     midnight = now - now % DAY
-    had = timeline.draw(context, context.store.jobs.holders(), midnight, max(now, midnight + 1), PIXELS)
+    until = max(now, midnight + 1)
+    changes = context.store.history.window(midnight, until, MOST_CHANGES + 1)
+    had = timeline.draw(context, context.store.jobs.holders(), changes, midnight, until, timeline.PIXELS)
     text = io.StringIO()
     rows = csv.writer(text)
     rows.writerow(["owner", "device_hours"])
@@ -67,25 +76,23 @@ def ask(
     user: CurrentAdmin,
     name: rest.HostName,
     action: Literal["drain", "undrain"],
+    back: Back = "/pool",
 ) -> Response:
     """What draining a host, or ending that, would change, and the button for it."""
     foreseen = ACTS[action](context, user, name, True)
-    return templating.page(request, "act.html", view=drain_question(name, action, foreseen.get("changes")))
+    return templating.page(
+        request, "act.html", view=drain_question(name, action, foreseen.get("changes"), back)
+    )
 
 
 @router.post("/pool/hosts/{name}/{action}")
 def act(
-    context: ContextDep, user: CurrentAdmin, name: rest.HostName, action: Literal["drain", "undrain"]
+    context: ContextDep,
+    user: CurrentAdmin,
+    name: rest.HostName,
+    action: Literal["drain", "undrain"],
+    back: Annotated[Back, Form()] = "/pool",
 ) -> Response:
     """Drain a host, or end that."""
     ACTS[action](context, user, name, False)
-    return RedirectResponse("/pool", 303)
-
-
-def _view(context: Context, user: UserRecord, window: str) -> PoolView:
-    now = context.clock()
-    jobs = context.store.jobs.holders()
-    had = timeline.draw(context, jobs, max(0.0, now - WINDOWS[window]), now, PIXELS)
-    return pool_view(
-        answers.cluster(context.store.hosts.all(), jobs), jobs, had, window, now, is_admin=user.is_admin
-    )
+    return RedirectResponse(back, 303)

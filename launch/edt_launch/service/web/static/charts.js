@@ -92,8 +92,7 @@
   };
 
   const draw = async () => {
-    const width = Math.max(200, 100 * Math.round(place.parentElement.clientWidth / 100)); // many ask for the same
-    const answer = await edtFetch(`${place.dataset.url}&pixels=${width}`);
+    const answer = await edtFetch(place.dataset.url);
     if (answer === null) return; // the picture stays
     const data = await answer.json();
     document.getElementById("chart-key").hidden = place.hidden = data.bars.length + data.idle.length === 0;

@@ -6,12 +6,13 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Field:
-    """A field of a form."""
+    """A field of a form; with `options`, values and how they are shown, one of them is chosen."""
 
     name: str
     label: str
     value: str
     is_number: bool = True
+    options: Sequence[tuple[str, str]] = ()
 
 
 @dataclass(frozen=True)
@@ -24,6 +25,7 @@ class Question:
         address: where it is done; `back` is where one comes from.
         hidden: fields that are sent along.
         error: what was wrong with what the form was sent with; empty if nothing was.
+        button: what is on the button; empty: the verb.
     """
 
     verb: str
@@ -34,3 +36,4 @@ class Question:
     fields: Sequence[Field] = ()
     hidden: Sequence[tuple[str, str]] = ()
     error: str = ""
+    button: str = ""

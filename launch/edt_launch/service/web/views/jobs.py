@@ -1,6 +1,6 @@
 """What the page of jobs shows."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import urlencode
@@ -162,7 +162,10 @@ def jobs_view(wanted: Filter, jobs: Sequence[Json], after: int | None) -> JobsVi
     return JobsView(
         wanted,
         list(TIMES),
-        [_column(first, name, field) for name, field in COLUMNS.items()],
+        [
+            column(name, field, wanted.sort, lambda sort: replace(first, sort=sort).address())
+            for name, field in COLUMNS.items()
+        ],
         [JobRow.of(job) for job in jobs],
         chips,
         wanted.address(),
@@ -172,10 +175,10 @@ def jobs_view(wanted: Filter, jobs: Sequence[Json], after: int | None) -> JobsVi
     )
 
 
-def _column(wanted: Filter, name: str, field: str) -> Column:
+def column(name: str, field: str, sort: str, address: Callable[[str], str]) -> Column:
+    """A column of a table that is in the order of `sort`; `address` is that of another order."""
     if not field:
         return Column(name, None, "")
-    is_this = wanted.sort.removeprefix("-") == field
-    order = ("descending" if wanted.is_descending else "ascending") if is_this else ""
-    following = f"-{field}" if order == "ascending" else field
-    return Column(name, replace(wanted, sort=following).address(), order)
+    is_this = sort.removeprefix("-") == field
+    order = ("descending" if sort.startswith("-") else "ascending") if is_this else ""
+    return Column(name, address(f"-{field}" if order == "ascending" else field), order)

@@ -1,12 +1,14 @@
 """What the page of the pool shows."""
 
-from collections.abc import Mapping, Sequence
+import heapq
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from edt_launch.service.database.records import HolderRecord
 from edt_launch.service.foreseen import sentences
 from edt_launch.service.states import State
+from edt_launch.service.upcoming import Upcoming, clock, starting
 from edt_launch.service.web import wording
 from edt_launch.service.web.views.asking import Question
 
@@ -20,6 +22,9 @@ WINDOWS: Mapping[str, float] = {
     "7 d": 604800.0,
 }
 """Names of windows, and their seconds."""
+
+MOST_NEXT = 5
+"""Events that are foretold."""
 
 MOST_ROWS = 200
 """Rows of the table of who had what: the latest."""
@@ -104,6 +109,15 @@ class Change:
 
 
 @dataclass(frozen=True)
+class Next:
+    """What is going to happen to a job, as the end of a sentence about it."""
+
+    job: str
+    name: str
+    text: str
+
+
+@dataclass(frozen=True)
 class Window:
     """A link to another window of time."""
 
@@ -123,6 +137,7 @@ class PoolView:
     window: str
     owners: Sequence[Owner]
     changes: Sequence[Change]
+    following: Sequence[Next]
     had: Sequence[Had]
     left_out: int
     chart: str
@@ -133,14 +148,16 @@ def pool_view(
     cluster: Json,
     live: Sequence[HolderRecord],
     timeline: Json,
+    upcoming: Upcoming,
     window: str,
     now: float,
     *,
     is_admin: bool = False,
 ) -> PoolView:
-    """The page, from what REST shows of the cluster and of the time of a window."""
+    """The page, from what REST shows of the cluster and of the time of a window, and what happens next."""
     jobs = {job.id: job for job in live}
-    had = sorted(_had(timeline), key=lambda one: (one.end, one.start), reverse=True)
+    bars = timeline["bars"]
+    latest = heapq.nlargest(MOST_ROWS, bars, key=lambda bar: (bar[3], bar[2]))
     return PoolView(
         address=_address(window),
         tiles=_tiles(cluster, live, now),
@@ -164,8 +181,9 @@ def pool_view(
             )
             for one in reversed(timeline["changes"])
         ],
-        had=had[:MOST_ROWS],
-        left_out=max(0, len(had) - MOST_ROWS),
+        following=_following(upcoming),
+        had=_had(timeline, latest),
+        left_out=len(bars) - len(latest),
         chart=f"/api/v1/timeline?last={WINDOWS[window]:.0f}",
         slots=len(timeline["rows"]),
     )
@@ -190,8 +208,12 @@ def _tiles(cluster: Json, live: Sequence[HolderRecord], now: float) -> list[Tile
 
 def _box(host: Json, jobs: Mapping[str, HolderRecord], is_admin: bool) -> Box:
     cells = [_cell(device, host["state"], jobs) for device in host["devices"]]
-    action = {"up": "drain", "draining": "undrain"}.get(host["state"], "") if is_admin else ""
-    return Box(host["name"], host["state"], host["reason"], cells, action)
+    return Box(host["name"], host["state"], host["reason"], cells, drain_action(host["state"], is_admin))
+
+
+def drain_action(state: str, is_admin: bool) -> str:
+    """What the viewer can do with a host in a state; empty for nothing."""
+    return {"up": "drain", "draining": "undrain"}.get(state, "") if is_admin else ""
 
 
 DRAINS = {
@@ -200,10 +222,12 @@ DRAINS = {
 }
 
 
-def drain_question(host: str, action: str, changes: Sequence[Json] | None) -> Question:
+def drain_question(host: str, action: str, changes: Sequence[Json] | None, back: str) -> Question:
     """The question about draining a host, or ending that; `changes` come of it."""
     effect = [DRAINS[action], *sentences(changes)]
-    return Question(action.capitalize(), host, effect, f"/pool/hosts/{host}/{action}", "/pool")
+    return Question(
+        action.capitalize(), host, effect, f"/pool/hosts/{host}/{action}", back, hidden=[("back", back)]
+    )
 
 
 def _cell(device: Json, host: str, jobs: Mapping[str, HolderRecord]) -> Cell:
@@ -220,9 +244,17 @@ def _cell(device: Json, host: str, jobs: Mapping[str, HolderRecord]) -> Cell:
     return Cell(device["name"], state, job.id, Mark.of(job.number), title)
 
 
-def _had(timeline: Json) -> list[Had]:
+def _following(upcoming: Upcoming) -> list[Next]:
+    """The next starts, and the next ends of jobs."""
+    starts = [(start.at, start.job, starting(start)) for start in upcoming.starts.values()]
+    ends = [(time, job, f"ends about {clock(time)}") for time, job in upcoming.ends]
+    chosen = sorted([*starts[:MOST_NEXT], *ends[:MOST_NEXT]])
+    return [Next(job, upcoming.names[job], text) for _, job, text in chosen[:MOST_NEXT]]
+
+
+def _had(timeline: Json, bars: Iterable[tuple[int, int | None, float, float]]) -> list[Had]:
     found = []
-    for row, job, start, end in timeline["bars"]:
+    for row, job, start, end in bars:
         slot = timeline["rows"][row]
         place = f"{slot['host']} {slot['device']}"
         if job is None:

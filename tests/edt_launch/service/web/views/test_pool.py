@@ -52,7 +52,7 @@ def test_jobs_that_start_are_marked_and_administrators_drain_what_is_up() -> Non
     assert view.boxes[0].cells[0].state == "starting"
     assert [box.action for box in view.boxes] == ["drain", "undrain", ""]
     assert [box.action for box in pool_view(cluster, [starts], NOTHING, "1 h", 100.0).boxes] == ["", "", ""]
-    question = drain_question("n1", "drain", [])
+    question = drain_question("n1", "drain", [], "/pool")
     assert (question.address, question.effect[1]) == (
         "/pool/hosts/n1/drain",
         "No other job changes by that now.",
