@@ -12,16 +12,20 @@ from edt_launch.service.bus import Topic
 from edt_launch.service.context import Context
 from edt_launch.service.database.records import (
     SEARCH_LIVE,
+    JobRecord,
     SearchRecord,
+    SearchState,
     SearchWanted,
     TrialRecord,
+    TrialState,
     UserRecord,
 )
 from edt_launch.service.deleting import delete_file
 from edt_launch.service.errors import ConflictError, InvalidError
 from edt_launch.service.home import SEARCH_ID
+from edt_launch.service.names import MOST_NAME
 from edt_launch.service.search_spec import SearchSpec, SubmittedSearch
-from edt_launch.service.submission import Submission, new_id, remove_files
+from edt_launch.service.submission import Submission, like, new_id, remove_files
 from edt_launch.service.trial_job import check_job, check_parameters
 
 Deletion = Callable[[], None]
@@ -90,6 +94,55 @@ def stop(context: Context, search: SearchRecord, wanted: SearchWanted = SearchWa
         return False
     context.bus.notify(Topic.SEARCHES)
     return True
+
+
+def to_try_again(search: SearchRecord, trials: Sequence[TrialRecord]) -> Sequence[TrialRecord] | None:
+    """The trials that are tried again if a search goes on; None if it has nothing to go on with."""
+    match search.state:
+        case SearchState.WAITING:
+            return ()
+        case SearchState.STOPPED:
+            return [trial for trial in trials if trial.state is TrialState.STOPPED]
+        case SearchState.FAILED:
+            return trials
+    return None
+
+
+def restart(context: Context, search: SearchRecord) -> list[Deletion]:
+    """Have a search go on that was stopped, has failed, or waits for better times; what has finished stays.
+
+    Raises:
+        ConflictError: there is nothing to go on with, jobs of it have not ended, or somebody was quicker.
+    """
+    again = to_try_again(search, context.store.searches.trials(search.id))
+    if again is None:
+        raise ConflictError(
+            f"{search.name} is {search.state}", "only one that was stopped, has failed or waits can go on"
+        )
+    return go_on(context, search, again)
+
+
+def go_on(context: Context, search: SearchRecord, again: Sequence[TrialRecord]) -> list[Deletion]:
+    """Have a search go on, and try these trials again; raises `ConflictError` as `restart` does."""
+    jobs = ended_jobs(context, search, again)
+    if not context.store.searches.start_again(search, [trial.number for trial in again], jobs):
+        raise ConflictError(f"{search.name} was started again, or deleted, just now")
+    context.bus.notify(Topic.SEARCHES)
+    return remove_jobs_files(context, jobs)
+
+
+def run_best(context: Context, user: UserRecord, search: SearchRecord, best: TrialRecord | None) -> JobRecord:
+    """Submit a job like that of a search's best trial; raises `ServiceError`."""
+    trial_job = best.job if best else None
+    job = context.store.jobs.some([trial_job]).get(trial_job) if trial_job else None
+    if job is None:
+        raise ConflictError(
+            f"{search.name} has no best trial whose job is there", "wait until a trial has succeeded"
+        )
+    spec = like(job, name=f"{search.name[: MOST_NAME - 5]}-best")
+    new, _ = context.submitter.submit(Submission(user, spec), context.clock())
+    context.changed()
+    return new
 
 
 def delete(context: Context, search: SearchRecord) -> list[Deletion]:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import structlog
 
@@ -81,6 +81,19 @@ def record_of(submission: Submission, job_id: str, now: float) -> JobRecord:
         waiting_since=now,
         usage_at=now,
     )
+
+
+SETTINGS = (
+    *("allowed", "checkpoint_interval", "command", "data_dir", "directory", "environment", "framework"),
+    *("max", "max_restarts", "min", "name", "priority", "weight"),
+)
+"""Fields of a job that its user has given."""
+
+
+def like(job: JobRecord, **changes: Any) -> JobSpec:
+    """A job with the submitted files and settings of another one, but for `changes`; as `JobSpec` raises."""
+    own = {field: getattr(job, field) for field in SETTINGS}
+    return JobSpec.model_validate({**own, **changes, "code_of": job.id})
 
 
 class Submitter:

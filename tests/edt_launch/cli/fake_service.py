@@ -274,6 +274,9 @@ class FakeService:
             raise ProblemError(404, f"there is no search {name!r}", "edt search ls")
         return SEARCH
 
+    def run_best(self, asked: Asked, name: str) -> Any:
+        return {"id": "jbbbbbbbb"}
+
     def cluster(self, asked: Asked) -> Any:
         return CLUSTER
 
@@ -328,7 +331,8 @@ ROUTES = (
     ("GET", "/searches", "searches"),
     ("POST", "/searches", "search"),
     ("GET", "/searches/([^/]+)", "search"),
-    ("POST", "/searches/([^/]+)/(stop)", "search"),
+    ("POST", "/searches/([^/]+)/(stop|restart)", "search"),
+    ("POST", "/searches/([^/]+)/run-best", "run_best"),
     ("DELETE", "/searches/([^/]+)", "remove"),
     ("GET", "/cluster", "cluster"),
     ("POST", "/hosts/([^/]+)/(drain|undrain)", "drain"),

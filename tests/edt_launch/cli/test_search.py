@@ -61,6 +61,8 @@ def test_the_best_trials_come_first(edt: Edt, service: FakeService) -> None:
 def test_a_search_is_stopped_and_deleted(edt: Edt, service: FakeService) -> None:
     assert edt("search", "stop", "find-rate").err == "find-rate is being stopped\n"
     assert json.loads(edt("search", "stop", "find-rate", "--json").out) == SEARCH
+    assert edt("search", "restart", "find-rate").err == "find-rate goes on\n"
+    assert edt("search", "run-best", "find-rate").err == "jbbbbbbbb\n"
     assert json.loads(edt("search", "rm", "find-rate", "--json").out) == {"removed": "find-rate"}
     assert (service.asked[-1].method, service.asked[-1].path) == ("DELETE", "/searches/find-rate")
     ended = edt("search", "show", "nothing")

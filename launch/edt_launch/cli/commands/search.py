@@ -68,6 +68,20 @@ def stop(search: Name, as_json: AsJson = False) -> None:
 
 
 @app.command()
+def restart(search: Name, as_json: AsJson = False) -> None:
+    """Have one go on that was stopped or has failed; trials that have finished stay."""
+    data = connect().call("POST", "searches", search, "restart")
+    confirm(data, as_json, f"{data.get('name')} goes on")
+
+
+@app.command()
+def run_best(search: Name, as_json: AsJson = False) -> None:
+    """Run the job of the best trial again; prints the new job's id."""
+    data = connect().call("POST", "searches", search, "run-best")
+    confirm(data, as_json, str(data.get("id")))
+
+
+@app.command()
 def rm(search: Name, as_json: AsJson = False) -> None:
     """Delete a search that has ended, with its trials' jobs and files."""
     connect().order("DELETE", "searches", search)

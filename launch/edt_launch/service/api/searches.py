@@ -42,9 +42,10 @@ def list_searches(
     owner: Annotated[str | None, Query(pattern=f"^{OWNER}$", description="Only this user's.")] = None,
     limit: Annotated[int, Query(ge=1, le=MOST, description="Searches of a page.")] = MOST,
     after: Annotated[int, Query(ge=0, le=2**53, description="`next` of the page before.")] = 0,
+    newest: Annotated[bool, Query(description="The newest first.")] = False,
 ) -> Any:
     """All searches, in the order of their creation."""
-    found = context.store.searches.page(owner, after, limit + 1)
+    found = context.store.searches.page(owner, after, limit + 1, newest=newest)
     page = found[:limit]
     counts = context.store.searches.counts([one.id for one in page])
     best = _best(context, [one for one in page if may(user, one)])
@@ -68,6 +69,21 @@ def stop(context: ContextDep, user: CurrentUser, search_id: str) -> Any:
     """Stop a search and its trials; one that has ended stays as it is."""
     searches.stop(context, _own(context, user, search_id))
     return show(context, user, search_id)
+
+
+@router.post("/searches/{search_id}/restart", response_model=schemas.SearchWithTrials)
+def restart(context: ContextDep, user: CurrentUser, search_id: str, afterwards: BackgroundTasks) -> Any:
+    """Have a search go on that was stopped, has failed or waits; trials that have finished stay."""
+    carry_out(searches.restart(context, _own(context, user, search_id)), afterwards)
+    return show(context, user, search_id)
+
+
+@router.post("/searches/{search_id}/run-best", status_code=201, response_model=schemas.Job)
+def run_best(context: ContextDep, user: CurrentUser, search_id: str) -> Any:
+    """Run the best trial's job again, with its files, command and settings."""
+    search = _own(context, user, search_id)
+    job = searches.run_best(context, user, search, _best(context, [search]).get(search.id))
+    return views.job(job)
 
 
 @router.delete("/searches/{search_id}", status_code=204, response_class=Response)

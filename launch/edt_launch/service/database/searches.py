@@ -59,19 +59,24 @@ class Searches:
             query = query.where(searches.c.kind == kind)
         return list(map(_search, self._database.rows(query)))
 
-    def page(self, owner: str | None, after: int, limit: int) -> list[SearchRecord]:
+    def page(self, owner: str | None, after: int, limit: int, *, newest: bool = False) -> list[SearchRecord]:
         """Searches of a user, or of all, whose number is higher than `after`; oldest first.
+
+        With `newest`, the newest first, whose number is lower than `after`, unless that is 0.
 
         Of their definitions, which may be long, they have `algorithm`, `metric` and `objective` alone, and
         no template.
         """
         columns = [column for column in searches.c if column.name not in ("definition", "template")]
         parts = [searches.c.definition[name].as_string().label(f"_{name}") for name in SHOWN]
-        query = select(*columns, *parts).where(searches.c.number > after)
+        query = select(*columns, *parts)
+        if after:
+            query = query.where(searches.c.number < after if newest else searches.c.number > after)
         if owner is not None:
             query = query.where(searches.c.owner == owner)
         records = []
-        for row in self._database.rows(query.order_by(searches.c.number).limit(limit)):
+        order = searches.c.number.desc() if newest else searches.c.number
+        for row in self._database.rows(query.order_by(order).limit(limit)):
             values = dict(row._mapping)
             definition = {name: values.pop(f"_{name}") for name in SHOWN}
             records.append(SearchRecord(definition=definition, **values))

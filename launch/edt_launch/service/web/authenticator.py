@@ -18,7 +18,7 @@ from edt_launch.service.web import templating
 MOST = 2**16
 """Bytes of a form."""
 
-UPLOADS = frozenset({("POST", "/console/run")})
+UPLOADS = frozenset({("POST", "/console/run"), ("POST", "/searches/new")})
 """The forms that carry an archive."""
 
 OPEN = ("/logon", "/favicon.ico")

@@ -248,3 +248,49 @@ def test_a_search_of_a_kind_that_is_not_there_waits(running: Running) -> None:
     shown = running.show("find-rate")
     assert shown["state"] == "waiting"
     assert shown["reason"] == "this service has nothing that makes jobs of 'other' trials"
+
+
+def test_one_that_was_stopped_goes_on(running: Running) -> None:
+    running.create()
+    first, *_ = running.world.store.jobs.live()
+    running.finish(first, accuracy=0.5)
+    running.look()
+    assert running.world.ann.post("/searches/find-rate/restart").status_code == 409
+    running.world.ann.post("/searches/find-rate/stop")
+    running.look()
+    for job in running.world.store.jobs.live():
+        running.world.go(job.id, State.STOPPED)
+    running.look()
+    stopped = running.show("find-rate")
+    assert (stopped["state"], stopped["counts"]) == ("stopped", {"succeeded": 1, "stopped": 2})
+    assert running.world.bob.post("/searches/find-rate/restart").status_code == 403
+    assert running.world.ann.post("/searches/find-rate/restart").json()["state"] == "queued"
+    running.look()
+    shown = running.play("find-rate")
+    assert (shown["state"], shown["counts"]) == ("succeeded", {"succeeded": 4})
+    assert shown["trials"][0]["metric"] == 0.5
+    again = running.world.ann.post("/searches/find-rate/restart")
+    assert (again.status_code, again.json()["detail"]) == (409, "find-rate is succeeded")
+
+
+def test_the_best_is_run_again_as_a_job(running: Running) -> None:
+    running.create(max_trials=2)
+    assert running.world.ann.post("/searches/find-rate/run-best").status_code == 409
+    shown = running.play("find-rate")
+    best = running.world.store.jobs.get(shown["best"]["job"])
+    assert running.world.bob.post("/searches/find-rate/run-best").status_code == 403
+    answer = running.world.ann.post("/searches/find-rate/run-best")
+    assert answer.status_code == 201
+    job = running.world.store.jobs.get(answer.json()["id"])
+    assert (job.name, job.command, job.environment) == ("find-rate-best", best.command, best.environment)
+    assert (running.world.files(job.id).code / "train.py").read_text() == "print()"
+    assert running.show("find-rate")["counts"] == {"succeeded": 2}
+
+
+def test_the_newest_are_listed_first(running: Running) -> None:
+    for name in ("first", "second", "third"):
+        running.create(name=name)
+    listed = running.world.ann.get("/searches?newest=1&limit=2").json()
+    assert [one["name"] for one in listed["searches"]] == ["third", "second"]
+    rest = running.world.ann.get(f"/searches?newest=1&after={listed['next']}").json()
+    assert [one["name"] for one in rest["searches"]] == ["first"]

@@ -16,14 +16,11 @@ from edt_launch.adapters.wmla.submission.request import ExecRequest, Part, model
 from edt_launch.core import plain_files
 from edt_launch.jobs.searches.decide import Outcome
 from edt_launch.service import searches
-from edt_launch.service.bus import Topic
 from edt_launch.service.context import Context
 from edt_launch.service.database.records import (
     JobRecord,
     SearchRecord,
-    SearchState,
     TrialRecord,
-    TrialState,
     UserRecord,
 )
 from edt_launch.service.errors import ConflictError, InvalidError
@@ -85,28 +82,17 @@ def restart(context: Context, search: SearchRecord) -> list[searches.Deletion]:
     """Have a search go on that was stopped, has failed, or waits for better times; what has finished stays.
 
     Raises:
-        InvalidError: there is nothing to go on with, or somebody else was quicker.
-        ConflictError: jobs of it have not ended yet.
+        InvalidError: there is nothing to go on with.
+        ConflictError: jobs of it have not ended yet, or somebody else was quicker.
     """
-    trials = context.store.searches.trials(search.id)
-    match search.state:
-        case SearchState.WAITING:
-            again: Sequence[TrialRecord] = ()
-        case SearchState.STOPPED:
-            again = [trial for trial in trials if trial.state is TrialState.STOPPED]
-        case SearchState.FAILED:
-            again = trials
-        case other:
-            raise InvalidError(
-                f"Hpo task {search.name} is {SEARCH_STATES[other]}",
-                "only one that is STOPPED, FAILED or RECOVERPEND can be started again",
-            )
+    again = searches.to_try_again(search, context.store.searches.trials(search.id))
+    if again is None:
+        raise InvalidError(
+            f"Hpo task {search.name} is {SEARCH_STATES[search.state]}",
+            "only one that is STOPPED, FAILED or RECOVERPEND can be started again",
+        )
     with as_hpo_task():
-        jobs = searches.ended_jobs(context, search, again)
-    if not context.store.searches.start_again(search, [trial.number for trial in again], jobs):
-        raise InvalidError(f"Hpo task {search.name} was started again, or deleted, just now")
-    context.bus.notify(Topic.SEARCHES)
-    return searches.remove_jobs_files(context, jobs)
+        return searches.go_on(context, search, again)
 
 
 @contextmanager

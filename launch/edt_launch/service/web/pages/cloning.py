@@ -14,23 +14,11 @@ from edt_launch.service.api.dependencies import ContextDep, CurrentUser
 from edt_launch.service.context import Context
 from edt_launch.service.database.records import JobRecord, UserRecord
 from edt_launch.service.errors import InvalidError
-from edt_launch.service.specification import JobSpec
-from edt_launch.service.submission import Submission
+from edt_launch.service.submission import Submission, like
 from edt_launch.service.web import templating
 from edt_launch.service.web.views.job import CLONED, clone_question
 
 router = APIRouter()
-
-SAME = (
-    "allowed",
-    "checkpoint_interval",
-    "data_dir",
-    "directory",
-    "environment",
-    "framework",
-    "max_restarts",
-)
-"""Fields of a job that stay as they are."""
 
 Value = Annotated[str, Form(max_length=2**16)]
 
@@ -72,8 +60,7 @@ def _submit(context: Context, user: UserRecord, job_id: str, given: dict[str, st
     values = {name: value.strip() for name, value in given.items() if name == "name" or value.strip()}
     try:
         words = shlex.split(values.pop("command", ""))
-        fields = {field: getattr(job, field) for field in SAME}
-        spec = JobSpec.model_validate({**fields, **values, "command": words, "code_of": job.id})
+        spec = like(job, **values, command=words)
     except ValidationError as error:
         raise InvalidError(problems.invalid(error.errors()).detail) from None
     except ValueError as error:

@@ -6,13 +6,6 @@
   const HUES = 8, ROW = 26, LEAST_ROW = 9, TALLEST = 2600, ABOVE = 150, AROUND = 96;
   let chart = null;
 
-  // What the stylesheet makes of colours, light or dark.
-  const coloured = (name) => {
-    const probe = document.body.appendChild(Object.assign(document.createElement("span"), { className: name }));
-    const { backgroundColor, color } = getComputedStyle(probe);
-    probe.remove();
-    return { fill: backgroundColor, text: color };
-  };
   const letter = (number) => String.fromCharCode(65 + ((number + 25) % 26));
   const clock = (seconds) => new Date(1000 * seconds).toLocaleTimeString();
 
@@ -31,8 +24,8 @@
   };
 
   const options = (data) => {
-    const hues = [...Array(HUES).keys()].map((hue) => coloured(`hue-${hue}`));
-    const idle = coloured("idle"), bad = coloured("bad-colour").fill, text = getComputedStyle(document.body).color, line = coloured("line-colour").fill;
+    const hues = [...Array(HUES).keys()].map((hue) => edtColour(`hue-${hue}`));
+    const idle = edtColour("idle"), bad = edtColour("bad-colour").fill, text = getComputedStyle(document.body).color, line = edtColour("line-colour").fill;
     const look = (job) => {
       const one = data.jobs[job];
       return one ? { ...hues[one.number % HUES], letter: letter(one.number) } : { ...idle, letter: "" };

@@ -29,6 +29,14 @@
   for (const name of ["change", "htmx:after:swap"]) document.addEventListener(name, grey);
   grey();
 
+  // What the stylesheet makes of the colours of a class, light or dark: for pictures.
+  window.edtColour = (name) => {
+    const probe = document.body.appendChild(Object.assign(document.createElement("span"), { className: name }));
+    const { backgroundColor, color } = getComputedStyle(probe);
+    probe.remove();
+    return { fill: backgroundColor, text: color };
+  };
+
   const show = (text) => {
     const page = new DOMParser().parseFromString(text, "text/html");
     dialog.replaceChildren(...(page.getElementById("content") ?? page.body).childNodes);

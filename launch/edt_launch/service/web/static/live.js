@@ -2,6 +2,7 @@
 "use strict";
 (() => {
   const GATHER = 500; // milliseconds for which changes are gathered before the page is fetched again
+  const AGAIN = 5000; // milliseconds
   const states = new Map();
   const light = document.getElementById("light");
   let source = null, timer = null, lostAt = null, isKnown = false;
@@ -29,6 +30,8 @@
   const refetch = () => {
     timer ??= setTimeout(() => { timer = null; document.body.dispatchEvent(new CustomEvent("edt:changed")); }, GATHER);
   };
+  // What changes without a job's change is looked at again now and then.
+  setInterval(() => { if (!document.hidden && document.querySelector("[data-goes-on]")) refetch(); }, AGAIN);
   const take = (message) => {
     const { jobs, gone } = JSON.parse(message.data);
     let isOther = lostAt !== null || gone.length > 0;

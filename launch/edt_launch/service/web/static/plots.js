@@ -7,12 +7,7 @@
   const { x, log, smooth } = place.dataset;
   let chart = null, timer = null;
 
-  const coloured = (name) => {
-    const probe = document.body.appendChild(Object.assign(document.createElement("span"), { className: name }));
-    const { backgroundColor } = getComputedStyle(probe);
-    probe.remove();
-    return backgroundColor;
-  };
+  const coloured = (name) => edtColour(name).fill;
   const smoothed = (points, weight) => {
     let kept = null;
     return points.map(([at, value]) => { if (value === null) return [at, null]; kept = kept === null ? value : weight * kept + (1 - weight) * value; return [at, kept]; });

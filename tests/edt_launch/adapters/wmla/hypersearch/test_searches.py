@@ -86,7 +86,7 @@ def test_what_has_ended_again_is_not_what_was_seen(laboratory: Laboratory) -> No
 def test_what_was_deleted_is_not_started_again(laboratory: Laboratory) -> None:
     seen = stopped(laboratory)
     searches.delete(laboratory.world.context, seen)
-    with pytest.raises(InvalidError, match="just now"):
+    with pytest.raises(ConflictError, match="just now"):
         restart(laboratory.world.context, seen)
     assert laboratory.ann.get("hypersearch").json() == []
 
