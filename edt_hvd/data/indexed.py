@@ -41,14 +41,17 @@ class IndexedSource(Source):
         self._orders = orders
         self._fetcher = fetching(SeededSamples(dataset))
         self._order: tuple[tuple[int, int], Order] | None = None
+        self._latest: tuple[Position, Batch | None] | None = None
 
     def __len__(self) -> int:
         return len(self._orders)
 
     def batch(self, at: Position) -> Batch | None:
-        """The batch, which follows from the order of the epoch."""
-        order = self._order_of(at)
-        return self._cut(order, at.step) if at.step < order.steps else None
+        """The batch, which follows from the epoch's order; a commit asks for it before the loop."""
+        if self._latest is None or self._latest[0] != at:
+            order = self._order_of(at)
+            self._latest = at, self._cut(order, at.step) if at.step < order.steps else None
+        return self._latest[1]
 
     def checksum(self, at: Position) -> int:
         """That of the epoch's order."""
@@ -78,7 +81,7 @@ class IndexedSource(Source):
         """Draw the order anew, by a sampler in the state that it had at the beginning of the epoch."""
         self._orders.load_state_dict(state["sampler"])
         self.cutting.load_state_dict(state)
-        self._order = None
+        self._order = self._latest = None
 
     def fixed_state(self) -> dict[str, Any]:
         """The length of the dataset, and the options of its order."""

@@ -9,6 +9,7 @@ import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cached_property
 from itertools import accumulate
 from typing import Any, Protocol
 
@@ -151,7 +152,7 @@ class _DatasetOrder:
     def steps(self) -> int:
         return self._batching.steps
 
-    @property
+    @cached_property
     def checksum(self) -> int:
         return zlib.crc32(repr((self._batching, self._shuffled_by)).encode())
 
@@ -246,7 +247,7 @@ class _DrawnOrder:
     def steps(self) -> int:
         return len(self._ends)
 
-    @property
+    @cached_property
     def checksum(self) -> int:
         found = self._indices[: self._ends[-1]] if self._ends else []
         are_numbers = all(type(each) is int for each in found)

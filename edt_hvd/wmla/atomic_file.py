@@ -11,8 +11,11 @@ from typing import IO
 def replacing(path: Path) -> Iterator[IO[bytes]]:
     """A file beside `path`, which replaces it once all is written and on disk."""
     beside = path.with_name(path.name + ".new")
-    with beside.open("wb") as file:
-        yield file
-        file.flush()
-        os.fsync(file.fileno())
-    beside.replace(path)
+    try:
+        with beside.open("wb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        beside.replace(path)
+    finally:
+        beside.unlink(missing_ok=True)

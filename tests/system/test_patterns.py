@@ -34,7 +34,7 @@ def run_alone(pattern: str, folder: Path) -> str:
 
 NAMES = (
     *("gan", "sam", "lbfgs", "critic", "weighted", "bucketed", "streamed", "sharded", "hugging_face"),
-    *("images", "compiled"),
+    *("images", "compiled", "transformer"),
 )
 QUICK = ("gan", "sharded")
 

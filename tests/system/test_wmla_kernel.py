@@ -6,7 +6,7 @@ import subprocess
 import sys
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -55,8 +55,8 @@ class Notebook:
             kernel_name="python3", cwd=str(folder), env=env, startup_timeout=PATIENCE
         )
 
-    def run(self, cell: str, until: str = "") -> tuple[str, str]:
-        """How a cell ends, and what it prints; interrupted when it has printed `until`."""
+    def run(self, cell: str, until: str = "", before: Callable[[], object] = int) -> tuple[str, str]:
+        """How a cell ends, and what it prints; interrupted, after `before`, when it has printed `until`."""
         printed: list[str] = []
 
         def take(message: Any) -> None:
@@ -65,6 +65,7 @@ class Notebook:
             if "data" in content:
                 printed.append(" ".join(content["data"]))
             if until and until in printed[-1]:
+                before()
                 self.manager.interrupt_kernel()
 
         reply = self.client.execute_interactive(cell, timeout=PATIENCE, output_hook=take)
@@ -163,6 +164,13 @@ def test_a_kernel_that_is_killed_takes_everything_with_it(notebook: Notebook) ->
     while notebook.processes():
         assert time.monotonic() < end
         time.sleep(0.2)
+    (left,) = notebook.folder.parent.glob("edt-notebook-*")
+    with opened(notebook.folder.parent / "another", EDT_URL="") as another:
+        for cell in (IMPORTS, DATA, MODEL):
+            another.run(cell)
+        status, printed = another.run(TRAIN.format(epochs=1))
+        assert status == "ok", printed
+        assert not left.exists()
 
 
 @pytest.mark.full
@@ -193,7 +201,25 @@ def test_a_pool_trains_for_a_notebook(service: Service, tmp_path: Path) -> None:
         assert (status, "where it stands: edt why notebook-" in printed) == ("ok", True), printed
         assert "image/png" in printed
         assert (notebook.folder / "model" / "train" / "model_epoch_final.pth").is_file()
-        assert states(service, token).count("succeeded") == 1
+        status, printed = notebook.run(TRAIN.format(epochs=1))  # goes on from there, under another name
+        assert status == "ok", printed
+        assert states(service, token).count("succeeded") == 2
+
+
+@pytest.mark.full
+@pytest.mark.timeout(900)
+def test_who_interrupts_a_training_while_the_pool_is_away_is_told_how_to_stop_it(
+    service: Service, tmp_path: Path
+) -> None:
+    service.start()
+    token = (service.home / "token").read_text().strip()
+    with opened(tmp_path / "a folder", EDT_URL=service.url, EDT_TOKEN=token) as notebook:
+        for cell in (IMPORTS, DATA, MODEL):
+            assert notebook.run(cell)[0] == "ok"
+        status, printed = notebook.run(TRAIN.format(epochs=10**6), until="image/png", before=service.kill)
+        assert (status, "if it still runs: edt stop notebook-" in printed) == ("error", True), printed
+        assert notebook.processes() == []
+        assert notebook.run("1 + 1")[0] == "ok"
 
 
 def states(service: Service, token: str) -> list[str]:

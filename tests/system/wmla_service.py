@@ -96,10 +96,14 @@ class Service:
     def hurry(self, user: str) -> None:
         (self.data / user / "slow").unlink()
 
-    def close(self) -> None:
+    def kill(self) -> None:
+        """End the service; its jobs go on."""
         if self.process is not None:
             self.process.kill()
             self.process.wait()
+
+    def close(self) -> None:
+        self.kill()
         for launcher in self.home.glob("jobs/*/run/launcher"):
             processes.kill(processes.tree(json.loads(launcher.read_text())["pid"]))
         for job in self.home.glob("jobs/*"):

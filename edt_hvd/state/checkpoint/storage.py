@@ -27,6 +27,7 @@ from typing import IO, Any
 
 import torch
 
+from edt_hvd import torch_file
 from edt_hvd.errors import CheckpointError, StateError
 from edt_hvd.state.checkpoint import directory, portable
 
@@ -139,21 +140,16 @@ class _Sink:
         self._file = file
         self._cancelled = cancelled
         self.digest = hashlib.sha256()
-        self.error: OSError | Cancelled | None = None
 
     def write(self, data: Any) -> int:
         """Write all of `data`."""
         view = memoryview(data).cast("B")
-        try:
-            for at in range(0, len(view), PIECE):
-                if self._cancelled.is_set():
-                    raise Cancelled
-                piece = view[at : at + PIECE]
-                self.digest.update(piece)
-                self._file.write(piece)
-        except (OSError, Cancelled) as error:
-            self.error = error
-            raise
+        for at in range(0, len(view), PIECE):
+            if self._cancelled.is_set():
+                raise Cancelled
+            piece = view[at : at + PIECE]
+            self.digest.update(piece)
+            self._file.write(piece)
         return len(view)
 
     def flush(self) -> None:
@@ -164,12 +160,7 @@ class _Sink:
 def _save(tree: Any, file: IO[bytes], cancelled: threading.Event) -> str:
     """Save the tree; its SHA-256."""
     sink = _Sink(file, cancelled)
-    try:
-        torch.save(tree, sink)  # type: ignore[arg-type]  # all that it needs of a file
-    except RuntimeError:
-        if sink.error is not None:  # torch reports a write that failed as an error of its own
-            raise sink.error from None
-        raise
+    torch_file.save(tree, sink)
     return sink.digest.hexdigest()
 
 

@@ -2,10 +2,10 @@
 
 To the kernel this process is edt-launch: it takes the same messages from a socket. It submits a job for a
 training, writes the results that the job's log has to where the kernel looks for them, and fetches what the
-training leaves behind. When the kernel interrupts the training, or is gone, it stops the job.
+training leaves behind. When the kernel interrupts the training, or is gone, it stops the job. What goes wrong
+then is in its exit code and what it prints, as nobody reads its messages any more.
 """
 
-import contextlib
 import json
 import os
 import select
@@ -21,6 +21,7 @@ from pathlib import Path
 from edt_hvd.wmla import launching
 from edt_hvd.wmla.job_dir import JobDir, TrainingDir
 from edt_hvd.wmla.notebook import relay
+from edt_hvd.wmla.notebook.folders import LOG
 from edt_hvd.wmla.notebook.remote import INITIAL, MARK, OUTCOME, SCRIPT, Training
 from edt_messages import wmla
 
@@ -36,12 +37,13 @@ def main() -> None:
     folder, name = Path(sys.argv[1]), sys.argv[2]
     with socket.socket(fileno=int(os.environ.pop(launching.VARIABLE))) as kernel:
         requests = Requests(kernel)
-        while (messages := requests.take()) is not None:
-            for request in messages:
-                if isinstance(request, wmla.Train):
-                    exit_code, message = _run(Job(folder, name, request, requests))
-                    with contextlib.suppress(BrokenPipeError):  # the kernel has gone meanwhile
-                        kernel.sendall(wmla.encode(wmla.Ended(request.number, exit_code, message)))
+        while (request := requests.next()) is not None:
+            if isinstance(request, wmla.Train):
+                exit_code, message = _run(Job(folder, name, request, requests))
+                try:
+                    kernel.sendall(wmla.encode(wmla.Ended(request.number, exit_code, message)))
+                except BrokenPipeError:  # the kernel has interrupted the training, or is gone
+                    sys.exit(message or 0)
 
 
 def _run(job: "Job") -> tuple[int, str]:
@@ -55,16 +57,30 @@ class Requests:
     """The kernel's messages."""
 
     def __init__(self, kernel: socket.socket) -> None:
-        self.kernel = kernel
+        self._kernel = kernel
         self._received = b""
 
-    def take(self) -> list[wmla.Message] | None:
-        """Wait for some; None when the kernel is gone."""
-        part = self.kernel.recv(65536)
-        if not part:
-            return None
-        *lines, self._received = (self._received + part).split(b"\n")
-        return [wmla.decode(line) for line in lines]
+    def fileno(self) -> int:
+        """For `select`; messages that have been received with an earlier one are not seen by it."""
+        return self._kernel.fileno()
+
+    @property
+    def has_one(self) -> bool:
+        """Whether `next` has one without waiting."""
+        return b"\n" in self._received
+
+    def next(self) -> wmla.Message | None:
+        """Wait for one; None when the kernel is gone."""
+        while not self.has_one:
+            try:
+                part = self._kernel.recv(65536)
+            except ConnectionResetError:  # it has not read the last message
+                part = b""
+            if not part:
+                return None
+            self._received += part
+        line, _, self._received = self._received.partition(b"\n")
+        return wmla.decode(line)
 
 
 @dataclass
@@ -86,7 +102,7 @@ class Job:
             raise
         if not is_wanted:
             _edt("stop", job)
-            return 1, f"job {job} was stopped"
+            return 0, ""
         shown = json.loads(_edt("show", job, "--json"))
         if shown["state"] != "succeeded":
             return 1, f"job {job} has {shown['state']}: {shown.get('failure') or f'see edt logs {job}'}"
@@ -116,23 +132,24 @@ class Job:
             (self._training.path / "results.1.jsonl").open("ab") as results,
         ):
             assert logs.stdout is not None
-            for line in lines_until(logs.stdout.fileno(), self.requests.kernel):
+            for line in lines_until(logs.stdout.fileno(), self.requests):
                 if line is None and not self._is_to_go_on(job):
                     logs.terminate()
                     return False
                 if line is not None and MARK.encode() in line:
                     results.write(line.partition(MARK.encode())[2] + b"\n")
                     results.flush()
+        if logs.returncode != 0:
+            raise RefusedError(f"job {job} cannot be followed any more; {self.folder / LOG} says why")
         return True
 
     def _is_to_go_on(self, job: str) -> bool:
-        """Do what the kernel asks for; whether it still wants the job."""
-        messages = self.requests.take()
-        if messages is None or any(isinstance(message, wmla.Cancel) for message in messages):
+        """Do what the kernel asks for next; whether it still wants the job."""
+        request = self.requests.next()
+        if request is None or isinstance(request, wmla.Cancel):
             return False
-        for message in messages:
-            if isinstance(message, wmla.Limit):
-                _edt("set", job, "--max", str(message.max_workers))
+        if isinstance(request, wmla.Limit):
+            _edt("set", job, "--max", str(request.max_workers))
         return True
 
     def _fetch(self, job: str) -> None:
@@ -146,12 +163,15 @@ class Job:
         (result / OUTCOME).parent.rmdir()
 
 
-def lines_until(output: int, kernel: socket.socket) -> Iterator[bytes | None]:
+def lines_until(output: int, requests: Requests) -> Iterator[bytes | None]:
     """Lines of a file descriptor until its end, and None whenever the kernel has sent something."""
     rest = b""
     while True:
-        ready, _, _ = select.select([output, kernel.fileno()], [], [])
-        if kernel.fileno() in ready:
+        if requests.has_one:
+            yield None
+            continue
+        ready, _, _ = select.select([output, requests.fileno()], [], [])
+        if requests.fileno() in ready:
             yield None
         if output in ready:
             block = os.read(output, 65536)

@@ -1,6 +1,6 @@
 """`train()` in the kernel of a notebook: starts edt-launch, and is the driver of the training."""
 
-import atexit
+import itertools
 import os
 import shutil
 import signal
@@ -20,6 +20,7 @@ from edt_hvd.wmla.job_dir import JobDir, Start
 from edt_hvd.wmla.launching import VARIABLE, Launcher
 from edt_hvd.wmla.notebook import relay
 from edt_hvd.wmla.notebook.cells import cells_of, script_of
+from edt_hvd.wmla.notebook.folders import LOG, own_folder
 from edt_hvd.wmla.notebook.relay import Kernel
 from edt_hvd.wmla.notebook.remote import SCRIPT
 from edt_hvd.wmla.program import Program
@@ -30,13 +31,14 @@ from edt_hvd.wmla.training import saving
 GRACE = 30.0
 """Seconds that edt-launch has to end the executors of a training that is over."""
 
+STOPPING = 10.0
+"""Seconds that the service has to be told that a job is not wanted any more."""
+
 KEPT = ("DATA_DIR", "DATA_PATH", "LOG_DIR")
 """Variables that edt-launch sets for its jobs, and that cells are to find as they are in the kernel."""
 
 QUOTED = 15
 """Lines of edt-launch's log that an error shows."""
-
-LOG = "edt-launch.log"
 
 _states = RandomStates.now()
 """Before the cells that follow the import: those of the executors begin with them."""
@@ -69,12 +71,19 @@ def train(
     shutil.copytree(folder / "result" / "model", saving.model_dir(), dirs_exist_ok=True)
 
 
+_trainings = itertools.count(1)
+
+
 @cache
 def _folder() -> Path:
     """The folder of this kernel's trainings, which goes with it."""
-    folder = Path(tempfile.mkdtemp(prefix="edt-notebook-"))
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    return folder
+    return own_folder(Path(tempfile.gettempdir()))
+
+
+@cache
+def _short_folder() -> Path:
+    """That of its sockets, whose paths are short."""
+    return own_folder(Path("/tmp"))
 
 
 def _written(code: Path, cells: Sequence[str], is_pooled: bool) -> Path:
@@ -93,7 +102,7 @@ def _written(code: Path, cells: Sequence[str], is_pooled: bool) -> Path:
 def _pooled(folder: Path) -> Iterator[Launcher]:
     """Have a process play edt-launch that submits a job, and stops it unless it has ended."""
     ours, theirs = socket.socketpair()
-    name = f"notebook-{os.getpid()}"
+    name = f"{folder.name.removeprefix('edt-')}-{next(_trainings)}"
     print(f"Training in the pool as job {name}; where it stands: edt why {name}", flush=True)
     with theirs, (folder / LOG).open("ab") as output:
         process = subprocess.Popen(
@@ -110,13 +119,28 @@ def _pooled(folder: Path) -> Iterator[Launcher]:
         yield launcher
     finally:
         launcher.close()
-        _end(process)
+        _leave(process, folder / LOG, name)
+
+
+def _leave(process: subprocess.Popen[bytes], log: Path, name: str) -> None:
+    """Wait until the job has ended or is told to; another Ctrl-C does not wait. Say what is left to do."""
+    advice = f"if it still runs: edt stop {name}"
+    try:
+        exit_code = process.wait(STOPPING)
+    except (subprocess.TimeoutExpired, KeyboardInterrupt) as error:  # it goes on trying
+        print(f"job {name} is not known to have stopped yet; {advice}", file=sys.stderr, flush=True)
+        if isinstance(error, KeyboardInterrupt):
+            raise
+        return
+    if exit_code != 0:
+        reason = "".join(log.read_text(errors="replace").splitlines()[-1:])
+        print(f"job {name} may not have been stopped: {reason}; {advice}", file=sys.stderr, flush=True)
 
 
 @contextmanager
 def _launched(folder: Path, script: Path, most: int) -> Iterator[Launcher]:
     """Run edt-launch, and leave no process of it behind."""
-    address = Path(tempfile.mkdtemp(prefix="edt-", dir="/tmp"), "kernel")  # paths of sockets are short
+    address = _short_folder() / f"kernel-{next(_trainings)}"
     log = folder / LOG
     kernel = Kernel(address)
     try:
@@ -150,7 +174,7 @@ def _launched(folder: Path, script: Path, most: int) -> Iterator[Launcher]:
             _end(process)
     finally:
         kernel.close()
-        shutil.rmtree(address.parent)
+        address.unlink(missing_ok=True)
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

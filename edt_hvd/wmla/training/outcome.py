@@ -5,6 +5,7 @@ from pathlib import Path
 
 import torch
 
+from edt_hvd import torch_file
 from edt_hvd.wmla.atomic_file import replacing
 from edt_hvd.wmla.program import Program
 from edt_hvd.wmla.training.hooks import Hooks
@@ -23,7 +24,7 @@ def save(path: Path, program: Program, hooks: Hooks) -> None:
         "hooks": hooks.outcome(),
     }
     with replacing(path) as file:
-        torch.save(content, file)
+        torch_file.save(content, file)
 
 
 def save_here(path: Path, program: Program, epochs: int) -> None:

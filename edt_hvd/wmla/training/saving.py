@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 
+from edt_hvd import torch_file
 from edt_hvd.wmla.atomic_file import replacing
 
 FINAL = "final"
@@ -42,7 +43,7 @@ def save(folder: Path, epoch: int | str, model: torch.nn.Module, optimizer: torc
     for path_of, state in states.items():
         path_of(folder, epoch).parent.mkdir(parents=True, exist_ok=True)
         with replacing(path_of(folder, epoch)) as file:
-            torch.save(on_cpu(state), file)
+            torch_file.save(on_cpu(state), file)
 
 
 def export_onnx(path: Path, model: torch.nn.Module, inputs: tuple[Any, ...]) -> None:

@@ -43,10 +43,10 @@ def decide(now: float, cluster: Cluster, jobs: Sequence[Job]) -> tuple[Plan, Map
     packed = Packed()
     if is_quiet(work, settled.sizes):
         packed = pack(work)
-        assignments = {job.id: job.held for job in jobs} | packed.parts
+        assignments = {job.id: job.held for job in jobs}
+        assignments.update(packed.parts)
     else:
         assignments = place(work, settled.sizes)
-    sized = list(zip(jobs, work.target, settled.sizes, strict=True))
     memory = Memory(
         imbalanced_since=settled.imbalanced_since,
         behind_since=settled.behind_since,
@@ -56,16 +56,24 @@ def decide(now: float, cluster: Cluster, jobs: Sequence[Job]) -> tuple[Plan, Map
         owner_steps={name: step for name, step in work.owner_steps.items() if step},
         job_steps=work.job_steps,
         pending=_pending(work, settled.sizes, assignments, packed.parts),
-        due={job.id: due for job, due, size in sized if due != size},
+        due=_due(work, settled.sizes),
         suspended=_suspended(work, settled.sizes),
         packing=_packing(work, settled.sizes, packed),
     )
-    targets = {job.id: size for job, _, size in sized}
+    targets = dict(zip(work.ids, settled.sizes, strict=True))
     if len(targets) < len(jobs):
         repeated = Counter(job.id for job in jobs).most_common(1)[0][0]
         raise ValueError(f"two jobs have the id {repeated!r}: ids have to be unique")
     plan = Plan(assignments, targets, memory, _again_at(work, settled, packed))
     return plan, Reasons(work, plan)
+
+
+def _due(work: Work, sizes: Sequence[int]) -> dict[str, int]:
+    """Whole numbers by fairness of jobs that have others for now, by their ids."""
+    if sizes == work.target:
+        return {}
+    figures = zip(work.ids, work.target, sizes, strict=True)
+    return {job: due for job, due, size in figures if due != size}
 
 
 def _pending(
@@ -75,22 +83,22 @@ def _pending(
     moved: Mapping[str, tuple[HostDevices, ...]],
 ) -> dict[str, int]:
     """Sizes that jobs are to have and do not get yet, by their ids."""
+    figures = zip(work.ids, work.held, sizes, strict=True)
+    changed = {job: size for job, held, size in figures if size != held or job in moved}
     return {
-        job.id: size
-        for job, held, size in zip(work.jobs, work.held, sizes, strict=True)
-        if (size != held or job.id in moved)
-        and sum([len(part.devices) for part in assignments[job.id]]) != size
+        job: size
+        for job, size in changed.items()
+        if sum([len(part.devices) for part in assignments[job]]) != size
     }
 
 
 def _packing(work: Work, sizes: Sequence[int], packed: Packed) -> dict[str, str]:
     """Hosts onto which jobs are to move, by their ids, until they have got there."""
     known = work.cluster.memory.packing
-    under_way = {
-        job.id: known[job.id]
-        for job, held, size in zip(work.jobs, work.held, sizes, strict=True)
-        if job.id in known and held != size
-    }
+    if not known:
+        return packed.hosts
+    figures = zip(work.ids, work.held, sizes, strict=True)
+    under_way = {job: known[job] for job, held, size in figures if job in known and held != size}
     return under_way | packed.hosts
 
 

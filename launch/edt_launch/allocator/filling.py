@@ -43,12 +43,17 @@ def divide(
 
 def _level(total: float, weights: Sequence[float], lows: Sequence[float], highs: Sequence[float]) -> float:
     """The level at which the shares sum to `total`, which lies between the sums of the bounds."""
-    bends = [(low / weight, weight, -low) for weight, low in zip(weights, lows, strict=True)]
-    bends += [(high / weight, -weight, high) for weight, high in zip(weights, highs, strict=True)]
-    bends.sort()
+    bends = [low / weight for low, weight in zip(lows, weights, strict=True)]
+    bends += [high / weight for high, weight in zip(highs, weights, strict=True)]
     base, slope, passed = sum(lows), 0.0, 0.0  # below a bend the shares sum to base + slope * level
-    for bend, weight, bound in bends:
+    count = len(weights)
+    for position in sorted(range(2 * count), key=bends.__getitem__):
+        bend = bends[position]
         if base + slope * bend >= total:
             return min(max((total - base) / slope, passed), bend) if slope > 0 else bend
-        base, slope, passed = base + bound, slope + weight, bend
+        if position < count:
+            base, slope = base - lows[position], slope + weights[position]
+        else:
+            base, slope = base + highs[position - count], slope - weights[position - count]
+        passed = bend
     return passed

@@ -37,22 +37,13 @@ class Packed:
 
 def is_quiet(work: Work, sizes: Sequence[int]) -> bool:
     """Whether no job is to have another size, none is being resized, and no host is down or draining."""
-    return (
-        work.held == sizes
-        and not any(job.leaving for job in work.jobs)
-        and all(host.is_up and not host.is_draining for host in work.cluster.hosts)
-    )
+    return work.is_whole and work.held == sizes and not any(job.leaving for job in work.jobs)
 
 
 def pack(work: Work) -> Packed:
     """Moves that are worth it now, in a cluster in which nothing else is to change."""
     packed = Packed()
-    largest = max([len(host.devices) for host in work.cluster.hosts], default=0)
-    scattered = [
-        job
-        for job, size in zip(work.jobs, work.held, strict=True)
-        if 1 < size <= largest and len(job.held) > 1
-    ]
+    scattered = [job for job in work.jobs if len(job.held) > 1]
     if not scattered:
         return packed
     room = {host.name: len(host.devices) for host in work.cluster.hosts}
@@ -63,8 +54,10 @@ def pack(work: Work) -> Packed:
             moving.append((job, sorted(onto, key=lambda part: -len(part.devices))))
     if not moving:
         return packed
-    site = survey(work.cluster, work.jobs, {job.id: job.held for job in work.jobs})
-    neighbours = _by_host(work.jobs, {part.host for _, onto in moving for part in onto})
+    goals = {part.host for _, onto in moving for part in onto}
+    hosts = [host for host in work.cluster.hosts if host.name in goals]
+    site = survey(hosts, work.jobs, {job.id: job.held for job in work.jobs})
+    neighbours = _by_host(work.jobs, goals)
     for job, onto in sorted(moving, key=lambda move: (_since(move[0]), move[0].id)):
         if job.id not in packed.parts and not any(_move(job, part, site.free, packed) for part in onto):
             _exchange(work, job, onto, neighbours, packed)

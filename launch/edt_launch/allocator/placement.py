@@ -10,7 +10,7 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 
-from edt_launch.allocator.model import Cluster, Host, HostDevices, Job
+from edt_launch.allocator.model import Host, HostDevices, Job
 from edt_launch.allocator.work import Work, bounds, next_usable, usable
 
 Parts = tuple[HostDevices, ...]
@@ -85,17 +85,16 @@ class Site:
 
 def place(work: Work, sizes: Sequence[int]) -> dict[str, Parts]:
     """What each job's allocation file is to say now, by its id, where sizes or hosts have changed."""
-    hosts = {host.name: host for host in work.cluster.hosts if host.is_up}
-    draining = {name for name, host in hosts.items() if host.is_draining}
-    is_whole = len(hosts) == len(work.cluster.hosts) and not draining
+    hosts = [] if work.is_whole else [host for host in work.cluster.hosts if host.is_up]
+    up, draining = {host.name for host in hosts}, {host.name for host in hosts if host.is_draining}
     held, jobs = work.held, work.jobs
     assigned: dict[str, Parts] = {}
     growing: list[int] = []
     moving: list[int] = []
     for index, job in enumerate(jobs):
         parts, size = job.held, sizes[index]
-        if not is_whole:
-            parts = tuple(part for part in parts if part.host in hosts)
+        if not work.is_whole:
+            parts = tuple(part for part in parts if part.host in up)
         if size < held[index]:
             parts = shrunk(parts, held[index] - size, draining)
         elif size > held[index]:
@@ -104,7 +103,7 @@ def place(work: Work, sizes: Sequence[int]) -> dict[str, Parts]:
         if draining and any(part.host in draining for part in parts):
             moving.append(index)
     if growing or moving:
-        site = survey(work.cluster, jobs, assigned)
+        site = survey(work.cluster.hosts, jobs, assigned)
         for index in sorted(growing, key=lambda index: _turn(work, index, sizes[index])):
             assigned[jobs[index].id] = _grow(jobs[index], assigned[jobs[index].id], sizes[index], site)
         for index in sorted(moving, key=lambda index: jobs[index].id):
@@ -141,20 +140,24 @@ def grown(parts: Parts, count: int, free: Free) -> Parts:
     return tuple(HostDevices(host, tuple(devices)) for host, devices in left.items())
 
 
-def survey(cluster: Cluster, jobs: Sequence[Job], assigned: Mapping[str, Parts]) -> Site:
-    """What nobody holds, keeps or may still use."""
-    used: dict[str, list[tuple[str, ...]]] = {
-        host.name: [] for host in cluster.hosts if host.is_up and not host.is_draining
+def survey(hosts: Sequence[Host], jobs: Sequence[Job], assigned: Mapping[str, Parts]) -> Site:
+    """What nobody holds, keeps or may still use of hosts that are up and not draining."""
+    used: dict[str, tuple[str, ...]] = {
+        host.name: () for host in hosts if host.is_up and not host.is_draining
     }
     is_more_coming = False
     for job in jobs:
-        parts = assigned[job.id]
-        for part in (*job.held, *job.leaving) if job.leaving else job.held:
+        parts, held, leaving = assigned[job.id], job.held, job.leaving
+        for part in (*held, *leaving) if leaving else held:
             if part.host in used:
-                used[part.host].append(part.devices)
-        if job.leaving or parts is not job.held:
-            is_more_coming = is_more_coming or _gives_up(job, parts, used)
-    free = {host.name: _free(host, used[host.name]) for host in cluster.hosts if host.name in used}
+                used[part.host] += part.devices
+        if (leaving or parts is not held) and not is_more_coming:
+            is_more_coming = _gives_up(job, parts, used)
+    free: dict[str, list[str]] = {}
+    for host in hosts:
+        if used.get(host.name, host.devices) != host.devices:
+            left = {*host.devices}.difference(used[host.name])
+            free[host.name] = [name for name in host.devices if name in left]
     return Site(Free(free), is_more_coming)
 
 
@@ -162,13 +165,6 @@ def _gives_up(job: Job, parts: Parts, hosts: Container[str]) -> bool:
     """Whether a job uses more of the hosts now than it is to keep."""
     now = sum(len(part.devices) for part in (*job.held, *job.leaving) if part.host in hosts)
     return now > sum(len(part.devices) for part in parts if part.host in hosts)
-
-
-def _free(host: Host, used: Sequence[tuple[str, ...]]) -> list[str]:
-    if not used:
-        return list(host.devices)
-    taken = set().union(*used)
-    return [] if taken.issuperset(host.devices) else [name for name in host.devices if name not in taken]
 
 
 def _turn(work: Work, index: int, size: int) -> tuple[object, ...]:

@@ -12,8 +12,9 @@ stays within a factor of its share; whoever is behind by as much as makes a resi
 that has lasted for many times what a resize costs.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from math import ceil, floor
 
 from edt_launch.allocator.filling import SLACK
@@ -46,19 +47,24 @@ def settle(work: Work) -> Settled:
         return Settled(list(work.target))
     options, now = work.cluster.options, work.now
     before = [size if is_in else 0 for size, is_in in zip(work.soon, work.is_admitted, strict=True)]
-    due = _totals(work, work.target)
+    due, have = _totals(work, work.target), _totals(work, before)
     known = work.cluster.memory.imbalanced_since
-    since = {name: known.get(name, now) for name in _imbalanced(work, before, due)}
+    since = {name: known.get(name, now) for name in _imbalanced(work, have, due)}
     ripe = {name for name, start in since.items() if now - start >= options.imbalance_time}
-    moves = _Moves(work, before, _totals(work, before), due, ripe)
-    settled = Settled(moves.decided())
-    settled.imbalanced_since = {name: since.get(name, now) for name in _imbalanced(work, settled.sizes, due)}
-    settled.behind_since = _behind(work, settled.sizes)
+    moves = _Moves(work, before, have, due, ripe)
+    moves.decide()
+    settled = Settled(moves.sizes)
+    settled.imbalanced_since = {name: since.get(name, now) for name in _imbalanced(work, moves.have, due)}
+    settled.behind_since = _behind(work, settled.sizes, moves.below)
     behind = settled.behind_since
     settled.again_at = [
         *moves.again_at,
         *(start + options.imbalance_time for start in settled.imbalanced_since.values()),
-        *(behind[job.id] + patience(options, job.resize_cost) for job in work.jobs if job.id in behind),
+        *(
+            behind[job.id] + patience(options, job.resize_cost)
+            for job in map(work.jobs.__getitem__, moves.below)
+            if job.id in behind
+        ),
     ]
     return settled
 
@@ -95,22 +101,30 @@ def _totals(work: Work, sizes: Sequence[int]) -> dict[str, int]:
     return sums
 
 
-def _imbalanced(work: Work, sizes: Sequence[int], due: dict[str, int]) -> list[str]:
-    have, most = _totals(work, sizes), work.cluster.options.imbalance
+def _imbalanced(work: Work, have: Mapping[str, int], due: Mapping[str, int]) -> list[str]:
+    most = work.cluster.options.imbalance
     return [node.name for node in work.nodes if abs(have[node.name] - due[node.name]) >= most]
 
 
-def _behind(work: Work, sizes: Sequence[int]) -> dict[str, float]:
+def _behind(work: Work, sizes: Sequence[int], below: Iterable[int]) -> dict[str, float]:
     known = work.cluster.memory.behind_since
     return {
         job.id: known.get(job.id, work.now)
-        for index, (job, size) in enumerate(zip(work.jobs, sizes, strict=True))
-        if size < work.target[index] and is_behind(work, index, size)
+        for index in below
+        for job in [work.jobs[index]]
+        if is_behind(work, index, sizes[index])
     }
 
 
 class _Moves:
-    """One search for sizes between those that jobs have, or are about to, and those due."""
+    """One search for sizes between those that jobs have, or are about to, and those due.
+
+    Attributes:
+        sizes: of all jobs.
+        have: their sums by owners' names.
+        above, below: jobs whose sizes are above and below their due.
+        again_at: times at which something postponed becomes due.
+    """
 
     def __init__(
         self, work: Work, before: list[int], have: dict[str, int], due: dict[str, int], ripe: set[str]
@@ -121,14 +135,19 @@ class _Moves:
         self.have, self.due, self.ripe = have, due, ripe
         self.again_at: list[float] = []
         self.lowest: int | None = None
+        differing = [
+            index for index, (size, due) in enumerate(zip(before, work.target, strict=True)) if size != due
+        ]
+        self.above = {index for index in differing if before[index] > work.target[index]}
+        self.below = {*differing} - self.above
 
-    def decided(self) -> list[int]:
+    def decide(self) -> None:
         work, target = self.work, self.work.target
         self._shrink_what_must()
-        self.lowest = min([work.jobs[index].tier for index in self._above()], default=None)
-        due = [index for index in self._below() if self._is_wanting(index) and self._is_due(index)]
+        self.lowest = min([work.jobs[index].tier for index in self.above], default=None)
+        due = [index for index in self.below if self._is_wanting(index) and self._is_due(index)]
         served: set[int] = set()
-        while forced := [index for index in self._below() if index not in served and self._must_grow(index)]:
+        while forced := [index for index in self.below if index not in served and self._must_grow(index)]:
             for index in sorted(forced, key=self._urgency):  # may leave others that have to grow then
                 self._serve(index, is_forced=True)
             served.update(forced)
@@ -137,13 +156,9 @@ class _Moves:
                 self._serve(index, is_forced=False)
         self._cover()
         self._hand_out()
-        return self.sizes if self._is_sound() else list(target)
-
-    def _above(self) -> list[int]:
-        return [index for index, size in enumerate(self.sizes) if size > self.work.target[index]]
-
-    def _below(self) -> list[int]:
-        return [index for index, size in enumerate(self.sizes) if size < self.work.target[index]]
+        if not self._is_sound():
+            for index in [*self.above, *self.below]:
+                self._set(index, target[index])
 
     def _is_wanting(self, index: int) -> bool:
         """Whether others should give to a job: its owner lacks something, or it is far or long behind."""
@@ -159,13 +174,22 @@ class _Moves:
     def _shrink_what_must(self) -> None:
         work = self.work
         over = {node for node in work.nodes if self.have[node.name] > node.limit and node.parent is not None}
-        for index, size in enumerate(self.sizes):
-            if size > work.target[index] and (
+        for index in [*self.above]:
+            size = self.sizes[index]
+            if (
                 size > work.high[index]
                 or usable(work.jobs[index], size) != size
                 or (over and not over.isdisjoint(work.homes[index].path))
             ):
                 self._set(index, work.target[index])
+
+    @cached_property
+    def _members(self) -> Mapping[str, Sequence[int]]:
+        """The jobs right below each owner, by its name."""
+        members: dict[str, list[int]] = {node.name: [] for node in self.work.nodes}
+        for index, home in enumerate(self.work.homes):
+            members[home.name].append(index)
+        return members
 
     def _free(self) -> int:
         return self.due[""] - self.have[""]
@@ -175,6 +199,11 @@ class _Moves:
         for node in self.work.homes[index].path:
             self.have[node.name] += step
         self.sizes[index] = size
+        for kind, is_in in (
+            (self.above, size > self.work.target[index]),
+            (self.below, size < self.work.target[index]),
+        ):
+            (kind.add if is_in else kind.discard)(index)
 
     def _must_grow(self, index: int) -> bool:
         work = self.work
@@ -230,12 +259,8 @@ class _Moves:
         """
         work, gifts = self.work, dict[int, int]()
         home, tier = work.homes[index], work.jobs[index].tier
-        siblings = {
-            other
-            for other, node in enumerate(work.homes)
-            if node is home and other != index and work.jobs[other].tier == tier
-        }
-        givers = sorted({*self._above(), *siblings}, key=lambda other: self._expendable(other, home))
+        siblings = {other for other in self._members[home.name] if work.jobs[other].tier == tier} - {index}
+        givers = sorted(self.above | siblings, key=lambda other: self._expendable(other, home))
         givers = [other for other in givers if is_forced or self._is_due(other)]
         for limit in range(3):
             for other in givers:
@@ -253,7 +278,7 @@ class _Moves:
         return gifts
 
     def _cover(self) -> None:
-        for index in sorted(self._above(), key=self._expendable) if self._free() < 0 else ():
+        for index in sorted(self.above, key=self._expendable) if self._free() < 0 else ():
             self._set(index, self._shrunk(index, self.sizes[index], -self._free(), self.work.target[index]))
             if self._free() >= 0:
                 return
@@ -263,7 +288,7 @@ class _Moves:
         work = self.work
         if self._free() <= 0:
             return
-        behind = sorted(self._below(), key=self._urgency)
+        behind = sorted(self.below, key=self._urgency)
         for index in behind:
             room = min([self.due[node.name] - self.have[node.name] for node in work.homes[index].path])
             self._take(index, min(band(work, index)[1], self.sizes[index] + max(0, room)))
@@ -315,7 +340,8 @@ class _Moves:
             self._free() == 0
             and all(self.have[node.name] <= node.limit for node in work.nodes)
             and all(
-                size in {0, due} or usable(job, size) == size
-                for job, size, due in zip(work.jobs, self.sizes, work.target, strict=True)
+                usable(work.jobs[index], size) == size
+                for index in self.above | self.below
+                if (size := self.sizes[index])
             )
         )

@@ -103,11 +103,12 @@ def _node(owner: Owner) -> Node:
 
 
 def _check(owner: Owner) -> None:
-    for name, is_sound, least in (
-        ("weight", 0 < owner.weight < inf, "above 0"),
-        ("guarantee", 0 <= owner.guarantee < inf, "0 or more"),
-        ("limit", owner.limit >= 0, "0 or more"),
-    ):
-        if not is_sound:
-            value = getattr(owner, name)
-            raise TreeError(f"owner {owner.name!r} has {name} {value:g}: it has to be {least}")
+    if not 0 < owner.weight < inf:
+        name, value, least = "weight", owner.weight, "above 0"
+    elif not 0 <= owner.guarantee < inf:
+        name, value, least = "guarantee", owner.guarantee, "0 or more"
+    elif not owner.limit >= 0:
+        name, value, least = "limit", owner.limit, "0 or more"
+    else:
+        return
+    raise TreeError(f"owner {owner.name!r} has {name} {value:g}: it has to be {least}")

@@ -25,11 +25,13 @@ HYSTERESIS = 0.75
 
 def balanced(work: Work) -> Weigh:
     """Weights, raised or lowered by remembered use in quarters of a power of two; notes the steps."""
-    memory, settling, all_jobs = work.cluster.memory, work.cluster.options.settling, work.jobs
+    memory, settling, ids = work.cluster.memory, work.cluster.options.settling, work.ids
     factors = [2 ** (step / STEPS) for step in range(-STEPS, STEPS + 1)]
+    usages, given = [job.usage for job in work.jobs], plain(work)
+    last = [memory.job_steps.get(job, 0) for job in ids] if memory.job_steps else [0] * len(ids)
 
     def weigh(node: Node, total: float, children: list[Node], jobs: list[int]) -> list[float]:
-        weights = plain(work)(node, total, children, jobs)
+        weights = given(node, total, children, jobs)
         scale = settling * max(total, 1.0) / sum(weights)
         for position, child in enumerate(children):
             step = work.owner_steps.get(child.name)  # the same for all tiers
@@ -37,16 +39,15 @@ def balanced(work: Work) -> Weigh:
                 before = memory.owner_steps.get(child.name, 0)
                 step = work.owner_steps[child.name] = _step(before, child.usage, scale * weights[position])
             weights[position] *= factors[step + STEPS]
-        last, now = memory.job_steps, work.job_steps
+        now = work.job_steps
         for position, index in enumerate(jobs, len(children)):  # `_step` again, in place: jobs are many
-            job = all_jobs[index]
-            usage, step = job.usage, last.get(job.id, 0)
-            due, served, weight = usage.entitlement, usage.service, weights[position]
+            usage, step, weight = usages[index], last[index], weights[position]
+            due, served = usage.entitlement, usage.service
             wanted = STEPS * (due - served) / (due + served + scale * weight)
             if not -HYSTERESIS <= wanted - step <= HYSTERESIS:
                 step = round(wanted)
             if step:
-                now[job.id] = step
+                now[ids[index]] = step
                 weights[position] = weight * factors[step + STEPS]
         return weights
 
@@ -64,19 +65,17 @@ def _step(previous: int, usage: Usage, settling: float) -> int:
 def enter(work: Work) -> Mapping[str, float]:
     """At which virtual time each job has entered, by its id; newcomers enter now."""
     entered = work.cluster.memory.entered
-    newcomers = [index for index, job in enumerate(work.jobs) if job.id not in entered]
-    if not newcomers and len(entered) == len(work.jobs):
+    newcomers = [index for index, job in enumerate(work.ids) if job not in entered]
+    if not newcomers and len(entered) == len(work.ids):
         return entered
-    now = dict(entered)
+    now = {job: entered[job] for job in work.ids if job in entered}
     if newcomers:
         served = _served(work)
-        times = [entered.get(job.id, inf) + so_far for job, so_far in zip(work.jobs, served, strict=True)]
+        times = [entered.get(job, inf) + so_far for job, so_far in zip(work.ids, served, strict=True)]
         running = min([time for time, runs in zip(times, work.runs, strict=True) if runs], default=inf)
         entry = running if running < inf else min(times)
         for index in newcomers:
-            now[work.jobs[index].id] = (entry if entry < inf else 0.0) - served[index]
-    for gone in now.keys() - {job.id for job in work.jobs}:
-        del now[gone]
+            now[work.ids[index]] = (entry if entry < inf else 0.0) - served[index]
     return now
 
 
@@ -86,15 +85,14 @@ def virtual_times(work: Work, entered: Mapping[str, float]) -> list[float]:
     The clock of a job that weighs twice as much as its owner's jobs do on average is half as fast, so that it
     gets twice as many turns; the owner's jobs together get no more than with equal weights.
     """
-    return [entered[job.id] + so_far for job, so_far in zip(work.jobs, _served(work), strict=True)]
+    return [entered[job] + so_far for job, so_far in zip(work.ids, _served(work), strict=True)]
 
 
 def _served(work: Work) -> list[float]:
-    totals: dict[str, tuple[float, int]] = {}
+    weights: dict[str, list[float]] = {}
     for job in work.jobs:
-        weight, count = totals.get(job.owner, (0.0, 0))
-        totals[job.owner] = weight + job.weight, count + 1
-    means = {owner: weight / count for owner, (weight, count) in totals.items()}
+        weights.setdefault(job.owner, []).append(job.weight)
+    means = {owner: sum(of_jobs) / len(of_jobs) for owner, of_jobs in weights.items()}
     return [job.usage.service / max(1, job.min) * means[job.owner] / job.weight for job in work.jobs]
 
 

@@ -16,7 +16,9 @@ class Work:
 
     Attributes:
         nodes: the owners' tree, the root first.
+        ids: of the jobs.
         homes: the node that each job is right below.
+        is_whole: whether all hosts are up, and none is draining.
         held: workers that each job has on hosts that are up.
         soon: the same once hand-overs under way are done.
         last: the whole numbers that the last decision came to, which this one keeps where it may.
@@ -42,7 +44,9 @@ class Work:
     cluster: Cluster
     jobs: Sequence[Job]
     nodes: list[Node]
+    ids: list[str]
     homes: list[Node]
+    is_whole: bool
     held: list[int]
     soon: list[int]
     last: list[int]
@@ -72,14 +76,14 @@ def gather(now: float, cluster: Cluster, jobs: Sequence[Job]) -> Work:
     Raises:
         TreeError: the owners do not form a tree.
     """
-    owners = {job.owner for job in jobs}
+    ids, owners = [job.id for job in jobs], [job.owner for job in jobs]
     nodes = grow(cluster.owners, owners, cluster.size)
     by_name = {node.name: node for node in nodes}
-    pending = cluster.memory.pending
-    held = _held(cluster, jobs)
-    soon = [pending.get(job.id, size) for size, job in zip(held, jobs, strict=True)] if pending else held
-    due = cluster.memory.due
-    last = [due.get(job.id, size) for size, job in zip(soon, jobs, strict=True)] if due else soon
+    pending, due = cluster.memory.pending, cluster.memory.due
+    is_whole = all(host.is_up and not host.is_draining for host in cluster.hosts)
+    held = _held(cluster, jobs, is_whole)
+    soon = list(map(pending.get, ids, held)) if pending else held
+    last = list(map(due.get, ids, soon)) if due else soon
     low, high = [job.min for job in jobs], [job.max for job in jobs]
     is_stepwise = any(job.allowed is not None for job in jobs)
     if is_stepwise or min(low, default=1) < 1 or any(map(gt, low, high)):
@@ -92,7 +96,9 @@ def gather(now: float, cluster: Cluster, jobs: Sequence[Job]) -> Work:
         cluster=cluster,
         jobs=jobs,
         nodes=nodes,
-        homes=[by_name[job.owner] for job in jobs],
+        ids=ids,
+        homes=[by_name[owner] for owner in owners],
+        is_whole=is_whole,
         held=held,
         soon=soon,
         last=last,
@@ -108,21 +114,21 @@ def gather(now: float, cluster: Cluster, jobs: Sequence[Job]) -> Work:
     )
 
 
-def _held(cluster: Cluster, jobs: Sequence[Job]) -> list[int]:
-    up = {host.name for host in cluster.hosts if host.is_up}
-    if len(up) == len(cluster.hosts):
+def _held(cluster: Cluster, jobs: Sequence[Job], is_whole: bool) -> list[int]:
+    if is_whole:
         return [
             len(held[0].devices) if len(held) == 1 else sum([len(part.devices) for part in held])
             for held in [job.held for job in jobs]
         ]
+    up = {host.name for host in cluster.hosts if host.is_up}
     return [sum([len(part.devices) for part in job.held if part.host in up]) for job in jobs]
 
 
 def _by_tier(jobs: Sequence[Job]) -> list[tuple[int, list[int]]]:
-    tiers = sorted({job.tier for job in jobs}, reverse=True)
-    if len(tiers) == 1:
-        return [(tiers[0], list(range(len(jobs))))]
-    return [(tier, [index for index, job in enumerate(jobs) if job.tier == tier]) for tier in tiers]
+    members: dict[int, list[int]] = {}
+    for index, tier in enumerate([job.tier for job in jobs]):
+        members.setdefault(tier, []).append(index)
+    return sorted(members.items(), reverse=True)
 
 
 def _useful(job: Job, most: int) -> int:

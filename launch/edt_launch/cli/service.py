@@ -11,7 +11,7 @@ from edt_launch.cli.model import Host, Job
 from edt_launch.cli.transport import Answer, Body, Http
 
 Json = dict[str, Any]
-PAGES = {"jobs": 500, "experiments": 100}  # things of one answer
+PAGES = {"jobs": 500, "searches": 100}  # things of one answer
 LEAST_PREFIX = 3
 """Characters of an id that may stand for it."""
 

@@ -1,4 +1,4 @@
-"""Jobs, experiments, machines and shares as tables and lines: pure functions of what the service said."""
+"""Jobs, searches, machines and shares as tables and lines: pure functions of what the service said."""
 
 import shlex
 import textwrap
@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from edt_launch.cli import model
 from edt_launch.cli.model import Host, Job, Share
 from edt_launch.cli.screen import (
     STATE_STYLES,
@@ -229,6 +230,27 @@ def _host_rows(host: Host, jobs: Mapping[str, Job]) -> Iterator[Sequence[Cell | 
         head = ("", "", "")
 
 
+def changes_table(rehearsal: Mapping[str, Any], nothing: str, limit: int, colours: bool) -> list[str]:
+    """Whose number of workers something would change; `nothing` is said if nobody's."""
+    changes = model.many(rehearsal, "changes")
+    if not changes:
+        return [nothing]
+    columns: Columns[Mapping[str, Any]] = {
+        Column("JOB"): lambda change: visible(change.get("job") or "(new)"),
+        Column("NAME", least=6): lambda change: visible(change.get("name") or "-"),
+        Column("OWNER", least=5): lambda change: visible(change.get("owner") or "-"),
+        Column("NOW", right=True): lambda change: str(int(change.get("from") or 0)),
+        Column("THEN", right=True): _then,
+    }
+    notes = [visible(change.get("reason") or "") for change in changes]
+    return noted(listing(columns, changes, limit, colours), notes, limit, colours)
+
+
+def _then(change: Mapping[str, Any]) -> Cell:
+    before, after = int(change.get("from") or 0), int(change.get("to") or 0)
+    return Cell(str(after), "green" if after > before else "red" if after < before else "")
+
+
 def shares_table(shares: Sequence[Share], limit: int, colours: bool) -> list[str]:
     """The owners' tree, indented."""
     depths = {share.name: depth for share, depth in in_order(shares)}
@@ -265,12 +287,10 @@ def in_order(shares: Sequence[Share]) -> list[tuple[Share, int]]:
     return list(visit(None, 0))
 
 
-def experiments_table(
-    experiments: Sequence[Mapping[str, Any]], now: float, limit: int, colours: bool
-) -> list[str]:
-    """The experiments, one a line."""
-    if not experiments:
-        return ["no experiments; create one with: edt experiment create FILE.json"]
+def searches_table(searches: Sequence[Mapping[str, Any]], now: float, limit: int, colours: bool) -> list[str]:
+    """The searches, one a line."""
+    if not searches:
+        return ["no searches; create one with: edt search create FILE.json"]
     columns: Columns[Mapping[str, Any]] = {
         Column("ID"): lambda one: visible(one.get("id")),
         Column("NAME", least=8): lambda one: visible(one.get("name") or "-"),
@@ -284,20 +304,20 @@ def experiments_table(
             now - float(one.get("created") or now)
         ),
     }
-    return listing(columns, experiments, limit, colours)
+    return listing(columns, searches, limit, colours)
 
 
-def experiment_lines(experiment: Mapping[str, Any], limit: int, colours: bool) -> list[str]:
-    """An experiment and its trials, the best first; then those without a metric."""
-    sign = -1 if experiment.get("objective") == "maximize" else 1
+def search_lines(search: Mapping[str, Any], limit: int, colours: bool) -> list[str]:
+    """A search and its trials, the best first; then those without a metric."""
+    sign = -1 if search.get("objective") == "maximize" else 1
     trials = sorted(
-        experiment.get("trials") or (),
+        search.get("trials") or (),
         key=lambda one: (one["metric"] is None, sign * (one["metric"] or 0), one["number"]),
     )
     names = ("name", "owner", "state", "algorithm", "objective", "metric")
-    name, owner, state, algorithm, objective, metric = (visible(experiment.get(name)) for name in names)
-    head = f"{name} of {owner}: {state}, {_done(experiment)} trials; {algorithm} is to {objective} {metric}"
-    found = [cut(head, limit), *([visible(experiment["reason"])] if experiment.get("reason") else [])]
+    name, owner, state, algorithm, objective, metric = (visible(search.get(name)) for name in names)
+    head = f"{name} of {owner}: {state}, {_done(search)} trials; {algorithm} is to {objective} {metric}"
+    found = [cut(head, limit), *([visible(search["reason"])] if search.get("reason") else [])]
     columns: Columns[Mapping[str, Any]] = {
         Column("TRIAL", right=True): lambda one: str(one.get("number")),
         Column("STATE"): lambda one: state_cell(str(one.get("state"))),
@@ -311,12 +331,12 @@ def experiment_lines(experiment: Mapping[str, Any], limit: int, colours: bool) -
     return found + noted(listing(columns, trials, limit, colours), reasons, limit, colours)
 
 
-def _counts(experiment: Mapping[str, Any]) -> Mapping[str, int]:
-    return experiment.get("counts") or {}
+def _counts(search: Mapping[str, Any]) -> Mapping[str, int]:
+    return search.get("counts") or {}
 
 
-def _done(experiment: Mapping[str, Any]) -> str:
+def _done(search: Mapping[str, Any]) -> str:
     """Trials that have come to something, and how many there are to be."""
-    counts, total = _counts(experiment), experiment.get("total")
+    counts, total = _counts(search), search.get("total")
     done = counts.get("succeeded", 0) + counts.get("failed", 0)
     return f"{done} of {'?' if total is None else total}"

@@ -68,9 +68,14 @@ def without_devices(host: str, count: int) -> HostSlots:
     return HostSlots(host, count, tuple(f"{_NO_DEVICE}{index}" for index in range(count)))
 
 
+def is_gpu(device: str) -> bool:
+    """Whether a slot of that name has a GPU."""
+    return not device.startswith(_NO_DEVICE)
+
+
 def unbound(host: HostSlots) -> HostSlots:
     """The host, without names of slots that are no devices."""
-    has_none = host.devices is None or all(name.startswith(_NO_DEVICE) for name in host.devices)
+    has_none = host.devices is None or not any(map(is_gpu, host.devices))
     return replace(host, devices=None) if has_none else host
 
 

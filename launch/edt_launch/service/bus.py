@@ -20,8 +20,8 @@ class Topic(StrEnum):
     """What jobs are wanted to do, their states, and what they have. Whoever shows them listens."""
     PROGRESS = "progress"
     """How far jobs are, and what they report, which changes all the time. Whoever shows numbers listens."""
-    EXPERIMENTS = "experiments"
-    """What users want of their experiments. Their controller listens, and to `JOBS`."""
+    SEARCHES = "searches"
+    """What users want of their searches. Their controller listens, and to `JOBS`."""
 
 
 class Bus:

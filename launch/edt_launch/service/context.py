@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING
 from edt_launch.service.archive_entry import Limits
 from edt_launch.service.bus import Bus, Topic
 from edt_launch.service.database.jobs import NoSuchJobError
-from edt_launch.service.database.records import ExperimentRecord, JobRecord, UserRecord
+from edt_launch.service.database.records import JobRecord, SearchRecord, UserRecord
 from edt_launch.service.database.store import Store
 from edt_launch.service.errors import ForbiddenError, NotFoundError, TooLargeError
 from edt_launch.service.fair_threads import FairThreads
 from edt_launch.service.first_start import this_user
 from edt_launch.service.home import Home
+from edt_launch.service.machines import Machines
 from edt_launch.service.recent_history import RecentHistory
 from edt_launch.service.series_cache import SeriesCache
 from edt_launch.service.shared_answers import SharedAnswers
@@ -48,6 +49,7 @@ class Context:
         uploads: take in what users send.
         reads: read what jobs have written, as much as that may be.
         courses: of the jobs that are looked at.
+        machines: what is known of hosts at present.
     """
 
     settings: "Settings"
@@ -59,6 +61,7 @@ class Context:
     uploads: FairThreads = field(default_factory=lambda: FairThreads(UPLOADS, WAITING_UPLOADS))
     reads: FairThreads = field(default_factory=lambda: FairThreads(READS, WAITING_READS))
     courses: SeriesCache = field(default_factory=SeriesCache)
+    machines: Machines = field(default_factory=Machines)
 
     @cached_property
     def shared(self) -> SharedAnswers:
@@ -116,6 +119,6 @@ class Context:
         self.bus.notify(Topic.DESIRED_STATE, Topic.JOBS, *topics)
 
 
-def may(user: UserRecord, thing: JobRecord | ExperimentRecord) -> bool:
-    """Whether a user may see and change everything of a job, or an experiment."""
+def may(user: UserRecord, thing: JobRecord | SearchRecord) -> bool:
+    """Whether a user may see and change everything of a job, or a search."""
     return user.is_admin or user.name == thing.owner

@@ -28,7 +28,7 @@ class Extension(Protocol):
         """What answers requests for its paths; `seconds` observes the time that answers take."""
 
     def trials(self, context: Context) -> Mapping[str, object]:
-        """What makes jobs of trials (`jobs.experiments.trials.Trials`), by the kind of its experiments."""
+        """What makes jobs of trials (`jobs.searches.trials.Trials`), by the kind of its searches."""
 
 
 @cache

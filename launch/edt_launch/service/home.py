@@ -11,8 +11,8 @@ from edt_launch.core.run_dir import RunDir
 JOB_ID = r"j[a-z2-7]{8}"
 """Ids of jobs: they become folders, so nothing else ever may."""
 
-EXPERIMENT_ID = r"h[a-z2-7]{8}"
-"""Ids of experiments, likewise."""
+SEARCH_ID = r"h[a-z2-7]{8}"
+"""Ids of searches, likewise."""
 
 
 class _Rooted(Protocol):
@@ -107,19 +107,19 @@ class Home:
     """The folder of what is being received; emptied when the service starts."""
     trash = Below("trash")
     """The folder of what is being deleted; emptied when the service starts."""
-    experiments = Below("searches")
-    """The folder of what experiments run: an archive each."""
+    searches = Below("searches")
+    """The folder of what searches run: an archive each."""
 
     @classmethod
     def default(cls) -> "Home":
         """$EDT_HOME, or `~/.edt`."""
         return cls(Path(os.environ.get("EDT_HOME") or "~/.edt").expanduser().absolute())
 
-    def experiment(self, experiment_id: str) -> Path:
-        """The archive of an experiment; `ValueError` if it is not an id, and so must not become a path."""
-        if not re.fullmatch(EXPERIMENT_ID, experiment_id):
-            raise ValueError(f"{experiment_id!r} is no id of an experiment")
-        return self.experiments / experiment_id
+    def search(self, search_id: str) -> Path:
+        """The archive of a search; `ValueError` if it is not an id, and so must not become a path."""
+        if not re.fullmatch(SEARCH_ID, search_id):
+            raise ValueError(f"{search_id!r} is no id of a search")
+        return self.searches / search_id
 
     def job(self, job_id: str) -> JobDir:
         """The folder of a job; `ValueError` if it is not an id, and so must not become a path."""

@@ -11,6 +11,7 @@ from edt_launch.core.errors import SourceError
 from edt_launch.service.bus import Bus, Topic
 from edt_launch.service.database.records import HostRecord
 from edt_launch.service.database.store import Store
+from edt_launch.service.machines import Machines
 
 log = structlog.get_logger()
 
@@ -39,7 +40,15 @@ def changes(
 class Inventory:
     """Looks at a source of hosts, each time that `refresh` is called; `clock` gives unix time."""
 
-    def __init__(self, source: HostSource, store: Store, bus: Bus, clock: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        source: HostSource,
+        store: Store,
+        bus: Bus,
+        clock: Callable[[], float],
+        machines: Machines | None = None,
+    ) -> None:
+        self._machines = machines or Machines()
         self._source = source
         self._store = store
         self._bus = bus
@@ -57,6 +66,7 @@ class Inventory:
             self._trouble = str(error)
             return
         self._trouble = ""
+        self._machines.heard = self._clock()
         changed = changes(self._store.hosts.all(), listed, self._source.name, self._clock())
         if changed:
             self._store.hosts.put(changed)

@@ -41,6 +41,7 @@ from edt_launch.service.inventory import INTERVAL, Inventory
 from edt_launch.service.listening import BACKLOG, Connections
 from edt_launch.service.log_filter import RepeatFilter
 from edt_launch.service.log_text import without_sequences
+from edt_launch.service.machines import Machines
 from edt_launch.service.opening import StartError, alone, explained, listening_socket
 from edt_launch.service.settings import Settings
 from edt_launch.service.submission import remove_strays
@@ -50,8 +51,8 @@ log = structlog.get_logger()
 LOOP = "edt_launch.jobs.loop"
 """The module of the loop, whose `run(settings, store, bus, stop)` runs the jobs."""
 
-EXPERIMENTS = "edt_launch.jobs.experiments.controller"
-"""The module whose `Controller(context, trials)` runs experiments, named like the loop."""
+SEARCHES = "edt_launch.jobs.searches.controller"
+"""The module whose `Controller(context, trials)` runs searches, named like the loop."""
 
 FILES = 65536
 """Open files that the service may have, if the system allows it: each connection is one."""
@@ -77,14 +78,15 @@ def run(settings: Settings) -> None:
         with explained(settings):
             stack.enter_context(alone(home))
             # They are named, not imported: they build on the service, not the other way round.
-            loop, experiments = importlib.import_module(LOOP), importlib.import_module(EXPERIMENTS)
+            loop, searches = importlib.import_module(LOOP), importlib.import_module(SEARCHES)
             sole, store = _store(settings, stack)
             ensure_administrator(store, home, time.time())
-            inventory = _inventory(settings, store, bus)
+            machines = Machines()
+            inventory = _inventory(settings, store, bus, machines)
             tls = _tls(settings)
             listening = stack.enter_context(listening_socket(settings))
             url = _url(settings, listening)
-            context = Context(settings, store, bus, time.time, settings.public_url or url)
+            context = Context(settings, store, bus, time.time, settings.public_url or url, machines=machines)
             server = _server(context, tls, listening.connections)
             _warn(settings)
             server_file = {"url": url, "pid": os.getpid()}
@@ -104,7 +106,7 @@ def run(settings: Settings) -> None:
             kind: of_kind for extension in extensions() for kind, of_kind in extension.trials(context).items()
         }
         parts = {
-            "edt-experiments": experiments.Controller(context, trials).run,
+            "edt-searches": searches.Controller(context, trials).run,
             "edt-loop": lambda: loop.run(settings, store, bus, context.stop),
             "edt-inventory": lambda: repeat(look, INTERVAL, context.stop),
         }
@@ -126,10 +128,10 @@ def _store(settings: Settings, stack: contextlib.ExitStack) -> tuple[SoleUser, S
     return sole, store
 
 
-def _inventory(settings: Settings, store: Store, bus: Bus) -> Inventory:
+def _inventory(settings: Settings, store: Store, bus: Bus, machines: Machines) -> Inventory:
     source = choose(HostOptions(os.environ, hostfile=settings.hostfile, slots=settings.slots))
     log.info("devices", source=source.name)
-    inventory = Inventory(source, store, bus, time.time)
+    inventory = Inventory(source, store, bus, time.time, machines)
     inventory.refresh()
     return inventory
 

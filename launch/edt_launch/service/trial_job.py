@@ -8,8 +8,8 @@ from typing import Any
 from pydantic import ValidationError
 
 from edt_launch.service.errors import InvalidError
-from edt_launch.service.experiment_spec import EXACT, Algorithm, Parameter, SearchSpec, Values
 from edt_launch.service.names import MOST_NAME
+from edt_launch.service.search_spec import EXACT, Algorithm, Parameter, SearchSpec, Values
 from edt_launch.service.specification import MOST_START, JobSpec
 
 MOST_PARAMETERS_TEXT = 2**16
@@ -20,7 +20,7 @@ LONGEST = -2.2250738585072014e-308
 
 
 def job_of(
-    template: Mapping[str, Any], experiment: str, number: int, parameters: Values, text: str = ""
+    template: Mapping[str, Any], search: str, number: int, parameters: Values, text: str = ""
 ) -> JobSpec:
     """The job of a trial, from the template of all; `text`: its parameters as JSON, if not those.
 
@@ -29,7 +29,7 @@ def job_of(
         pydantic.ValidationError: with these parameters it is none.
     """
     ours = {
-        "EDT_EXPERIMENT": experiment,
+        "EDT_SEARCH": search,
         "EDT_TRIAL": str(number),
         "EDT_PARAMETERS": text or json.dumps(parameters, allow_nan=False),
     }
@@ -40,7 +40,7 @@ def job_of(
     return JobSpec.model_validate(
         {
             **template,
-            "name": f"{template['name'] or experiment}-{number}",
+            "name": f"{template['name'] or search}-{number}",
             "command": command,
             "environment": {**template["environment"], **ours},
         }

@@ -56,7 +56,7 @@ TRIAL = {
     "number": 0, "state": "succeeded", "reason": "", "parameters": {"rate": 0.0031, "units": 32}, "budget": 0,
     "metric": 0.97, "job": "jaaaaaaaa", "started": NOW, "ended": NOW,
 }  # fmt: skip
-EXPERIMENT = {
+SEARCH = {
     "id": "haaaaaaaa", "name": "find-rate", "owner": "ada", "state": "running", "wanted": "run", "reason": "",
     "algorithm": "random", "metric": "accuracy", "objective": "maximize", "total": 4,
     "counts": {"succeeded": 2, "failed": 1, "queued": 1}, "created": NOW - 100, "started": NOW, "ended": None,
@@ -265,14 +265,14 @@ class FakeService:
             raise ProblemError(404, f"{job_id} has no checkpoint {name!r}")
         return b"\x1f\x8b " + name.encode()
 
-    def experiments(self, asked: Asked) -> Any:
+    def searches(self, asked: Asked) -> Any:
         is_first = "after" not in asked.query
-        return {"experiments": [EXPERIMENT if is_first else {"id": "hbb"}], "next": 7 if is_first else None}
+        return {"searches": [SEARCH if is_first else {"id": "hbb"}], "next": 7 if is_first else None}
 
-    def experiment(self, asked: Asked, name: str = "find-rate", wish: str = "") -> Any:
+    def search(self, asked: Asked, name: str = "find-rate", wish: str = "") -> Any:
         if name != "find-rate":
-            raise ProblemError(404, f"there is no experiment {name!r}", "edt experiment ls")
-        return EXPERIMENT
+            raise ProblemError(404, f"there is no search {name!r}", "edt search ls")
+        return SEARCH
 
     def cluster(self, asked: Asked) -> Any:
         return CLUSTER
@@ -286,6 +286,9 @@ class FakeService:
         return SHARES
 
     def set_share(self, asked: Asked, name: str) -> Any:
+        if asked.query.get("dry_run"):
+            change = {"job": "jaaaaaaaa", "owner": name, "name": "train", "from": 2, "to": 3, "reason": ""}
+            return {"changes": [change]}
         return {"name": name} | asked.json
 
     def users(self, asked: Asked) -> Any:
@@ -322,11 +325,11 @@ ROUTES = (
     ("GET", "/jobs/([^/]+)/results", "results"),
     ("GET", "/jobs/([^/]+)/checkpoints", "checkpoints"),
     ("GET", "/jobs/([^/]+)/checkpoints/([^/]+)", "checkpoint"),
-    ("GET", "/experiments", "experiments"),
-    ("POST", "/experiments", "experiment"),
-    ("GET", "/experiments/([^/]+)", "experiment"),
-    ("POST", "/experiments/([^/]+)/(stop)", "experiment"),
-    ("DELETE", "/experiments/([^/]+)", "remove"),
+    ("GET", "/searches", "searches"),
+    ("POST", "/searches", "search"),
+    ("GET", "/searches/([^/]+)", "search"),
+    ("POST", "/searches/([^/]+)/(stop)", "search"),
+    ("DELETE", "/searches/([^/]+)", "remove"),
     ("GET", "/cluster", "cluster"),
     ("POST", "/hosts/([^/]+)/(drain|undrain)", "drain"),
     ("GET", "/shares", "shares"),

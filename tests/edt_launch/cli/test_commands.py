@@ -10,7 +10,7 @@ from fake_service import NOW, FakeService, hang_up, job
 READING = (
     ("ps",), ("top", "--once"), ("show", "train"), ("why", "train"), ("logs", "train"), ("hosts",),
     ("checkpoints", "train"), ("shares",), ("users",), ("tokens",), ("users", "list"), ("tokens", "list"),
-    ("experiment", "ls"), ("experiment", "show", "find-rate"),
+    ("search", "ls"), ("search", "show", "find-rate"),
 )  # fmt: skip
 
 
@@ -218,6 +218,13 @@ def test_a_share_is_set_with_what_is_given(edt: Edt, service: FakeService) -> No
     assert edt("shares", "ada", "--weight", "3", "--limit", "none", "--keeps").code == 0
     put = next(asked for asked in service.asked if asked.method == "PUT")
     assert (put.path, put.json) == ("/shares/ada", {"weight": 3.0, "limit": None, "lends": False})
+
+
+def test_who_would_gain_by_a_share_is_shown(edt: Edt, service: FakeService) -> None:
+    lines = edt("shares", "ada", "--weight", "3", "--dry-run").out.splitlines()
+    assert lines[1].split() == ["jaaaaaaaa", "train", "ada", "2", "3"]
+    (put,) = (asked for asked in service.asked if asked.method == "PUT")
+    assert put.query == {"dry_run": "1"}
 
 
 def test_a_node_of_the_tree_as_json(edt: Edt, service: FakeService) -> None:

@@ -32,7 +32,7 @@ def test_an_answer_is_made_again_only_when_something_has_changed_or_it_is_old() 
         bus, now, make = Bus(), Now(), counting()
         shared = SharedAnswers(bus, now)
         assert [await shared.get("a", make), await shared.get("a", make)] == [1, 1]
-        bus.notify(Topic.EXPERIMENTS, Topic.PROGRESS)
+        bus.notify(Topic.SEARCHES, Topic.PROGRESS)
         assert await shared.get("a", make) == 1
         bus.notify(Topic.JOBS)
         assert await shared.get("a", make) == 2

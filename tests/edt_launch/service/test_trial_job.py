@@ -1,7 +1,7 @@
 import pytest
 
 from edt_launch.service.errors import InvalidError
-from edt_launch.service.experiment_spec import SearchSpec
+from edt_launch.service.search_spec import SearchSpec
 from edt_launch.service.trial_job import filled, longest
 
 

@@ -14,6 +14,7 @@ sharded       a stream in shards with a state
 hugging_face  a stream of Hugging Face's datasets, shuffled
 images        channels last, activation checkpointing, bfloat16, a gradient scaler and clipping
 compiled      a model that torch compiles
+transformer   bfloat16, dropout in every layer, clipping, a cosine schedule, no steps once it gets worse
 ============  =====================================================================================
 
 JSON is a list of [AT, SIZE] as in scheduled.py. With --hang the worker of rank 1 hangs after the first epoch,
@@ -351,9 +352,58 @@ def compiled() -> Pattern:
     }, train
 
 
+class LanguageModel(nn.Module):
+    """Foretells the next word."""
+
+    WORDS = 11
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.words = nn.Embedding(self.WORDS, 16)
+        layer = nn.TransformerEncoderLayer(16, 2, 32, dropout=0.1, batch_first=True, norm_first=True)
+        self.layers = nn.TransformerEncoder(layer, 2, enable_nested_tensor=False)
+
+    def forward(self, sentences: torch.Tensor) -> torch.Tensor:
+        mask = nn.Transformer.generate_square_subsequent_mask(sentences.shape[1])
+        found: torch.Tensor = self.layers(self.words(sentences), mask=mask, is_causal=True)
+        return found @ self.words.weight.T
+
+
+def transformer() -> Pattern:
+    model = LanguageModel()
+    first = torch.randint(model.WORDS, (SAMPLES, 1), generator=torch.Generator().manual_seed(1))
+    sentences = (first + 3 * torch.arange(8)) % model.WORDS
+    optimizer = distributed(torch.optim.AdamW, model, lr=3e-3)
+    best = {"loss": float("inf"), "patience": 2}
+
+    def train(state: Any, step: edt_hvd.Step) -> None:
+        for (words,) in step:
+            with torch.autocast("cpu", dtype=torch.bfloat16):
+                found = model(words[:, :-1])
+            step.backward(nn.functional.cross_entropy(found.float().flatten(0, 1), words[:, 1:].flatten()))
+        if state.stop["patience"] == 0:
+            optimizer.zero_grad()
+        nn.utils.clip_grad_norm_(model.parameters(), 0.5)
+        state.optimizer.step()
+        state.schedule.step()
+        better = step.loss < state.stop["loss"]
+        state.stop = {
+            "loss": min(step.loss, state.stop["loss"]),
+            "patience": state.stop["patience"] if better else max(0, state.stop["patience"] - 1),
+        }
+
+    return {
+        "model": model,
+        "optimizer": optimizer,
+        "schedule": torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, EPOCHS * 3),
+        "stop": best,
+        "loader": edt_hvd.ElasticDataLoader(TensorDataset(sentences), BATCH, MICRO),
+    }, train
+
+
 ALL = (
     *(gan, sam, lbfgs, critic, weighted, bucketed, streamed, sharded, hugging_face),
-    *(images, compiled),
+    *(images, compiled, transformer),
 )
 PATTERNS = {pattern.__name__: pattern for pattern in ALL}
 

@@ -6,7 +6,7 @@ from edt_launch.adapters.wmla.hypersearch.searches import KIND, ExecTrials
 from edt_launch.adapters.wmla.rest.app import create_app as application
 from edt_launch.adapters.wmla.rest.app import is_below as serves
 from edt_launch.adapters.wmla.submission.submitting import settle
-from edt_launch.jobs.experiments.trials import Trials
+from edt_launch.jobs.searches.trials import Trials
 from edt_launch.service.context import Context
 
 __all__ = ["application", "serves", "settle", "trials"]

@@ -8,7 +8,7 @@ from edt_launch.cli import model
 from edt_launch.cli.errors import MistakenError
 from edt_launch.cli.screen import show, terminal
 from edt_launch.cli.session import AsJson, answer, complete_host, confirm, connect, print_json
-from edt_launch.cli.tables import hosts_table, shares_table
+from edt_launch.cli.tables import changes_table, hosts_table, shares_table
 
 NO_LIMIT = "none"
 ROOT = "-"
@@ -49,6 +49,7 @@ def shares(
     parent: Annotated[str | None, Option(help="The department that it belongs to; - is none.")] = None,
     policy: Annotated[str | None, Option(help="Inside it: fair, fifo or priority.")] = None,
     half_life: Annotated[float | None, Option(help="Seconds after which use counts half.")] = None,
+    dry_run: Annotated[bool, Option("--dry-run", help="Only show who would grow and shrink.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Show who shares the devices, and how; with OWNER and options, change it (for administrators)."""
@@ -66,7 +67,12 @@ def shares(
         changes["parent"] = ""
     service = connect()
     if name is not None and changes:
-        data = service.call("PUT", "shares", name, content=changes)
+        data = service.call(
+            "PUT", "shares", name, content=changes, query={"dry_run": True} if dry_run else None
+        )
+        if dry_run:
+            answer(data, as_json, lambda: changes_table(data, "no job would change now", *terminal()))
+            return
         if as_json:
             print_json(data)
             return

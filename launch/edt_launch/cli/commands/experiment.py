@@ -1,91 +1,15 @@
 """``edt experiment``."""
 
-import json
-import time
-from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
-from typer import Argument, Option
+from typer import Argument
 
-from edt_launch.cli.commands.submit import collect
 from edt_launch.cli.errors import MistakenError
-from edt_launch.cli.packing import Submission, tell
-from edt_launch.cli.screen import note, terminal
-from edt_launch.cli.session import AsJson, answer, confirm, connect, group, print_json
-from edt_launch.cli.tables import experiment_lines, experiments_table
-
-app = group(no_args_is_help=True, help="Search for parameters; each trial is a job.")
-LARGEST = 2**20
-"""Bytes of a file that describes an experiment: the service takes no more in a field of a form."""
-
-Name = Annotated[str, Argument(metavar="EXPERIMENT", help="Its id or name.")]
 
 
-@app.command()
-def create(
-    file: Annotated[Path, Argument(metavar="FILE.json", help="What to search, as JSON.")],
-    code: Annotated[Path | None, Option(help="The folder to copy, else this one.")] = None,
-    as_json: AsJson = False,
-) -> None:
-    """Create an experiment whose trials run in a copy of this folder; prints its id."""
-    spec = _read(file)
-    service = connect()
-    service.about()  # before anything is packed: is it there, and may we?
-    job = spec.get("job")
-    files = None if isinstance(job, dict) and job.get("path") else collect(code)
-    if files is not None and not as_json:
-        tell(files)
-    body = Submission(spec, files)
-    data = service.call("POST", "experiments", body=body, timeout=None)
-    if as_json:
-        print_json(data)
-        return
-    print(data.get("id"))
-    note(f"see: edt experiment show {data.get('name')}, edt ps")
-
-
-@app.command()
-def ls(as_json: AsJson = False) -> None:
-    """List all experiments, oldest first."""
-    listed = list(connect().pages("experiments"))
-    answer({"experiments": listed}, as_json, lambda: experiments_table(listed, time.time(), *terminal()))
-
-
-@app.command()
-def show(experiment: Name, as_json: AsJson = False) -> None:
-    """Show an experiment and its trials, the best ones first."""
-    data = connect().call("GET", "experiments", experiment)
-    answer(data, as_json, lambda: experiment_lines(data, *terminal()))
-
-
-@app.command()
-def stop(experiment: Name, as_json: AsJson = False) -> None:
-    """Stop an experiment and its trials; what has finished stays."""
-    data = connect().call("POST", "experiments", experiment, "stop")
-    state = data.get("state")
-    is_live = state in ("queued", "running", "waiting")
-    confirm(data, as_json, f"{data.get('name')} is {'being stopped' if is_live else state}")
-
-
-@app.command()
-def rm(experiment: Name, as_json: AsJson = False) -> None:
-    """Delete an experiment that has ended, with its trials' jobs and files."""
-    connect().order("DELETE", "experiments", experiment)
-    confirm({"removed": experiment}, as_json, f"{experiment} is deleted")
-
-
-def _read(file: Path) -> dict[str, Any]:
-    try:
-        with file.open("rb") as opened:
-            content = opened.read(LARGEST + 1)
-    except OSError as error:
-        raise MistakenError(f"{file} cannot be read: {error.strerror}") from None
-    if len(content) > LARGEST:
-        raise MistakenError(f"{file} has more than {LARGEST:,} bytes")
-    try:
-        spec = json.loads(content)
-    except (ValueError, RecursionError) as error:
-        raise MistakenError(f"{file} is no JSON: {error}") from None
-    if not isinstance(spec, dict):
-        raise MistakenError(f"{file} is no JSON object", "see docs/experiments.md")
-    return spec
+def experiment(words: Annotated[list[str] | None, Argument(metavar="...")] = None) -> None:
+    """Say how searches for parameters are called now."""
+    raise MistakenError(
+        f"searches for parameters are no longer called experiments: edt experiment {' '.join(words or ())}",
+        "use edt search create FILE.json, or ls, show, stop and rm of edt search",
+    )

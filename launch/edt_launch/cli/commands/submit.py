@@ -6,7 +6,7 @@ import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from typer import Argument, Option
@@ -15,10 +15,10 @@ from edt_launch.cli import model, packing
 from edt_launch.cli.errors import ExitCode, MistakenError, UnreachableError
 from edt_launch.cli.model import Job
 from edt_launch.cli.packing import Code, Submission, tell
-from edt_launch.cli.screen import Cell, Column, Columns, duration, listing, note, plural, terminal, visible
+from edt_launch.cli.screen import duration, note, plural, terminal, visible
 from edt_launch.cli.service import Json, Service
 from edt_launch.cli.session import AsJson, answer, connect, print_json
-from edt_launch.cli.tables import noted
+from edt_launch.cli.tables import changes_table
 from edt_launch.core.scripts import script_name, script_of
 
 PAUSES = (0.5, 2.0, 5.0)  # seconds before another attempt to submit, after a connection broke
@@ -76,7 +76,8 @@ def submit(
     service.about()  # before anything is packed: is it there, and may we?
     if dry_run:
         data = service.submit(Submission(spec, None), dry_run=True)
-        answer(data, as_json, lambda: changes_table(data, *terminal()))
+        nothing = "nothing would change now: the job would wait"
+        answer(data, as_json, lambda: changes_table(data, nothing, *terminal()))
         if not as_json:
             note("nothing has been submitted")
         return
@@ -148,27 +149,6 @@ def environment(variables: Sequence[str], mine: Mapping[str, str]) -> dict[str, 
             raise MistakenError(f"--env {name}: there is no such variable here", f"give --env {name}=VALUE")
         found[name] = value if equals else mine[name]
     return found or None
-
-
-def changes_table(rehearsal: Json, limit: int, colours: bool) -> list[str]:
-    """What a job would change."""
-    changes = model.many(rehearsal, "changes")
-    if not changes:
-        return ["nothing would change now: the job would wait"]
-    columns: Columns[Mapping[str, Any]] = {
-        Column("JOB"): lambda change: visible(change.get("job") or "(new)"),
-        Column("NAME", least=6): lambda change: visible(change.get("name") or "-"),
-        Column("OWNER", least=5): lambda change: visible(change.get("owner") or "-"),
-        Column("NOW", right=True): lambda change: str(int(change.get("from") or 0)),
-        Column("THEN", right=True): _then,
-    }
-    notes = [visible(change.get("reason") or "") for change in changes]
-    return noted(listing(columns, changes, limit, colours), notes, limit, colours)
-
-
-def _then(change: Mapping[str, Any]) -> Cell:
-    before, after = int(change.get("from") or 0), int(change.get("to") or 0)
-    return Cell(str(after), "green" if after > before else "red" if after < before else "")
 
 
 def _submitted(service: Service, body: Submission, pause: Callable[[float], None] = time.sleep) -> Json:

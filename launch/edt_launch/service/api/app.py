@@ -9,10 +9,10 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from edt_launch import __version__
 from edt_launch.service.api import (
     cluster,
-    experiments,
     files,
     jobs,
     problems,
+    searches,
     shares,
     stream,
     system,
@@ -33,7 +33,7 @@ ROUTERS: tuple[Any, ...] = (
     system,
     jobs,
     files,
-    experiments,
+    searches,
     stream,
     cluster,
     shares,

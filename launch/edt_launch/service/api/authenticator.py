@@ -66,7 +66,7 @@ class BearerAuthenticator:
     OPEN = frozenset({"/healthz"})
     """Paths that anybody may read."""
 
-    UPLOADS = frozenset({("POST", "/api/v1/jobs"), ("POST", "/api/v1/experiments")})
+    UPLOADS = frozenset({("POST", "/api/v1/jobs"), ("POST", "/api/v1/searches")})
     """The requests that carry an archive."""
 
     def __init__(self, context: Context) -> None:

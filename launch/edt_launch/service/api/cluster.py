@@ -28,10 +28,24 @@ def cluster(context: ContextDep, user: CurrentUser) -> Any:
     return views.cluster(context.store.hosts.all(), context.store.jobs.holders())
 
 
-@router.get("/hosts", response_model=schemas.Hosts)
+@router.get("/hosts", response_model=schemas.HostsNow)
 def hosts(context: ContextDep, user: CurrentUser) -> Any:
-    """The machines, and which job has which device."""
-    return {"hosts": views.hosts(context.store.hosts.all(), context.store.jobs.holders())}
+    """The machines, which job has which device, and how they are used."""
+    known, machines = context.store.hosts.all(), context.machines
+    loads = machines.loads(known, context.clock)
+    shown = views.hosts(known, context.store.jobs.holders())
+    return {
+        "hosts": [
+            view
+            | {
+                "changed": host.changed,
+                "heard": machines.heard if host.is_up else host.changed or None,
+                "jobs": len({device["job"] for device in view["devices"]} - {None}),
+                "load": loads.get(host.name),
+            }
+            for host, view in zip(known, shown, strict=True)
+        ]
+    }
 
 
 @router.post("/hosts/{name}/drain", response_model=Drained)

@@ -9,7 +9,7 @@ from fastapi import BackgroundTasks, Depends, Request
 from edt_launch.service.context import Context
 from edt_launch.service.database.records import TokenRecord, UserRecord
 from edt_launch.service.errors import ForbiddenError
-from edt_launch.service.experiments import Deletion
+from edt_launch.service.searches import Deletion
 
 log = structlog.get_logger()
 

@@ -12,7 +12,7 @@ from edt_launch.allocator.prediction import starts
 from edt_launch.service.api import views
 from edt_launch.service.context import Context
 from edt_launch.service.database import mapping
-from edt_launch.service.database.records import HostRecord, JobRecord
+from edt_launch.service.database.records import HostRecord, JobRecord, ShareRecord
 from edt_launch.service.database.store import Store
 from edt_launch.service.settings import Settings
 from edt_launch.service.states import State, Wanted
@@ -36,8 +36,9 @@ def forecast(store: Store, settings: Settings, submission: Submission, now: floa
     new = record_of(submission, NEW, now)
     present = _present(store)
     hosts = store.hosts.all()
-    without, _ = _decided(store, settings, now, present, hosts)
-    with_it, reasons = _decided(store, settings, now, {**present, NEW: new}, hosts)
+    nodes = store.shares.all()
+    without, _ = _decided(store, settings, now, present, hosts, nodes)
+    with_it, reasons = _decided(store, settings, now, {**present, NEW: new}, hosts, nodes)
     changes = _changes({**present, NEW: new}, without, with_it, reasons, {NEW})
     job = views.job(new) | {"id": "", "urls": {}, "target": with_it.targets.get(NEW, 0)}
     return {"job": job | {"reason": reasons[NEW].text, "share": reasons[NEW].share}, "changes": changes}
@@ -49,17 +50,20 @@ def effects(
     now: float,
     jobs: Mapping[str, JobRecord] = MappingProxyType({}),
     hosts: Iterable[HostRecord] = (),
+    shares: Iterable[ShareRecord] = (),
 ) -> list[dict[str, Any]]:
-    """All jobs whose number of workers would be another one if these jobs and hosts were like that.
+    """All jobs whose number of workers would be another one if these jobs, hosts and nodes were like that.
 
     Of the given jobs those are left out that would have none, since that is what was asked for.
     """
     present = _present(store)
     changed = {id_: job for id_, job in {**present, **jobs}.items() if _is_candidate(job)}
     known = {host.name: host for host in store.hosts.all()}
-    before, _ = _decided(store, settings, now, present, known.values())
+    nodes = store.shares.all()
+    before, _ = _decided(store, settings, now, present, known.values(), nodes)
     others = known | {host.name: host for host in hosts}
-    after, reasons = _decided(store, settings, now, changed, others.values())
+    tree = {node.name: node for node in (*nodes, *shares)}
+    after, reasons = _decided(store, settings, now, changed, others.values(), tree.values())
     return _changes(changed, before, after, reasons, frozenset())
 
 
@@ -73,7 +77,8 @@ def _upcoming(context: Context) -> Upcoming:
     waiting = _queue(present.values())
     jobs = [job for job in present.values() if job.size] + waiting[:MOST_WAITING]
     rests = {job.id: rest for job in jobs if job.size and (rest := views.eta(job)) is not None}
-    cluster = _cluster(context.store, context.settings, present.values(), context.store.hosts.all())
+    hosts, shares = context.store.hosts.all(), context.store.shares.all()
+    cluster = _cluster(context.store, context.settings, present.values(), hosts, shares)
     candidates = [mapping.job(job, context.settings.protected) for job in jobs]
     found = {start.job: start for start in starts(now, cluster, candidates, rests)} if waiting else {}
     ends = sorted((now + rest, id_) for id_, rest in rests.items())
@@ -111,17 +116,22 @@ def _decided(
     now: float,
     records: Mapping[str, JobRecord],
     hosts: Iterable[HostRecord],
+    shares: Iterable[ShareRecord],
 ) -> tuple[Plan, Mapping[str, Reason]]:
-    cluster = _cluster(store, settings, records.values(), hosts)
+    cluster = _cluster(store, settings, records.values(), hosts, shares)
     return decide(now, cluster, [mapping.job(record, settings.protected) for record in records.values()])
 
 
 def _cluster(
-    store: Store, settings: Settings, records: Iterable[JobRecord], hosts: Iterable[HostRecord]
+    store: Store,
+    settings: Settings,
+    records: Iterable[JobRecord],
+    hosts: Iterable[HostRecord],
+    shares: Iterable[ShareRecord],
 ) -> Cluster:
     return Cluster(
         tuple(map(mapping.host, hosts)),
-        tuple(mapping.owners(store.shares.all(), {job.owner for job in records})),
+        tuple(mapping.owners(shares, {job.owner for job in records})),
         mapping.options(settings),
         load(store.memory.get(mapping.MEMORY, {})),
     )

@@ -21,7 +21,7 @@ from edt_launch.service.database.jobs import SORTS
 from edt_launch.service.database.records import JobRecord, UserRecord
 from edt_launch.service.errors import ConflictError, InvalidError
 from edt_launch.service.explanation import explain
-from edt_launch.service.home import EXPERIMENT_ID
+from edt_launch.service.home import SEARCH_ID
 from edt_launch.service.names import MOST_NAME, OWNER, PLAIN
 from edt_launch.service.specification import JobChange, JobSpec, check_framework, check_sizes
 from edt_launch.service.states import LIVE, State, Wanted
@@ -107,17 +107,20 @@ def list_jobs(
     host: Annotated[
         str | None, Query(max_length=255, pattern=f"^{HOST}$", description="Only on this host.")
     ] = None,
-    experiment: Annotated[
-        str | None, Query(pattern=f"^{EXPERIMENT_ID}$", description="Only this one's trials.")
+    search: Annotated[
+        str | None, Query(pattern=f"^{SEARCH_ID}$", description="Only this one's trials.")
     ] = None,
     submitted_since: Annotated[float | None, Query(ge=0, le=1e12)] = None,
+    owner_text: Annotated[
+        str, Query(max_length=MOST_NAME, pattern=f"^{PLAIN}$", description="In the owner's name.")
+    ] = "",
     sort: Annotated[
         Literal[SORTS],  # type: ignore[valid-type]  # one of a tuple
         Query(description="In the order of this field; `next` is then a place in the list."),
     ] = "number",
 ) -> Response:
     """Live jobs and those that ended in the last hour, in the order of their submission."""
-    is_plain = host is None and experiment is None and submitted_since is None and sort == "number"
+    is_plain = (host, search, submitted_since, sort, owner_text) == (None, None, None, "number", "")
     if state is None and not everything and not text and not newest and is_plain:
         return _recent(request.app.state.job_list_cache.latest(), user, owner, limit, after)
     states = states_of(state)
@@ -126,7 +129,18 @@ def list_jobs(
     else:
         ended_since = None
     page = context.store.jobs.page(
-        states, owner, ended_since, after, limit, newest, text, host, experiment, submitted_since, sort
+        states,
+        owner,
+        ended_since,
+        after,
+        limit,
+        newest,
+        text,
+        host,
+        search,
+        submitted_since,
+        sort,
+        owner_text,
     )
     return _json({"jobs": [views.job(job, user) for job in page.jobs], "next": page.next})
 

@@ -5,9 +5,9 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, create_model
 
 from edt_launch.service import passwords
-from edt_launch.service.database.records import ExperimentState, ExperimentWanted, TrialState
-from edt_launch.service.experiment_spec import Algorithm, Objective
+from edt_launch.service.database.records import SearchState, SearchWanted, TrialState
 from edt_launch.service.names import TEXT, USER
+from edt_launch.service.search_spec import Algorithm, Objective
 from edt_launch.service.specification import Framework, Name
 from edt_launch.service.states import State, Wanted
 
@@ -96,9 +96,9 @@ class Jobs(BaseModel):
 
 
 class Trial(BaseModel):
-    """A trial of an experiment."""
+    """A trial of a search."""
 
-    number: int = Field(description="Its place in the experiment, from 0.")
+    number: int = Field(description="Its place in the search, from 0.")
     state: TrialState
     reason: str = Field(description="Why it is in its state.")
     parameters: dict[str, float | int | str]
@@ -109,14 +109,14 @@ class Trial(BaseModel):
     ended: float | None
 
 
-class Experiment(BaseModel):
-    """An experiment; only its owner and administrators see `reason`, `best`, `trials`, `spec`, `job`."""
+class Search(BaseModel):
+    """A search; only its owner and administrators see `reason`, `best`, `trials`, `spec`, `job`."""
 
     id: str
     name: str
     owner: str
-    state: ExperimentState
-    wanted: ExperimentWanted
+    state: SearchState
+    wanted: SearchWanted
     reason: str | None = Field(description="Why it is in its state.")
     algorithm: Algorithm
     metric: str
@@ -129,18 +129,18 @@ class Experiment(BaseModel):
     best: Trial | None = Field(description="The trial with the best metric so far.")
 
 
-class ExperimentWithTrials(Experiment):
-    """An experiment and its trials."""
+class SearchWithTrials(Search):
+    """A search and its trials."""
 
     trials: list[Trial] | None
     spec: dict[str, Any] | None = Field(description="What is searched how.")
     job: dict[str, Any] | None = Field(description="What each trial is.")
 
 
-class Experiments(BaseModel):
-    """A page of experiments, in the order of their creation."""
+class Searches(BaseModel):
+    """A page of searches, in the order of their creation."""
 
-    experiments: list[Experiment]
+    searches: list[Search]
     next: int | None = Field(description="What to continue `after`; null at the end.")
 
 
@@ -304,6 +304,33 @@ class Hosts(BaseModel):
     hosts: list[Host]
 
 
+class GpuLoad(BaseModel):
+    """How a GPU is used."""
+
+    memory: int = Field(description="MiB that are used.")
+    utilization: float = Field(description="Percentage of the time in which it computes.")
+
+
+class HostLoad(BaseModel):
+    """How a machine is used."""
+
+    processors: float = Field(description="Load average of the last minute, for each processor.")
+    memory: float = Field(description="The part of its memory that is used, up to 1.")
+    gpus: dict[str, GpuLoad] = Field(description="By the names of devices; those that answer.")
+
+
+class HostNow(Host):
+    """A machine, and what is known of it at present."""
+
+    changed: float = Field(description="Since when it has been in its state, or has had its devices.")
+    heard: float | None = Field(description="When its source named it last; null if that is not known.")
+    jobs: int = Field(description="Jobs that have devices of it.")
+    load: HostLoad | None = Field(description="Known of the service's own machine.")
+
+
+HostsNow = _list("HostsNow", "The machines, and what is known of them at present.", hosts=HostNow)
+
+
 class Cluster(Hosts):
     """The machines, and how their devices are used."""
 
@@ -325,7 +352,11 @@ class OwnerShare(BaseModel):
     lends: bool = Field(description="Whether others may use its guarantee while it does not.")
     policy: Literal["fair", "fifo", "priority"]
     half_life: float = Field(description="Seconds after which remembered use counts half.")
+    version: str = Field(description="Of the settings above, to be sent with a change of them.")
     size: int = Field(description="Devices that jobs below it have now.")
+    asks: int = Field(description="Devices that these jobs could use at most.")
+    entitled: float = Field(description="The sum of their fair shares, in devices.")
+    lent: int = Field(description="Devices of its guarantee that others have now, at least.")
 
 
 Shares = _list("Shares", "The owners' tree.", shares=OwnerShare)
@@ -341,6 +372,11 @@ class ShareChange(_Asked):
     lends: bool | None = None
     policy: Literal["fair", "fifo", "priority"] | None = None
     half_life: Annotated[float, Field(ge=1, le=1e9, allow_inf_nan=False)] | None = None
+    version: str | None = Field(
+        default=None,
+        max_length=16,
+        description="The `version` that was seen: the change is refused if the node has another one.",
+    )
 
 
 class Allocation(_Resized):

@@ -4,12 +4,15 @@ from dataclasses import replace
 from math import inf
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Path
+from fastapi import APIRouter, Path, Query
 
 from edt_launch.service.api import schemas, views
 from edt_launch.service.api.dependencies import ContextDep, CurrentAdmin, CurrentUser
+from edt_launch.service.api.forecast import effects
+from edt_launch.service.context import Context
+from edt_launch.service.database.cluster import fresh
 from edt_launch.service.database.records import ShareRecord
-from edt_launch.service.errors import InvalidError
+from edt_launch.service.errors import ConflictError, InvalidError
 from edt_launch.service.names import ROOT, USER
 
 router = APIRouter(tags=["shares"])
@@ -18,28 +21,55 @@ NodeName = Annotated[
     str, Path(pattern=f"^({USER}|{ROOT})$", description=f"Name of a node; `{ROOT}` is the root.")
 ]
 
+PLACES = ("/api/v1/shares", "/console/consumers")
+"""Below these, a node is changed."""
+
 
 @router.get("/shares", response_model=schemas.Shares)
 def shares(context: ContextDep, user: CurrentUser) -> Any:
     """The owners' tree: who gets which share."""
-    return {"shares": views.shares(context.store.shares.all(), context.store.jobs.live())}
+    return {"shares": _shown(context)}
 
 
-@router.put("/shares/{name}", response_model=schemas.OwnerShare)
-def put(context: ContextDep, user: CurrentAdmin, name: NodeName, change: schemas.ShareChange) -> Any:
-    """Change a node of the tree, or add one."""
+@router.put("/shares/{name}", response_model=schemas.OwnerShare | schemas.Changes)
+def put(
+    context: ContextDep,
+    user: CurrentAdmin,
+    name: NodeName,
+    change: schemas.ShareChange,
+    dry_run: Annotated[bool, Query(description="Only say what it would change.")] = False,
+) -> Any:
+    """Change a node of the tree, or add one; or say whose number of workers that would change (`dry_run`)."""
     own = "" if name == ROOT else name
     nodes = {node.name: node for node in context.store.shares.all()}
-    before = nodes.get(own) or ShareRecord(own, usage_at=context.clock())
-    changes = {field: getattr(change, field) for field in change.model_fields_set}
+    before = nodes.get(own) or replace(fresh(own), usage_at=context.clock())
+    changes = {field: getattr(change, field) for field in change.model_fields_set - {"version"}}
     if "limit" in changes and changes["limit"] is None:
         changes["limit"] = inf
     after = replace(before, **{field: value for field, value in changes.items() if value is not None})
     _check(nodes, after)
-    context.store.shares.put(after)
+    # What was left out is as it was seen just now.
+    seen = before.version if change.version is None else change.version
+    if seen != before.version:
+        raise _changed(context, name)
+    if dry_run:
+        return {"changes": effects(context.store, context.settings, context.clock(), shares=[after])}
+    if not context.store.shares.put(after, seen):
+        raise _changed(context, name)
     context.changed()
-    found = views.shares(context.store.shares.all(), context.store.jobs.live())
-    return next(node for node in found if node["name"] == own)
+    return next(node for node in _shown(context) if node["name"] == own)
+
+
+def _shown(context: Context) -> list[dict[str, Any]]:
+    return views.shares(context.store.shares.all(), context.store.jobs.live(), context.store.hosts.all())
+
+
+def _changed(context: Context, name: str) -> ConflictError:
+    """Somebody else was quicker."""
+    last = context.store.audit.last([f"{place}/{name}" for place in PLACES])
+    whose = "" if last is None else f" by {last.user}, {max(0.0, context.clock() - last.time):.0f} s ago"
+    shown = "the root" if name == ROOT else name
+    return ConflictError(f"{shown} was changed{whose}: that came first", "look at it as it is now")
 
 
 def _check(nodes: dict[str, ShareRecord], node: ShareRecord) -> None:

@@ -1,9 +1,9 @@
-"""How jobs, experiments, hosts and shares look in answers: pure functions from what is stored.
+"""How jobs, searches, hosts and shares look in answers: pure functions from what is stored.
 
 Records whose fields are those of their schema are answered as they are: the schema picks what is shown.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from math import isinf
 from typing import Any
@@ -13,17 +13,18 @@ from edt_launch.service.api import schemas
 from edt_launch.service.context import may
 from edt_launch.service.database.records import (
     AllocationRecord,
-    ExperimentRecord,
     Held,
     HolderRecord,
     HostRecord,
     JobRecord,
+    SearchRecord,
     ShareRecord,
     TrialRecord,
     TrialState,
     UserRecord,
 )
 from edt_launch.service.series import number
+from edt_launch.service.states import Wanted
 
 Json = dict[str, Any]
 
@@ -128,29 +129,40 @@ def cluster(records: Sequence[HostRecord], jobs: Sequence[HolderRecord | JobReco
     }
 
 
-def shares(records: Sequence[ShareRecord], jobs: Iterable[JobRecord]) -> list[Json]:
-    """The owners' tree, with the devices that jobs below each node have."""
-    sizes = _sizes({record.name: record.parent for record in records}, jobs)
+def shares(
+    records: Sequence[ShareRecord], jobs: Sequence[JobRecord], hosts: Sequence[HostRecord]
+) -> list[Json]:
+    """The owners' tree, with what jobs below each node have, could have and have lent."""
+    parents = {record.name: record.parent for record in records}
+    sizes, asked, due = Counter[str](), Counter[str](), defaultdict[str, float](float)
+    for one in jobs:
+        for node in _above(one.owner, parents):
+            sizes[node] += one.size
+            asked[node] += one.max if one.wanted is Wanted.RUN else 0
+            due[node] += number(one.share) or 0.0
+    free = cluster(hosts, jobs)["free"]
     return [
         {
             **vars(record),
             "limit": None if isinf(record.limit) else record.limit,
+            "version": record.version,
             "size": sizes[record.name],
+            "asks": asked[record.name],
+            "entitled": due[record.name],
+            "lent": max(0, int(record.guarantee) - sizes[record.name] - free) if record.lends else 0,
         }
         for record in records
     ]
 
 
-def _sizes(parents: Mapping[str, str | None], jobs: Iterable[JobRecord]) -> Counter[str]:
-    sizes: Counter[str] = Counter()
-    for one in jobs:
-        node: str | None = one.owner
-        passed: set[str] = set()
-        while node is not None and node not in passed:
-            passed.add(node)
-            sizes[node] += one.size
-            node = parents.get(node, "" if node else None)
-    return sizes
+def _above(owner: str, parents: Mapping[str, str | None]) -> Sequence[str]:
+    """A node and all above it; one that is not in the tree hangs below the root."""
+    passed: list[str] = []
+    node: str | None = owner
+    while node is not None and node not in passed:
+        passed.append(node)
+        node = parents.get(node, "" if node else None)
+    return passed
 
 
 def allocation(record: AllocationRecord) -> Json:
@@ -158,13 +170,13 @@ def allocation(record: AllocationRecord) -> Json:
     return {**vars(record), "hosts": held(record.devices), "leaving": held(record.leaving)}
 
 
-def experiment(
-    record: ExperimentRecord,
+def search(
+    record: SearchRecord,
     counts: Mapping[TrialState, int],
     best: TrialRecord | None,
     viewer: UserRecord,
 ) -> Json:
-    """An experiment, as `viewer` may see it, with the number of trials in each state, and the best one.
+    """A search, as `viewer` may see it, with the number of trials in each state, and the best one.
 
     Of its definition, algorithm, metric and objective are looked at.
     """
@@ -173,10 +185,10 @@ def experiment(
     return shown if may(viewer, record) else {**shown, "reason": None, "best": None}
 
 
-def experiment_with_trials(
-    record: ExperimentRecord, trials: Sequence[TrialRecord], best: TrialRecord | None, viewer: UserRecord
+def search_with_trials(
+    record: SearchRecord, trials: Sequence[TrialRecord], best: TrialRecord | None, viewer: UserRecord
 ) -> Json:
-    """An experiment and its trials, as `viewer` may see them."""
+    """A search and its trials, as `viewer` may see them."""
     private: Json = {"trials": trials, "spec": record.definition, "job": record.template}
     shown = private if may(viewer, record) else dict.fromkeys(private)
-    return {**experiment(record, Counter(trial.state for trial in trials), best, viewer), **shown}
+    return {**search(record, Counter(trial.state for trial in trials), best, viewer), **shown}

@@ -7,13 +7,13 @@ from sqlalchemy import ColumnElement, Connection, delete, insert, or_, select, u
 
 from edt_launch.service.database.engine import Database
 from edt_launch.service.database.records import TokenRecord, UserRecord
-from edt_launch.service.database.tables import allocations, experiments, jobs, tokens, users
+from edt_launch.service.database.tables import allocations, jobs, searches, tokens, users
 
 _USER = select(users.c.name, users.c.is_admin, users.c.created)
 """The columns of a `UserRecord`: the hash of the password is nobody else's business."""
 
 
-_OWNED = (jobs, experiments, allocations)
+_OWNED = (jobs, searches, allocations)
 """The tables of what users own."""
 
 MOST_STEM = 52
@@ -89,7 +89,7 @@ class Accounts:
     def remove_user(self, name: str) -> bool:
         """Forget a user and their tokens; False if there is none of that name.
 
-        Their jobs and experiments get an owner that nobody can be, such as ``ann~1``: the next user of that
+        Their jobs and searches get an owner that nobody can be, such as ``ann~1``: the next user of that
         name is somebody else.
         """
         with self._withdrawing() as connection:

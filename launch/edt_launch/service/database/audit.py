@@ -1,6 +1,6 @@
 """Who has changed what."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from sqlalchemy import delete, insert, select
 
@@ -29,6 +29,11 @@ class Audit:
             number = connection.execute(query).scalar_one()
             if number % EVERY == 0:
                 connection.execute(delete(audit).where(audit.c.number <= number - MOST))
+
+    def last(self, paths: Collection[str]) -> AuditRecord | None:
+        """The newest change of one of these paths."""
+        query = select(audit).where(audit.c.path.in_(sorted(paths))).order_by(audit.c.number.desc()).limit(1)
+        return next((AuditRecord(**row._mapping) for row in self._database.rows(query)), None)
 
     def newest(self, limit: int, before: int | None = None, user: str | None = None) -> Sequence[AuditRecord]:
         """The newest `limit` changes, of one user and before a number if given; the newest first."""

@@ -1,8 +1,9 @@
 """The machines, the owners' tree, and who was given which devices when."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
-from sqlalchemy import and_, delete, func, insert, or_, select, update
+from sqlalchemy import Select, and_, delete, func, insert, or_, select, update
 
 from edt_launch.service.database.engine import Database, put
 from edt_launch.service.database.records import AllocationRecord, HostRecord, ShareRecord
@@ -32,6 +33,15 @@ class Hosts:
         return self._database.execute(update(hosts).where(hosts.c.name == name).values(values))
 
 
+def fresh(name: str) -> ShareRecord:
+    """A node of that name as it is when it is added."""
+    return ShareRecord(name, "" if name else None)
+
+
+def _node(name: str) -> Select[*tuple[Any, ...]]:
+    return select(shares).where(shares.c.name == name)
+
+
 class Shares:
     """The table of the tree's nodes. The root, named "", is always there."""
 
@@ -42,19 +52,29 @@ class Shares:
         """All nodes, by name; the root first."""
         rows = self._database.rows(select(shares).order_by(shares.c.name))
         nodes = [ShareRecord(**row._mapping) for row in rows]
-        return nodes if any(node.name == "" for node in nodes) else [ShareRecord("", None), *nodes]
+        return nodes if any(node.name == "" for node in nodes) else [fresh(""), *nodes]
 
-    def put(self, node: ShareRecord) -> None:
-        """Add a node or replace what was known of it, but for its remembered usage."""
-        usage = ("service", "entitlement", "usage_at")
-        settings = {name: value for name, value in vars(node).items() if name not in usage}
+    def put(self, node: ShareRecord, version: str | None = None) -> bool:
+        """Add a node or replace what was known of it, but for its remembered usage.
+
+        Args:
+            version: that it has to have; None for any. A node that is not there has that of its defaults.
+
+        Returns:
+            Whether it had that version; if not, nothing has changed.
+        """
         with self._database.writing() as connection:
-            put(connection, shares, settings, new=vars(node))
+            found = connection.execute(_node(node.name).with_for_update()).first()
+            present = ShareRecord(**found._mapping) if found else fresh(node.name)
+            if version not in (None, present.version):
+                return False
+            put(connection, shares, {"name": node.name, **node.settings}, new=vars(node))
+            return True
 
     def add_missing(self, node: ShareRecord) -> None:
         """Add a node unless there is one of that name."""
         with self._database.writing() as connection:
-            if connection.execute(select(shares.c.name).where(shares.c.name == node.name)).first() is None:
+            if connection.execute(_node(node.name)).first() is None:
                 connection.execute(insert(shares).values(vars(node)))
 
     def remove(self, name: str) -> None:
@@ -69,7 +89,7 @@ class Shares:
         with self._database.writing() as connection:
             for name, (service, entitlement, at) in usage.items():
                 values = {"name": name, "service": service, "entitlement": entitlement, "usage_at": at}
-                put(connection, shares, values, new=vars(ShareRecord(name, "" if name else None)))
+                put(connection, shares, values, new=vars(fresh(name)))
 
 
 class History:

@@ -22,7 +22,7 @@ from edt_launch.service.database.records import (
 from edt_launch.service.database.tables import jobs, transitions, trials
 from edt_launch.service.states import ENDED, HAS_LAUNCHER, LIVE, NEXT, IllegalTransitionError, State, Wanted
 
-SORTS = ("number", "name", "owner", "state", "size", "share", "priority", "submitted")
+SORTS = ("number", "name", "owner", "state", "size", "share", "priority", "submitted", "ended")
 """Fields that jobs can be in the order of."""
 
 LAST = 10
@@ -103,9 +103,10 @@ class Jobs:
         newest: bool = False,
         text: str = "",
         host: str | None = None,
-        experiment: str | None = None,
+        search: str | None = None,
         submitted_since: float | None = None,
         sort: str = "number",
+        owner_text: str = "",
     ) -> Page:
         """Jobs in the order of their submission, or another one.
 
@@ -118,10 +119,11 @@ class Jobs:
             newest: in the opposite order.
             text: those whose name contains it, in whatever case, or whose id begins with it.
             host: those that have devices of it.
-            experiment: the jobs of its trials, by its id.
+            search: the jobs of its trials, by its id.
             submitted_since: those submitted since then.
             sort: the field that they are in the order of, one of `SORTS`; `after` is then how many to leave
                 out. Jobs without a value are the last.
+            owner_text: those whose owner's name contains it, in whatever case.
         """
         query = select(jobs)
         if sort != "number":
@@ -132,13 +134,15 @@ class Jobs:
         query = query.order_by(jobs.c.number.desc() if newest else jobs.c.number)
         if host is not None:
             query = query.where(cast(jobs.c.held, Text).contains(f'["{host}",', autoescape=True))
-        if experiment is not None:
-            query = query.where(jobs.c.id.in_(select(trials.c.job).where(trials.c.experiment == experiment)))
+        if search is not None:
+            query = query.where(jobs.c.id.in_(select(trials.c.job).where(trials.c.search == search)))
         if submitted_since is not None:
             query = query.where(jobs.c.submitted >= submitted_since)
         if text:
             is_named = jobs.c.name.icontains(text, autoescape=True)
             query = query.where(or_(is_named, jobs.c.id.startswith(text, autoescape=True)))
+        if owner_text:
+            query = query.where(jobs.c.owner.icontains(owner_text, autoescape=True))
         if states is not None:
             allowed = jobs.c.state.in_(sorted(states))
             query = query.where(allowed if ended_since is None else or_(allowed, jobs.c.ended >= ended_since))

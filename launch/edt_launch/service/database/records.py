@@ -3,6 +3,7 @@
 `tables` derives the columns' types from the annotations: those below say how long a text may be.
 """
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -83,6 +84,20 @@ class ShareRecord:
     service: float = 0.0
     entitlement: float = 0.0
     usage_at: float = 0.0
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What people say of it, without what is remembered of its use."""
+        return {name: getattr(self, name) for name in SETTINGS}
+
+    @property
+    def version(self) -> str:
+        """Tells its settings from others."""
+        return hashlib.sha256(repr(self.settings).encode()).hexdigest()[:16]
+
+
+SETTINGS = ("parent", "weight", "guarantee", "limit", "lends", "policy", "half_life")
+"""What people say of a node of the owners' tree."""
 
 
 @dataclass(frozen=True)
@@ -341,8 +356,8 @@ class ExecRecord:
     job: Str16 | None = None
 
 
-class ExperimentState(StrEnum):
-    """Where an experiment stands; `waiting`: it cannot go on just now, and is going to."""
+class SearchState(StrEnum):
+    """Where a search stands; `waiting`: it cannot go on just now, and is going to."""
 
     QUEUED = "queued"
     RUNNING = "running"
@@ -362,25 +377,25 @@ class TrialState(StrEnum):
     STOPPED = "stopped"
 
 
-class ExperimentWanted(StrEnum):
-    """What an experiment's owner wants of it; `force`: stop, without waiting for its trials' ends."""
+class SearchWanted(StrEnum):
+    """What a search's owner wants of it; `force`: stop, without waiting for its trials' ends."""
 
     RUN = "run"
     STOP = "stop"
     FORCE = "force"
 
 
-EXPERIMENT_ENDS = frozenset({ExperimentState.STOPPED, ExperimentState.SUCCEEDED, ExperimentState.FAILED})
-EXPERIMENT_LIVE = frozenset(ExperimentState) - EXPERIMENT_ENDS
+SEARCH_ENDS = frozenset({SearchState.STOPPED, SearchState.SUCCEEDED, SearchState.FAILED})
+SEARCH_LIVE = frozenset(SearchState) - SEARCH_ENDS
 TRIAL_ENDS = frozenset({TrialState.SUCCEEDED, TrialState.FAILED, TrialState.STOPPED})
 
 
 @dataclass(frozen=True)
-class ExperimentRecord:
-    """An experiment.
+class SearchRecord:
+    """A search.
 
     Attributes:
-        definition: what is searched how: an `experiment_spec.SearchSpec`.
+        definition: what is searched how: an `search_spec.SearchSpec`.
         file_name: what its archive was called; empty without one.
         seed: of all that is random.
         kind: what makes jobs of its trials; empty: `template` is a `specification.JobSpec`.
@@ -399,8 +414,8 @@ class ExperimentRecord:
     template: Mapping[str, Any] = field(default_factory=dict)
     total: int | None = None
     number: int = 0
-    wanted: ExperimentWanted = ExperimentWanted.RUN
-    state: ExperimentState = ExperimentState.QUEUED
+    wanted: SearchWanted = SearchWanted.RUN
+    state: SearchState = SearchState.QUEUED
     reason: str = ""
     started: float | None = None
     ended: float | None = None
@@ -408,22 +423,22 @@ class ExperimentRecord:
     @property
     def has_ended(self) -> bool:
         """Whether nothing will happen to it, unless it is started again."""
-        return self.state in EXPERIMENT_ENDS
+        return self.state in SEARCH_ENDS
 
 
 @dataclass(frozen=True)
 class TrialRecord:
-    """A trial of an experiment.
+    """A trial of a search.
 
     Attributes:
-        number: its place in the experiment, from 0.
+        number: its place in the search, from 0.
         point, parameters: its coordinates in the space that is searched, and their values.
         budget: iterations that it may use; 0 if the algorithm gives none.
         created: when it was chosen.
         exec, driver, job: what it, its driver and its job are called, once it has been submitted.
     """
 
-    experiment: Str16
+    search: Str16
     number: int
     point: Mapping[str, Any]
     parameters: Mapping[str, Any]

@@ -10,9 +10,9 @@ from edt_launch.service.database.audit import Audit
 from edt_launch.service.database.cluster import History, Hosts, Shares
 from edt_launch.service.database.engine import Database, put
 from edt_launch.service.database.execs import Execs
-from edt_launch.service.database.experiments import Experiments
 from edt_launch.service.database.jobs import Jobs
 from edt_launch.service.database.migrate import migrate
+from edt_launch.service.database.searches import Searches
 from edt_launch.service.database.tables import memory
 
 
@@ -41,7 +41,7 @@ class Store:
         self.accounts = Accounts(database)
         self.audit = Audit(database)
         self.execs = Execs(database)
-        self.experiments = Experiments(database)
+        self.searches = Searches(database)
         self.history = History(database)
         self.hosts = Hosts(database)
         self.jobs = Jobs(database)

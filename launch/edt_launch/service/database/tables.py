@@ -174,9 +174,9 @@ execs = _table(
     nullable=("id", "driver", "app"),
 )
 
-experiments = _table(
+searches = _table(
     "searches",
-    records.ExperimentRecord,
+    records.SearchRecord,
     *(UniqueConstraint(name) for name in ("id", "name")),
     *(Index(None, name) for name in ("owner", "state")),
 )
@@ -184,8 +184,8 @@ experiments = _table(
 trials = _table(
     "trials",
     records.TrialRecord,
-    _goes_with("experiment", "searches.id"),
+    _goes_with("search", "searches.id"),
     Index(None, "job"),
-    key=("experiment", "number"),
-    names={"experiment": "search"},
+    key=("search", "number"),
+    names={"search": "search"},
 )

@@ -18,12 +18,51 @@ from edt_launch.service.context import Context
 from edt_launch.service.logon import PasswordLogon
 from edt_launch.service.web import templating
 from edt_launch.service.web.authenticator import WebAuthenticator
-from edt_launch.service.web.pages import account, cloning, job, jobs, logon, pool, search, selection, users
+from edt_launch.service.web.pages import (
+    account,
+    cloning,
+    console,
+    consumers,
+    job,
+    jobs,
+    logon,
+    pool,
+    run_application,
+    search,
+    selection,
+    users,
+)
 
 STATIC = Path(__file__).with_name("static")
-PAGES = (account, cloning, job, jobs, logon, pool, search, selection, users)
+PAGES = (
+    account,
+    cloning,
+    run_application,
+    console,
+    consumers,
+    job,
+    jobs,
+    logon,
+    pool,
+    search,
+    selection,
+    users,
+)
 FIRST = frozenset(
-    {"", "account", "favicon.ico", "jobs", "logoff", "logon", "pool", "search", "selected", "static", "users"}
+    {
+        "",
+        "account",
+        "console",
+        "favicon.ico",
+        "jobs",
+        "logoff",
+        "logon",
+        "pool",
+        "search",
+        "selected",
+        "static",
+        "users",
+    }
 )
 """What the paths of the pages begin with."""
 

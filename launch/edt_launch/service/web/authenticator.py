@@ -18,6 +18,9 @@ from edt_launch.service.web import templating
 MOST = 2**16
 """Bytes of a form."""
 
+UPLOADS = frozenset({("POST", "/console/run")})
+"""The forms that carry an archive."""
+
 OPEN = ("/logon", "/favicon.ico")
 
 
@@ -43,7 +46,8 @@ class WebAuthenticator:
 
     def limit(self, scope: Scope) -> int:
         """Bytes that a form may have."""
-        return MOST
+        is_upload = (scope["method"], scope["path"]) in UPLOADS
+        return self._context.settings.max_upload + MOST if is_upload else MOST
 
     async def identify(self, scope: Scope) -> None:
         """Put who asks, and the session, into the scope; raises `UnavailableError`, too."""

@@ -14,5 +14,5 @@ def settle(store: Store) -> None:
 
 
 def trials(context: object) -> Mapping[str, object]:
-    """None: pages have no experiments of a kind of their own."""
+    """None: pages have no searches of a kind of their own."""
     return {}

@@ -17,28 +17,42 @@ def pair() -> Iterator[Pair]:
         yield kernel, ours
 
 
-def test_messages_are_taken_whole_until_the_kernel_is_gone(pair: Pair) -> None:
+TRAIN, LIMIT = wmla.Train(1, ("x",), 2), wmla.Limit(1)
+
+
+def test_messages_are_taken_one_by_one_until_the_kernel_is_gone(pair: Pair) -> None:
     kernel, ours = pair
     requests = Requests(ours)
-    train, limit = wmla.Train(1, ("x",), 2), wmla.Limit(1)
-    sent = wmla.encode(train) + wmla.encode(limit)
+    sent = wmla.encode(TRAIN) + wmla.encode(LIMIT) + wmla.encode(TRAIN)
     kernel.sendall(sent[:-3])
-    assert requests.take() == [train]
+    assert [requests.next(), requests.has_one, requests.next(), requests.has_one] == [
+        *(TRAIN, True),
+        *(LIMIT, False),
+    ]
     kernel.sendall(sent[-3:])
-    assert requests.take() == [limit]
+    assert requests.next() == TRAIN
     kernel.close()
-    assert requests.take() is None
+    assert requests.next() is None
+
+
+def test_a_kernel_that_dies_before_it_has_read_the_last_message_is_gone(pair: Pair) -> None:
+    kernel, ours = pair
+    ours.sendall(b"x")
+    kernel.close()
+    assert Requests(ours).next() is None
 
 
 def test_output_comes_in_lines_and_the_kernel_is_noticed_in_between(pair: Pair) -> None:
     kernel, ours = pair
+    requests = Requests(ours)
     output, end = os.pipe()
     os.write(end, b"one\ntw")
-    lines = lines_until(output, ours)
+    lines = lines_until(output, requests)
     assert next(lines) == b"one"
-    kernel.sendall(b"x")
-    assert next(lines) is None
-    assert ours.recv(1) == b"x"
+    kernel.sendall(wmla.encode(LIMIT) * 2)
+    for _ in range(2):  # the second has been received with the first
+        assert next(lines) is None
+        assert requests.next() == LIMIT
     os.write(end, b"o\n")
     assert next(lines) == b"two"
     os.close(end)

@@ -28,20 +28,18 @@ NAMES = (
 
 @pytest.fixture(scope="module")
 def described(tmp_path_factory: pytest.TempPathFactory) -> World:
-    """A service with jobs and an experiment, whose streams end at once."""
+    """A service with jobs and a search, whose streams end at once."""
     folder = tmp_path_factory.mktemp("service")
     world = World(folder / "home", Store.opened(f"sqlite:///{folder}/edt.db"))
     job = world.submit(world.ann)["id"]
     world.go(job, State.STARTING, State.SUCCEEDED)
     world.files(job).launcher_log.write_text("[0] hello\n")
     world.submit(world.admin, name="queued")
-    experiment = {"name": "mine", "metric": "loss", "parameters": {"x": {"values": [1, "a"]}}}
-    answer = world.ann.post(
-        "/experiments", data={"spec": json.dumps(experiment | {"job": {"command": ["true"]}})}
-    )
+    search = {"name": "mine", "metric": "loss", "parameters": {"x": {"values": [1, "a"]}}}
+    answer = world.ann.post("/searches", data={"spec": json.dumps(search | {"job": {"command": ["true"]}})})
     assert answer.status_code == 201, answer.text
-    (search,) = world.store.experiments.all()
-    world.store.experiments.add_trial(TrialRecord(search.id, 0, {"x": 1}, {"x": "a"}, 0, 1.0, metric=0.5))
+    (search,) = world.store.searches.all()
+    world.store.searches.add_trial(TrialRecord(search.id, 0, {"x": 1}, {"x": "a"}, 0, 1.0, metric=0.5))
     world.context.stop.set()
     return world
 
@@ -62,8 +60,8 @@ def test_the_interface_does_what_its_description_says(described: World) -> None:
             nonlocal asked
             if "job_id" in case.path_parameters and len(case.path_parameters["job_id"]) % 2:
                 case.path_parameters["job_id"] = job
-            if "experiment_id" in case.path_parameters and len(case.path_parameters["experiment_id"]) % 2:
-                case.path_parameters["experiment_id"] = "mine"
+            if "search_id" in case.path_parameters and len(case.path_parameters["search_id"]) % 2:
+                case.path_parameters["search_id"] = "mine"
             response = case.call(headers=headers)
             case.validate_response(response, checks=checks)
             asked += 1

@@ -148,10 +148,10 @@ def test_a_body_that_turns_out_too_large_is_refused(world: World) -> None:
     assert passing.ask("/api/v1/shares/lab", block, method="PUT", **chunked)["status"] == 200
     assert passing.ask("/api/v1/shares/lab", block, block, method="PUT", **chunked)["status"] == 413
     large = b"x" * (FORM + 3001)
-    for path in ("/api/v1/jobs", "/api/v1/experiments"):
+    for path in ("/api/v1/jobs", "/api/v1/searches"):
         assert passing.ask(path, block, block, method="POST", **chunked)["status"] == 200
         assert passing.ask(path, large, method="POST", **chunked)["status"] == 413
-    stop = "/api/v1/experiments/x/stop"
+    stop = "/api/v1/searches/x/stop"
     assert passing.ask(stop, block, block, method="POST", **chunked)["status"] == 413
     assert passing.inside.bodies == [600, 1200, 1200]
 

@@ -37,3 +37,26 @@ def test_what_would_be_no_tree_is_explained(world: World, parent: str, said: str
     assert answer.status_code == 422
     assert said in answer.json()["detail"] + answer.json()["next"]
     assert node(world, "lab").parent == ""
+
+
+def test_a_change_of_what_was_seen_otherwise_is_refused(world: World) -> None:
+    first = world.admin.put("/shares/lab", json={"weight": 2}).json()["version"]
+    second = world.admin.put("/shares/lab", json={"weight": 3, "version": first}).json()["version"]
+    assert second != first
+    world.clock.now += 5
+    answer = world.admin.put("/shares/lab", json={"weight": 4, "version": first})
+    assert answer.status_code == 409
+    assert answer.json()["detail"] == "lab was changed by admin, 5 s ago: that came first"
+    assert node(world, "lab").weight == 3.0
+    assert world.store.shares.put(ShareRecord("lab", weight=5.0), first) is False
+    assert node(world, "lab").weight == 3.0
+    assert world.admin.put("/shares/lab", json={"weight": 2}).json()["version"] == first
+
+
+def test_a_trial_says_whose_size_would_change(world: World) -> None:
+    for client in (world.ann, world.bob):
+        world.submit(client, max=4)
+    answer = world.admin.put("/shares/ann?dry_run=1", json={"weight": 3})
+    changes = {change["owner"]: (change["from"], change["to"]) for change in answer.json()["changes"]}
+    assert changes == {"ann": (2, 3), "bob": (2, 1)}
+    assert node(world, "ann").weight == 1.0

@@ -8,11 +8,11 @@ from sqlalchemy import Connection, text
 
 from edt_launch.service.database.accounts import Accounts
 from edt_launch.service.database.engine import Database
-from edt_launch.service.database.experiments import Experiments
 from edt_launch.service.database.migrate import NewerDatabaseError, migrate
-from edt_launch.service.database.records import ExperimentState, TrialState
+from edt_launch.service.database.records import SearchState, TrialState
+from edt_launch.service.database.searches import Searches
 from edt_launch.service.database.tables import metadata
-from edt_launch.service.experiment_spec import Algorithm, Objective, Parameter, SearchSpec
+from edt_launch.service.search_spec import Algorithm, Objective, Parameter, SearchSpec
 
 
 def test_migrations_lead_to_the_tables(database_url: str) -> None:
@@ -122,9 +122,9 @@ def test_searches_of_earlier_versions_go_on(database_url: str) -> None:
                 {"id": id_},
             )
     migrate(database)
-    searches = Experiments(database)
+    searches = Searches(database)
     first, second = searches.live()
-    assert (first.kind, first.state) == ("wmla", ExperimentState.WAITING)
+    assert (first.kind, first.state) == ("wmla", SearchState.WAITING)
     assert first.template == {"args": "--x", "sig_name": ""}
     assert searches.trials(first.id)[0].state is TrialState.STOPPED
     assert SearchSpec.model_validate(first.definition) == SearchSpec(

@@ -16,7 +16,7 @@ from edt_launch.service.database import records, tables
         (tables.jobs, records.JobRecord),
         (tables.transitions, records.TransitionRecord),
         (tables.allocations, records.AllocationRecord),
-        (tables.experiments, records.ExperimentRecord),
+        (tables.searches, records.SearchRecord),
         (tables.trials, records.TrialRecord),
     ],
 )

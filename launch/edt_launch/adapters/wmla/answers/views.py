@@ -4,6 +4,7 @@ Clients poll while a state is `SUBMITTED`, `PENDING_CRD_SCHEDULER` or `RUNNING`;
 """
 
 import shlex
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -37,12 +38,6 @@ _STATES = {
     State.STOPPED: KILLED,
 }
 
-STATES = (SUBMITTED, PENDING, RUNNING, FINISHED, ERROR, KILLED)
-"""All states that jobs are in."""
-
-NEVER = ("NEW", "PENDING_JOB_SCHEDULER", "LAUNCHING", "WAITING", "RECOVERING", "UNKNOWN")
-"""WMLA's other states: they may be asked for, and no job here is ever in one."""
-
 
 def state_of(job: JobRecord) -> str:
     """A job's state; it is `SUBMITTED` until it has been decided upon for the first time."""
@@ -51,10 +46,10 @@ def state_of(job: JobRecord) -> str:
     return _STATES[job.state]
 
 
-def behind(name: str) -> frozenset[State]:
-    """The jobs' own states that may be called `name`; none if none ever is."""
-    own = PENDING if name == SUBMITTED else name
-    return frozenset(state for state, called in _STATES.items() if called == own)
+def behind(names: Collection[str]) -> frozenset[State]:
+    """The jobs' own states that may be called one of `names`."""
+    own = {PENDING if name == SUBMITTED else name for name in names}
+    return frozenset(state for state, called in _STATES.items() if called in own)
 
 
 @dataclass(frozen=True)

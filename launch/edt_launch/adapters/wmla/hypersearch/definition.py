@@ -27,9 +27,10 @@ from edt_launch.adapters.wmla.hypersearch.hyperparameters import (
     Value,
     one_of,
 )
-from edt_launch.service import experiment_spec as core
+from edt_launch.service import search_spec as core
 from edt_launch.service.errors import InvalidError
-from edt_launch.service.experiment_spec import (
+from edt_launch.service.names import PLAIN, TEXT, USER
+from edt_launch.service.search_spec import (
     MOST_BUDGET,
     MOST_MINUTES,
     MOST_PARALLEL,
@@ -38,7 +39,6 @@ from edt_launch.service.experiment_spec import (
     Objective,
     Word,
 )
-from edt_launch.service.names import PLAIN, TEXT, USER
 from edt_launch.service.specification import MOST_TEXT
 
 UNLIMITED = -1

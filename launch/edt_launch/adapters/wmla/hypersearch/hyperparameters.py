@@ -15,7 +15,8 @@ from pydantic import (
 )
 from pydantic.alias_generators import to_camel
 
-from edt_launch.service.experiment_spec import (
+from edt_launch.service.names import TEXT
+from edt_launch.service.search_spec import (
     EXACT,
     MOST_PARAMETERS,
     MOST_VALUES,
@@ -23,7 +24,6 @@ from edt_launch.service.experiment_spec import (
     Word,
     check_range,
 )
-from edt_launch.service.names import TEXT
 
 SYNONYMS = {"gridsearch": "Grid", "integer": "int", "float": "double", "string": "str"}
 

@@ -11,12 +11,12 @@ from edt_launch.adapters.wmla.hypersearch import views
 from edt_launch.adapters.wmla.hypersearch.definition import Algorithm
 from edt_launch.adapters.wmla.hypersearch.searches import KIND, as_hpo_task, create_search, restart
 from edt_launch.adapters.wmla.submission.form import FormDep
-from edt_launch.service import experiments
+from edt_launch.service import searches
 from edt_launch.service.api.dependencies import ContextDep, CurrentUser, carry_out
 from edt_launch.service.context import Context
-from edt_launch.service.database.records import ExperimentRecord, ExperimentWanted, UserRecord
+from edt_launch.service.database.records import SearchRecord, SearchWanted, UserRecord
 from edt_launch.service.errors import ConflictError, InvalidError
-from edt_launch.service.experiments import Deletion
+from edt_launch.service.searches import Deletion
 
 router = APIRouter(prefix="/hypersearch")
 
@@ -31,8 +31,8 @@ async def start(context: ContextDep, user: CurrentUser, form: FormDep) -> Respon
 @router.get("")
 def list_searches(context: ContextDep, user: CurrentUser) -> Response:
     """All searches that the user may see, oldest first."""
-    searches = context.store.experiments.all(None if user.is_admin else user.name, KIND)
-    trials = context.store.experiments.trials_of([search.id for search in searches])
+    searches = context.store.searches.all(None if user.is_admin else user.name, KIND)
+    trials = context.store.searches.trials_of([search.id for search in searches])
     now = context.clock()
     return _json([views.search(search, trials[search.id], now) for search in searches])
 
@@ -40,7 +40,7 @@ def list_searches(context: ContextDep, user: CurrentUser) -> Response:
 @router.delete("", status_code=204, response_class=Response)
 def delete_all(context: ContextDep, user: CurrentUser, afterwards: BackgroundTasks) -> None:
     """Delete all of the user's searches that have ended."""
-    for search in context.store.experiments.all(user.name, KIND):
+    for search in context.store.searches.all(user.name, KIND):
         with suppress(ConflictError):  # it has not ended
             carry_out(_delete(context, search), afterwards)
 
@@ -66,19 +66,19 @@ def show_algorithm(name: str) -> Response:
 def show(context: ContextDep, user: CurrentUser, name: str) -> Response:
     """A search."""
     search = _search(context, user, name)
-    return _json(views.search(search, context.store.experiments.trials(search.id), context.clock()))
+    return _json(views.search(search, context.store.searches.trials(search.id), context.clock()))
 
 
 @router.put("/{name}", status_code=204, response_class=Response)
 def stop(context: ContextDep, user: CurrentUser, name: str) -> None:
     """Stop a search and its trials."""
-    _stop(context, _search(context, user, name), ExperimentWanted.STOP)
+    _stop(context, _search(context, user, name), SearchWanted.STOP)
 
 
 @router.put("/{name}/force", status_code=204, response_class=Response)
 def stop_at_once(context: ContextDep, user: CurrentUser, name: str) -> None:
     """Stop a search without waiting until its trials have ended."""
-    _stop(context, _search(context, user, name), ExperimentWanted.FORCE)
+    _stop(context, _search(context, user, name), SearchWanted.FORCE)
 
 
 @router.put("/{name}/restart", status_code=204, response_class=Response)
@@ -93,25 +93,25 @@ def delete(context: ContextDep, user: CurrentUser, name: str, afterwards: Backgr
     carry_out(_delete(context, _search(context, user, name)), afterwards)
 
 
-def _search(context: Context, user: UserRecord, name: str) -> ExperimentRecord:
+def _search(context: Context, user: UserRecord, name: str) -> SearchRecord:
     """A search of the user's; others are as if they were not there."""
-    search = context.store.experiments.get(name)
+    search = context.store.searches.get(name)
     if search is None or search.kind != KIND or not (user.is_admin or user.name == search.owner):
         raise InvalidError(f"Hpo task {name[:80]!r} not found")
     return search
 
 
-def _stop(context: Context, search: ExperimentRecord, wanted: ExperimentWanted) -> None:
-    if not experiments.stop(context, search, wanted):
+def _stop(context: Context, search: SearchRecord, wanted: SearchWanted) -> None:
+    if not searches.stop(context, search, wanted):
         state = views.SEARCH_STATES[search.state] if search.has_ended else "being stopped"
         raise InvalidError(f"Hpo task {search.name} is {state} already")
 
 
-def _delete(context: Context, search: ExperimentRecord) -> list[Deletion]:
+def _delete(context: Context, search: SearchRecord) -> list[Deletion]:
     if not search.has_ended:
         raise ConflictError(f"Hpo task {search.name} is {views.SEARCH_STATES[search.state]}", "stop it first")
     with as_hpo_task():
-        return experiments.delete(context, search)
+        return searches.delete(context, search)
 
 
 def _json(content: Any) -> Response:

@@ -14,24 +14,24 @@ from edt_launch.adapters.wmla.hypersearch.views import SEARCH_STATES
 from edt_launch.adapters.wmla.submission import submitting
 from edt_launch.adapters.wmla.submission.request import ExecRequest, Part, model_of, with_names
 from edt_launch.core import plain_files
-from edt_launch.jobs.experiments.decide import Outcome
-from edt_launch.service import experiments
+from edt_launch.jobs.searches.decide import Outcome
+from edt_launch.service import searches
 from edt_launch.service.bus import Topic
 from edt_launch.service.context import Context
 from edt_launch.service.database.records import (
-    ExperimentRecord,
-    ExperimentState,
     JobRecord,
+    SearchRecord,
+    SearchState,
     TrialRecord,
     TrialState,
     UserRecord,
 )
 from edt_launch.service.errors import ConflictError, InvalidError
-from edt_launch.service.experiment_spec import Objective, SearchSpec
-from edt_launch.service.home import EXPERIMENT_ID
+from edt_launch.service.home import SEARCH_ID
+from edt_launch.service.search_spec import Objective, SearchSpec
 
 KIND = "wmla"
-"""Of these searches, in `ExperimentRecord.kind`."""
+"""Of these searches, in `SearchRecord.kind`."""
 
 RESERVED = "algorithm"
 """A name that is a path of its own in the interface."""
@@ -44,7 +44,7 @@ CONFIG = "config.json"
 """Where a trial's program finds its hyperparameters, in its work dir."""
 
 
-def create_search(context: Context, user: UserRecord, data: str, parts: Sequence[Part]) -> ExperimentRecord:
+def create_search(context: Context, user: UserRecord, data: str, parts: Sequence[Part]) -> SearchRecord:
     """Queue a search.
 
     Args:
@@ -60,7 +60,7 @@ def create_search(context: Context, user: UserRecord, data: str, parts: Sequence
         submitting.group_name(spec.sig_name)
     if definition.hpo_name == RESERVED:
         raise InvalidError(f"hpoName: {RESERVED!r} is reserved", "take another name")
-    if definition.hpo_name and re.fullmatch(EXPERIMENT_ID, definition.hpo_name):
+    if definition.hpo_name and re.fullmatch(SEARCH_ID, definition.hpo_name):
         raise InvalidError(f"hpoName: {definition.hpo_name!r} looks like an id", "take another name")
     asked = ExecRequest(spec.args, group=spec.sig_name or None)
     model = model_of(with_names(parts, asked.main), asked.main)
@@ -69,11 +69,11 @@ def create_search(context: Context, user: UserRecord, data: str, parts: Sequence
     code, file_name = model.file, model.name[-255:]
     submitting.check(context, user, replace(asked, file_name=file_name), code, [CONFIG])
     now = context.clock()
-    search = experiments.record_of(
+    search = searches.record_of(
         user, definition.spec, now, kind=KIND, template=spec.model_dump(), file_name=file_name
     )
     made = (f"{user.name}-hpo-{number}" for number in count(int(now * 1e6)))
-    added = experiments.create(context, search, code, [definition.hpo_name] if definition.hpo_name else made)
+    added = searches.create(context, search, code, [definition.hpo_name] if definition.hpo_name else made)
     if added is None:
         raise ConflictError(
             f"hpoName: there is a search {definition.hpo_name!r} already", "take another name"
@@ -81,20 +81,20 @@ def create_search(context: Context, user: UserRecord, data: str, parts: Sequence
     return added
 
 
-def restart(context: Context, search: ExperimentRecord) -> list[experiments.Deletion]:
+def restart(context: Context, search: SearchRecord) -> list[searches.Deletion]:
     """Have a search go on that was stopped, has failed, or waits for better times; what has finished stays.
 
     Raises:
         InvalidError: there is nothing to go on with, or somebody else was quicker.
         ConflictError: jobs of it have not ended yet.
     """
-    trials = context.store.experiments.trials(search.id)
+    trials = context.store.searches.trials(search.id)
     match search.state:
-        case ExperimentState.WAITING:
+        case SearchState.WAITING:
             again: Sequence[TrialRecord] = ()
-        case ExperimentState.STOPPED:
+        case SearchState.STOPPED:
             again = [trial for trial in trials if trial.state is TrialState.STOPPED]
-        case ExperimentState.FAILED:
+        case SearchState.FAILED:
             again = trials
         case other:
             raise InvalidError(
@@ -102,16 +102,16 @@ def restart(context: Context, search: ExperimentRecord) -> list[experiments.Dele
                 "only one that is STOPPED, FAILED or RECOVERPEND can be started again",
             )
     with as_hpo_task():
-        jobs = experiments.ended_jobs(context, search, again)
-    if not context.store.experiments.start_again(search, [trial.number for trial in again], jobs):
+        jobs = searches.ended_jobs(context, search, again)
+    if not context.store.searches.start_again(search, [trial.number for trial in again], jobs):
         raise InvalidError(f"Hpo task {search.name} was started again, or deleted, just now")
-    context.bus.notify(Topic.EXPERIMENTS)
-    return experiments.remove_jobs_files(context, jobs)
+    context.bus.notify(Topic.SEARCHES)
+    return searches.remove_jobs_files(context, jobs)
 
 
 @contextmanager
 def as_hpo_task() -> Iterator[None]:
-    """Call an experiment in errors what WMLA calls it; they begin with its name."""
+    """Call a search in errors what WMLA calls it; they begin with its name."""
     try:
         yield
     except ConflictError as error:
@@ -119,19 +119,19 @@ def as_hpo_task() -> Iterator[None]:
 
 
 class ExecTrials:
-    """Implements `jobs.experiments.trials.Trials`."""
+    """Implements `jobs.searches.trials.Trials`."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
 
-    def submit(self, user: UserRecord, search: ExperimentRecord, trial: TrialRecord) -> TrialRecord:  # noqa: D102
+    def submit(self, user: UserRecord, search: SearchRecord, trial: TrialRecord) -> TrialRecord:  # noqa: D102
         config = json.dumps(trial.parameters, indent=2, allow_nan=False).encode()
         # The script may be given words after `--`, so the variables come first.
         variables = f"--msd-env TRAINING_ID={search.name} --msd-env SUBID={trial.number}"
         args, group = f"{variables} {search.template['args']}", search.template["sig_name"] or None
         asked = ExecRequest(args, group=group, file_name=search.file_name)
-        key = experiments.key_of(search, trial)
-        with self._context.home.experiment(search.id).open("rb") as code:
+        key = searches.key_of(search, trial)
+        with self._context.home.search(search.id).open("rb") as code:
             record = submitting.submit(self._context, user, asked, code, {CONFIG: config}, key)
         return replace(trial, exec=record.id, driver=record.driver, job=record.job)
 

@@ -7,21 +7,21 @@ from typing import Any
 
 from edt_launch.adapters.wmla.hypersearch.definition import Algorithm
 from edt_launch.adapters.wmla.hypersearch.hyperparameters import DataType
-from edt_launch.jobs.experiments.decide import TIME_OVER
-from edt_launch.jobs.experiments.plan import total
-from edt_launch.service.database.records import ExperimentRecord, ExperimentState, TrialRecord, TrialState
-from edt_launch.service.experiment_spec import SearchSpec, ranking
+from edt_launch.jobs.searches.decide import TIME_OVER
+from edt_launch.jobs.searches.plan import total
+from edt_launch.service.database.records import SearchRecord, SearchState, TrialRecord, TrialState
+from edt_launch.service.search_spec import SearchSpec, ranking
 
 BUILT_IN = "BUILD_IN"
 """The type of an algorithm that comes with the service, in WMLA's spelling."""
 
-SEARCH_STATES: Mapping[ExperimentState, str] = {
-    ExperimentState.QUEUED: "SUBMITTED",
-    ExperimentState.RUNNING: "RUNNING",
-    ExperimentState.WAITING: "RECOVERPEND",
-    ExperimentState.SUCCEEDED: "FINISHED",
-    ExperimentState.FAILED: "FAILED",
-    ExperimentState.STOPPED: "STOPPED",
+SEARCH_STATES: Mapping[SearchState, str] = {
+    SearchState.QUEUED: "SUBMITTED",
+    SearchState.RUNNING: "RUNNING",
+    SearchState.WAITING: "RECOVERPEND",
+    SearchState.SUCCEEDED: "FINISHED",
+    SearchState.FAILED: "FAILED",
+    SearchState.STOPPED: "STOPPED",
 }
 TRIAL_STATES: Mapping[TrialState, str] = {
     TrialState.QUEUED: "SUBMITTED",
@@ -33,7 +33,7 @@ TRIAL_STATES: Mapping[TrialState, str] = {
 TYPES: Mapping[type, DataType] = {int: DataType.INT, float: DataType.DOUBLE, str: DataType.STR}
 
 
-def search(record: ExperimentRecord, trials: Sequence[TrialRecord], now: float) -> dict[str, Any]:
+def search(record: SearchRecord, trials: Sequence[TrialRecord], now: float) -> dict[str, Any]:
     """A search; `reason` is ours, WMLA has none."""
     spec = SearchSpec.model_validate(record.definition)
     count = Counter(trial.state for trial in trials)

@@ -1,7 +1,7 @@
 """`/execs`: submit, list, show, stop, delete."""
 
 from dataclasses import replace
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, BackgroundTasks, Query, Request, Response
 
@@ -11,6 +11,7 @@ from edt_launch.adapters.wmla.frameworks import Framework
 from edt_launch.adapters.wmla.rest import lookup
 from edt_launch.adapters.wmla.rest.authenticator import NotOfferedError, Style
 from edt_launch.adapters.wmla.rest.lookup import Manner, Named
+from edt_launch.adapters.wmla.rest.selecting import States, states_of
 from edt_launch.adapters.wmla.submission import catalogue
 from edt_launch.adapters.wmla.submission.form import FormDep
 from edt_launch.adapters.wmla.submission.request import ExecRequest, beside, model_of, with_names
@@ -70,7 +71,7 @@ def list_execs(
     user: CurrentUser,
     style: Manner,
     limit: Annotated[int, Query(ge=1, le=MOST)] = MOST,
-    state: Annotated[str | None, Query(max_length=256)] = None,
+    state: States = (),
     sort_by: Annotated[str, Query(max_length=64)] = "id:desc",
 ) -> list[Json]:
     """A user's execs, or everybody's for administrators; the newest first."""
@@ -80,31 +81,22 @@ def list_execs(
     is_down = order == "desc"
     by_age = field in ("id", "createTime", "submissionId", "appId")
     # Not each job in the states that are looked for is in the state that is asked for.
-    is_ambiguous = state is not None and any(
-        name in state.upper() for name in (views.SUBMITTED, views.PENDING)
-    )
+    names = states_of(state)
+    is_ambiguous = names is not None and not names.isdisjoint((views.SUBMITTED, views.PENDING))
     page = context.store.jobs.page(
-        states=None if state is None else _states(state),
+        states=None if names is None else views.behind(names),
         owner=None if user.is_admin else user.name,
         limit=limit if by_age and not is_ambiguous else None,
         newest=by_age and is_down,
     )
     execs = [lookup.shown(request, one, style) for one in lookup.with_names(context, page.jobs)]
-    if state is not None:
-        execs = [one for one in execs if one["state"] in state.upper().split(",")]
+    if names is not None:
+        execs = [one for one in execs if one["state"] in names]
     if not by_age:
         if execs and field not in execs[0]:
             raise InvalidError(f"sort_by: {field!r} is no field of an exec")
         execs.sort(key=lambda one: one[field], reverse=is_down)
     return execs[:limit]
-
-
-def _states(text: str) -> frozenset[Any]:
-    names = text.upper().split(",")
-    if unknown := [name for name in names if name not in (*views.STATES, *views.NEVER)]:
-        known = ", ".join(views.STATES)
-        raise InvalidError(f"state: {unknown[0]!r:.40} is none", f"use some of {known}")
-    return frozenset().union(*map(views.behind, names))
 
 
 @router.get("/execs/{name}")

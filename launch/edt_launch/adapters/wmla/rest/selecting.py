@@ -82,7 +82,7 @@ class Selection:
             return [lookup.find(context, user, self.application)]
         names = states_of(self.state)
         page = context.store.jobs.page(
-            states=None if names is None else frozenset().union(*map(views.behind, names)),
+            states=None if names is None else views.behind(names),
             owner=None if user.is_admin else user.name,
             limit=self.start + min(self.length, MOST) if self._is_plain else None,
             newest=True,

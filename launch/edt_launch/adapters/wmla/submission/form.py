@@ -12,6 +12,7 @@ from fastapi import Depends, Request
 from python_multipart.multipart import parse_options_header
 from starlette.datastructures import FormData, UploadFile
 from starlette.formparsers import MultiPartException, MultiPartParser
+from starlette.requests import ClientDisconnect
 
 from edt_launch.adapters.wmla.submission.request import Part
 from edt_launch.service.errors import InvalidError
@@ -56,6 +57,8 @@ async def read_form(request: Request) -> AsyncIterator[Form]:
         fields = await (parser.parse() if is_multipart else request.form())
     except MultiPartException as error:
         raise InvalidError(f"the form is broken: {error.message}") from None
+    except ClientDisconnect:  # nobody reads that, but the service's log is not to have it for a mistake
+        raise InvalidError("the connection ended within the form") from None
     try:
         yield _form(fields)
     finally:

@@ -120,7 +120,7 @@ def with_names(parts: Sequence[Part], main: str) -> list[Part]:
     """Name the files that were sent without a name: archives by their content, a script as `main` does.
 
     Raises:
-        InvalidError: it is none of both.
+        InvalidError: one is none of both, or empty.
     """
     return [part if part.name else replace(part, name=_name_of(part.file, main)) for part in parts]
 
@@ -139,6 +139,8 @@ def _name_of(file: BinaryIO, main: str) -> str:
 def _is_archive(file: BinaryIO) -> bool:
     file.seek(0)
     block = file.read(tarfile.BLOCKSIZE)
+    if not block:
+        raise InvalidError("file: it has no name, and no content", "open it anew for every request")
     if block.startswith((b"\x1f\x8b", b"PK\x03\x04", b"PK\x05\x06")):
         return True
     try:

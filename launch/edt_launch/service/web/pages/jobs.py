@@ -12,7 +12,7 @@ from edt_launch.service.context import Context
 from edt_launch.service.database.jobs import SORTS
 from edt_launch.service.database.records import UserRecord
 from edt_launch.service.errors import InvalidError
-from edt_launch.service.home import EXPERIMENT_ID
+from edt_launch.service.home import SEARCH_ID
 from edt_launch.service.names import MOST_NAME, PLAIN
 from edt_launch.service.web import templating
 from edt_launch.service.web.views.jobs import TIMES, Filter, JobsView, jobs_view
@@ -34,7 +34,7 @@ async def show(
     owner: Text = "",
     text: Text = "",
     host: Annotated[str, Query(max_length=255, pattern=f"^({HOST})?$")] = "",
-    experiment: Annotated[str, Query(pattern=f"^({EXPERIMENT_ID})?$")] = "",
+    search: Annotated[str, Query(pattern=f"^({SEARCH_ID})?$")] = "",
     last: Text = "",
     sort: Annotated[str, Query(pattern=f"^(-?({'|'.join(SORTS)}))?$")] = "",
     after: Annotated[int, Query(ge=0, le=2**53)] = 0,
@@ -42,7 +42,7 @@ async def show(
     """A page of those that are looked for."""
     if last and last not in TIMES:
         raise InvalidError(f"last: {last!r} is none", f"choose one of {', '.join(TIMES)}")
-    wanted = Filter(state, owner.strip(), text.strip(), host, experiment, last, sort, after)
+    wanted = Filter(state, owner.strip(), text.strip(), host, search, last, sort, after)
     who = None if user.is_admin else user.name  # others choose their own jobs alone
     return await templating.shared_page(
         request, who, "jobs.html", lambda: _view(request, context, user, wanted)
@@ -62,7 +62,7 @@ def _view(request: Request, context: Context, user: UserRecord, wanted: Filter) 
         text=wanted.text,
         newest=wanted.is_descending,
         host=wanted.host or None,
-        experiment=wanted.experiment or None,
+        search=wanted.search or None,
         submitted_since=context.clock() - TIMES[wanted.last] if wanted.last else None,
         sort=wanted.sort.removeprefix("-") or "number",
     )

@@ -4,7 +4,7 @@ import csv
 import io
 from typing import Annotated, Literal
 
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import APIRouter, Form, Query, Request, Response
 from fastapi.responses import RedirectResponse
 
 from edt_launch.service.api import cluster as rest
@@ -20,6 +20,9 @@ from edt_launch.service.web.views.pool import WINDOWS, PoolView, drain_question,
 router = APIRouter()
 
 ACTS = {"drain": rest.drain, "undrain": rest.undrain}
+
+Back = Literal["/pool", "/console/hosts"]
+"""The pages from which hosts are drained."""
 
 DAY = 86400.0
 
@@ -73,16 +76,23 @@ def ask(
     user: CurrentAdmin,
     name: rest.HostName,
     action: Literal["drain", "undrain"],
+    back: Back = "/pool",
 ) -> Response:
     """What draining a host, or ending that, would change, and the button for it."""
     foreseen = ACTS[action](context, user, name, True)
-    return templating.page(request, "act.html", view=drain_question(name, action, foreseen.get("changes")))
+    return templating.page(
+        request, "act.html", view=drain_question(name, action, foreseen.get("changes"), back)
+    )
 
 
 @router.post("/pool/hosts/{name}/{action}")
 def act(
-    context: ContextDep, user: CurrentAdmin, name: rest.HostName, action: Literal["drain", "undrain"]
+    context: ContextDep,
+    user: CurrentAdmin,
+    name: rest.HostName,
+    action: Literal["drain", "undrain"],
+    back: Annotated[Back, Form()] = "/pool",
 ) -> Response:
     """Drain a host, or end that."""
     ACTS[action](context, user, name, False)
-    return RedirectResponse("/pool", 303)
+    return RedirectResponse(back, 303)

@@ -27,6 +27,9 @@ MOST = 100
 
 Action = Literal["stop", "pause", "resume", "priority", "delete"]
 
+Back = Literal["/jobs", "/console/applications"]
+"""The lists that jobs are chosen in."""
+
 WANTED = {"stop": Wanted.STOP, "pause": Wanted.PAUSE, "resume": Wanted.RUN}
 
 
@@ -37,6 +40,7 @@ def ask(
     user: CurrentUser,
     action: Action,
     job: Annotated[list[str] | None, Query(max_length=MOST)] = None,
+    back: Back = "/jobs",
 ) -> Response:
     """What an action would do to the chosen jobs, and the button for it."""
     records = _jobs(context, user, job or ())
@@ -44,8 +48,22 @@ def ask(
     if not able:
         raise ConflictError(f"nothing that was chosen can be {views.DONE[action]}", "choose other jobs")
     changes = _foreseen(context, able, action)
-    view = views.question(action, [answers.job(one) for one in able], len(records) - len(able), changes)
+    shown = [answers.job(one) for one in able]
+    view = views.question(action, shown, len(records) - len(able), changes, back)
     return templating.page(request, "act.html", view=view)
+
+
+@router.get("/selected/logs")
+def logs(
+    request: Request,
+    context: ContextDep,
+    user: CurrentUser,
+    job: Annotated[list[str] | None, Query(max_length=MOST)] = None,
+    back: Back = "/jobs",
+) -> Response:
+    """Links to what the launchers of the chosen jobs, and their workers, have written."""
+    view = views.driver_logs([answers.job(one) for one in _jobs(context, user, job or ())], back)
+    return templating.page(request, "console/logs.html", view=view)
 
 
 @router.post("/selected")
@@ -57,6 +75,7 @@ def act(
     action: Annotated[Action, Form()],
     job: Annotated[list[str] | None, Form(max_length=MOST)] = None,
     priority: Annotated[str, Form(max_length=16)] = "",
+    back: Annotated[Back, Form()] = "/jobs",
 ) -> Response:
     """Do it, and go back to the list; what could not be done is told."""
     records = _jobs(context, user, job or ())
@@ -71,7 +90,7 @@ def act(
         done = len(records) - len(problems_met)
         told = f"{done} of {len(records)} jobs were {views.DONE[action]}; {'; '.join(problems_met[:5])}"
         raise ConflictError(told, "look at the list of jobs for how they are now")
-    return RedirectResponse("/jobs", 303, background=afterwards)
+    return RedirectResponse(back, 303, background=afterwards)
 
 
 def _acts(

@@ -19,6 +19,16 @@
     return null; // without an answer, the light says that there is no connection
   };
 
+  // Buttons for what is chosen are grey until something is.
+  const grey = () => {
+    for (const form of document.querySelectorAll("form[data-chosen]")) {
+      const isNone = ![...form.elements].some((one) => one.checked);
+      for (const button of form.querySelectorAll("button")) button.disabled = isNone;
+    }
+  };
+  for (const name of ["change", "htmx:after:swap"]) document.addEventListener(name, grey);
+  grey();
+
   const show = (text) => {
     const page = new DOMParser().parseFromString(text, "text/html");
     dialog.replaceChildren(...(page.getElementById("content") ?? page.body).childNodes);
@@ -43,7 +53,8 @@
     const form = event.target;
     if ("dialog" in form.dataset) {
       event.preventDefault();
-      const answer = await fetch(`${form.getAttribute("action")}?${new URLSearchParams(new FormData(form))}`, { headers: { "HX-Request": "true" } }).catch(() => null);
+      const address = event.submitter?.getAttribute("formaction") ?? form.getAttribute("action");
+      const answer = await fetch(`${address}?${new URLSearchParams(new FormData(form, event.submitter))}`, { headers: { "HX-Request": "true" } }).catch(() => null);
       if (answer !== null) show(await answer.text());
       return;
     }

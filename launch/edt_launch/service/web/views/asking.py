@@ -10,12 +10,13 @@ MOST_FORESEEN = 8
 
 @dataclass(frozen=True)
 class Field:
-    """A field of a form."""
+    """A field of a form; with `options`, values and how they are shown, one of them is chosen."""
 
     name: str
     label: str
     value: str
     is_number: bool = True
+    options: Sequence[tuple[str, str]] = ()
 
 
 @dataclass(frozen=True)
@@ -28,6 +29,7 @@ class Question:
         address: where it is done; `back` is where one comes from.
         hidden: fields that are sent along.
         error: what was wrong with what the form was sent with; empty if nothing was.
+        button: what is on the button; empty: the verb.
     """
 
     verb: str
@@ -38,6 +40,7 @@ class Question:
     fields: Sequence[Field] = ()
     hidden: Sequence[tuple[str, str]] = ()
     error: str = ""
+    button: str = ""
 
 
 def foreseen(changes: Sequence[Mapping[str, Any]] | None) -> list[str]:

@@ -1,6 +1,6 @@
 """What the page of jobs shows."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import urlencode
@@ -28,7 +28,7 @@ class Filter:
 
     Attributes:
         state: states with commas between, or `all`.
-        experiment: id of one, whose trials are meant.
+        search: id of one, whose trials are meant.
         last: name of the time in which they were submitted: of `TIMES`.
         sort: what they are in the order of, with `-` before it for the opposite one; empty: the newest first.
         after: where the page goes on, 0 at the beginning.
@@ -38,7 +38,7 @@ class Filter:
     owner: str = ""
     text: str = ""
     host: str = ""
-    experiment: str = ""
+    search: str = ""
     last: str = ""
     sort: str = ""
     after: int = 0
@@ -52,7 +52,7 @@ class Filter:
     def rest_address(self) -> str:
         """That of the same as JSON."""
         states = {"all": {"all": 1}, "": {}}.get(self.state, {"state": self.state})
-        rest = {name: getattr(self, name) for name in ("owner", "text", "host", "experiment", "after")}
+        rest = {name: getattr(self, name) for name in ("owner", "text", "host", "search", "after")}
         rest["sort"] = self.sort.removeprefix("-")
         newest = {"newest": 1} if self.is_descending else {}
         query = {**states, **{name: value for name, value in rest.items() if value}, **newest}
@@ -162,7 +162,10 @@ def jobs_view(wanted: Filter, jobs: Sequence[Json], after: int | None) -> JobsVi
     return JobsView(
         wanted,
         list(TIMES),
-        [_column(first, name, field) for name, field in COLUMNS.items()],
+        [
+            column(name, field, wanted.sort, lambda sort: replace(first, sort=sort).address())
+            for name, field in COLUMNS.items()
+        ],
         [JobRow.of(job) for job in jobs],
         chips,
         wanted.address(),
@@ -172,10 +175,10 @@ def jobs_view(wanted: Filter, jobs: Sequence[Json], after: int | None) -> JobsVi
     )
 
 
-def _column(wanted: Filter, name: str, field: str) -> Column:
+def column(name: str, field: str, sort: str, address: Callable[[str], str]) -> Column:
+    """A column of a table that is in the order of `sort`; `address` is that of another order."""
     if not field:
         return Column(name, None, "")
-    is_this = wanted.sort.removeprefix("-") == field
-    order = ("descending" if wanted.is_descending else "ascending") if is_this else ""
-    following = f"-{field}" if order == "ascending" else field
-    return Column(name, replace(wanted, sort=following).address(), order)
+    is_this = sort.removeprefix("-") == field
+    order = ("descending" if sort.startswith("-") else "ascending") if is_this else ""
+    return Column(name, address(f"-{field}" if order == "ascending" else field), order)

@@ -207,8 +207,12 @@ def _tiles(cluster: Json, live: Sequence[HolderRecord], now: float) -> list[Tile
 
 def _box(host: Json, jobs: Mapping[str, HolderRecord], is_admin: bool) -> Box:
     cells = [_cell(device, host["state"], jobs) for device in host["devices"]]
-    action = {"up": "drain", "draining": "undrain"}.get(host["state"], "") if is_admin else ""
-    return Box(host["name"], host["state"], host["reason"], cells, action)
+    return Box(host["name"], host["state"], host["reason"], cells, drain_action(host["state"], is_admin))
+
+
+def drain_action(state: str, is_admin: bool) -> str:
+    """What the viewer can do with a host in a state; empty for nothing."""
+    return {"up": "drain", "draining": "undrain"}.get(state, "") if is_admin else ""
 
 
 DRAINS = {
@@ -217,10 +221,12 @@ DRAINS = {
 }
 
 
-def drain_question(host: str, action: str, changes: Sequence[Json] | None) -> Question:
+def drain_question(host: str, action: str, changes: Sequence[Json] | None, back: str) -> Question:
     """The question about draining a host, or ending that; `changes` come of it."""
     effect = [DRAINS[action], *foreseen(changes)]
-    return Question(action.capitalize(), host, effect, f"/pool/hosts/{host}/{action}", "/pool")
+    return Question(
+        action.capitalize(), host, effect, f"/pool/hosts/{host}/{action}", back, hidden=[("back", back)]
+    )
 
 
 def _cell(device: Json, host: str, jobs: Mapping[str, HolderRecord]) -> Cell:

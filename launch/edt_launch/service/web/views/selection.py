@@ -1,6 +1,7 @@
 """What is shown before something is done with several jobs."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from edt_launch.service.web.views.asking import Field, Question, foreseen
@@ -19,7 +20,7 @@ EFFECTS: Mapping[str, str] = {
     "stop": "They end for good. What they have saved stays.",
     "pause": "They save their state and wait until they are resumed.",
     "resume": "They wait for their devices, and go on from their saved states.",
-    "priority": "Jobs of a higher priority are served first.",
+    "priority": "Jobs of a higher priority are served first. It takes effect within a second.",
     "delete": "The jobs and all that they have made are deleted: models, logs and checkpoints, too.",
 }
 
@@ -27,7 +28,9 @@ MOST_NAMES = 5
 """Jobs that are named."""
 
 
-def question(action: str, jobs: Sequence[Json], others: int, changes: Sequence[Json] | None) -> Question:
+def question(
+    action: str, jobs: Sequence[Json], others: int, changes: Sequence[Json] | None, back: str
+) -> Question:
     """The question; `others` were chosen and cannot be done that to, `changes` come of it."""
     names = [job["name"] or job["id"] for job in jobs[:MOST_NAMES]]
     more = len(jobs) - len(names)
@@ -42,7 +45,30 @@ def question(action: str, jobs: Sequence[Json], others: int, changes: Sequence[J
             *([left_out] if others else []),
         ],
         "/selected",
-        "/jobs",
+        back,
         [Field("priority", "Priority", "0")] if action == "priority" else (),
-        [("action", action), *(("job", job["id"]) for job in jobs)],
+        [("action", action), ("back", back), *(("job", job["id"]) for job in jobs)],
     )
+
+
+@dataclass(frozen=True)
+class Log:
+    """A log to be fetched."""
+
+    name: str
+    address: str
+    file: str
+
+
+@dataclass(frozen=True)
+class DriverLogs:
+    """Logs of chosen jobs."""
+
+    logs: Sequence[Log]
+    back: str
+
+
+def driver_logs(jobs: Sequence[Json], back: str) -> DriverLogs:
+    """The logs of jobs that REST has shown."""
+    logs = [Log(job["name"] or job["id"], job["urls"]["logs"], f"{job['id']}.log") for job in jobs]
+    return DriverLogs(logs, back)

@@ -6,10 +6,10 @@ from sqlalchemy.exc import OperationalError
 
 from edt_launch.adapters.wmla.hypersearch import searches as execs
 from edt_launch.adapters.wmla.submission import submitting
-from edt_launch.jobs.experiments.choosing import Chooser
-from edt_launch.jobs.experiments.controller import TROUBLE, Controller
-from edt_launch.jobs.experiments.decide import STARTS
-from edt_launch.jobs.experiments.space import Point
+from edt_launch.jobs.searches.choosing import Chooser
+from edt_launch.jobs.searches.controller import TROUBLE, Controller
+from edt_launch.jobs.searches.decide import STARTS
+from edt_launch.jobs.searches.space import Point
 from edt_launch.service.context import Context
 from edt_launch.service.database.records import TrialRecord, TrialState, UserRecord
 from edt_launch.service.states import State, Wanted
@@ -191,7 +191,7 @@ def test_a_search_that_cannot_be_given_up_holds_up_itself_alone(
     laboratory: Laboratory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     name, other = laboratory.start(), laboratory.post(laboratory.bob).json()
-    searches = laboratory.world.store.experiments
+    searches = laboratory.world.store.searches
     update_trial = searches.update_trial
 
     def fail(trial: TrialRecord) -> None:
@@ -211,7 +211,7 @@ def test_a_statement_that_fails_holds_up_its_own_search_alone(
     laboratory: Laboratory, monkeypatch: pytest.MonkeyPatch, is_away: bool
 ) -> None:
     name, other = laboratory.post(laboratory.ann).json(), laboratory.post(laboratory.bob).json()
-    submit, searches = submitting.submit, laboratory.world.store.experiments
+    submit, searches = submitting.submit, laboratory.world.store.searches
     away = OperationalError("INSERT", {}, Exception("gone"))
 
     def fail(context: Context, user: UserRecord, *arguments: Any) -> Any:
@@ -253,7 +253,7 @@ def test_a_service_that_dies_while_it_submits_submits_once(
     laboratory.start_service()
     laboratory.look()
     (job,) = laboratory.world.store.jobs.page(limit=None).jobs
-    name = laboratory.world.store.experiments.all()[0].name
+    name = laboratory.world.store.searches.all()[0].name
     laboratory.look()
     (trial,) = laboratory.show(name)["experiments"]
     assert trial["appId"] == job.environment["DLI_EXECID"]
@@ -273,7 +273,7 @@ def test_a_job_whose_service_died_while_it_submitted_is_stopped_with_its_search(
     with pytest.raises(KilledError):
         laboratory.start(maxJobNum=1)
     monkeypatch.undo()
-    name = laboratory.world.store.experiments.all()[0].name
+    name = laboratory.world.store.searches.all()[0].name
     assert laboratory.ann.put(f"hypersearch/{name}").status_code == 204
     laboratory.start_service()
     laboratory.look()
@@ -305,7 +305,7 @@ def test_a_full_disk_is_waited_for(laboratory: Laboratory, monkeypatch: pytest.M
 def test_what_cannot_be_submitted_fails(laboratory: Laboratory) -> None:
     """The archive is no more what it was when the search was started."""
     name = laboratory.post(laboratory.ann, maxJobNum=2).json()
-    (archive,) = laboratory.world.settings.paths.experiments.iterdir()
+    (archive,) = laboratory.world.settings.paths.searches.iterdir()
     archive.write_bytes(tar({"model/other.py": b""}))
     laboratory.look()
     laboratory.look()
@@ -344,7 +344,7 @@ def test_time_is_limited(laboratory: Laboratory) -> None:
 
 def test_archives_that_no_search_has_are_deleted(laboratory: Laboratory) -> None:
     name = laboratory.start()
-    folder = laboratory.world.settings.paths.experiments
+    folder = laboratory.world.settings.paths.searches
     (kept,) = folder.iterdir()
     (folder / "hzzzzzzzz").write_bytes(b"of nobody")
     laboratory.start_service()

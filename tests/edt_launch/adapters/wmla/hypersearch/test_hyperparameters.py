@@ -13,7 +13,7 @@ from edt_launch.adapters.wmla.hypersearch.hyperparameters import (
     Value,
     one_of,
 )
-from edt_launch.service.experiment_spec import EXACT, Word
+from edt_launch.service.search_spec import EXACT, Word
 from searches import RATE, UNITS
 
 

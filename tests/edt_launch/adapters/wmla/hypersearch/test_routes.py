@@ -95,7 +95,7 @@ def test_a_search_is_stopped_started_again_and_deleted(laboratory: Laboratory) -
 
     assert ann.delete(f"hypersearch/{name}").status_code == 204
     assert world.store.jobs.ids() == frozenset()
-    assert list(world.settings.paths.experiments.iterdir()) == []
+    assert list(world.settings.paths.searches.iterdir()) == []
     assert not any(path.name.startswith("j") for path in world.settings.paths.jobs.iterdir() if path.is_dir())
     refused(ann.get(f"hypersearch/{name}"), 400, "not found")
 
@@ -158,7 +158,7 @@ def test_names_may_be_chosen_once(laboratory: Laboratory) -> None:
     refused(laboratory.post(laboratory.bob, content() | {"hpoName": "haaaaaaaa"}), 400, "looks like an id")
     names = {laboratory.post(laboratory.ann).json() for _ in range(3)}
     assert len(names) == 3
-    assert len(list(laboratory.world.settings.paths.experiments.iterdir())) == 4
+    assert len(list(laboratory.world.settings.paths.searches.iterdir())) == 4
 
 
 def test_algorithms_are_listed(laboratory: Laboratory) -> None:
@@ -185,7 +185,7 @@ HOSTILE = {
 def test_hostile_archives_are_refused_and_leave_nothing(laboratory: Laboratory, code: bytes) -> None:
     refused(laboratory.post(laboratory.ann, code=code), 400, "")
     paths = laboratory.world.settings.paths
-    assert [*paths.experiments.iterdir(), *paths.incoming.iterdir()] == []
+    assert [*paths.searches.iterdir(), *paths.incoming.iterdir()] == []
     assert laboratory.ann.get("hypersearch").json() == []
 
 
@@ -216,7 +216,7 @@ def test_what_no_trial_could_run_is_refused(
     given["modelSpec"] |= change
     refused(laboratory.post(laboratory.ann, given), 400, said)
     paths = laboratory.world.settings.paths
-    assert [*paths.experiments.iterdir(), *paths.incoming.iterdir()] == []
+    assert [*paths.searches.iterdir(), *paths.incoming.iterdir()] == []
 
 
 def test_a_script_that_is_too_large_is_refused(laboratory: Laboratory) -> None:
@@ -257,7 +257,7 @@ def refused(answer: Any, status: int, said: str) -> None:
 def test_an_archive_that_cannot_be_deleted_keeps_no_search(laboratory: Laboratory) -> None:
     name = laboratory.start(maxJobNum=1)
     laboratory.play(name)
-    (archive,) = laboratory.world.settings.paths.experiments.iterdir()
+    (archive,) = laboratory.world.settings.paths.searches.iterdir()
     archive.unlink()
     archive.mkdir()
     assert laboratory.ann.delete(f"hypersearch/{name}").status_code == 204

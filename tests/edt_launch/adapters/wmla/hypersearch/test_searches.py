@@ -15,18 +15,18 @@ from edt_launch.adapters.wmla.hypersearch.searches import (
     read_metric,
     restart,
 )
-from edt_launch.service import experiments
-from edt_launch.service.database.records import ExperimentRecord, ExperimentState
+from edt_launch.service import searches
+from edt_launch.service.database.records import SearchRecord, SearchState
 from edt_launch.service.errors import ConflictError, InvalidError, ServiceError
-from edt_launch.service.experiment_spec import Objective
+from edt_launch.service.search_spec import Objective
 from edt_launch.service.states import State
 from laboratory import Laboratory
 
 AT_ONCE = 8
-WAYS = {"restart": restart, "delete": experiments.delete}
+WAYS = {"restart": restart, "delete": searches.delete}
 
 
-def stopped(laboratory: Laboratory) -> ExperimentRecord:
+def stopped(laboratory: Laboratory) -> SearchRecord:
     """A search that was stopped before its two trials began."""
     name = laboratory.start()
     laboratory.ann.put(f"hypersearch/{name}")
@@ -34,13 +34,13 @@ def stopped(laboratory: Laboratory) -> ExperimentRecord:
     for job in laboratory.jobs():
         laboratory.world.go(job.id, State.STOPPED)
     laboratory.look()
-    search = laboratory.world.store.experiments.get(name)
+    search = laboratory.world.store.searches.get(name)
     assert search is not None
-    assert search.state is ExperimentState.STOPPED
+    assert search.state is SearchState.STOPPED
     return search
 
 
-def at_once(laboratory: Laboratory, ways: list[str], seen: ExperimentRecord) -> list[str]:
+def at_once(laboratory: Laboratory, ways: list[str], seen: SearchRecord) -> list[str]:
     """Do all of it to a search that all have seen in the same state; what was done."""
     barrier = Barrier(len(ways))
 
@@ -80,12 +80,12 @@ def test_what_has_ended_again_is_not_what_was_seen(laboratory: Laboratory) -> No
     laboratory.look()
     assert laboratory.show(seen.name)["state"] == "STOPPED"
     with pytest.raises(ConflictError, match="just now"):
-        experiments.delete(laboratory.world.context, seen)
+        searches.delete(laboratory.world.context, seen)
 
 
 def test_what_was_deleted_is_not_started_again(laboratory: Laboratory) -> None:
     seen = stopped(laboratory)
-    experiments.delete(laboratory.world.context, seen)
+    searches.delete(laboratory.world.context, seen)
     with pytest.raises(InvalidError, match="just now"):
         restart(laboratory.world.context, seen)
     assert laboratory.ann.get("hypersearch").json() == []

@@ -64,3 +64,18 @@ def test_other_forms_have_no_files() -> None:
 def test_broken_forms_are_refused(body: bytes, told: str) -> None:
     with pytest.raises(InvalidError, match=told):
         read(body)
+
+
+def test_a_client_that_is_gone_is_no_mistake_of_the_service() -> None:
+    async def receive() -> Message:
+        return {"type": "http.disconnect"}
+
+    asked = Request(
+        {"type": "http", "headers": [(b"content-type", b"multipart/form-data; boundary=x")]}, receive
+    )
+
+    async def first() -> Form:
+        return await anext(read_form(asked))
+
+    with pytest.raises(InvalidError, match="the connection ended"):
+        anyio.run(first)

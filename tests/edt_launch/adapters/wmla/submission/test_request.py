@@ -115,9 +115,8 @@ ZIP = b"PK\x03\x04"
         (ZIP, "main.py", "model.tar"),
         (b"import sys", "sub/train.py", "train.py"),
         (b"x" * 512, "train.py", "train.py"),
-        (b"", "train.py", "train.py"),
     ],
-    ids=["tar.gz", "tar", "zip", "script", "long script", "empty"],
+    ids=["tar.gz", "tar", "zip", "script", "long script"],
 )
 def test_names_that_are_not_there_follow_from_content_and_arguments(
     content: bytes, main: str, expected: str
@@ -128,6 +127,12 @@ def test_names_that_are_not_there_follow_from_content_and_arguments(
 def test_a_file_that_nothing_names_is_refused() -> None:
     with pytest.raises(InvalidError, match="it has no name, and is no archive"):
         with_names([part("", b"import sys")], "")
+
+
+def test_a_file_without_name_and_content_is_refused() -> None:
+    """Clients send it when the file that they send has been read before."""
+    with pytest.raises(InvalidError, match="it has no name, and no content"):
+        with_names([part("", b"")], "train.py")
 
 
 def test_the_others_are_read_whole_wherever_they_had_been_read_to() -> None:

@@ -107,7 +107,7 @@ def test_jobs_of_a_host_of_a_time_and_in_another_order(world: World) -> None:
         "?host=node": [],
         "?last=1+h": ["second"],
         "?last=24+h": ["second", "first"],
-        "?experiment=haaaaaaaa": [],
+        "?search=haaaaaaaa": [],
         "?sort=priority": ["second", "first"],
         "?sort=-priority": ["first", "second"],
         "?sort=share": ["first", "second"],
@@ -116,7 +116,7 @@ def test_jobs_of_a_host_of_a_time_and_in_another_order(world: World) -> None:
     }.items():
         assert names(client.get(f"/jobs{query}").text) == found, query
     assert 'aria-sort="descending"' in client.get("/jobs?sort=-priority").text
-    for query in ("last=9+y", "sort=command", "experiment=../x", "host=%22"):
+    for query in ("last=9+y", "sort=command", "search=../x", "host=%22"):
         assert client.get(f"/jobs?{query}").status_code == 422, query
 
 

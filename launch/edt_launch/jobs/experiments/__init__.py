@@ -1,1 +1,0 @@
-"""Experiments: searches for parameters whose trials are ordinary elastic jobs."""

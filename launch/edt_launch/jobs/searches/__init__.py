@@ -1,0 +1,1 @@
+"""Searches for parameters whose trials are ordinary elastic jobs."""

@@ -1,0 +1,128 @@
+"""Creating, stopping and deleting searches."""
+
+import re
+import secrets
+import shutil
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any, BinaryIO
+
+from edt_launch.service.bus import Topic
+from edt_launch.service.context import Context
+from edt_launch.service.database.records import (
+    SEARCH_LIVE,
+    SearchRecord,
+    SearchWanted,
+    TrialRecord,
+    UserRecord,
+)
+from edt_launch.service.deleting import delete_file
+from edt_launch.service.errors import ConflictError, InvalidError
+from edt_launch.service.home import SEARCH_ID
+from edt_launch.service.search_spec import SearchSpec, SubmittedSearch
+from edt_launch.service.submission import Submission, new_id, remove_files
+from edt_launch.service.trial_job import check_job, check_parameters
+
+Deletion = Callable[[], None]
+"""Deletes files that are out of the way already."""
+
+
+def submit(context: Context, user: UserRecord, spec: SubmittedSearch, code: BinaryIO | None) -> SearchRecord:
+    """Queue a search; `code` is an archive of its trials' code, which can be sought, if there is one.
+
+    Raises:
+        ServiceError: no trial could be submitted, or the name is taken.
+        OSError: the disk is full, say.
+    """
+    if re.fullmatch(SEARCH_ID, spec.name):
+        raise InvalidError(f"name: {spec.name!r} looks like an id", "take another name")
+    template = spec.job.model_dump(mode="json")
+    file_name = "" if code is None else "code"
+    search = record_of(user, spec, context.clock(), template=template, file_name=file_name)
+    check_job(spec, spec.job, spec.name or search.id)
+    context.submitter.rehearse(Submission(user, spec.job, code))
+    added = create(context, search, code, [spec.name or search.id])
+    if added is None:
+        raise ConflictError(f"name: there is a search {spec.name!r} already", "take another name")
+    return added
+
+
+def record_of(user: UserRecord, spec: SearchSpec, now: float, **fields: Any) -> SearchRecord:
+    """A search as it is first written down, but for its name; raises like `check_parameters`."""
+    check_parameters(spec)
+    definition = spec.model_dump(mode="json", include=set(SearchSpec.model_fields), exclude_none=True)
+    seed = secrets.randbits(32) if spec.seed is None else spec.seed
+    id_ = "h" + new_id()[1:]
+    return replace(SearchRecord(id_, "", user.name, definition, "", seed, now), **fields)
+
+
+def create(
+    context: Context, search: SearchRecord, code: BinaryIO | None, names: Iterable[str]
+) -> SearchRecord | None:
+    """Keep the code for the trials, and write the search down under the first name that is free.
+
+    Returns it, or None if all names are taken.
+    """
+    copy, archive = context.home.incoming / search.id, context.home.search(search.id)
+    added = None
+    try:
+        if code is not None:
+            code.seek(0)
+            with copy.open("wb") as file:
+                shutil.copyfileobj(code, file)
+            copy.rename(archive)
+        named = (replace(search, name=name) for name in names)
+        added = next(filter(context.store.searches.add, named), None)
+    finally:
+        copy.unlink(missing_ok=True)
+        if added is None:
+            archive.unlink(missing_ok=True)
+    context.bus.notify(Topic.SEARCHES)
+    return added
+
+
+def stop(context: Context, search: SearchRecord, wanted: SearchWanted = SearchWanted.STOP) -> bool:
+    """Have a search and its trials stop; whether that is new, and there is something to stop."""
+    order = list(SearchWanted)
+    is_new = order.index(wanted) > order.index(search.wanted)
+    if not is_new or not context.store.searches.set_wanted(search.id, wanted, SEARCH_LIVE):
+        return False
+    context.bus.notify(Topic.SEARCHES)
+    return True
+
+
+def delete(context: Context, search: SearchRecord) -> list[Deletion]:
+    """Forget a search, its trials, their jobs and files.
+
+    Raises:
+        ConflictError: it has not ended, or a job of it has not, or it was started again just now.
+    """
+    if not search.has_ended:
+        raise ConflictError(f"{search.name} is {search.state}", "stop it first, and wait until it has ended")
+    jobs = ended_jobs(context, search, context.store.searches.trials(search.id))
+    if not context.store.searches.delete(search, jobs):
+        raise ConflictError(f"{search.name} was started again, or deleted, just now")
+    return [*remove_jobs_files(context, jobs), partial(delete_file, context.home.search(search.id))]
+
+
+def ended_jobs(context: Context, search: SearchRecord, trials: Sequence[TrialRecord]) -> Collection[str]:
+    """The jobs of trials; `ConflictError` if some have not ended."""
+    jobs = context.store.jobs.some([trial.job for trial in trials if trial.job])
+    if live := sum(not job.has_ended for job in jobs.values()):
+        raise ConflictError(
+            f"{search.name}: {live} jobs of its trials are still ending", "try again in a moment"
+        )
+    return jobs.keys()
+
+
+def remove_jobs_files(context: Context, jobs: Collection[str]) -> list[Deletion]:
+    """Take away the files of jobs that have been forgotten."""
+    if jobs:
+        context.changed()
+    return [remove_files(context.home, job) for job in jobs]
+
+
+def key_of(search: SearchRecord, trial: TrialRecord) -> str:
+    """The idempotency key of a trial's job. Users' keys have no blanks."""
+    return f"{search.id} {trial.number} {trial.created!r}"

@@ -1,0 +1,94 @@
+"""The console: applications, instance groups and hosts."""
+
+import json
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Request, Response
+from fastapi.responses import RedirectResponse
+
+from edt_launch.service.api import cluster, shares
+from edt_launch.service.api import jobs as rest
+from edt_launch.service.api.dependencies import ContextDep, CurrentUser
+from edt_launch.service.context import Context
+from edt_launch.service.database.jobs import SORTS
+from edt_launch.service.database.records import UserRecord
+from edt_launch.service.errors import InvalidError
+from edt_launch.service.names import MOST_NAME, PLAIN
+from edt_launch.service.web import templating
+from edt_launch.service.web.views import console as views
+
+router = APIRouter(prefix="/console")
+
+PAGE = 100
+"""Applications of a page."""
+
+
+@router.get("")
+def first(user: CurrentUser) -> Response:
+    """The first page of the console."""
+    return RedirectResponse("/console/applications", 303)
+
+
+@router.get("/applications")
+async def applications(
+    request: Request,
+    context: ContextDep,
+    user: CurrentUser,
+    column: Annotated[str, Query(max_length=16)] = "text",
+    text: Annotated[str, Query(max_length=MOST_NAME, pattern=f"^{PLAIN}$")] = "",
+    sort: Annotated[str, Query(pattern=f"^(-?({'|'.join(SORTS)}))?$")] = "",
+    after: Annotated[int, Query(ge=0, le=2**53)] = 0,
+) -> Response:
+    """A page of all jobs that a filter leaves, also of those that ended long ago."""
+    if column not in views.FILTERED:
+        raise InvalidError(f"column: {column!r} is none", f"choose one of {', '.join(views.FILTERED)}")
+    wanted = views.Filter(column, text.strip(), sort, after)
+    who = None if user.is_admin else user.name  # others choose their own jobs alone
+    return await templating.shared_page(
+        request, who, "console/applications.html", lambda: _applications(request, context, user, wanted)
+    )
+
+
+@router.get("/groups")
+async def groups(request: Request, context: ContextDep, user: CurrentUser) -> Response:
+    """The departments, as instance groups."""
+
+    def view() -> views.Groups:
+        nodes, hosts = shares.shares(context, user)["shares"], cluster.hosts(context, user)["hosts"]
+        return views.groups(nodes, context.store.jobs.holders(), hosts)
+
+    return await templating.shared_page(request, None, "console/groups.html", view)
+
+
+@router.get("/hosts")
+async def hosts(request: Request, context: ContextDep, user: CurrentUser) -> Response:
+    """The machines."""
+    is_admin = user.is_admin
+
+    def view() -> views.Hosts:
+        return views.hosts_view(cluster.hosts(context, user)["hosts"], is_admin=is_admin)
+
+    return await templating.shared_page(request, is_admin, "console/hosts.html", view)
+
+
+def _applications(
+    request: Request, context: Context, user: UserRecord, wanted: views.Filter
+) -> views.Applications:
+    asked = wanted.rest()
+    if asked.get("state") == "":
+        return views.applications(wanted, [], None, context.clock())
+    answer = rest.list_jobs(
+        request,
+        context,
+        user,
+        state=asked.get("state"),
+        text=asked.get("text", ""),
+        owner_text=asked.get("owner_text", ""),
+        limit=PAGE,
+        after=wanted.after,
+        everything=True,
+        newest=wanted.order.startswith("-"),
+        sort=wanted.order.removeprefix("-"),
+    )
+    page = json.loads(bytes(answer.body))
+    return views.applications(wanted, page["jobs"], page["next"], context.clock())

@@ -1,0 +1,160 @@
+"""The console's consumers: the owners' tree, and changing it, for administrators."""
+
+import re
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, Form, Query, Request, Response
+from fastapi.responses import RedirectResponse
+from pydantic import ValidationError
+
+from edt_launch.service.api import cluster, problems, schemas
+from edt_launch.service.api import shares as rest
+from edt_launch.service.api.dependencies import ContextDep, CurrentAdmin, CurrentUser
+from edt_launch.service.context import Context
+from edt_launch.service.database.cluster import fresh
+from edt_launch.service.database.records import UserRecord
+from edt_launch.service.errors import ConflictError, InvalidError, NotFoundError
+from edt_launch.service.names import ROOT, USER
+from edt_launch.service.web import templating
+from edt_launch.service.web.views import consumers as views
+
+router = APIRouter(prefix="/console")
+
+Json = dict[str, Any]
+Value = Annotated[str, Form(max_length=64)]
+
+
+class Given:
+    """What a form was sent with."""
+
+    def __init__(
+        self,
+        version: Value = "",
+        name: Value = "",
+        parent: Value = "",
+        weight: Value = "1",
+        guarantee: Value = "0",
+        limit: Value = "",
+        lends: Value = "yes",
+        policy: Value = "fair",
+    ) -> None:
+        self.version = version
+        self.name = name.strip()
+        settings = dict(zip(views.LABELS, (parent, weight, guarantee, limit, lends, policy), strict=True))
+        self.settings = {field: value.strip() for field, value in settings.items()}
+
+    def change(self, own: str) -> schemas.ShareChange:
+        """The same as REST takes it, of the node of that name; raises `InvalidError`."""
+        sent: Json = {**self.settings, "limit": self.settings["limit"] or None, "version": self.version}
+        if own == "":
+            del sent["parent"]
+        try:
+            return schemas.ShareChange.model_validate(sent)
+        except ValidationError as error:
+            raise InvalidError(problems.invalid(error.errors()).detail) from None
+
+
+GivenDep = Annotated[Given, Depends()]
+DryRun = Annotated[bool, Query()]
+
+
+@router.get("/consumers")
+async def show(request: Request, context: ContextDep, user: CurrentUser) -> Response:
+    """The tree."""
+    return await templating.shared_page(
+        request,
+        user.is_admin,
+        "console/consumers.html",
+        lambda: views.consumers(_nodes(context, user), cluster.cluster(context, user)["devices"]),
+    )
+
+
+@router.get("/new-consumer")
+def ask_new(request: Request, context: ContextDep, user: CurrentAdmin) -> Response:
+    """The form for another node."""
+    parents = [node["name"] for node in _nodes(context, user)]
+    view = views.form(None, fresh("x").version, Given().settings, parents)
+    return templating.page(request, "act.html", view=view)
+
+
+@router.post("/new-consumer")
+def preview_new(
+    request: Request, context: ContextDep, user: CurrentAdmin, given: GivenDep, dry_run: DryRun
+) -> Response:
+    """What adding a node would change, and the button for it; or what was wrong with the form."""
+    nodes = _nodes(context, user)
+    error = ""
+    if not re.fullmatch(USER, given.name):
+        error = f"name: {given.name!r} is none: use letters, digits, '_', '.', '@' and '-', 64 at most"
+    elif any(node["name"] == given.name for node in nodes):
+        error = f"name: there is a consumer {given.name!r} already: choose another name"
+    if error:
+        parents = [node["name"] for node in nodes]
+        view = views.form(None, given.version, given.settings | {"name": given.name}, parents, error)
+        return templating.page(request, "act.html", status=InvalidError.status, view=view)
+    return _answer(request, context, user, given.name, given, dry_run=True)
+
+
+@router.get("/consumers/{node}")
+def ask(request: Request, context: ContextDep, user: CurrentAdmin, node: rest.NodeName) -> Response:
+    """The form of a node."""
+    nodes = _nodes(context, user)
+    own = "" if node == ROOT else node
+    found = _node(nodes, own)
+    view = views.form(own, found["version"], views.values(found), views.parents(nodes, own))
+    return templating.page(request, "act.html", view=view)
+
+
+@router.post("/consumers/{node}")
+def change(
+    request: Request,
+    context: ContextDep,
+    user: CurrentAdmin,
+    node: rest.NodeName,
+    given: GivenDep,
+    dry_run: DryRun = False,
+) -> Response:
+    """Change a node, or say who would gain and lose by that; or what was wrong with the form."""
+    return _answer(request, context, user, "" if node == ROOT else node, given, dry_run=dry_run)
+
+
+def _answer(
+    request: Request, context: Context, user: UserRecord, own: str, given: Given, *, dry_run: bool
+) -> Response:
+    told, nodes = "", _nodes(context, user)
+    node = next((node for node in nodes if node["name"] == own), None) or _absent(own)
+    try:
+        done = rest.put(context, user, own or ROOT, given.change(own), dry_run)
+    except InvalidError as error:
+        status, version = error.status, given.version
+        told = f"{error.detail}: {error.next_step}" if error.next_step else error.detail
+    except ConflictError as error:
+        node = _node(_nodes(context, user), own)
+        status, version = error.status, node["version"]
+        told = views.quicker(error.detail, given.settings, views.values(node))
+    if told:
+        view = views.form(own, version, given.settings, views.parents(nodes, own), told)
+        return templating.page(request, "act.html", status=status, view=view)
+    if not dry_run:
+        return RedirectResponse(views.LIST, 303)
+    view = views.preview(own, given.version, views.values(node), given.settings, done["changes"])
+    return templating.page(request, "act.html", view=view)
+
+
+def _nodes(context: Context, user: UserRecord) -> list[Json]:
+    nodes: list[Json] = rest.shares(context, user)["shares"]
+    return nodes
+
+
+def _node(nodes: Sequence[Json], own: str) -> Json:
+    for node in nodes:
+        if node["name"] == own:
+            return node
+    raise NotFoundError(f"there is no consumer {own!r}", "look at the page of consumers")
+
+
+def _absent(own: str) -> Json:
+    """A node that is not there yet, as REST would show it."""
+    node = fresh(own)
+    return {**node.settings, "name": own, "version": node.version, "limit": None}

@@ -1,0 +1,74 @@
+"""Running an application: a job whose code is sent, or is that of another job."""
+
+import shlex
+from typing import Annotated
+
+from fastapi import APIRouter, File, Form, Request, Response, UploadFile
+from fastapi.responses import RedirectResponse
+from pydantic import ValidationError
+
+from edt_launch.service.api import problems
+from edt_launch.service.api.dependencies import SUBJECT, ContextDep, CurrentUser
+from edt_launch.service.context import Context
+from edt_launch.service.database.records import JobRecord, UserRecord
+from edt_launch.service.errors import ForbiddenError, InvalidError
+from edt_launch.service.specification import JobSpec
+from edt_launch.service.submission import Submission
+from edt_launch.service.web import templating
+from edt_launch.service.web.views.run_application import run_view
+
+router = APIRouter(prefix="/console/run")
+
+Value = Annotated[str, Form(max_length=2**16)]
+Code = Annotated[UploadFile | None, File()]
+
+
+@router.get("")
+def ask(request: Request, user: CurrentUser) -> Response:
+    """The form."""
+    return templating.page(request, "console/run.html", view=run_view(is_admin=user.is_admin))
+
+
+@router.post("")
+async def run(
+    request: Request,
+    context: ContextDep,
+    user: CurrentUser,
+    code: Code = None,
+    name: Value = "",
+    command: Value = "",
+    path: Value = "",
+    code_of: Value = "",
+    least: Annotated[str, Form(alias="min", max_length=256)] = "",
+    most: Annotated[str, Form(alias="max", max_length=256)] = "",
+    priority: Value = "",
+) -> Response:
+    """Submit it, or show the form again with what was wrong."""
+    given = {
+        "name": name, "command": command, "path": path, "code_of": code_of, "min": least, "max": most,
+        "priority": priority,
+    }  # fmt: skip
+    given = {field: value.strip() for field, value in given.items()}
+    try:
+        job = await context.uploads.run(user.name, lambda: _submit(context, user, given, code))
+    except (InvalidError, ForbiddenError) as error:
+        wrong = f"{error.detail}: {error.next_step}" if error.next_step else error.detail
+        view = run_view(given, wrong, is_admin=user.is_admin)
+        return templating.page(request, "console/run.html", status=error.status, view=view)
+    request.scope[SUBJECT] = job.id
+    return RedirectResponse(f"/jobs/{job.id}", 303)
+
+
+def _submit(context: Context, user: UserRecord, given: dict[str, str], code: UploadFile | None) -> JobRecord:
+    values = {field: value for field, value in given.items() if value}
+    try:
+        words = shlex.split(values.pop("command", ""))
+        spec = JobSpec.model_validate({**values, "command": words})
+    except ValidationError as error:
+        raise InvalidError(problems.invalid(error.errors()).detail) from None
+    except ValueError as error:
+        raise InvalidError(f"command: {error}", "close its quotes") from None
+    file = code.file if code is not None and code.filename else None  # without a file, browsers send none
+    job, _ = context.submitter.submit(Submission(user, spec, file), context.clock())
+    context.changed()
+    return job

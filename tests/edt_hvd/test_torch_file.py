@@ -1,0 +1,41 @@
+"""What a file that fails raises is what the caller of `torch_file.save` gets."""
+
+import errno
+from pathlib import Path
+
+import pytest
+import torch
+
+from edt_hvd import torch_file
+from edt_hvd.wmla.atomic_file import replacing
+
+TREE = {"weights": torch.zeros(300_000)}
+
+
+def write_half(path: Path) -> None:
+    with replacing(path) as file:
+        file.write(b"half")
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def test_a_full_disk_is_an_error_of_the_file() -> None:
+    with (
+        Path("/dev/full").open("wb", buffering=0) as file,
+        pytest.raises(OSError, match="No space left") as caught,
+    ):
+        torch_file.save(TREE, file)
+    assert caught.value.errno == errno.ENOSPC
+
+
+def test_what_torch_cannot_save_is_an_error_of_its_own(tmp_path: Path) -> None:
+    with (tmp_path / "file").open("wb") as file, pytest.raises(AttributeError, match="local object"):
+        torch_file.save(lambda: None, file)
+
+
+def test_nothing_is_left_beside_a_file_that_could_not_be_written(tmp_path: Path) -> None:
+    path = tmp_path / "model"
+    path.write_bytes(b"before")
+    with pytest.raises(OSError, match="No space left"):
+        write_half(path)
+    assert [each.name for each in tmp_path.iterdir()] == ["model"]
+    assert path.read_bytes() == b"before"

@@ -1,0 +1,152 @@
+from dataclasses import replace
+
+from edt_launch.service.database.records import (
+    JobRecord,
+    SearchRecord,
+    SearchState,
+    SearchWanted,
+    TrialRecord,
+    TrialState,
+)
+from edt_launch.service.database.store import Store
+from edt_launch.service.states import State
+
+SEARCH = SearchRecord(
+    "haaaaaaaa", "ann-1", "ann", {"metric": "loss"}, "code", 2**32 - 1, 100.0, "wmla", {"args": "x"}, 12
+)
+OTHER = replace(SEARCH, id="hbbbbbbbb", name="bob-1", owner="bob")
+
+
+def trial(number: int, **fields: object) -> TrialRecord:
+    made = TrialRecord(SEARCH.id, number, {"rate": 0.1 + number, "k": 3}, {"rate": 0.3, "k": "ü"}, 27, 101.0)
+    return replace(made, **fields)  # type: ignore[arg-type]
+
+
+def found_by(store: Store) -> SearchRecord:
+    found = store.searches.get(SEARCH.name)
+    assert found is not None
+    return found
+
+
+def test_a_search_comes_back_as_it_was_stored(store: Store) -> None:
+    assert store.searches.add(SEARCH)
+    found = found_by(store)
+    assert found == replace(SEARCH, number=found.number)
+    assert store.searches.all() == store.searches.live() == [found]
+    assert store.searches.get(SEARCH.id) == found
+    assert store.searches.get("nobody") is None
+
+
+def test_a_name_is_given_once(store: Store) -> None:
+    assert store.searches.add(SEARCH)
+    assert not store.searches.add(replace(OTHER, name=SEARCH.name))
+    assert store.searches.add(OTHER)
+    assert store.searches.ids() == {SEARCH.id, OTHER.id}
+    assert [search.owner for search in store.searches.all("bob")] == ["bob"]
+    assert store.searches.all(kind="") == []
+    first, second = store.searches.all(kind="wmla")
+    assert [one.id for one in store.searches.page(None, 0, 1)] == [first.id]
+    assert [one.id for one in store.searches.page(None, first.number, 9)] == [second.id]
+    assert [one.id for one in store.searches.page("bob", 0, 9)] == [second.id]
+
+
+def test_an_id_comes_before_a_name_that_looks_like_it(store: Store) -> None:
+    assert store.searches.add(replace(OTHER, name=SEARCH.id))
+    assert store.searches.add(SEARCH)
+    found = store.searches.get(SEARCH.id)
+    assert found is not None
+    assert found.id == SEARCH.id
+
+
+def test_a_page_has_what_a_listing_tells(store: Store) -> None:
+    told = {"metric": "loss", "objective": "maximize", "algorithm": "list"}
+    long = replace(SEARCH, definition={**told, "configurations": [{"x": 1}] * 100})
+    assert store.searches.add(long)
+    (shown,) = store.searches.page(None, 0, 10)
+    assert shown == replace(long, number=shown.number, definition=told, template={})
+
+
+def test_trials_are_counted_and_the_best_is_found(store: Store) -> None:
+    store.searches.add(SEARCH)
+    store.searches.add(OTHER)
+    metrics = (None, 0.5, 0.25, 0.25, 0.5)
+    for number, metric in enumerate(metrics):
+        state = TrialState.RUNNING if metric is None else TrialState.SUCCEEDED
+        store.searches.add_trial(trial(number, metric=metric, state=state))
+    ids = [SEARCH.id, OTHER.id]
+    counts = {TrialState.RUNNING: 1, TrialState.SUCCEEDED: 4}
+    assert store.searches.counts(ids) == {SEARCH.id: counts, OTHER.id: {}}
+    best = [store.searches.best(ids, largest) for largest in (False, True)]
+    assert [{id_: one.number for id_, one in found.items()} for found in best] == [
+        {SEARCH.id: 2},
+        {SEARCH.id: 1},
+    ]
+
+
+def test_a_search_is_forgotten_with_its_jobs_or_not_at_all(store: Store) -> None:
+    assert store.searches.add(SEARCH)
+    for id_ in ("jaaaaaaaa", "jbbbbbbbb"):
+        store.jobs.add(JobRecord(id_, "ann", ("x",), 1, 1, 100.0))
+        store.jobs.move(id_, State.STOPPED, "for the test", 101.0)
+    seen = found_by(store)
+    assert not store.searches.delete(replace(seen, ended=99.0), ["jaaaaaaaa"])
+    assert store.jobs.ids() == {"jaaaaaaaa", "jbbbbbbbb"}
+    assert store.searches.delete(seen, ["jaaaaaaaa"])
+    assert (store.searches.ids(), store.jobs.ids()) == (frozenset(), {"jbbbbbbbb"})
+
+
+def test_a_trial_comes_back_as_it_was_stored(store: Store) -> None:
+    store.searches.add(SEARCH)
+    store.searches.add(OTHER)
+    ended = trial(
+        1,
+        exec="wmla-3",
+        driver="driver-1",
+        job="jaaaaaaaa",
+        state=TrialState.SUCCEEDED,
+        metric=-0.25,
+        ended=7.0,
+    )
+    store.searches.add_trial(trial(1))
+    store.searches.add_trial(trial(0))
+    store.searches.update_trial(ended)
+    assert store.searches.trials(SEARCH.id) == [trial(0), ended]
+    assert store.searches.trials_of([SEARCH.id, OTHER.id]) == {
+        SEARCH.id: [trial(0), ended],
+        OTHER.id: [],
+    }
+
+
+def test_what_is_wanted_comes_true_in_time_only(store: Store) -> None:
+    store.searches.add(SEARCH)
+    assert store.searches.set_wanted(SEARCH.id, SearchWanted.STOP, {SearchState.QUEUED})
+    assert found_by(store).wanted is SearchWanted.STOP
+    store.searches.update(SEARCH.id, state=SearchState.STOPPED, ended=8.0, reason="stopped")
+    assert store.searches.live() == []
+    assert not store.searches.set_wanted(
+        SEARCH.id, SearchWanted.FORCE, {SearchState.QUEUED, SearchState.RUNNING}
+    )
+
+
+def test_it_starts_again_without_some_trials(store: Store) -> None:
+    store.searches.add(SEARCH)
+    for number in range(3):
+        store.searches.add_trial(trial(number))
+    store.searches.set_wanted(SEARCH.id, SearchWanted.STOP, set(SearchState))
+    store.searches.update(SEARCH.id, state=SearchState.STOPPED, started=7.0, ended=8.0, reason="stopped")
+    ended = found_by(store)
+    assert store.searches.start_again(ended, [0, 2])
+    assert not store.searches.start_again(ended, [1])
+    found = found_by(store)
+    assert found == replace(SEARCH, number=found.number)
+    assert [one.number for one in store.searches.trials(SEARCH.id)] == [1]
+
+
+def test_trials_go_with_their_search(store: Store) -> None:
+    store.searches.add(SEARCH)
+    store.searches.add_trial(trial(0))
+    search = found_by(store)
+    assert not store.searches.delete(replace(search, state=SearchState.STOPPED))
+    assert store.searches.delete(search)
+    assert store.searches.trials(SEARCH.id) == []
+    assert store.searches.all() == []

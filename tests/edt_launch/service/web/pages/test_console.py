@@ -1,0 +1,131 @@
+from collections.abc import Iterable
+
+import pytest
+
+from browser import browser
+from edt_launch.cluster.nvidia import Load
+from edt_launch.service.database.records import HostRecord
+from edt_launch.service.states import State
+from world import NOW, World
+
+
+def running(world: World, name: str, *devices: str, most: int = 4) -> str:
+    job: str = world.submit(world.ann, name=name, max=most)["id"]
+    world.go(job, State.STARTING, State.RUNNING)
+    held = (("node1", devices),)
+    world.store.jobs.record({job: {"size": len(devices), "held": held, "started": NOW - 90}})
+    return job
+
+
+def test_applications_have_the_words_of_a_clusters_console(world: World) -> None:
+    job = running(world, "<b>digits", "0", "1", "cpu0")
+    page = browser(world, "bob").get("/console/applications").text
+    assert "&lt;b&gt;digits" in page
+    assert job in page
+    assert "<td>ann</td><td>Elastic</td>" in page
+    # CPU slots, GPU slots, priority
+    assert "<td>1</td><td>2</td><td>0</td>" in page
+    assert "<td>1 min 30 s</td>" in page
+    assert 'aria-sort="descending"' in page
+    assert f'value="{job}"' not in page
+    assert f'value="{job}"' in browser(world, "ann").get("/console/applications").text
+
+
+@pytest.mark.parametrize(
+    "query, found",
+    [
+        ("column=text&text=IGIT", {"digits"}),
+        ("column=owner&text=NN", {"digits", "other"}),
+        ("column=owner&text=bob", set()),
+        ("column=state&text=run", {"digits"}),
+        ("column=state&text=%25", set()),
+        ("column=state&text=zzz", set()),
+        ("sort=gpu", None),
+        ("column=command&text=x", None),
+    ],
+)
+def test_a_filter_finds_what_contains_a_text(world: World, query: str, found: set[str] | None) -> None:
+    running(world, "digits", "0")
+    world.submit(world.ann, name="other")
+    answer = browser(world, "ann").get(f"/console/applications?{query}")
+    if found is None:
+        assert answer.status_code == 422
+    else:
+        assert {name for name in ("digits", "other") if f"<bdi>{name}</bdi>" in answer.text} == found
+
+
+def test_ended_ones_are_shown_by_the_order_asked_for(world: World) -> None:
+    first, second = running(world, "first", "0"), running(world, "second", "1", "2")
+    world.go(first, State.SUCCEEDED)
+    client = browser(world, "ann")
+    by_size = client.get("/console/applications?sort=-size").text
+    assert by_size.index("<bdi>second") < by_size.index("<bdi>first")
+    by_end = client.get("/console/applications?sort=-ended").text
+    assert by_end.index("<bdi>first") < by_end.index("<bdi>second")
+    assert client.get("/console").headers["location"] == "/console/applications"
+    rest = world.ann.get("/jobs?all=1&sort=ended&newest=1&owner_text=AN").json()["jobs"]
+    assert [job["id"] for job in rest] == [first, second]
+
+
+def test_the_chosen_ones_are_acted_on_and_their_logs_retrieved(world: World) -> None:
+    job = running(world, "<i>digits", "0")
+    back = "/console/applications"
+    client = browser(world, "ann")
+    question = client.get(f"/selected?action=priority&job={job}&back={back}").text
+    assert f'name="back" value="{back}"' in question
+    assert "within a second" in question
+    asked = {"action": "priority", "job": [job], "priority": "2", "back": back}
+    assert client.post("/selected", data=asked).headers["location"] == back
+    assert world.store.jobs.get(job).priority == 2
+    assert client.post("/selected", data=asked | {"back": "//evil.test"}).status_code == 422
+    logs = client.get(f"/selected/logs?job={job}&back={back}").text
+    assert f'href="/api/v1/jobs/{job}/logs" download="{job}.log"' in logs
+    assert "&lt;i&gt;digits" in logs
+    assert browser(world, "bob").get(f"/selected/logs?job={job}").status_code == 403
+    assert client.get("/selected/logs").status_code == 422
+
+
+def test_departments_are_instance_groups(world: World) -> None:
+    world.admin.put("/shares/lab", json={})
+    world.admin.put("/shares/team", json={"parent": "lab"})
+    world.admin.put("/shares/ann", json={"parent": "team"})
+    running(world, "digits", "0", "cpu1")
+    world.store.hosts.drain("node1", True, "for the test", NOW)
+    page = browser(world, "bob").get("/console/groups").text
+    # running applications, GPU slots, hosts, blocked hosts
+    assert ">team</th><td>active</td><td>1</td><td>1</td><td>1</td><td>1</td>" in page
+    assert ">/lab/team</a>" in page
+    assert ">everybody</th><td>active</td><td>1</td>" in page
+    assert ">ann</th>" not in page
+
+
+def test_hosts_with_load_and_what_their_gpus_do(world: World) -> None:
+    running(world, "digits", "0", "1")
+    machines = world.context.machines
+    machines.own_names, machines.heard = {"node1"}, NOW - 3
+    machines.meter = Meter()
+    world.store.hosts.put([HostRecord("node2", ("0",), is_up=False, source="test", changed=NOW - 60)])
+    page = browser(world, "ann").get("/console/hosts").text
+    assert "<td>2 of 4</td>" in page
+    assert "<td>3.15 GB, 25%</td>" in page
+    assert ">3 s ago</time>" in page
+    assert "1 min ago" in page
+    assert "Drain" not in page
+    shown = {host["name"]: host for host in world.ann.get("/hosts").json()["hosts"]}
+    assert shown["node1"]["load"]["gpus"]["1"] == {"memory": 2000, "utilization": 50.0}
+    assert shown["node1"]["load"]["processors"] >= 0
+    assert 0 < shown["node1"]["load"]["memory"] <= 1
+    assert (shown["node2"]["load"], shown["node2"]["heard"], shown["node1"]["jobs"]) == (None, NOW - 60, 1)
+    admin = browser(world, "admin")
+    assert "/pool/hosts/node1/drain?back=/console/hosts" in admin.get("/console/hosts").text
+    assert 'value="/console/hosts"' in admin.get("/pool/hosts/node1/drain?back=/console/hosts").text
+    answer = admin.post("/pool/hosts/node1/drain", data={"back": "/console/hosts"})
+    assert answer.headers["location"] == "/console/hosts"
+
+
+class Meter:
+    """GPUs of which two answer."""
+
+    def loads(self, names: Iterable[str]) -> dict[str, Load]:
+        known = {"0": Load(1000, 0.0), "1": Load(2000, 50.0)}
+        return {name: known[name] for name in names if name in known}

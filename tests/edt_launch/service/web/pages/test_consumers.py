@@ -1,0 +1,124 @@
+import pytest
+
+from browser import browser
+from edt_launch.service.states import State
+from world import World
+
+FORM = {"parent": "", "weight": "1", "guarantee": "0", "limit": "", "lends": "yes", "policy": "fair"}
+
+
+def version(world: World, name: str) -> str:
+    return next(node for node in world.ann.get("/shares").json()["shares"] if node["name"] == name)["version"]
+
+
+@pytest.fixture
+def two_jobs(world: World) -> list[str]:
+    """Of ann and bob, with two devices each, who could use four."""
+    ids = []
+    for client, name, devices in ((world.ann, "first", ("0", "1")), (world.bob, "second", ("2", "3"))):
+        job = world.submit(client, name=name, max=4)["id"]
+        world.go(job, State.STARTING, State.RUNNING)
+        record = {"size": 2, "target": 2, "held": (("node1", devices),), "share": 2.0}
+        world.store.jobs.record({job: record})
+        ids.append(job)
+    return ids
+
+
+def test_everybody_sees_the_tree_and_administrators_change_it(world: World, two_jobs: list[str]) -> None:
+    world.admin.put("/shares/lab", json={"guarantee": 3, "limit": 4, "policy": "fifo"})
+    world.admin.put("/shares/ann", json={"parent": "lab"})
+    page = browser(world, "ann").get("/console/consumers").text
+    assert "ann<span" in page
+    assert ", below lab" in page
+    assert "<td>fifo</td>" in page
+    assert "Edit" not in page
+    lab = next(node for node in world.ann.get("/shares").json()["shares"] if node["name"] == "lab")
+    # one device of its three is used by bob: no other is free
+    assert [lab[name] for name in ("size", "asks", "entitled", "lent")] == [2, 4, 2.0, 1]
+    assert "/console/consumers/lab" in browser(world, "admin").get("/console/consumers").text
+    for path in ("/console/consumers/lab", "/console/new-consumer"):
+        assert browser(world, "ann").get(path).status_code == 403
+        assert browser(world, "ann").post(f"{path}?dry_run=1", data=FORM).status_code == 403
+
+
+def test_who_gains_and_loses_is_shown_before_it_is_saved(world: World, two_jobs: list[str]) -> None:
+    admin = browser(world, "admin")
+    page = admin.get("/console/consumers/ann").text
+    assert version(world, "ann") in page
+    assert 'value="ann"' not in page  # nothing is below itself
+    data = FORM | {"weight": "3", "version": version(world, "ann")}
+    shown = admin.post("/console/consumers/ann?dry_run=1", data=data).text
+    for told in ("Weight: 1 → 3.", "Gain: 1.", "Lose: 1.", "first of ann goes from 2 to 3.", "from 2 to 1."):
+        assert told in shown
+    assert world.store.audit.newest(1)[0].path == "/api/v1/jobs"  # what only shows is no change
+    assert version(world, "ann") == data["version"]
+    assert admin.post("/console/consumers/ann", data=data).headers["location"] == "/console/consumers"
+    nodes = {node.name: node for node in world.store.shares.all()}
+    assert nodes["ann"].weight == 3
+    assert world.store.audit.newest(1)[0].path == "/console/consumers/ann"
+
+
+def test_of_two_who_change_one_node_the_second_is_told_who_came_first(
+    world: World, two_jobs: list[str]
+) -> None:
+    admin, seen = browser(world, "admin"), version(world, "ann")
+    world.admin.put("/shares/ann", json={"weight": 2, "limit": 3})
+    world.clock.now += 7
+    data = FORM | {"weight": "3", "version": seen}
+    for query in ("?dry_run=1", ""):
+        answer = admin.post(f"/console/consumers/ann{query}", data=data)
+        assert answer.status_code == 409
+        assert "ann was changed by admin, 7 s ago: that came first." in answer.text
+        assert "weight 2 (yours: 3), limit 3 (yours: none)" in answer.text
+        assert 'name="weight" value="3"' in answer.text
+    assert version(world, "ann") in answer.text
+    again = data | {"version": version(world, "ann")}
+    assert admin.post("/console/consumers/ann", data=again).status_code == 303
+
+
+def test_a_node_is_added(world: World) -> None:
+    admin = browser(world, "admin")
+    form = admin.get("/console/new-consumer").text
+    assert 'name="name"' in form
+    seen = form.split('name="version" value="')[1].split('"')[0]
+    data = FORM | {"name": " lab ", "guarantee": "2", "version": seen}
+    shown = admin.post("/console/new-consumer?dry_run=1", data=data).text
+    assert 'action="/console/consumers/lab"' in shown
+    assert "Guarantee: 0 → 2." in shown
+    assert admin.post("/console/consumers/lab", data=data).status_code == 303
+    assert {node.name: node for node in world.store.shares.all()}["lab"].guarantee == 2
+    for name, told in (("lab", "already"), ("<b>", "&lt;b&gt;"), ("", "is none")):
+        answer = admin.post("/console/new-consumer?dry_run=1", data=data | {"name": name})
+        assert answer.status_code == 422
+        assert told in answer.text
+    assert admin.post("/console/consumers/lab", data=data).status_code == 409
+
+
+@pytest.mark.parametrize(
+    "change, told",
+    [
+        ({"weight": "x"}, "weight"),
+        ({"weight": "0"}, "weight"),
+        ({"limit": "-1"}, "limit"),
+        ({"guarantee": "5", "limit": "4"}, "guarantee: 5 is more than limit, 4"),
+        ({"parent": "nobody"}, "there is no node"),
+        ({"parent": "ann"}, "circle"),
+        ({"policy": "<b>"}, "policy"),
+    ],
+)
+def test_what_makes_no_sense_is_told_in_the_form(world: World, change: dict[str, str], told: str) -> None:
+    data = FORM | change | {"version": version(world, "ann")}
+    answer = browser(world, "admin").post("/console/consumers/ann?dry_run=1", data=data)
+    assert answer.status_code == 422
+    assert told in answer.text
+    assert "<b>" not in answer.text
+
+
+def test_the_root_has_no_parent(world: World) -> None:
+    admin = browser(world, "admin")
+    assert 'name="parent"' not in admin.get("/console/consumers/-").text
+    data = FORM | {"policy": "priority", "version": version(world, "")}
+    assert "consumer <bdi>" not in admin.post("/console/consumers/-?dry_run=1", data=data).text
+    assert admin.post("/console/consumers/-", data=data).status_code == 303
+    assert world.store.shares.all()[0].policy == "priority"
+    assert admin.get("/console/consumers/nobody").status_code == 404

@@ -1,0 +1,37 @@
+from browser import browser
+from world import World, tar
+
+FORM = {"name": "<b>digits", "command": "python 'train.py'", "min": "1", "max": "4", "priority": "1"}
+
+
+def test_an_application_is_run_with_the_code_that_is_sent(world: World) -> None:
+    client = browser(world, "ann")
+    assert 'type="file"' in client.get("/console/run").text
+    code = {"code": ("code.tar.gz", tar({"train.py": b"print()", "data": b"1" * 2**18}))}
+    answer = client.post("/console/run", data=FORM, files=code)
+    job = world.store.jobs.get(answer.headers["location"].removeprefix("/jobs/"))
+    assert (job.owner, job.name, job.command) == ("ann", "<b>digits", ("python", "train.py"))
+    assert (job.min, job.max, job.priority) == (1, 4, 1)
+    assert (world.files(job.id).code / "train.py").read_bytes() == b"print()"
+    again = client.post("/console/run", data=FORM | {"code_of": job.id}, files={"code": ("", b"")})
+    assert again.status_code == 303
+    newest = world.store.audit.newest(1)[0]
+    assert newest.path == f"/console/run {again.headers['location'].removeprefix('/jobs/')}"
+
+
+def test_what_is_wrong_is_told_above_what_was_written(world: World) -> None:
+    client = browser(world, "ann")
+    for change, told in {
+        "max": ("0", "max"),
+        "command": ("python '", "close its quotes"),
+        "code_of": ("jbbbbbbbb", "there is no job"),
+        "path": ("/etc", "only administrators"),
+    }.items():
+        answer = client.post("/console/run", data=FORM | {change: told[0]})
+        assert answer.status_code in (403, 422)
+        assert told[1] in answer.text
+        assert 'value="&lt;b&gt;digits"' in answer.text
+    assert client.post("/console/run", data=FORM).status_code == 422  # the script is nowhere
+    assert "service&#39;s machine" not in client.get("/console/run").text
+    assert "service&#39;s machine" in browser(world, "admin").get("/console/run").text
+    assert world.store.jobs.live() == []
