@@ -38,10 +38,15 @@ def test_everybody_can_use_the_pages(site: Site, look: str) -> None:
         page.goto("/logon")
         site.check_access(page)
     with site.page("ann", viewport={"width": 320, "height": 640}, **LOOKS[look]) as page:
-        for path in ("/account", "/account/nothing"):
+        for path in ("/account", "/account/password", "/account/nothing"):
             page.goto(path)
             site.check_access(page)
-            assert not is_too_wide(page)
+            assert not is_too_wide(page), path
+    with site.page("admin", viewport={"width": 320, "height": 640}, **LOOKS[look]) as page:
+        for path in ("/users", "/users/bob/password", "/users/bob/remove", "/users/changes"):
+            page.goto(path)
+            site.check_access(page)
+            assert not is_too_wide(page), path
 
 
 def test_a_token_is_made_and_revoked_with_the_keyboard_alone(site: Site) -> None:

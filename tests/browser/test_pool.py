@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from edt_launch.service.bus import Topic
-from edt_launch.service.database.records import AllocationRecord
+from edt_launch.service.database.records import AllocationRecord, HostRecord
 from edt_launch.service.states import State
 from pages import LOOKS, Site, is_too_wide
 from tiers import full
@@ -105,4 +105,20 @@ def test_everybody_can_use_the_page(site: Site, look: str) -> None:
         assert not is_too_wide(page)
         page.goto("/pool?window=15+min")
         page.locator("#chart canvas").first.wait_for()
+    assert site.errors == []
+
+
+def test_a_large_pool_has_a_row_a_host(site: Site) -> None:
+    devices = tuple(map(str, range(16)))
+    site.world.store.hosts.put(
+        [HostRecord(f"node{number}", devices, source="test") for number in range(2, 11)]
+    )
+    running(site, "first", "0", "1", "2", ago=1800)
+    with site.page("ann") as page:
+        page.locator("#chart[data-bands='1']").wait_for()
+        page.get_by_label("Rows", exact=True).select_option("node1")
+        page.get_by_role("button", name="Show").click()
+        page.locator("#chart[data-bars='3']").wait_for()
+        assert "host=node1" in page.url
+        site.check_access(page)
     assert site.errors == []

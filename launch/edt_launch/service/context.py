@@ -11,7 +11,7 @@ from edt_launch.service.bus import Bus, Topic
 from edt_launch.service.database.jobs import NoSuchJobError
 from edt_launch.service.database.records import JobRecord, SearchRecord, UserRecord
 from edt_launch.service.database.store import Store
-from edt_launch.service.errors import ForbiddenError, NotFoundError, TooLargeError
+from edt_launch.service.errors import ForbiddenError, GoneError, NotFoundError, TooLargeError
 from edt_launch.service.fair_threads import FairThreads
 from edt_launch.service.first_start import this_user
 from edt_launch.service.home import Home
@@ -99,11 +99,19 @@ class Context:
             )
 
     def job(self, job_id: str) -> JobRecord:
-        """A job that anybody may look at; `NotFoundError` if there is none of that id."""
+        """A job that anybody may look at; `NotFoundError` if there is none of that id.
+
+        `GoneError` if it has been deleted, and had devices before: of others nothing is known any more.
+        """
         try:
             self.home.job(job_id)
             return self.store.jobs.get(job_id)
         except (ValueError, NoSuchJobError):
+            if self.store.history.newest(job_id, limit=1):
+                raise GoneError(
+                    f"the job {job_id} has been deleted, with all that it had made",
+                    "`edt ps --all` lists those that are left",
+                ) from None
             raise NotFoundError(
                 f"there is no job {job_id[:80]!r}", "GET /api/v1/jobs?all=1 lists them: `edt ps --all`"
             ) from None

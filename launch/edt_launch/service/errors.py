@@ -8,6 +8,7 @@
     ├── UnauthorizedError       401
     ├── ForbiddenError          403
     ├── NotFoundError           404
+    │   └── GoneError           410
     ├── ConflictError           409
     ├── TooLargeError           413
     ├── LockedError             429
@@ -54,6 +55,10 @@ class ForbiddenError(ServiceError, status=403, title="not allowed"):
 
 class NotFoundError(ServiceError, status=404, title="not found"):
     """There is no such thing."""
+
+
+class GoneError(NotFoundError, status=410, title="gone"):
+    """There was such a thing, and it has been deleted."""
 
 
 class ConflictError(ServiceError, status=409, title="not now"):

@@ -13,6 +13,16 @@ MOST = 1000
 """Lines that one search finds."""
 
 
+_ERROR = rb"ERROR|CRITICAL|FATAL|Traceback \(most recent|\w*(?:Error|Exception):"
+
+LEVELS = {
+    "": re.compile(b""),
+    "error": re.compile(rb"\b(?:%b)" % _ERROR),
+    "warning": re.compile(rb"\b(?:%b|WARN(?:ING)?\b|\w*Warning:)" % _ERROR),
+}
+"""Names of levels, and what lines of at least that level have: programs print them in their own ways."""
+
+
 @dataclass(frozen=True)
 class Hit:
     """A line with the text; `offset` is where it begins."""
@@ -22,7 +32,7 @@ class Hit:
 
 
 def search(
-    path: Path, text: str, after: int = 0, most: int = MOST, reach: int = REACH
+    path: Path, text: str, after: int = 0, most: int = MOST, reach: int = REACH, level: str = ""
 ) -> tuple[list[Hit], int | None]:
     """The next lines that have a text, in whatever case, and where to go on; None at the end of the file.
 
@@ -32,6 +42,7 @@ def search(
         after: where to begin; within a line, at the next one.
         most: lines that are found.
         reach: bytes that are read.
+        level: of `LEVELS`, the least that lines have; empty for any.
 
     Raises:
         FileNotFoundError, NoFileError: it is not there, or no file.
@@ -50,7 +61,7 @@ def search(
         ):
             at += len(block)
             for line in lines.feed(block):
-                if pattern.search(line):
+                if pattern.search(line) and LEVELS[level].search(line):
                     found.append(Hit(lines.offset - len(line) - 1, line))
                 if len(found) == most:
                     return found, lines.offset

@@ -66,6 +66,13 @@ class JobSpec(BaseModel):
         str | None,
         Field(pattern=f"^{JOB_ID}$", description="A job whose submitted files to copy instead."),
     ] = None
+    checkpoint: Annotated[
+        str | None,
+        Field(
+            pattern="^step-[0-9]{8,18}$",
+            description="A checkpoint of the job `code_of`, by its name: the new job goes on from it.",
+        ),
+    ] = None
     directory: Annotated[
         Line, Field(description="Where the command runs: a folder inside the submitted code.")
     ] = "."
@@ -104,6 +111,8 @@ class JobSpec(BaseModel):
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
         check_sizes(self.min, self.most, self.allowed)
+        if self.checkpoint is not None and self.code_of is None:
+            raise ValueError("checkpoint: give the job that has it, as code_of")
         if self.directory.startswith("/") or ".." in self.directory.split("/"):
             raise ValueError("directory: give a folder inside the code, without '..'")
         check_start(self.command, self.environment)

@@ -72,7 +72,7 @@ def record_of(submission: Submission, job_id: str, now: float) -> JobRecord:
     spec = submission.spec
     own = {"command": tuple(spec.command), "max": spec.most, "allowed": spec.numbers}
     return JobRecord(
-        **spec.model_dump(exclude={"path", "code_of"}) | own,
+        **spec.model_dump(exclude={"path", "code_of", "checkpoint"}) | own,
         id=job_id,
         owner=submission.user.name,
         submitted=now,
@@ -196,6 +196,8 @@ class Submitter:
             remove_made(folder.code, source)
         for path in folder.folders:
             path.mkdir(parents=True, exist_ok=True)
+        if submission.spec.checkpoint is not None:
+            self._copy_checkpoint(folder, str(submission.spec.code_of), submission.spec.checkpoint)
         if submission.arrange is not None:
             submission = replace(submission, spec=submission.arrange(folder.code))
         note_submitted(folder)
@@ -213,6 +215,14 @@ class Submitter:
                 f"command: {script!r} is not a file of the submitted code", "name a script that is in it"
             )
         return submission
+
+    def _copy_checkpoint(self, folder: JobDir, job_id: str, name: str) -> None:
+        source = self._home.job(job_id).output.checkpoint / name
+        if source.is_symlink() or not source.is_dir():
+            raise InvalidError(
+                f"checkpoint: {job_id} has no {name!r}", f"GET /api/v1/jobs/{job_id}/checkpoints lists them"
+            )
+        copy_folder(source, folder.output.checkpoint / name, self._limits)
 
 
 def _same(earlier: JobRecord, submission: Submission) -> JobRecord:

@@ -4,7 +4,7 @@ A bar ends when the job's worker is known to have left the device, or another jo
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 
@@ -91,11 +91,11 @@ def merged(found: Iterable[Bar], shortest: float) -> list[Bar]:
 
 
 def usage(
-    found: Iterable[Bar], owners: Mapping[str, str], since: float, until: float, points: int
+    found: Iterable[Bar], whose: Callable[[Bar], str], since: float, until: float, points: int
 ) -> dict[str, list[float]]:
-    """How many devices each owner had on average in each of so many equal parts of a window.
+    """How many devices were used on average in each of so many equal parts of a window.
 
-    `owners` are those of the bars' jobs.
+    They are counted by what `whose` says of a bar: its owner, or its host.
     """
     part = (until - since) / points
     differences: defaultdict[str, list[float]] = defaultdict(lambda: [0.0] * (points + 1))
@@ -103,7 +103,7 @@ def usage(
     for bar in found:
         start, end = (bar.start - since) / part, (bar.end - since) / part
         first, last = min(int(start), points - 1), min(int(end), points - 1)
-        owner = owners[bar.job]
+        owner = whose(bar)
         if first == last:
             partly[owner][first] += end - start
             continue
@@ -115,6 +115,27 @@ def usage(
         owner: [whole + rest for whole, rest in zip(accumulate(differences[owner]), parts, strict=False)]
         for owner, parts in partly.items()
     }
+
+
+def bands(
+    found: Iterable[Bar], hosts: Sequence[str], since: float, until: float, points: int
+) -> list[tuple[int, float, float, float]]:
+    """How many devices of each host were used, in equal parts of a window: host, from, to, devices.
+
+    The host is an index. Parts that follow each other and are alike are one; those without use are left out.
+    """
+    part = (until - since) / points
+    used = usage(found, lambda bar: bar.slot[0], since, until, points)
+    found_bands: list[tuple[int, float, float, float]] = []
+    for row, host in enumerate(hosts):
+        start = 0
+        parts = [round(one, 2) for one in used.get(host, ())]
+        for at in range(1, len(parts) + 1):
+            if at == len(parts) or parts[at] != parts[start]:
+                if parts[start]:
+                    found_bands.append((row, since + start * part, since + at * part, parts[start]))
+                start = at
+    return found_bands
 
 
 def resizes(changes: Iterable[AllocationRecord], since: float, until: float) -> list[Resize]:

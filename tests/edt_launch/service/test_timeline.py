@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from edt_launch.service.database.records import AllocationRecord, Held, TransitionRecord
 from edt_launch.service.states import State
-from edt_launch.service.timeline import Bar, Resize, Slot, bars, idle, merged, resizes, usage, waiting
+from edt_launch.service.timeline import Bar, Resize, Slot, bands, bars, idle, merged, resizes, usage, waiting
 
 SLOTS: list[Slot] = [("n1", "0"), ("n1", "1"), ("n2", "0")]
 SINCE, UNTIL = 10, 30
@@ -168,7 +168,7 @@ def test_a_bar_ends_when_the_device_has_been_left() -> None:
 def test_use_by_owner_is_the_time_of_the_bars(changes: list[AllocationRecord], points: int) -> None:
     found = bars(changes, SINCE, UNTIL)
     owners = {"a": "ann", "b": "bob", "c": "ann"}
-    used = usage(found, owners, SINCE, UNTIL, points)
+    used = usage(found, lambda bar: owners[bar.job], SINCE, UNTIL, points)
     part = (UNTIL - SINCE) / points
     for owner in ("ann", "bob"):
         seconds = sum(bar.end - bar.start for bar in found if owners[bar.job] == owner)
@@ -178,8 +178,21 @@ def test_use_by_owner_is_the_time_of_the_bars(changes: list[AllocationRecord], p
 
 def test_use_in_the_parts_of_a_window() -> None:
     found = [Bar(SLOTS[0], "a", 10, 30), Bar(SLOTS[1], "a", 14, 21), Bar(SLOTS[2], "b", 11, 12)]
-    used = usage(found, {"a": "ann", "b": "bob"}, SINCE, UNTIL, 4)
+    used = usage(found, lambda bar: {"a": "ann", "b": "bob"}[bar.job], SINCE, UNTIL, 4)
     assert used == {
         "ann": pytest.approx([1.2, 2.0, 1.2, 1.0]),
         "bob": pytest.approx([0.2, 0, 0, 0]),
     }
+
+
+def test_bands_say_how_many_devices_of_hosts_were_used() -> None:
+    found = [
+        Bar(("n1", "0"), "a", 0.0, 20.0),
+        Bar(("n1", "1"), "b", 10.0, 20.0),
+        Bar(("n3", "0"), "a", 35.0, 40.0),
+    ]
+    assert bands(found, ["n1", "n2", "n3"], 0.0, 40.0, 4) == [
+        (0, 0.0, 10.0, 1.0),
+        (0, 10.0, 20.0, 2.0),
+        (2, 30.0, 40.0, 0.5),
+    ]

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Annotated, Any, BinaryIO
+from typing import Annotated, Any, BinaryIO, Literal
 from urllib.parse import quote
 
 from fastapi import APIRouter, Header, Query, Request, Response
@@ -21,15 +21,17 @@ from starlette.concurrency import run_in_threadpool
 from edt_launch.core.lines import LineSplitter
 from edt_launch.core.plain_files import NoFileError, open_file
 from edt_launch.launcher.checkpoints import NAME
-from edt_launch.service import log_search, tailing
+from edt_launch.service import checkpoints as checkpoint_files
+from edt_launch.service import log_search, tailing, zipping
 from edt_launch.service import results as made
 from edt_launch.service.api import schemas, sse
 from edt_launch.service.api.dependencies import ContextDep, CurrentUser
 from edt_launch.service.bus import Topic
+from edt_launch.service.checkpoints import Wholeness
 from edt_launch.service.context import Context
 from edt_launch.service.database.engine import AWAY
 from edt_launch.service.database.records import UserRecord
-from edt_launch.service.errors import NotFoundError
+from edt_launch.service.errors import InvalidError, NotFoundError
 from edt_launch.service.names import PLAIN, TEXT
 from edt_launch.service.packing import Member, members, pack, size_of
 from edt_launch.service.series import MOST as POINTS
@@ -38,7 +40,7 @@ from edt_launch.service.tailing import IsOver
 
 router = APIRouter(tags=["jobs"])
 
-GZIP, BYTES = "application/gzip", "application/octet-stream"
+GZIP, ZIP, BYTES = "application/gzip", "application/zip", "application/octet-stream"
 MOST_CHECKPOINTS = 1000
 """Checkpoints that are listed: the newest."""
 MOST_FILES = 10_000
@@ -52,6 +54,9 @@ MOST_VALUES = 16
 ARCHIVE: dict[int | str, dict[str, Any]] = {200: {"description": "A tar.gz", "content": {GZIP: {}}}}
 
 ValueName = Annotated[str, StringConstraints(max_length=256, pattern=f"^{TEXT}$")]
+
+Level = Literal["", "warning", "error"]
+"""The least level of lines that are looked for; empty for any."""
 
 Offset = Annotated[
     int, Query(ge=0, le=2**53, description="Bytes of the file to leave out: the last event's id.")
@@ -85,14 +90,18 @@ async def search_logs(
     context: ContextDep,
     user: CurrentUser,
     job_id: str,
-    text: Annotated[
-        str, Query(min_length=1, max_length=256, pattern=f"^{PLAIN}$", description="In whatever case.")
-    ],
+    text: Annotated[str, Query(max_length=256, pattern=f"^{PLAIN}$", description="In whatever case.")] = "",
     rank: Annotated[int | None, Query(ge=0, le=2**20, description="Only in this rank's log.")] = None,
     after: Annotated[int, Query(ge=0, le=2**53, description="`next` of the answer before.")] = 0,
+    level: Annotated[
+        Level, Query(description="Only lines that look like warnings and errors, or like errors.")
+    ] = "",
 ) -> Any:
-    """The lines of a log that have a text: the first 1,000 in the next 64 MiB."""
-    return await context.reads.run(user.name, partial(find_lines, context, user, job_id, text, rank, after))
+    """The lines of a log that have a text, or a level: the first 1,000 in the next 64 MiB."""
+    if not text and not level:
+        raise InvalidError("neither text nor level is given", "give what to look for")
+    find = partial(find_lines, context, user, job_id, text, rank, after, level)
+    return await context.reads.run(user.name, find)
 
 
 @router.get("/jobs/{job_id}/events", response_model=list[schemas.Event], responses=sse.RESPONSES)
@@ -157,19 +166,34 @@ async def results(
         list[str] | None,
         Query(max_length=100, description="Only these files and folders."),
     ] = None,
+    kind: Annotated[
+        Literal["tar.gz", "zip"], Query(alias="format", description="A zip has no links and folders.")
+    ] = "tar.gz",
 ) -> StreamingResponse:
-    """What a job has made, as a tar.gz: `model/`, `log/` and, of the folder that it runs in, `work/`.
+    """What a job has made, as a tar.gz or zip: `model/`, `log/` and, of the folder that it runs in, `work/`.
 
     `work/` has the files that were not submitted or have changed since. While the job runs, what is there by
     now.
     """
-    return await context.reads.run(user.name, partial(_results, context, user, job_id, name or ()))
+    return await context.reads.run(user.name, partial(_results, context, user, job_id, name or (), kind))
 
 
 @router.get("/jobs/{job_id}/checkpoints", response_model=schemas.Checkpoints)
 async def checkpoints(context: ContextDep, user: CurrentUser, job_id: str) -> Any:
-    """A job's newest 1,000 checkpoints, oldest first. Whether one is whole is found out when it is loaded."""
+    """A job's newest 1,000 checkpoints, oldest first. Whether the checksums are right, `check` finds out."""
     return await context.reads.run(user.name, partial(list_checkpoints, context, user, job_id))
+
+
+@router.get("/jobs/{job_id}/checkpoints/{name}/check", response_model=schemas.CheckedCheckpoint)
+async def check_checkpoint(context: ContextDep, user: CurrentUser, job_id: str, name: str) -> Any:
+    """Read a checkpoint and see whether its checksums are right."""
+    state = await context.reads.run(user.name, partial(checked, context, user, job_id, name))
+    return {"name": name, "state": state}
+
+
+def checked(context: Context, user: UserRecord, job_id: str, name: str) -> Wholeness:
+    """Whether a checkpoint of a job is whole."""
+    return checkpoint_files.thorough_look(_checkpoint_folder(context, user, job_id, name))
 
 
 @router.get("/jobs/{job_id}/checkpoints/{name}", response_class=StreamingResponse, responses=ARCHIVE)
@@ -179,12 +203,18 @@ async def checkpoint(context: ContextDep, user: CurrentUser, job_id: str, name: 
 
 
 def find_lines(
-    context: Context, user: UserRecord, job_id: str, text: str, rank: int | None, after: int
+    context: Context,
+    user: UserRecord,
+    job_id: str,
+    text: str,
+    rank: int | None,
+    after: int,
+    level: Level = "",
 ) -> dict[str, Any]:
     """The answer of a search in a log, like `schemas.LogHits`."""
     path = context.home.job(context.job_of(job_id, user).id).log_of(rank)
     try:
-        found, following = log_search.search(path, text, after)
+        found, following = log_search.search(path, text, after, level=level)
     except (FileNotFoundError, NotADirectoryError, NoFileError):
         return {"hits": [], "next": None}
     hits = [{"offset": one.offset, "text": one.line.decode(errors="replace")[:MOST_SHOWN]} for one in found]
@@ -235,9 +265,17 @@ def _blocks(file: BinaryIO) -> Iterator[bytes]:
             yield block
 
 
-def _results(context: Context, user: UserRecord, job_id: str, names: Sequence[str]) -> StreamingResponse:
+def _results(
+    context: Context, user: UserRecord, job_id: str, names: Sequence[str], kind: str
+) -> StreamingResponse:
     job = context.job_of(job_id, user)
     chosen = made.choose(made.members(context.home.job(job.id)), names)
+    if kind == "zip":
+        packed = zipping.members((one.name, one.path) for one in chosen)
+        context.check_result(zipping.size_of(packed))
+        blocks = context.reads.each(user.name, zipping.pack(packed, is_announced=False))
+        headers = {"Content-Disposition": f'attachment; filename="{job.id}-results.zip"'}
+        return StreamingResponse(blocks, media_type=ZIP, headers=headers)
     return _archive(context, user, f"{job.id}-results", chosen)
 
 
@@ -254,13 +292,18 @@ def list_checkpoints(context: Context, user: UserRecord, job_id: str) -> dict[st
 
 
 def _checkpoint_archive(context: Context, user: UserRecord, job_id: str, name: str) -> StreamingResponse:
+    folder = _checkpoint_folder(context, user, job_id, name)
+    return _archive(context, user, f"{job_id}-{name}", list(members(name, folder)))
+
+
+def _checkpoint_folder(context: Context, user: UserRecord, job_id: str, name: str) -> Path:
     job = context.job_of(job_id, user)
     folder = context.home.job(job.id).output.checkpoint / name if NAME.fullmatch(name) else None
     if folder is None or folder.is_symlink() or not folder.is_dir():
         raise NotFoundError(
             f"{job.id} has no checkpoint {name[:80]!r}", f"GET /api/v1/jobs/{job.id}/checkpoints lists them"
         )
-    return _archive(context, user, f"{job.id}-{name}", list(members(name, folder)))
+    return folder
 
 
 def until_it_ends(context: Context, job_id: str) -> IsOver:
@@ -345,4 +388,5 @@ def _checkpoint(path: Path, job_id: str) -> dict[str, Any] | None:
     except OSError:
         return None
     url = f"/api/v1/jobs/{job_id}/checkpoints/{path.name}"
-    return {"name": path.name, "step": _step(path.name), "size": size, "time": time, "url": url}
+    about = {"name": path.name, "step": _step(path.name), "size": size, "time": time, "url": url}
+    return about | {"state": checkpoint_files.quick_look(path)}

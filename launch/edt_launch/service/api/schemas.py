@@ -252,6 +252,13 @@ class LogHits(BaseModel):
     next: int | None = Field(description="Where to go on, `after`; null at the end.")
 
 
+class CheckedCheckpoint(BaseModel):
+    """Whether a checkpoint is whole."""
+
+    name: str
+    state: Literal["whole", "damaged", "unknown"]
+
+
 class Checkpoint(BaseModel):
     """A checkpoint on disk."""
 
@@ -260,6 +267,9 @@ class Checkpoint(BaseModel):
     size: int = Field(description="Bytes.")
     time: float
     url: str
+    state: Literal["complete", "damaged", "unknown"] = Field(
+        description="Whether its files have the sizes that its manifest says."
+    )
 
 
 class File(BaseModel):
@@ -401,6 +411,13 @@ class TimelineSlot(BaseModel):
     device: str
 
 
+class TimelineHost(BaseModel):
+    """A host, and how many devices it has or had."""
+
+    host: str
+    devices: int
+
+
 class TimelineJob(BaseModel):
     """A job that had devices, or was resized; `number` counts submissions, 0: it has been deleted."""
 
@@ -447,6 +464,10 @@ class Timeline(BaseModel):
     since: float
     until: float
     rows: list[TimelineSlot]
+    hosts: list[TimelineHost]
+    bands: list[tuple[int, float, float, float]] = Field(
+        description="With `rows=hosts`: host (index), from, to, devices that were used."
+    )
     jobs: list[TimelineJob]
     bars: list[tuple[int, int | None, float, float]] = Field(
         description="Row, job (indices; null: several, too short to be seen), from, to."

@@ -2,12 +2,14 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any
+from functools import partial
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query, Request, Response
 from pydantic_core import to_json
 from starlette.concurrency import run_in_threadpool
 
+from edt_launch.cluster.allocation import HOST
 from edt_launch.service import timeline as drawing
 from edt_launch.service.api import schemas, views
 from edt_launch.service.api.compressed import send
@@ -57,13 +59,20 @@ async def timeline(
     pixels: Annotated[
         int, Query(ge=100, le=10_000, description="Width of the picture: what is shorter is merged.")
     ] = PIXELS,
+    rows: Annotated[
+        Literal["slots", "hosts"], Query(description="`hosts`: how many devices of each were used.")
+    ] = "slots",
+    host: Annotated[
+        str | None, Query(max_length=255, pattern=f"^{HOST}$", description="Only the devices of this one.")
+    ] = None,
 ) -> Response:
     """Who had which device when; by default in the last hour. No longer than 31 days."""
     if since is None and until is None:
         picture = await latest(context, last, pixels)
-        key = ("timeline", last, pixels)
+        key = ("timeline", last, pixels, rows, host)
         # Not checked again: there is much of it.
-        return send(request, await context.shared.get(key, lambda: compressed(to_json(picture))), JSON)
+        make = partial(_compressed, picture, rows, host)
+        return send(request, await context.shared.get(key, make), JSON)
     now = context.clock()
     end = now if until is None else min(until, now)
     begin = max(0.0, end - last) if since is None else since
@@ -72,7 +81,28 @@ async def timeline(
             f"since: {begin:.0f}, until: {end:.0f}: a window has more than 0 and at most {LONGEST:.0f} s",
             "choose others; until is never later than now",
         )
-    return Response(await run_in_threadpool(_drawn, context, begin, end, pixels), media_type=JSON)
+    picture = await run_in_threadpool(_drawn, context, begin, end, pixels)
+    return Response(to_json(_part(picture, rows, host)), media_type=JSON)
+
+
+def _compressed(picture: Json, rows: str, host: str | None) -> bytes:
+    return compressed(to_json(_part(picture, rows, host)))
+
+
+def _part(picture: Json, rows: str, host: str | None) -> Json:
+    """A picture with rows of hosts, or of slots, all or those of one host."""
+    if rows == "hosts":
+        return picture | {"rows": [], "bars": [], "idle": []}
+    if host is None:
+        return picture | {"bands": []}
+    places = [at for at, row in enumerate(picture["rows"]) if row["host"] == host]
+    new = {at: number for number, at in enumerate(places)}
+    return picture | {
+        "bands": [],
+        "rows": [picture["rows"][at] for at in places],
+        "bars": [(new[row], *rest) for row, *rest in picture["bars"] if row in new],
+        "idle": [(new[row], *rest) for row, *rest in picture["idle"] if row in new],
+    }
 
 
 async def latest(context: Context, last: float, pixels: int = PIXELS) -> Json:
@@ -87,9 +117,9 @@ async def latest(context: Context, last: float, pixels: int = PIXELS) -> Json:
     return await context.drawings.get((last, pixels), make)
 
 
-def _drawn(context: Context, since: float, until: float, pixels: int) -> bytes:
+def _drawn(context: Context, since: float, until: float, pixels: int) -> Json:
     changes = context.store.history.window(since, until, MOST_CHANGES + 1)
-    return to_json(draw(context, context.store.jobs.holders(), changes, since, until, pixels))
+    return draw(context, context.store.jobs.holders(), changes, since, until, pixels)
 
 
 async def holders(context: Context) -> Sequence[HolderRecord]:
@@ -116,13 +146,14 @@ def draw(
     present = [(host.name, device) for host in hosts for device in host.devices]
     usable = [(host.name, device) for host in hosts if host.state == "up" for device in host.devices]
     slots = [*present, *sorted({bar.slot for bar in found} - set(present))]
+    devices = Counter(host for host, _ in slots)
     transitions = store.jobs.transitions_since(since, MOST_CHANGES + 1)
     queued = [job.id for job in jobs if job.state is State.QUEUED and job.submitted <= until]
     waits = drawing.waiting(transitions, queued, since, until)
     resized = drawing.resizes(changes, since, until)
     ids = sorted({bar.job for bar in found if bar.job} | {one.job for one in resized})
     known, owners = store.jobs.named(ids), {change.job: change.owner for change in changes}
-    used = drawing.usage(exact, owners, since, until, PARTS)
+    used = drawing.usage(exact, lambda bar: owners[bar.job], since, until, PARTS)
     latest = [one for one in changes if (one.before != one.after or one.lost) and since <= one.time <= until][
         -LATEST:
     ]
@@ -131,6 +162,8 @@ def draw(
         "since": since,
         "until": until,
         "rows": [{"host": host, "device": device} for host, device in slots],
+        "hosts": [{"host": host, "devices": count} for host, count in devices.items()],
+        "bands": drawing.bands(exact, list(devices), since, until, PARTS),
         "jobs": [
             {
                 "id": job,

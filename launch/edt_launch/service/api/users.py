@@ -7,6 +7,7 @@ from fastapi import APIRouter, Path, Query, Response
 from edt_launch.service import passwords, sessions, tokens
 from edt_launch.service.api import schemas
 from edt_launch.service.api.dependencies import ContextDep, CurrentAdmin, CurrentToken, CurrentUser
+from edt_launch.service.context import Context
 from edt_launch.service.database.records import ShareRecord, UserRecord
 from edt_launch.service.errors import ConflictError, ForbiddenError, InvalidError, NotFoundError
 from edt_launch.service.names import USER as USER_NAME
@@ -71,6 +72,11 @@ def set_password(
         raise ForbiddenError(
             "your token ends, and a password set with it would not", "use a token that does not end"
         )
+    give_password(context, name, new, shown.id)
+
+
+def give_password(context: Context, name: str, new: schemas.NewPassword, spared: str) -> None:
+    """Set a user's password; with `revoke_tokens`, their tokens but for the `spared` one are revoked."""
     if len(new.password) < (least := context.settings.least_password):
         text = f"password: it has {len(new.password)} characters; {least} are needed"
         raise InvalidError(text, "choose a longer one; edt serve --least-password N allows shorter ones")
@@ -81,7 +87,7 @@ def set_password(
         passwords.hash_of(new.password),
         context.clock(),
         tokens_too=new.revoke_tokens,
-        spared=shown.id,
+        spared=spared,
     )
     if not is_known:
         raise NotFoundError(f"there is no user {name!r}", "GET /api/v1/users lists them")

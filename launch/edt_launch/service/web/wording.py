@@ -97,5 +97,9 @@ _STEERING = re.compile(
 
 def plain(line: bytes) -> str:
     """A line of a log without what steers a terminal; what was written over it last, if anything was."""
-    text = _STEERING.sub("", line.decode(errors="replace"))
-    return text.rstrip("\r").rpartition("\r")[2]
+    return printable(line.decode(errors="replace")).rstrip("\r").rpartition("\r")[2]
+
+
+def printable(text: str) -> str:
+    """Text without what steers a terminal, but for carriage returns."""
+    return _STEERING.sub("", text)

@@ -6,6 +6,7 @@ import json
 import operator
 import tarfile
 import threading
+import zipfile
 from typing import Any
 
 import httpx2
@@ -202,6 +203,10 @@ def test_results_have_what_the_script_wrote_beside_its_code(world: World, job: s
         world.ann.get(f"/jobs/{job}/results").content
     )
     assert "work/out/best.pt" in [one["name"] for one in listed["files"]]
+    zipped = world.ann.get(f"/jobs/{job}/results?format=zip&name=work/out")
+    assert zipped.headers["content-type"] == "application/zip"
+    with zipfile.ZipFile(io.BytesIO(zipped.content)) as archive:
+        assert archive.read("work/out/best.pt") == b"b" * 77
     chosen = world.ann.get(f"/jobs/{job}/results?name=work/out&name=model/")
     assert unpacked(chosen.content) == {"work/out/best.pt": 77, "model/train/weights.pt": 1000}
 
@@ -227,6 +232,8 @@ def test_checkpoints_are_listed_and_fetched(world: World, job: str) -> None:
     ]
     client = TestClient(world.app, headers=world.ann.headers)
     assert unpacked(client.get(found[1]["url"]).content) == {"step-00000010/state": 10}
+    assert {one["state"] for one in found} == {"unknown"}  # no manifest says what there should be
+    assert client.get(f"{found[1]['url']}/check").json() == {"name": "step-00000010", "state": "unknown"}
 
 
 @pytest.mark.parametrize("name", ["step-00000099", "%2e%2e", "..%2f..%2flog", "step-00000015.tmp", "step-1"])

@@ -88,6 +88,7 @@ def test_the_stream_begins_with_all_jobs_and_ends_with_the_service(world: World)
 
     async def watch() -> tuple[bytes, bytes, list[bytes]]:
         stream = _changes(world.context, ANN, JobListCache(world.store, world.bus, world.clock))
+        assert (await anext(stream)).startswith(b"retry:")
         first = await anext(stream)
         world.ann.post(f"/jobs/{job}/stop")
         second = await anext(stream)
@@ -121,6 +122,8 @@ def test_the_stream_outlives_a_database_that_does_not_answer(
     monkeypatch.setattr(job_list_cache, "latest", latest)
 
     async def first() -> bytes:
-        return await anext(_changes(world.context, ANN, job_list_cache))
+        stream = _changes(world.context, ANN, job_list_cache)
+        await anext(stream)
+        return await anext(stream)
 
     assert [one["id"] for one in data(asyncio.run(first()))["jobs"]] == [job]  # type: ignore[index]

@@ -81,3 +81,19 @@ def test_a_month_is_the_most(world: World) -> None:
     answer = world.ann.get("/timeline?since=0")
     assert answer.status_code == 422
     assert "at most 2678400 s" in answer.json()["detail"]
+
+
+def test_rows_are_slots_or_hosts_or_the_slots_of_one(world: World) -> None:
+    world.store.hosts.put([HostRecord("node2", ("0",), source="test")])
+    job = world.submit(world.ann, max=4)["id"]
+    allocate(world, job, 1800, 0, "0", "1")
+    hosts = world.bob.get("/timeline?rows=hosts").json()
+    assert (hosts["rows"], hosts["bars"]) == ([], [])
+    assert hosts["hosts"] == [{"host": "node1", "devices": 4}, {"host": "node2", "devices": 1}]
+    assert hosts["bands"] == [[0, NOW - 1800, NOW, 2.0]]
+    one = world.bob.get("/timeline?host=node2").json()
+    assert (one["rows"], one["bars"], one["bands"]) == ([{"host": "node2", "device": "0"}], [], [])
+    slots = world.bob.get("/timeline?host=node1").json()
+    assert [bar[0] for bar in slots["bars"]] == [0, 1]
+    assert world.bob.get("/timeline?rows=racks").status_code == 422
+    schemas.Timeline.model_validate(hosts)

@@ -14,14 +14,14 @@ from fastapi import APIRouter, Query, Request
 from fastapi.responses import StreamingResponse
 from starlette.types import Send
 
-from edt_launch.adapters.wmla.answers import files, zipping
+from edt_launch.adapters.wmla.answers import files
 from edt_launch.adapters.wmla.answers.rows import training_rows
 from edt_launch.adapters.wmla.answers.views import Execution
 from edt_launch.adapters.wmla.hypersearch.searches import METRIC_FILE
 from edt_launch.adapters.wmla.rest.authenticator import Style
 from edt_launch.adapters.wmla.rest.lookup import Manner, Named
 from edt_launch.core.walking import walk
-from edt_launch.service import tailing
+from edt_launch.service import tailing, zipping
 from edt_launch.service.api.dependencies import ContextDep, CurrentUser
 from edt_launch.service.context import Context
 from edt_launch.service.database.records import UserRecord

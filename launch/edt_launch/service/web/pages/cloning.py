@@ -1,9 +1,9 @@
 """Starting a job like another one, with what is to be different."""
 
 import shlex
-from typing import Annotated
+from typing import Annotated, Any
 
-from fastapi import APIRouter, Form, Request, Response
+from fastapi import APIRouter, Form, Query, Request, Response
 from fastapi.responses import RedirectResponse
 from pydantic import ValidationError
 from starlette.concurrency import run_in_threadpool
@@ -11,8 +11,9 @@ from starlette.concurrency import run_in_threadpool
 from edt_launch.service.api import problems
 from edt_launch.service.api import views as answers
 from edt_launch.service.api.dependencies import ContextDep, CurrentUser
+from edt_launch.service.api.forecast import forecast
 from edt_launch.service.context import Context
-from edt_launch.service.database.records import JobRecord, UserRecord
+from edt_launch.service.database.records import UserRecord
 from edt_launch.service.errors import InvalidError
 from edt_launch.service.submission import Submission, like
 from edt_launch.service.web import templating
@@ -20,14 +21,21 @@ from edt_launch.service.web.views.job import CLONED, clone_question
 
 router = APIRouter()
 
+Json = dict[str, Any]
 Value = Annotated[str, Form(max_length=2**16)]
 
 
 @router.get("/jobs/{job_id}/clone")
-def ask(request: Request, context: ContextDep, user: CurrentUser, job_id: str) -> Response:
-    """The form, with the values of the job."""
+def ask(
+    request: Request,
+    context: ContextDep,
+    user: CurrentUser,
+    job_id: str,
+    checkpoint: Annotated[str, Query(max_length=32)] = "",
+) -> Response:
+    """The form, with the values of the job; with `checkpoint`, of one that goes on from there."""
     shown = answers.job(context.job_of(job_id, user))
-    return templating.page(request, "act.html", view=clone_question(shown))
+    return templating.page(request, "act.html", view=clone_question(shown, checkpoint=checkpoint))
 
 
 @router.post("/jobs/{job_id}/clone")
@@ -42,29 +50,48 @@ async def clone(
     most: Annotated[str, Form(alias="max", max_length=256)] = "",
     priority: Value = "",
     weight: Value = "",
+    checkpoint: Annotated[str, Form(max_length=32)] = "",
+    foresee: Annotated[bool, Form()] = False,
 ) -> Response:
-    """Submit it, or show the form again with what was wrong."""
+    """Submit it, or show the form again with what was wrong, or with what would change."""
     given = dict(zip(CLONED, (name, command, least, most, priority, weight), strict=True))
+    act = _foresee if foresee else _submit
     try:
-        new = await context.uploads.run(user.name, lambda: _submit(context, user, job_id, given))
+        done = await context.uploads.run(user.name, lambda: act(context, user, job_id, given, checkpoint))
     except InvalidError as error:
         shown = answers.job(await run_in_threadpool(context.job_of, job_id, user))
         wrong = f"{error.detail}: {error.next_step}" if error.next_step else error.detail
-        view = clone_question(shown, given, wrong)
+        view = clone_question(shown, given, wrong, checkpoint=checkpoint)
         return templating.page(request, "act.html", status=error.status, view=view)
-    return RedirectResponse(f"/jobs/{new.id}", 303)
+    if foresee:
+        shown = answers.job(await run_in_threadpool(context.job_of, job_id, user))
+        view = clone_question(shown, given, forecast=done, checkpoint=checkpoint)
+        return templating.page(request, "act.html", view=view)
+    return RedirectResponse(f"/jobs/{done['id']}", 303)
 
 
-def _submit(context: Context, user: UserRecord, job_id: str, given: dict[str, str]) -> JobRecord:
+def _submit(context: Context, user: UserRecord, job_id: str, given: dict[str, str], checkpoint: str) -> Json:
+    new, _ = context.submitter.submit(_submission(context, user, job_id, given, checkpoint), context.clock())
+    context.changed()
+    return answers.job(new)
+
+
+def _foresee(context: Context, user: UserRecord, job_id: str, given: dict[str, str], checkpoint: str) -> Json:
+    submission = _submission(context, user, job_id, given, checkpoint)
+    context.submitter.check(submission)
+    return forecast(context.store, context.settings, submission, context.clock())
+
+
+def _submission(
+    context: Context, user: UserRecord, job_id: str, given: dict[str, str], checkpoint: str
+) -> Submission:
     job = context.job_of(job_id, user)
     values = {name: value.strip() for name, value in given.items() if name == "name" or value.strip()}
     try:
         words = shlex.split(values.pop("command", ""))
-        spec = like(job, **values, command=words)
+        spec = like(job, **values, command=words, checkpoint=checkpoint or None)
     except ValidationError as error:
         raise InvalidError(problems.invalid(error.errors()).detail) from None
     except ValueError as error:
         raise InvalidError(f"command: {error}", "close its quotes") from None
-    new, _ = context.submitter.submit(Submission(user, spec), context.clock())
-    context.changed()
-    return new
+    return Submission(user, spec)

@@ -90,16 +90,21 @@ def change(
     priority: Value = "",
     weight: Value = "",
     name: Value = "",
+    foresee: Annotated[bool, Form()] = False,
 ) -> Response:
-    """Change a job, or show the form again with what was wrong."""
+    """Change a job, or show the form again with what was wrong, or with what would change."""
     given = dict(zip(LABELS, (least, most, priority, weight, name), strict=True))
     try:
-        rest.change(context, user, job_id, _changes(given))
+        answer = rest.change(context, user, job_id, _changes(given), foresee)
     except InvalidError as error:
         shown = answers.job(context.job_of(job_id, user))
         told = f"{error.detail}: {error.next_step}" if error.next_step else error.detail
         view = question(shown, "set", given=given, error=told)
         return templating.page(request, "act.html", status=error.status, view=view)
+    if foresee:
+        shown = answers.job(context.job_of(job_id, user))
+        view = question(shown, "set", json.loads(bytes(answer.body))["changes"], given)
+        return templating.page(request, "act.html", view=view)
     return RedirectResponse(f"/jobs/{job_id}", 303)
 
 

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 from fastapi import Depends, Query
 
+from edt_launch.core.event_codec import read_line
 from edt_launch.core.plain_files import NoFileError
 from edt_launch.service import log_search
 from edt_launch.service.api import files as rest
@@ -21,6 +22,7 @@ from edt_launch.service.results import submitted_files
 from edt_launch.service.series import LOSS
 from edt_launch.service.tailing import last_lines
 from edt_launch.service.web.views import job_tabs as views
+from edt_launch.service.web.views.lives import lives
 
 MOST_EVENTS = 100
 """Events that are shown."""
@@ -41,20 +43,26 @@ class Asked:
         self,
         rank: Annotated[str, Query(pattern="^[0-9]{0,6}$")] = "",
         text: Annotated[str, Query(max_length=256, pattern=f"^{PLAIN}$")] = "",
+        level: Annotated[rest.Level, Query()] = "",
+        wrap: Annotated[str, Query(pattern="^0?$")] = "",
         at: Annotated[int | None, Query(ge=0, le=2**53)] = None,
         after: Annotated[int, Query(ge=0, le=2**53)] = 0,
         name: Annotated[list[rest.ValueName] | None, Query(max_length=rest.MOST_VALUES)] = None,
         x: Annotated[str, Query(pattern="^(step|training|clock)$")] = "step",
         log: Annotated[str, Query(pattern="^1?$")] = "",
+        check: Annotated[str, Query(max_length=32)] = "",
         smooth: Annotated[str, Query(pattern=r"^0(\.[0-9]{1,2})?$")] = "0",
     ) -> None:
         self.rank = int(rank) if rank else None
         self.text = text.strip()
+        self.level: rest.Level = level
+        self.wraps = not wrap
         self.at = at
         self.after = after
         self.names = name or []
         self.x = x
         self.is_log = bool(log)
+        self.check = check
         self.smooth = smooth
 
 
@@ -120,26 +128,32 @@ def _monitor(context: Context, user: UserRecord, job: Json, asked: Asked) -> vie
 def _logs(context: Context, user: UserRecord, job: Json, asked: Asked) -> views.Logs:
     path = context.home.job(job["id"]).log_of(asked.rank)
     found = (
-        rest.find_lines(context, user, job["id"], asked.text, asked.rank, asked.after) if asked.text else None
+        rest.find_lines(context, user, job["id"], asked.text, asked.rank, asked.after, asked.level)
+        if asked.text or asked.level
+        else None
     )
-    if asked.at is None:
-        return views.logs(job, asked.rank, _last(path, views.TAIL), None, None, asked.text, found)
-    lines: list[bytes] = []
-    with contextlib.suppress(FileNotFoundError, NotADirectoryError, PermissionError, NoFileError):
-        _, lines = log_search.lines_at(path, asked.at, AROUND, AROUND)
-    around = max(0, asked.at - 2 * AROUND), asked.at + 2 * AROUND
-    return views.logs(job, asked.rank, lines, asked.at, around, asked.text, found)
+    lines, around = _last(path, views.TAIL) if asked.at is None else [], None
+    if asked.at is not None:
+        around = max(0, asked.at - 2 * AROUND), asked.at + 2 * AROUND
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError, PermissionError, NoFileError):
+            _, lines = log_search.lines_at(path, asked.at, AROUND, AROUND)
+    return views.logs(
+        job, asked.rank, lines, asked.at, around, asked.text, found, asked.level, wraps=asked.wraps
+    )
 
 
 def _events(context: Context, user: UserRecord, job: Json, asked: Asked) -> views.Events:
     path = context.home.job(job["id"]).output.events
-    happened = views.happened(_last(path, REACH), MOST_EVENTS)
-    return views.events(job, context.courses.columns(path, (), views.POINTS)["pauses"], happened)
+    found = list(filter(None, map(read_line, _last(path, REACH))))
+    lived = lives(found, None if job["ended"] else context.clock())
+    pauses = context.courses.columns(path, (), views.POINTS)["pauses"]
+    return views.events(job, pauses, lived, views.happened(found, MOST_EVENTS))
 
 
 def _results(context: Context, user: UserRecord, job: Json, asked: Asked) -> views.Results:
     checkpoints = rest.list_checkpoints(context, user, job["id"])["checkpoints"]
-    return views.results(job["id"], rest.list_files(context, user, job["id"]), checkpoints)
+    checked = {asked.check: rest.checked(context, user, job["id"], asked.check)} if asked.check else {}
+    return views.results(job["id"], rest.list_files(context, user, job["id"]), checkpoints, checked)
 
 
 def _definition(context: Context, user: UserRecord, job: Json, asked: Asked) -> views.Definition:

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, Form, Query, Request, Response
 from fastapi.responses import RedirectResponse
 
+from edt_launch.cluster.allocation import HOST
 from edt_launch.service.api import cluster as rest
 from edt_launch.service.api import timeline
 from edt_launch.service.api import views as answers
@@ -39,8 +40,9 @@ async def show(
     context: ContextDep,
     user: CurrentUser,
     window: Annotated[str, Query(max_length=16)] = "1 h",
+    host: Annotated[str, Query(max_length=255, pattern=f"^({HOST})?$")] = "",
 ) -> Response:
-    """The pool now, and in a window of time that ends now."""
+    """The pool now, and in a window of time that ends now; of a large pool, hosts, or the slots of one."""
     if window not in WINDOWS:
         raise InvalidError(f"window: {window!r} is none", f"choose one of {', '.join(WINDOWS)}")
     had, jobs = await timeline.latest(context, WINDOWS[window]), await timeline.holders(context)
@@ -48,7 +50,7 @@ async def show(
 
     def view() -> PoolView:
         cluster = answers.cluster(context.store.hosts.all(), jobs)
-        return pool_view(cluster, jobs, had, following, window, context.clock(), is_admin=user.is_admin)
+        return pool_view(cluster, jobs, had, following, window, context.clock(), host, is_admin=user.is_admin)
 
     return await templating.shared_page(request, user.is_admin, "pool.html", view)
 

@@ -5,8 +5,9 @@ from typing import Annotated
 from fastapi import APIRouter, Form, Query, Request, Response
 from fastapi.responses import RedirectResponse
 from pydantic import ValidationError
+from starlette.concurrency import run_in_threadpool
 
-from edt_launch.service.api import problems, schemas
+from edt_launch.service.api import problems, schemas, timeline
 from edt_launch.service.api import users as rest
 from edt_launch.service.api.dependencies import ContextDep, CurrentAdmin, CurrentToken
 from edt_launch.service.context import Context
@@ -16,18 +17,20 @@ from edt_launch.service.web.views import account, users
 
 router = APIRouter()
 
+WEEK = 7 * 86400.0
+
 CHANGES = 100
 """Changes of a page."""
 
 
 @router.get("/users")
-def show(request: Request, context: ContextDep, user: CurrentAdmin) -> Response:
+async def show(request: Request, context: ContextDep, user: CurrentAdmin) -> Response:
     """Everybody who may use the service."""
-    return _page(request, context)
+    return await _page(request, context)
 
 
 @router.post("/users")
-def add(
+async def add(
     request: Request,
     context: ContextDep,
     user: CurrentAdmin,
@@ -37,14 +40,15 @@ def add(
 ) -> Response:
     """Let somebody use the service, and show their first token; or what was wrong with the form."""
     try:
-        new = rest.add(context, user, session, schemas.NewUser(name=name.strip(), is_admin=is_admin))
+        wanted = schemas.NewUser(name=name.strip(), is_admin=is_admin)
+        new = await run_in_threadpool(rest.add, context, user, session, wanted)
     except ValidationError as error:
         told = problems.invalid(error.errors()).detail
     except ConflictError as error:
         told = f"{error.detail}: {error.next_step}"
     else:
-        return _page(request, context, fresh=account.Fresh(new["name"], new["token"]))
-    return _page(request, context, error=told, name=name)
+        return await _page(request, context, fresh=account.Fresh(new["name"], new["token"]))
+    return await _page(request, context, error=told, name=name)
 
 
 @router.get("/users/{name}/remove")
@@ -77,7 +81,7 @@ def changes(
     return templating.page(request, "changes.html", changes=found, older=older)
 
 
-def _page(
+async def _page(
     request: Request,
     context: Context,
     *,
@@ -85,11 +89,22 @@ def _page(
     error: str = "",
     name: str = "",
 ) -> Response:
-    accounts, now = context.store.accounts, context.clock()
-    rows = users.rows(
-        accounts.users(), accounts.tokens(), context.store.jobs.holders(), context.store.shares.all(), now
-    )
-    status = InvalidError.status if error else 200
-    return templating.page(
-        request, "users.html", status=status, rows=rows, fresh=fresh, error=error, name=name
-    )
+    had = await timeline.latest(context, WEEK)
+
+    def made() -> Response:
+        accounts, store = context.store.accounts, context.store
+        hours = {one["owner"]: one["hours"] for one in had["owners"]}
+        rows = users.rows(
+            accounts.users(),
+            accounts.tokens(),
+            store.jobs.holders(),
+            store.shares.all(),
+            hours,
+            context.clock(),
+        )
+        status = InvalidError.status if error else 200
+        return templating.page(
+            request, "users.html", status=status, rows=rows, fresh=fresh, error=error, name=name
+        )
+
+    return await run_in_threadpool(made)

@@ -23,6 +23,15 @@
     };
   };
 
+  // A host's part of time: as high as many of its devices were used.
+  const band = (params, api) => {
+    const [left, middle] = api.coord([api.value(1), api.value(0)]);
+    const right = api.coord([api.value(2), api.value(0)])[0], whole = api.size([0, 1])[1] * 0.86;
+    const height = whole * api.value(3);
+    const shape = echarts.graphic.clipRectByRect({ x: left, y: middle + whole / 2 - height, width: Math.max(1, right - left), height }, params.coordSys);
+    return shape && { type: "rect", shape, style: { fill: api.visual("color") } };
+  };
+
   const options = (data) => {
     const hues = [...Array(HUES).keys()].map((hue) => edtColour(`hue-${hue}`));
     const idle = edtColour("idle"), bad = edtColour("bad-colour").fill, text = getComputedStyle(document.body).color, line = edtColour("line-colour").fill;
@@ -30,7 +39,13 @@
       const one = data.jobs[job];
       return one ? { ...hues[one.number % HUES], letter: letter(one.number) } : { ...idle, letter: "" };
     };
+    const isByHost = data.bands.length > 0, names = isByHost ? data.hosts.map((one) => one.host) : data.rows.map((row) => `${row.host} ${row.device}`);
+    const total = data.hosts.reduce((sum, one) => sum + one.devices, 0);
     const told = ({ value, seriesName, seriesType }) => {
+      if (seriesName === "hosts") {
+        const one = data.hosts[value[0]];
+        return `${one.host}: ${+(value[3] * one.devices).toFixed(2)} of ${one.devices} devices used\n${clock(value[1] / 1000)} to ${clock(value[2] / 1000)}`;
+      }
       if (seriesType !== "custom") return `${seriesName}: ${+value[1].toFixed(1)} devices`;
       const row = data.rows[value[0]], one = data.jobs[value[3]];
       const who = seriesName === "idle" ? "free while a job waited" : one ? `${one.name || one.id} of ${one.owner}` : "several jobs";
@@ -48,7 +63,7 @@
         markLine: { symbol: "none", silent: true, label: { show: false }, lineStyle: { color: text, type: "dashed", width: 2 }, data: share ? [{ yAxis: ends }] : [] },
       };
     });
-    const left = 20 + 7 * Math.min(24, Math.max(4, ...data.rows.map((row) => row.host.length + row.device.length + 1)));
+    const left = 20 + 7 * Math.min(24, Math.max(4, ...names.map((name) => name.length)));
     const axis = { axisLabel: { color: text }, axisLine: { lineStyle: { color: line } }, splitLine: { lineStyle: { color: line } } };
     return {
       animation: false,
@@ -60,14 +75,18 @@
       dataZoom: ["inside", "slider"].map((type) => ({ type, xAxisIndex: [0, 1], filterMode: "weakFilter", height: 24, textStyle: { color: text } })),
       xAxis: [0, 1].map((gridIndex) => ({ gridIndex, type: "time", min: 1000 * data.since, max: 1000 * data.until, ...axis, axisLabel: { color: text, hideOverlap: true, show: gridIndex === 1 } })),
       yAxis: [
-        { gridIndex: 0, type: "value", max: data.rows.length || 1, interval: Math.ceil(data.rows.length / 2) || 1, ...axis },
-        { gridIndex: 1, type: "category", inverse: true, data: data.rows.map((row) => `${row.host} ${row.device}`), ...axis, axisLabel: { color: text, width: left - 16, overflow: "truncate" } },
+        { gridIndex: 0, type: "value", max: total || 1, interval: Math.ceil(total / 2) || 1, ...axis },
+        { gridIndex: 1, type: "category", inverse: true, data: names, ...axis, axisLabel: { color: text, width: left - 16, overflow: "truncate" } },
       ],
       series: [
         ...parts,
         {
           name: "idle", type: "custom", xAxisIndex: 1, yAxisIndex: 1, renderItem: bar(() => ({ ...idle, letter: "" })), encode: { x: [1, 2], y: 0 },
           data: data.idle.map(([row, from, to]) => [row, 1000 * from, 1000 * to]),
+        },
+        {
+          name: "hosts", type: "custom", xAxisIndex: 1, yAxisIndex: 1, renderItem: band, encode: { x: [1, 2], y: 0 }, itemStyle: { color: hues[0].fill },
+          data: data.bands.map(([row, from, to, used]) => [row, 1000 * from, 1000 * to, used / data.hosts[row].devices]),
         },
         {
           name: "jobs", type: "custom", xAxisIndex: 1, yAxisIndex: 1, renderItem: bar(look), encode: { x: [1, 2], y: 0 },
@@ -88,16 +107,18 @@
     const answer = await edtFetch(place.dataset.url);
     if (answer === null) return; // the picture stays
     const data = await answer.json();
-    document.getElementById("chart-key").hidden = place.hidden = data.bars.length + data.idle.length === 0;
+    document.getElementById("chart-key").hidden = place.hidden = data.bars.length + data.idle.length + data.bands.length === 0;
     if (place.hidden) return;
-    const row = Math.max(LEAST_ROW, Math.min(ROW, TALLEST / data.rows.length));
-    place.style.height = `${Math.round(data.rows.length * row) + ABOVE + AROUND}px`;
+    const rows = data.bands.length ? data.hosts.length : data.rows.length;
+    const row = Math.max(LEAST_ROW, Math.min(ROW, TALLEST / rows));
+    place.style.height = `${Math.round(rows * row) + ABOVE + AROUND}px`;
     chart ??= echarts.init(place, null, { renderer: "canvas" });
     const zoom = chart.getOption()?.dataZoom?.map(({ start, end }) => ({ start, end }));
     chart.resize();
     chart.setOption(options(data), true);
     zoom?.forEach((part, dataZoomIndex) => chart.dispatchAction({ type: "dataZoom", dataZoomIndex, ...part }));
     place.dataset.bars = data.bars.length;
+    place.dataset.bands = data.bands.length;
   };
   document.body.addEventListener("edt:changed", draw);
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);

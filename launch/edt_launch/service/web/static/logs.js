@@ -5,15 +5,35 @@
   const log = document.getElementById("log"), note = document.getElementById("log-note");
   if (!log?.dataset.follow) return;
   const STEERING = /\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|.)|[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]/g;
-  const plain = (line) => line.replace(STEERING, "").replace(/\r+$/, "").split("\r").pop();
+  const COLOUR = /\x1b\[([0-9;]{0,32})m/, OF_MANY = /[34]8;(?:5;\d+|2;\d+;\d+;\d+)/g;
+  // A line as the page begins them: in pieces of one look each, of which colours are classes; all else is text.
+  const drawn = (line) => {
+    const row = document.createElement("span");
+    let colour = "", isBold = false;
+    line.replace(/\r+$/, "").split("\r").pop().split(COLOUR).forEach((part, at) => {
+      if (at % 2) {
+        for (const code of part.replace(OF_MANY, "39").split(";")) {
+          if (code === "" || code === "0") { colour = ""; isBold = false; }
+          else if (code === "1" || code === "22") isBold = code === "1";
+          else if (code === "39") colour = "";
+          else if (/^[39][1-7]$/.test(code)) colour = `ansi-${code[1]}`;
+        }
+        return;
+      }
+      const text = part.replace(STEERING, ""), look = `${colour} ${isBold ? "bold" : ""}`.trim();
+      if (text) row.append(look ? Object.assign(document.createElement("span"), { className: look, textContent: text }) : text);
+    });
+    row.append("\n");
+    return row;
+  };
   const isAtEnd = () => log.scrollHeight - log.scrollTop - log.clientHeight < 40;
-  let lines = [], missed = 0;
+  let isNew = true, missed = 0;
 
   const show = (added) => {
     const sticks = isAtEnd();
-    lines.push(...added.map(plain));
-    lines = lines.slice(-MOST);
-    log.textContent = lines.join("\n") + "\n";
+    if (isNew) { isNew = false; log.replaceChildren(); }
+    log.append(...added.slice(-MOST).map(drawn));
+    while (log.childElementCount > MOST) log.firstElementChild.remove();
     missed = sticks ? 0 : missed + added.length;
     if (sticks) log.scrollTop = log.scrollHeight;
     note.textContent = missed ? `${missed} new lines below. ` : "";
@@ -25,7 +45,7 @@
     if (!answer.ok) throw new Error(`${answer.status}`);
     const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
     let rest = "";
-    lines = [];
+    isNew = true;
     for (;;) {
       const { value, done } = await reader.read();
       if (done) { if (rest) show([rest]); return; }

@@ -2,10 +2,11 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from urllib.parse import quote
 
 from edt_launch.service.database.records import TokenRecord
 from edt_launch.service.sessions import IDLE
-from edt_launch.service.web.views.asking import Question
+from edt_launch.service.web.views.asking import Field, Question
 
 
 @dataclass(frozen=True)
@@ -58,6 +59,26 @@ def tokens(found: Iterable[TokenRecord], now: float) -> list[Token]:
         if token.idle_until is None and not token.is_once and (token.expires is None or token.expires > now)
     ]
     return sorted(shown, key=lambda token: token.made, reverse=True)
+
+
+def password_question(name: str, error: str = "", *, is_own: bool = False) -> Question:
+    """The form for one's own password, or for somebody else's; `error`: what was wrong with it."""
+    sessions = "All browsers that are logged on as you are" if is_own else "Browsers that they use are"
+    fields = [
+        Field(
+            "secret",
+            "Your password now, or a token of yours that does not end",
+            "",
+            False,
+            (),
+            "current-password",
+        ),
+        Field("password", "New password", "", False, (), "new-password"),
+    ]
+    address = "/account/password" if is_own else f"/users/{quote(name)}/password"
+    effect = f"{sessions} logged off by that."
+    back = "/account" if is_own else "/users"
+    return Question("Set the password of", name, [effect], address, back, fields, error=error, button="Set")
 
 
 def revocation(token: TokenRecord) -> Question:

@@ -6,13 +6,17 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Field:
-    """A field of a form; with `options`, values and how they are shown, one of them is chosen."""
+    """A field of a form; with `options`, values and how they are shown, one of them is chosen.
+
+    `secret` is what a password field is for, as `autocomplete` has it: `new-password`, or `current-password`.
+    """
 
     name: str
     label: str
     value: str
     is_number: bool = True
     options: Sequence[tuple[str, str]] = ()
+    secret: str = ""
 
 
 @dataclass(frozen=True)
@@ -26,6 +30,7 @@ class Question:
         hidden: fields that are sent along.
         error: what was wrong with what the form was sent with; empty if nothing was.
         button: what is on the button; empty: the verb.
+        can_foresee: whether there is a button that only says what would change.
     """
 
     verb: str
@@ -37,3 +42,4 @@ class Question:
     hidden: Sequence[tuple[str, str]] = ()
     error: str = ""
     button: str = ""
+    can_foresee: bool = False

@@ -120,6 +120,7 @@ def question(
         address,
         fields if action == "set" else (),
         error=error,
+        can_foresee=action == "set",
     )
 
 
@@ -135,19 +136,45 @@ LABELS: Mapping[str, str] = {
 CLONED: Mapping[str, str] = {"name": "Name", "command": "Command", **LABELS}
 
 
-def clone_question(job: Json, given: Mapping[str, str] | None = None, error: str = "") -> Question:
-    """The form for a job like another one; `given` and `error` as in `question`."""
+def clone_question(
+    job: Json,
+    given: Mapping[str, str] | None = None,
+    error: str = "",
+    forecast: Json | None = None,
+    checkpoint: str = "",
+) -> Question:
+    """The form for a job like another one.
+
+    Args:
+        job, given, error: as in `question`.
+        forecast: what submitting it would do, as REST says it; None if that was not asked for.
+        checkpoint: the name of the one that it goes on from; empty: it begins anew.
+    """
     own = {name: str(job[name]) for name in LABELS} | {"weight": f"{job['weight']:g}"}
     values = given or own | {"command": shlex.join(job["command"])}
     return Question(
         "Clone",
         job["name"] or job["id"],
-        ["A new job with the same submitted files, and with the same settings but for these."],
+        [
+            "A new job with the same submitted files, and with the same settings but for these.",
+            *([f"It goes on from a copy of {checkpoint}."] if checkpoint else []),
+            *_forecast(forecast),
+        ],
         f"/jobs/{job['id']}/clone",
         f"/jobs/{job['id']}",
         [Field(name, label, values[name], name not in ("name", "command")) for name, label in CLONED.items()],
+        [("checkpoint", checkpoint)] if checkpoint else (),
         error=error,
+        can_foresee=True,
     )
+
+
+def _forecast(forecast: Json | None) -> list[str]:
+    if forecast is None:
+        return []
+    target = forecast["job"]["target"]
+    own = f"It starts at once with {target}." if target else f"It {forecast['job']['reason']}."
+    return [own, *sentences([one for one in forecast["changes"] if one["job"] is not None])]
 
 
 def effect(job: Json, action: str) -> str:

@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote, urlencode
 
-from edt_launch.core.event_codec import read_line
+from edt_launch.core.events import Event
 from edt_launch.launcher.view.phases import PHASES
 from edt_launch.launcher.view.wording import describe
 from edt_launch.service.states import ENDED
 from edt_launch.service.web import wording
+from edt_launch.service.web.ansi import Piece, pieces
+from edt_launch.service.web.views.lives import Lives
 
 Json = Mapping[str, Any]
 
@@ -118,11 +120,29 @@ class Node:
     percent: float
 
 
+BINDINGS: Mapping[str | None, str] = {
+    "min": "its minimum",
+    "max": "its maximum",
+    "speed": "that more workers do not make it faster",
+    "share": "its fair share",
+    "limit": "the limit of an owner",
+    "tier": "jobs of a higher priority",
+    "stability": "that a change now would cost more than it brings",
+    "hand-over": "devices that are being handed over",
+    "admission": "the jobs before it",
+    "fragments": "the numbers of workers that it can run with",
+}
+"""What binds, in words, by the names of `allocator.model.Binding`."""
+
+
 @dataclass(frozen=True)
 class Size:
-    """Why a job has its size."""
+    """Why a job has its size: what binds, what would change that; of a job that waits, when it starts."""
 
     lines: Sequence[str]
+    binds: str
+    change: str
+    start: str
     path: Sequence[Node]
 
 
@@ -137,7 +157,15 @@ def size(why: Json) -> Size:
         )
         for node in why["path"]
     ]
-    return Size(why["lines"], nodes)
+    start = why["start"]
+    told = f"It {start['text']}." if start else ""
+    apart = (why["change"], told)
+    lines = [line for line in why["lines"] if line not in apart]
+    return Size(lines, BINDINGS.get(why["binding"], ""), why["change"], told, nodes)
+
+
+LEVELS: Mapping[str, str] = {"": "any", "warning": "warnings and errors", "error": "errors"}
+"""The least level of lines that are looked for, and how that is shown."""
 
 
 @dataclass(frozen=True)
@@ -155,16 +183,21 @@ class Logs:
     Attributes:
         rank: whose log it is; None for all.
         at: the place, in bytes; None for the end.
-        text: what is searched for; `hits` are the lines that have it, None if nothing is.
+        text, level: what is searched for; `hits` are the lines that have it, None if nothing is.
+        wraps: whether long lines are wrapped; `other_wrap` is the address of the opposite.
         more: the address of further hits; None at the end.
         follow: the address of what will be appended; None if nothing is shown as it comes.
     """
 
     rank: int | None
     ranks: Sequence[int]
-    lines: Sequence[str]
+    lines: Sequence[Sequence[Piece]]
     at: int | None
     text: str
+    level: str
+    levels: Mapping[str, str]
+    wraps: bool
+    other_wrap: str
     hits: Sequence[Hit] | None
     more: str | None
     follow: str | None
@@ -181,11 +214,17 @@ def logs(
     around: tuple[int, int] | None,
     text: str,
     found: Json | None,
+    level: str = "",
+    *,
+    wraps: bool = True,
 ) -> Logs:
     """The tab; `around` is where earlier and later lines are, `found` is REST's answer to a search."""
     own = f"/jobs/{job['id']}"
     of_rank = {} if rank is None else {"rank": rank}
-    here = {"tab": "logs", **of_rank}
+    unwrapped = {} if wraps else {"wrap": "0"}
+    here = {"tab": "logs", **of_rank, **unwrapped}
+    looking = {name: value for name, value in (("text", text), ("level", level)) if value}
+    place = {} if at is None else {"at": at}
 
     def page(**more: Any) -> str:
         return f"{own}?{urlencode({**here, **more})}"
@@ -196,16 +235,20 @@ def logs(
     return Logs(
         rank=rank,
         ranks=range(min(job["max"], MOST_RANKS)),
-        lines=[wording.plain(line) for line in lines],
+        lines=[pieces(line) for line in lines],
         at=at,
         text=text,
+        level=level,
+        levels=LEVELS,
+        wraps=wraps,
+        other_wrap=page(**looking, **place, wrap="0" if wraps else ""),
         hits=[
             Hit(wording.plain(hit["text"].encode(errors="replace")), page(at=hit["offset"]))
             for hit in found["hits"]
         ]
         if found
         else None,
-        more=page(text=text, after=following) if following is not None else None,
+        more=page(**looking, after=following) if following is not None else None,
         follow=f"{rest}?{urlencode({**of_rank, 'tail': TAIL, 'follow': 1})}" if is_followed else None,
         whole=f"{rest}?{urlencode(of_rank)}" if of_rank else rest,
         earlier=page(at=around[0]) if around and at else None,
@@ -250,10 +293,11 @@ class Events:
     failure: str
     resizes: Sequence[Resize]
     phases: Sequence[tuple[int, str]]
+    lives: Lives
     events: Sequence[Happened]
 
 
-def events(job: Json, pauses: Sequence[Json], happened: Sequence[Happened]) -> Events:
+def events(job: Json, pauses: Sequence[Json], lives: Lives, happened: Sequence[Happened]) -> Events:
     """The tab."""
     shown = [one for one in pauses if one["from"] is not None][-MOST_RESIZES:]
     longest = max((sum(one["phases"].values()) for one in shown), default=0.0)
@@ -270,6 +314,7 @@ def events(job: Json, pauses: Sequence[Json], happened: Sequence[Happened]) -> E
             for one in reversed(shown)
         ],
         phases=[(number, name.replace("_", " ")) for number, name in enumerate(PHASES)],
+        lives=lives,
         events=happened,
     )
 
@@ -285,9 +330,8 @@ def _phases(seconds: Mapping[str, float], longest: float) -> list[Phase]:
     return found
 
 
-def happened(lines: Iterable[bytes], most: int) -> list[Happened]:
-    """Lines of `events.jsonl` in words, the latest first, and so many at most."""
-    found = filter(None, map(read_line, lines))
+def happened(found: Iterable[Event], most: int) -> list[Happened]:
+    """Events in words, the latest first, and so many at most."""
     described = [Happened(event.time, text) for event in found if (text := describe(event)) is not None]
     return described[::-1][:most]
 
@@ -313,13 +357,16 @@ class Folder:
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """A checkpoint on disk."""
+    """A checkpoint on disk; `check` looks at its checksums, `clone` starts a job from it."""
 
     name: str
     step: int
     size: str
     time: float
     address: str
+    state: str
+    check: str
+    clone: str
 
 
 @dataclass(frozen=True)
@@ -332,8 +379,17 @@ class Results:
     archive: str
 
 
-def results(job_id: str, made: Json, checkpoints: Sequence[Json]) -> Results:
-    """The tab, from REST's lists."""
+STATES: Mapping[str, str] = {
+    "complete": "complete",
+    "whole": "whole: its checksums are right",
+    "damaged": "damaged: it cannot be loaded",
+    "unknown": "nothing says what it should be",
+}
+"""How checkpoints are, in words."""
+
+
+def results(job_id: str, made: Json, checkpoints: Sequence[Json], checked: Mapping[str, str]) -> Results:
+    """The tab, from REST's lists, and how checkpoints are that were checked."""
     rest = f"/api/v1/jobs/{job_id}"
     by_folder: dict[str, list[File]] = {}
     for one in sorted(made["files"], key=lambda file: file["name"]):
@@ -347,7 +403,16 @@ def results(job_id: str, made: Json, checkpoints: Sequence[Json]) -> Results:
         ],
         made["complete"],
         [
-            Checkpoint(one["name"], one["step"], wording.amount(one["size"]), one["time"], one["url"])
+            Checkpoint(
+                one["name"],
+                one["step"],
+                wording.amount(one["size"]),
+                one["time"],
+                one["url"],
+                STATES[checked.get(one["name"], one["state"])],
+                f"/jobs/{job_id}?tab=results&check={one['name']}",
+                f"/jobs/{job_id}/clone?checkpoint={one['name']}",
+            )
             for one in reversed(checkpoints)
         ],
         f"{rest}/results",

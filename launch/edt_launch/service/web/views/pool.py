@@ -23,6 +23,9 @@ WINDOWS: Mapping[str, float] = {
 }
 """Names of windows, and their seconds."""
 
+MOST_SLOTS = 128
+"""Slots that have a row each in the picture; of a larger pool, hosts have."""
+
 MOST_NEXT = 5
 """Events that are foretold."""
 
@@ -128,7 +131,10 @@ class Window:
 
 @dataclass(frozen=True)
 class PoolView:
-    """The pool; `left_out` is how many rows of the table are not shown."""
+    """The pool; `left_out` is how many rows of the table are not shown.
+
+    Of a large pool, `hosts` are links to pictures of one, and `host` is the one whose slots are shown.
+    """
 
     address: str
     tiles: Sequence[Tile]
@@ -141,7 +147,8 @@ class PoolView:
     had: Sequence[Had]
     left_out: int
     chart: str
-    slots: int
+    hosts: Sequence[Window]
+    host: str
 
 
 def pool_view(
@@ -151,18 +158,22 @@ def pool_view(
     upcoming: Upcoming,
     window: str,
     now: float,
+    host: str = "",
     *,
     is_admin: bool = False,
 ) -> PoolView:
     """The page, from what REST shows of the cluster and of the time of a window, and what happens next."""
     jobs = {job.id: job for job in live}
+    is_large = len(timeline["rows"]) > MOST_SLOTS
+    names = [one["host"] for one in timeline["hosts"]] if is_large else []
+    rows = f"&host={host}" if host else "&rows=hosts" if is_large else ""
     bars = timeline["bars"]
     latest = heapq.nlargest(MOST_ROWS, bars, key=lambda bar: (bar[3], bar[2]))
     return PoolView(
-        address=_address(window),
+        address=_address(window, host),
         tiles=_tiles(cluster, live, now),
         boxes=[_box(host, jobs, is_admin) for host in cluster["hosts"]],
-        windows=[Window(name, _address(name), name == window) for name in WINDOWS],
+        windows=[Window(name, _address(name, host), name == window) for name in WINDOWS],
         window=window,
         owners=[
             Owner(
@@ -184,13 +195,20 @@ def pool_view(
         following=_following(upcoming),
         had=_had(timeline, latest),
         left_out=len(bars) - len(latest),
-        chart=f"/api/v1/timeline?last={WINDOWS[window]:.0f}",
-        slots=len(timeline["rows"]),
+        chart=f"/api/v1/timeline?last={WINDOWS[window]:.0f}{rows}",
+        hosts=[
+            Window("all hosts", _address(window, ""), not host),
+            *(Window(name, _address(window, name), name == host) for name in names),
+        ]
+        if is_large
+        else (),
+        host=host,
     )
 
 
-def _address(window: str) -> str:
-    return f"/pool?window={window.replace(' ', '+')}"
+def _address(window: str, host: str) -> str:
+    of_host = f"&host={host}" if host else ""
+    return f"/pool?window={window.replace(' ', '+')}{of_host}"
 
 
 def _tiles(cluster: Json, live: Sequence[HolderRecord], now: float) -> list[Tile]:

@@ -1,11 +1,12 @@
 """What the page of users shows."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from edt_launch.service.database.records import HolderRecord, ShareRecord, TokenRecord, UserRecord
 from edt_launch.service.sessions import IDLE
+from edt_launch.service.web import wording
 from edt_launch.service.web.views.asking import Question
 
 
@@ -16,6 +17,7 @@ class User:
     Attributes:
         below: the node of the owners' tree that they are below; empty for the root.
         jobs, devices: that have not ended; that these have.
+        hours: of devices that their jobs had in the last seven days.
         tokens: that open something, without browsers.
         seen: when they last used a page; None if that is not known.
     """
@@ -26,6 +28,7 @@ class User:
     below: str
     jobs: int
     devices: int
+    hours: str
     tokens: int
     seen: float | None
 
@@ -35,9 +38,10 @@ def rows(
     tokens: Iterable[TokenRecord],
     live: Iterable[HolderRecord],
     shares: Iterable[ShareRecord],
+    hours: Mapping[str, float],
     now: float,
 ) -> list[User]:
-    """A row for each user."""
+    """A row for each user; `hours` are those of devices that their jobs had."""
     parents = {share.name: share.parent or "" for share in shares}
     jobs, devices, counts = Counter[str](), Counter[str](), Counter[str]()
     seen: dict[str, float] = {}
@@ -57,6 +61,7 @@ def rows(
             parents.get(user.name, ""),
             jobs[user.name],
             devices[user.name],
+            wording.number(hours.get(user.name, 0.0), 1),
             counts[user.name],
             seen.get(user.name),
         )

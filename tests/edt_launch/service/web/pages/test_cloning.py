@@ -58,3 +58,36 @@ def test_nobody_clones_anothers_job(world: World) -> None:
     both = {"command": ["true"], "code_of": job, "path": "/tmp"}
     answer = world.admin.post("/jobs", data={"spec": json.dumps(both)})
     assert "path and code_of are both given" in answer.json()["detail"]
+
+
+def test_a_job_goes_on_from_a_checkpoint(world: World) -> None:
+    job = world.submit(world.ann)["id"]
+    folder = world.files(job).output.checkpoint / "step-00000012"
+    folder.mkdir(parents=True)
+    (folder / "state.pt").write_bytes(b"weights")
+    client = browser(world, "ann")
+    page = client.get(f"/jobs/{job}/clone?checkpoint=step-00000012").text
+    assert "It goes on from a copy of step-00000012." in page
+    answer = client.post(f"/jobs/{job}/clone", data=SAME | {"checkpoint": "step-00000012"})
+    new = answer.headers["location"].rpartition("/")[2]
+    copied = world.files(new).output.checkpoint / "step-00000012"
+    assert (copied / "state.pt").read_bytes() == b"weights"
+    assert not (copied / "state.pt").samefile(folder / "state.pt")
+
+
+@pytest.mark.parametrize("name", ["step-00000099", "../../x", "step-1/../..", "x"])
+def test_only_checkpoints_that_there_are_can_be_gone_on_from(world: World, name: str) -> None:
+    job = world.submit(world.ann)["id"]
+    answer = browser(world, "ann").post(f"/jobs/{job}/clone", data=SAME | {"checkpoint": name})
+    assert answer.status_code == 422
+    assert "checkpoint" in answer.text
+    assert len(world.store.jobs.live()) == 1
+
+
+def test_it_says_what_would_change_before_anything_is_done(world: World) -> None:
+    job = world.submit(world.ann, max=4)["id"]
+    answer = browser(world, "ann").post(f"/jobs/{job}/clone", data=SAME | {"max": "2", "foresee": "1"})
+    assert answer.status_code == 200
+    assert "It starts at once with 2." in answer.text
+    assert 'value="2"' in answer.text
+    assert len(world.store.jobs.live()) == 1

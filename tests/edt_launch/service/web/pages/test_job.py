@@ -1,8 +1,9 @@
 import pytest
 
 from browser import browser
+from edt_launch.service.database.records import AllocationRecord
 from edt_launch.service.states import State, Wanted
-from world import World, tar
+from world import NOW, World, tar
 
 PROGRESS = '{{"event": "progress", "time": {0}.0, "step": {0}, "size": 2, "epoch": null, "values": {1}}}\n'
 
@@ -215,3 +216,29 @@ def test_a_job_is_changed_and_mistakes_keep_the_form(world: World) -> None:
 )
 def test_what_is_not_there_is_told(world: World, path: str) -> None:
     assert browser(world, "ann").get(path).status_code in (404, 422)
+
+
+def test_a_change_is_foreseen_before_it_is_saved(world: World) -> None:
+    job = world.submit(world.ann, name="digits", max=4)["id"]
+    client = browser(world, "ann")
+    given = {"min": "1", "max": "2", "priority": "0", "weight": "1", "name": "digits"}
+    answer = client.post(f"/jobs/{job}/set", data=given | {"foresee": "1"})
+    assert answer.status_code == 200
+    assert "digits of ann goes from 4 to 2." in answer.text
+    assert 'value="2"' in answer.text
+    assert world.store.jobs.get(job).max == 4
+    assert client.post(f"/jobs/{job}/set", data=given).status_code == 303
+    assert world.store.jobs.get(job).max == 2
+
+
+def test_a_job_that_was_deleted_is_gone(world: World) -> None:
+    job = world.submit(world.ann)["id"]
+    world.store.history.add([AllocationRecord(job, "ann", NOW, 0, 1, (("node1", ("0",)),), "starts")])
+    world.go(job, State.STOPPED)
+    client = browser(world, "ann")
+    assert client.post(f"/jobs/{job}/delete").status_code == 303
+    answer = client.get(f"/jobs/{job}")
+    assert answer.status_code == 410
+    assert f"the job {job} has been deleted" in answer.text
+    assert world.ann.get(f"/jobs/{job}").status_code == 410
+    assert world.ann.get("/jobs/jbbbbbbbb").status_code == 404

@@ -15,7 +15,7 @@ def test_administrators_see_who_there_is(world: World) -> None:
         assert f'href="/jobs?owner={name}"' in page
     assert "/users/bob/remove" in page
     assert "/users/admin/remove" not in page
-    assert "<td>user</td><td>everybody</td><td>1</td><td>2</td><td>1</td>" in page
+    assert "<td>user</td><td>everybody</td><td>1</td><td>2</td><td>0</td><td>1</td>" in page
     assert 'href="/users"' in admin.get("/pool").text
     assert 'href="/users"' not in browser(world, "ann").get("/pool").text
 

@@ -1,9 +1,11 @@
 from typing import Any
 
+from edt_launch.core.event_codec import read_line
 from edt_launch.service.api import views
 from edt_launch.service.database.records import JobRecord
 from edt_launch.service.explanation import explain
 from edt_launch.service.web.views import job_tabs
+from edt_launch.service.web.views.lives import lives
 
 
 def record(**fields: Any) -> JobRecord:
@@ -17,11 +19,12 @@ def test_events_are_told_in_words_and_what_is_none_is_left_out() -> None:
         b'{"event": "progress", "time": 2.0}',
         b'{"event": "allocation_rejected", "time": 3.0, "reason": "half a line"}',
     ]
-    assert [(event.time, event.text) for event in job_tabs.happened(lines, 9)] == [
+    found = [event for event in map(read_line, lines) if event is not None]
+    assert [(event.time, event.text) for event in job_tabs.happened(found, 9)] == [
         (3.0, "allocation not followed: half a line"),
         (1.0, "2 workers training"),
     ]
-    assert len(job_tabs.happened(lines, 1)) == 1
+    assert len(job_tabs.happened(found, 1)) == 1
 
 
 def test_shares_are_parts_of_the_largest() -> None:
@@ -48,7 +51,7 @@ def test_phases_follow_each_other_in_parts_of_the_longest_resize() -> None:
         {"from": 2, "to": 4, "start": 5.0, "end": 5.5, "reason": "", "phases": {"detect": 2.0}},
         {"from": None, "to": 4, "start": 8.0, "end": 9.0, "reason": "started again", "phases": {}},
     ]
-    latest, first = job_tabs.events(views.job(record()), pauses, []).resizes
+    latest, first = job_tabs.events(views.job(record()), pauses, lives([], None), []).resizes
     assert [(one.left, one.width, one.seconds) for one in first.phases] == [
         (0.0, 25.0, "1.00 s"),
         (25.0, 75.0, "3.00 s"),
@@ -70,7 +73,7 @@ def test_a_log_of_a_rank_is_followed_until_the_job_ends() -> None:
 
 def test_files_are_grouped_by_folders_and_named_in_addresses() -> None:
     made = {"files": [{"name": "work/a b/x?.pt", "size": 1500, "time": 1.0}], "complete": True}
-    (folder,) = job_tabs.results("jaaaaaaaa", made, []).folders
+    (folder,) = job_tabs.results("jaaaaaaaa", made, [], {}).folders
     assert folder.name == "work/a b"
     assert folder.archive == "/api/v1/jobs/jaaaaaaaa/results?name=work%2Fa+b"
     (file,) = folder.files

@@ -1,12 +1,15 @@
 from dataclasses import replace
 from typing import Any
 
+from edt_launch.allocator.prediction import Start
 from edt_launch.service.api import views
 from edt_launch.service.database.records import HolderRecord, HostRecord
 from edt_launch.service.states import State
-from edt_launch.service.web.views.pool import MOST_ROWS, Mark, Tile, drain_question, pool_view
+from edt_launch.service.upcoming import Upcoming
+from edt_launch.service.web.views.pool import MOST_ROWS, MOST_SLOTS, Mark, Tile, drain_question, pool_view
 
-NOTHING: dict[str, Any] = {"rows": [], "jobs": [], "bars": [], "owners": [], "changes": []}
+NOTHING: dict[str, Any] = {"rows": [], "hosts": [], "jobs": [], "bars": [], "owners": [], "changes": []}
+NONE = Upcoming([], {}, [], {})
 
 
 def job(number: int, **changes: Any) -> HolderRecord:
@@ -22,7 +25,7 @@ def test_devices_show_whose_they_are() -> None:
     ]
     runs = job(1, state=State.RUNNING, name="digits", held=(("n1", ("0",)),), leaving=(("n1", ("1",)),))
     waits = job(2, waiting_since=40.0)
-    view = pool_view(views.cluster(hosts, [runs, waits]), [runs, waits], NOTHING, "1 h", 100.0)
+    view = pool_view(views.cluster(hosts, [runs, waits]), [runs, waits], NOTHING, NONE, "1 h", 100.0)
     assert [[cell.state for cell in box.cells] for box in view.boxes] == [
         ["used", "leaving", "free"],
         ["down"],
@@ -48,10 +51,14 @@ def test_jobs_that_start_are_marked_and_administrators_drain_what_is_up() -> Non
     ]
     starts = job(1, state=State.STARTING, held=(("n1", ("0",)),))
     cluster = views.cluster(hosts, [starts])
-    view = pool_view(cluster, [starts], NOTHING, "1 h", 100.0, is_admin=True)
+    view = pool_view(cluster, [starts], NOTHING, NONE, "1 h", 100.0, is_admin=True)
     assert view.boxes[0].cells[0].state == "starting"
     assert [box.action for box in view.boxes] == ["drain", "undrain", ""]
-    assert [box.action for box in pool_view(cluster, [starts], NOTHING, "1 h", 100.0).boxes] == ["", "", ""]
+    assert [box.action for box in pool_view(cluster, [starts], NOTHING, NONE, "1 h", 100.0).boxes] == [
+        "",
+        "",
+        "",
+    ]
     question = drain_question("n1", "drain", [], "/pool")
     assert (question.address, question.effect[1]) == (
         "/pool/hosts/n1/drain",
@@ -65,12 +72,41 @@ def test_the_table_says_what_the_picture_shows() -> None:
         "jobs": [{"id": "jaaaaaaaa", "name": "", "owner": "ann", "number": 27}],
         "bars": [(0, 0, 1.0, 2.0), (0, None, 3.0, 4.0)],
     }
-    view = pool_view(views.cluster([], []), [], timeline, "7 d", 5.0)
+    view = pool_view(views.cluster([], []), [], timeline, NONE, "7 d", 5.0)
     assert [(had.slot, had.job, had.name, had.mark) for had in view.had] == [
         ("n1 0", None, "several jobs", None),
         ("n1 0", "jaaaaaaaa", "jaaaaaaaa", Mark("A", 3)),
     ]
     assert view.chart == "/api/v1/timeline?last=604800"
     assert [window.address for window in view.windows if window.is_chosen] == ["/pool?window=7+d"]
-    long = pool_view(views.cluster([], []), [], timeline | {"bars": [(0, 0, 1.0, 2.0)] * 250}, "1 h", 5.0)
+    long = pool_view(
+        views.cluster([], []), [], timeline | {"bars": [(0, 0, 1.0, 2.0)] * 250}, NONE, "1 h", 5.0
+    )
     assert (len(long.had), long.left_out) == (MOST_ROWS, 50)
+
+
+def test_what_happens_next_is_in_order() -> None:
+    starts = {"j9": Start("j9", 90.0, 2, ("j4",), True), "j8": Start("j8", 300.0, 2, ("j4", "j5"), False)}
+    coming = Upcoming(
+        ["j9", "j8"], starts, [(60.0, "j4"), (400.0, "j5")], {"j4": "a", "j5": "b", "j8": "j8", "j9": "c"}
+    )
+    view = pool_view(views.cluster([], []), [], NOTHING, coming, "1 h", 5.0)
+    assert [(one.job, one.name, one.text) for one in view.following] == [
+        ("j4", "a", "ends about 00:01 UTC"),
+        ("j9", "c", "starts when j4 ends, about 00:01 UTC"),
+        ("j8", "j8", "starts when j4 and j5 have ended, about 00:05 UTC"),
+        ("j5", "b", "ends about 00:06 UTC"),
+    ]
+
+
+def test_a_large_pool_has_a_row_a_host_and_shows_the_slots_of_one() -> None:
+    rows = [{"host": f"n{at // 8}", "device": str(at % 8)} for at in range(MOST_SLOTS + 8)]
+    large = NOTHING | {"rows": rows, "hosts": [{"host": f"n{at}", "devices": 8} for at in range(17)]}
+    view = pool_view(views.cluster([], []), [], large, NONE, "1 h", 5.0)
+    assert view.chart == "/api/v1/timeline?last=3600&rows=hosts"
+    assert [(one.name, one.is_chosen) for one in view.hosts[:2]] == [("all hosts", True), ("n0", False)]
+    one = pool_view(views.cluster([], []), [], large, NONE, "1 h", 5.0, "n3")
+    assert one.chart == "/api/v1/timeline?last=3600&host=n3"
+    assert [host.name for host in one.hosts if host.is_chosen] == ["n3"]
+    assert one.windows[0].address == "/pool?window=15+min&host=n3"
+    assert pool_view(views.cluster([], []), [], NOTHING, NONE, "1 h", 5.0).hosts == ()

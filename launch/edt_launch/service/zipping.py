@@ -1,11 +1,12 @@
-"""A zip whose size is known before its first byte is sent, as a stream, with memory for one block.
+"""A zip as a stream, with memory for one block; where that is wanted, of a size known before its first byte.
 
 Nothing is compressed: models hardly get smaller by that. Every entry is written in the form for files of any
-size (zip64), with its checksum behind it. So all lengths follow from names and sizes alone. A file that does
-not have the announced size any more ends the stream early, and with it the download: half a model that looks
-like a whole one is worse than none.
+size (zip64), with its checksum behind it. So all lengths follow from names and sizes alone. Where they were
+announced, a file that does not have its size any more ends the stream early, and with it the download: half a
+model that looks like a whole one is worse than none.
 """
 
+import contextlib
 import io
 import os
 import stat
@@ -64,15 +65,20 @@ def size_of(packed: Iterable[Member]) -> int:
     return at + directory + _END + (_END_64 if is_large else 0)
 
 
-def pack(packed: Iterable[Member]) -> Iterator[bytes]:
-    """The archive of these files; raises `ChangedError` unless each is as it was, or another of its size."""
+def pack(packed: Iterable[Member], *, is_announced: bool = True) -> Iterator[bytes]:
+    """The archive of these files.
+
+    Raises:
+        ChangedError: one is neither as it was, nor another of its size. Unless the size of the archive was
+            announced, what grows meanwhile is cut, what shrinks is shorter, and what is gone is empty.
+    """
     written = _Written()
     with zipfile.ZipFile(written, "w") as archive:
         for member in packed:
             info = zipfile.ZipInfo(member.name.decode(), _date(member.changed))
             info.external_attr = _REGULAR
             with archive.open(info, "w", force_zip64=True) as file:
-                for block in _content(member):
+                for block in _content(member) if is_announced else _present(member):
                     file.write(block)
                     yield written.taken()
     yield written.taken()
@@ -92,6 +98,15 @@ class _Written(io.RawIOBase):
         data = bytes(self._data)
         self._data.clear()
         return data
+
+
+def _present(member: Member) -> Iterator[bytes]:
+    """What is there by now, as much as there was."""
+    left = member.size
+    with contextlib.suppress(OSError), open_file(member.path) as file:
+        while left and (block := file.read(min(BLOCK, left))):
+            left -= len(block)
+            yield block
 
 
 def _content(member: Member) -> Iterator[bytes]:

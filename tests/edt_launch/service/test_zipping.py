@@ -10,8 +10,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from edt_launch.adapters.wmla.answers import zipping
-from edt_launch.adapters.wmla.answers.zipping import ChangedError
+from edt_launch.service import zipping
+from edt_launch.service.zipping import ChangedError
 from no_files import put
 
 LARGE = 3 * zipping.BLOCK
@@ -117,3 +117,16 @@ def test_what_is_known_of_a_file_is_kept(tmp_path: Path) -> None:
 def test_times_before_1980_and_after_2107_are_possible() -> None:
     assert zipping._date(-1e12) == (1980, 1, 1, 0, 0, 0)
     assert zipping._date(1e12)[0] == 2107
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_where_no_size_was_told_there_is_what_there_is(tmp_path: Path, change: str) -> None:
+    path = tmp_path / "model"
+    path.write_bytes(b"x" * LARGE)
+    packed = zipping.members([("model", path)])
+    CHANGES[change](path)
+    content = b"".join(zipping.pack(packed, is_announced=False))
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        assert archive.testzip() is None
+        expected = {"grows": bytes(LARGE), "shrinks": b"x"}
+        assert archive.read("model") == expected.get(change, b"")
