@@ -116,7 +116,7 @@ def test_a_large_pool_has_a_row_a_host(site: Site) -> None:
     running(site, "first", "0", "1", "2", ago=1800)
     with site.page("ann") as page:
         page.locator("#chart[data-bands='1']").wait_for()
-        page.get_by_label("Rows", exact=True).select_option("node1")
+        page.locator("select[name=host]").select_option("node1")
         page.get_by_role("button", name="Show").click()
         page.locator("#chart[data-bars='3']").wait_for()
         assert "host=node1" in page.url

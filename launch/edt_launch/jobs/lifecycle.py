@@ -5,14 +5,14 @@ started, and only the launcher's end makes it anything that has none; in between
 acknowledges that. Which launcher runs is never remembered: it holds a lock for as long as it lives.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from edt_launch.core.control_protocol import Pause, Request, Stop
 from edt_launch.core.errors import ExitCode
 from edt_launch.jobs.observed import Action, Kill, Move, Note, ObservedJob, Remember, Send, Sweep
-from edt_launch.service.database.records import AllocationRecord, JobRecord
+from edt_launch.service.database.records import SUSPENDED, AllocationRecord, JobRecord
 from edt_launch.service.states import ENDED, HAS_LAUNCHER, State, Wanted
 
 AGAIN = 2.0
@@ -252,8 +252,17 @@ def changed(record: JobRecord, fields: dict[str, Any]) -> dict[str, Any]:
 def record_progress(job: ObservedJob) -> Iterator[Note]:
     """Record what a job's events tell, if it is new."""
     is_open = job.record.state not in ENDED and not job.is_hidden
-    if is_open and (fields := changed(job.record, progress(job))):
+    if not is_open:
+        return
+    suspended = [list(one) for one in job.progress.suspended]
+    notes = {**job.record.notes, SUSPENDED: suspended} if suspended else without(job.record.notes, SUSPENDED)
+    if fields := changed(job.record, progress(job) | {"notes": notes}):
         yield Note(job.record.id, fields)
+
+
+def without(notes: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """Notes without one of them."""
+    return {other: value for other, value in notes.items() if other != name}
 
 
 def _rounded(value: float | None) -> float | None:

@@ -203,7 +203,8 @@ class Pool:
             notes = [note for job in self._jobs.values() for note in lifecycle.record_progress(job)]
             if notes:
                 self._apply(0.0, notes)
-                self._bus.notify(Topic.PROGRESS)
+                is_seen = any("notes" in note.fields for note in notes)
+                self._bus.notify(Topic.PROGRESS, *([Topic.JOBS] if is_seen else []))
         return has_happened
 
     def _read_rows(self, now: float) -> None:

@@ -100,6 +100,7 @@ class JobProgress:
         restarts: how often a launcher has started its workers again.
         losses: workers that have failed.
         reported: time, step and size of the last report; None where nothing connects to it.
+        suspended: devices whose workers have failed, and when they are tried again, unix seconds.
     """
 
     run: LauncherRun | None = None
@@ -112,6 +113,7 @@ class JobProgress:
     restarts: Number = 0
     losses: Number = 0
     reported: tuple[Seconds, Serial, Number] | None = None
+    suspended: tuple[tuple[HostName, DeviceName, Seconds], ...] = ()
 
     def after(self, happened: Iterable[Event], most: int = MOST) -> "tuple[JobProgress, int]":
         """The progress after more events, each of which takes constant time.
@@ -187,6 +189,7 @@ class _Fold:
         lost = frozenset(() if before.run is None else before.run.lost)
         self._workers = {number: at for number, *at in workers if number not in lost}
         self._lost = {number: at for number, *at in workers if number in lost}
+        self._suspended = {(host, device): until for host, device, until in before.suspended}
 
     def progress(self) -> JobProgress:
         paces = tuple(sorted(self._paces.values(), key=lambda pace: pace.size))
@@ -195,7 +198,8 @@ class _Fold:
             workers = {**self._lost, **self._workers}
             shown = tuple((number, host, device) for number, (host, device) in workers.items())
             run = replace(run, workers=shown, lost=tuple(self._lost))
-        return replace(self._now, run=run, paces=paces)
+        suspended = tuple((host, device, until) for (host, device), until in self._suspended.items())
+        return replace(self._now, run=run, paces=paces, suspended=suspended)
 
     def observe(self, event: Event) -> None:
         now = self._now
@@ -207,11 +211,13 @@ class _Fold:
             case events.Begun(pid, started, low, high):
                 self._run = LauncherRun(pid, started, low, high)
                 self._forget_workers()
+                self._suspended.clear()
                 self._now = replace(now, reported=None)
             case events.Restarting():
                 self._now = replace(now, restarts=now.restarts + 1, reported=None)
             case events.Failed():
                 self._now = replace(now, losses=min(now.losses + 1, MOST_LOSSES))
+                self._suspend(event)
             case events.Resumed(pause=pause):
                 self._now = replace(now, pauses=(*now.pauses, pause)[-PAUSES:])
             case _ if self._run is not None:
@@ -266,7 +272,15 @@ class _Fold:
                 return replace(run, exit_code=exit_code, message=message)
         return run
 
+    def _suspend(self, failed: events.Failed) -> None:
+        known = any(at == [failed.host, failed.device] for at in self._workers.values())
+        if known and failed.device is not None and failed.retry_after is not None:
+            self._suspended[failed.host, failed.device] = failed.time + failed.retry_after
+            if len(self._suspended) > self._most:
+                del self._suspended[next(iter(self._suspended))]
+
     def _start(self, worker: int, at: list[str]) -> None:
+        self._suspended.pop((at[0], at[1]), None)
         if worker in self._lost:
             self._lost[worker] = at
         elif worker in self._workers or len(self._workers) + len(self._lost) < 2 * self._most:

@@ -15,10 +15,12 @@ MOST = 1000
 
 _ERROR = rb"ERROR|CRITICAL|FATAL|Traceback \(most recent|\w*(?:Error|Exception):"
 
+_BEGIN = rb"(?:\b|\x1b\[[0-9;]*m)"  # a colour ends in a letter
+
 LEVELS = {
     "": re.compile(b""),
-    "error": re.compile(rb"\b(?:%b)" % _ERROR),
-    "warning": re.compile(rb"\b(?:%b|WARN(?:ING)?\b|\w*Warning:)" % _ERROR),
+    "error": re.compile(rb"%b(?:%b)" % (_BEGIN, _ERROR)),
+    "warning": re.compile(rb"%b(?:%b|WARN(?:ING)?\b|\w*Warning:)" % (_BEGIN, _ERROR)),
 }
 """Names of levels, and what lines of at least that level have: programs print them in their own ways."""
 

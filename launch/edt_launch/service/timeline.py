@@ -5,8 +5,9 @@ A bar ends when the job's worker is known to have left the device, or another jo
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import accumulate
+from typing import NamedTuple
 
 from edt_launch.service.database.records import AllocationRecord, TransitionRecord
 from edt_launch.service.states import State
@@ -21,8 +22,7 @@ SEVERAL = ""
 """Stands for the jobs of a bar that is made of bars too short to be seen."""
 
 
-@dataclass(frozen=True)
-class Bar:
+class Bar(NamedTuple):
     """A job had a device; times are unix seconds."""
 
     slot: Slot
@@ -82,9 +82,9 @@ def merged(found: Iterable[Bar], shortest: float) -> list[Bar]:
         if last is None or not touches:
             shown.append(bar)
         elif last.job == bar.job and last.end == bar.start:
-            shown[-1] = replace(last, end=bar.end)
+            shown[-1] = last._replace(end=bar.end)
         elif bar.end - bar.start < shortest and (last.job == SEVERAL or last.end - last.start < shortest):
-            shown[-1] = replace(last, job=SEVERAL, end=bar.end)
+            shown[-1] = last._replace(job=SEVERAL, end=bar.end)
         else:
             shown.append(bar)
     return shown

@@ -228,3 +228,24 @@ def test_workers_that_fail_are_counted() -> None:
     assert JobProgress.from_json(written).losses == 1
     del written["losses"]  # as an earlier version has written it
     assert JobProgress.from_json(written).losses == 0
+
+
+def failed(worker: int, device: str) -> Event:
+    return Failed(worker, "h", 0, device, 0, 1, retry_after=8.0, time=2.0)
+
+
+def test_devices_whose_workers_failed_are_suspended_until_they_are_tried_again() -> None:
+    job = after(BEGUN, started(1, "a"), failed(1, "a"))
+    assert job.suspended == (("h", "a", 10.0),)
+    assert JobProgress.from_json(json.loads(json.dumps(asdict(job)))) == job
+    assert job.after([started(2, "a")])[0].suspended == ()
+    assert job.after([BEGUN])[0].suspended == ()
+    assert after(BEGUN, failed(1, "x")).suspended == ()  # it never had a worker
+
+
+def test_a_job_suspends_no_more_devices_than_it_can_have_workers() -> None:
+    happened = [
+        event for at in range(9) for event in (started(at, f"d{at}"), failed(at, f"d{at}"), released(at))
+    ]
+    job, _ = JobProgress().after([BEGUN, *happened], most=4)
+    assert [device for _, device, _ in job.suspended] == ["d5", "d6", "d7", "d8"]

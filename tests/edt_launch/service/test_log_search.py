@@ -66,7 +66,7 @@ def test_lines_of_a_level_are_found(tmp_path: Path, level: str, lines: list[int]
     path = tmp_path / "log"
     written = [
         b"[0] INFO an error of 0.1",
-        b"[0] WARNING slow",
+        b"[0] \x1b[1;33mWARNING slow",
         b"[0] ValueError: no number",
         b"[0] WARNINGS",
         b"[0] Traceback (most recent call last):",

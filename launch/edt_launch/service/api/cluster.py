@@ -25,7 +25,9 @@ HostName = Annotated[str, Path(max_length=255, pattern=f"^{HOST}$", description=
 @router.get("/cluster", response_model=schemas.Cluster)
 def cluster(context: ContextDep, user: CurrentUser) -> Any:
     """The machines, and how their devices are used."""
-    return views.cluster(context.store.hosts.all(), context.store.jobs.holders())
+    return views.cluster(
+        context.store.hosts.all(), context.store.jobs.holders(), context.store.jobs.suspended()
+    )
 
 
 @router.get("/hosts", response_model=schemas.HostsNow)
@@ -33,7 +35,7 @@ def hosts(context: ContextDep, user: CurrentUser) -> Any:
     """The machines, which job has which device, and how they are used."""
     known, machines = context.store.hosts.all(), context.machines
     loads = machines.loads(known, context.clock)
-    shown = views.hosts(known, context.store.jobs.holders())
+    shown = views.hosts(known, context.store.jobs.holders(), context.store.jobs.suspended())
     return {
         "hosts": [
             view

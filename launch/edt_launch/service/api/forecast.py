@@ -16,12 +16,15 @@ from edt_launch.service.database import mapping
 from edt_launch.service.database.records import HostRecord, JobRecord, ShareRecord
 from edt_launch.service.database.store import Store
 from edt_launch.service.settings import Settings
-from edt_launch.service.states import State, Wanted
+from edt_launch.service.states import LIVE, State, Wanted
 from edt_launch.service.submission import Submission, record_of
 from edt_launch.service.upcoming import Upcoming
 
 NEW = tuple(f"jaaaaaaa{letter}" for letter in ascii_lowercase)
 """Stand for the ids that jobs do not have yet."""
+
+MOST_JOBS = 200
+"""Jobs that have not ended: with more of them nothing is foreseen, which would take too long for a page."""
 
 MOST_WAITING = 50
 """Waiting jobs that are looked at to foresee what happens next: some of each owner."""
@@ -91,6 +94,9 @@ async def upcoming(context: Context) -> Upcoming:
 
 
 def _upcoming(context: Context) -> Upcoming:
+    counts = context.store.jobs.counts()
+    if sum(counts.get(state, 0) for state in LIVE) > MOST_JOBS:
+        return Upcoming([], {}, [], {})
     now, present = context.clock(), _present(context.store)
     waiting = _queue(present.values())
     jobs = [job for job in present.values() if job.size] + waiting[:MOST_WAITING]

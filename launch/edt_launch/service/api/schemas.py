@@ -296,6 +296,9 @@ class Device(BaseModel):
     name: str
     job: str | None
     is_leaving: bool = Field(description="Its worker has been told to leave and is not known to be gone.")
+    retried: float | None = Field(
+        default=None, description="When a worker is tried on it again after one has failed."
+    )
 
 
 class Host(BaseModel):

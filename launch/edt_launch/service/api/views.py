@@ -6,6 +6,7 @@ Records whose fields are those of their schema are answered as they are: the sch
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from math import isinf
+from types import MappingProxyType
 from typing import Any
 
 from edt_launch.core.scripts import script_name
@@ -87,7 +88,15 @@ def held(devices: Held) -> list[Json]:
     return [{"host": host, "devices": names} for host, names in devices]
 
 
-def hosts(records: Iterable[HostRecord], jobs: Iterable[HolderRecord | JobRecord]) -> list[Json]:
+Retried = Mapping[tuple[str, str], float]
+"""Hosts and devices whose workers have failed, and when they are tried again."""
+
+
+def hosts(
+    records: Iterable[HostRecord],
+    jobs: Iterable[HolderRecord | JobRecord],
+    retried: Retried = MappingProxyType({}),
+) -> list[Json]:
     """The machines, and which job has which device. A device that somebody is leaving is still theirs."""
     users: dict[tuple[str, str], tuple[str, bool]] = {}
     for one in jobs:
@@ -100,20 +109,27 @@ def hosts(records: Iterable[HostRecord], jobs: Iterable[HolderRecord | JobRecord
             "state": record.state,
             "source": record.source,
             "reason": record.why,
-            "devices": [_device(name, users.get((record.name, name))) for name in record.devices],
+            "devices": [
+                _device(name, users.get((record.name, name)), retried.get((record.name, name)))
+                for name in record.devices
+            ],
         }
         for record in records
     ]
 
 
-def _device(name: str, user: tuple[str, bool] | None) -> Json:
+def _device(name: str, user: tuple[str, bool] | None, retried: float | None) -> Json:
     job_id, is_leaving = user or (None, False)
-    return {"name": name, "job": job_id, "is_leaving": is_leaving}
+    return {"name": name, "job": job_id, "is_leaving": is_leaving, "retried": retried if user else None}
 
 
-def cluster(records: Sequence[HostRecord], jobs: Sequence[HolderRecord | JobRecord]) -> Json:
+def cluster(
+    records: Sequence[HostRecord],
+    jobs: Sequence[HolderRecord | JobRecord],
+    retried: Retried = MappingProxyType({}),
+) -> Json:
     """The machines, and how many of their devices are used; those of hosts that are down count apart."""
-    shown = hosts(records, jobs)
+    shown = hosts(records, jobs, retried)
     counts = Counter(
         "down" if host["state"] == "down" else "used" if device["job"] is not None else host["state"]
         for host in shown

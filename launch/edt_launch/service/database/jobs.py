@@ -12,6 +12,7 @@ from edt_launch.service.database.records import (
     DESIRED,
     OBSERVED,
     PROGRESS,
+    SUSPENDED,
     TRIAL_ENDS,
     HolderRecord,
     JobRecord,
@@ -86,6 +87,15 @@ class Jobs:
         columns = [jobs.c[field.name] for field in fields(HolderRecord)]
         query = select(*columns).where(jobs.c.state.in_(sorted(LIVE))).order_by(jobs.c.number)
         return [HolderRecord(*row) for row in self._database.rows(query)]
+
+    def suspended(self) -> Mapping[tuple[str, str], float]:
+        """Hosts and devices of running jobs whose workers have failed, and when they are tried again."""
+        query = select(jobs.c.notes).where(jobs.c.state.in_(sorted(HAS_LAUNCHER)))
+        return {
+            (host, device): until
+            for (notes,) in self._database.rows(query)
+            for host, device, until in notes.get(SUSPENDED, ())
+        }
 
     def progress(self) -> Mapping[str, Mapping[str, Any]]:
         """Of the jobs that run, by their ids, the fields that change all the time (`records.PROGRESS`)."""

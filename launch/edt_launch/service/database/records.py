@@ -32,6 +32,9 @@ BOUNDS = "bounds"
 TROUBLE, SLOW = "trouble", "slow"
 """Which of a job's notes say why the service cannot read its files, and why it does so rarely."""
 
+SUSPENDED = "suspended"
+"""Which of a job's notes has devices whose workers have failed, and when they are tried again."""
+
 RESIZE_COST = 5.0
 """Seconds that a resize is taken to cost while a job has not been resized."""
 

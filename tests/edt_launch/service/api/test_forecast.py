@@ -86,3 +86,12 @@ def test_what_a_paused_job_would_get_is_told(world: World, running: str) -> None
     world.bob.post(f"/jobs/{paused}/pause")
     answer = world.bob.post(f"/jobs/{paused}/resume", params={"dry_run": 1})
     assert changes_of(answer) == {("mine", 4, 2), ("other", 0, 2)}
+
+
+def test_of_many_jobs_nothing_is_foreseen(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    job = world.submit(world.ann)["id"]
+    assert world.ann.get(f"/jobs/{job}/why").json()["start"]["place"] == 1
+    monkeypatch.setattr("edt_launch.service.api.forecast.MOST_JOBS", 0)
+    world.context.changed()
+    world.clock.now += 60.0
+    assert world.ann.get(f"/jobs/{job}/why").json()["start"] is None

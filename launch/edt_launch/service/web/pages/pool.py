@@ -49,7 +49,7 @@ async def show(
     following = await upcoming(context)
 
     def view() -> PoolView:
-        cluster = answers.cluster(context.store.hosts.all(), jobs)
+        cluster = answers.cluster(context.store.hosts.all(), jobs, context.store.jobs.suspended())
         return pool_view(cluster, jobs, had, following, window, context.clock(), host, is_admin=user.is_admin)
 
     return await templating.shared_page(request, user.is_admin, "pool.html", view)

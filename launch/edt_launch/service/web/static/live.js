@@ -27,6 +27,12 @@
       if (cell.textContent !== text) cell.textContent = text;
     }
   };
+  setInterval(() => {
+    for (const one of document.querySelectorAll("[data-until]")) {
+      const left = one.dataset.until - Date.now() / 1000;
+      one.textContent = left < 1 ? "now" : `in ${duration(left)}`;
+    }
+  }, 1000);
   const refetch = () => {
     timer ??= setTimeout(() => { timer = null; document.body.dispatchEvent(new CustomEvent("edt:changed")); }, GATHER);
   };

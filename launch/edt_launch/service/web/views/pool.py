@@ -48,13 +48,17 @@ class Mark:
 
 @dataclass(frozen=True)
 class Cell:
-    """A device now; `job` is the id of whose it is; `state`: `used`, `leaving`, or how it is free."""
+    """A device now; `job` is the id of whose it is; `state`: `used`, `leaving`, or how it is free.
+
+    `retried` is when a worker is tried on it again, if one has failed and that is still to come.
+    """
 
     device: str
     state: str
     job: str | None
     mark: Mark | None
     title: str
+    retried: float | None = None
 
 
 @dataclass(frozen=True)
@@ -172,7 +176,7 @@ def pool_view(
     return PoolView(
         address=_address(window, host),
         tiles=_tiles(cluster, live, now),
-        boxes=[_box(host, jobs, is_admin) for host in cluster["hosts"]],
+        boxes=[_box(host, jobs, now, is_admin) for host in cluster["hosts"]],
         windows=[Window(name, _address(name, host), name == window) for name in WINDOWS],
         window=window,
         owners=[
@@ -224,8 +228,8 @@ def _tiles(cluster: Json, live: Sequence[HolderRecord], now: float) -> list[Tile
     ]
 
 
-def _box(host: Json, jobs: Mapping[str, HolderRecord], is_admin: bool) -> Box:
-    cells = [_cell(device, host["state"], jobs) for device in host["devices"]]
+def _box(host: Json, jobs: Mapping[str, HolderRecord], now: float, is_admin: bool) -> Box:
+    cells = [_cell(device, host["state"], jobs, now) for device in host["devices"]]
     return Box(host["name"], host["state"], host["reason"], cells, drain_action(host["state"], is_admin))
 
 
@@ -248,18 +252,21 @@ def drain_question(host: str, action: str, changes: Sequence[Json] | None, back:
     )
 
 
-def _cell(device: Json, host: str, jobs: Mapping[str, HolderRecord]) -> Cell:
+def _cell(device: Json, host: str, jobs: Mapping[str, HolderRecord], now: float) -> Cell:
     job = jobs.get(device["job"] or "")
     if job is None:
         state = "free" if host == "up" else host
         return Cell(device["name"], state, None, None, f"device {device['name']}: {state}")
     state, suffix = "used", ""
+    retried = device["retried"] if (device["retried"] or 0.0) > now else None
     if device["is_leaving"]:
         state, suffix = "leaving", ", its worker is leaving"
+    elif retried is not None:
+        state, suffix = "suspended", f", suspended after a failure until {wording.moment(retried)}"
     elif job.state is State.STARTING:
         state, suffix = "starting", ", starting"
     title = f"device {device['name']}: {job.name or job.id} of {job.owner}{suffix}"
-    return Cell(device["name"], state, job.id, Mark.of(job.number), title)
+    return Cell(device["name"], state, job.id, Mark.of(job.number), title, retried)
 
 
 def _following(upcoming: Upcoming) -> list[Next]:

@@ -66,9 +66,9 @@ def test_a_log_of_a_rank_is_followed_until_the_job_ends() -> None:
     assert shown.whole == "/api/v1/jobs/jaaaaaaaa/logs?rank=3"
     assert shown.ranks == range(4)
     assert job_tabs.logs(live | {"state": "failed"}, None, [], None, None, "", None).follow is None
-    around = job_tabs.logs(live, None, [], 0, (0, 9), "", {"hits": [], "next": 7})
+    around = job_tabs.logs(live, None, [], 0, (0, 9), "a b", {"hits": [], "next": 7}, "error")
     assert (around.follow, around.earlier, around.later) == (None, None, "/jobs/jaaaaaaaa?tab=logs&at=9")
-    assert around.more == "/jobs/jaaaaaaaa?tab=logs&text=&after=7"
+    assert around.more == "/jobs/jaaaaaaaa?tab=logs&text=a+b&level=error&after=7"
 
 
 def test_files_are_grouped_by_folders_and_named_in_addresses() -> None:

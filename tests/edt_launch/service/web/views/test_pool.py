@@ -110,3 +110,15 @@ def test_a_large_pool_has_a_row_a_host_and_shows_the_slots_of_one() -> None:
     assert [host.name for host in one.hosts if host.is_chosen] == ["n3"]
     assert one.windows[0].address == "/pool?window=15+min&host=n3"
     assert pool_view(views.cluster([], []), [], NOTHING, NONE, "1 h", 5.0).hosts == ()
+
+
+def test_a_suspended_device_says_until_when() -> None:
+    runs = job(1, state=State.RUNNING, name="digits", held=(("n1", ("0", "1")),))
+    retried = {("n1", "0"): 130.0, ("n1", "1"): 90.0, ("n2", "0"): 130.0}
+    cluster = views.cluster([HostRecord("n1", ("0", "1")), HostRecord("n2", ("0",))], [runs], retried)
+    first, second, third = [
+        cell for box in pool_view(cluster, [runs], NOTHING, NONE, "1 h", 100.0).boxes for cell in box.cells
+    ]
+    assert (first.state, first.retried) == ("suspended", 130.0)
+    assert "suspended after a failure until 1970-01-01 00:02:10 UTC" in first.title
+    assert (second.state, second.retried, third.state) == ("used", None, "free")
