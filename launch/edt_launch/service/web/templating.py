@@ -29,7 +29,7 @@ HX = "hx-request"
 CURRENT: ContextVar[Scope | None] = ContextVar("CURRENT", default=None)
 """The request under way, for the pages of errors, which are made without it."""
 
-PLACES = (("/pool", "Pool"), ("/jobs", "Jobs"), ("/console", "Console"))
+PLACES = (("/pool", "Pool"), ("/jobs", "Jobs"), ("/experiments", "Experiments"), ("/console", "Console"))
 """Addresses and names of what is on the left of every page."""
 
 
