@@ -137,6 +137,8 @@ def test_new_code_is_a_new_version(edt: Edt, world: World, first: str, tmp_path:
     assert (ended.code, "has its own command" in ended.err) == (2, True)
     ended = edt("experiment", "add", "first", "new", "--", "python", "other.py")
     assert (ended.code, "other.py is not a file" in ended.err) == (2, True)
+    ended = edt("experiment", "add", "first", "new")
+    assert (ended.code, "has a command" in ended.err) == (2, True)
 
 
 def test_members_are_listed_added_and_removed(edt: Edt, world: World) -> None:

@@ -95,6 +95,10 @@ def add(
             f"there is a training definition {name!r} already, which has its own command and framework",
             "leave them out, or give another name",
         )
+    if known is None and not command and not found.get("command"):
+        raise MistakenError(
+            f"neither {name} nor the experiment has a command", "give one: -- python train.py"
+        )
     if known is None or code is not None:
         files = collect(code)
         script = script_of(command) if command else None

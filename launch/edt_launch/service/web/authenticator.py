@@ -1,5 +1,6 @@
 """How requests for pages are let in: by the cookie of a session, and changes from the service's own pages."""
 
+import re
 from urllib.parse import quote
 
 from fastapi.responses import RedirectResponse
@@ -13,13 +14,14 @@ from edt_launch.service.api.authenticator import is_identified
 from edt_launch.service.api.sites import is_own_page
 from edt_launch.service.context import Context
 from edt_launch.service.errors import ForbiddenError, ServiceError, UnauthorizedError
+from edt_launch.service.project_spec import EXPERIMENT_ID
 from edt_launch.service.web import templating
 
 MOST = 2**16
 """Bytes of a form."""
 
-UPLOADS = frozenset({("POST", "/console/run"), ("POST", "/searches/new")})
-"""The forms that carry an archive."""
+UPLOADS = re.compile(rf"/console/run|/searches/new|/experiments/{EXPERIMENT_ID}/add")
+"""The paths of forms that carry an archive."""
 
 OPEN = ("/logon", "/favicon.ico")
 
@@ -46,7 +48,7 @@ class WebAuthenticator:
 
     def limit(self, scope: Scope) -> int:
         """Bytes that a form may have."""
-        is_upload = (scope["method"], scope["path"]) in UPLOADS
+        is_upload = scope["method"] == "POST" and UPLOADS.fullmatch(scope["path"]) is not None
         return self._context.settings.max_upload + MOST if is_upload else MOST
 
     async def identify(self, scope: Scope) -> None:

@@ -29,7 +29,13 @@ HX = "hx-request"
 CURRENT: ContextVar[Scope | None] = ContextVar("CURRENT", default=None)
 """The request under way, for the pages of errors, which are made without it."""
 
-PLACES = (("/pool", "Pool"), ("/jobs", "Jobs"), ("/searches", "Searches"), ("/console", "Console"))
+PLACES = (
+    ("/pool", "Pool"),
+    ("/jobs", "Jobs"),
+    ("/experiments", "Experiments"),
+    ("/searches", "Searches"),
+    ("/console", "Console"),
+)
 """Addresses and names of what is on the left of every page."""
 
 

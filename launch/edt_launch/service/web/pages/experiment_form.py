@@ -1,0 +1,310 @@
+"""Making and changing an experiment, and adding training definitions to it."""
+
+import shlex
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, File, Form, Query, Request, Response, UploadFile
+from fastapi.responses import RedirectResponse
+
+from edt_launch.service import data_folder
+from edt_launch.service import definitions as made_definitions
+from edt_launch.service import experiments as made
+from edt_launch.service.api import definitions as definitions_rest
+from edt_launch.service.api.dependencies import SUBJECT, ContextDep, CurrentUser
+from edt_launch.service.api.forecast import changes_by
+from edt_launch.service.context import Context
+from edt_launch.service.database.records import UserRecord
+from edt_launch.service.errors import ConflictError, ForbiddenError, InvalidError
+from edt_launch.service.foreseen import of_starting
+from edt_launch.service.project_spec import (
+    DefinitionSpec,
+    ExperimentChange,
+    ExperimentSpec,
+    RunSpec,
+    TrainingSpec,
+    frameworks,
+)
+from edt_launch.service.specification import JobSpec
+from edt_launch.service.submission import Submission
+from edt_launch.service.web import templating
+from edt_launch.service.web.pages.experiments import WRONG, experiment_of, parsed, project_of, told
+from edt_launch.service.web.views.experiment_form import FormView, add_view
+
+router = APIRouter(prefix="/experiments")
+
+Json = dict[str, Any]
+Value = Annotated[str, Form(max_length=2**16)]
+
+MOST_FOLDERS = 200
+"""Folders that are offered as a source."""
+
+
+class Given:
+    """What the form of an experiment was sent with."""
+
+    def __init__(
+        self,
+        name: Value = "",
+        description: Value = "",
+        source: Value = "",
+        is_global: Annotated[str, Form(alias="global", max_length=8)] = "",
+        command: Value = "",
+        then: Annotated[str, Form(pattern="^(add|run|save)$")] = "save",
+        version: Annotated[str, Form(pattern="^[0-9]{0,9}$")] = "",
+    ) -> None:
+        self.values = {
+            "name": name.strip(), "description": description.strip(), "source": source.strip(),
+            "global": is_global, "command": command.strip(),
+        }  # fmt: skip
+        self.then = then
+        self.version = int(version) if version else None
+
+    def fields(self) -> Json:
+        """The same as REST takes it."""
+        command = words(self.values["command"]) if self.values["global"] else []
+        return {name: self.values[name] for name in ("name", "description", "source")} | {"command": command}
+
+
+class Attributes:
+    """What the form of a training definition was sent with."""
+
+    def __init__(
+        self,
+        name: Value = "",
+        description: Value = "",
+        framework: Value = "",
+        command: Value = "",
+        definition: Value = "",
+        distribution: Value = "Elastic",
+        least: Annotated[str, Form(alias="min", max_length=16)] = "",
+        most: Annotated[str, Form(alias="max", max_length=16)] = "1",
+    ) -> None:
+        self.values = {
+            "name": name.strip(), "description": description.strip(), "framework": framework,
+            "command": command.strip(), "definition": definition, "distribution": distribution,
+            "min": least.strip(), "max": most.strip(),
+        }  # fmt: skip
+
+    def training(self, definition: str) -> TrainingSpec:
+        """How a definition is run; raises `InvalidError`."""
+        values = {name: self.values[name] or None for name in ("min", "max")}
+        given = {"definition": definition, "distribution": self.values["distribution"], **values}
+        training: TrainingSpec = parsed(TrainingSpec, given)
+        return training
+
+
+GivenDep = Annotated[Given, Depends()]
+AttributesDep = Annotated[Attributes, Depends()]
+IsNew = Annotated[str, Query(alias="tab", pattern="^(new|existing)$")]
+
+
+@router.get("/new")
+def ask(request: Request, context: ContextDep, user: CurrentUser, project: str) -> Response:
+    """The form of a new experiment."""
+    view = _form(context, project_of(context, user, project), None, {}, "")
+    return templating.page(request, "experiments/form.html", view=view)
+
+
+@router.post("/new")
+def create(
+    request: Request,
+    context: ContextDep,
+    user: CurrentUser,
+    given: GivenDep,
+    project: Annotated[str, Form(max_length=128)],
+) -> Response:
+    """Make it, or show the form again with what was wrong."""
+    try:
+        spec = parsed(ExperimentSpec, {"project": project, **given.fields()})
+        experiment = made.create(context, user, spec)
+    except WRONG as error:
+        view = _form(context, project_of(context, user, project), None, given.values, told(error))
+        return templating.page(request, "experiments/form.html", status=error.status, view=view)
+    request.scope[SUBJECT] = experiment.name
+    return RedirectResponse(f"/experiments/{experiment.id}/{'add' if given.then == 'add' else 'edit'}", 303)
+
+
+@router.get("/{experiment_id}/edit")
+def edit(request: Request, context: ContextDep, user: CurrentUser, experiment_id: str) -> Response:
+    """The form of an experiment."""
+    experiment = experiment_of(context, user, experiment_id)
+    view = _form(context, project_of(context, user, experiment["project"]), experiment, None, "")
+    return templating.page(request, "experiments/form.html", view=view)
+
+
+@router.post("/{experiment_id}/edit")
+async def change(
+    request: Request, context: ContextDep, user: CurrentUser, experiment_id: str, given: GivenDep
+) -> Response:
+    """Change it, and start it if that is wanted; or show the form again with what was wrong."""
+
+    def act() -> None:
+        changes = parsed(ExperimentChange, given.fields())
+        made.change(context, user, experiment_id, changes, given.version)
+        if given.then == "run":
+            made.start(context, user, made.planned_runs(context, user, experiment_id, RunSpec()))
+
+    try:
+        await context.uploads.run(user.name, act)
+    except WRONG as error:
+        return _again(request, context, user, experiment_id, given, error)
+    places = {"add": "/add", "save": "/edit", "run": ""}
+    return RedirectResponse(f"/experiments/{experiment_id}{places[given.then]}", 303)
+
+
+@router.post("/{experiment_id}/remove/{definition}")
+def remove(context: ContextDep, user: CurrentUser, experiment_id: str, definition: str) -> Response:
+    """Take a training definition out of an experiment."""
+    experiment = experiment_of(context, user, experiment_id)
+    kept = [one for one in _trainings(experiment) if one.definition != definition]
+    changes = ExperimentChange(trainings=tuple(kept))
+    made.change(context, user, experiment_id, changes, experiment["version"])
+    return RedirectResponse(f"/experiments/{experiment_id}/edit", 303)
+
+
+@router.get("/{experiment_id}/add")
+def ask_definition(
+    request: Request, context: ContextDep, user: CurrentUser, experiment_id: str, tab: IsNew = "new"
+) -> Response:
+    """The form by which a training definition is added."""
+    return _add(request, context, user, experiment_id, {"min": "1", "max": "1"}, is_new=tab == "new")
+
+
+@router.post("/{experiment_id}/add")
+async def add_definition(
+    request: Request,
+    context: ContextDep,
+    user: CurrentUser,
+    experiment_id: str,
+    given: AttributesDep,
+    code: Annotated[UploadFile | None, File()] = None,
+    tab: IsNew = "new",
+) -> Response:
+    """Add it, or show the form again with what was wrong."""
+    is_new = tab == "new"
+
+    def act() -> None:
+        experiment = experiment_of(context, user, experiment_id)
+        given.training("daaaaaaaa")  # before anything is kept: does it make sense?
+        definition = given.values["definition"]
+        if is_new:
+            definition = _definition(context, user, experiment, given, code)
+        kept = [one for one in _trainings(experiment) if one.definition != definition]
+        changes = ExperimentChange(trainings=(*kept, given.training(definition)))
+        made.change(context, user, experiment_id, changes, experiment["version"])
+
+    try:
+        await context.uploads.run(user.name, act)
+    except WRONG as error:
+        return _add(request, context, user, experiment_id, given.values, is_new=is_new, error=error)
+    return RedirectResponse(f"/experiments/{experiment_id}/edit", 303)
+
+
+@router.post("/{experiment_id}/preview")
+def preview(
+    request: Request, context: ContextDep, user: CurrentUser, experiment_id: str, given: AttributesDep
+) -> Response:
+    """What starting a training definition would change, as lines."""
+    experiment_of(context, user, experiment_id)
+    try:
+        least, most = given.training("daaaaaaaa").bounds
+        spec = JobSpec(command=["true"], name=given.values["name"] or "it", min=least, max=most)
+        changes = changes_by(context.store, context.settings, [Submission(user, spec)], context.clock())
+        lines = of_starting(changes)
+    except InvalidError as error:
+        lines = [told(error)]
+    except ValueError:  # a name that is none
+        lines = []
+    return templating.page(request, "experiments/preview.html", lines=lines)
+
+
+def words(text: str) -> list[str]:
+    """The words of a command; raises `InvalidError`."""
+    try:
+        return shlex.split(text)
+    except ValueError as error:
+        raise InvalidError(f"command: {error}", "close its quotes") from None
+
+
+def _definition(
+    context: Context, user: UserRecord, experiment: Json, given: Attributes, code: UploadFile | None
+) -> str:
+    values = {name: given.values[name] for name in ("name", "description", "framework")}
+    command = words(given.values["command"])
+    if not command and not experiment["command"]:
+        raise InvalidError("command: neither this nor the experiment has one", "give an execution command")
+    spec = parsed(DefinitionSpec, {**values, "project": experiment["project"], "command": command})
+    has_code = code is not None and code.filename  # without a file, browsers send an empty one
+    file, name = (code.file, code.filename or "") if code is not None and has_code else (None, "")
+    return made_definitions.create(context, user, spec, file, name).id
+
+
+def _trainings(experiment: Json) -> list[TrainingSpec]:
+    return [
+        TrainingSpec(
+            definition=one["definition"], distribution=one["distribution"], min=one["min"], max=one["max"]
+        )
+        for one in experiment["trainings"]
+    ]
+
+
+def _add(
+    request: Request,
+    context: Context,
+    user: UserRecord,
+    experiment_id: str,
+    values: dict[str, str],
+    *,
+    is_new: bool,
+    error: InvalidError | ConflictError | ForbiddenError | None = None,
+) -> Response:
+    experiment = experiment_of(context, user, experiment_id)
+    page = definitions_rest.list_definitions(
+        context, user, experiment["project"], limit=definitions_rest.MOST, after=0
+    )
+    known = [vars(one) for one in page["definitions"]]
+    text = "" if error is None else told(error)
+    view = add_view(experiment, known, frameworks(), values, is_new=is_new, error=text)
+    status = 200 if error is None else error.status
+    return templating.page(request, "experiments/add.html", status=status, view=view)
+
+
+def _again(
+    request: Request,
+    context: Context,
+    user: UserRecord,
+    experiment_id: str,
+    given: Given,
+    error: InvalidError | ConflictError | ForbiddenError,
+) -> Response:
+    experiment = experiment_of(context, user, experiment_id)
+    project = project_of(context, user, experiment["project"])
+    view = _form(context, project, experiment, given.values, told(error))
+    return templating.page(request, "experiments/form.html", status=error.status, view=view)
+
+
+def _form(
+    context: Context, project: Json, experiment: Json | None, values: dict[str, str] | None, error: str
+) -> FormView:
+    if values is None and experiment is not None:
+        values = {name: experiment[name] for name in ("name", "description", "source")}
+        values |= {
+            "global": "1" if experiment["command"] else "",
+            "command": shlex.join(experiment["command"]),
+        }
+    is_valid = experiment is not None and bool(experiment["trainings"])
+    return FormView(project, experiment, values or {}, _folders(context), is_valid, error)
+
+
+def _folders(context: Context) -> list[str]:
+    """Folders below the folder of data, two deep."""
+    root = context.settings.data_folder
+    found: list[str] = []
+    try:
+        for name in data_folder.listing(root, "").folders[:MOST_FOLDERS]:
+            found += [name, *(f"{name}/{one}" for one in data_folder.listing(root, name).folders)]
+            if len(found) > MOST_FOLDERS:
+                break
+    except InvalidError:  # it cannot be read: then nothing is offered
+        return []
+    return found[:MOST_FOLDERS]

@@ -1,0 +1,242 @@
+"""Projects and their members, and the experiments in them."""
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Form, Query, Request, Response
+from fastapi.responses import RedirectResponse
+from pydantic import ValidationError
+from starlette.concurrency import run_in_threadpool
+
+from edt_launch.service import experiments as made
+from edt_launch.service import projects
+from edt_launch.service.api import definitions as definitions_rest
+from edt_launch.service.api import experiments as rest
+from edt_launch.service.api import problems
+from edt_launch.service.api import projects as projects_rest
+from edt_launch.service.api import runs as runs_rest
+from edt_launch.service.api.dependencies import SUBJECT, ContextDep, CurrentUser
+from edt_launch.service.context import Context
+from edt_launch.service.database.project_records import Role
+from edt_launch.service.database.records import UserRecord
+from edt_launch.service.definitions import create as create_definition
+from edt_launch.service.errors import ConflictError, ForbiddenError, InvalidError
+from edt_launch.service.project_spec import DefinitionSpec, ProjectSpec, RunSpec
+from edt_launch.service.web import templating
+from edt_launch.service.web.views import experiments as views
+
+router = APIRouter(prefix="/experiments")
+
+Json = dict[str, Any]
+Value = Annotated[str, Form(max_length=2**16)]
+WRONG = (InvalidError, ConflictError, ForbiddenError)
+
+
+@router.get("")
+def show_all(
+    request: Request,
+    context: ContextDep,
+    user: CurrentUser,
+    after: Annotated[int, Query(ge=0, le=2**53)] = 0,
+) -> Response:
+    """The projects, and a page of the experiments in them."""
+    page = rest.list_experiments(context, user, limit=definitions_rest.MOST, after=after)
+    known = projects_rest.list_projects(context, user, limit=projects_rest.MOST, after=0)["projects"]
+    names = {one["id"]: one["name"] for one in known}
+    view = {"projects": known, "names": names, "experiments": page["experiments"], "next": page["next"]}
+    return templating.page(request, "experiments/all.html", view=view)
+
+
+@router.get("/new-project")
+def ask_project(request: Request, user: CurrentUser) -> Response:
+    """The form of a new project."""
+    return templating.page(request, "act.html", view=views.project_question({}))
+
+
+@router.post("/new-project")
+def create_project(
+    request: Request, context: ContextDep, user: CurrentUser, name: Value = "", description: Value = ""
+) -> Response:
+    """Make it, or show the form again with what was wrong."""
+    given = {"name": name.strip(), "description": description.strip()}
+    try:
+        project = projects.create(context, user, parsed(ProjectSpec, given))
+    except WRONG as error:
+        view = views.project_question(given, told(error))
+        return templating.page(request, "act.html", status=error.status, view=view)
+    request.scope[SUBJECT] = project.name
+    return RedirectResponse(f"/experiments/projects/{project.id}", 303)
+
+
+@router.get("/projects/{project_id}")
+def show_project(request: Request, context: ContextDep, user: CurrentUser, project_id: str) -> Response:
+    """A project: its members, experiments and training definitions."""
+    project = project_of(context, user, project_id)
+    id_ = project["id"]
+    view = {
+        "project": project,
+        "may_edit": views.may_edit(project),
+        "may_manage": project["role"] is Role.MANAGER,
+        "experiments": rest.list_experiments(context, user, id_, limit=definitions_rest.MOST, after=0)[
+            "experiments"
+        ],
+        "definitions": definitions_rest.list_definitions(
+            context, user, id_, limit=definitions_rest.MOST, after=0
+        )["definitions"],
+    }
+    return templating.page(request, "experiments/project.html", view=view)
+
+
+@router.get("/projects/{project_id}/members")
+def ask_member(request: Request, context: ContextDep, user: CurrentUser, project_id: str) -> Response:
+    """The form by which members are added."""
+    project = project_of(context, user, project_id)
+    return templating.page(request, "act.html", view=views.member_question(project, _names(context)))
+
+
+@router.post("/projects/{project_id}/members")
+def set_member(
+    request: Request,
+    context: ContextDep,
+    user: CurrentUser,
+    project_id: str,
+    member: Annotated[str, Form(alias="user", max_length=64)] = "",
+    role: Annotated[str, Form(pattern=f"^({'|'.join(Role)})?$")] = "",
+) -> Response:
+    """Add a member, give them another role, or remove them."""
+    try:
+        if role:
+            projects.set_member(context, user, project_id, member, Role(role))
+        else:
+            projects.remove_member(context, user, project_id, member)
+    except WRONG as error:
+        view = views.member_question(project_of(context, user, project_id), _names(context), told(error))
+        return templating.page(request, "act.html", status=error.status, view=view)
+    request.scope[SUBJECT] = f"{member} {role}".strip()
+    return RedirectResponse(f"/experiments/projects/{project_id}", 303)
+
+
+@router.get("/{experiment_id}")
+async def show(
+    request: Request,
+    context: ContextDep,
+    user: CurrentUser,
+    experiment_id: str,
+    tab: Annotated[str, Query(pattern=f"^({'|'.join(views.TABS)})$")] = "runs",
+    metric: Annotated[str, Query(max_length=256)] = "",
+    x: Annotated[str, Query(pattern=f"^({'|'.join(views.AXES)})$")] = "step",
+) -> Response:
+    """An experiment: its runs, the same beside each other, or what it is."""
+
+    def find() -> views.ExperimentView:
+        comparison = runs_rest.compared(context, user, experiment_id, None)
+        experiment = experiment_of(context, user, experiment_id)
+        project = project_of(context, user, experiment["project"])
+        return views.experiment_view(experiment, project, comparison, tab, metric, x)
+
+    view = await context.reads.run(user.name, find)
+    return await run_in_threadpool(templating.page, request, f"experiments/{tab}.html", view=view)
+
+
+@router.get("/{experiment_id}/run")
+def ask_run(request: Request, context: ContextDep, user: CurrentUser, experiment_id: str) -> Response:
+    """What starting an experiment would change."""
+    planned = made.planned_runs(context, user, experiment_id, RunSpec())
+    lines = runs_rest.preview(context, user, planned)["lines"]
+    back = f"/experiments/{experiment_id}"
+    view = views.start_question("Run", planned[0].experiment.name, lines, f"{back}/run", back)
+    return templating.page(request, "act.html", view=view)
+
+
+@router.post("/{experiment_id}/run")
+async def run(context: ContextDep, user: CurrentUser, experiment_id: str) -> Response:
+    """Start it."""
+
+    def start() -> None:
+        made.start(context, user, made.planned_runs(context, user, experiment_id, RunSpec()))
+
+    await context.uploads.run(user.name, start)
+    return RedirectResponse(f"/experiments/{experiment_id}", 303)
+
+
+@router.get("/runs/{run_id}/again")
+def ask_again(request: Request, context: ContextDep, user: CurrentUser, run_id: str) -> Response:
+    """What starting a run once more would change."""
+    planned = made.planned_again(context, user, run_id)
+    lines = runs_rest.preview(context, user, planned)["lines"]
+    address, back = f"/experiments/runs/{run_id}/again", f"/experiments/{planned[0].experiment.id}"
+    view = views.start_question("Run again", planned[0].name, lines, address, back)
+    return templating.page(request, "act.html", view=view)
+
+
+@router.post("/runs/{run_id}/again")
+async def run_again(context: ContextDep, user: CurrentUser, run_id: str) -> Response:
+    """Start it."""
+
+    def start() -> str:
+        planned = made.planned_again(context, user, run_id)
+        made.start(context, user, planned)
+        return planned[0].experiment.id
+
+    return RedirectResponse(f"/experiments/{await context.uploads.run(user.name, start)}", 303)
+
+
+@router.get("/runs/{run_id}/save")
+def ask_save(request: Request, context: ContextDep, user: CurrentUser, run_id: str) -> Response:
+    """The form by which a run becomes a training definition."""
+    run = made.run_for(context, user, run_id, Role.EDITOR)
+    view = views.save_question(vars(run), "", f"/experiments/{run.experiment}")
+    return templating.page(request, "act.html", view=view)
+
+
+@router.post("/runs/{run_id}/save")
+async def save(
+    request: Request, context: ContextDep, user: CurrentUser, run_id: str, name: Value = ""
+) -> Response:
+    """Make it, or show the form again with what was wrong."""
+    run = await run_in_threadpool(made.run_for, context, user, run_id, Role.EDITOR)
+    back = f"/experiments/{run.experiment}"
+
+    def make() -> str:
+        project = made.experiment_for(context, user, run.experiment).project
+        given = {"project": project, "name": name.strip(), "command": run.spec["command"], "code_of": run.job}
+        framework = run.spec.get("framework")
+        spec = parsed(DefinitionSpec, given | ({"framework": framework} if framework else {}))
+        create_definition(context, user, spec, None, "")
+        return project
+
+    try:
+        project = await context.uploads.run(user.name, make)
+    except WRONG as error:
+        view = views.save_question(vars(run), name, back, told(error))
+        return templating.page(request, "act.html", status=error.status, view=view)
+    return RedirectResponse(f"/experiments/projects/{project}", 303)
+
+
+def parsed(model: Any, values: Json) -> Any:
+    """What a form was sent with, as REST takes it; raises `InvalidError`."""
+    try:
+        return model.model_validate(values)
+    except ValidationError as error:
+        raise InvalidError(problems.invalid(error.errors()).detail) from None
+
+
+def told(error: InvalidError | ConflictError | ForbiddenError) -> str:
+    """What was wrong with a form."""
+    step = "" if error.next_step.startswith("GET ") else error.next_step
+    return f"{error.detail}: {step}" if step else error.detail
+
+
+def project_of(context: Context, user: UserRecord, project_id: str) -> Json:
+    """A project as REST answers it."""
+    project: Json = projects_rest.show(context, user, Response(), project_id)
+    return project
+
+
+def experiment_of(context: Context, user: UserRecord, experiment_id: str) -> Json:
+    """An experiment as REST answers it."""
+    experiment: Json = rest.show(context, user, Response(), experiment_id)
+    return experiment
+
+
+def _names(context: Context) -> list[str]:
+    return [one.name for one in context.store.accounts.users()]

@@ -1,0 +1,146 @@
+import re
+from typing import Any
+
+import pytest
+
+from browser import browser
+from lab import CODE, Lab
+from world import World, tar
+
+DEFINITION = {"name": "<i>net", "framework": "Horovod", "command": "python train.py", "max": "4", "min": "1"}
+
+
+@pytest.fixture
+def lab(world: World) -> Lab:
+    return Lab(world)
+
+
+def test_an_experiment_is_made_and_run_in_pages_alone(world: World) -> None:
+    ann = browser(world, "ann")
+    (world.settings.data_folder / "mnist" / "raw").mkdir(parents=True)
+    assert "You are a member of no project yet" in ann.get("/experiments").text
+    project = ann.post("/experiments/new-project", data={"name": "<b>digits", "description": "d"}).headers[
+        "location"
+    ]
+    assert "&lt;b&gt;digits" in ann.get(project).text
+    added = ann.post(f"{project}/members", data={"user": "bob", "role": "viewer"})
+    assert (added.status_code, ">viewer<" in ann.get(project).text) == (303, True)
+
+    id_ = project.rpartition("/")[2]
+    new = ann.get(f"/experiments/new?project={id_}").text
+    assert ('<option value="mnist/raw">' in new, re.findall(r"disabled>(.*?)<", new)) == (
+        True,
+        ["Create and run"],
+    )
+    fields = {"project": id_, "name": "first", "source": "mnist", "then": "add"}
+    add = ann.post("/experiments/new", data=fields).headers["location"]
+    form = ann.get(add).text
+    for label in ("Training source code", "Framework", "Number of nodes", "Distributed training type"):
+        assert label in form
+    preview = ann.post(add.replace("/add", "/preview"), data=DEFINITION, headers={"HX-Request": "true"}).text
+    assert "<p>&lt;i&gt;net starts at once with 4.</p>" in preview
+    edit = ann.post(add, data=DEFINITION, files={"code": ("code.zip", CODE)}).headers["location"]
+    shown = ann.get(edit).text
+    assert ("&lt;i&gt;net" in shown, "1 GPU on 1 to 4 nodes" in shown, "disabled" in shown) == (
+        True,
+        True,
+        False,
+    )
+    saved = {**fields, "then": "run", "global": "1", "command": "python train.py --fast", "version": "2"}
+    page = ann.post(edit, data=saved).headers["location"]
+    (job,) = world.store.jobs.live()
+    assert (job.owner, job.command) == ("ann", ("python", "train.py", "--fast"))
+    text = ann.get(page).text
+    assert ("<caption>Queued" in text, job.id in text) == (True, True)
+    assert world.store.audit.newest(1)[0].path == edit
+
+
+def test_runs_are_shown_compared_run_again_and_saved(lab: Lab) -> None:
+    ann = browser(lab.world, "ann")
+    experiment = lab.experiment(lab.definition()["id"])["id"]
+    page = f"/experiments/{experiment}"
+    assert "net starts at once with 4." in ann.get(f"{page}/run").text
+    assert ann.post(f"{page}/run").headers["location"] == page
+    (first,) = lab.world.store.jobs.live()
+    lab.finish(first.id, loss=0.5, accuracy=0.75)
+    (second,) = lab.run(experiment, environment={"RATE": "<0.1>"})
+    lab.finish(second["job"], loss=0.25, accuracy=0.5)
+    text = ann.get(page).text
+    assert re.findall(r"<strong>(.*?)&nbsp;★", text) == ["0.25", "0.75"]
+    run = re.findall(r"/experiments/runs/(r\w+)/again", text)[0]
+    compared = ann.get(f"{page}?tab=compare&metric=accuracy").text
+    assert f"/api/v1/series?jobs={second['job']}%2C{first.id}&amp;name=accuracy" in compared
+    assert ("$RATE" in compared, "&lt;0.1&gt;" in compared) == (True, True)
+    assert "Distributed training type" in ann.get(f"{page}?tab=overview").text
+    assert "starts at once" in ann.get(f"/experiments/runs/{run}/again").text
+    assert ann.post(f"/experiments/runs/{run}/again").headers["location"] == page
+    (again,) = lab.world.store.jobs.live()
+    assert again.environment == {**first.environment, "RATE": "<0.1>"}
+    assert "Name of the training definition" in ann.get(f"/experiments/runs/{run}/save").text
+    assert ann.post(f"/experiments/runs/{run}/save", data={"name": "net"}).status_code == 409
+    location = ann.post(f"/experiments/runs/{run}/save", data={"name": "kept"}).headers["location"]
+    assert "kept" in ann.get(location).text
+    assert ann.delete(page).status_code == 405
+
+
+def test_a_viewer_looks_and_strangers_do_not(lab: Lab) -> None:
+    bob = browser(lab.world, "bob")
+    experiment = lab.experiment(lab.definition()["id"])["id"]
+    lab.run(experiment)
+    page = f"/experiments/{experiment}"
+    assert bob.get(page).status_code == 403
+    lab.join("bob", "viewer")
+    text = bob.get(page).text
+    assert ("In total" in text or "Runs in total" in text, "/run" in text, "Edit" in text) == (
+        True,
+        False,
+        False,
+    )
+    assert "New experiment" not in bob.get(f"/experiments/projects/{lab.project}").text
+    for address in (f"{page}/run", f"{page}/add", f"{page}/edit"):
+        answer = bob.post(address, data={**DEFINITION, "then": "save"})
+        assert (answer.status_code, "that takes an editor" in answer.text) == (403, True)
+
+
+@pytest.mark.parametrize(
+    "change, said",
+    [
+        ({"max": "0"}, "max"),
+        ({"distribution": "Single", "max": "2", "min": ""}, "Single has one node"),
+        ({"command": "python '"}, "close its quotes"),
+        ({"command": ""}, "give an execution command"),
+        ({"command": "python other.py"}, "is not a file of the submitted code"),
+        ({"name": "net"}, "a training definition &#39;net&#39; already"),
+    ],
+)
+def test_what_is_wrong_is_told_above_what_was_written(lab: Lab, change: Any, said: str) -> None:
+    ann = browser(lab.world, "ann")
+    lab.definition()
+    experiment = lab.experiment()["id"]
+    files = {"code": ("code.tar", tar({"train.py": b""}))}
+    answer = ann.post(f"/experiments/{experiment}/add", data=DEFINITION | change, files=files)
+    assert (answer.status_code in (409, 422), said in answer.text) == (True, True), answer.text
+    assert lab.ann.get(f"/experiments/{experiment}").json()["trainings"] == []
+
+
+def test_an_existing_definition_is_added_and_taken_out(lab: Lab) -> None:
+    ann = browser(lab.world, "ann")
+    definition, experiment = lab.definition()["id"], lab.experiment()["id"]
+    page = f"/experiments/{experiment}"
+    assert f'<option value="{definition}"' in ann.get(f"{page}/add?tab=existing").text
+    given = {"definition": definition, "distribution": "Distributed", "max": "2"}
+    assert ann.post(f"{page}/add?tab=existing", data=given).status_code == 303
+    assert "1 GPU on 2 nodes, Distributed" in ann.get(f"{page}/edit").text
+    assert ann.post(f"{page}/remove/{definition}").status_code == 303
+    assert "needs a training definition" in ann.get(f"{page}/edit").text
+
+
+def test_the_second_of_two_editors_is_told_who_came_first(lab: Lab) -> None:
+    ann = browser(lab.world, "ann")
+    lab.join("bob", "editor")
+    experiment = lab.experiment()["id"]
+    lab.bob.patch(f"/experiments/{experiment}", json={"description": "b"})
+    given = {"name": "first", "description": "a", "then": "save", "version": "1"}
+    answer = ann.post(f"/experiments/{experiment}/edit", data=given)
+    assert (answer.status_code, "bob changed &#39;first&#39; 0 s ago" in answer.text) == (409, True)
+    assert 'name="description" value="a"' in answer.text
