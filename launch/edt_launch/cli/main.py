@@ -25,8 +25,9 @@ COMMANDS: Commands = {
     "pause": (f"{CLI}.jobs:pause", "Have jobs save their state and give up their devices."),
     "resume": (f"{CLI}.jobs:resume", "Let paused jobs go on."),
     "set": (f"{CLI}.jobs:change", "Change a job's size limits, priority, weight or name."),
+    "project": (f"{CLI}.project:app", "Share experiments: projects and their members."),
+    "experiment": (f"{CLI}.experiment:app", "Run training definitions, and compare the runs."),
     "search": (f"{CLI}.search:app", "Search for parameters; each trial is a job."),
-    "experiment": (f"{CLI}.experiment:experiment", ""),
     "hosts": (f"{CLI}.cluster:hosts", "List machines, and who has their devices."),
     "drain": (f"{CLI}.cluster:drain", "Move all workers off a host, and keep it free."),
     "ui": (f"{CLI}.ui:ui", "Open the service's pages in a browser."),
@@ -51,7 +52,6 @@ COMMANDS: Commands = {
 SCRIPT_COMMAND = {"allow_extra_args": True, "ignore_unknown_options": True, "allow_interspersed_args": False}
 SETTINGS: Mapping[str, Mapping[str, Any]] = {
     "submit": {"allow_interspersed_args": False},
-    "experiment": SCRIPT_COMMAND,
     "demo": SCRIPT_COMMAND,
     "verify": SCRIPT_COMMAND,
 }

@@ -11,7 +11,8 @@ from edt_launch.cli.model import Host, Job
 from edt_launch.cli.transport import Answer, Body, Http
 
 Json = dict[str, Any]
-PAGES = {"jobs": 500, "searches": 100}  # things of one answer
+PAGES = {"jobs": 500}
+"""Things of one answer; of others a hundred."""
 LEAST_PREFIX = 3
 """Characters of an id that may stand for it."""
 
@@ -45,11 +46,11 @@ class Service:
         """Have something done that nothing is to be answered to."""
         self.send(method, *parts, **options).json()
 
-    def pages(self, name: str, **query: str | bool | None) -> Iterator[Json]:
+    def pages(self, name: str, /, **query: str | bool | None) -> Iterator[Json]:
         """All things of a list, page by page, oldest first."""
         after: str | None = None
         while True:
-            answer = self.call("GET", name, query={**query, "limit": PAGES[name], "after": after})
+            answer = self.call("GET", name, query={**query, "limit": PAGES.get(name, 100), "after": after})
             yield from cast("Sequence[Json]", model.many(answer, name))
             after = answer.get("next")
             if after is None:

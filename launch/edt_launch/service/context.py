@@ -17,7 +17,7 @@ from edt_launch.service.first_start import this_user
 from edt_launch.service.home import Home
 from edt_launch.service.machines import Machines
 from edt_launch.service.recent_history import RecentHistory
-from edt_launch.service.series_cache import SeriesCache
+from edt_launch.service.series_cache import SeriesCache, ValuesCache
 from edt_launch.service.shared_answers import SharedAnswers
 from edt_launch.service.submission import Submitter
 
@@ -48,7 +48,7 @@ class Context:
         stop: set when it is to end: streams end then.
         uploads: take in what users send.
         reads: read what jobs have written, as much as that may be.
-        courses: of the jobs that are looked at.
+        courses, values: of the jobs that are looked at.
         machines: what is known of hosts at present.
     """
 
@@ -61,6 +61,7 @@ class Context:
     uploads: FairThreads = field(default_factory=lambda: FairThreads(UPLOADS, WAITING_UPLOADS))
     reads: FairThreads = field(default_factory=lambda: FairThreads(READS, WAITING_READS))
     courses: SeriesCache = field(default_factory=SeriesCache)
+    values: ValuesCache = field(default_factory=ValuesCache)
     machines: Machines = field(default_factory=Machines)
 
     @cached_property

@@ -40,7 +40,7 @@ def make_home(home: Home) -> None:
     for folder in (home.incoming, home.trash):
         delete_folder(folder)
         folder.mkdir(exist_ok=True)
-    for folder in (home.jobs, home.data, home.searches):
+    for folder in (home.jobs, home.data, home.searches, home.definitions):
         folder.mkdir(exist_ok=True)
 
 

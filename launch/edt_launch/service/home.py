@@ -14,6 +14,9 @@ JOB_ID = r"j[a-z2-7]{8}"
 SEARCH_ID = r"h[a-z2-7]{8}"
 """Ids of searches, likewise."""
 
+DEFINITION_ID = r"d[a-z2-7]{8}"
+"""Ids of training definitions, likewise."""
+
 
 class _Rooted(Protocol):
     @property
@@ -109,6 +112,8 @@ class Home:
     """The folder of what is being deleted; emptied when the service starts."""
     searches = Below("searches")
     """The folder of what searches run: an archive each."""
+    definitions = Below("definitions")
+    """The folder of training definitions' codes: a folder each, with an archive for each code."""
 
     @classmethod
     def default(cls) -> "Home":
@@ -120,6 +125,12 @@ class Home:
         if not re.fullmatch(SEARCH_ID, search_id):
             raise ValueError(f"{search_id!r} is no id of a search")
         return self.searches / search_id
+
+    def definition(self, definition_id: str) -> Path:
+        """The folder of a training definition's codes; `ValueError` if it is not an id."""
+        if not re.fullmatch(DEFINITION_ID, definition_id):
+            raise ValueError(f"{definition_id!r} is no id of a training definition")
+        return self.definitions / definition_id
 
     def job(self, job_id: str) -> JobDir:
         """The folder of a job; `ValueError` if it is not an id, and so must not become a path."""

@@ -26,6 +26,7 @@ from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 from edt_launch.cluster.hosts import HostOptions
 from edt_launch.cluster.sources import choose
 from edt_launch.core.atomic import write_atomically
+from edt_launch.service import definitions
 from edt_launch.service.api.app import create_app
 from edt_launch.service.api.protocol import KEEP_ALIVE, TimedProtocol
 from edt_launch.service.bus import Bus
@@ -121,8 +122,10 @@ def _store(settings: Settings, stack: contextlib.ExitStack) -> tuple[SoleUser, S
     stack.callback(sole.release)
     store = Store.of(database)
     stack.callback(store.close)
-    if bind(store, settings.paths) and (strays := remove_strays(settings.paths, store)):
-        log.warning("folders that no job has are in the trash until the next start", folders=strays)
+    if bind(store, settings.paths):
+        if strays := remove_strays(settings.paths, store):
+            log.warning("folders that no job has are in the trash until the next start", folders=strays)
+        definitions.remove_strays(settings.paths, store)
     for extension in extensions():
         extension.settle(store)
     return sole, store

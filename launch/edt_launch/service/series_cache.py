@@ -6,14 +6,16 @@ An open page asks again and again; reading all of a job's events each time would
 import os
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Protocol
 
 from edt_launch.core.event_codec import read_line
+from edt_launch.core.events import Event
 from edt_launch.core.lines import LineSplitter
 from edt_launch.core.plain_files import NoFileError, open_file
+from edt_launch.service.outcomes import Values
 from edt_launch.service.series import MOST as POINTS
 from edt_launch.service.series import Series
 from edt_launch.service.tailing import BLOCK, REACH
@@ -21,46 +23,77 @@ from edt_launch.service.tailing import BLOCK, REACH
 MOST = 32
 """Courses that are kept: those asked for last. One has a few hundred kB at most."""
 
+MOST_VALUES = 256
+"""Jobs whose values are kept: those asked for last. One has a few kB."""
+
+
+class Fold(Protocol):
+    """What is made of a job's events, one after the other."""
+
+    def observe(self, event: Event) -> None: ...  # noqa: D102
+    def columns(self) -> dict[str, Any]: ...  # noqa: D102
+
 
 @dataclass
 class _Reading:
-    """A course, and how far the file `identity` has been read for it."""
+    """A fold, and how far the file `identity` has been read for it."""
 
-    series: Series
+    series: Fold
     identity: tuple[int, int] | None = None
     lines: LineSplitter = field(default_factory=LineSplitter)
     at: int = 0
     lock: threading.Lock = field(default_factory=threading.Lock)
 
 
-class SeriesCache:
+class _Cache:
+    """Folds that are kept, by a key; any thread may ask."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._lock = threading.Lock()
+        self._readings: OrderedDict[Hashable, _Reading] = OrderedDict()
+
+    def _columns(self, key: Hashable, events: Path, anew: Callable[[], Fold]) -> dict[str, Any]:
+        with self._lock:
+            reading = self._readings.pop(key, None) or _Reading(anew())
+            self._readings[key] = reading
+            if len(self._readings) > self._most:
+                self._readings.popitem(last=False)
+        with reading.lock:
+            try:
+                with open_file(events, buffering=0) as file:
+                    _go_on(reading, file, anew)
+            except (FileNotFoundError, NotADirectoryError, NoFileError):
+                return anew().columns()
+            return reading.series.columns()
+
+
+class SeriesCache(_Cache):
     """Gives the columns of a job's course; any thread may ask."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._readings: OrderedDict[tuple[Path, tuple[str, ...], int], _Reading] = OrderedDict()
+        super().__init__(MOST)
 
     def columns(self, events: Path, names: Sequence[str] = (), most: int = POINTS) -> dict[str, Any]:
         """The columns of what an `events.jsonl` has by now, from 64 MiB before the end it had at first.
 
         Like `Series.columns`; empty if there is no such file. `names` are of values besides `loss`.
         """
-        key = events, tuple(names), most
-        with self._lock:
-            reading = self._readings.pop(key, None) or _Reading(Series(names, most))
-            self._readings[key] = reading
-            if len(self._readings) > MOST:
-                self._readings.popitem(last=False)
-        with reading.lock:
-            try:
-                with open_file(events, buffering=0) as file:
-                    _go_on(reading, file, lambda: Series(names, most))
-            except (FileNotFoundError, NotADirectoryError, NoFileError):
-                return Series(names).columns()
-            return reading.series.columns()
+        return self._columns((events, tuple(names), most), events, lambda: Series(names, most))
 
 
-def _go_on(reading: _Reading, file: BinaryIO, anew: Callable[[], Series]) -> None:
+class ValuesCache(_Cache):
+    """Gives what is known of all values that a job has reported; any thread may ask."""
+
+    def __init__(self) -> None:
+        super().__init__(MOST_VALUES)
+
+    def columns(self, events: Path) -> dict[str, Any]:
+        """Of the same part of an `events.jsonl`, as `outcomes.Values` has it."""
+        return self._columns(events, events, Values)
+
+
+def _go_on(reading: _Reading, file: BinaryIO, anew: Callable[[], Fold]) -> None:
     status = os.fstat(file.fileno())
     identity = status.st_dev, status.st_ino
     if reading.identity != identity or status.st_size < reading.at:

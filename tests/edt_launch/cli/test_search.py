@@ -68,10 +68,3 @@ def test_a_search_is_stopped_and_deleted(edt: Edt, service: FakeService) -> None
     ended = edt("search", "show", "nothing")
     assert "there is no search 'nothing'" in ended.err
     assert ended.code != 0
-
-
-def test_what_was_called_an_experiment_is_named(edt: Edt, service: FakeService) -> None:
-    ended = edt("experiment", "create", "search.json")
-    assert ended.code == 2
-    assert "use edt search create FILE.json" in ended.err
-    assert service.asked == []

@@ -1,5 +1,6 @@
 """How requests to one part of the interface are let in, and told that they are not."""
 
+import re
 from collections.abc import Callable
 from typing import Protocol
 
@@ -16,6 +17,7 @@ from edt_launch.service.database.accounts import Accounts
 from edt_launch.service.database.engine import AWAY
 from edt_launch.service.database.records import TokenRecord, UserRecord
 from edt_launch.service.errors import ServiceError, UnauthorizedError
+from edt_launch.service.home import DEFINITION_ID
 
 FORM = 2**20
 """Bytes of a submission besides the archive."""
@@ -66,8 +68,8 @@ class BearerAuthenticator:
     OPEN = frozenset({"/healthz"})
     """Paths that anybody may read."""
 
-    UPLOADS = frozenset({("POST", "/api/v1/jobs"), ("POST", "/api/v1/searches")})
-    """The requests that carry an archive."""
+    UPLOADS = re.compile(rf"/api/v1/(jobs|searches|definitions(/{DEFINITION_ID}/code)?)/*")
+    """The paths that archives are posted to."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
@@ -80,7 +82,7 @@ class BearerAuthenticator:
     def limit(self, scope: Scope) -> int:
         """Bytes that its body may have."""
         settings = self._context.settings
-        is_upload = (scope["method"], scope["path"].rstrip("/")) in self.UPLOADS
+        is_upload = scope["method"] == "POST" and self.UPLOADS.fullmatch(scope["path"]) is not None
         return settings.max_upload + FORM if is_upload else settings.max_body
 
     async def identify(self, scope: Scope) -> None:

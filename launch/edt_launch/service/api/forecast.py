@@ -1,8 +1,9 @@
 """What something would change: the allocator is asked without it and with it. And what happens next."""
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from string import ascii_lowercase
 from types import MappingProxyType
 from typing import Any
 
@@ -19,8 +20,8 @@ from edt_launch.service.states import State, Wanted
 from edt_launch.service.submission import Submission, record_of
 from edt_launch.service.upcoming import Upcoming
 
-NEW = "jaaaaaaaa"
-"""Stands for the id that the job does not have yet."""
+NEW = tuple(f"jaaaaaaa{letter}" for letter in ascii_lowercase)
+"""Stand for the ids that jobs do not have yet."""
 
 MOST_WAITING = 50
 """Waiting jobs that are looked at to foresee what happens next: some of each owner."""
@@ -33,15 +34,32 @@ _WANTS = frozenset({State.QUEUED, State.STARTING, State.RUNNING})
 
 def forecast(store: Store, settings: Settings, submission: Submission, now: float) -> dict[str, Any]:
     """The job as it would be, and all jobs whose number of workers would be another one because of it."""
-    new = record_of(submission, NEW, now)
+    (new,), changes, reasons = _with(store, settings, [submission], now)
+    (target,) = (change["to"] for change in changes if change["job"] is None)
+    job = views.job(new) | {"id": "", "urls": {}, "target": target}
+    return {"job": job | {"reason": reasons[new.id].text, "share": reasons[new.id].share}, "changes": changes}
+
+
+def changes_by(
+    store: Store, settings: Settings, submissions: Sequence[Submission], now: float
+) -> list[dict[str, Any]]:
+    """All jobs whose number of workers would be another one if these were submitted, and they themselves.
+
+    Of at most as many as `NEW` has; they have no id.
+    """
+    return _with(store, settings, submissions, now)[1]
+
+
+def _with(
+    store: Store, settings: Settings, submissions: Sequence[Submission], now: float
+) -> tuple[list[JobRecord], list[dict[str, Any]], Mapping[str, Reason]]:
+    new = {id_: record_of(one, id_, now) for id_, one in zip(NEW, submissions, strict=False)}
     present = _present(store)
     hosts = store.hosts.all()
     nodes = store.shares.all()
     without, _ = _decided(store, settings, now, present, hosts, nodes)
-    with_it, reasons = _decided(store, settings, now, {**present, NEW: new}, hosts, nodes)
-    changes = _changes({**present, NEW: new}, without, with_it, reasons, {NEW})
-    job = views.job(new) | {"id": "", "urls": {}, "target": with_it.targets.get(NEW, 0)}
-    return {"job": job | {"reason": reasons[NEW].text, "share": reasons[NEW].share}, "changes": changes}
+    with_them, reasons = _decided(store, settings, now, {**present, **new}, hosts, nodes)
+    return list(new.values()), _changes({**present, **new}, without, with_them, reasons, new.keys()), reasons
 
 
 def effects(
@@ -152,7 +170,7 @@ def _changes(
 
 
 def _change(job: JobRecord, before: int, after: int, reason: str) -> dict[str, Any]:
-    is_new = job.id == NEW
+    is_new = job.id in NEW
     return {
         "job": None if is_new else job.id,
         "owner": job.owner,

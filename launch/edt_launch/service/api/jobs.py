@@ -12,6 +12,7 @@ from pydantic_core import to_json
 from starlette.concurrency import run_in_threadpool
 
 from edt_launch.cluster.allocation import HOST
+from edt_launch.service import runs
 from edt_launch.service.api import schemas, views
 from edt_launch.service.api.dependencies import ContextDep, CurrentUser, carry_out
 from edt_launch.service.api.forecast import effects, forecast, resumed, upcoming
@@ -195,6 +196,7 @@ def delete(context: ContextDep, user: CurrentUser, job_id: str, afterwards: Back
     job = context.job_of(job_id, user)
     if not job.has_ended:
         raise ConflictError(f"{job.id} is {job.state}", "stop it first, and wait until it has ended")
+    runs.keep(context, job.id)
     if not context.store.jobs.delete(job.id):
         raise ConflictError(f"{job.id} is a trial whose search has yet to read its result", "try again soon")
     carry_out([remove_files(context.home, job.id)], afterwards)

@@ -7,13 +7,24 @@ from sqlalchemy import ColumnElement, Connection, delete, insert, or_, select, u
 
 from edt_launch.service.database.engine import Database
 from edt_launch.service.database.records import TokenRecord, UserRecord
-from edt_launch.service.database.tables import allocations, jobs, searches, tokens, users
+from edt_launch.service.database.tables import (
+    allocations,
+    codes,
+    definitions,
+    experiments,
+    jobs,
+    projects,
+    runs,
+    searches,
+    tokens,
+    users,
+)
 
 _USER = select(users.c.name, users.c.is_admin, users.c.created)
 """The columns of a `UserRecord`: the hash of the password is nobody else's business."""
 
 
-_OWNED = (jobs, searches, allocations)
+_OWNED = (jobs, searches, allocations, projects, definitions, codes, experiments, runs)
 """The tables of what users own."""
 
 MOST_STEM = 52
@@ -89,8 +100,8 @@ class Accounts:
     def remove_user(self, name: str) -> bool:
         """Forget a user and their tokens; False if there is none of that name.
 
-        Their jobs and searches get an owner that nobody can be, such as ``ann~1``: the next user of that
-        name is somebody else.
+        What is theirs, jobs for instance, gets an owner that nobody can be, such as ``ann~1``: the next user
+        of that name is somebody else.
         """
         with self._withdrawing() as connection:
             is_known = bool(connection.execute(delete(users).where(users.c.name == name)).rowcount)

@@ -1,6 +1,6 @@
 """The machines, the owners' tree, and who was given which devices when."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import Select, and_, delete, func, insert, or_, select, update
@@ -123,6 +123,11 @@ class History:
         query = select(allocations).where(or_(during, and_(last, allocations.c.after > 0)))
         query = query.order_by(allocations.c.number.desc()).limit(limit)
         return [AllocationRecord(*row) for row in self._database.rows(query)][::-1]
+
+    def of_jobs(self, jobs: Collection[str]) -> Sequence[AllocationRecord]:
+        """All changes of some jobs, the oldest first."""
+        query = select(allocations).where(allocations.c.job.in_(sorted(jobs))).order_by(allocations.c.number)
+        return [AllocationRecord(*row) for row in self._database.rows(query)]
 
     def newest(
         self, job: str | None = None, since: float | None = None, limit: int = 1000

@@ -8,10 +8,13 @@ from sqlalchemy.engine import URL
 from edt_launch.service.database.accounts import Accounts
 from edt_launch.service.database.audit import Audit
 from edt_launch.service.database.cluster import History, Hosts, Shares
+from edt_launch.service.database.definitions import Definitions
 from edt_launch.service.database.engine import Database, put
 from edt_launch.service.database.execs import Execs
+from edt_launch.service.database.experiments import Experiments
 from edt_launch.service.database.jobs import Jobs
 from edt_launch.service.database.migrate import migrate
+from edt_launch.service.database.projects import Projects
 from edt_launch.service.database.searches import Searches
 from edt_launch.service.database.tables import memory
 
@@ -40,7 +43,10 @@ class Store:
         self._database = database
         self.accounts = Accounts(database)
         self.audit = Audit(database)
+        self.definitions = Definitions(database)
         self.execs = Execs(database)
+        self.experiments = Experiments(database)
+        self.projects = Projects(database)
         self.searches = Searches(database)
         self.history = History(database)
         self.hosts = Hosts(database)

@@ -29,7 +29,7 @@ from sqlalchemy import (
 from sqlalchemy.schema import SchemaItem
 from sqlalchemy.types import TypeEngine
 
-from edt_launch.service.database import records
+from edt_launch.service.database import project_records, records
 
 metadata = MetaData(
     naming_convention={
@@ -188,4 +188,65 @@ trials = _table(
     Index(None, "job"),
     key=("search", "number"),
     names={"search": "search"},
+)
+
+projects = _table(
+    "projects",
+    project_records.ProjectRecord,
+    *(UniqueConstraint(name) for name in ("id", "name")),
+    Index(None, "owner"),
+)
+
+members = _table(
+    "members",
+    project_records.MemberRecord,
+    _goes_with("project", "projects.id"),
+    _goes_with("user", "users.name"),
+    Index(None, "user"),
+    key=("project", "user"),
+)
+
+definitions = _table(
+    "definitions",
+    project_records.DefinitionRecord,
+    ForeignKeyConstraint(["project"], ["projects.id"]),
+    UniqueConstraint("id"),
+    UniqueConstraint("project", "name"),
+    Index(None, "owner"),
+)
+
+codes = _table(
+    "codes",
+    project_records.CodeRecord,
+    _goes_with("definition", "definitions.id"),
+    UniqueConstraint("definition", "digest"),
+    Index(None, "owner"),
+    key=("definition", "place"),
+)
+
+experiments = _table(
+    "experiments",
+    project_records.ExperimentRecord,
+    ForeignKeyConstraint(["project"], ["projects.id"]),
+    UniqueConstraint("id"),
+    UniqueConstraint("project", "name"),
+    Index(None, "owner"),
+)
+
+trainings = _table(
+    "trainings",
+    project_records.TrainingRecord,
+    _goes_with("experiment", "experiments.id"),
+    ForeignKeyConstraint(["definition"], ["definitions.id"]),
+    Index(None, "definition"),
+    key=("experiment", "place"),
+)
+
+# No foreign keys of job and definition: a run stays known when they have been deleted.
+runs = _table(
+    "runs",
+    project_records.RunRecord,
+    _goes_with("experiment", "experiments.id"),
+    *(UniqueConstraint(name) for name in ("id", "job")),
+    *(Index(None, name) for name in ("experiment", "owner")),
 )

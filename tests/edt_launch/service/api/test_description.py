@@ -15,6 +15,7 @@ from edt_launch.service.database.records import TrialRecord
 from edt_launch.service.database.store import Store
 from edt_launch.service.states import State
 from examples import fewer
+from lab import Lab
 from world import World
 
 NAMES = (
@@ -28,7 +29,7 @@ NAMES = (
 
 @pytest.fixture(scope="module")
 def described(tmp_path_factory: pytest.TempPathFactory) -> World:
-    """A service with jobs and a search, whose streams end at once."""
+    """A service with jobs, a search and an experiment, whose streams end at once."""
     folder = tmp_path_factory.mktemp("service")
     world = World(folder / "home", Store.opened(f"sqlite:///{folder}/edt.db"))
     job = world.submit(world.ann)["id"]
@@ -40,6 +41,9 @@ def described(tmp_path_factory: pytest.TempPathFactory) -> World:
     assert answer.status_code == 201, answer.text
     (search,) = world.store.searches.all()
     world.store.searches.add_trial(TrialRecord(search.id, 0, {"x": 1}, {"x": "a"}, 0, 1.0, metric=0.5))
+    lab = Lab(world)
+    experiment = lab.experiment(lab.definition()["id"])["id"]
+    lab.finish(lab.run(experiment)[0]["job"], loss=0.5)
     world.context.stop.set()
     return world
 
@@ -49,6 +53,7 @@ def test_the_interface_does_what_its_description_says(described: World) -> None:
     schema = schemathesis.openapi.from_asgi("/openapi.json", described.app, headers=headers)
     checks = [not_a_server_error, *(CHECKS.get_one(name) for name in NAMES)]
     ids = [job.id for job in described.store.jobs.page().jobs]
+    others = {"search_id": "mine", "project_id": "digits", **_ids(described)}
     asked = 0
     for found in schema.get_all_operations():
         operation = found.ok()
@@ -60,11 +65,20 @@ def test_the_interface_does_what_its_description_says(described: World) -> None:
             nonlocal asked
             if "job_id" in case.path_parameters and len(case.path_parameters["job_id"]) % 2:
                 case.path_parameters["job_id"] = job
-            if "search_id" in case.path_parameters and len(case.path_parameters["search_id"]) % 2:
-                case.path_parameters["search_id"] = "mine"
+            for name, known in others.items():
+                if name in case.path_parameters and len(case.path_parameters[name]) % 2:
+                    case.path_parameters[name] = known
             response = case.call(headers=headers)
             case.validate_response(response, checks=checks)
             asked += 1
 
         ask()
     assert asked >= 200
+
+
+def _ids(world: World) -> dict[str, str]:
+    """Of what there is in an experiment, by the names of parameters of paths."""
+    store = world.store.experiments
+    (experiment,) = store.page(None, None, None, 0, 9)
+    (run,) = store.runs(experiment.id, None, 9)
+    return {"experiment_id": experiment.id, "run_id": run.id, "definition_id": run.definition}

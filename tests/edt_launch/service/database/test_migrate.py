@@ -32,7 +32,8 @@ LATEST = {"allocations": ("leaving", "lost"), "jobs": ("losses",)}
 
 def go_back(connection: Connection, version: str, columns: Mapping[str, Sequence[str]]) -> None:
     """Bring the tables to the form that they had in a version, as far as the test needs it."""
-    connection.execute(text("DROP TABLE audit"))
+    for table in ("runs", "trainings", "experiments", "codes", "definitions", "members", "projects", "audit"):
+        connection.execute(text(f"DROP TABLE {table}"))
     if "parent" in columns["tokens"]:
         connection.execute(text("DROP INDEX ix_tokens_parent"))
     for table, names in columns.items():

@@ -3,7 +3,7 @@ from dataclasses import fields
 import pytest
 from sqlalchemy import Table
 
-from edt_launch.service.database import records, tables
+from edt_launch.service.database import project_records, records, tables
 
 
 @pytest.mark.parametrize(
@@ -18,6 +18,13 @@ from edt_launch.service.database import records, tables
         (tables.allocations, records.AllocationRecord),
         (tables.searches, records.SearchRecord),
         (tables.trials, records.TrialRecord),
+        (tables.projects, project_records.ProjectRecord),
+        (tables.members, project_records.MemberRecord),
+        (tables.definitions, project_records.DefinitionRecord),
+        (tables.codes, project_records.CodeRecord),
+        (tables.experiments, project_records.ExperimentRecord),
+        (tables.trainings, project_records.TrainingRecord),
+        (tables.runs, project_records.RunRecord),
     ],
 )
 def test_a_record_has_a_field_for_each_column(table: Table, record: type) -> None:

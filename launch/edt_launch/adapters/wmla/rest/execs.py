@@ -16,6 +16,7 @@ from edt_launch.adapters.wmla.submission import catalogue
 from edt_launch.adapters.wmla.submission.form import FormDep
 from edt_launch.adapters.wmla.submission.request import ExecRequest, beside, model_of, with_names
 from edt_launch.adapters.wmla.submission.submitting import group_name, pool_size, submit
+from edt_launch.service import runs
 from edt_launch.service.api.dependencies import ContextDep, CurrentUser, carry_out
 from edt_launch.service.context import Context
 from edt_launch.service.errors import ConflictError, InvalidError
@@ -142,6 +143,7 @@ def delete_all(context: ContextDep, user: CurrentUser, afterwards: BackgroundTas
 
 def _delete(context: Context, job: str, afterwards: BackgroundTasks) -> bool:
     """Whether nothing keeps it."""
+    runs.keep(context, job)
     if not context.store.jobs.delete(job):
         return False
     carry_out([remove_files(context.home, job)], afterwards)

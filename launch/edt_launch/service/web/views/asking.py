@@ -1,11 +1,7 @@
 """What pages show that ask before something is done."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
-
-MOST_FORESEEN = 8
-"""Most changes of other jobs that a question lists."""
 
 
 @dataclass(frozen=True)
@@ -41,15 +37,3 @@ class Question:
     hidden: Sequence[tuple[str, str]] = ()
     error: str = ""
     button: str = ""
-
-
-def foreseen(changes: Sequence[Mapping[str, Any]] | None) -> list[str]:
-    """Changes of jobs' sizes in sentences; None: nobody can say."""
-    if changes is None:
-        return []
-    sentences = [
-        f"{one['name'] or one['job']} of {one['owner']} goes from {one['from']} to {one['to']}."
-        for one in changes[:MOST_FORESEEN]
-    ]
-    more = len(changes) - len(sentences)
-    return [*sentences, *([f"So do {more} more."] if more else [])] or ["No other job changes by that now."]

@@ -4,9 +4,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from edt_launch.service.foreseen import sentences
 from edt_launch.service.names import ROOT
 from edt_launch.service.web import wording
-from edt_launch.service.web.views.asking import Field, Question, foreseen
+from edt_launch.service.web.views.asking import Field, Question
 from edt_launch.service.web.views.console import EVERYBODY, PLACES
 
 Json = Mapping[str, Any]
@@ -194,9 +195,9 @@ def preview(
     )
     effect = [
         *(different or ["Nothing is different."]),
-        *([f"Gain: {len(gain)}.", *foreseen(gain)] if gain else []),
-        *([f"Lose: {len(lose)}.", *foreseen(lose)] if lose else []),
-        *([] if changes else foreseen([])),
+        *([f"Gain: {len(gain)}.", *sentences(gain)] if gain else []),
+        *([f"Lose: {len(lose)}.", *sentences(lose)] if lose else []),
+        *([] if changes else sentences([])),
     ]
     hidden = [("version", version), *given.items()]
     return Question("Save", f"consumer {name or EVERYBODY}", effect, address(name), LIST, hidden=hidden)

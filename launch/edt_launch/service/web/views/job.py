@@ -5,9 +5,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from edt_launch.service.foreseen import sentences
 from edt_launch.service.states import ENDED, Wanted
 from edt_launch.service.web import wording
-from edt_launch.service.web.views.asking import Field, Question, foreseen
+from edt_launch.service.web.views.asking import Field, Question
 from edt_launch.service.web.views.jobs import JobRow
 
 Json = Mapping[str, Any]
@@ -114,7 +115,7 @@ def question(
     return Question(
         "Change" if action == "set" else action.capitalize(),
         job["name"] or job["id"],
-        [effect(job, action), *foreseen(changes)],
+        [effect(job, action), *sentences(changes)],
         f"{address}/{action}",
         address,
         fields if action == "set" else (),

@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from edt_launch.service.database.records import HolderRecord
+from edt_launch.service.foreseen import sentences
 from edt_launch.service.states import State
 from edt_launch.service.upcoming import Upcoming, clock, starting
 from edt_launch.service.web import wording
-from edt_launch.service.web.views.asking import Question, foreseen
+from edt_launch.service.web.views.asking import Question
 
 Json = Mapping[str, Any]
 
@@ -223,7 +224,7 @@ DRAINS = {
 
 def drain_question(host: str, action: str, changes: Sequence[Json] | None, back: str) -> Question:
     """The question about draining a host, or ending that; `changes` come of it."""
-    effect = [DRAINS[action], *foreseen(changes)]
+    effect = [DRAINS[action], *sentences(changes)]
     return Question(
         action.capitalize(), host, effect, f"/pool/hosts/{host}/{action}", back, hidden=[("back", back)]
     )

@@ -4,7 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from edt_launch.service.web.views.asking import Field, Question, foreseen
+from edt_launch.service.foreseen import sentences
+from edt_launch.service.web.views.asking import Field, Question
 
 Json = Mapping[str, Any]
 
@@ -41,7 +42,7 @@ def question(
         [
             ", ".join(names) + (f" and {more} more" if more else ""),
             EFFECTS[action],
-            *foreseen(changes),
+            *sentences(changes),
             *([left_out] if others else []),
         ],
         "/selected",

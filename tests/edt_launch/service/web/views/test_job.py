@@ -4,8 +4,8 @@ import pytest
 
 from edt_launch.service.api import views
 from edt_launch.service.database.records import JobRecord
+from edt_launch.service.foreseen import sentences
 from edt_launch.service.states import State, Wanted
-from edt_launch.service.web.views.asking import foreseen
 from edt_launch.service.web.views.job import actions, effect, job_view, question
 
 
@@ -57,7 +57,7 @@ def test_others_see_one_tab_and_no_actions() -> None:
 
 def test_what_is_foreseen_is_told_in_sentences() -> None:
     one = {"job": "jaaaaaaaa", "name": "", "owner": "bob", "from": 1, "to": 3}
-    assert foreseen([one]) == ["jaaaaaaaa of bob goes from 1 to 3."]
-    assert foreseen([one] * 10)[-1] == "So do 2 more."
-    assert foreseen([]) == ["No other job changes by that now."]
-    assert foreseen(None) == []
+    assert sentences([one]) == ["jaaaaaaaa of bob goes from 1 to 3."]
+    assert sentences([one] * 10)[-1] == "So do 2 more."
+    assert sentences([]) == ["No other job changes by that now."]
+    assert sentences(None) == []

@@ -1,0 +1,130 @@
+"""Training definitions, and their codes."""
+
+from collections.abc import Collection
+from dataclasses import replace
+from typing import Any
+
+from sqlalchemy import delete, func, insert, select, update
+from sqlalchemy.exc import IntegrityError
+
+from edt_launch.service.database.engine import Database
+from edt_launch.service.database.project_records import CodeRecord, DefinitionRecord
+from edt_launch.service.database.projects import InUseError, of_user
+from edt_launch.service.database.tables import codes, definitions, experiments, trainings
+
+
+class TooManyError(Exception):
+    """There are as many as there may be."""
+
+
+class Definitions:
+    """The tables of training definitions and of their codes, which are never changed."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def add(self, definition: DefinitionRecord, code: CodeRecord | None) -> bool:
+        """Store a new definition and its code; False if its project has one of that name, or is gone."""
+        values = {name: value for name, value in vars(definition).items() if name != "number"}
+        try:
+            with self._database.writing() as connection:
+                connection.execute(insert(definitions).values(values))
+                if code is not None:
+                    connection.execute(insert(codes).values(vars(code)))
+                return True
+        except IntegrityError:
+            return False
+
+    def get(self, definition: str) -> DefinitionRecord | None:
+        """The definition of an id."""
+        return self.some([definition]).get(definition)
+
+    def some(self, wanted: Collection[str]) -> dict[str, DefinitionRecord]:
+        """Definitions by their ids; those that are not there are left out."""
+        rows = self._database.rows(select(definitions).where(definitions.c.id.in_(sorted(wanted))))
+        return {row.id: DefinitionRecord(**row._mapping) for row in rows}
+
+    def page(
+        self, user: str | None, project: str | None, name: str | None, after: int, limit: int
+    ) -> list[DefinitionRecord]:
+        """Definitions whose number is higher than `after`, in the order of their creation.
+
+        Those of projects of a user, of one project, of a name; None: of all.
+        """
+        query = select(definitions).where(definitions.c.number > after)
+        if user is not None:
+            query = query.where(definitions.c.project.in_(of_user(user)))
+        if project is not None:
+            query = query.where(definitions.c.project == project)
+        if name is not None:
+            query = query.where(definitions.c.name == name)
+        rows = self._database.rows(query.order_by(definitions.c.number).limit(limit))
+        return [DefinitionRecord(**row._mapping) for row in rows]
+
+    def ids(self) -> frozenset[str]:
+        """Those of all definitions."""
+        return frozenset(row.id for row in self._database.rows(select(definitions.c.id)))
+
+    def change(self, definition: str, seen: int, **values: Any) -> bool | None:
+        """Change a definition if it has that version; whether it had; None: its new name is taken."""
+        fits = (definitions.c.id == definition, definitions.c.version == seen)
+        change = update(definitions).where(*fits).values(values | {"version": seen + 1})
+        try:
+            return self._database.execute(change)
+        except IntegrityError:
+            return None
+
+    def codes(self, definition: str) -> list[CodeRecord]:
+        """A definition's codes, oldest first."""
+        query = select(codes).where(codes.c.definition == definition).order_by(codes.c.place)
+        return [CodeRecord(**row._mapping) for row in self._database.rows(query)]
+
+    def code(self, definition: str, place: int) -> CodeRecord | None:
+        """One of a definition's codes."""
+        query = select(codes).where(codes.c.definition == definition, codes.c.place == place)
+        rows = self._database.rows(query)
+        return CodeRecord(**rows[0]._mapping) if rows else None
+
+    def set_code(self, code: CodeRecord, seen: int, most: int) -> CodeRecord | None:
+        """Have a definition of a version run other code from now on, which is added unless it was there.
+
+        Returns the code with its place, or None if the definition has another version.
+
+        Raises:
+            TooManyError: it would have more than `most` codes.
+        """
+        of = codes.c.definition == code.definition
+        fits = (definitions.c.id == code.definition, definitions.c.version == seen)
+        values = {"version": seen + 1, "changed": code.created, "changed_by": code.owner}
+        with self._database.writing() as connection:
+            if not connection.execute(update(definitions).where(*fits).values(values)).rowcount:
+                return None
+            row = connection.execute(select(codes).where(of, codes.c.digest == code.digest)).first()
+            if row is None:
+                last = connection.execute(select(func.max(codes.c.place)).where(of)).scalar() or 0
+                if last >= most:
+                    raise TooManyError
+                code = replace(code, place=last + 1)
+                connection.execute(insert(codes).values(vars(code)))
+            else:
+                code = CodeRecord(**row._mapping)
+            connection.execute(
+                update(definitions).where(definitions.c.id == code.definition).values(code=code.place)
+            )
+            return code
+
+    def delete(self, definition: str) -> bool:
+        """Forget a definition and its codes; whether it was there.
+
+        Raises:
+            InUseError: experiments use it.
+        """
+        try:
+            return self._database.execute(delete(definitions).where(definitions.c.id == definition))
+        except IntegrityError:
+            raise InUseError(self._users(definition)) from None
+
+    def _users(self, definition: str) -> list[str]:
+        using = select(trainings.c.experiment).where(trainings.c.definition == definition)
+        query = select(experiments.c.name).where(experiments.c.id.in_(using))
+        return [row.name for row in self._database.rows(query.order_by(experiments.c.number).limit(10))]

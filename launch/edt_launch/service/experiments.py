@@ -1,0 +1,290 @@
+"""Experiments: making, changing and running them. A run is an ordinary job."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from edt_launch.service import data_folder
+from edt_launch.service.context import Context
+from edt_launch.service.database.project_records import (
+    CodeRecord,
+    DefinitionRecord,
+    ExperimentRecord,
+    Role,
+    RunRecord,
+    TrainingRecord,
+)
+from edt_launch.service.database.records import JobRecord, UserRecord
+from edt_launch.service.definitions import opened
+from edt_launch.service.errors import ConflictError, InvalidError, NotFoundError
+from edt_launch.service.project_spec import HOROVOD, ExperimentChange, ExperimentSpec, RunSpec, TrainingSpec
+from edt_launch.service.projects import check_version, given, project_for, settled, taken
+from edt_launch.service.specification import JobSpec
+from edt_launch.service.submission import Submission, new_id
+
+KIND = "experiment"
+DATA_DIR = "DATA_DIR"
+"""The variable that names the folder of data."""
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A run that is going to be started."""
+
+    experiment: ExperimentRecord
+    definition: str
+    name: str
+    code: CodeRecord | None
+    spec: JobSpec
+
+
+def experiment_for(
+    context: Context, user: UserRecord, experiment_id: str, least: Role = Role.VIEWER
+) -> ExperimentRecord:
+    """The experiment of an id, in whose project the user has to be `least`.
+
+    Raises:
+        NotFoundError: there is none such.
+        ForbiddenError: the user is not.
+    """
+    experiment = context.store.experiments.get(experiment_id)
+    if experiment is None:
+        raise NotFoundError(
+            f"there is no experiment {experiment_id[:80]!r}",
+            "GET /api/v1/experiments lists them: `edt experiment ls`",
+        )
+    project_for(context, user, experiment.project, least)
+    return experiment
+
+
+def run_for(context: Context, user: UserRecord, run_id: str, least: Role = Role.VIEWER) -> RunRecord:
+    """The run of an id, in whose project the user has to be `least`; raises like `experiment_for`."""
+    run = context.store.experiments.run(run_id)
+    if run is None:
+        raise NotFoundError(
+            f"there is no run {run_id[:80]!r}", "GET /api/v1/experiments/{id}/runs lists those of one"
+        )
+    experiment_for(context, user, run.experiment, least)
+    return run
+
+
+def create(context: Context, user: UserRecord, spec: ExperimentSpec) -> ExperimentRecord:
+    """Make an experiment.
+
+    Raises:
+        ServiceError: it could not be run, the user may not do that, or the name is taken.
+    """
+    project = project_for(context, user, spec.project, Role.EDITOR)
+    now = context.clock()
+    experiment = ExperimentRecord(
+        "x" + new_id()[1:],
+        project.id,
+        spec.name,
+        spec.description,
+        data_folder.normal(spec.source),
+        tuple(spec.command),
+        spec.metric,
+        spec.objective or "",
+        user.name,
+        now,
+        now,
+        user.name,
+    )
+    trainings = _records(experiment.id, spec.trainings)
+    plan(context, experiment, trainings, RunSpec())
+    if not context.store.experiments.add(experiment, trainings):
+        raise taken(KIND, spec.name)
+    return experiment
+
+
+def change(
+    context: Context, user: UserRecord, experiment_id: str, changes: ExperimentChange, seen: int | None
+) -> ExperimentRecord:
+    """Change an experiment of which the user has seen a version; None: whichever."""
+    experiment = experiment_for(context, user, experiment_id, Role.EDITOR)
+    now = context.clock()
+    check_version(experiment, seen, now)
+    values = given(changes, now, user)
+    values.pop("trainings", None)
+    if "source" in values:
+        values["source"] = data_folder.normal(values["source"])
+    trainings = None if changes.trainings is None else _records(experiment.id, changes.trainings)
+    known = context.store.experiments.trainings(experiment.id) if trainings is None else trainings
+    plan(context, ExperimentRecord(**vars(experiment) | values), known, RunSpec())
+    done = context.store.experiments.change(experiment.id, experiment.version, trainings, **values)
+    after = context.store.experiments.get(experiment.id)
+    return settled(done, experiment, after, changes.name, KIND, now)
+
+
+def delete(context: Context, user: UserRecord, experiment_id: str) -> None:
+    """Forget an experiment and its runs, whose jobs stay; `ConflictError` if some have not ended."""
+    experiment = experiment_for(context, user, experiment_id, Role.EDITOR)
+    live = context.store.experiments.live_jobs(experiment.id)
+    if live:
+        raise ConflictError(
+            f"{experiment.name!r} has runs that have not ended: {', '.join(live[:10])}", "stop them first"
+        )
+    context.store.experiments.delete(experiment.id)
+
+
+def plan(
+    context: Context, experiment: ExperimentRecord, trainings: Sequence[TrainingRecord], wanted: RunSpec
+) -> list[Planned]:
+    """The runs that starting an experiment would make.
+
+    Raises:
+        InvalidError: one of them would be no job, or has no command.
+    """
+    source = data_folder.folder(context.settings.data_folder, experiment.source)
+    chosen = [one for one in trainings if wanted.definitions is None or one.definition in wanted.definitions]
+    missing = set(wanted.definitions or ()) - {one.definition for one in chosen}
+    if missing:
+        raise InvalidError(
+            f"definitions: {', '.join(sorted(missing))} is none of {experiment.name!r}", "add it first"
+        )
+    known = context.store.definitions.some([one.definition for one in chosen])
+    planned = []
+    for training in chosen:
+        definition = known.get(training.definition)
+        if definition is None or definition.project != experiment.project:
+            raise InvalidError(
+                f"trainings: there is no training definition {training.definition!r} in the project",
+                "GET /api/v1/definitions lists them",
+            )
+        code = context.store.definitions.code(definition.id, definition.code) if definition.code else None
+        spec = job_of(experiment, definition, training, source, wanted)
+        planned.append(Planned(experiment, definition.id, definition.name, code, spec))
+    return planned
+
+
+def planned_runs(context: Context, user: UserRecord, experiment_id: str, wanted: RunSpec) -> list[Planned]:
+    """The runs that a user would start; raises like `plan`, and if they may not, or there are none."""
+    experiment = experiment_for(context, user, experiment_id, Role.EDITOR)
+    planned = plan(context, experiment, context.store.experiments.trainings(experiment.id), wanted)
+    if not planned:
+        raise ConflictError(
+            f"{experiment.name!r} has no training definition", "add one: `edt experiment add`"
+        )
+    return planned
+
+
+def planned_again(context: Context, user: UserRecord, run_id: str) -> list[Planned]:
+    """The run that is the same as another one: the same code, command and size."""
+    run = run_for(context, user, run_id, Role.EDITOR)
+    experiment = experiment_for(context, user, run.experiment)
+    code = context.store.definitions.code(run.definition, run.code) if run.code else None
+    if run.code and code is None:
+        raise ConflictError(
+            f"the training definition {run.name!r} was deleted, and its code", "run another definition"
+        )
+    return [Planned(experiment, run.definition, run.name, code, JobSpec.model_validate(run.spec))]
+
+
+@contextmanager
+def submissions(
+    context: Context, user: UserRecord, planned: Sequence[Planned], key: str | None = None
+) -> Iterator[list[Submission]]:
+    """The jobs that are to be submitted, with their code open. `key`: of the attempt to start them all."""
+    with ExitStack() as stack:
+        yield [
+            Submission(
+                user,
+                one.spec,
+                stack.enter_context(opened(context, one.definition, one.code)),
+                # Users' keys have no blanks.
+                None if key is None else f"{key} {one.experiment.id} {place}"[-128:],
+            )
+            for place, one in enumerate(planned)
+        ]
+
+
+def start(
+    context: Context, user: UserRecord, planned: Sequence[Planned], key: str | None = None
+) -> list[RunRecord]:
+    """Submit the jobs of runs, and write the runs down; those that were started with that key before stay.
+
+    Raises:
+        ServiceError: one of the jobs could not be submitted, and none was.
+        OSError: the disk is full, say.
+    """
+    with submissions(context, user, planned, key) as submitted:
+        if len(submitted) > 1:
+            for submission in submitted:
+                context.submitter.rehearse(submission)
+        started = []
+        for one, submission in zip(planned, submitted, strict=True):
+            job, _ = context.submitter.submit(submission, context.clock())
+            started.append(_written(context, user, one, job))
+            context.changed()
+    return started
+
+
+def _written(context: Context, user: UserRecord, planned: Planned, job: JobRecord) -> RunRecord:
+    code = planned.code
+    run = RunRecord(
+        "r" + new_id()[1:],
+        planned.experiment.id,
+        planned.definition,
+        planned.name,
+        0 if code is None else code.place,
+        "" if code is None else code.digest,
+        job.id,
+        user.name,
+        context.clock(),
+        planned.spec.model_dump(mode="json"),
+    )
+    context.store.experiments.add_run(run)
+    known = context.store.experiments.runs_of_jobs([job.id]).get(job.id)
+    if known is None:
+        raise ConflictError(
+            f"{planned.experiment.name!r} was deleted just now; its job {job.id} goes on", "stop it"
+        )
+    return known
+
+
+def job_of(
+    experiment: ExperimentRecord,
+    definition: DefinitionRecord,
+    training: TrainingRecord,
+    source: Path,
+    wanted: RunSpec,
+) -> JobSpec:
+    """The job of a run; `InvalidError` if it would be none."""
+    command = wanted.command or experiment.command or definition.command
+    if not command:
+        raise InvalidError(
+            f"the training definition {definition.name!r} has no command, and neither has the experiment",
+            "give one of them a command",
+        )
+    values: dict[str, Any] = {
+        "command": list(command),
+        "name": wanted.name or definition.name,
+        "min": training.least,
+        "max": training.most,
+        "priority": wanted.priority,
+        "environment": wanted.environment,
+    }
+    if definition.framework == HOROVOD:
+        values["environment"] = {DATA_DIR: str(source), **wanted.environment}
+    else:
+        values |= {"framework": definition.framework, "data_dir": str(source)}
+    try:
+        return JobSpec.model_validate(values)
+    except ValidationError as error:
+        one = error.errors()[0]
+        where = "".join(f"{part}: " for part in one["loc"])
+        said = str(one["msg"]).removeprefix("Value error, ")
+        raise InvalidError(
+            f"{definition.name!r} could not be run: {where}{said}", "change the experiment or the definition"
+        ) from None
+
+
+def _records(experiment: str, trainings: Sequence[TrainingSpec]) -> list[TrainingRecord]:
+    return [
+        TrainingRecord(experiment, place, one.definition, one.distribution, one.devices, *one.bounds)
+        for place, one in enumerate(trainings)
+    ]

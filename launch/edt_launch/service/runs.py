@@ -1,0 +1,78 @@
+"""Runs of experiments: whose values somebody may follow, and what has come of them."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from edt_launch.service.context import Context, may
+from edt_launch.service.database.project_records import RunRecord
+from edt_launch.service.database.records import JobRecord, UserRecord
+from edt_launch.service.errors import ForbiddenError
+from edt_launch.service.outcomes import Outcome, hours_of
+
+DELETED = "deleted"
+"""State of a run whose job is gone."""
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A run as it is now: its job, None if that was deleted, and what has come of it so far."""
+
+    run: RunRecord
+    job: JobRecord | None
+    outcome: Outcome
+
+
+def may_follow(context: Context, user: UserRecord, jobs: Sequence[JobRecord]) -> None:
+    """Raise `ForbiddenError` unless a user may see what all of these jobs report.
+
+    Those are their own, and runs in projects that they are a member of.
+    """
+    others = [job for job in jobs if not may(user, job)]
+    if not others:
+        return
+    store = context.store
+    runs = store.experiments.runs_of_jobs([job.id for job in others])
+    experiments = store.experiments.some({run.experiment for run in runs.values()})
+    projects = {one.project for one in experiments.values()}
+    allowed = store.projects.roles(user.name, projects).keys() | store.projects.owned(user.name, projects)
+    for job in others:
+        run = runs.get(job.id)
+        if run is None or experiments[run.experiment].project not in allowed:
+            raise ForbiddenError(f"{job.id} is a job of {job.owner}", "ask them, or an administrator")
+
+
+def shown(context: Context, runs: Sequence[RunRecord]) -> list[Shown]:
+    """Runs as they are now; of those that have ended, it is written down."""
+    jobs = context.store.jobs.some([run.job for run in runs]) if runs else {}
+    fresh = [run for run in runs if run.outcome is None and run.job in jobs]
+    found = outcomes(context, [jobs[run.job] for run in fresh])
+    ended = {run.id: found[run.job].stored() for run in fresh if jobs[run.job].has_ended}
+    if ended:
+        context.store.experiments.record(ended)
+    told: list[Shown] = []
+    for run in runs:
+        known = found.get(run.job) or Outcome.of(run.outcome or {"state": DELETED})
+        told.append(Shown(run, jobs.get(run.job), known))
+    return told
+
+
+def keep(context: Context, job: str) -> None:
+    """Write down what has come of a run, before its job is deleted."""
+    shown(context, list(context.store.experiments.runs_of_jobs([job]).values()))
+
+
+def outcomes(context: Context, jobs: Iterable[JobRecord]) -> Mapping[str, Outcome]:
+    """What has come of jobs so far, by their ids."""
+    known = list(jobs)
+    if not known:
+        return {}
+    now = context.clock()
+    hours = hours_of(context.store.history.of_jobs([job.id for job in known]), now)
+    return {job.id: _outcome(context, job, hours.get(job.id, 0.0), now) for job in known}
+
+
+def _outcome(context: Context, job: JobRecord, hours: float, now: float) -> Outcome:
+    values: Mapping[str, Any] = context.values.columns(context.home.job(job.id).output.events)
+    seconds = 0.0 if job.started is None else max(0.0, (job.ended or now) - job.started)
+    return Outcome(job.state, hours, seconds, job.step, values)

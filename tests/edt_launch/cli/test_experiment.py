@@ -1,0 +1,175 @@
+"""Projects and experiments on the command line, against the service's own application."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+
+from databases import sqlite_at
+from edt_launch.cli import session
+from edt_launch.cli.configuration import Configuration
+from edt_launch.cli.transport import Body, problem
+from ended import Edt
+from lab import event
+from world import World
+
+
+class AppHttp:
+    """`transport.Http` over the application, as the user whose token is configured."""
+
+    world: ClassVar[World]
+
+    def __init__(self, configuration: Configuration, _timeout: float) -> None:
+        self._configuration = configuration
+        self._client = self.world.client(configuration.token or "")
+
+    def send(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, Any] | None = None,
+        content: Any = None,
+        body: Body | None = None,
+        headers: Mapping[str, str] | None = None,
+        timeout: float | None = None,
+    ) -> Any:
+        params = {name: value for name, value in (query or {}).items() if value is not None}
+        sent: dict[str, Any] = {"json": content} if body is None else {"content": _bytes(body)}
+        kind = {} if body is None else {"Content-Type": body.content_type}
+        answer = self._client.request(
+            method, path, params=params, headers={**(headers or {}), **kind}, **sent
+        )
+        if answer.status_code >= 300:
+            said = answer.headers["content-type"].partition(";")[0]
+            raise problem(answer.status_code, said, answer.content, self._configuration)
+        return _Parsed(answer.content)
+
+
+class _Parsed:
+    def __init__(self, content: bytes) -> None:
+        self._content = content
+
+    def json(self) -> Any:
+        return json.loads(self._content) if self._content else None
+
+
+def _bytes(body: Body) -> bytes:
+    written = bytearray()
+
+    class Writer:
+        def write(self, data: bytes, /) -> int:
+            written.extend(data)
+            return len(data)
+
+    body.write_to(Writer())
+    return bytes(written)
+
+
+@pytest.fixture
+def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
+    world = World(tmp_path / "home", sqlite_at(tmp_path / "edt.db"))
+    monkeypatch.setattr(AppHttp, "world", world, raising=False)
+    monkeypatch.setattr(session, "Http", AppHttp)
+    monkeypatch.setenv("EDT_URL", "http://edt.test")
+    monkeypatch.setenv("EDT_TOKEN", world.tokens["ann"])
+    code = tmp_path / "code"
+    code.mkdir()
+    (code / "train.py").write_text("print()")
+    monkeypatch.chdir(code)
+    return world
+
+
+def made(edt: Edt, *words: str) -> str:
+    ended = edt(*words)
+    assert ended.code == 0, ended.err
+    return ended.out.strip()
+
+
+@pytest.fixture
+def first(edt: Edt, world: World) -> str:
+    """An experiment with a training definition."""
+    made(edt, "project", "create", "digits")
+    experiment = made(edt, "experiment", "create", "first", "--project", "digits", "--metric", "accuracy")
+    made(edt, "experiment", "add", "first", "net", "--max", "4", "--", "python", "train.py")
+    return experiment
+
+
+def test_a_story_from_a_project_to_a_comparison(edt: Edt, world: World, first: str) -> None:
+    assert edt("experiment", "run", "first", "--dry-run").out == (
+        "net starts at once with 4.\nNo other job changes by that now.\n"
+    )
+    jobs = [
+        made(edt, "experiment", "run", "digits/first", "--", "python", "train.py", "--rate", rate)
+        for rate in ("0.1", "0.2")
+    ]
+    for job, accuracy in zip(jobs, (0.75, 0.5), strict=True):
+        world.files(job).output.events.write_text(event(accuracy=accuracy))
+    head, newest, oldest, best, rate = edt("experiment", "compare", "first").out.splitlines()
+    assert head.split()[-2:] == ["GPU-HOURS", "accuracy"]
+    assert (newest.split()[-1], oldest.split()[-1]) == ("0.5", "0.75*")
+    assert best == "* the best by accuracy (maximize)"
+    assert rate == f"--rate: {jobs[1]} 0.2, {jobs[0]} 0.1"
+    (only,) = json.loads(made(edt, "experiment", "compare", first, jobs[0], "--json"))["runs"]
+    assert only["job"] == jobs[0]
+    again = made(edt, "experiment", "run", "first", "--again", only["id"])
+    assert world.store.jobs.get(again).command[-1] == "0.1"
+    shown = edt("experiment", "show", "first").out.splitlines()
+    assert shown[0] == "first of ann: 3 runs shown, data in the folder of data"
+    assert shown[2].split()[:4] == ["net", shown[2].split()[1], "Elastic", "1-4"]
+    assert "first" in edt("experiment", "ls", "--project", "digits").out
+    refused = edt("experiment", "rm", "first")
+    assert (refused.code != 0, "stop them first" in refused.err) == (True, True)
+
+
+def test_new_code_is_a_new_version(edt: Edt, world: World, first: str, tmp_path: Path) -> None:
+    Path("train.py").write_text("print(2)")
+    words = ("experiment", "add", "first", "net", "--min", "2", "--max", "3")
+    assert made(edt, *words) == made(edt, *words, "--code", str(tmp_path / "code"))
+    shown = json.loads(made(edt, "experiment", "show", "first", "--json"))
+    (training,) = shown["trainings"]
+    assert (training["min"], training["max"], shown["runs"]) == (2, 3, [])
+    (listed,) = world.ann.get("/definitions").json()["definitions"]
+    assert listed["code"] == 2
+    ended = edt(*words, "--", "python", "other.py")
+    assert (ended.code, "has its own command" in ended.err) == (2, True)
+    ended = edt("experiment", "add", "first", "new", "--", "python", "other.py")
+    assert (ended.code, "other.py is not a file" in ended.err) == (2, True)
+
+
+def test_members_are_listed_added_and_removed(edt: Edt, world: World) -> None:
+    made(edt, "project", "create", "digits", "--description", "MNIST")
+    assert edt("project", "members", "digits", "bob", "--role", "viewer").err == (
+        "bob is a member of digits: viewer\n"
+    )
+    rows = [line.split() for line in edt("project", "members", "digits").out.splitlines()]
+    assert rows == [["USER", "ROLE"], ["ann", "owner"], ["bob", "viewer"]]
+    assert edt("project", "show", "digits").out.splitlines()[:2] == ["digits of ann", "MNIST"]
+    assert json.loads(made(edt, "project", "ls", "--json"))["projects"][0]["role"] == "manager"
+    assert edt("project", "members", "digits", "bob", "--remove", "--json").code == 0
+    assert json.loads(made(edt, "project", "show", "digits", "--json"))["members"] == []
+    assert "goes with --role or --remove" in edt("project", "members", "digits", "bob").err
+    assert edt("project", "rm", "digits").err == "digits is deleted\n"
+    assert edt("project", "ls").out == "no projects; make one with: edt project create NAME\n"
+
+
+def test_what_is_not_there_or_several_is_named(edt: Edt, world: World, first: str) -> None:
+    assert "there is no experiment 'none'" in edt("experiment", "show", "none").err
+    made(edt, "project", "create", "other")
+    second = made(edt, "experiment", "create", "first", "--project", "other")
+    ended = edt("experiment", "show", "first")
+    assert (first in ended.err, second in ended.err) == (True, True)
+    assert json.loads(made(edt, "experiment", "show", "other/first", "--json"))["id"] == second
+    assert edt("experiment", "show", second).out.splitlines()[1].startswith("add a training definition")
+    ended = edt("experiment", "run", "digits/first", "--definition", "net2")
+    assert "--definition net2: first has net" in ended.err
+    assert edt("experiment", "compare", second).out.startswith("no runs; start some")
+    assert "--project is missing" in edt("experiment", "create", "third").err
+
+
+def test_searches_are_not_made_by_experiment_create(edt: Edt, world: World) -> None:
+    ended = edt("experiment", "create", "search.json")
+    assert ended.code == 2
+    assert "search for parameters with: edt search create search.json" in ended.err

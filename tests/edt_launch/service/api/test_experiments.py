@@ -1,0 +1,145 @@
+import os
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from edt_launch.service.data_folder import MOST
+from lab import Lab, made, refused
+from world import World
+
+
+@pytest.fixture
+def lab(world: World) -> Lab:
+    return Lab(world)
+
+
+def test_an_experiment_is_made_and_shown(lab: Lab) -> None:
+    (lab.world.settings.data_folder / "mnist").mkdir()
+    definition = lab.definition()["id"]
+    shown = lab.experiment(definition, source="/mnist/", metric="accuracy", description="d")
+    assert shown["trainings"] == [
+        {"definition": definition, "name": "net", "distribution": "Elastic", "devices": 1, "min": 1, "max": 4}
+    ]
+    assert (shown["source"], shown["metric"], shown["objective"], shown["runs"]) == (
+        "mnist",
+        "accuracy",
+        None,
+        0,
+    )
+    answer = lab.ann.get(f"/experiments/{shown['id']}")
+    assert (answer.json(), answer.headers["etag"]) == (shown, '"1"')
+    (listed,) = lab.ann.get("/experiments?project=digits&name=first").json()["experiments"]
+    assert listed == {name: value for name, value in shown.items() if name != "trainings"}
+    assert lab.bob.get("/experiments").json()["experiments"] == []
+    refused(lab.bob.get("/experiments?project=digits"), 403, "bob is no member")
+    refused(lab.ann.get("/experiments/xaaaaaaaa"), 404, "there is no experiment")
+
+
+@pytest.mark.parametrize(
+    "training, said",
+    [
+        ({"distribution": "Single", "max": 2}, "Single has one node"),
+        ({"distribution": "Distributed", "min": 1, "max": 2}, "all of its nodes at once"),
+        ({"min": 3, "max": 2}, "max: 2 is less than min, 3"),
+        ({"devices": 2}, "devices"),
+        ({"definition": "daaaaaaaa"}, "there is no training definition 'daaaaaaaa'"),
+    ],
+)
+def test_trainings_that_make_no_sense_are_refused(lab: Lab, training: Any, said: str) -> None:
+    definition = lab.definition()["id"]
+    refused(lab.post_experiment(trainings=[{"definition": definition, **training}]), 422, said)
+    assert lab.ann.get("/experiments").json()["experiments"] == []
+
+
+def test_what_could_not_be_run_is_refused(lab: Lab) -> None:
+    definition = lab.definition(code=None, command=[])["id"]
+    trainings = [{"definition": definition}]
+    refused(lab.post_experiment(trainings=trainings), 422, "'net' has no command")
+    refused(lab.post_experiment(trainings=trainings * 2, command=["true"]), 422, "is there twice")
+    refused(lab.post_experiment(source="none"), 422, "source: 'none' cannot be read")
+    refused(lab.post_experiment(source="../jobs"), 422, "without '..'")
+    gang = lab.definition(name="gang", framework="distPyTorch", command=["train.py"])["id"]
+    elastic = [{"definition": gang, "min": 1, "max": 2}]
+    refused(
+        lab.post_experiment(trainings=elastic), 422, "'gang' could not be run", "all of its devices at once"
+    )
+    whole = [{"definition": gang, "distribution": "Distributed", "max": 2}]
+    shown = made(lab.post_experiment(trainings=whole))
+    assert [(one["min"], one["max"]) for one in shown["trainings"]] == [(2, 2)]
+
+
+def test_definitions_of_other_projects_are_no_ones(lab: Lab) -> None:
+    other = made(lab.bob.post("/projects", json={"name": "other"}))["id"]
+    theirs = made(lab.post_definition(lab.bob, project=other))["id"]
+    refused(lab.post_experiment(trainings=[{"definition": theirs}]), 422, "there is no training definition")
+
+
+def test_it_is_changed_by_whoever_came_first(lab: Lab) -> None:
+    lab.join("bob", "editor")
+    first, second = lab.definition()["id"], lab.definition(name="two")["id"]
+    experiment = lab.experiment(first)["id"]
+    lab.experiment(name="other")
+    path, seen = f"/experiments/{experiment}", {"If-Match": '"1"'}
+    trainings = [{"definition": second}, {"definition": first, "max": 2}]
+    shown = lab.bob.patch(path, json={"trainings": trainings}, headers=seen).json()
+    assert [(one["name"], one["max"]) for one in shown["trainings"]] == [("two", 1), ("net", 2)]
+    refused(lab.ann.patch(path, json={"command": ["x"]}, headers=seen), 409, "bob changed 'first' 0 s ago")
+    refused(lab.ann.patch(path, json={"name": "other"}), 409, "an experiment 'other' already")
+    refused(lab.ann.patch(path, json={"source": "none"}), 422, "cannot be read")
+    kept = lab.ann.patch(path, json={"command": ["true"], "objective": "maximize"}).json()
+    assert (kept["command"], kept["objective"], len(kept["trainings"]), kept["version"]) == (
+        ["true"],
+        "maximize",
+        2,
+        3,
+    )
+
+
+def test_a_viewer_changes_nothing(lab: Lab) -> None:
+    experiment = lab.experiment(lab.definition()["id"])["id"]
+    lab.join("bob", "viewer")
+    assert lab.bob.get(f"/experiments/{experiment}").status_code == 200
+    takes = "that takes an editor"
+    refused(lab.post_experiment(lab.bob, name="mine"), 403, takes)
+    refused(lab.bob.patch(f"/experiments/{experiment}", json={"name": "x"}), 403, takes)
+    refused(lab.bob.delete(f"/experiments/{experiment}"), 403, takes)
+    refused(lab.bob.post(f"/experiments/{experiment}/runs", json={}), 403, takes)
+
+
+def test_two_hundred_experiments_are_listed_page_by_page(lab: Lab) -> None:
+    lab.experiment(lab.definition()["id"], name="e0")
+    (first,) = lab.world.store.experiments.page(None, None, None, 0, 9)
+    letters = [f"{one}{two}" for one in "abcdefghijklmnopqrst" for two in "abcdefghij"][1:]
+    for number, end in enumerate(letters, start=1):
+        lab.world.store.experiments.add(replace(first, id=f"xaaaaaa{end}", name=f"e{number}"), [])
+    names: list[str] = []
+    after: int | None = 0
+    while after is not None:
+        page = lab.ann.get(f"/experiments?limit=100&after={after}").json()
+        names += [one["name"] for one in page["experiments"]]
+        after = page["next"]
+    assert names == [f"e{number}" for number in range(200)]
+
+
+def test_the_folder_of_data_is_listed_and_not_left(lab: Lab) -> None:
+    data = lab.world.settings.data_folder
+    (data / "mnist" / "raw").mkdir(parents=True)
+    (data / "mnist" / "labels.gz").write_text("x")
+    (data / "away").symlink_to(lab.world.settings.home)
+    (data / "mnist" / "link.gz").symlink_to(data / "mnist" / "labels.gz")
+    os.mkfifo(data / "mnist" / "pipe")
+    shown = lab.bob.get("/data").json()
+    assert shown == {"path": "", "folders": ["mnist"], "files": [], "complete": True}
+    shown = lab.bob.get("/data?path=/mnist//").json()
+    assert shown == {"path": "mnist", "folders": ["raw"], "files": ["labels.gz"], "complete": True}
+    for path in ("..", "mnist/../..", "away", "away/jobs", "mnist/labels.gz", "none", "a/" * 99):
+        refused(lab.bob.get("/data", params={"path": path}), 422, "source: ")
+
+
+def test_a_large_folder_is_listed_in_part(lab: Lab) -> None:
+    data = lab.world.settings.data_folder
+    for number in range(MOST + 1):
+        (data / f"f{number:04}").touch()
+    shown = lab.ann.get("/data").json()
+    assert (len(shown["files"]), shown["files"][-1], shown["complete"]) == (MOST, "f0999", False)

@@ -1,0 +1,36 @@
+import pytest
+
+from edt_launch.core.events import Progress
+from edt_launch.service.database.records import AllocationRecord, Held
+from edt_launch.service.outcomes import Outcome, Values, hours_of
+from edt_launch.service.series import MOST_NAMES
+
+
+def report(**values: object) -> Progress:
+    return Progress(time=1.0, step=1, epoch=None, size=1, values=values)
+
+
+def test_values_are_folded() -> None:
+    values = Values()
+    for loss in (0.5, float("nan"), 0.25, 0.75):
+        values.observe(report(loss=loss, word="x", flag=True))
+    assert values.columns() == {"loss": {"lowest": 0.25, "highest": 0.75, "last": 0.75, "missing": 1}}
+    outcome = Outcome("succeeded", values=values.columns())
+    assert (outcome.last("loss"), outcome.last("other")) == (0.75, None)
+    assert Outcome.of(outcome.stored()) == outcome
+
+
+def test_names_are_not_too_many() -> None:
+    values = Values()
+    values.observe(report(**{f"v{number}": number for number in range(MOST_NAMES + 5)}))
+    assert len(values.columns()) == MOST_NAMES
+
+
+def test_hours_are_devices_times_hours() -> None:
+    def change(time: float, *devices: str, job: str = "j") -> AllocationRecord:
+        held: Held = (("node1", devices),) if devices else ()
+        return AllocationRecord(job, "ann", time, 0, len(devices), held, "")
+
+    changes = [change(0, "0"), change(3600, "0", "1"), change(3600, "2", job="k"), change(7200)]
+    assert hours_of(changes, 5400) == pytest.approx({"j": 2.0, "k": 0.5})
+    assert hours_of(changes, 9000) == pytest.approx({"j": 3.0, "k": 1.5})
