@@ -101,12 +101,17 @@ def test_trials_are_looked_at_by_pointer_and_by_keyboard(site: Site) -> None:
         page.keyboard.press("Tab")
         fitting = sum(value <= 0.5 and number % 5 < 4 for number, value in enumerate(values))
         page.locator(f"#parallel[data-looked='{fitting}']").wait_for()
+        page.reload()
+        page.locator(f"#parallel[data-looked='{fitting}']").wait_for()  # the bounds are in the address
+        page.get_by_text("Axes", exact=True).click()
+        assert page.get_by_label("loss to").input_value() == "0.5"
         page.get_by_label("units further to the right").press("Enter")
         page.get_by_label("Flip rate").check()
         page.get_by_label("Across").select_option("n")
-        assert re.search(r"axis=p.rate.*axis=p.units&axis=m&x=n&y=m$", page.url)
+        assert re.search(r"axis=p.rate.*axis=p.units&axis=m&x=n&y=m&within=m", page.url)
         page.get_by_role("link", name="Trial", exact=True).click()
         page.get_by_role("button", name="Look at all trials").click()
+        pictures.wait_for()
         page.get_by_label("Show the curve of trial 0").check()
         page.locator("#curves[data-curves='1'] canvas").wait_for()
         page.reload()

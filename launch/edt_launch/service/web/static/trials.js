@@ -7,7 +7,12 @@
   if (!place) return;
   const { url, metric, objective } = place.dataset, sign = objective === "maximize" ? -1 : 1;
   const within = new Map(), chosen = new Set(), charts = {}; // axis -> its intervals; jobs; pictures
-  let trials = [], timer = null, sort = new URLSearchParams(location.search).get("sort") ?? "";
+  const asked = new URLSearchParams(location.search);
+  let trials = [], timer = null, sort = asked.get("sort") ?? "";
+  for (const one of asked.getAll("within")) { // an axis, and from where to where on it
+    const [, key, low, high] = /^(.*)~([^~]+)~([^~]+)$/.exec(one) ?? [];
+    if (key && low <= +high) within.set(key, [[+low, +high]]);
+  }
 
   const exact = (value) => (typeof value === "number" ? +value.toPrecision(4) : value);
   const value = (trial, key) => (key === "m" ? trial.metric : key === "n" ? trial.number : trial.parameters[key.slice(2)] ?? null);
@@ -141,10 +146,13 @@
     find("curves").dataset.curves = found.length;
   };
 
-  const bounds = () => rows().forEach((row) => row.querySelectorAll("[data-bound]").forEach((input) => {
-    const axis = axes().find(({ key }) => key === row.dataset.axis), bound = within.get(axis.key)?.[0]?.[+input.dataset.bound];
-    input.value = bound === undefined ? "" : axis.isText ? axis.texts[Math.max(0, Math.min(axis.texts.length - 1, +input.dataset.bound ? Math.floor(bound) : Math.ceil(bound)))] ?? "" : exact(bound);
-  }));
+  const bounds = () => {
+    const now = new Map(axes().map((axis) => [axis.key, axis]));
+    for (const row of rows()) for (const input of row.querySelectorAll("[data-bound]")) {
+      const axis = now.get(row.dataset.axis), end = +input.dataset.bound, bound = within.get(axis.key)?.[0]?.[end];
+      input.value = bound === undefined ? "" : axis.isText ? axis.texts[end ? Math.floor(bound) : Math.ceil(bound)] ?? "" : exact(bound);
+    }
+  };
   const show = (isAll = true) => {
     const now = axes(), look = looks(), shown = looked(now);
     if (isAll) { parallel(now, look); course(now, look); }
@@ -156,6 +164,7 @@
   const remember = () => {
     const query = new URLSearchParams({ tab: "progress", ...(sort ? { sort } : {}) });
     for (const form of ["axes", "plane"]) for (const [name, one] of new FormData(find(form))) query.append(name, one);
+    for (const [key, [first]] of within) if (first) query.append("within", [key, ...first.map(exact)].join("~"));
     history.replaceState(null, "", `?${query}`);
   };
   const draw = async () => {
@@ -166,19 +175,21 @@
     for (const id of ["axes", "parallel", "parallel-key", "pair"]) find(id).hidden = false;
     const isNew = !charts.parallel;
     show();
-    if (isNew) { listen(); curves(); }
+    if (isNew) { bounds(); listen(); curves(); }
   };
 
   const listen = () => {
     charts.parallel.on("axisareaselected", ({ parallelAxisId, intervals }) => {
       if (JSON.stringify(within.get(parallelAxisId) ?? []) === JSON.stringify(intervals)) return;
       within.set(parallelAxisId, intervals);
+      remember();
       bounds();
       show(false);
     });
     charts.scatter.on("brushEnd", ({ areas }) => {
       const range = areas[0]?.coordRange ?? [[], []];
       ["x", "y"].forEach((name, index) => within.set(find("plane").elements[name].value, range[index].length ? [range[index]] : []));
+      remember();
       bounds();
       show();
     });
