@@ -1,16 +1,16 @@
 """Which jobs run, when not all of their minimums fit.
 
 Of one tier first those that an owner's guarantee has room for; then running jobs within their protected time;
-then everybody by virtual time, running jobs somewhat preferred; last those that were suspended a short time
-ago: else they would come back at once in place of the next one, and that one likewise. What does not fit is
-skipped, until the first that waits has done so for too long: then it goes before all that are not protected,
-and nothing new starts where it lacks devices until it runs (a reservation, as in EASY backfilling; Lifka,
-1995). With a time quantum that nobody loses, and an order in which whoever runs falls back, every job gets
-its turn.
+then everybody by virtual time, with a turn's advantage for those that run or never have; last those that were
+suspended a short time ago: else they would come back at once in place of the next one, and that one likewise.
+What does not fit is skipped, until the first that waits has done so for too long: then it goes before all
+that are not protected, and nothing new starts where it lacks devices until it runs (a reservation, as in EASY
+backfilling; Lifka, 1995). With a time quantum that nobody loses, and an order in which whoever runs falls
+back, every job gets its turn.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from math import inf
+from math import ceil, inf
 
 from edt_launch.allocator.model import Job, Policy, Preemption
 from edt_launch.allocator.shares import hold_back
@@ -63,6 +63,7 @@ def admit(work: Work, tier: int, members: Sequence[int], entered: Mapping[str, f
     candidates = [index for index in members if work.high[index]]
     chosen = candidates
     if work.reserved is not None or _is_short(work, candidates):
+        work.crowding = work.crowding or _crowding(work)
         chosen = _take_turns(work, candidates, entered)
     for index in chosen:
         work.is_admitted[index] = True
@@ -103,8 +104,28 @@ def _choose(work: Work, order: Sequence[int], room: Room) -> list[int]:
 def _has_waited(work: Work, index: int) -> bool:
     """Whether a job has waited for too long, and could ever run."""
     since, need = work.jobs[index].waiting_since, work.low[index]
-    is_long = since is not None and work.now - since >= work.cluster.options.longest_wait
+    is_long = since is not None and work.now - since >= longest_wait(work, index)
     return is_long and all(need <= node.limit - node.unlent for node in work.homes[index].path)
+
+
+def longest_wait(work: Work, index: int) -> float:
+    """Seconds after which a waiting job gets a reservation."""
+    crowding = max([work.crowding.get(node.name, 1) for node in work.homes[index].path])
+    return crowding * work.cluster.options.longest_wait
+
+
+def _crowding(work: Work) -> dict[str, int]:
+    """How many times the minimums below each owner fill what it may have, rounded up, by its name."""
+    needed = {node.name: 0.0 for node in work.nodes}
+    for home, least in zip(work.homes, work.low, strict=True):
+        needed[home.name] += least
+    crowding = {}
+    for node in reversed(work.nodes):
+        need = needed[node.name]
+        crowding[node.name] = max(1, ceil(need / max(1.0, node.limit)))
+        if node.parent is not None:
+            needed[node.parent.name] += min(need, node.limit)
+    return crowding
 
 
 def _rank(
@@ -132,16 +153,14 @@ def _places(work: Work, candidates: Sequence[int], entered: Mapping[str, float])
     The jobs of an owner that serves them in an order of its own have the places of them all in that order,
     whatever their class: whoever is admitted for another reason leaves its place to nobody.
     """
-    times = virtual_times(work, entered)
-    start = min(times, default=0.0)
-    margin = 1 + work.cluster.options.margin
+    times, turn = virtual_times(work, entered), work.cluster.options.turn
     places: dict[int, Rank] = {}
     ordered: dict[str, list[int]] = {}
     for index in candidates:
         job, home = work.jobs[index], work.homes[index]
-        is_preferred = work.runs[index] and home.policy is Policy.FAIR
-        ahead = (times[index] - start) / (margin if is_preferred else 1.0)
-        places[index] = round(ahead, 6), not is_preferred, job.submitted, job.id
+        is_preferred = (work.runs[index] or not job.usage.service) and home.policy is Policy.FAIR
+        ahead = times[index] - (turn if is_preferred else 0.0)
+        places[index] = round(ahead, 6), not work.runs[index], job.submitted, job.id
         if home.policy is not Policy.FAIR:
             ordered.setdefault(home.name, []).append(index)
     for members in ordered.values():

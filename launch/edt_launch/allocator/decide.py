@@ -11,7 +11,14 @@ Each step is described in its module: `admission`, `shares`, `rounding`, `stabil
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from edt_launch.allocator.admission import admit, is_protected, is_resting, release_unused, set_aside
+from edt_launch.allocator.admission import (
+    admit,
+    is_protected,
+    is_resting,
+    longest_wait,
+    release_unused,
+    set_aside,
+)
 from edt_launch.allocator.model import Cluster, HostDevices, Job, Memory, Plan, Reason
 from edt_launch.allocator.packing import Packed, is_quiet, pack
 from edt_launch.allocator.placement import place
@@ -200,7 +207,7 @@ def _again_at(work: Work, settled: Settled, packed: Packed) -> float | None:
             if is_protected(work, index)
         ]
         times += [
-            since + work.cluster.options.longest_wait
+            since + longest_wait(work, index)
             for index in waiting
             if (since := work.jobs[index].waiting_since) is not None
         ]

@@ -143,8 +143,9 @@ class Options:
 
     Attributes:
         preemption: what a tier may take from lower ones.
-        margin: advantage of running jobs in admission, a share.
-        longest_wait: seconds after which the first waiting job gets a reservation.
+        turn: seconds of its minimum by which a waiting job has to be behind a running one to take its place.
+        longest_wait: seconds after which the first waiting job gets a reservation, where all minimums fit; as
+            many times that as they fill what there is.
         grace: seconds within which reclaimed devices must be free.
         imbalance: GPUs that an owner's quota may be off by.
         imbalance_time: seconds for which it may.
@@ -160,7 +161,7 @@ class Options:
     """
 
     preemption: Preemption = Preemption.TO_MIN
-    margin: float = 0.5
+    turn: float = 600.0
     longest_wait: float = 600.0
     grace: float = 30.0
     imbalance: float = 1.0

@@ -115,10 +115,14 @@ class Settings(BaseSettings):
         Literal["none", "to min", "to zero"],
         Field(description="What a higher tier may take from lower ones."),
     ] = "to min"
-    margin: Annotated[Seconds, Field(description="Advantage of running jobs in admission.")] = 0.5
-    longest_wait: Annotated[Seconds, Field(description="When the first waiting job gets a reservation.")] = (
-        600.0
-    )
+    turn: Annotated[
+        Seconds,
+        Field(description="By how much of its minimum a waiting job is behind one whose place it takes."),
+    ] = 600.0
+    longest_wait: Annotated[
+        Seconds,
+        Field(description="When the first waiting job gets a reservation, if all minimums would fit."),
+    ] = 600.0
     grace: Annotated[Seconds, Field(description="Time within which reclaimed devices must be free.")] = 30.0
     protected: Annotated[Seconds, Field(description="How long a started job keeps its minimum.")] = 300.0
 

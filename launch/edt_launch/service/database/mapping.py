@@ -16,7 +16,7 @@ class Constants(Protocol):
     @property
     def preemption(self) -> str: ...  # noqa: D102
     @property
-    def margin(self) -> float: ...  # noqa: D102
+    def turn(self) -> float: ...  # noqa: D102
     @property
     def longest_wait(self) -> float: ...  # noqa: D102
     @property
@@ -27,7 +27,7 @@ def options(settings: Constants) -> Options:
     """The allocator's constants."""
     return Options(
         preemption=Preemption(settings.preemption),
-        margin=settings.margin,
+        turn=settings.turn,
         longest_wait=settings.longest_wait,
         grace=settings.grace,
     )
