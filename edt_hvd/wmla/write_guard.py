@@ -3,8 +3,9 @@
 Every executor runs the script up to `train`. What the script writes for all belongs to the driver: done
 again, later, on several hosts, it would replace or remove results of the training that is under way.
 
-It sees what goes through Python's audit events, `torch.save` to a path, and SQLite databases; not what
-other C++ code and other processes write.
+It sees what goes through Python's audit events, `torch.save` to a path, and SQLite databases that are named
+by path; not `os.open` with ``dir_fd``, which its event leaves out, nor what other C++ code and other
+processes write.
 """
 
 import contextlib
@@ -66,7 +67,8 @@ class WriteGuard:
         if paths_of is None:
             return
         for path in paths_of(*arguments):
-            if self._is_refused(_real(path), is_tree=event == "shutil.rmtree"):
+            real = _real(path) if event in _THROUGH_LINKS else _entry(path)
+            if self._is_refused(real, is_tree=event == "shutil.rmtree"):
                 raise WriteRefusedError(_VERBS.get(event, "writes"), path, _script_line(sys._getframe(1)))
 
     def _is_refused(self, path: str, *, is_tree: bool) -> bool:
@@ -126,6 +128,9 @@ _EVENTS: Mapping[str, Callable[..., Iterator[str]]] = {
     "sqlite3.connect": _connected,
     "torch.save": lambda path: _named(path, None),
 }
+_THROUGH_LINKS = ("open", "os.truncate", "sqlite3.connect", "torch.save")
+"""Events of what a symbolic link leads to; the others are of the link itself."""
+
 _VERBS = {"os.remove": "removes", "os.rename": "moves", "os.rmdir": "removes", "shutil.rmtree": "removes"}
 
 
@@ -161,6 +166,12 @@ def _is_library(name: str) -> bool:
 
 def _real(path: str | os.PathLike[str]) -> str:
     return os.path.realpath(path)
+
+
+def _entry(path: str) -> str:
+    """The path of a file or link itself, in a folder that may be reached through links."""
+    folder, name = os.path.split(path.rstrip(os.sep))
+    return _real(path) if name in ("", ".", "..") else os.path.join(_real(folder), name)
 
 
 def _is_in(path: str, folder: str) -> bool:

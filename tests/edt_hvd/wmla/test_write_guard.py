@@ -24,6 +24,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (job / "result" / "there").write_text("it is there")
     (job / "main.py").touch()
     (job / "elsewhere").mkdir()
+    (job / "result" / "to-elsewhere").symlink_to(job / "elsewhere")
+    (job / "elsewhere" / "to-result").symlink_to(job / "result")
     (tmp_path / "temporary").mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
     monkeypatch.chdir(job)
@@ -70,6 +72,10 @@ def run(folder: Path, statement: str, guard: WriteGuard) -> None:
         ("torch.save({}, 'result/weights.pt')", "writes"),
         ("torch.save(obj={}, f=Path('result/weights.pt'))", "writes"),
         ("sqlite3.connect('result/trials.db')", "writes"),
+        ("os.remove('result/to-elsewhere')", "removes"),
+        ("os.rename('result/to-elsewhere', 'elsewhere/moved')", "moves"),
+        ("open('elsewhere/to-result/new', 'w')", "writes"),
+        ("os.remove('elsewhere/to-result/there')", "removes"),
     ],
 )
 def test_what_belongs_to_the_job_is_not_written(
@@ -103,6 +109,8 @@ def test_what_belongs_to_the_job_is_not_written(
         "torch.save({}, 'elsewhere/weights.pt')",
         "torch.save({}, io.BytesIO())",
         "sqlite3.connect(':memory:').close(), sqlite3.connect('elsewhere/trials.db').close()",
+        "os.remove('elsewhere/to-result')",
+        "os.rename('elsewhere/to-result', 'elsewhere/moved')",
         "with guard.lifted(): open('result/new', 'w').close(), shutil.rmtree('result')",
     ],
 )
