@@ -130,7 +130,7 @@ def parse(text: str) -> tuple[Fault, ...]:
     """
     try:
         script = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:  # numbers and brackets without end, too
         raise FaultError("the fault script", str(error), "TOML") from error
     rows = script.pop("faults", "no faults")
     if script or not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):

@@ -61,7 +61,7 @@ class Injector(Observer):
         self._script = script.absolute()  # the training script may go to another directory
         self._worlds = self._script.with_name(f"{script.name}.world")
         try:
-            self._faults = parse(script.read_text(encoding="utf-8"))
+            self._faults = parse(script.read_text(encoding="utf-8-sig"))
         except (OSError, UnicodeDecodeError) as error:
             raise FaultError("the fault script", str(error), "a file of TOML that can be read") from error
         self._state: object = None

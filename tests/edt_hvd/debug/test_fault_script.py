@@ -104,7 +104,18 @@ def test_a_row_that_makes_no_sense_is_named(row, found, expected):
 
 @pytest.mark.parametrize(
     "text",
-    ["", "at step 12, kill rank 1", "fault = []", "faults = 1", "faults = [1]", "faults = []\nother = 1"],
+    [
+        *(
+            "",
+            "at step 12, kill rank 1",
+            "fault = []",
+            "faults = 1",
+            "faults = [1]",
+            "faults = []\nother = 1",
+        ),
+        pytest.param("faults = " + "[" * 3000, id="brackets"),
+        pytest.param("faults = [" + "9" * 5000 + "]", id="digits"),
+    ],
 )
 def test_a_file_that_is_no_script_is_refused(text):
     with pytest.raises(FaultError, match=r"the fault script: found .*; expected "):

@@ -28,7 +28,7 @@ def test_the_owner_sees_everything(world: World) -> None:
     assert "s3cret" not in definition
     assert "2 workers training" in client.get(f"/jobs/{job}?tab=events").text
     logs = client.get(f"/jobs/{job}?tab=logs").text
-    assert "[0] hello &lt;b&gt;\n[0] red\n[0] 20%\n" in logs
+    assert '[0] hello &lt;b&gt;\n[0] <span class="ansi-1">red</span>\n[0] 20%\n' in logs
     assert "\x1b" not in logs
     assert "[0] 10%" not in logs
     assert client.get(f"/jobs/{job}?tab=nothing").status_code == 422
