@@ -123,7 +123,7 @@ def test_everything_works_without_scripts(site: Site) -> None:
         page.get_by_role("link", name="Resume").wait_for()
         page.get_by_role("link", name="Change").click()
         page.get_by_label("Workers at most").fill("3")
-        page.get_by_role("button", name="Change").click()
+        page.get_by_role("button", name="Change", exact=True).click()
         page.wait_for_url(f"**/jobs/{job}")
     changed = site.world.store.jobs.get(job)
     assert (changed.wanted, changed.max) == (Wanted.PAUSE, 3)

@@ -82,7 +82,7 @@ def test_trials_are_real_jobs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 def check(shown: dict[str, Any]) -> None:
     """Each trial has come to what its parameters say."""
     metrics = []
-    for trial in shown["searches"]:
+    for trial in shown["experiments"]:
         values = {param["name"]: param["fixedVal"] for param in trial["hyperParams"]}
         if values["optimizer"] == "broken":
             assert (trial["state"], trial["metricVal"]) == ("FAILED", None)
@@ -92,7 +92,7 @@ def check(shown: dict[str, Any]) -> None:
             assert values["epochs"] == str(trial["maxiteration"])
             metrics.append(loss)
     assert shown["best"]["metricVal"] == min(metrics)
-    assert len({trial["appId"] for trial in shown["searches"]}) == len(shown["searches"])
+    assert len({trial["appId"] for trial in shown["experiments"]}) == len(shown["experiments"])
 
 
 def until(session: requests.Session, service: serving.Service, is_so: Any) -> Any:

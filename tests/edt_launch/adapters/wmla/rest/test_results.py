@@ -7,8 +7,8 @@ import pytest
 
 from asking import Asking, submitted
 from deep import deepen
-from edt_launch.adapters.wmla.answers import zipping
 from edt_launch.adapters.wmla.rest import results
+from edt_launch.service import zipping
 from edt_launch.service.deleting import delete_folder
 from no_files import KINDS, put
 from played import ELOG, TEST_LINE, Player
