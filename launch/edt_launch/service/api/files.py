@@ -52,6 +52,9 @@ MOST_SHOWN = 1000
 MOST_VALUES = 16
 """Values whose courses are given at a time."""
 ARCHIVE: dict[int | str, dict[str, Any]] = {200: {"description": "A tar.gz", "content": {GZIP: {}}}}
+ARCHIVES: dict[int | str, dict[str, Any]] = {
+    200: {"description": "A tar.gz, or a zip", "content": {GZIP: {}, ZIP: {}}}
+}
 
 ValueName = Annotated[str, StringConstraints(max_length=256, pattern=f"^{TEXT}$")]
 
@@ -157,7 +160,7 @@ async def file(context: ContextDep, user: CurrentUser, job_id: str, name: str) -
     return await context.reads.run(user.name, partial(_file, context, user, job_id, name))
 
 
-@router.get("/jobs/{job_id}/results", response_class=StreamingResponse, responses=ARCHIVE)
+@router.get("/jobs/{job_id}/results", response_class=StreamingResponse, responses=ARCHIVES)
 async def results(
     context: ContextDep,
     user: CurrentUser,
