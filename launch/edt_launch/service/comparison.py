@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 from edt_launch.service.search_spec import Objective
 
 LOSS = "loss"
+LENGTH = "total_steps"
+"""Is reported beside values, and says how long a run is."""
 
 MOST_METRICS = 50
 """Values by which runs are compared."""
@@ -47,7 +49,7 @@ def metrics(
     `runs` have their last values by name; `objective` is that of `first`, None: as its name says.
     """
     first = first or LOSS
-    names = sorted({name for run in runs for name in run}, key=lambda name: (name != first, name))
+    names = sorted({name for run in runs for name in run} - {LENGTH}, key=lambda name: (name != first, name))
     return [
         _metric(runs, name, objective or objective_of(name) if name == first else objective_of(name))
         for name in names[:MOST_METRICS]

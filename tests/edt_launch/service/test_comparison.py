@@ -19,7 +19,7 @@ def test_others_are_better_the_higher_they_are(name: str) -> None:
 
 
 def test_the_best_run_is_found_by_each_value() -> None:
-    runs = [{"loss": 0.5, "accuracy": 0.8}, {"loss": 0.4}, {"accuracy": 0.9}, {}]
+    runs = [{"loss": 0.5, "accuracy": 0.8}, {"loss": 0.4, "total_steps": 9.0}, {"accuracy": 0.9}, {}]
     assert metrics(runs) == [("loss", Objective.MINIMIZE, 1), ("accuracy", Objective.MAXIMIZE, 2)]
     chosen = metrics(runs, "accuracy", Objective.MINIMIZE)
     assert chosen == [("accuracy", Objective.MINIMIZE, 0), ("loss", Objective.MINIMIZE, 1)]
