@@ -27,6 +27,17 @@ def test_a_full_disk_is_an_error_of_the_file() -> None:
     assert caught.value.errno == errno.ENOSPC
 
 
+def test_an_error_of_torch_is_not_taken_for_the_one_that_the_caller_handles(tmp_path: Path) -> None:
+    shared = torch.zeros(2)
+    tree = {"a": shared, "b": shared.view(torch.int32)}  # one storage, seen as two types
+    with (tmp_path / "file").open("wb") as file:
+        try:
+            raise KeyError("what the caller handles")
+        except KeyError:
+            with pytest.raises(RuntimeError, match="view the same data"):
+                torch_file.save(tree, file)
+
+
 def test_what_torch_cannot_save_is_an_error_of_its_own(tmp_path: Path) -> None:
     with (tmp_path / "file").open("wb") as file, pytest.raises(AttributeError, match="local object"):
         torch_file.save(lambda: None, file)
