@@ -1,6 +1,5 @@
 """Training definitions, and their codes."""
 
-from collections.abc import Collection
 from dataclasses import replace
 from typing import Any
 
@@ -8,8 +7,9 @@ from sqlalchemy import delete, func, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from edt_launch.service.database.engine import Database
+from edt_launch.service.database.in_projects import InProjects
 from edt_launch.service.database.project_records import CodeRecord, DefinitionRecord
-from edt_launch.service.database.projects import InUseError, of_user
+from edt_launch.service.database.projects import InUseError
 from edt_launch.service.database.tables import codes, definitions, experiments, trainings
 
 
@@ -17,11 +17,11 @@ class TooManyError(Exception):
     """There are as many as there may be."""
 
 
-class Definitions:
+class Definitions(InProjects[DefinitionRecord]):
     """The tables of training definitions and of their codes, which are never changed."""
 
     def __init__(self, database: Database) -> None:
-        self._database = database
+        super().__init__(database, definitions, DefinitionRecord)
 
     def add(self, definition: DefinitionRecord, code: CodeRecord | None) -> bool:
         """Store a new definition and its code; False if its project has one of that name, or is gone."""
@@ -34,32 +34,6 @@ class Definitions:
                 return True
         except IntegrityError:
             return False
-
-    def get(self, definition: str) -> DefinitionRecord | None:
-        """The definition of an id."""
-        return self.some([definition]).get(definition)
-
-    def some(self, wanted: Collection[str]) -> dict[str, DefinitionRecord]:
-        """Definitions by their ids; those that are not there are left out."""
-        rows = self._database.rows(select(definitions).where(definitions.c.id.in_(sorted(wanted))))
-        return {row.id: DefinitionRecord(**row._mapping) for row in rows}
-
-    def page(
-        self, user: str | None, project: str | None, name: str | None, after: int, limit: int
-    ) -> list[DefinitionRecord]:
-        """Definitions whose number is higher than `after`, in the order of their creation.
-
-        Those of projects of a user, of one project, of a name; None: of all.
-        """
-        query = select(definitions).where(definitions.c.number > after)
-        if user is not None:
-            query = query.where(definitions.c.project.in_(of_user(user)))
-        if project is not None:
-            query = query.where(definitions.c.project == project)
-        if name is not None:
-            query = query.where(definitions.c.name == name)
-        rows = self._database.rows(query.order_by(definitions.c.number).limit(limit))
-        return [DefinitionRecord(**row._mapping) for row in rows]
 
     def ids(self) -> frozenset[str]:
         """Those of all definitions."""

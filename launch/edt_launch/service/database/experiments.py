@@ -7,17 +7,17 @@ from sqlalchemy import Connection, delete, func, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from edt_launch.service.database.engine import Database
+from edt_launch.service.database.in_projects import InProjects
 from edt_launch.service.database.project_records import ExperimentRecord, RunRecord, TrainingRecord
-from edt_launch.service.database.projects import of_user
 from edt_launch.service.database.tables import experiments, jobs, runs, trainings
 from edt_launch.service.states import LIVE
 
 
-class Experiments:
+class Experiments(InProjects[ExperimentRecord]):
     """The tables of experiments, of their trainings and of runs."""
 
     def __init__(self, database: Database) -> None:
-        self._database = database
+        super().__init__(database, experiments, ExperimentRecord)
 
     def add(self, experiment: ExperimentRecord, with_trainings: Sequence[TrainingRecord]) -> bool:
         """Store a new experiment; False if its project has one of that name, or something is gone."""
@@ -29,32 +29,6 @@ class Experiments:
                 return True
         except IntegrityError:
             return False
-
-    def get(self, experiment: str) -> ExperimentRecord | None:
-        """The experiment of an id."""
-        return self.some([experiment]).get(experiment)
-
-    def some(self, wanted: Collection[str]) -> dict[str, ExperimentRecord]:
-        """Experiments by their ids; those that are not there are left out."""
-        rows = self._database.rows(select(experiments).where(experiments.c.id.in_(sorted(wanted))))
-        return {row.id: ExperimentRecord(**row._mapping) for row in rows}
-
-    def page(
-        self, user: str | None, project: str | None, name: str | None, after: int, limit: int
-    ) -> list[ExperimentRecord]:
-        """Experiments whose number is higher than `after`, in the order of their creation.
-
-        Those of projects of a user, of one project, of a name; None: of all.
-        """
-        query = select(experiments).where(experiments.c.number > after)
-        if user is not None:
-            query = query.where(experiments.c.project.in_(of_user(user)))
-        if project is not None:
-            query = query.where(experiments.c.project == project)
-        if name is not None:
-            query = query.where(experiments.c.name == name)
-        rows = self._database.rows(query.order_by(experiments.c.number).limit(limit))
-        return [ExperimentRecord(**row._mapping) for row in rows]
 
     def change(
         self,
