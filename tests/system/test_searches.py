@@ -18,17 +18,7 @@ sys.argv = ["edt", "serve", *sys.argv[1:]]
 main()
 """
 
-TRAIN = b"""
-import json, os, sys
-import torch
-from torch import nn
-import edt_hvd
-
-rate = float(sys.argv[1])
-assert json.loads(os.environ["EDT_PARAMETERS"]) == {"rate": rate}
-edt_hvd.init()
-torch.manual_seed(3)
-points = torch.randn(32, 4)
+TRAINING = """
 model = nn.Linear(4, 1)
 optimizer = edt_hvd.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=rate), model)
 loader = edt_hvd.ElasticDataLoader(points, effective_batch_size=16, micro_batch_size=4, seed=0)
@@ -51,6 +41,20 @@ def train(state):
 
 train(state)
 """
+"""What a script does with `points` and a `rate`; its loss is what it reports."""
+
+TRAIN = """
+import json, os, sys
+import torch
+from torch import nn
+import edt_hvd
+
+rate = float(sys.argv[1])
+assert json.loads(os.environ["EDT_PARAMETERS"]) == {"rate": rate}
+edt_hvd.init()
+torch.manual_seed(3)
+points = torch.randn(32, 4)
+"""
 
 SPEC: dict[str, Any] = {
     "name": "rates",
@@ -68,7 +72,7 @@ def test_trials_train_a_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     with serving.serving(tmp_path / "home", "--slots", "2") as service, requests.Session() as session:
         session.headers["Authorization"] = f"Bearer {service.token}"
         url = f"{service.url}/api/v1/searches"
-        files = {"code": ("code.tar.gz", tar({"train.py": TRAIN}))}
+        files = {"code": ("code.tar.gz", tar({"train.py": (TRAIN + TRAINING).encode()}))}
         answer = session.post(url, data={"spec": json.dumps(SPEC)}, files=files)
         assert answer.status_code == 201, answer.text
         end = time.monotonic() + 4 * serving.PATIENCE
