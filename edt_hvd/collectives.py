@@ -59,10 +59,9 @@ def gather(value: T) -> list[T]:
         ValueError: on every worker, if the value of one cannot be pickled or takes 2 GiB.
     """
     world.check_collective("edt_hvd.gather()")
-    if world.size() == 1:
-        return [value]
+    own = _Pickled.of(value)  # a single worker's, too: what works with one works with many
     with stages.waiting_for_others():
-        found = hvd.allgather_object(_Pickled.of(value), name="edt.gather")
+        found = hvd.allgather_object(own, name="edt.gather") if world.size() > 1 else [own]
     return [pickled.value("edt_hvd.gather()", rank) for rank, pickled in enumerate(found)]
 
 
@@ -85,11 +84,9 @@ def broadcast(value: T, root: int = 0) -> T:
         raise TypeError(f"broadcast: root={root!r} is a {type(root).__name__}; give a rank, which is an int")
     if not 0 <= root < world.size():
         raise ValueError(f"broadcast: root={root} is no rank; give one from 0 to {world.size() - 1}")
-    if world.size() == 1:
-        return value
+    own = _Pickled.of(value) if world.rank() == root else None
     with stages.waiting_for_others():
-        own = _Pickled.of(value) if world.rank() == root else None
-        found = hvd.broadcast_object(own, root_rank=int(root), name="edt.broadcast")
+        found = hvd.broadcast_object(own, root_rank=int(root), name="edt.broadcast") if world.size() > 1 else own
     received: T = found.value("edt_hvd.broadcast()", root)
     return received if own is None else value
 

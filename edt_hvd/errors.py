@@ -73,8 +73,14 @@ class NotElasticError(EdtError):
 class FaultError(EdtError):
     """A fault script (`edt_hvd.debug.faults`) is invalid, or cannot be followed in this job."""
 
+    LONGEST = 200
+    """Characters of what was found that the message has, at most."""
+
     def __init__(self, where: str, found: object, expected: str) -> None:
-        super().__init__(f"{where}: found {found}; expected {expected}")
+        shown = str(found)
+        if len(shown) > self.LONGEST:
+            shown = f"{shown[: self.LONGEST]}..."
+        super().__init__(f"{where}: found {shown}; expected {expected}")
 
 
 class GradientError(EdtError):

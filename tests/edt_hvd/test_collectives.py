@@ -1,5 +1,6 @@
 """Collectives of one worker; those of several are in tests/system."""
 
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -17,6 +18,12 @@ def test_one_worker_has_its_own_value() -> None:
     assert edt_hvd.gather(value) == [value]
     assert edt_hvd.broadcast(value) == value
     edt_hvd.barrier()
+
+
+@pytest.mark.parametrize("name", ["gather", "broadcast"])
+def test_what_cannot_be_pickled_is_refused_even_though_it_has_nowhere_to_go(name: str) -> None:
+    with pytest.raises(ValueError, match=rf"edt_hvd\.{name}\(\): the value of worker 0, a lock cannot be"):
+        getattr(edt_hvd, name)(threading.Lock())
 
 
 @pytest.mark.parametrize("root", [-1, 1])

@@ -118,7 +118,8 @@ def describe(failure: events.Failed, lines: Sequence[str], log: Path, cause: Cau
     said = [f"{QUOTE}{line}" for line in lines if cause is None or line != cause.line]
     if not lines:
         said = ["  (it has printed nothing)"]
-    head = f"first failure: rank {failure.rank} on {failure.host}, {how_it_ended(failure)}"
+    who, how = f"rank {failure.rank} on {failure.host}", how_it_ended(failure)
+    head = f"first failure: {how}" if how.startswith(who) else f"first failure: {who}, {how}"
     named = [f"{CAUSE}{cause}"] if cause else []
     return "\n".join([head, *said, f"log: {log}", *named])
 

@@ -78,18 +78,20 @@ def test_no_rows_are_no_faults():
         ("{ step = 3, rank = 0 }", "no action", "one of kill, stop, "),
         ('{ step = 3, action = "kill", rank = "one" }', "rank = 'one'", "the number of a worker, from 0"),
         ('{ step = 3, action = "kill", rank = -1 }', "rank = -1", "the number of a worker, from 0"),
+        ('{ step = 3, action = "kill", rank = 65536 }', "rank = 65536", "from 0 to 65535"),
         ('{ step = 3, action = "kill" }', "no rank", "the number of a worker, from 0"),
         ('{ step = 3, action = "kill", rank = "newcomer" }', "rank = 'newcomer'", "the number of a worker"),
-        ('{ resize = 3, action = "kill", rank = "a" }', "rank = 'a'", 'from 0, or "newcomer"'),
+        ('{ resize = 3, action = "kill", rank = "a" }', "rank = 'a'", 'from 0 to 65535, or "newcomer"'),
         ('{ step = 3, action = "fill-disk", rank = 0 }', "rank", "of fill-disk at a step only action, point"),
         ('{ step = 3, action = "kill", rank = 0, seconds = 2 }', "seconds", "action, point, rank, step"),
         ('{ step = 3, action = "slow", rank = 0 }', "{'step': 3", "seconds of slow"),
-        ('{ step = 3, action = "slow", rank = 0, seconds = -1 }', "seconds = -1", "not negative"),
-        ('{ step = 3, action = "slow", rank = 0, seconds = inf }', "seconds = inf", "not negative"),
+        ('{ step = 3, action = "slow", rank = 0, seconds = -1 }', "seconds = -1", "from 0 to 86400"),
+        ('{ step = 3, action = "slow", rank = 0, seconds = inf }', "seconds = inf", "from 0 to 86400"),
         ('{ step = 3, action = "slow", rank = 0, seconds = 1, steps = 0 }', "steps = 0", "a number from 1"),
         ('{ resize = 3, action = "slow", rank = 0, seconds = 1, steps = 2 }', "steps = 2", "at a resize"),
         ('{ step = 3, action = "allocate" }', "{'step': 3", "slots of allocate"),
         ('{ step = 3, action = "allocate", slots = [0] }', "slots = [0]", "a list of numbers from 1"),
+        ('{ step = 3, action = "allocate", slots = [65537] }', "slots = [65537]", "from 1 to 65536"),
         ('{ step = 3, action = "allocate", slots = 2 }', "slots = 2", "a list of numbers from 1"),
         ('{ step = 3, action = "kill", rank = 0, point = "waiting" }', "point = 'waiting'", "at a step"),
         ('{ resize = 3, action = "kill", rank = 0, point = "loader" }', "point = 'loader'", "at a resize"),
@@ -115,8 +117,15 @@ def test_a_row_that_makes_no_sense_is_named(row, found, expected):
         ),
         pytest.param("faults = " + "[" * 3000, id="brackets"),
         pytest.param("faults = [" + "9" * 5000 + "]", id="digits"),
+        pytest.param("faults = [] #" + " " * 2**20, id="too long"),
     ],
 )
 def test_a_file_that_is_no_script_is_refused(text):
     with pytest.raises(FaultError, match=r"the fault script: found .*; expected "):
         parse(text)
+
+
+def test_of_a_long_value_only_the_beginning_is_shown():
+    with pytest.raises(FaultError, match=r"action = 'kkk.*k\.\.\.; expected one of kill") as raised:
+        parse(fault_script(f'{{ step = 1, rank = 0, action = "{"k" * 100000}" }}'))
+    assert len(str(raised.value)) < 500

@@ -79,6 +79,8 @@ def test_who_lost_a_peer_was_not_the_first_to_fail():
 def test_a_worker_that_hung_is_named_with_the_reason():
     hung = failed(2, 137, "SIGKILL", "rank 2 on node2 is silent")
     assert how_it_ended(hung) == "rank 2 on node2 is silent"
+    (head, *_) = describe(hung, ["a"], Path("log")).splitlines()
+    assert head == "first failure: rank 2 on node2 is silent"
 
 
 def test_the_message_names_host_rank_end_lines_and_log():
