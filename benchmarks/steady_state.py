@@ -35,6 +35,9 @@ args = parser.parse_args()
 
 FEATURES, CLASSES = 256, 10
 
+WORKERS = 2
+"""Workers among which the effective batch is shared out without a rest."""
+
 
 def network() -> nn.Sequential:
     """The model, with the same weights every time."""
@@ -100,6 +103,8 @@ def timed(steps: Iterator[None]) -> list[float]:
 @edt_hvd.elastic
 def compare(state: edt_hvd.TorchState) -> None:
     """Run the blocks in turns and print the ratios."""
+    if hvd.size() != WORKERS:
+        raise SystemExit(f"{hvd.size()} workers: both loops do the same work only with {WORKERS}")
     loops: dict[str, Iterator[None]] = {"edt": edt_steps(state), "plain": plain_steps()}
     blocks: dict[str, list[list[float]]] = {"edt": [], "plain": []}
     for pair in range(args.pairs + 1):
@@ -125,7 +130,7 @@ def ratios(blocks: dict[str, list[list[float]]], of: Callable[[list[float]], flo
 
 edt_hvd.init()
 torch.set_num_threads(1)
-batch = 2 * args.micro * args.passes
+batch = WORKERS * args.micro * args.passes
 model = network()
 optimizer = edt_hvd.DistributedOptimizer(
     torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9), model, reduction="ring"

@@ -59,9 +59,10 @@ def gather(value: T) -> list[T]:
         ValueError: on every worker, if the value of one cannot be pickled or takes 2 GiB.
     """
     world.check_collective("edt_hvd.gather()")
-    own = _Pickled.of(value)  # a single worker's, too: what works with one works with many
-    with stages.waiting_for_others():
-        found = hvd.allgather_object(own, name="edt.gather") if world.size() > 1 else [own]
+    found = [_Pickled.of(value)]  # a single worker's, too: what works with one works with many
+    if world.size() > 1:
+        with stages.waiting_for_others():
+            found = hvd.allgather_object(found[0], name="edt.gather")
     return [pickled.value("edt_hvd.gather()", rank) for rank, pickled in enumerate(found)]
 
 
@@ -84,11 +85,13 @@ def broadcast(value: T, root: int = 0) -> T:
         raise TypeError(f"broadcast: root={root!r} is a {type(root).__name__}; give a rank, which is an int")
     if not 0 <= root < world.size():
         raise ValueError(f"broadcast: root={root} is no rank; give one from 0 to {world.size() - 1}")
-    own = _Pickled.of(value) if world.rank() == root else None
-    with stages.waiting_for_others():
-        found = hvd.broadcast_object(own, root_rank=int(root), name="edt.broadcast") if world.size() > 1 else own
+    is_root = world.rank() == root
+    found: Any = _Pickled.of(value) if is_root else None
+    if world.size() > 1:
+        with stages.waiting_for_others():
+            found = hvd.broadcast_object(found, root_rank=int(root), name="edt.broadcast")
     received: T = found.value("edt_hvd.broadcast()", root)
-    return received if own is None else value
+    return value if is_root else received
 
 
 def barrier() -> None:
