@@ -263,6 +263,8 @@ class BufferMean(StepParticipant):
         Raises:
             GradientError: a change cannot be attributed to one of several micro-batches.
         """
+        if not self._buffers:
+            return
         rows = reports.reshape(len(reports), -1, _FIELDS)
         self._agree(np.bitwise_or.reduce(rows[:, :, 3]).tolist())
         rows = rows[:, :, :3]
