@@ -32,7 +32,8 @@ def DistributedOptimizer(  # noqa: N802 - the name Horovod's users know
     In a loop over an `ElasticDataLoader` the gradients are complete when the loop over a step ends, so that
     clipping, `GradScaler` and `optimizer.step()` work as in one process. Inside the loop every ``.grad`` is
     None. In any other loop the gradients found by `optimizer.step()` are averaged over the workers, as
-    Horovod's optimizer does.
+    Horovod's optimizer does. A parameter may belong to several distributed optimizers, as in torch: each of
+    them steps on the same gradient.
 
     Args:
         optimizer: any optimizer of torch's; the same object is returned.
@@ -92,7 +93,8 @@ def DistributedOptimizer(  # noqa: N802 - the name Horovod's users know
     optimizer._edt_reducer = own  # type: ignore[attr-defined]
 
     def before_step(*_: Any) -> None:
-        own.before_optimizer_step()
+        for each in reducer.reducers_of(parameters()):
+            each.before_optimizer_step()
 
     optimizer.register_step_pre_hook(before_step)
     return optimizer

@@ -63,6 +63,11 @@ def not_reduced(parameters: Iterable[torch.nn.Parameter]) -> list[torch.nn.Param
     return [each for each in parameters if not any(reducer.has(each) for reducer in reducers)]
 
 
+def reducers_of(parameters: Sequence[torch.nn.Parameter]) -> "list[BucketReducer[Any]]":
+    """The reducers that have one of the parameters."""
+    return [each for each in _bucket_reducers() if any(map(each.has, parameters))]
+
+
 def has_unused_gradients() -> bool:
     """Whether the last pass has reduced gradients on which a script is bound to step."""
     return any(participant.must_be_stepped for participant in _bucket_reducers())
@@ -107,6 +112,9 @@ def exchange(reports: Sequence[Report], losses: Sequence[float] = (), capacity: 
 
 class BucketReducer(StepParticipant, Generic[BucketT]):
     """Sums the gradients of one optimizer, bucket by bucket, overlapped with the last backward pass.
+
+    A parameter of several optimizers belongs to the reducer that was registered last. All of them step on
+    the gradient that it leaves.
 
     The overlap begins once a step has shown that every parameter gets its gradient at once, in one backward
     pass a micro-batch; before that, and after a step in which one did not, everything is reduced when the
@@ -333,7 +341,8 @@ class BucketReducer(StepParticipant, Generic[BucketT]):
 
     def _layout(self) -> None:
         """Put the trainable parameters into buckets, anew when they are others than last time."""
-        parameters = [p for p in self._parameters() if p.requires_grad]
+        later = self._of_later_reducers()
+        parameters = [p for p in self._parameters() if p.requires_grad and p not in later]
         if self._current.is_of(parameters):
             return
         self._hook_all()
@@ -348,6 +357,10 @@ class BucketReducer(StepParticipant, Generic[BucketT]):
             names = (f"edt.{self._name}.bucket.{number}" for number in itertools.count())
             self._current = Layout(parameters, [self._new_bucket(next(names), group) for group in groups])
         self._spare = previous if not parameters else Layout([], [])
+
+    def _of_later_reducers(self) -> set[torch.nn.Parameter]:
+        later = itertools.takewhile(lambda each: each is not self, reversed(_bucket_reducers()))
+        return {parameter for each in later for parameter in each._parameters()}
 
     def _hook_all(self) -> None:
         for parameter in self._parameters():

@@ -33,7 +33,18 @@ def run_alone(pattern: str, folder: Path) -> str:
 
 
 NAMES = (
-    *("gan", "sam", "lbfgs", "critic", "weighted", "bucketed", "streamed", "sharded", "hugging_face"),
+    *(
+        "gan",
+        "sam",
+        "lbfgs",
+        "critic",
+        "shared",
+        "weighted",
+        "bucketed",
+        "streamed",
+        "sharded",
+        "hugging_face",
+    ),
     *("images", "compiled", "transformer"),
 )
 QUICK = ("gan", "sharded")

@@ -261,6 +261,73 @@ def test_two_optimizers_take_their_own_gradients(options: dict[str, Any]) -> Non
     assert (first.item(), second.item()) == (-7.0, -1.0)
 
 
+@every_reduction
+def test_a_parameter_of_several_optimizers_is_trained_by_each(options: dict[str, Any]) -> None:
+    """As in torch: a second phase over a model whose first optimizer is kept, or two that step in turn."""
+
+    def trained(is_distributed: bool) -> list[float]:
+        shared, first, second = (nn.Parameter(torch.full((1,), float(n))) for n in (1, 2, 3))
+        optimizers = [torch.optim.SGD([shared, each], lr=0.1, momentum=0.5) for each in (first, second)]
+        if is_distributed:
+            for optimizer in optimizers:
+                edt_hvd.DistributedOptimizer(optimizer, **options)
+        steps = edt_hvd.ElasticDataLoader([torch.ones(1)] * 6, 1) if is_distributed else range(6)
+        for number, step in enumerate(steps):
+            for optimizer in optimizers:
+                optimizer.zero_grad()
+            if isinstance(step, edt_hvd.Step):
+                for inputs in step:
+                    step.backward((shared * (first + second) * inputs).mean())
+            else:
+                (shared * (first + second)).mean().backward()
+            if number in (0, 1, 4):
+                optimizers[0].step()
+            if number != 0:
+                optimizers[1].step()
+        return [each.item() for each in (shared, first, second)]
+
+    assert trained(is_distributed=True) == pytest.approx(trained(is_distributed=False), rel=1e-6)
+
+
+@every_reduction
+def test_a_parameter_goes_back_to_the_optimizer_that_is_left(options: dict[str, Any]) -> None:
+    weight, other = nn.Parameter(torch.zeros(1)), nn.Parameter(torch.ones(1))
+    first = edt_hvd.DistributedOptimizer(torch.optim.SGD([weight], lr=1.0), **options)
+    second: torch.optim.Optimizer | None = None
+    seen = []
+    for step in edt_hvd.ElasticDataLoader([torch.ones(1)] * 12, 4, 2):
+        if step.index == 1:
+            second = edt_hvd.DistributedOptimizer(torch.optim.SGD([weight, other], lr=10.0), **options)
+        for inputs in step:
+            step.backward(((weight + other) * inputs).mean())
+        (second or first).step()
+        second = None
+        seen.append(weight.item())
+    assert seen == [-1.0, -11.0, -12.0]
+
+
+def test_the_gradients_of_a_loop_without_steps_are_averaged_whichever_optimizer_steps(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    weight = nn.Parameter(torch.zeros(1))
+    optimizers = [edt_hvd.DistributedOptimizer(torch.optim.SGD([weight], lr=lr)) for lr in (1.0, 10.0)]
+    averaged: list[list[torch.Tensor]] = []
+    average = BucketReducer._average_gradients
+
+    def averages(own: BucketReducer[Any]) -> None:
+        average(own)
+        averaged.append(own._trainable)
+
+    monkeypatch.setattr(BucketReducer, "_average_gradients", averages)
+    for optimizer in optimizers:
+        weight.sum().backward()
+        optimizer.step()
+        assert [each for found in averaged for each in found] == [weight]
+        averaged.clear()
+        optimizer.zero_grad()
+    assert weight.item() == -11.0
+
+
 def test_an_optimizer_made_anew_over_the_same_parameters_takes_over() -> None:
     weight = nn.Parameter(torch.zeros(1))
     loader = edt_hvd.ElasticDataLoader([torch.ones(1)] * 4, 4, 2)

@@ -7,6 +7,7 @@ gan           discriminator and generator in turns, batch norm in both, noise dr
 sam           sharpness-aware minimization: two passes and a way back between them, dropout
 lbfgs         an optimizer that evaluates the step again and again
 critic        two passes whose optimizers both step at the end, one of them every second time
+shared        a body under two heads, each with an optimizer over the body and itself, in turns and together
 weighted      a weighted sampler, with an average of the weights and the best loss of an epoch
 bucketed      a batch sampler whose batches have different sizes
 streamed      a stream that shuffles what it reads, all of it on each worker
@@ -162,6 +163,32 @@ def critic() -> Pattern:
         "value": value,
         "actor_optimizer": distributed(torch.optim.AdamW, actor, lr=1e-2),
         "value_optimizer": distributed(torch.optim.SGD, value, lr=0.1),
+        "loader": loader(),
+    }
+    return values, train
+
+
+def shared() -> Pattern:
+    body = nn.Sequential(nn.Linear(6, 8), nn.Tanh())
+    heads = [nn.Linear(8, 2), nn.Linear(8, 2)]
+
+    def train(state: Any, step: edt_hvd.Step) -> None:
+        for inputs, targets in step:
+            seen = body(inputs)
+            losses = [nn.functional.cross_entropy(head(seen), targets) for head in heads]
+            step.backward(sum(losses))
+        if step.index != 1:
+            state.first_optimizer.step()
+        if step.index != 0:
+            state.second_optimizer.step()
+
+    models = [nn.Sequential(body, head) for head in heads]
+    values = {
+        "body": body,
+        "first_head": heads[0],
+        "second_head": heads[1],
+        "first_optimizer": distributed(torch.optim.Adam, models[0], lr=1e-2),
+        "second_optimizer": distributed(torch.optim.SGD, models[1], lr=0.1, momentum=0.9),
         "loader": loader(),
     }
     return values, train
@@ -402,7 +429,7 @@ def transformer() -> Pattern:
 
 
 ALL = (
-    *(gan, sam, lbfgs, critic, weighted, bucketed, streamed, sharded, hugging_face),
+    *(gan, sam, lbfgs, critic, shared, weighted, bucketed, streamed, sharded, hugging_face),
     *(images, compiled, transformer),
 )
 PATTERNS = {pattern.__name__: pattern for pattern in ALL}
