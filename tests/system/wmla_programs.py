@@ -137,7 +137,7 @@ STATEFUL = Program(
     epochs_kept=(),
     printed=(),
 )
-"""Trains twice; see its script."""
+"""Trains three times; see its script."""
 ELASTIC = (IMAGES, DIGITS, STEPS, SEQUENCES, GLOBALS)
 
 

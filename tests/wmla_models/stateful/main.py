@@ -47,7 +47,7 @@ def datasets():
 
 
 class Slowing(Callback):
-    """Counts the epochs of both trainings; freezes a part of the model in the first."""
+    """Counts the epochs of two trainings; freezes a part of the model in the first."""
 
     def __init__(self):
         self.seen = 0
@@ -77,7 +77,12 @@ def main():
         row.value *= -1
     assert not next(model.parameters()).requires_grad
     program.train(2, 8, 4)
-    total = sum(parameter.double().sum().item() for parameter in model.parameters())
+    for parameter in model.parameters():
+        parameter.requires_grad_(True)
+    tuned = torch.nn.Sequential(*model[:-1], layers.KINDS["narrow"]()).to(device)
+    second_optimizer = torch.optim.Adam(tuned.parameters(), lr=0.01)  # the first one is still there
+    FabricModel(tuned, datasets, loss, second_optimizer).train(1, 8, 4)
+    total = sum(parameter.double().sum().item() for part in (model, tuned) for parameter in part.parameters())
     print("stateful: ends with", total)
 
 
