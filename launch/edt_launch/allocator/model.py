@@ -154,7 +154,6 @@ class Options:
         patience_costs: multiple of its resize cost for which a job may be behind by more than `least_change`.
         resize_interval: seconds between two optional resizes of a job at least.
         resize_interval_costs: the same in multiples of its resize cost.
-        horizon: seconds for which a new size is expected to last.
         settling: seconds of history below which remembered use hardly counts.
         by_speedup: whether an owner's surplus goes where it speeds its jobs up most, where that is known, and
             no job is offered more workers than were measured to help it.
@@ -171,7 +170,6 @@ class Options:
     patience_costs: float = 60.0
     resize_interval: float = 30.0
     resize_interval_costs: float = 10.0
-    horizon: float = 120.0
     settling: float = 1800.0
     by_speedup: bool = True
 

@@ -136,7 +136,7 @@ def _postponed(work: Work, index: int, size: int) -> tuple[Binding, str, str]:
     return (
         Binding.STABILITY,
         f"has {size}; its share is {due}, but to {verb} now would cost more than it brings",
-        f"It will {verb} with the next larger change, or when it or its owner has been short for long.",
+        f"It will {verb} with the next larger change, or when this has lasted for long enough.",
     )
 
 

@@ -2,9 +2,10 @@
 
 At once: what is below its minimum, above a limit or on hosts that are gone; what an owner reclaims of its
 guarantee, and a higher tier of lower ones; an owner's number that has been off for a while. Otherwise a job
-grows only if that pays within the horizon, by enough, and not too soon after its last resize. Others shrink
-only to serve such growth, as few of them as may be, and free GPUs go to as few jobs as may be; none idles
-while somebody is short.
+grows only where that brings what a resize costs, if the new size lasts as long as the present one has
+lasted: who has just been resized is likely to be again soon. It grows at the cost of others only by enough,
+too, and not too soon after its last resize. Others shrink only to serve such growth, as few of them as may
+be, and free GPUs go to as few jobs as may be.
 
 An owner's number is put right to the GPU. Among the jobs of one owner that would cost a resize of almost all
 of them whenever one starts or ends, for a GPU each. So few others serve a job instead, as long as everybody
@@ -124,6 +125,7 @@ class _Moves:
         have: their sums by owners' names.
         above, below: jobs whose sizes are above and below their due.
         again_at: times at which something postponed becomes due.
+        is_left: whether GPUs are left to jobs that do not take them yet.
     """
 
     def __init__(
@@ -135,6 +137,7 @@ class _Moves:
         self.have, self.due, self.ripe = have, due, ripe
         self.again_at: list[float] = []
         self.lowest: int | None = None
+        self.is_left = False
         differing = [
             index for index, (size, due) in enumerate(zip(before, work.target, strict=True)) if size != due
         ]
@@ -211,20 +214,34 @@ class _Moves:
             return True
         if self.lowest is not None and self.lowest < work.jobs[index].tier:
             return True
-        for node in work.homes[index].path:
+        for node in work.homes[index].path[:-1]:
             have, due = self.have[node.name], self.due[node.name]
             if have < due and (node.name in self.ripe or have < min(node.guarantee, due)):
                 return True
         return False
 
     def _pays(self, index: int, size: int) -> bool:
-        job, before = self.work.jobs[index], self.sizes[index]
+        before = self.sizes[index]
         if size <= before:
             return False
         if before == 0:
             return True
         is_enough = (size - before) / before > self.options.least_change
-        return is_enough and gain(job, before, size) * self.options.horizon >= job.resize_cost
+        return is_enough and self._brings_its_cost(index, size)
+
+    def _brings_its_cost(self, index: int, size: int) -> bool:
+        """Whether growing to a size brings what a resize costs, if it lasts as long as this one has."""
+        job, before = self.work.jobs[index], self.sizes[index]
+        is_resized_anyway = before != self.work.soon[index] or job.size != self.work.held[index]
+        if job.started is None or is_resized_anyway:
+            return True
+        gained = gain(job, before, size)
+        if gained <= 0:
+            return job.resize_cost <= 0
+        pays_at = max(job.started, job.resized or job.started) + job.resize_cost / gained
+        if pays_at > self.work.now:
+            self.again_at.append(pays_at)
+        return pays_at <= self.work.now
 
     def _is_due(self, index: int) -> bool:
         """Whether a job's last resize is long enough ago for another that need not be."""
@@ -289,11 +306,18 @@ class _Moves:
         if self._free() <= 0:
             return
         behind = sorted(self.below, key=self._urgency)
-        for index in behind:
+        taking = [index for index in behind if self._may_take(index)]
+        for index in taking:
             room = min([self.due[node.name] - self.have[node.name] for node in work.homes[index].path])
             self._take(index, min(band(work, index)[1], self.sizes[index] + max(0, room)))
-        for index in behind:
+        for index in taking:
             self._take(index, work.target[index])
+        self.is_left = len(taking) < len(behind)
+
+    def _may_take(self, index: int) -> bool:
+        """Whether growing into what is free now is worth a resize."""
+        size = min(self.work.target[index], self.sizes[index] + self._free())
+        return self._brings_its_cost(index, size)
 
     def _shrunk(self, index: int, size: int, count: int, least: int) -> int:
         """The size that is left when a job of a size gives `count`, but goes not below `least`."""
@@ -334,10 +358,10 @@ class _Moves:
         )
 
     def _is_sound(self) -> bool:
-        """Whether nothing idles, no limit is exceeded, and every job has a number that it can run with."""
+        """Whether no GPU idles that is not left to a job, no limit is exceeded, and every size can be run."""
         work = self.work
         return (
-            self._free() == 0
+            (self._free() == 0 or (self.is_left and self._free() > 0))
             and all(self.have[node.name] <= node.limit for node in work.nodes)
             and all(
                 usable(work.jobs[index], size) == size

@@ -21,6 +21,10 @@ def crowd(count: int, owner: str = "") -> Pool:
     return settled(Pool(Cluster(EIGHT), jobs))
 
 
+def job(name: str, most: int) -> Job:
+    return Job(name, "", 1, most, 0.0)
+
+
 def test_a_job_that_starts_has_its_due_and_few_others_are_resized():
     pool = crowd(8)
     assert {job.size for job in pool.jobs} == {8}
@@ -33,9 +37,47 @@ def test_a_job_that_starts_has_its_due_and_few_others_are_resized():
 
 def test_what_a_job_leaves_goes_to_few_others():
     pool = crowd(8)
-    after = settled(replace(pool, jobs=pool.jobs[1:]))
+    after = settled(replace(pool, jobs=pool.jobs[1:], now=NOW + 100))
     assert sum(job.size for job in after.jobs) == 64
     assert len([job for job in pool.jobs[1:] if after.job(job.id).size != job.size]) == 1
+
+
+def test_a_job_takes_what_is_free_when_that_brings_what_the_resize_costs():
+    """Half as fast again for as long as it has had its size has to be worth the five seconds of a resize."""
+    pool = settled(Pool(Cluster((Host("h", tuple("0123")),)), (job("a", 1), job("b", 3))))
+    assert [each.size for each in pool.jobs] == [1, 3]
+    alone = replace(pool, jobs=(replace(pool.job("b"), max=4),), now=NOW + 14)
+    assert alone.plan.targets == {"b": 3}
+    assert alone.plan.again_at == NOW + 15
+    assert replace(alone, now=NOW + 15).plan.targets == {"b": 4}
+
+
+def test_who_has_just_been_resized_leaves_what_is_free_to_others():
+    jobs = job("a", 2), job("b", 2), job("c", 2)
+    pool = settled(Pool(Cluster((Host("h", tuple("012345")),)), jobs))
+    jobs = tuple(replace(pool.job(name), max=4, resized=NOW + at) for name, at in (("b", 100), ("c", 0)))
+    after = replace(pool, jobs=jobs, now=NOW + 101)
+    assert after.plan.targets == {"b": 2, "c": 4}
+
+
+@given(pools("history", never=["drain"]))
+def test_what_is_left_idle_is_taken_at_the_time_that_was_said(pool):
+    free = sum(len(host.devices) for host in pool.cluster.hosts if host.is_up)
+    work = gather(pool.now, pool.cluster, pool.jobs)
+    target(work, enter(work))
+    left = sum(work.target) - sum(pool.plan.targets.values())
+    assert left <= free
+    if left > 0:
+        times = [pool.plan.again_at]
+        assert times[0] is not None
+        while left > 0 and times[-1] is not None:
+            pool = settled(replace(pool, now=times[-1]))
+            work = gather(pool.now, pool.cluster, pool.jobs)
+            target(work, enter(work))
+            left = sum(work.target) - sum(pool.plan.targets.values())
+            times.append(pool.plan.again_at)
+            assert len(times) < 20
+        assert left == 0
 
 
 def test_who_is_behind_for_long_is_put_right():
