@@ -9,9 +9,8 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from edt_launch.allocator.decide import decide
-from edt_launch.allocator.model import Binding, Cluster, Job, Options, Plan, Reason
+from edt_launch.allocator.model import Binding, Cluster, Job, Plan, Reason
 from edt_launch.allocator.usage import remember
-from edt_launch.cluster.local import Cores, Slots
 from edt_launch.jobs import lifecycle
 from edt_launch.jobs.device_grant import DeviceGrant, Held, as_held, devices_of, in_use, leaving, size_of
 from edt_launch.jobs.observed import (
@@ -36,9 +35,6 @@ from edt_launch.service.states import ENDED, HAS_LAUNCHER, State, Wanted
 REPEAT = 60.0
 """Seconds after which a file that its launcher does not follow is written again, with a newer generation."""
 
-
-SHARING = (Slots.name, Cores.name)
-"""Sources whose slots share the processors of one machine."""
 
 RUNS = frozenset({State.STARTING, State.RUNNING})
 """States in which a job's number of workers may be changed."""
@@ -241,7 +237,7 @@ def inputs(
     cluster = Cluster(
         tuple(map(mapping.host, observed.hosts)),
         tuple(mapping.owners(observed.shares, {job.record.owner for job in jobs})),
-        _options(observed),
+        mapping.options_on(observed.hosts, observed.options),
         observed.memory if observed.last is None else observed.last.plan.memory,
     )
     wanted = tuple(as_job(job, observed.protected) for job in jobs if has_processes(job) or is_wanted(job))
@@ -252,12 +248,6 @@ def inputs(
     owners = (replace(owner, usage=of_owners.get(owner.name, owner.usage)) for owner in cluster.owners)
     updated = (replace(job, usage=of_jobs.get(job.id, job.usage)) for job in wanted)
     return replace(cluster, owners=tuple(owners)), tuple(updated)
-
-
-def _options(observed: ObservedState) -> Options:
-    """The allocator's constants; without measured speeds where these depend on what else runs."""
-    shares = any(host.source in SHARING for host in observed.hosts)
-    return replace(observed.options, by_speedup=observed.options.by_speedup and not shares)
 
 
 def has_processes(job: ObservedJob) -> bool:

@@ -142,8 +142,10 @@ def _decided(
     hosts: Iterable[HostRecord],
     shares: Iterable[ShareRecord],
 ) -> tuple[Plan, Mapping[str, Reason]]:
+    """What the allocator comes to once every resize has been worth its cost."""
     cluster = _cluster(store, settings, records.values(), hosts, shares)
-    return decide(now, cluster, [mapping.job(record, settings.protected) for record in records.values()])
+    jobs = (mapping.job(record, settings.protected) for record in records.values())
+    return decide(now, cluster, [replace(job, resize_cost=0.0, resized=None) for job in jobs])
 
 
 def _cluster(
@@ -153,10 +155,11 @@ def _cluster(
     hosts: Iterable[HostRecord],
     shares: Iterable[ShareRecord],
 ) -> Cluster:
+    machines = tuple(hosts)
     return Cluster(
-        tuple(map(mapping.host, hosts)),
+        tuple(map(mapping.host, machines)),
         tuple(mapping.owners(shares, {job.owner for job in records})),
-        mapping.options(settings),
+        mapping.options_on(machines, mapping.options(settings)),
         load(store.memory.get(mapping.MEMORY, {})),
     )
 

@@ -1,13 +1,18 @@
 """Rows and settings in the allocator's terms."""
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import Protocol
 
 from edt_launch.allocator.model import Host, HostDevices, Job, Options, Owner, Policy, Preemption, Usage
+from edt_launch.cluster.local import Cores, Slots
 from edt_launch.service.database.records import Held, HostRecord, JobRecord, ShareRecord
 
 MEMORY = "allocator"
 """Key under which `memory` keeps what the last decision has left for the next."""
+
+SHARING = (Slots.name, Cores.name)
+"""Sources whose slots share the processors of one machine."""
 
 
 class Constants(Protocol):
@@ -31,6 +36,12 @@ def options(settings: Constants) -> Options:
         longest_wait=settings.longest_wait,
         grace=settings.grace,
     )
+
+
+def options_on(hosts: Iterable[HostRecord], constants: Options) -> Options:
+    """The constants on these machines: without measured speeds where these depend on what else runs."""
+    shares = any(host.source in SHARING for host in hosts)
+    return replace(constants, by_speedup=constants.by_speedup and not shares)
 
 
 def host(record: HostRecord) -> Host:

@@ -2,7 +2,7 @@ import pytest
 
 from edt_launch.service.api.forecast import forecast
 from edt_launch.service.bus import Topic
-from edt_launch.service.database.records import UserRecord
+from edt_launch.service.database.records import HostRecord, UserRecord
 from edt_launch.service.specification import JobSpec
 from edt_launch.service.states import State
 from edt_launch.service.submission import Submission
@@ -95,3 +95,26 @@ def test_of_many_jobs_nothing_is_foreseen(world: World, monkeypatch: pytest.Monk
     world.context.changed()
     world.clock.now += 60.0
     assert world.ann.get(f"/jobs/{job}/why").json()["start"] is None
+
+
+@pytest.mark.parametrize("source, gives_way", [("test", False), ("slots", True)])
+def test_measured_speeds_count_where_they_depend_on_the_job_alone(
+    world: World, running: str, source: str, gives_way: bool
+) -> None:
+    """Ann's job was no faster with four workers than with two."""
+    world.store.hosts.put([HostRecord("node1", ("0", "1", "2", "3"), source=source)])
+    world.store.jobs.record({running: {"speedup": ((2, 1.0), (4, 1.0))}})
+    changes = asked(world, min=1, max=4)["changes"]
+    found = {change["job"]: (change["from"], change["to"]) for change in changes}  # type: ignore[attr-defined]
+    assert found == {None: (0, 2)} | ({running: (4, 2)} if gives_way else {})
+
+
+def test_what_is_foreseen_is_what_jobs_have_once_that_is_worth_the_resize(world: World) -> None:
+    first, second = (world.submit(world.ann, min=1, max=4)["id"] for _ in range(2))
+    for job, devices in ((first, ("0", "1")), (second, ("2", "3"))):
+        world.go(job, State.STARTING, State.RUNNING)
+        held = (("node1", devices),)
+        fields = {"held": held, "size": 2, "target": 2, "running_since": NOW - 1e4, "resized": NOW - 1}
+        world.store.jobs.record({job: {**fields, "resize_cost": 60.0}})
+    changes = world.ann.post(f"/jobs/{second}/stop?dry_run=1").json()["changes"]
+    assert [(change["job"], change["to"]) for change in changes] == [(first, 4)]
