@@ -181,6 +181,7 @@ def test_a_cell_that_fails_in_executors_alone_is_named(notebook: Notebook) -> No
     status, printed = notebook.run("factor\n" + TRAIN.format(epochs=1))
     assert status == "error"
     assert "cell 3, AssertionError: not here failed first" in printed
+    assert "Traceback" not in printed, printed
     assert notebook.processes() == []
 
 
