@@ -13,7 +13,10 @@ from edt_hvd import EdtError
 
 
 class WmlaError(EdtError):
-    """Base of the errors of programs written for WMLA."""
+    """Base of the errors of programs written for WMLA; notebooks show the message without a traceback."""
+
+    def _render_traceback_(self) -> list[str]:  # IPython's name for it
+        return [f"{type(self).__name__}: {self}"]
 
 
 class UnsupportedError(WmlaError):

@@ -14,7 +14,8 @@ import socket
 import subprocess
 import sys
 import tarfile
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,8 +29,22 @@ from edt_messages import wmla
 EDT = (sys.executable, "-P", "-m", "edt_launch.cli")
 
 
+UNREACHABLE = 3
+"""The exit code of `edt` where the service does not answer."""
+
+RETRY = 5.0
+"""Seconds between two attempts to stop a job."""
+
+PERSISTENCE = 24 * 3600.0
+"""Seconds for which a service that does not answer is asked to stop a job that nobody wants any more."""
+
+
 class RefusedError(Exception):
     """A command of `edt` has failed; the message is what it says."""
+
+
+class AwayError(RefusedError):
+    """The service does not answer."""
 
 
 def main() -> None:
@@ -98,10 +113,10 @@ class Job:
         try:
             is_wanted = self._follow(job)
         except BaseException:
-            _edt("stop", job)
+            stop(job)
             raise
         if not is_wanted:
-            _edt("stop", job)
+            stop(job)
             return 0, ""
         shown = json.loads(_edt("show", job, "--json"))
         if shown["state"] != "succeeded":
@@ -132,13 +147,16 @@ class Job:
             (self._training.path / "results.1.jsonl").open("ab") as results,
         ):
             assert logs.stdout is not None
-            for line in lines_until(logs.stdout.fileno(), self.requests):
-                if line is None and not self._is_to_go_on(job):
-                    logs.terminate()
-                    return False
-                if line is not None and MARK.encode() in line:
-                    results.write(line.partition(MARK.encode())[2] + b"\n")
-                    results.flush()
+            try:
+                for line in lines_until(logs.stdout.fileno(), self.requests):
+                    if line is None and not self._is_to_go_on(job):
+                        return False
+                    if line is not None and MARK.encode() in line:
+                        results.write(line.partition(MARK.encode())[2] + b"\n")
+                        results.flush()
+                logs.wait()
+            finally:
+                logs.kill()  # else it would be waited for until the job ends
         if logs.returncode != 0:
             raise RefusedError(f"job {job} cannot be followed any more; {self.folder / LOG} says why")
         return True
@@ -149,7 +167,10 @@ class Job:
         if request is None or isinstance(request, wmla.Cancel):
             return False
         if isinstance(request, wmla.Limit):
-            _edt("set", job, "--max", str(request.max_workers))
+            try:
+                _edt("set", job, "--max", str(request.max_workers))
+            except RefusedError as error:  # it has just ended, or the service is away: it trains all the same
+                print(f"job {job} keeps its size: {error}", file=sys.stderr, flush=True)
         return True
 
     def _fetch(self, job: str) -> None:
@@ -181,10 +202,34 @@ def lines_until(output: int, requests: Requests) -> Iterator[bytes | None]:
             yield from lines
 
 
+def stop(
+    job: str,
+    clock: Callable[[], float] = time.monotonic,
+    pause: Callable[[float], None] = time.sleep,
+) -> None:
+    """Stop a job; where the service does not answer, ask it again until it does, for `PERSISTENCE` at most.
+
+    Raises:
+        RefusedError: the service refuses, or has not answered for so long.
+    """
+    until = clock() + PERSISTENCE
+    while True:
+        try:
+            _edt("stop", job)
+        except AwayError as error:
+            if clock() >= until:
+                raise
+            print(f"job {job} is still to be stopped: {error}", file=sys.stderr, flush=True)
+            pause(RETRY)
+        else:
+            return
+
+
 def _edt(*words: str) -> str:
     done = subprocess.run([*EDT, *words], capture_output=True, text=True, check=False)
     if done.returncode != 0:
-        raise RefusedError(f"edt {words[0]}: {done.stderr.strip() or done.stdout.strip()}")
+        kind = AwayError if done.returncode == UNREACHABLE else RefusedError
+        raise kind(f"edt {words[0]}: {done.stderr.strip() or done.stdout.strip()}")
     return done.stdout
 
 

@@ -124,11 +124,12 @@ def _pooled(folder: Path) -> Iterator[Launcher]:
 
 def _leave(process: subprocess.Popen[bytes], log: Path, name: str) -> None:
     """Wait until the job has ended or is told to; another Ctrl-C does not wait. Say what is left to do."""
-    advice = f"if it still runs: edt stop {name}"
+    advice = f"if it still runs later: edt stop {name}"
+    again = "the service is asked until it answers"
     try:
         exit_code = process.wait(STOPPING)
     except (subprocess.TimeoutExpired, KeyboardInterrupt) as error:  # it goes on trying
-        print(f"job {name} is not known to have stopped yet; {advice}", file=sys.stderr, flush=True)
+        print(f"job {name} is not known to have stopped yet; {again}; {advice}", file=sys.stderr, flush=True)
         if isinstance(error, KeyboardInterrupt):
             raise
         return

@@ -81,8 +81,8 @@ class Service:
     ) -> Answer:
         """A job's output; it ends with the job if it is followed."""
         query = {"rank": rank, "follow": follow or None, "tail": tail}
-        headers, timeout = {"Accept": "text/plain"}, None if follow else 30.0
-        return self.send("GET", "jobs", job_id, "logs", query=query, headers=headers, timeout=timeout)
+        headers = {"Accept": "text/plain"}
+        return self.send("GET", "jobs", job_id, "logs", query=query, headers=headers, is_endless=follow)
 
     def found_lines(self, job_id: str, text: str, rank: int | None = None) -> Iterator[str]:
         """The lines of a job's output that have a text, in whatever case."""

@@ -58,11 +58,12 @@ class Http:
         body: Body | None = None,
         headers: Mapping[str, str] | None = None,
         timeout: float | None = TIMEOUT,
+        is_endless: bool = False,
     ) -> "Answer":
         """Send `content` as JSON, or `body`, to `path` below /api/v1; raises a `ClientError`.
 
-        A sequence in `query` is sent as so many values of its name. `timeout` None waits for ever, as for a
-        log that is followed.
+        A sequence in `query` is sent as so many values of its name. `timeout` None waits for ever. After an
+        endless answer has begun, as that of a log that is followed, the rest of it may take any time.
         """
         given = [(name, _text(one)) for name, value in (query or {}).items() for one in _values(value)]
         base = urlsplit(self._configuration.url).path
@@ -75,8 +76,11 @@ class Http:
             data, every["Content-Type"] = json.dumps(content).encode(), "application/json"
         limit = timeout if timeout is None else min(timeout, self._timeout)
 
+        sockets: list[socket.socket] = []
+
         def ask() -> HTTPResponse:
             connection = self._connected(limit)
+            sockets.append(connection.sock)  # the connection forgets it with an answer that closes it
             if body is not None:
                 return _send_body(connection, method, target, every, body)
             connection.request(method, target, body=data, headers=every)
@@ -91,6 +95,8 @@ class Http:
         if response.status >= 300:
             kind = response.headers.get_content_type()
             raise problem(response.status, kind, answer.read(), self._configuration)
+        if is_endless:
+            sockets[-1].settimeout(None)
         return answer
 
     def close(self) -> None:
@@ -112,8 +118,10 @@ class Http:
             else:
                 self._connection = HTTPConnection(host, port, timeout=limit)
         self._connection.timeout = limit
-        if self._connection.sock is not None:
-            self._connection.sock.settimeout(limit)
+        if self._connection.sock is None:
+            self._connection.connect()
+            _keep_alive(self._connection)
+        self._connection.sock.settimeout(limit)
         return self._connection
 
     def _attempt(self, ask: Callable[[], HTTPResponse], limit: float | None, again: bool) -> HTTPResponse:
@@ -167,6 +175,13 @@ class Answer:
             self._response.close()  # so that the connection is free for the next request
         except (HTTPException, OSError) as error:
             raise unreachable(error, self._configuration, None) from None
+
+
+def _keep_alive(connection: HTTPConnection) -> None:
+    """Have the system notice within two minutes when the other machine is gone: it sends nothing then."""
+    connection.sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for option, value in ((socket.TCP_KEEPIDLE, 60), (socket.TCP_KEEPINTVL, 15), (socket.TCP_KEEPCNT, 4)):
+        connection.sock.setsockopt(socket.IPPROTO_TCP, option, value)
 
 
 class _ChunkedWriter:

@@ -1,3 +1,5 @@
+import threading
+
 import pytest
 
 from edt_launch.cli.commands.logs import cleaned, logs, output
@@ -77,6 +79,47 @@ def test_the_first_connection_must_work(service: FakeService) -> None:
         list(output(client(service), JOB, follow=True))
     with pytest.raises(NoSuchJobError):
         list(output(client(service), "jzzzzzzzz", follow=True))
+
+
+@pytest.mark.timeout(30)
+@pytest.mark.parametrize("status", [None, 500])
+def test_a_service_that_never_answers_to_the_end_is_not_waited_for(
+    service: FakeService, status: int | None
+) -> None:
+    is_over = threading.Event()
+
+    def stuck(handler: Handler) -> None:
+        if status is not None:
+            handler.send_response(status)
+            handler.send_header("Content-Length", "10")
+            handler.end_headers()
+        is_over.wait()
+        hang_up(handler)
+
+    service.broken.append(stuck)
+    impatient = Service(Http(Configuration(service.url, TOKEN, "the test"), timeout=0.1))
+    try:
+        with pytest.raises(UnreachableError, match="did not answer"):
+            list(output(impatient, JOB, follow=True))
+    finally:
+        is_over.set()
+
+
+@pytest.mark.timeout(30)
+def test_a_log_in_which_nothing_comes_for_long_is_waited_for(service: FakeService) -> None:
+    is_late = threading.Event()
+
+    def slow(handler: Handler) -> None:
+        handler.send_response(200)
+        handler.send_header("Transfer-Encoding", "chunked")
+        handler.end_headers()
+        is_late.wait(0.3)  # longer than the client has patience for an answer
+        handler.wfile.write(b"4\r\n[0] \r\n0\r\n\r\n")
+
+    service.broken.append(slow)
+    ended(service)
+    impatient = Service(Http(Configuration(service.url, TOKEN, "the test"), timeout=0.1))
+    assert list(output(impatient, JOB, follow=True)) == ["[0] "]
 
 
 @pytest.mark.parametrize(

@@ -1,3 +1,5 @@
+import socket
+
 import pytest
 
 from edt_launch.cli.configuration import Configuration
@@ -149,3 +151,10 @@ def test_a_name_of_several_jobs_is_refused_unless_one_of_them_is_live(
         Service(http).resolve("train")
     service.jobs["jaaaaaaaa"]["state"] = "failed"
     assert Service(http).resolve("train") == "jbbbbbbbb"
+
+
+def test_the_system_notices_a_machine_that_is_gone(http: Http) -> None:
+    http.send("GET", "/").json()
+    connection = http._connection
+    assert connection is not None
+    assert connection.sock.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) == 1

@@ -126,8 +126,13 @@ def with_names(parts: Sequence[Part], main: str) -> list[Part]:
 
 
 def _name_of(file: BinaryIO, main: str) -> str:
-    if _is_archive(file):
+    if _is_archive(block := _beginning(file)):
         return UNNAMED_ARCHIVE
+    if b"\0" in block:
+        raise InvalidError(
+            "file: it has no name, and is neither an archive nor a Python script, as it contains zero bytes",
+            "send a file name with it, or a tar",
+        )
     if script := PurePosixPath(main).name:
         return script
     raise InvalidError(
@@ -136,11 +141,15 @@ def _name_of(file: BinaryIO, main: str) -> str:
     )
 
 
-def _is_archive(file: BinaryIO) -> bool:
+def _beginning(file: BinaryIO) -> bytes:
     file.seek(0)
     block = file.read(tarfile.BLOCKSIZE)
     if not block:
         raise InvalidError("file: it has no name, and no content", "open it anew for every request")
+    return block
+
+
+def _is_archive(block: bytes) -> bool:
     if block.startswith((b"\x1f\x8b", b"PK\x03\x04", b"PK\x05\x06")):
         return True
     try:

@@ -171,6 +171,16 @@ def test_what_neither_has_a_name_nor_is_named_is_refused(asking: Asking) -> None
     assert (answer.status_code, answer.text[:31]) == (400, "Error 400: no model was sent; s")
 
 
+@pytest.mark.parametrize("content", [b"\0" * 10240, b"\x7fELF\2\1\1\0" * 20, "print()".encode("utf-16")])
+def test_what_no_script_contains_is_not_taken_for_the_one_that_is_named(
+    asking: Asking, content: bytes
+) -> None:
+    args = {"args": "--exec-start PyTorch --model-main main.py"}
+    answer = asking.modern().post("/execs", params=args, files=[("file", (None, content))])
+    assert answer.status_code == 400
+    assert answer.text.startswith("Error 400: file: it has no name, and is neither an archive nor a Pyth")
+
+
 @pytest.mark.parametrize(
     "path", ["/frameworks", "/frameworks/all", "/execs/frameworks", "/execs/frameworks/"]
 )
