@@ -42,7 +42,8 @@ def show_all(
     page = rest.list_experiments(context, user, limit=definitions_rest.MOST, after=after)
     known = projects_rest.list_projects(context, user, limit=projects_rest.MOST, after=0)["projects"]
     names = {one["id"]: one["name"] for one in known}
-    view = {"projects": known, "names": names, "experiments": page["experiments"], "next": page["next"]}
+    view = {"projects": known, "names": names, "after": after}
+    view |= {"experiments": page["experiments"], "next": page["next"]}
     return templating.page(request, "experiments/all.html", view=view)
 
 
