@@ -4,10 +4,14 @@ The same script, unchanged:
 
     python examples/mnist.py --data-dir data
     edt-launch --min-np 1 --max-np 4 examples/mnist.py --data-dir data
+
+In an experiment of the job service, the data are in its source files folder, `$DATA_DIR`. The model is saved
+as `mnist.pt` where the service hands it out, in `$EDT_MODEL_DIR`; without a service, in this folder.
 """
 
 import argparse
 import fcntl
+import os
 import sys
 from pathlib import Path
 
@@ -17,7 +21,8 @@ from torch import nn
 from torchvision import datasets, transforms
 
 parser = argparse.ArgumentParser(description="Train a small CNN on MNIST.")
-parser.add_argument("--data-dir", type=Path, default=Path("data"), help="has or gets MNIST/raw")
+data_dir = Path(os.environ.get("DATA_DIR", "data"))
+parser.add_argument("--data-dir", type=Path, default=data_dir, help="has or gets MNIST/raw")
 parser.add_argument("--epochs", type=int, default=3, help="passes over the training set")
 parser.add_argument("--batch", type=int, default=256, help="samples of one optimizer step, over all workers")
 parser.add_argument("--lr", type=float, default=0.05, help="the highest learning rate of the schedule")
@@ -91,3 +96,5 @@ def train(state):
 
 
 train(state)
+if edt_hvd.is_coordinator():
+    torch.save(model.state_dict(), Path(os.environ.get("EDT_MODEL_DIR", ".")) / "mnist.pt")

@@ -96,9 +96,10 @@ class Definitions(InProjects[DefinitionRecord]):
         try:
             return self._database.execute(delete(definitions).where(definitions.c.id == definition))
         except IntegrityError:
-            raise InUseError(self._users(definition)) from None
+            raise InUseError(self.users(definition)) from None
 
-    def _users(self, definition: str) -> list[str]:
+    def users(self, definition: str) -> list[str]:
+        """Names of experiments that use a definition, ten at most."""
         using = select(trainings.c.experiment).where(trainings.c.definition == definition)
         query = select(experiments.c.name).where(experiments.c.id.in_(using))
         return [row.name for row in self._database.rows(query.order_by(experiments.c.number).limit(10))]

@@ -1,6 +1,7 @@
 """A browser without scripts: it keeps cookies, and says which page a form is on."""
 
 import re
+from typing import Any
 
 from starlette.testclient import TestClient
 
@@ -23,3 +24,11 @@ def made(text: str) -> str:
     found = re.search(r'<code id="fresh">(edt_[\w-]+)</code>', text)
     assert found is not None, text
     return found[1]
+
+
+def shown_again(answer: Any, status: int, *said: str) -> None:
+    """The form is there again, with what was wrong above it."""
+    text = answer.text
+    assert (answer.status_code, 'role="alert"' in text, "<form" in text) == (status, True, True), text
+    for one in said:
+        assert one in text

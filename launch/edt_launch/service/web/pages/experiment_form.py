@@ -14,7 +14,7 @@ from edt_launch.service.api.dependencies import SUBJECT, ContextDep, CurrentUser
 from edt_launch.service.api.forecast import changes_by
 from edt_launch.service.context import Context
 from edt_launch.service.database.records import UserRecord
-from edt_launch.service.errors import ConflictError, ForbiddenError, InvalidError
+from edt_launch.service.errors import InvalidError, ServiceError
 from edt_launch.service.foreseen import of_starting
 from edt_launch.service.project_spec import (
     DefinitionSpec,
@@ -147,18 +147,23 @@ async def change(
     try:
         await context.uploads.run(user.name, act)
     except WRONG as error:
-        return _again(request, context, user, experiment_id, given, error)
+        return _again(request, context, user, experiment_id, given.values, error)
     places = {"add": "/add", "save": "/edit", "run": ""}
     return RedirectResponse(f"/experiments/{experiment_id}{places[given.then]}", 303)
 
 
 @router.post("/{experiment_id}/remove/{definition}")
-def remove(context: ContextDep, user: CurrentUser, experiment_id: str, definition: str) -> Response:
-    """Take a training definition out of an experiment."""
+def remove(
+    request: Request, context: ContextDep, user: CurrentUser, experiment_id: str, definition: str
+) -> Response:
+    """Take a training definition out of an experiment, or show its form with what was wrong."""
     experiment = experiment_of(context, user, experiment_id)
     kept = [one for one in _trainings(experiment) if one.definition != definition]
-    changes = ExperimentChange(trainings=tuple(kept))
-    made.change(context, user, experiment_id, changes, experiment["version"])
+    try:
+        changes = ExperimentChange(trainings=tuple(kept))
+        made.change(context, user, experiment_id, changes, experiment["version"])
+    except WRONG as error:
+        return _again(request, context, user, experiment_id, None, error)
     return RedirectResponse(f"/experiments/{experiment_id}/edit", 303)
 
 
@@ -256,7 +261,7 @@ def _add(
     values: dict[str, str],
     *,
     is_new: bool,
-    error: InvalidError | ConflictError | ForbiddenError | None = None,
+    error: ServiceError | None = None,
 ) -> Response:
     experiment = experiment_of(context, user, experiment_id)
     page = definitions_rest.list_definitions(
@@ -274,12 +279,12 @@ def _again(
     context: Context,
     user: UserRecord,
     experiment_id: str,
-    given: Given,
-    error: InvalidError | ConflictError | ForbiddenError,
+    values: dict[str, str] | None,
+    error: ServiceError,
 ) -> Response:
     experiment = experiment_of(context, user, experiment_id)
     project = project_of(context, user, experiment["project"])
-    view = _form(context, project, experiment, given.values, told(error))
+    view = _form(context, project, experiment, values, told(error))
     return templating.page(request, "experiments/form.html", status=error.status, view=view)
 
 

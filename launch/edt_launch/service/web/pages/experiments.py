@@ -19,7 +19,13 @@ from edt_launch.service.context import Context
 from edt_launch.service.database.project_records import Role
 from edt_launch.service.database.records import UserRecord
 from edt_launch.service.definitions import create as create_definition
-from edt_launch.service.errors import ConflictError, ForbiddenError, InvalidError
+from edt_launch.service.errors import (
+    ConflictError,
+    ForbiddenError,
+    InvalidError,
+    NotFoundError,
+    ServiceError,
+)
 from edt_launch.service.project_spec import DefinitionSpec, ProjectSpec, RunSpec
 from edt_launch.service.web import templating
 from edt_launch.service.web.views import experiments as views
@@ -28,7 +34,8 @@ router = APIRouter(prefix="/experiments")
 
 Json = dict[str, Any]
 Value = Annotated[str, Form(max_length=2**16)]
-WRONG = (InvalidError, ConflictError, ForbiddenError)
+WRONG = (InvalidError, ConflictError, ForbiddenError, NotFoundError)
+"""What is told where a form was filled in."""
 
 
 @router.get("")
@@ -42,7 +49,8 @@ def show_all(
     page = rest.list_experiments(context, user, limit=definitions_rest.MOST, after=after)
     known = projects_rest.list_projects(context, user, limit=projects_rest.MOST, after=0)["projects"]
     names = {one["id"]: one["name"] for one in known}
-    view = {"projects": known, "names": names, "experiments": page["experiments"], "next": page["next"]}
+    view = {"projects": known, "names": names, "after": after}
+    view |= {"experiments": page["experiments"], "next": page["next"]}
     return templating.page(request, "experiments/all.html", view=view)
 
 
@@ -148,14 +156,20 @@ def ask_run(request: Request, context: ContextDep, user: CurrentUser, experiment
 
 
 @router.post("/{experiment_id}/run")
-async def run(context: ContextDep, user: CurrentUser, experiment_id: str) -> Response:
-    """Start it."""
+async def run(request: Request, context: ContextDep, user: CurrentUser, experiment_id: str) -> Response:
+    """Start it, or show the question again with what was wrong."""
+    experiment = await run_in_threadpool(made.experiment_for, context, user, experiment_id)
+    back = f"/experiments/{experiment.id}"
 
     def start() -> None:
-        made.start(context, user, made.planned_runs(context, user, experiment_id, RunSpec()))
+        made.start(context, user, made.planned_runs(context, user, experiment.id, RunSpec()))
 
-    await context.uploads.run(user.name, start)
-    return RedirectResponse(f"/experiments/{experiment_id}", 303)
+    try:
+        await context.uploads.run(user.name, start)
+    except WRONG as error:
+        view = views.start_question("Run", experiment.name, (), f"{back}/run", back, told(error))
+        return templating.page(request, "act.html", status=error.status, view=view)
+    return RedirectResponse(back, 303)
 
 
 @router.get("/runs/{run_id}/again")
@@ -169,15 +183,20 @@ def ask_again(request: Request, context: ContextDep, user: CurrentUser, run_id: 
 
 
 @router.post("/runs/{run_id}/again")
-async def run_again(context: ContextDep, user: CurrentUser, run_id: str) -> Response:
-    """Start it."""
+async def run_again(request: Request, context: ContextDep, user: CurrentUser, run_id: str) -> Response:
+    """Start it, or show the question again with what was wrong."""
+    run = await run_in_threadpool(made.run_for, context, user, run_id)
+    address, back = f"/experiments/runs/{run.id}/again", f"/experiments/{run.experiment}"
 
-    def start() -> str:
-        planned = made.planned_again(context, user, run_id)
-        made.start(context, user, planned)
-        return planned[0].experiment.id
+    def start() -> None:
+        made.start(context, user, made.planned_again(context, user, run.id))
 
-    return RedirectResponse(f"/experiments/{await context.uploads.run(user.name, start)}", 303)
+    try:
+        await context.uploads.run(user.name, start)
+    except WRONG as error:
+        view = views.start_question("Run again", run.name, (), address, back, told(error))
+        return templating.page(request, "act.html", status=error.status, view=view)
+    return RedirectResponse(back, 303)
 
 
 @router.get("/runs/{run_id}/save")
@@ -220,7 +239,7 @@ def parsed(model: Any, values: Json) -> Any:
         raise InvalidError(problems.invalid(error.errors()).detail) from None
 
 
-def told(error: InvalidError | ConflictError | ForbiddenError) -> str:
+def told(error: ServiceError) -> str:
     """What was wrong with a form."""
     step = "" if error.next_step.startswith("GET ") else error.next_step
     return f"{error.detail}: {step}" if step else error.detail

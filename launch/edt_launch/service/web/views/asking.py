@@ -1,7 +1,7 @@
 """What pages show that ask before something is done."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True)
@@ -43,3 +43,7 @@ class Question:
     error: str = ""
     button: str = ""
     can_foresee: bool = False
+
+    def refused(self, error: str) -> "Question":
+        """The same after it could not be done."""
+        return replace(self, effect=(), error=error)

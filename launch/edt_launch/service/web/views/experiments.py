@@ -196,9 +196,11 @@ def member_question(project: Json, users: Iterable[str], error: str = "") -> Que
     )
 
 
-def start_question(verb: str, name: str, lines: Sequence[str], address: str, back: str) -> Question:
+def start_question(
+    verb: str, name: str, lines: Sequence[str], address: str, back: str, error: str = ""
+) -> Question:
     """The question before runs are started; `lines` say what that does to whom."""
-    return Question(verb, name, lines, address, back)
+    return Question(verb, name, lines, address, back, error=error)
 
 
 def save_question(run: Json, given: str, back: str, error: str = "") -> Question:

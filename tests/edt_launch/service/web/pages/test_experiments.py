@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from browser import browser
+from browser import browser, shown_again
 from lab import CODE, Lab
 from world import World, tar
 
@@ -144,3 +144,49 @@ def test_the_second_of_two_editors_is_told_who_came_first(lab: Lab) -> None:
     answer = ann.post(f"/experiments/{experiment}/edit", data=given)
     assert (answer.status_code, "bob changed &#39;first&#39; 0 s ago" in answer.text) == (409, True)
     assert 'name="description" value="a"' in answer.text
+
+
+def test_a_run_that_cannot_be_started_is_told_in_its_question(lab: Lab) -> None:
+    ann, bob = browser(lab.world, "ann"), browser(lab.world, "bob")
+    empty = f"/experiments/{lab.experiment()['id']}"
+    shown_again(ann.post(f"{empty}/run"), 409, "has no training definition")
+    lab.join("bob", "viewer")
+    experiment = lab.experiment(lab.definition()["id"], name="second")["id"]
+    shown_again(bob.post(f"/experiments/{experiment}/run"), 403, "a viewer of the project", "ask ann")
+    (run,) = lab.run(experiment)
+    shown_again(bob.post(f"/experiments/runs/{run['id']}/again"), 403, "a viewer of the project")
+    assert len(lab.world.store.jobs.live()) == 1
+
+
+def test_a_run_whose_folder_is_gone_is_told_in_its_question(lab: Lab) -> None:
+    ann = browser(lab.world, "ann")
+    (lab.world.settings.data_folder / "mnist").mkdir()
+    experiment = lab.experiment(lab.definition()["id"], source="mnist")["id"]
+    (lab.world.settings.data_folder / "mnist").rmdir()
+    shown_again(ann.post(f"/experiments/{experiment}/run"), 422, "mnist", "cannot be read")
+
+
+def test_a_definition_that_cannot_be_taken_out_is_told_above_the_form(lab: Lab) -> None:
+    lab.join("bob", "viewer")
+    definition = lab.definition()["id"]
+    experiment = lab.experiment(definition)["id"]
+    answer = browser(lab.world, "bob").post(f"/experiments/{experiment}/remove/{definition}")
+    shown_again(answer, 403, "a viewer of the project")
+    assert len(lab.ann.get(f"/experiments/{experiment}").json()["trainings"]) == 1
+
+
+def test_a_member_who_is_none_is_told_in_the_dialog(lab: Lab) -> None:
+    answer = browser(lab.world, "ann").post(
+        f"/experiments/projects/{lab.project}/members", data={"user": "bob"}
+    )
+    shown_again(answer, 404, "&#39;bob&#39; is no member of the project")
+
+
+def test_names_that_are_taken_are_told_above_what_was_written(lab: Lab) -> None:
+    ann = browser(lab.world, "ann")
+    lab.experiment()
+    answer = ann.post("/experiments/new-project", data={"name": "digits"})
+    shown_again(answer, 409, "a project &#39;digits&#39;")
+    given = {"project": lab.project, "name": "first", "description": "kept"}
+    answer = ann.post("/experiments/new", data=given)
+    shown_again(answer, 409, "an experiment &#39;first&#39;", 'value="kept"')

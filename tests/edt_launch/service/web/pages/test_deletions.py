@@ -1,0 +1,69 @@
+"""Deleting in pages what is in projects, and projects."""
+
+import pytest
+
+from browser import browser, shown_again
+from lab import Lab
+from world import World
+
+
+@pytest.fixture
+def lab(world: World) -> Lab:
+    return Lab(world)
+
+
+def test_a_definition_is_deleted_unless_an_experiment_uses_it(lab: Lab) -> None:
+    ann = browser(lab.world, "ann")
+    definition = lab.definition()["id"]
+    experiment = lab.experiment(definition)["id"]
+    address = f"/experiments/definitions/{definition}/delete"
+    project = f"/experiments/projects/{lab.project}"
+    assert f'href="{address}" data-dialog' in ann.get(project).text
+    assert "&#39;first&#39; uses it" in ann.get(address).text
+    shown_again(
+        ann.post(address), 409, "used by the experiments &#39;first&#39;", "take it out of them first"
+    )
+    assert ann.post(f"/experiments/{experiment}/remove/{definition}").status_code == 303
+    assert "No experiment uses it" in ann.get(address).text
+    assert ann.post(address).headers["location"] == project
+    assert lab.world.store.definitions.get(definition) is None
+    assert not lab.world.settings.paths.definition(definition).exists()
+    assert ann.get(address).status_code == 404
+    assert lab.world.store.audit.newest(1)[0].path == f"{address} net"
+
+
+def test_a_viewer_deletes_no_definition(lab: Lab) -> None:
+    bob = browser(lab.world, "bob")
+    definition = lab.definition()["id"]
+    address = f"/experiments/definitions/{definition}/delete"
+    assert bob.post(address).status_code == 403
+    lab.join("bob", "viewer")
+    assert address not in bob.get(f"/experiments/projects/{lab.project}").text
+    assert bob.get(address).status_code == 403
+    assert bob.post(address).status_code == 403
+    assert lab.world.store.definitions.get(definition) is not None
+
+
+def test_an_experiment_is_deleted_when_its_runs_have_ended(lab: Lab) -> None:
+    ann = browser(lab.world, "ann")
+    experiment = lab.experiment(lab.definition()["id"])["id"]
+    (run,) = lab.run(experiment)
+    address = f"/experiments/{experiment}/delete"
+    assert f'href="{address}" data-dialog' in ann.get(f"/experiments/{experiment}").text
+    shown_again(ann.post(address), 409, "has runs that have not ended", run["job"])
+    lab.finish(run["job"], loss=0.5)
+    assert "its run, whose job stays" in ann.get(address).text
+    assert ann.post(address).headers["location"] == f"/experiments/projects/{lab.project}"
+    assert ann.get(f"/experiments/{experiment}").status_code == 404
+    assert lab.world.store.jobs.get(run["job"]) is not None
+
+
+def test_a_project_is_deleted_when_nothing_is_in_it(lab: Lab) -> None:
+    ann = browser(lab.world, "ann")
+    experiment, address = lab.experiment()["id"], f"/experiments/projects/{lab.project}/delete"
+    assert f'href="{address}" data-dialog' in ann.get(f"/experiments/projects/{lab.project}").text
+    assert "only if no experiment" in ann.get(address).text
+    shown_again(ann.post(address), 409, "&#39;first&#39;")
+    assert ann.post(f"/experiments/{experiment}/delete").status_code == 303
+    assert ann.post(address).headers["location"] == "/experiments"
+    assert lab.world.store.projects.get(lab.project) is None
