@@ -1,9 +1,11 @@
 """Projects and experiments in a real browser."""
 
+import pytest
 from playwright.sync_api import Page
 
-from lab import Lab
-from pages import Site
+from lab import CODE, Lab
+from pages import LOOKS, Site, is_too_wide
+from tiers import full
 
 HOSTILE = '<img src=x onerror="alert(1)">'
 
@@ -41,4 +43,75 @@ def test_the_list_follows_runs_that_others_start(site: Site) -> None:
             page.get_by_text("live", exact=True).wait_for()
             lab.run(experiment)
             row.get_by_role("cell", name=str(before + 1), exact=True).wait_for()
+    assert site.errors == []
+
+
+def test_an_experiment_is_made_and_run_by_the_keyboard_alone(site: Site) -> None:
+    (site.world.settings.data_folder / "mnist").mkdir()
+    with site.page("ann") as page:
+        page.goto("/experiments")
+        by_keyboard(page, "link", "New project")
+        dialog = page.get_by_role("dialog")
+        dialog.get_by_label("Name").fill("digits")
+        page.keyboard.press("Enter")
+        by_keyboard(page, "link", "New experiment")
+        page.get_by_label("Name").fill("first")
+        page.get_by_label("Source files folder").fill("mnist")
+        assert page.get_by_role("button", name="Create and run").is_disabled()
+        by_keyboard(page, "button", "Add training definition")
+        page.get_by_label("Name").fill("net")
+        code = {"name": "code.tar.gz", "mimeType": "application/gzip", "buffer": CODE}
+        page.get_by_label("Training source code").set_input_files([code])  # type: ignore[list-item]
+        page.get_by_label("Framework").select_option("Horovod script")
+        page.get_by_label("Execution command").fill("python train.py")
+        page.get_by_label("Number of nodes, at most").fill("4")
+        page.keyboard.press("Tab")
+        page.get_by_text("net starts at once with 4.").wait_for()
+        page.get_by_label("Number of nodes, at least").fill("5")
+        page.keyboard.press("Tab")
+        page.locator("#preview").get_by_text("min").wait_for()
+        page.get_by_label("Number of nodes, at least").fill("1")
+        by_keyboard(page, "button", "Add")
+        by_keyboard(page, "button", "Create and run")
+        page.get_by_role("region", name="Queued").get_by_role("link", name="net").wait_for()
+        (job,) = site.world.store.jobs.live()
+        assert (job.owner, job.max) == ("ann", 4)
+        by_keyboard(page, "link", "Delete")
+        by_keyboard(page, "button", "Delete")
+        dialog.get_by_text("has runs that have not ended").wait_for()
+        site.check_access(page)
+        by_keyboard(page, "link", "Cancel")
+        dialog.wait_for(state="hidden")
+    assert [error for error in site.errors if "409" not in error] == []
+
+
+@pytest.mark.parametrize("look", ["light", full("dark"), full("forced")])
+def test_everybody_can_use_experiments(site: Site, look: str) -> None:
+    lab = Lab(site.world)
+    definition = lab.definition(name=HOSTILE)["id"]
+    experiment, empty = (
+        lab.experiment(definition, description=HOSTILE)["id"],
+        lab.experiment(name="empty")["id"],
+    )
+    for rate in ("0.1", HOSTILE):
+        (run,) = lab.run(experiment, environment={"RATE": rate})
+        lab.finish(run["job"], loss=0.5, accuracy=0.75)
+    lab.run(experiment)
+    project = f"experiments/projects/{lab.project}"
+    paths = [
+        *("experiments", "experiments/new-project", project, f"{project}/members", f"{project}/delete"),
+        *(f"experiments/new?project={lab.project}", f"experiments/definitions/{definition}/delete"),
+        *(f"experiments/{empty}", f"experiments/{empty}?tab=compare", f"experiments/{empty}/edit"),
+        *(f"experiments/{experiment}?tab={tab}" for tab in ("runs", "compare", "overview")),
+        *(
+            f"experiments/{experiment}/{page}"
+            for page in ("run", "edit", "delete", "add", "add?tab=existing")
+        ),
+        *(f"experiments/runs/{run['id']}/{page}" for page in ("again", "save")),
+    ]
+    with site.page("ann", viewport={"width": 320, "height": 640}, **LOOKS[look]) as page:
+        for path in paths:
+            page.goto(f"/{path}")
+            site.check_access(page)
+            assert not is_too_wide(page), path
     assert site.errors == []

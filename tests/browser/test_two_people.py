@@ -123,28 +123,27 @@ def add_person(page: Page, name: str) -> str:
     return page.locator("#fresh").inner_text()
 
 
-def build(story: Story, page: Page, project: str, command: str, *, preview: str, picture: str) -> None:
+def build(story: Story, page: Page, owner: str, name: str, command: str, preview: str) -> None:
     """A project, an experiment and a training definition, up to the button that runs them."""
     page.get_by_role("link", name="Experiments", exact=True).click()
     page.get_by_role("link", name="New project").click()
     dialog = page.get_by_role("dialog")
-    dialog.get_by_label("Name").fill(project)
+    dialog.get_by_label("Name").fill(f"{owner}'s digits")
     dialog.get_by_role("button", name="Create").click()
     page.get_by_role("link", name="New experiment").click()
     page.get_by_label("Name").fill("first")
     page.get_by_label("Source files folder").fill("mnist")
-    if picture:
-        story.take(page, "experiment")
+    story.take(page, f"experiment-{owner}")
     page.get_by_role("button", name="Add training definition").click()
-    page.get_by_label("Name").fill("net")
+    page.get_by_label("Name").fill(name)
     page.get_by_label("Training source code").set_input_files([archive()])  # type: ignore[list-item]
     page.get_by_label("Framework").select_option("Horovod script")
     page.get_by_label("Execution command").fill(command)
     page.get_by_label("Number of nodes, at most").fill("4")
     page.get_by_label("Number of nodes, at most").blur()
     page.get_by_text(preview).wait_for()
-    page.get_by_text("net starts at once with").scroll_into_view_if_needed()
-    story.take(page, f"preview{picture}")
+    page.get_by_text(f"{name} starts at once with").scroll_into_view_if_needed()
+    story.take(page, f"preview-{owner}")
     page.get_by_role("button", name="Add", exact=True).click()
     page.get_by_role("button", name="Create and run").click()
     page.get_by_role("heading", name="first").wait_for()
@@ -164,6 +163,7 @@ def is_shown(story: Story, pool: Page, jobs: list[str], *sizes: int) -> None:
     story.pool.until(lambda: story.pool.sizes() == wanted)
     story.took.append(until(lambda: seen(pool, *jobs) == sizes))
     story.pool.until_training(*wanted)
+    until(lambda: pool.locator(".cell.starting").count() == 0)
 
 
 def change_priority(page: Page, job: str) -> None:
@@ -205,7 +205,7 @@ def download(story: Story, page: Page) -> Path:
     page.get_by_role("link", name="Training Runs").click()
     story.take(page, "runs")
     page.get_by_role("link", name=re.compile("^Results of")).first.click()
-    page.get_by_role("heading", name="Results").wait_for()
+    page.get_by_role("link", name="mnist.pt").scroll_into_view_if_needed()
     story.take(page, "results")
     with page.expect_download() as found:
         page.get_by_role("link", name="mnist.pt").click()
@@ -218,19 +218,20 @@ def test_from_an_empty_service_to_the_downloaded_model(story: Story) -> None:
     with story.person(story.token) as admin:
         tokens = [add_person(admin, name) for name in ("ann", "bob")]
     with story.person(tokens[0]) as ann, story.person(tokens[1]) as bob:
-        build(story, ann, "digits", LONG, preview="net starts at once with 4.", picture="-ann")
+        build(story, ann, "ann", "net", LONG, "net starts at once with 4.")
         first = story.new_job()
         pool = to_pool(ann)
         is_shown(story, pool, [first], 4)
         story.take(pool, "four")
 
-        build(story, bob, "numbers", SHORT, preview="net of ann goes from 4 to 2.", picture="-bob")
+        build(story, bob, "bob", "test", SHORT, "net of ann goes from 4 to 2.")
         second = story.new_job()
         is_shown(story, pool, [first, second], 2, 2)
         story.take(pool, "two-and-two")
 
         change_priority(ann, first)
         is_shown(story, pool, [first, second], 3, 1)
+        story.take(pool, "three-and-one")
         completed(bob, "succeeded").wait_for()
         is_shown(story, pool, [first, second], 4, 0)
         story.take(pool, "four-again")

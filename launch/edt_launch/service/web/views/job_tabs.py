@@ -399,7 +399,7 @@ def results(job_id: str, made: Json, checkpoints: Sequence[Json], checked: Mappi
     return Results(
         [
             Folder(name or "/", f"{rest}/results?{urlencode({'name': name})}", files)
-            for name, files in by_folder.items()
+            for name, files in sorted(by_folder.items(), key=_order)
         ],
         made["complete"],
         [
@@ -417,6 +417,11 @@ def results(job_id: str, made: Json, checkpoints: Sequence[Json], checked: Mappi
         ],
         f"{rest}/results",
     )
+
+
+def _order(folder: tuple[str, object]) -> tuple[bool, str]:
+    """The model first: it is what people look for."""
+    return folder[0].partition("/")[0] != "model", folder[0]
 
 
 _SECRET = re.compile(r"secret|token|passw|key|credential|auth", re.IGNORECASE)

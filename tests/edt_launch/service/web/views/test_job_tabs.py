@@ -81,6 +81,13 @@ def test_files_are_grouped_by_folders_and_named_in_addresses() -> None:
     assert file.address == "/api/v1/jobs/jaaaaaaaa/files/work/a%20b/x%3F.pt"
 
 
+def test_the_model_comes_before_logs() -> None:
+    names = ("log/a.log", "log/train/b", "model/train/c.pt", "modelled/d", "work/e")
+    made = {"files": [{"name": name, "size": 1, "time": 1.0} for name in names], "complete": True}
+    shown = [folder.name for folder in job_tabs.results("jaaaaaaaa", made, [], {}).folders]
+    assert shown == ["model/train", "log", "log/train", "modelled", "work"]
+
+
 def test_what_is_called_like_a_secret_is_left_out() -> None:
     job = views.job(record(environment={"WANDB_API_KEY": "abc", "EPOCHS": "3"}))
     assert job_tabs.definition(job, {}).environment == [("EPOCHS", "3"), ("WANDB_API_KEY", "…")]
