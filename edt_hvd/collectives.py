@@ -12,13 +12,47 @@ from typing import Any, TypeVar
 
 import cloudpickle
 import horovod.torch as hvd
+import numpy as np
+import torch
+from numpy.typing import NDArray
 
+from edt_hvd.reduction import header
 from edt_hvd.world import stages, world
 
 T = TypeVar("T")
 
 MOST_BYTES = 2**31 - 2**16
 """Bytes of a pickled value, at most: Horovod counts them in 32 bits, with what is around them."""
+
+_CALLS = tuple(f"edt_hvd.{name}()" for name in ("gather", "broadcast", "barrier", "average", "Mean.compute"))
+_ROW = [("call", np.int64), ("root", np.int64), ("nbytes", np.int64)]
+
+
+def begin(call: str, root: int = 0, nbytes: int = 0) -> NDArray[np.void]:
+    """Make sure that all workers call the same collective.
+
+    Args:
+        call: its name, one of `_CALLS`.
+        root: rank of the worker whose value is meant.
+        nbytes: of this worker's value.
+
+    Returns:
+        The workers' rows, with `root` and `nbytes`.
+
+    Raises:
+        NotInitializedError: `init` has not been called.
+        RuntimeError: called before the elastic function, where workers may join; or, on every worker, they
+            call different collectives.
+    """
+    world.check_collective(call)
+    rows = header.gather(np.array([(_CALLS.index(call), root, nbytes)], dtype=_ROW), "edt.collective")
+    if (rows["call"] != rows["call"][0]).any():
+        calls = ", ".join(f"{_CALLS[number]} on rank {rank}" for rank, number in enumerate(rows["call"]))
+        raise RuntimeError(
+            f"the workers call different collectives: {calls}; call the same ones on all of them, in the "
+            "same order"
+        )
+    return rows
 
 
 @dataclass(frozen=True)
@@ -41,7 +75,23 @@ class _Pickled:
     def value(self, call: str, rank: int) -> Any:
         if self.failure is not None:
             raise ValueError(f"{call}: the value of worker {rank}, {self.failure}; give plain values")
-        return pickle.loads(self.data)
+        try:
+            return pickle.loads(self.data)
+        except Exception as error:
+            raise ValueError(
+                f"{call}: the value of worker {rank} cannot be unpickled: {type(error).__name__}: {error}; "
+                "give plain values"
+            ) from error
+
+    def sent(self) -> torch.Tensor:
+        """All of it as bytes."""
+        return torch.frombuffer(bytearray(pickle.dumps(self)), dtype=torch.uint8)
+
+
+def _received(data: torch.Tensor) -> _Pickled:
+    found = pickle.loads(data.numpy().tobytes())
+    assert isinstance(found, _Pickled)
+    return found
 
 
 def gather(value: T) -> list[T]:
@@ -55,14 +105,17 @@ def gather(value: T) -> list[T]:
 
     Raises:
         NotInitializedError: `init` has not been called.
-        RuntimeError: called before the elastic function, where workers may join.
+        RuntimeError: called before the elastic function, where workers may join; or, on every worker, they
+            call different collectives.
         ValueError: on every worker, if the value of one cannot be pickled or takes 2 GiB.
     """
-    world.check_collective("edt_hvd.gather()")
     found = [_Pickled.of(value)]  # a single worker's, too: what works with one works with many
-    if world.size() > 1:
+    own = found[0].sent()
+    rows = begin("edt_hvd.gather()", nbytes=len(own))
+    if len(rows) > 1:
         with stages.waiting_for_others():
-            found = hvd.allgather_object(found[0], name="edt.gather")
+            data = hvd.allgather(own, name="edt.gather")
+        found = [_received(part) for part in data.split(rows["nbytes"].tolist())]
     return [pickled.value("edt_hvd.gather()", rank) for rank, pickled in enumerate(found)]
 
 
@@ -75,10 +128,11 @@ def broadcast(value: T, root: int = 0) -> T:
 
     Raises:
         NotInitializedError: `init` has not been called.
-        RuntimeError: called before the elastic function, where workers may join.
+        RuntimeError: called before the elastic function, where workers may join; or, on every worker, they
+            call different collectives.
         TypeError: `root` is no integer.
-        ValueError: there is no worker of that rank; or, on every worker, the value cannot be pickled or takes
-            2 GiB.
+        ValueError: there is no worker of that rank; or, on every worker, they name different ones, or the
+            value cannot be pickled or takes 2 GiB.
     """
     world.check_collective("edt_hvd.broadcast()")
     if isinstance(root, bool) or not hasattr(root, "__index__"):
@@ -86,10 +140,16 @@ def broadcast(value: T, root: int = 0) -> T:
     if not 0 <= root < world.size():
         raise ValueError(f"broadcast: root={root} is no rank; give one from 0 to {world.size() - 1}")
     is_root = world.rank() == root
-    found: Any = _Pickled.of(value) if is_root else None
-    if world.size() > 1:
+    found = _Pickled.of(value) if is_root else _Pickled(b"")
+    own = found.sent()
+    rows = begin("edt_hvd.broadcast()", int(root), len(own))
+    if (rows["root"] != root).any():
+        roots = ", ".join(f"root={each} on rank {rank}" for rank, each in enumerate(rows["root"]))
+        raise ValueError(f"broadcast: {roots}; every worker has to name the same one")
+    if len(rows) > 1:
+        data = own if is_root else torch.empty(rows["nbytes"][root], dtype=torch.uint8)
         with stages.waiting_for_others():
-            found = hvd.broadcast_object(found, root_rank=int(root), name="edt.broadcast")
+            found = _received(hvd.broadcast_(data, int(root), name="edt.broadcast"))
     received: T = found.value("edt_hvd.broadcast()", root)
     return value if is_root else received
 
@@ -99,9 +159,7 @@ def barrier() -> None:
 
     Raises:
         NotInitializedError: `init` has not been called.
-        RuntimeError: called before the elastic function, where workers may join.
+        RuntimeError: called before the elastic function, where workers may join; or, on every worker, they
+            call different collectives.
     """
-    world.check_collective("edt_hvd.barrier()")
-    if world.size() > 1:
-        with stages.waiting_for_others():
-            hvd.barrier()
+    begin("edt_hvd.barrier()")

@@ -8,8 +8,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from edt_hvd import collectives
 from edt_hvd.reduction.header import exact_sum, gather, rounded
-from edt_hvd.world import world
 
 Number = float | np.number[Any] | np.bool_
 Values = Number | NDArray[Any] | torch.Tensor
@@ -41,11 +41,11 @@ def average(metrics: Metrics, weight: Number | torch.Tensor = 1.0) -> Any:
         for a tensor or array, dict for a mapping.
 
     Raises:
-        RuntimeError: called before the elastic function, where workers may join.
+        RuntimeError: called before the elastic function, where workers may join; or, on every worker, they
+            call different collectives.
         ValueError: a negative weight, weights that sum to zero, or no metrics.
         TypeError: a metric that is neither a real number nor a tensor of them; a weight that is no number.
     """
-    world.check_collective("edt_hvd.average()")
     factor = _as_weight("average", weight)
     named = metrics if isinstance(metrics, Mapping) else {"": metrics}
     if not named:
@@ -55,6 +55,7 @@ def average(metrics: Metrics, weight: Number | torch.Tensor = 1.0) -> Any:
     values = np.concatenate([tensor.reshape(-1).numpy() for tensor in tensors.values()])
     row = np.zeros(1, dtype=[("values", np.float64, values.shape), ("weight", np.float64)])
     row["values"][0], row["weight"] = _weighted(values, factor), factor
+    collectives.begin("edt_hvd.average()")
     rows = gather(row, "edt.average")
     total = exact_sum(rows["weight"].tolist())
     if total == 0:
@@ -115,10 +116,11 @@ class Mean:
         """The weighted mean over all workers. A collective: every worker must call it.
 
         Raises:
-            RuntimeError: called before the elastic function, where workers may join.
+            RuntimeError: called before the elastic function, where workers may join; or, on every worker,
+                they call different collectives.
             ValueError: nothing with a weight was added, on any worker.
         """
-        world.check_collective("edt_hvd.Mean.compute()")
+        collectives.begin("edt_hvd.Mean.compute()")
         fields = [("sum", np.int64, (_WORDS,)), ("weight", np.int64, (_WORDS,)), ("special", np.float64)]
         row = np.zeros(1, dtype=fields)
         row["sum"][0], row["weight"][0] = _words(self._sum), _words(self._weight)

@@ -180,6 +180,7 @@ class ElasticDataLoader:
 
     def __iter__(self) -> Iterator[Step]:
         reducer.collect_stale()
+        reducer.begin_loop()
         usage_checks.watch()
         if self._step and self._batch() is None:  # an earlier loop was left there
             self._begin_next_epoch()

@@ -12,7 +12,7 @@ import torch
 from edt_hvd import observing
 from edt_hvd.data.batching import Batch, MicroBatch
 from edt_hvd.data.seeding import Purpose, seed_for
-from edt_hvd.reduction import reducer, usage_checks
+from edt_hvd.reduction import agreement, reducer, usage_checks
 from edt_hvd.reduction.header import exact_sum
 from edt_hvd.reduction.participant import StepParticipant
 from edt_hvd.world import stages, world
@@ -192,7 +192,7 @@ class Step:
             self._loss = exact_sum(losses)
             return
         reports = [self._checksum, *(participant.report() for participant in self._participants)]
-        header = reducer.exchange(reports, losses, self._batch.most(world.size()))
+        header = agreement.exchange(reports, losses, self._batch.most(world.size()))
         self._check_order(header.reports[0][:, 0].tolist())
         for participant, found in zip(self._participants, header.reports[1:], strict=True):
             participant.finish_pass(found)

@@ -160,7 +160,8 @@ class ExactReducer(BucketReducer[ExactBucket]):
         """Reduce.
 
         Raises:
-            GradientError: the workers' grids differ, or sums may have left their integers.
+            GradientError: the workers' grids or their optimizers' steps differ, or sums may have left their
+                integers.
         """
         if (reports[:, 0] != reports[0, 0]).any():
             raise GradientError(

@@ -82,6 +82,20 @@ def check_lengths(lengths: Sequence[int]) -> None:
         )
 
 
+def check_steps(steps: Sequence[int]) -> None:
+    """Check that the optimizer has stepped as often on every worker, by rank, since the last pass.
+
+    Raises:
+        GradientError: it has not.
+    """
+    others = [f"{count} on rank {rank}" for rank, count in enumerate(steps) if count != steps[0]]
+    if others:
+        raise GradientError(
+            f"calls of optimizer.step() since the last pass over a step: {steps[0]} on rank 0, "
+            f"{', '.join(others)}; every worker has to step, or each trains a model of its own"
+        )
+
+
 def gather(row: NDArray[np.void], name: str) -> NDArray[np.void]:
     """The rows of all workers, in the order of their ranks. A collective.
 

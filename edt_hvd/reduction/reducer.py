@@ -18,16 +18,14 @@ import torch
 from typing_extensions import override
 
 from edt_hvd.errors import GradientError
-from edt_hvd.reduction import header
+from edt_hvd.reduction import agreement, header
 from edt_hvd.reduction.bits import fingerprint
 from edt_hvd.reduction.bucket import BUCKET_BYTES, BucketT, Layout, cut
-from edt_hvd.reduction.header import Header, Report
+from edt_hvd.reduction.header import Report
 from edt_hvd.reduction.participant import StepParticipant
-from edt_hvd.world import stages, world
+from edt_hvd.world import stages
 
 _registered: "list[weakref.ref[StepParticipant]]" = []
-_stop_agreed = False
-_lengths_agreed = False
 _may_have_stale = False
 
 
@@ -77,37 +75,22 @@ def _bucket_reducers() -> "list[BucketReducer[Any]]":
     return [participant for participant in active() if isinstance(participant, BucketReducer)]
 
 
+def begin_loop() -> None:
+    """A loop over a loader begins: from here on the workers' optimizers step alike."""
+    for each in _bucket_reducers():
+        each.steps = 0
+
+
 def sends_headers() -> bool:
     """Whether every optimizer step sends a header, because some optimizer is distributed."""
     return bool(_bucket_reducers())
 
 
-def stop_agreed() -> bool:
-    """Whether all workers have agreed, by the header of the same step, to form a new world."""
-    return _stop_agreed
-
-
 def reset() -> None:
     """A new world was formed."""
-    global _stop_agreed, _lengths_agreed
-    _stop_agreed = _lengths_agreed = False
+    agreement.reset()
     for participant in active():
         participant.reset()
-
-
-def exchange(reports: Sequence[Report], losses: Sequence[float] = (), capacity: int = 0) -> Header:
-    """Exchange the header (`header.exchange`), and note whether all workers are to stop.
-
-    Raises:
-        GradientError: first in a world, the workers' reports differ in length.
-    """
-    global _stop_agreed, _lengths_agreed
-    if not _lengths_agreed:
-        header.check_lengths([len(report) for report in reports])
-        _lengths_agreed = True
-    found = header.exchange(world.current().stop_wanted, losses, capacity, reports)
-    _stop_agreed = _stop_agreed or found.stop_wanted
-    return found
 
 
 class BucketReducer(StepParticipant, Generic[BucketT]):
@@ -125,6 +108,9 @@ class BucketReducer(StepParticipant, Generic[BucketT]):
         name: of this reducer's all-reduces, other than that of any other reducer.
         parameters: gives the optimizer's parameters; asked at every step, since they may change.
         bucket_bytes: see `BUCKET_BYTES`.
+
+    Attributes:
+        steps: of the optimizer since the last pass; the same on every worker.
     """
 
     def __init__(
@@ -141,6 +127,7 @@ class BucketReducer(StepParticipant, Generic[BucketT]):
         self._hooks: dict[torch.nn.Parameter, Any] = {}
         self._in_pass = False
         self.must_be_stepped = False
+        self.steps = 0
         self._was_left = False
         self._kept: dict[torch.nn.Parameter, torch.Tensor | None] = {}
         self._reduced = False
@@ -160,6 +147,7 @@ class BucketReducer(StepParticipant, Generic[BucketT]):
         self._reduced = self._unreduced = self._last = self._launching = False
         self._weight = None
         self._kept = {}
+        self.steps = 0
 
     def has(self, parameter: torch.nn.Parameter) -> bool:
         """Whether it reduces this parameter's gradients."""
@@ -199,14 +187,32 @@ class BucketReducer(StepParticipant, Generic[BucketT]):
 
     @override
     def report(self) -> Report:
-        """How many gradients each trainable parameter had, and which buckets got some late."""
+        """How many gradients each trainable parameter had, which buckets got some late, and `steps`.
+
+        Raises:
+            GradientError: the loop has put gradients into ``.grad`` by itself.
+        """
+        written = sum(parameter.grad is not None for parameter in self._trainable)
+        if written:
+            raise GradientError(
+                f"the loop over a step's micro-batches has set .grad of {written} parameters, which no other "
+                "worker would know of; call step.backward(loss) in it, and change gradients after it"
+            )
         located = [self._bucket_of[parameter] for parameter in self._trainable]
         late = [bucket.late is not None for bucket in self._buckets]
-        return np.array([bucket.addends[index] for bucket, index in located] + late, dtype=np.int32)
+        addends = [bucket.addends[index] for bucket, index in located]
+        return np.array([*addends, *late, self.steps], dtype=np.int32)
 
     @override
     def finish_pass(self, reports: Report) -> None:
-        addends, late = np.split(reports.sum(axis=0), [len(self._trainable)])
+        """Reduce.
+
+        Raises:
+            GradientError: the optimizer has not stepped on every worker since the last pass.
+        """
+        header.check_steps(reports[:, -1].tolist())
+        self.steps = 0
+        addends, late = np.split(reports[:, :-1].sum(axis=0), [len(self._trainable)])
         self._reduce(addends, late)
         if any(len(bucket.waiting_for) < len(bucket.parameters) for bucket in self._buckets):
             self._overlapping = not self._repeated
@@ -242,6 +248,7 @@ class BucketReducer(StepParticipant, Generic[BucketT]):
         if self._unreduced:
             self._average_gradients()
         self._reduced = self._unreduced = self.must_be_stepped = False
+        self.steps += 1
 
     def _average_gradients(self) -> None:
         """Average over the workers. A collective."""
@@ -256,7 +263,7 @@ class BucketReducer(StepParticipant, Generic[BucketT]):
                 parameter.grad = view
         compared = self._buckets if self._reduced and hvd.size() > 1 else []
         prints = np.array([fingerprint(bucket.flat) for bucket in compared], dtype=np.int64).view(np.int32)
-        absent, found = exchange([missing, prints]).reports
+        absent, found = agreement.exchange([missing, prints]).reports
         differ = (found != found[0]).any()
         if differ:
             self._note_difference()

@@ -19,7 +19,7 @@ from edt_hvd.data import random_state
 from edt_hvd.data.loader import ElasticDataLoader
 from edt_hvd.errors import StateError
 from edt_hvd.observing import Values
-from edt_hvd.reduction import buffers, reducer
+from edt_hvd.reduction import agreement, buffers, reducer
 from edt_hvd.reporting import ResizeReport, end_progress, send_progress
 from edt_hvd.state.checkpoint import checkpoints
 from edt_hvd.state.checkpoint.checkpoints import Checkpoints
@@ -137,7 +137,7 @@ class TorchState(State):  # type: ignore[misc]
         """Raise `HostsUpdatedInterrupt` when all workers have agreed on a change of the world."""
         if isinstance(world.current(), FixedWorld):
             return
-        if reducer.stop_agreed():
+        if agreement.stop_agreed():
             raise HostsUpdatedInterrupt(skip_sync=False)
         if not reducer.sends_headers():
             super().check_host_updates()

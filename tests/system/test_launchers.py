@@ -63,6 +63,11 @@ import edt_hvd
 edt_hvd.init()
 
 
+class Broken:
+    def __reduce__(self):
+        return int, ("no number",)
+
+
 @edt_hvd.elastic
 def communicate(state):
     edt_hvd.barrier()
@@ -71,17 +76,27 @@ def communicate(state):
     assert [len(each["text"]) for each in found] == [1000 * rank for rank in range(edt_hvd.size())]
     assert edt_hvd.broadcast(edt_hvd.rank()) == 0
     assert edt_hvd.broadcast([edt_hvd.rank()], root=1) == [1]
-    unpicklable = threading.Lock()
-    for refused in (
-        lambda: edt_hvd.broadcast(unpicklable if edt_hvd.rank() == 1 else None, root=1),
-        lambda: edt_hvd.gather(unpicklable if edt_hvd.rank() == 1 else None),
-    ):
+    is_first = edt_hvd.rank() == 0
+    lock = None if is_first else threading.Lock()
+    refused = {
+        "the value of worker 1, a lock cannot be pickled: ": lambda: edt_hvd.broadcast(lock, root=1),
+        "edt_hvd.gather(): the value of worker 1, a lock cannot be pickled: ": lambda: edt_hvd.gather(lock),
+        "the value of worker 0 cannot be unpickled: ValueError: ": lambda: edt_hvd.gather(Broken()),
+        "root=0 on rank 0, root=1 on rank 1": lambda: edt_hvd.broadcast(1, root=int(not is_first)),
+        "edt_hvd.gather() on rank 0, edt_hvd.barrier() on rank 1": (
+            lambda: edt_hvd.gather(1) if is_first else edt_hvd.barrier()
+        ),
+        "edt_hvd.average() on rank 0, edt_hvd.broadcast() on rank 1": (
+            lambda: edt_hvd.average(1.0) if is_first else edt_hvd.broadcast(1)
+        ),
+    }
+    for words, call in refused.items():
         try:
-            refused()
-        except ValueError as error:
-            assert "the value of worker 1, a lock cannot be pickled: " in str(error), error
+            call()
+        except (RuntimeError, ValueError) as error:
+            assert words in str(error), error
         else:
-            raise AssertionError("not refused")
+            raise AssertionError(f"not refused: {words}")
     edt_hvd.barrier()
     print(f"passed on {edt_hvd.size()}", flush=True)
 

@@ -12,9 +12,11 @@ from torch.nn.functional import cross_entropy
 from torch.utils.checkpoint import checkpoint
 
 import edt_hvd
+from edt_hvd.errors import GradientError
 from edt_hvd.reduction import reducer
 from edt_hvd.reduction.bucket import BUCKET_BYTES
 from edt_hvd.reduction.exact import ExactReducer
+from edt_hvd.reduction.header import check_steps
 from edt_hvd.reduction.reducer import BucketReducer
 from edt_hvd.reduction.ring import RingReducer
 
@@ -130,6 +132,43 @@ def test_gradients_not_weighted_are_refused() -> None:
     with pytest.raises(edt_hvd.GradientError, match=r"call step\.backward\(loss\) instead"):
         train()
     del optimizer
+
+
+def test_gradients_that_the_micro_batch_loop_sets_by_itself_are_refused() -> None:
+    weight = nn.Parameter(torch.zeros(1))
+    optimizer = edt_hvd.DistributedOptimizer(torch.optim.SGD([weight], lr=1.0))
+
+    def train() -> None:
+        for step in edt_hvd.ElasticDataLoader([torch.ones(1)] * 4, 4, 2):
+            for inputs in step:
+                (weight.grad,) = torch.autograd.grad((weight * inputs).sum(), [weight])
+            optimizer.step()
+
+    with pytest.raises(GradientError, match=r"has set \.grad of 1 parameters"):
+        train()
+
+
+def test_an_optimizer_has_to_step_on_every_worker() -> None:
+    check_steps([1, 1, 1])
+    with pytest.raises(
+        GradientError, match="1 on rank 0, 0 on rank 1, 2 on rank 3; every worker has to step"
+    ):
+        check_steps([1, 0, 1, 2])
+
+
+def test_steps_are_counted_from_one_pass_to_the_next() -> None:
+    weight = nn.Parameter(torch.zeros(1))
+    optimizer = edt_hvd.DistributedOptimizer(torch.optim.SGD([weight], lr=1.0))
+    own = optimizer._edt_reducer  # type: ignore[attr-defined]
+    optimizer.step()  # before the loop: a worker that joins later runs this, others have run it long ago
+    seen = []
+    for step in edt_hvd.ElasticDataLoader([torch.ones(1)] * 8, 4, 2):
+        seen.append(own.steps)
+        for inputs in step:
+            step.backward((weight * inputs).mean())
+        seen.append(own.steps)
+        optimizer.step()
+    assert seen == [0, 0, 1, 0]
 
 
 def test_stepping_inside_the_micro_batch_loop_is_refused() -> None:

@@ -8,7 +8,7 @@ from horovod.common.exceptions import HostsUpdatedInterrupt
 from torch import nn
 
 import edt_hvd
-from edt_hvd.reduction import reducer
+from edt_hvd.reduction import agreement
 from edt_hvd.state import torch_state
 
 pytestmark = pytest.mark.usefixtures("alone")
@@ -41,7 +41,7 @@ def announced(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[bool]]:
     """A new world is announced once the list has something in it."""
     found: list[bool] = []
     monkeypatch.setattr(torch_state, "FixedWorld", bytes)  # the one here is none
-    monkeypatch.setattr(reducer, "stop_agreed", lambda: bool(found))
+    monkeypatch.setattr(agreement, "stop_agreed", lambda: bool(found))
     return found
 
 

@@ -10,7 +10,7 @@ from horovod.common.exceptions import HostsUpdatedInterrupt
 from torch import nn
 
 import edt_hvd
-from edt_hvd.reduction import reducer
+from edt_hvd.reduction import agreement
 from edt_hvd.state import rollback, torch_state
 from edt_hvd.state.rollback_point import ROLLBACK_POINT_BYTES
 from edt_hvd.state.snapshot import SNAPSHOT_SHARE
@@ -177,7 +177,7 @@ def test_commit_leaves_the_function_when_all_have_agreed_to(monkeypatch: pytest.
     state.commit()
     monkeypatch.setattr("edt_hvd.state.torch_state.world.current", object)
     monkeypatch.setattr(edt_hvd.TorchState, "report_progress", lambda self, now: None)
-    monkeypatch.setattr(reducer, "_stop_agreed", True)
+    monkeypatch.setattr(agreement, "_stop_agreed", True)
     with pytest.raises(HostsUpdatedInterrupt):
         state.commit()
 

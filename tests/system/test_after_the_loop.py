@@ -1,4 +1,4 @@
-"""Backward passes after the loop over a step, with several workers."""
+"""What scripts do with gradients after the loop over a step, with several workers."""
 
 from pathlib import Path
 
@@ -59,3 +59,38 @@ def test_a_penalty_that_is_the_same_on_every_worker_stays_so_bit_by_bit(tmp_path
     alone, _ = trained(tmp_path, "common", dtype, 1)
     together, is_warned_of = trained(tmp_path, "common", dtype, 3)
     assert (set(together), is_warned_of) == (set(alone), False)
+
+
+STEPPING = """
+import torch
+import edt_hvd
+
+edt_hvd.init()
+model = torch.nn.Linear(8, 1)
+optimizer = edt_hvd.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=0.1), model)
+loader = edt_hvd.ElasticDataLoader(torch.randn(96, 8), 12, 2)
+state = edt_hvd.TorchState(model=model, optimizer=optimizer, loader=loader)
+
+@edt_hvd.elastic
+def train(state):
+    for step in state.loader:
+        for inputs in step:
+            step.backward(model(inputs).square().mean())
+        if edt_hvd.is_coordinator():
+            optimizer.step()
+        state.commit()
+
+train(state)
+"""
+
+
+def test_an_optimizer_that_steps_on_one_worker_only_is_refused(job: ElasticJob) -> None:
+    script = job.folder / "stepping.py"
+    script.write_text(STEPPING)
+    job.allocate(2)
+    job.start(script)
+    assert job.end() == 1
+    words = (
+        "GradientError: calls of optimizer.step() since the last pass over a step: 1 on rank 0, 0 on rank 1;"
+    )
+    assert words in job.stdout + job.stderr
