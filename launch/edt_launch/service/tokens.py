@@ -77,7 +77,7 @@ def issue(
 
 
 def bearer(accounts: Accounts, token: str, now: float) -> tuple[UserRecord, TokenRecord] | None:
-    """Whose token it is, and what is kept of it, having noted its use; None if it opens nothing (any more)."""
+    """Whose token it is, and what is kept of it; None if it opens nothing (any more). Its use is noted."""
     found = accounts.bearer(hash_of(token), now)
     if found is not None and is_use_noted_anew(found[1], now):
         accounts.note_use(found[1].id, now, found[1].idle_until)

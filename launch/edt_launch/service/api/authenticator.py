@@ -88,7 +88,12 @@ class BearerAuthenticator:
         return settings.max_upload + FORM if is_upload else settings.max_body
 
     async def identify(self, scope: Scope) -> None:
-        """Put who asks, and the token, into the scope; raises `ForbiddenError` and `UnavailableError`, too."""
+        """Put who asks, and the token, into the scope.
+
+        Raises:
+            ForbiddenError, UnauthorizedError: the token does not open this, or anything.
+            UnavailableError: the database does not answer.
+        """
         path = scope["path"]
         if path in self.OPEN or (path == "/metrics" and self._context.settings.public_metrics):
             return

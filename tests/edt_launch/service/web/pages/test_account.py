@@ -57,7 +57,7 @@ def test_a_token_may_be_for_reading_only_and_then_opens_no_page(world: World) ->
     assert world.client(token).post("/jobs/j1/stop").status_code == 403
     refused = browser(world).post("/logon", data={"secret": token})
     assert refused.status_code == 403
-    assert "the token screen is for reading only" in refused.text
+    assert "The token screen is for reading only" in refused.text
     password = {"secret": token, "password": "another password"}
     assert "is for reading only" in client.post("/account/password", data=password).text
     assert client.post("/account/tokens", data={"scope": "write"}).status_code == 422
