@@ -21,9 +21,6 @@ IDLE = 12 * 3600.0
 LASTS = 7 * 86400.0
 """Seconds after which it ends in any case."""
 
-NOTED = 60.0
-"""Seconds after which it is written down again that it is used."""
-
 LINK_LASTS = 300.0
 """Seconds for which a link logs on."""
 
@@ -52,8 +49,10 @@ def begin(
     """Begin a session; returns what its cookie is to contain.
 
     `parent` is the token, or `password_hash` that of the password, that the user has logged on with; raises
-    `UnauthorizedError` if it is not valid any more.
+    `UnauthorizedError` if it is not valid any more, and `ForbiddenError` if the token is for reading only.
     """
+    if parent is not None:
+        tokens.check_scope(parent, "POST")
     accounts.forget_sessions(user, now)
     token, _ = tokens.issue(
         accounts,
@@ -71,11 +70,11 @@ def begin(
 
 def resume(accounts: Accounts, token: str, now: float) -> tuple[UserRecord, TokenRecord] | None:
     """Whose session it is, and what is kept of it, having noted that it is used; None if it is over."""
-    bearer = tokens.bearer(accounts, token, now)
+    bearer = accounts.bearer(tokens.hash_of(token), now)
     if bearer is None or bearer[1].idle_until is None:
         return None
-    if bearer[1].idle_until < now + IDLE - NOTED:
-        accounts.use_session(bearer[1].id, now + IDLE)
+    if tokens.is_use_noted_anew(bearer[1], now):
+        accounts.note_use(bearer[1].id, now, now + IDLE)
     return bearer
 
 

@@ -8,10 +8,16 @@ import secrets
 
 from edt_launch.service.database.accounts import Accounts
 from edt_launch.service.database.records import TokenRecord, UserRecord
-from edt_launch.service.errors import UnauthorizedError
+from edt_launch.service.errors import ForbiddenError, UnauthorizedError
 
 PREFIX = "edt_"
 """Tells scanners for leaked secrets what it is."""
+
+READ = "read"
+"""Scope of a token that changes nothing."""
+
+NOTED = 60.0
+"""Seconds after which it is written down again that a token is used."""
 
 
 def hash_of(token: str) -> str:
@@ -30,6 +36,7 @@ def issue(
     password_hash: str | None = None,
     idle_until: float | None = None,
     is_once: bool = False,
+    scope: str = "all",
 ) -> tuple[str, TokenRecord]:
     """Give a user a token: returns it, to be told once, and what is kept of it.
 
@@ -46,6 +53,7 @@ def issue(
             `UnauthorizedError` is raised.
         idle_until: unix time from which it opens nothing unless it is used before; None for no such end.
         is_once: whether it logs a browser on, once, and opens nothing else.
+        scope: "all", or "read" for a token that changes nothing.
     """
     token = PREFIX + secrets.token_urlsafe(32)
     ends = [end for end in (expires, parent.expires if parent else None) if end is not None]
@@ -60,6 +68,7 @@ def issue(
         parent=parent.id if parent else None,
         idle_until=idle_until,
         is_once=is_once,
+        scope=scope,
     )
     if not accounts.add_token(record, password_hash):
         given = "token that this one is made with was revoked" if parent else "password was changed"
@@ -68,5 +77,26 @@ def issue(
 
 
 def bearer(accounts: Accounts, token: str, now: float) -> tuple[UserRecord, TokenRecord] | None:
-    """Whose token it is, and what is kept of it; None if it opens nothing (any more)."""
-    return accounts.bearer(hash_of(token), now)
+    """Whose token it is, and what is kept of it; None if it opens nothing (any more). Its use is noted."""
+    found = accounts.bearer(hash_of(token), now)
+    if found is not None and is_use_noted_anew(found[1], now):
+        accounts.note_use(found[1].id, now, found[1].idle_until)
+    return found
+
+
+def is_use_noted_anew(token: TokenRecord, now: float) -> bool:
+    """Whether it was last noted long enough ago that the token is used."""
+    return token.used is None or now - token.used >= NOTED
+
+
+def check_scope(token: TokenRecord, method: str) -> None:
+    """Refuse a request that may change something to a token that is for reading.
+
+    Raises:
+        ForbiddenError: the token is, and the method is neither GET nor HEAD.
+    """
+    if token.scope == READ and method not in ("GET", "HEAD"):
+        raise ForbiddenError(
+            f"the token {token.name or token.id} is for reading only",
+            "use one that may change things: `edt tokens add` makes it",
+        )

@@ -34,9 +34,11 @@ def test_a_session_ends_after_a_week_however_much_it_is_used(ann: Store) -> None
 
 def test_use_is_noted_once_a_minute(ann: Store) -> None:
     token = sessions.begin(ann.accounts, "ann", 0.0)
-    for now, noted in ((59.0, IDLE), (61.0, IDLE + 61), (100.0, IDLE + 61)):
+    for now, noted in ((50.0, 50.0), (109.0, 50.0), (110.0, 110.0), (169.0, 110.0)):
         sessions.resume(ann.accounts, token, now)
-        assert [token.idle_until for token in ann.accounts.tokens("ann")] == [noted]
+        assert [(token.used, token.idle_until) for token in ann.accounts.tokens("ann")] == [
+            (noted, IDLE + noted)
+        ]
 
 
 def test_a_session_ends_with_the_token_that_it_was_begun_with(ann: Store) -> None:

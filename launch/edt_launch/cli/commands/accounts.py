@@ -98,6 +98,8 @@ TOKEN_COLUMNS: Columns[Mapping[str, Any]] = {
     Column("NAME", least=8): lambda token: visible(token.get("name") or "-"),
     Column("USER", least=5): lambda token: visible(token.get("user") or "-"),
     Column("MADE", optional=True): lambda token: moment(token.get("created"), 0.0),
+    Column("MAY", optional=True): lambda token: visible(token.get("scope")),
+    Column("USED", optional=True): lambda token: moment(token.get("used"), 0.0),
     Column("UNTIL"): lambda token: "revoked" if token.get("revoked") else moment(token.get("expires"), 0.0),
 }
 
@@ -123,6 +125,7 @@ def add_token(
         str | None, Option(help="Such as 12h or 30d, else as long as the token that asks.")
     ] = None,
     user: Annotated[str | None, Option(help="For somebody else; for administrators.")] = None,
+    is_read: Annotated[bool, Option("--read", help="For reading only: it changes nothing.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Make a token and print it; it is shown only now."""
@@ -131,6 +134,8 @@ def add_token(
         content["expires"] = time.time() + _seconds(lasts)
     if user is not None:
         content["user"] = user
+    if is_read:
+        content["scope"] = "read"
     data = connect().call("POST", "tokens", content=content)
     if as_json:
         print_json(data)

@@ -48,6 +48,7 @@ async def is_identified(context: Context, scope: Scope, find: Find, token: str) 
     """Put whose token it is, and the token, into the scope; False if it opens nothing.
 
     Raises:
+        ForbiddenError: the token is for reading, and the request is not.
         UnavailableError: the database does not answer.
     """
     try:
@@ -55,6 +56,7 @@ async def is_identified(context: Context, scope: Scope, find: Find, token: str) 
     except AWAY as error:
         raise problems.no_database(error) from None
     if bearer is not None:
+        tokens.check_scope(bearer[1], scope["method"])
         scope[USER], scope[TOKEN] = bearer
     return bearer is not None
 
@@ -86,7 +88,12 @@ class BearerAuthenticator:
         return settings.max_upload + FORM if is_upload else settings.max_body
 
     async def identify(self, scope: Scope) -> None:
-        """Put who asks, and the token, into the scope; raises `UnavailableError`, too."""
+        """Put who asks, and the token, into the scope.
+
+        Raises:
+            ForbiddenError, UnauthorizedError: the token does not open this, or anything.
+            UnavailableError: the database does not answer.
+        """
         path = scope["path"]
         if path in self.OPEN or (path == "/metrics" and self._context.settings.public_metrics):
             return

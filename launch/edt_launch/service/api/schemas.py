@@ -543,6 +543,9 @@ class NewToken(_Asked):
         description="When it opens nothing any more; null, or later than the token that asks: as that one.",
     )
     user: UserName | None = Field(default=None, description="Whose; for administrators. Your own by default.")
+    scope: Literal["all", "read"] = Field(
+        default="all", description="What it may do: everything that its user may, or only read (GET, HEAD)."
+    )
 
 
 class Token(BaseModel):
@@ -554,6 +557,8 @@ class Token(BaseModel):
     created: float
     expires: float | None
     parent: str | None = Field(description="The token that it was made with, and is revoked with.")
+    scope: Literal["all", "read"]
+    used: float | None = Field(description="When it was last used, to a minute; null: never.")
 
 
 class TokenWithSecret(Token):

@@ -43,7 +43,7 @@ def add(context: ContextDep, user: CurrentUser, shown: CurrentToken, new: schema
     now = context.clock()
     accounts = context.store.accounts
     parent = sessions.origin(accounts, shown)
-    token, record = issuing.issue(accounts, whose, new.name, now, new.expires, parent=parent)
+    token, record = issuing.issue(accounts, whose, new.name, now, new.expires, parent=parent, scope=new.scope)
     return {**vars(record), "token": token}
 
 

@@ -154,9 +154,10 @@ class Accounts:
             yield connection
         self.withdrawals += 1
 
-    def use_session(self, token: str, idle_until: float) -> None:
-        """Note that a browser's session has been used: it ends later."""
-        self._database.execute(update(tokens).where(tokens.c.id == token).values(idle_until=idle_until))
+    def note_use(self, token: str, now: float, idle_until: float | None = None) -> None:
+        """Note that a token has been used, and, of a browser's session, when it ends without further use."""
+        change = update(tokens).where(tokens.c.id == token)
+        self._database.execute(change.values(used=now, idle_until=idle_until))
 
     def end_browsers(self, user: str, spared: str, now: float) -> None:
         """Revoke a user's sessions of browsers, but for the one whose id is `spared`."""

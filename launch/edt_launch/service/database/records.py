@@ -57,6 +57,8 @@ class TokenRecord:
         parent: id of the token that it was made with; None if a password, or the service itself, gave it.
         idle_until: of a browser's session, when it ends if it is not used before; None for any other.
         is_once: whether it logs a browser on, once, and opens nothing else.
+        scope: what it may do: "all", or "read".
+        used: when it was last used, to a minute; None if it never was.
     """
 
     id: Str16
@@ -70,6 +72,8 @@ class TokenRecord:
     parent: Str16 | None = None
     idle_until: float | None = None
     is_once: bool = False
+    scope: Str16 = "all"
+    used: float | None = None
 
 
 @dataclass(frozen=True)

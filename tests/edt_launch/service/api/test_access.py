@@ -50,6 +50,39 @@ def test_nobody_touches_anothers_job(world: World, method: str, path: str, conte
     assert world.bob.request(method, f"/jobs/{job}{path}", json=content).status_code == 403
 
 
+def test_a_token_for_reading_changes_nothing_and_makes_none_that_does(world: World) -> None:
+    job = world.submit(world.ann)["id"]
+    made = world.ann.post("/tokens", json={"name": "screen", "scope": "read"}).json()
+    assert made["scope"] == "read"
+    reader = world.client(made["token"])
+    assert reader.get(f"/jobs/{job}").json()["command"] == world.ann.get(f"/jobs/{job}").json()["command"]
+    for method, path in (("POST", f"/jobs/{job}/stop"), ("POST", "/tokens"), ("POST", "/logon-links")):
+        answer = reader.request(method, path, json={})
+        assert answer.status_code == 403
+        assert "the token screen is for reading only" in answer.json()["detail"]
+    assert world.ann.get(f"/jobs/{job}").json()["state"] != "stopped"
+    assert world.ann.post("/tokens", json={"scope": "write"}).status_code == 422
+
+
+def test_it_is_told_when_a_token_was_last_used(world: World) -> None:
+    made = world.ann.post("/tokens", json={"name": "laptop"}).json()
+    assert made["used"] is None
+    client, began = world.client(made["token"]), world.clock.now
+
+    def used() -> float | None:
+        found = world.ann.get("/tokens").json()["tokens"]
+        return next(token["used"] for token in found if token["id"] == made["id"])
+
+    assert used() is None
+    for _ in range(2):  # noted to a minute
+        client.get("/jobs")
+        assert used() == began
+        world.clock.now += 59
+    world.clock.now += 1
+    client.get("/jobs")
+    assert used() == world.clock.now
+
+
 @pytest.mark.parametrize("method, path, content", OWNERS_ONLY)
 def test_an_administrator_may(world: World, method: str, path: str, content: Any) -> None:
     job = world.submit(world.ann, max=2)["id"]

@@ -26,7 +26,7 @@ def test_migrations_lead_to_the_tables(database_url: str) -> None:
 
 
 NEW = ("kind", "template", "total")
-NEWEST = ("idle_until", "is_once")
+NEWEST = ("idle_until", "is_once", "scope", "used")
 LATEST = {"allocations": ("leaving", "lost"), "jobs": ("losses",)}
 
 

@@ -177,11 +177,11 @@ class WmlaAuthenticator:
             )
         try:
             if isinstance(proof, Token):
-                user = await self._owner(proof.token)
+                user = await self._owner(proof.token, scope["method"])
             else:
                 proof = replace(proof, stored=await self._stored(proof.name))
                 address = (scope.get("client") or ("",))[0]
-                user = await self._named(proof, address)
+                user = await self._named(proof, address, scope["method"])
                 if user is None:
                     log.warning("a logon has failed", user=proof.name[:64], address=address)
         except AWAY as error:
@@ -198,14 +198,17 @@ class WmlaAuthenticator:
     def refusal(self, error: ServiceError) -> Response:  # noqa: D102
         return refusal(TooLargeError(error.detail, SMALLER) if isinstance(error, TooLargeError) else error)
 
-    async def _owner(self, token: str) -> UserRecord | None:
+    async def _owner(self, token: str, method: str) -> UserRecord | None:
         accounts, now = self._context.store.accounts, self._context.clock()
         bearer = await run_in_threadpool(tokens.bearer, accounts, token, now)
-        return None if bearer is None else bearer[0]
+        if bearer is None:
+            return None
+        tokens.check_scope(bearer[1], method)
+        return bearer[0]
 
-    async def _named(self, proof: Password, address: str) -> UserRecord | None:
+    async def _named(self, proof: Password, address: str, method: str) -> UserRecord | None:
         if proof.password.startswith(tokens.PREFIX):
-            user = await self._owner(proof.password)
+            user = await self._owner(proof.password, method)
             return user if user is not None and user.name == proof.name else None
         arguments = (proof.name, proof.password, proof.stored, time.monotonic())
         if not self._verifier.remembers(*arguments):

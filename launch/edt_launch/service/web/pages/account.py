@@ -53,19 +53,21 @@ def add_token(
     session: CurrentToken,
     name: Text = "",
     days: Text = "",
+    scope: Text = "all",
 ) -> Response:
     """Make a token, and show it once; or show the form again with what was wrong."""
     try:
         lasts = float(days) * DAY if days.strip() else None
         ends = None if lasts is None else context.clock() + lasts
-        new = rest.add(context, user, session, schemas.NewToken(name=name.strip(), expires=ends))
+        asked = {"name": name.strip(), "expires": ends, "scope": scope}
+        new = rest.add(context, user, session, schemas.NewToken.model_validate(asked))
     except ValidationError as error:
         told = problems.invalid(error.errors()).detail
     except ValueError:
         told = f"days: {days!r} is no number"
     else:
         return _page(request, context, user, session, fresh=views.Fresh(user.name, new["token"]))
-    return _page(request, context, user, session, error=told, name=name, days=days)
+    return _page(request, context, user, session, error=told, name=name, days=days, scope=scope)
 
 
 @router.get("/account/tokens/{token_id}/revoke")
@@ -99,6 +101,7 @@ def _page(
     error: str = "",
     name: str = "",
     days: str = "",
+    scope: str = "all",
 ) -> Response:
     tokens, now = context.store.accounts.tokens(user.name), context.clock()
     return templating.page(
@@ -112,4 +115,6 @@ def _page(
         error=error,
         name=name,
         days=days,
+        scope=scope,
+        scopes=views.MAY,
     )

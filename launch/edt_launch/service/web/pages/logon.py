@@ -10,7 +10,7 @@ from starlette.concurrency import run_in_threadpool
 from edt_launch.service import sessions, tokens
 from edt_launch.service.api.dependencies import ContextDep, CurrentToken, CurrentUser
 from edt_launch.service.context import Context
-from edt_launch.service.errors import LockedError, ServiceError, UnauthorizedError
+from edt_launch.service.errors import ForbiddenError, LockedError, ServiceError, UnauthorizedError
 from edt_launch.service.web import templating
 
 router = APIRouter()
@@ -50,7 +50,7 @@ async def log_on(
     """Begin a session, or show the form again with what was wrong."""
     try:
         cookie = await _session(request, context, name.strip(), secret.strip(), once)
-    except (UnauthorizedError, LockedError) as error:
+    except (ForbiddenError, LockedError, UnauthorizedError) as error:
         return _form(request, goal, name=name, error=error)
     answer = RedirectResponse(own_path(goal), 303)
     answer.set_cookie(

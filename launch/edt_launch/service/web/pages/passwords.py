@@ -16,7 +16,13 @@ from edt_launch.service.api.dependencies import ContextDep, CurrentAdmin, Curren
 from edt_launch.service.api.users import give_password
 from edt_launch.service.context import Context
 from edt_launch.service.database.records import UserRecord
-from edt_launch.service.errors import InvalidError, LockedError, NotFoundError, UnauthorizedError
+from edt_launch.service.errors import (
+    ForbiddenError,
+    InvalidError,
+    LockedError,
+    NotFoundError,
+    UnauthorizedError,
+)
 from edt_launch.service.web import templating
 from edt_launch.service.web.views.account import password_question
 
@@ -86,7 +92,7 @@ async def _set(
         await run_in_threadpool(give_password, context, name, new, session)
     except ValidationError as error:
         return problems.invalid(error.errors()).detail
-    except (InvalidError, LockedError, UnauthorizedError) as error:
+    except (ForbiddenError, InvalidError, LockedError, UnauthorizedError) as error:
         return f"{error.detail}: {error.next_step}"
     return None
 
@@ -102,3 +108,4 @@ async def _prove(request: Request, context: Context, user: UserRecord, secret: s
         raise UnauthorizedError("the token is unknown, expired or revoked, or not yours", "check it")
     if bearer[1].expires is not None:
         raise UnauthorizedError("the token ends, and a password set with it would not", "use another one")
+    tokens.check_scope(bearer[1], request.method)

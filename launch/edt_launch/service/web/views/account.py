@@ -5,8 +5,10 @@ from dataclasses import dataclass
 from urllib.parse import quote
 
 from edt_launch.service.database.records import TokenRecord
-from edt_launch.service.sessions import IDLE
 from edt_launch.service.web.views.asking import Field, Question
+
+MAY = {"all": "everything that you may", "read": "read only"}
+"""What tokens of a scope may do, in words."""
 
 
 @dataclass(frozen=True)
@@ -21,13 +23,15 @@ class Session:
 
 @dataclass(frozen=True)
 class Token:
-    """A token; `expires` is None if it does not end by itself."""
+    """A token; `expires` is None if it does not end by itself, `used` if it never was. It may `may`."""
 
     id: str
     name: str
     made: float
     expires: float | None
     made_with: str
+    used: float | None
+    may: str
 
 
 @dataclass(frozen=True)
@@ -42,7 +46,10 @@ def browsers(tokens: Iterable[TokenRecord], this: TokenRecord, now: float) -> li
     """Those of a user's tokens that are sessions of browsers, the newest first."""
     found = [
         Session(
-            token.created, token.idle_until - IDLE, token.expires or token.idle_until, token.id == this.id
+            token.created,
+            token.used or token.created,
+            token.expires or token.idle_until,
+            token.id == this.id,
         )
         for token in tokens
         if token.idle_until is not None and token.idle_until > now
@@ -54,7 +61,15 @@ def tokens(found: Iterable[TokenRecord], now: float) -> list[Token]:
     """The others that open something, the newest first."""
     names = {token.id: token.name or token.id for token in found}
     shown = [
-        Token(token.id, token.name, token.created, token.expires, names.get(token.parent or "", ""))
+        Token(
+            token.id,
+            token.name,
+            token.created,
+            token.expires,
+            names.get(token.parent or "", ""),
+            token.used,
+            MAY[token.scope],
+        )
         for token in found
         if token.idle_until is None and not token.is_once and (token.expires is None or token.expires > now)
     ]

@@ -118,9 +118,25 @@ class Blocking(Verifier):
         return super().verify(name, password, stored, now)
 
 
+@pytest.mark.parametrize("way", ["token", "password"])
+def test_a_token_for_reading_starts_and_stops_nothing(world: World, way: str) -> None:
+    token = world.ann.post("/tokens", json={"scope": "read"}).json()["token"]
+    auth = {"auth": ("ann", token)} if way == "password" else {"headers": {"X-Auth-Token": token}}
+    with Asking(world).client() as client:
+        assert client.get("/execs", **auth).status_code == 200
+        answer = client.post("/execs", **auth)
+        assert answer.status_code == 403
+        assert "for reading only" in answer.text
+
+
 def scope(name: str, password: str) -> Scope:
     header = basic(f"{name}:{password}".encode()).encode()
-    return {"type": "http", "headers": [(b"authorization", header)], "client": ("10.0.0.9", 1)}
+    return {
+        "type": "http",
+        "method": "GET",
+        "headers": [(b"authorization", header)],
+        "client": ("10.0.0.9", 1),
+    }
 
 
 def test_who_guesses_keeps_nobody_else_out(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

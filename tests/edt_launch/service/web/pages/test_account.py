@@ -48,6 +48,21 @@ def test_a_token_ends_with_the_one_that_the_browser_has_logged_on_with(world: Wo
     assert world.client(first).get("/").status_code == 401
 
 
+def test_a_token_may_be_for_reading_only_and_then_opens_no_page(world: World) -> None:
+    client = browser(world, "ann")
+    page = client.post("/account/tokens", data={"name": "screen", "scope": "read"})
+    assert "read only" in page.text
+    token = made(page.text)
+    assert world.client(token).get("/jobs").status_code == 200
+    assert world.client(token).post("/jobs/j1/stop").status_code == 403
+    refused = browser(world).post("/logon", data={"secret": token})
+    assert refused.status_code == 403
+    assert "The token screen is for reading only" in refused.text
+    password = {"secret": token, "password": "another password"}
+    assert "is for reading only" in client.post("/account/password", data=password).text
+    assert client.post("/account/tokens", data={"scope": "write"}).status_code == 422
+
+
 def test_mistakes_keep_the_form(world: World) -> None:
     client = browser(world, "ann")
     for data in (

@@ -1,0 +1,15 @@
+"""Let a token only read, and tell when one was last used."""
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0013"
+down_revision = "0012"
+branch_labels = None
+depends_on = None
+
+
+def upgrade() -> None:
+    """Add the columns. Tokens that there are may do everything, and have not been used yet."""
+    op.add_column("tokens", sa.Column("scope", sa.String(16), nullable=False, server_default="all"))
+    op.add_column("tokens", sa.Column("used", sa.Float(), nullable=True))
