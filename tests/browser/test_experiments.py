@@ -115,3 +115,13 @@ def test_everybody_can_use_experiments(site: Site, look: str) -> None:
             site.check_access(page)
             assert not is_too_wide(page), path
     assert site.errors == []
+
+
+def test_what_happens_while_a_page_is_loaded_is_shown(site: Site) -> None:
+    lab = Lab(site.world)
+    experiment = lab.experiment(lab.definition()["id"])["id"]
+    with site.page("ann") as page:
+        page.route("**/api/v1/stream", lambda route: (lab.run(experiment), route.continue_()))
+        page.goto(f"/experiments/{experiment}")
+        page.get_by_role("region", name="Queued").get_by_role("link", name="net").wait_for()
+    assert site.errors == []

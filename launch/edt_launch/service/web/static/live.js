@@ -40,10 +40,10 @@
   setInterval(() => { if (!document.hidden && document.querySelector("[data-goes-on]")) refetch(); }, AGAIN);
   const take = (message) => {
     const { jobs, gone } = JSON.parse(message.data);
-    let isOther = lostAt !== null || gone.length > 0;
+    let isOther = !isKnown || lostAt !== null || gone.length > 0; // at first: something may have happened since the page was made
     for (const job of jobs) {
       const shape = `${job.state} ${job.wanted} ${job.target} ${job.reason} ${JSON.stringify(job.hosts)}`;
-      isOther ||= isKnown && states.get(job.id) !== shape;
+      isOther ||= states.get(job.id) !== shape;
       states.set(job.id, shape);
       patch(job);
       if (isKnown) document.body.dispatchEvent(new CustomEvent("edt:job", { detail: job.id }));
