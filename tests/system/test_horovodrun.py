@@ -357,7 +357,9 @@ def test_any_schedule(seed: int, plain: HorovodrunJob, undisturbed: dict[str, An
         plain.until_size(2)
     assert plain.end() == 0, plain.printed
     plain.check(EPOCHS, undisturbed, repeated=1 if seed % 4 == 0 else 0)
-    assert len({row["size"] for row in plain.trace()}) > 1 or not trains_first
+    # Many changes in a row become one, on a busy machine perhaps none, where the last is to the first size.
+    may_stay = not trains_first or sum(rest[-1]) == sum(first)
+    assert len({row["size"] for row in plain.trace()}) > 1 or may_stay
 
 
 # edt-launch --horovodrun
