@@ -51,7 +51,7 @@ class WriteGuard:
     def install(self) -> None:
         """Guard from now on, except while it is lifted: there is no way to uninstall an audit hook."""
         sys.addaudithook(self._audit)
-        torch.save = _audited(torch.save)
+        torch.save = torch.serialization.save = _audited(torch.save)
 
     @contextlib.contextmanager
     def lifted(self) -> Iterator[None]:

@@ -35,6 +35,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def guard(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[WriteGuard]:
     monkeypatch.setattr(torch, "save", torch.save)
+    monkeypatch.setattr(torch.serialization, "save", torch.serialization.save)
     one = WriteGuard(folder / "result", [folder / "result" / "log" / "one"])
     one.install()
     yield one
@@ -70,6 +71,7 @@ def run(folder: Path, statement: str, guard: WriteGuard) -> None:
         ("shutil.rmtree('..')", "removes"),
         ("os.rename('../job', '../other')", "moves"),
         ("torch.save({}, 'result/weights.pt')", "writes"),
+        ("torch.serialization.save({}, 'result/weights.pt')", "writes"),
         ("torch.save(obj={}, f=Path('result/weights.pt'))", "writes"),
         ("sqlite3.connect('result/trials.db')", "writes"),
         ("os.remove('result/to-elsewhere')", "removes"),
