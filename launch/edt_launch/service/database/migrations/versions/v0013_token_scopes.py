@@ -10,6 +10,7 @@ depends_on = None
 
 
 def upgrade() -> None:
-    """Add the columns. Tokens that there are may do everything, and have not been used yet."""
+    """Add the columns. Tokens that there are may do everything. When they were used is known of sessions."""
     op.add_column("tokens", sa.Column("scope", sa.String(16), nullable=False, server_default="all"))
     op.add_column("tokens", sa.Column("used", sa.Float(), nullable=True))
+    op.execute(sa.text("UPDATE tokens SET used = idle_until - 43200 WHERE idle_until IS NOT NULL"))
