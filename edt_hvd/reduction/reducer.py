@@ -150,7 +150,7 @@ class BucketReducer(StepParticipant, Generic[BucketT]):
         self.steps = 0
 
     def has(self, parameter: torch.nn.Parameter) -> bool:
-        """Whether it reduces this parameter's gradients."""
+        """Whether its optimizer has this parameter."""
         return parameter in self._hooks
 
     @abstractmethod

@@ -113,6 +113,15 @@ def opened(folder: Path, **variables: str) -> Iterator[Notebook]:
             process.kill()
 
 
+@contextlib.contextmanager
+def pooled(service: Service, folder: Path) -> Iterator[tuple[Notebook, str]]:
+    """A notebook that trains in the pool of a service, and the token that it has."""
+    service.start()
+    token = (service.home / "token").read_text().strip()
+    with opened(folder, EDT_URL=service.url, EDT_TOKEN=token) as notebook:
+        yield notebook, token
+
+
 def test_executors_train_what_the_cells_say_to_the_bit(notebook: Notebook) -> None:
     cells = [
         *(
@@ -188,9 +197,7 @@ def test_a_cell_that_fails_in_executors_alone_is_named(notebook: Notebook) -> No
 @pytest.mark.full
 @pytest.mark.timeout(900)
 def test_a_pool_trains_for_a_notebook(service: Service, tmp_path: Path) -> None:
-    service.start()
-    token = (service.home / "token").read_text().strip()
-    with opened(tmp_path / "a folder", EDT_URL=service.url, EDT_TOKEN=token) as notebook:
+    with pooled(service, tmp_path / "a folder") as (notebook, token):
         (notebook.folder / "beside.py").write_text("RATE = 0.5\n")
         for cell in (IMPORTS + "from beside import RATE", DATA, MODEL):
             assert notebook.run(cell)[0] == "ok"
@@ -213,9 +220,7 @@ def test_a_pool_trains_for_a_notebook(service: Service, tmp_path: Path) -> None:
 def test_a_kernel_that_is_killed_leaves_no_job_in_the_pool(
     service: Service, tmp_path: Path, is_away: bool
 ) -> None:
-    service.start()
-    token = (service.home / "token").read_text().strip()
-    with opened(tmp_path / "a folder", EDT_URL=service.url, EDT_TOKEN=token) as notebook:
+    with pooled(service, tmp_path / "a folder") as (notebook, token):
         for cell in (IMPORTS, DATA, MODEL):
             assert notebook.run(cell)[0] == "ok"
         notebook.client.execute(TRAIN.format(epochs=10**6))
@@ -234,9 +239,7 @@ def test_a_kernel_that_is_killed_leaves_no_job_in_the_pool(
 def test_who_interrupts_a_training_while_the_pool_is_away_is_told_how_to_stop_it(
     service: Service, tmp_path: Path
 ) -> None:
-    service.start()
-    token = (service.home / "token").read_text().strip()
-    with opened(tmp_path / "a folder", EDT_URL=service.url, EDT_TOKEN=token) as notebook:
+    with pooled(service, tmp_path / "a folder") as (notebook, token):
         for cell in (IMPORTS, DATA, MODEL):
             assert notebook.run(cell)[0] == "ok"
         status, printed = notebook.run(TRAIN.format(epochs=10**6), until="image/png", before=service.kill)

@@ -3,9 +3,9 @@
 At once: what is below its minimum, above a limit or on hosts that are gone; what an owner reclaims of its
 guarantee, and a higher tier of lower ones; an owner's number that has been off for a while. Otherwise a job
 grows only where that brings what a resize costs, if the new size lasts as long as the present one has
-lasted: who has just been resized is likely to be again soon. It grows at the cost of others only by enough,
-too, and not too soon after its last resize. Others shrink only to serve such growth, as few of them as may
-be, and free GPUs go to as few jobs as may be.
+lasted: a job that has just been resized is likely to be resized again soon. At the cost of others it grows
+only by enough, too, and not too soon after its last resize. Others shrink only to serve such growth, as few
+of them as may be, and free GPUs go to as few jobs as may be.
 
 An owner's number is put right to the GPU. Among the jobs of one owner that would cost a resize of almost all
 of them whenever one starts or ends, for a GPU each. So few others serve a job instead, as long as everybody
@@ -237,7 +237,7 @@ class _Moves:
             return True
         gained = gain(job, before, size)
         if gained <= 0:
-            return job.resize_cost <= 0
+            return False
         pays_at = max(job.started, job.resized or job.started) + job.resize_cost / gained
         if pays_at > self.work.now:
             self.again_at.append(pays_at)
@@ -315,9 +315,13 @@ class _Moves:
         self.is_left = len(taking) < len(behind)
 
     def _may_take(self, index: int) -> bool:
-        """Whether growing into what is free now is worth a resize."""
-        size = min(self.work.target[index], self.sizes[index] + self._free())
-        return self._brings_its_cost(index, size)
+        """Whether growing into what is free now is worth a resize, or a trial of a size not measured yet.
+
+        Sizes that were measured to bring nothing are not offered (`useful`).
+        """
+        before = self.sizes[index]
+        size = min(self.work.target[index], before + self._free())
+        return gain(self.work.jobs[index], before, size) <= 0 or self._brings_its_cost(index, size)
 
     def _shrunk(self, index: int, size: int, count: int, least: int) -> int:
         """The size that is left when a job of a size gives `count`, but goes not below `least`."""

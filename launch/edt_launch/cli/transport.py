@@ -7,6 +7,7 @@ import contextlib
 import json
 import socket
 import ssl
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
 from typing import Any, Protocol
@@ -178,10 +179,11 @@ class Answer:
 
 
 def _keep_alive(connection: HTTPConnection) -> None:
-    """Have the system notice within two minutes when the other machine is gone: it sends nothing then."""
+    """Have the system notice when the other machine is gone: Linux within two minutes."""
     connection.sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    for option, value in ((socket.TCP_KEEPIDLE, 60), (socket.TCP_KEEPINTVL, 15), (socket.TCP_KEEPCNT, 4)):
-        connection.sock.setsockopt(socket.IPPROTO_TCP, option, value)
+    if sys.platform == "linux":
+        for option, value in ((socket.TCP_KEEPIDLE, 60), (socket.TCP_KEEPINTVL, 15), (socket.TCP_KEEPCNT, 4)):
+            connection.sock.setsockopt(socket.IPPROTO_TCP, option, value)
 
 
 class _ChunkedWriter:

@@ -43,13 +43,19 @@ def test_what_a_job_leaves_goes_to_few_others():
 
 
 def test_a_job_takes_what_is_free_when_that_brings_what_the_resize_costs():
-    """Half as fast again for as long as it has had its size has to be worth the five seconds of a resize."""
+    """A third more speed for as long as it has had its size is to be worth five seconds of a resize."""
     pool = settled(Pool(Cluster((Host("h", tuple("0123")),)), (job("a", 1), job("b", 3))))
     assert [each.size for each in pool.jobs] == [1, 3]
     alone = replace(pool, jobs=(replace(pool.job("b"), max=4),), now=NOW + 14)
     assert alone.plan.targets == {"b": 3}
     assert alone.plan.again_at == NOW + 15
     assert replace(alone, now=NOW + 15).plan.targets == {"b": 4}
+
+
+def test_a_size_of_which_nothing_is_known_is_tried_where_gpus_are_free():
+    pool = settled(Pool(Cluster(EIGHT), (Job("j", "", 1, 4, 0.0),)))
+    known = replace(pool.job("j"), max=64, speedup=((4, 1.0), (64, 0.5)))
+    assert replace(pool, jobs=(known,), now=NOW + 1000).plan.targets == {"j": 32}
 
 
 def test_who_has_just_been_resized_leaves_what_is_free_to_others():
