@@ -174,9 +174,9 @@ def test_what_fails_in_an_executor_is_the_last_thing_told(job: ElasticJob) -> No
     job.allocate(1)
     job.start(FABRIC, "--", "--fail", options=("--wmla",))
     assert until_over(job) == ExitCode.JOB_FAILED
-    *_, error, log, driver = job.stderr.splitlines()
-    assert error == "  | RuntimeError: no such file: digit"
+    *_, log, cause, driver = job.stderr.splitlines()
     assert log.startswith("log: ")
+    assert cause == "cause: RuntimeError: no such file: digit (main.py, line 49)"
     assert driver.startswith("the driver then ended with exit code 1")
 
 

@@ -1,5 +1,6 @@
 """The service's parts, as everything that serves a request or submits a job is given them."""
 
+import re
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -14,7 +15,7 @@ from edt_launch.service.database.store import Store
 from edt_launch.service.errors import ForbiddenError, GoneError, NotFoundError, TooLargeError
 from edt_launch.service.fair_threads import FairThreads
 from edt_launch.service.first_start import this_user
-from edt_launch.service.home import Home
+from edt_launch.service.home import JOB_ID, Home
 from edt_launch.service.machines import Machines
 from edt_launch.service.recent_history import RecentHistory
 from edt_launch.service.series_cache import SeriesCache, ValuesCache
@@ -103,18 +104,19 @@ class Context:
 
         `GoneError` if it has been deleted, and had devices before: of others nothing is known any more.
         """
+        is_id = re.fullmatch(JOB_ID, job_id) is not None  # databases refuse other texts each in its way
         try:
-            self.home.job(job_id)
-            return self.store.jobs.get(job_id)
-        except (ValueError, NoSuchJobError):
+            if is_id:
+                return self.store.jobs.get(job_id)
+        except NoSuchJobError:
             if self.store.history.newest(job_id, limit=1):
                 raise GoneError(
                     f"the job {job_id} has been deleted, with all that it had made",
                     "`edt ps --all` lists those that are left",
                 ) from None
-            raise NotFoundError(
-                f"there is no job {job_id[:80]!r}", "GET /api/v1/jobs?all=1 lists them: `edt ps --all`"
-            ) from None
+        raise NotFoundError(
+            f"there is no job {job_id[:80]!r}", "GET /api/v1/jobs?all=1 lists them: `edt ps --all`"
+        )
 
     def job_of(self, job_id: str, user: UserRecord) -> JobRecord:
         """A job that `user` may do everything with; `ForbiddenError` if it is somebody else's."""
