@@ -13,6 +13,7 @@ from edt_launch.cli.transport import Answer, Body, Http
 Json = dict[str, Any]
 PAGES = {"jobs": 500}
 """Things of one answer; of others a hundred."""
+ARCHIVES = "application/gzip, application/zip"
 LEAST_PREFIX = 3
 """Characters of an id that may stand for it."""
 
@@ -84,11 +85,11 @@ class Service:
         headers = {"Accept": "text/plain"}
         return self.send("GET", "jobs", job_id, "logs", query=query, headers=headers, is_endless=follow)
 
-    def found_lines(self, job_id: str, text: str, rank: int | None = None) -> Iterator[str]:
-        """The lines of a job's output that have a text, in whatever case."""
+    def found_lines(self, job_id: str, **wanted: str | float | None) -> Iterator[str]:
+        """The lines of a job's output that a search finds; `wanted` are its parameters."""
         after: int | None = None
         while True:
-            query = {"text": text, "rank": rank, "after": after}
+            query = {**wanted, "after": after}
             answer = self.call("GET", "jobs", job_id, "logs", "search", query=query)
             yield from (str(hit["text"]) for hit in cast("Sequence[Json]", model.many(answer, "hits")))
             after = answer.get("next")
@@ -99,10 +100,9 @@ class Service:
         """What a job has reported over time, thinned out: a list for each field."""
         return self.call("GET", "jobs", job_id, "metrics", query={"name": list(names), "points": points})
 
-    def archive(self, job_id: str, *parts: str, name: Sequence[str] | None = None) -> Answer:
-        """A tar.gz of what a job has made, or of some of it by name."""
-        headers = {"Accept": "application/gzip"}
-        return self.send("GET", "jobs", job_id, *parts, query={"name": name}, headers=headers)
+    def archive(self, job_id: str, *parts: str, **query: str | Sequence[str] | None) -> Answer:
+        """An archive of what a job has made; `query` says of which part of it, and of which kind."""
+        return self.send("GET", "jobs", job_id, *parts, query=query, headers={"Accept": ARCHIVES})
 
     def hosts(self) -> tuple[Host, ...]:
         """The machines, with the jobs that have their devices."""

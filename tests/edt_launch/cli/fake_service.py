@@ -232,7 +232,7 @@ class FakeService:
     def search_logs(self, asked: Asked, job_id: str) -> Any:
         """One line an answer, so that whoever wants all of them has to ask on."""
         lines, first = self.logs.get(job_id, []), int(asked.query.get("after", 0))
-        found = [at for at, line in enumerate(lines) if asked.query["text"] in line and at >= first]
+        found = [at for at, line in enumerate(lines) if asked.query.get("text", "") in line and at >= first]
         hits = [{"offset": at, "text": lines[at]} for at in found[:1]]
         return {"hits": hits, "next": found[0] + 1 if found else None}
 

@@ -288,10 +288,18 @@ def test_a_password_comes_from_standard_input_or_a_terminal(
 def test_logs_that_are_searched_are_asked_for_until_the_end(edt: Edt, service: FakeService) -> None:
     service.logs["jaaaaaaaa"] = ["[0] an error", "[0] fine", "[1] another error"]
     assert edt("logs", "jaaaaaaaa", "--search", "error").out == "[0] an error\n[1] another error\n"
-    for more in (("-f",), ("-n", "3")):
-        failed = edt("logs", "jaaaaaaaa", "--search", "error", *more)
-        assert failed.code == 2
-        assert "--search needs a text" in failed.err
+    for wanted in (("--search", "error"), ("--level", "error")):
+        for more in (("-f",), ("-n", "3")):
+            failed = edt("logs", "jaaaaaaaa", *wanted, *more)
+            assert failed.code == 2
+            assert "--search needs a text" in failed.err
+
+
+def test_logs_are_searched_for_lines_of_a_level(edt: Edt, service: FakeService) -> None:
+    service.logs["jaaaaaaaa"] = ["[0] WARNING: odd"]
+    assert edt("logs", "jaaaaaaaa", "--level", "warning", "--rank", "0").out == "[0] WARNING: odd\n"
+    assert service.asked[-1].query == {"level": "warning", "rank": "0", "after": "1"}
+    assert edt("logs", "jaaaaaaaa", "--level", "info").code == 2
 
 
 def test_show_series_is_a_table_of_what_was_reported(edt: Edt, service: FakeService) -> None:
@@ -353,6 +361,16 @@ def test_what_results_have_is_said(
     assert listed[-1] == "and more: these are the first 20"
     service.made = []
     assert edt("results", "train", "--list").out == "no files\n"
+
+
+def test_results_are_a_zip_if_that_is_wanted(
+    edt: Edt, service: FakeService, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    told = edt("results", "train", "--zip").err
+    assert "its logs are in jaaaaaaaa-results.zip" in told
+    assert service.asked[-1].query["format"] == "zip"
+    assert Path("jaaaaaaaa-results.zip").exists()
 
 
 def test_some_results_are_chosen(

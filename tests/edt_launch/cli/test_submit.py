@@ -50,6 +50,28 @@ def test_a_minimum_that_the_pool_cannot_have_is_noted(
     assert down in edt("submit", "--min", "2", "python", "train.py").err
 
 
+def test_a_job_goes_on_from_a_checkpoint_of_another_one(
+    edt: Edt, service: FakeService, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)  # where there is no script
+    like = ("submit", "--code-of", "jaaaaaaaa", "--checkpoint")
+    for named, name in (("newest", "step-20"), ("step-10", "step-10")):
+        assert edt(*like, named, "--", "python", "train.py").code == 0
+        spec = json.loads(service.asked[-1].parts()["spec"])
+        assert (spec["code_of"], spec["checkpoint"]) == ("jaaaaaaaa", name)
+    assert edt("submit", "--code-of", "jaaaaaaaa", "--", "python", "train.py").code == 0
+    assert "checkpoint" not in json.loads(service.asked[-1].parts()["spec"])
+
+
+def test_where_the_code_is_is_said_once(edt: Edt, service: FakeService, code: Path) -> None:
+    both = edt("submit", "--code-of", "train", "--code", ".", "--", "python", "train.py")
+    assert both.code == 2
+    assert "--code and --code-of both say where the code is" in both.err
+    alone = edt("submit", "--checkpoint", "newest", "--", "python", "train.py")
+    assert alone.code == 2
+    assert "--checkpoint newest: of which job?" in alone.err
+
+
 def test_options_of_the_command_need_no_dashes_before_it(edt: Edt, service: FakeService, code: Path) -> None:
     assert edt("submit", "python", "train.py", "--max", "9", "--json").code == 0
     assert service.jobs["jcccccccc"]["command"] == ["python", "train.py", "--max", "9", "--json"]

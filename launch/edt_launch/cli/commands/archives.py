@@ -32,14 +32,17 @@ def results(
         Option(
             "--output",
             "-o",
-            help="The archive, else the file that standard output leads to, else JOB-results.tar.gz; "
+            help="The archive, else the file that standard output leads to, else JOB-results.tar.gz or .zip; "
             "- for standard output.",
         ),
     ] = None,
+    as_zip: Annotated[
+        bool, Option("--zip", help="A zip instead of a tar.gz; it has no links and folders.")
+    ] = False,
     only_list: Annotated[bool, Option("--list", help="List the files, and fetch nothing.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Fetch what a job has made as a tar.gz; while it runs, what is there by now.
+    """Fetch what a job has made as a tar.gz or zip; while it runs, what is there by now.
 
     That is what it has written to model/, its logs in log/ and, in work/, the files of its working directory
     that were not submitted or have changed.
@@ -51,9 +54,10 @@ def results(
     if only_list:
         answer(data, as_json, lambda: _files(found, bool(data["complete"])))
         return
-    into_file = STANDARD_OUTPUT if is_file(sys.stdout) and not as_json else f"{job_id}-results.tar.gz"
+    kind = "zip" if as_zip else "tar.gz"
+    into_file = STANDARD_OUTPUT if is_file(sys.stdout) and not as_json else f"{job_id}-results.{kind}"
     path = output or into_file
-    save(service.archive(job_id, "results", name=names or None), path)
+    save(service.archive(job_id, "results", name=names or None, format=kind), path)
     if path != STANDARD_OUTPUT:
         confirm({"job": job_id, "file": path}, as_json, _fetched(job_id, path, found, names or []))
 

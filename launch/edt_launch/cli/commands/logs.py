@@ -10,7 +10,7 @@ import sys
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
-from typing import Annotated
+from typing import Annotated, Literal
 
 from typer import Option
 
@@ -25,6 +25,8 @@ RANK = re.compile(r"\[([^\]]{1,40})\] ")
 """What is in front of a line when the lines of all ranks are shown."""
 _SEQUENCE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[ -/]*[0-~])")
 """What steers a terminal (ECMA-48): control sequences, commands of the operating system, others."""
+Level = Literal["warning", "error"]
+"""The least level of lines that are looked for."""
 COLOURS = ("cyan", "green", "yellow")  # of the ranks, in turn
 
 
@@ -35,6 +37,9 @@ def logs(
     tail: Annotated[int | None, Option("--tail", "-n", min=0, help="Only so many of the last lines.")] = None,
     search: Annotated[
         str | None, Option("--search", "-s", help="Only lines with this text, in whatever case.")
+    ] = None,
+    level: Annotated[
+        Level | None, Option(help="Only lines that look like warnings and errors, or like errors.")
     ] = None,
     raw: Annotated[
         bool, Option("--raw", help="Pass on what steers a terminal: colours, and whatever else there is.")
@@ -48,15 +53,15 @@ def logs(
     """
     service = connect()
     job_id = service.resolve(job)
-    if search is None:
+    if search is None and level is None:
         lines = output(service, job_id, rank=rank, follow=follow, tail=tail, told=say)
-    elif not search or follow or tail is not None:
+    elif search == "" or follow or tail is not None:
         raise MistakenError(
-            "--search needs a text, and goes with neither --follow nor --tail",
+            "--search needs a text, and goes like --level with neither --follow nor --tail",
             f"for lines to come: edt logs -f {job_id} | grep TEXT",
         )
     else:
-        lines = service.found_lines(job_id, search, rank)
+        lines = service.found_lines(job_id, text=search, rank=rank, level=level)
     is_clean = not raw and sys.stdout.isatty()
     print_lines(map(cleaned, lines) if is_clean else lines, as_json, rank=rank, flush=follow)
 

@@ -21,6 +21,9 @@ from edt_launch.cli.session import AsJson, answer, connect, print_json
 from edt_launch.cli.tables import changes_table
 from edt_launch.core.scripts import script_name, script_of
 
+NEWEST = "newest"
+"""Stands for a job's newest checkpoint."""
+
 PAUSES = (0.5, 2.0, 5.0)  # seconds before another attempt to submit, after a connection broke
 
 
@@ -43,6 +46,12 @@ def submit(
     ] = None,
     code: Annotated[Path | None, Option(help="The folder to copy, else this one.")] = None,
     path: Annotated[str | None, Option(help="A folder on the service's machine to copy instead.")] = None,
+    code_of: Annotated[
+        str | None, Option(metavar="JOB", help="Copy what was submitted with this job instead.")
+    ] = None,
+    checkpoint: Annotated[
+        str | None, Option(metavar="NAME", help="Go on from a checkpoint of --code-of, or from the newest.")
+    ] = None,
     directory: Annotated[str | None, Option(help="The folder inside the code to run in.")] = None,
     checkpoint_interval: Annotated[float | None, Option(help="Seconds between checkpoints.")] = None,
     max_restarts: Annotated[int | None, Option(min=0, help="After all workers were lost.")] = None,
@@ -69,11 +78,17 @@ def submit(
     }  # fmt: skip
     if most is not None and most < least:
         raise MistakenError(f"--max {most} is less than --min {least}", "give a --max of at least --min")
-    if path is not None and code is not None:
-        raise MistakenError("--path and --code both say where the code is", "give one of them")
-    spec = {key: value for key, value in spec.items() if value is not None}
+    sources = {"--code": code, "--path": path, "--code-of": code_of}
+    given = [option for option, source in sources.items() if source is not None]
+    if len(given) > 1:
+        raise MistakenError(f"{' and '.join(given)} both say where the code is", "give one of them")
+    if checkpoint is not None and code_of is None:
+        raise MistakenError(f"--checkpoint {checkpoint}: of which job?", "give the job with --code-of")
     service = connect()
     service.about()  # before anything is packed: is it there, and may we?
+    if code_of is not None:
+        spec |= _source(service, code_of, checkpoint)
+    spec = {key: value for key, value in spec.items() if value is not None}
     if dry_run:
         data = service.submit(Submission(spec, None), dry_run=True)
         nothing = "nothing would change now: the job would wait"
@@ -81,7 +96,7 @@ def submit(
         if not as_json:
             note("nothing has been submitted")
         return
-    files = None if path is not None else collect(code)
+    files = collect(code) if path is None and code_of is None else None
     script = command[0] if framework is not None else script_of(command)
     if files is not None and script is not None:
         check_script(files, Path(directory or "", script))
@@ -101,6 +116,17 @@ def submit(
         return
     print(job["id"])
     note(f"{job.get('state', 'queued')}; see: edt why {job['id']}, edt logs -f {job['id']}, edt top")
+
+
+def _source(service: Service, job: str, checkpoint: str | None) -> dict[str, str | None]:
+    """The job whose code is to be copied and its checkpoint, by id and name."""
+    job_id = service.resolve(job)
+    if checkpoint == NEWEST:
+        found = model.many(service.call("GET", "jobs", job_id, "checkpoints"), "checkpoints")
+        if not found:
+            raise MistakenError(f"--checkpoint {NEWEST}: {job_id} has no checkpoint", "leave it out")
+        checkpoint = str(found[-1]["name"])
+    return {"code_of": job_id, "checkpoint": checkpoint}
 
 
 def collect(code: Path | None) -> Code:
