@@ -151,6 +151,46 @@ def test_a_log_is_followed(site: Site) -> None:
     assert site.errors == []
 
 
+def test_a_line_that_came_while_a_log_was_followed_has_an_address(site: Site) -> None:
+    job = a_running_job(site)
+    log = site.world.files(job).launcher_log
+    log.write_bytes(
+        "".join(f"[0] line {number} \u00e4\n" for number in range(2000)).encode() + b"[0] \xff half"
+    )
+    with site.page("ann") as page:
+        page.goto(f"/jobs/{job}?tab=logs")
+        shown = page.locator("#log")
+        with log.open("a") as file:
+            file.write(" a line\n")
+            file.write("".join(f"[0] after it, {number}\n" for number in range(2000)))
+        row = shown.locator("span:has(a.place)").filter(has_text="half a line")
+        row.wait_for()
+        assert shown.get_by_text("line 1999").count() == 1
+        page.goto(row.locator("a").get_attribute("href") or "")
+        assert page.locator("#line").inner_text() == "[0] \ufffd half a line\n"
+        assert page.locator("#line").is_visible()
+        page.get_by_role("link", name="To the end").click()
+        shown.get_by_text("after it, 1999").wait_for()
+    assert site.errors == []
+
+
+def test_lines_of_some_time_are_found(site: Site) -> None:
+    job = a_running_job(site)
+    files = site.world.files(job)
+    files.launcher_log.write_text("[0] early\n[0] late\n")
+    files.output.log_times.write_text("946728000.0 10 launcher.log\n946731600.0 19 launcher.log\n")
+    with site.page("ann") as page:
+        page.goto(f"/jobs/{job}?tab=logs")
+        page.get_by_label("From, UTC").fill("2000-01-01T12:30")
+        page.get_by_role("button", name="Show").click()
+        assert page.get_by_label("Found").get_by_role("link").all_inner_texts() == ["[0] late"]
+        assert page.get_by_label("From, UTC").input_value() == "2000-01-01T12:30"
+        page.get_by_label("From, UTC").fill("")
+        page.get_by_label("Until").fill("2000-01-01T11:00:00")
+        page.get_by_role("button", name="Show").click()
+        assert page.get_by_label("Found").get_by_role("link").all_inner_texts() == ["[0] early"]
+
+
 def test_a_page_says_when_the_service_is_away(site: Site) -> None:
     a_running_job(site)
     with site.page("ann") as page:

@@ -85,5 +85,8 @@ def test_two_runs_train_and_are_compared(tmp_path: Path, monkeypatch: pytest.Mon
         assert shown["parameters"] == [{"name": "--rate", "values": ["0.1", "1e-6"]}]
         assert all(run["hours"] > 0 for run in shown["runs"])
         again = edt("experiment", "run", "first", "--again", newest["id"])
-        edt("logs", "-f", again)
+        lines = edt("logs", "-f", again)
+        assert lines
+        assert edt("logs", again, "--since", "1h") == lines
+        assert edt("logs", again, "--since", "2000-01-01", "--until", "2000-01-02") == ""
         assert [run["job"] for run in edt.compared()["runs"]] == [again, fast, slow]

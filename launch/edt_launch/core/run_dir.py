@@ -42,6 +42,8 @@ class RunDir:
     """The folder that a training script writes its model into."""
     run = _Below("run")
     """The folder of what the job's processes read."""
+    log_times = _Below("run/log_times")
+    """How long the logs were when, a row of time, size and name for each that has grown."""
     allocation = _Below("run/allocation")
     """The accepted copy of the allocation."""
     launcher = _Below("run/launcher")

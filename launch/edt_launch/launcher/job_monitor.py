@@ -4,6 +4,7 @@ import time
 
 from edt_launch.core import events
 from edt_launch.core.event_log import EventLog
+from edt_launch.core.log_times import LogTimes
 from edt_launch.launcher.plan import Plan
 from edt_launch.launcher.run_summary import RunSummary
 from edt_launch.launcher.view.output import Line, Logs, Ranks, is_for_the_log
@@ -22,6 +23,7 @@ class JobMonitor:
         self._log = log
         self._phases = Phases()
         self.logs = Logs(plan.paths, view.message)
+        self._log_times = LogTimes(plan.paths, view.message, time.time())
         self.ranks = Ranks()
         self.status = Status()
         self.run = RunSummary()
@@ -69,10 +71,13 @@ class JobMonitor:
 
     def refresh(self) -> None:
         """Let readers of the logs and of the view see everything so far."""
+        now = time.time()
         self.logs.flush()
-        self._view.refresh(time.time(), self.status)
+        self._view.refresh(now, self.status)
+        self._log_times.observe(now)
 
     def close(self) -> None:
         """Everything has happened."""
         self._view.close(self.status)
         self.logs.close()
+        self._log_times.close(time.time())

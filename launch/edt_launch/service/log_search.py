@@ -34,7 +34,13 @@ class Hit:
 
 
 def search(
-    path: Path, text: str, after: int = 0, most: int = MOST, reach: int = REACH, level: str = ""
+    path: Path,
+    text: str,
+    after: int = 0,
+    most: int = MOST,
+    reach: int = REACH,
+    level: str = "",
+    until: int | None = None,
 ) -> tuple[list[Hit], int | None]:
     """The next lines that have a text, in whatever case, and where to go on; None at the end of the file.
 
@@ -45,6 +51,7 @@ def search(
         most: lines that are found.
         reach: bytes that are read.
         level: of `LEVELS`, the least that lines have; empty for any.
+        until: lines that begin there or later are not looked at; None for the end of the file.
 
     Raises:
         FileNotFoundError, NoFileError: it is not there, or no file.
@@ -53,7 +60,8 @@ def search(
     found: list[Hit] = []
     with open_file(path, buffering=0) as file:
         start = max(0, after - 1)
-        end = min(os.fstat(file.fileno()).st_size, after + reach)
+        last = os.fstat(file.fileno()).st_size if until is None else until
+        end = min(last, after + reach)
         file.seek(start)
         lines = LineSplitter(start, is_within=after > 0)
         at = start
@@ -63,11 +71,14 @@ def search(
         ):
             at += len(block)
             for line in lines.feed(block):
+                offset = lines.offset - len(line) - 1
+                if until is not None and offset >= until:
+                    return found, None
                 if pattern.search(line) and LEVELS[level].search(line):
-                    found.append(Hit(lines.offset - len(line) - 1, line))
+                    found.append(Hit(offset, line))
                 if len(found) == most:
                     return found, lines.offset
-        is_over = at >= os.fstat(file.fileno()).st_size
+        is_over = at >= os.fstat(file.fileno()).st_size or (until is not None and lines.offset >= until)
     return found, None if is_over else lines.offset if lines.offset > after else at
 
 

@@ -46,8 +46,8 @@ def start_of_last_lines(file: BinaryIO, lines: int) -> int:
     return first
 
 
-def last_lines(path: Path, lines: int, most: int) -> list[bytes]:
-    """The last lines of a file, without ends and empty ones; of long ones, what its last bytes have.
+def last_lines(path: Path, lines: int, most: int) -> tuple[int, list[bytes]]:
+    """The last lines of a file, without ends, and where they begin; of long ones, the last bytes' whole ones.
 
     Raises:
         FileNotFoundError, NoFileError: it is not there, or no file.
@@ -57,8 +57,11 @@ def last_lines(path: Path, lines: int, most: int) -> list[bytes]:
         start = start_of_last_lines(file, lines)
         is_cut = end - start > most
         file.seek(end - most if is_cut else start)
-        found = file.read(most).removesuffix(b"\n").split(b"\n")
-    return [line for line in found[is_cut:] if line]
+        content = file.read(most)
+    if is_cut:
+        _, _, rest = content.partition(b"\n")
+        start, content = end - len(rest), rest
+    return start, content.removesuffix(b"\n").split(b"\n") if content else []
 
 
 def recent_lines(path: Path) -> Iterator[bytes]:

@@ -1,9 +1,13 @@
 import io
 import json
+import time
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
+from edt_launch.cli.commands.logs import moment
+from edt_launch.cli.errors import MistakenError
 from ended import Edt
 from fake_service import NOW, FakeService, hang_up, job
 
@@ -300,6 +304,33 @@ def test_logs_are_searched_for_lines_of_a_level(edt: Edt, service: FakeService) 
     assert edt("logs", "jaaaaaaaa", "--level", "warning", "--rank", "0").out == "[0] WARNING: odd\n"
     assert service.asked[-1].query == {"level": "warning", "rank": "0", "after": "1"}
     assert edt("logs", "jaaaaaaaa", "--level", "info").code == 2
+
+
+def test_logs_are_searched_for_lines_of_some_time(edt: Edt, service: FakeService) -> None:
+    service.logs["jaaaaaaaa"] = ["[0] one"]
+    assert edt("logs", "jaaaaaaaa", "--since", "2026-03-01T12:30Z", "--until", "0s").out == "[0] one\n"
+    query = service.asked[-1].query
+    assert float(query["since"]) == datetime(2026, 3, 1, 12, 30, tzinfo=UTC).timestamp()
+    assert float(query["since"]) < float(query["until"]) <= time.time()
+    failed = edt("logs", "jaaaaaaaa", "--since", "yesterday")
+    assert failed.code == 2
+    assert "--since 'yesterday' is no time" in failed.err
+    assert "--search needs a text" in edt("logs", "jaaaaaaaa", "--since", "1h", "-f").err
+
+
+@pytest.mark.parametrize(
+    "text, seconds", [("90s", 9910.0), ("10m", 9400.0), ("2h", 2800.0), ("999999999d", 0.0)]
+)
+def test_times_that_are_so_long_ago(text: str, seconds: float) -> None:
+    assert moment("--since", text, 10_000.0) == seconds
+
+
+def test_times_without_zone_are_local() -> None:
+    local = datetime(2026, 3, 1, 12, 30).astimezone()
+    assert moment("--until", "2026-03-01T12:30", 0.0) == local.timestamp()
+    for text in ("", "10", "m", "-5m", "2026-02-30"):
+        with pytest.raises(MistakenError):
+            moment("--until", text, 0.0)
 
 
 def test_show_series_is_a_table_of_what_was_reported(edt: Edt, service: FakeService) -> None:

@@ -51,6 +51,16 @@ def test_lines_around_a_place(tmp_path: Path) -> None:
     assert lines_at(path, 999, 10, 10)[1] == []
 
 
+def test_lines_that_begin_later_are_not_looked_at(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    path.write_bytes(b"aa\nab\nac\n")
+    assert search(path, "a", until=6) == ([Hit(0, b"aa"), Hit(3, b"ab")], None)
+    assert search(path, "a", until=4) == ([Hit(0, b"aa"), Hit(3, b"ab")], None)
+    assert search(path, "a", until=0) == ([], None)
+    assert search(path, "a", after=3, until=6, most=1) == ([Hit(3, b"ab")], 6)
+    assert search(path, "a", after=6, until=6) == ([], None)
+
+
 def test_what_is_no_file_is_not_read(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to("/etc/passwd")
     with pytest.raises(NoFileError):

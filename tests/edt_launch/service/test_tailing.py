@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from edt_launch.core.lines import LONGEST
 from edt_launch.service import tailing
-from edt_launch.service.tailing import REACH, read, recent_lines, start_of_last_lines
+from edt_launch.service.tailing import REACH, last_lines, read, recent_lines, start_of_last_lines
 from no_files import KINDS, put
 
 
@@ -34,6 +34,15 @@ def test_the_last_lines_are_looked_for_near_the_end_alone(tmp_path: Path) -> Non
     os.truncate(path, 2**40)
     with path.open("rb", buffering=0) as file:
         assert start_of_last_lines(file, 1) == 2**40 - REACH
+
+
+def test_the_last_lines_and_where_they_begin(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    path.write_bytes(b"first\n\nsecond\nhalf")
+    assert last_lines(path, 3, 100) == (6, [b"", b"second", b"half"])
+    assert last_lines(path, 3, 6) == (14, [b"half"])
+    path.write_bytes(b"")
+    assert last_lines(path, 3, 100) == (0, [])
 
 
 def test_recent_lines_are_those_near_the_end(tmp_path: Path) -> None:
@@ -89,7 +98,8 @@ def test_what_is_appended_comes_until_it_is_over(tmp_path: Path) -> None:
 def test_the_last_lines_of_a_file_within_its_last_bytes(tmp_path: Path) -> None:
     path = tmp_path / "log"
     path.write_bytes(b"".join(b"line %d\n" % number for number in range(100)))
-    assert tailing.last_lines(path, 2, 1000) == [b"line 98", b"line 99"]
-    assert tailing.last_lines(path, 50, 20) == [b"line 98", b"line 99"]
+    start = path.stat().st_size - 16
+    assert last_lines(path, 2, 1000) == (start, [b"line 98", b"line 99"])
+    assert last_lines(path, 50, 20) == (start, [b"line 98", b"line 99"])
     path.write_bytes(b"x" * 100)
-    assert tailing.last_lines(path, 2, 10) == []
+    assert last_lines(path, 2, 10) == (100, [])

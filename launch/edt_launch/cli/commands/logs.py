@@ -10,6 +10,7 @@ import sys
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
+from datetime import datetime
 from typing import Annotated, Literal
 
 from typer import Option
@@ -28,6 +29,8 @@ _SEQUENCE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\
 Level = Literal["warning", "error"]
 """The least level of lines that are looked for."""
 COLOURS = ("cyan", "green", "yellow")  # of the ranks, in turn
+_AGO = re.compile(r"([0-9]{1,9})([smhd])")
+_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
 def logs(
@@ -41,6 +44,10 @@ def logs(
     level: Annotated[
         Level | None, Option(help="Only lines that look like warnings and errors, or like errors.")
     ] = None,
+    since: Annotated[
+        str | None, Option(help="Only lines printed since then: 10m ago, or a time such as 2026-03-01T12:30.")
+    ] = None,
+    until: Annotated[str | None, Option(help="Only lines printed before that, likewise.")] = None,
     raw: Annotated[
         bool, Option("--raw", help="Pass on what steers a terminal: colours, and whatever else there is.")
     ] = False,
@@ -49,21 +56,41 @@ def logs(
     """Print what a job's workers print, with the rank in front of each line.
 
     Following survives resizes, and a service that is started again. On a terminal, sequences that would steer
-    it are left out.
+    it are left out. When lines were printed is known to ten seconds: those from shortly before and after are
+    printed, too.
     """
+    times = {"since": moment("--since", since, time.time()), "until": moment("--until", until, time.time())}
     service = connect()
     job_id = service.resolve(job)
-    if search is None and level is None:
+    if search is None and level is None and since is None and until is None:
         lines = output(service, job_id, rank=rank, follow=follow, tail=tail, told=say)
     elif search == "" or follow or tail is not None:
         raise MistakenError(
-            "--search needs a text, and goes like --level with neither --follow nor --tail",
+            "--search needs a text; neither it nor --level, --since and --until go with --follow or --tail",
             f"for lines to come: edt logs -f {job_id} | grep TEXT",
         )
     else:
-        lines = service.found_lines(job_id, text=search, rank=rank, level=level)
+        lines = service.found_lines(job_id, text=search, rank=rank, level=level, **times)
     is_clean = not raw and sys.stdout.isatty()
     print_lines(map(cleaned, lines) if is_clean else lines, as_json, rank=rank, flush=follow)
+
+
+def moment(option: str, text: str | None, now: float) -> float | None:
+    """The time that is meant by `10m` or `2026-03-01T12:30`, in seconds since 1970; local if it has no zone.
+
+    Raises:
+        MistakenError: it is neither.
+    """
+    if text is None:
+        return None
+    if ago := _AGO.fullmatch(text):
+        return max(0.0, now - int(ago[1]) * _SECONDS[ago[2]])
+    try:
+        return datetime.fromisoformat(text).timestamp()
+    except ValueError:
+        raise MistakenError(
+            f"{option} {text!r} is no time", "give one such as 90s, 10m, 2h, 3d or 2026-03-01T12:30"
+        ) from None
 
 
 def cleaned(line: str) -> str:

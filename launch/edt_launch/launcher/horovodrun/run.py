@@ -21,6 +21,7 @@ from edt_launch.cluster.network import HostChecker
 from edt_launch.core import events
 from edt_launch.core.errors import ExitCode, StartError, StartTimeoutError
 from edt_launch.core.event_log import EventReader, stamped
+from edt_launch.core.log_times import LogTimes
 from edt_launch.launcher import checkpoints
 from edt_launch.launcher.allocations import Allocations
 from edt_launch.launcher.environment import environment
@@ -60,6 +61,7 @@ class Horovodrun:
         """Workers of the present world; None before the first."""
         streams = {"stdout": sys.stdout.buffer, "stderr": sys.stderr.buffer}
         self._output = Output(job.plan.paths, streams, job.view.message)
+        self._log_times = LogTimes(job.plan.paths, job.view.message, time.time())
         self._reported = EventReader(job.plan.paths.worker_events)
 
     def run(self) -> Outcome:
@@ -105,6 +107,7 @@ class Horovodrun:
                     process.kill()
                 left = processes.sweep(self._name, family, LEFTOVER_GRACE)
                 self._output.close()
+                self._log_times.close(time.time())
             self._look(process.pid)
             if left and not self._ending.is_wanted:
                 self._view.message(f"killed {processes.number(left)} that horovodrun had left behind")
@@ -130,6 +133,7 @@ class Horovodrun:
         if now >= self._looked_at + TICK:
             self._looked_at = now
             self._look(process.pid)
+            self._log_times.observe(time.time())
             self._end_leftovers(now, process.pid)
         # Horovod's driver has no way to have workers leave: a job that is to pause is ended.
         self._ending, step = self._ending.decide(now, has_workers=False)

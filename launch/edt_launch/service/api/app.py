@@ -13,6 +13,7 @@ from edt_launch.service.api import (
     experiments,
     files,
     jobs,
+    logs,
     problems,
     projects,
     runs,
@@ -36,6 +37,7 @@ from edt_launch.service.extensions import extensions
 ROUTERS: tuple[Any, ...] = (
     system,
     jobs,
+    logs,
     files,
     projects,
     definitions,

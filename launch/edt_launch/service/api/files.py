@@ -1,4 +1,4 @@
-"""What a job has written, as streams: `logs`, `events`, `metrics`, `results` and `checkpoints` of a job."""
+"""What a job has written besides its logs: `events`, `metrics`, `files`, `results` and `checkpoints`."""
 
 import contextlib
 import heapq
@@ -13,30 +13,26 @@ from typing import Annotated, Any, BinaryIO, Literal
 from urllib.parse import quote
 
 from fastapi import APIRouter, Header, Query, Request, Response
-from fastapi.responses import PlainTextResponse, StreamingResponse
+from fastapi.responses import StreamingResponse
 from pydantic import StringConstraints
 from pydantic_core import to_json
-from starlette.concurrency import run_in_threadpool
 
 from edt_launch.core.lines import LineSplitter
-from edt_launch.core.plain_files import NoFileError, open_file
+from edt_launch.core.plain_files import open_file
 from edt_launch.launcher.checkpoints import NAME
 from edt_launch.service import checkpoints as checkpoint_files
-from edt_launch.service import log_search, tailing, zipping
 from edt_launch.service import results as made
+from edt_launch.service import tailing, zipping
 from edt_launch.service.api import schemas, sse
 from edt_launch.service.api.dependencies import ContextDep, CurrentUser
-from edt_launch.service.bus import Topic
+from edt_launch.service.api.following import Offset, until_it_ends
 from edt_launch.service.checkpoints import Wholeness
 from edt_launch.service.context import Context
-from edt_launch.service.database.engine import AWAY
 from edt_launch.service.database.records import UserRecord
-from edt_launch.service.errors import InvalidError, NotFoundError
-from edt_launch.service.names import PLAIN, TEXT
+from edt_launch.service.errors import NotFoundError
+from edt_launch.service.names import TEXT
 from edt_launch.service.packing import Member, members, pack, size_of
 from edt_launch.service.series import MOST as POINTS
-from edt_launch.service.states import ENDED
-from edt_launch.service.tailing import IsOver
 
 router = APIRouter(tags=["jobs"])
 
@@ -47,8 +43,6 @@ MOST_FILES = 10_000
 """Files that are listed."""
 MOST_SUMMED = 10_000
 """Files of a checkpoint whose sizes are added up."""
-MOST_SHOWN = 1000
-"""Characters that are given of a line that was searched for."""
 MOST_VALUES = 16
 """Values whose courses are given at a time."""
 ARCHIVE: dict[int | str, dict[str, Any]] = {200: {"description": "A tar.gz", "content": {GZIP: {}}}}
@@ -57,54 +51,6 @@ ARCHIVES: dict[int | str, dict[str, Any]] = {
 }
 
 ValueName = Annotated[str, StringConstraints(max_length=256, pattern=f"^{TEXT}$")]
-
-Level = Literal["", "warning", "error"]
-"""The least level of lines that are looked for; empty for any."""
-
-Offset = Annotated[
-    int, Query(ge=0, le=2**53, description="Bytes of the file to leave out: the last event's id.")
-]
-
-
-@router.get("/jobs/{job_id}/logs", response_class=PlainTextResponse)
-def logs(
-    context: ContextDep,
-    user: CurrentUser,
-    job_id: str,
-    rank: Annotated[int | None, Query(ge=0, le=2**20, description="Only this rank's lines.")] = None,
-    follow: Annotated[bool, Query(description="Go on until the job ends.")] = False,
-    tail: Annotated[
-        int | None, Query(ge=0, le=10**6, description="Only so many last lines, and what follows.")
-    ] = None,
-) -> StreamingResponse:
-    """All workers' lines, each with `[rank]`, and what `edt-launch` says; or one rank's lines."""
-    job = context.job_of(job_id, user)
-    blocks = tailing.read(
-        context.home.job(job.id).log_of(rank),
-        lambda file: 0 if tail is None else tailing.start_of_last_lines(file, tail),
-        until_it_ends(context, job.id) if follow else None,
-    )
-    without_pauses = (block async for block in blocks if block)
-    return StreamingResponse(without_pauses, media_type="text/plain; charset=utf-8")
-
-
-@router.get("/jobs/{job_id}/logs/search", response_model=schemas.LogHits)
-async def search_logs(
-    context: ContextDep,
-    user: CurrentUser,
-    job_id: str,
-    text: Annotated[str, Query(max_length=256, pattern=f"^{PLAIN}$", description="In whatever case.")] = "",
-    rank: Annotated[int | None, Query(ge=0, le=2**20, description="Only in this rank's log.")] = None,
-    after: Annotated[int, Query(ge=0, le=2**53, description="`next` of the answer before.")] = 0,
-    level: Annotated[
-        Level, Query(description="Only lines that look like warnings and errors, or like errors.")
-    ] = "",
-) -> Any:
-    """The lines of a log that have a text, or a level: the first 1,000 in the next 64 MiB."""
-    if not text and not level:
-        raise InvalidError("neither text nor level is given", "give what to look for")
-    find = partial(find_lines, context, user, job_id, text, rank, after, level)
-    return await context.reads.run(user.name, find)
 
 
 @router.get("/jobs/{job_id}/events", response_model=list[schemas.Event], responses=sse.RESPONSES)
@@ -205,25 +151,6 @@ async def checkpoint(context: ContextDep, user: CurrentUser, job_id: str, name: 
     return await context.reads.run(user.name, partial(_checkpoint_archive, context, user, job_id, name))
 
 
-def find_lines(
-    context: Context,
-    user: UserRecord,
-    job_id: str,
-    text: str,
-    rank: int | None,
-    after: int,
-    level: Level = "",
-) -> dict[str, Any]:
-    """The answer of a search in a log, like `schemas.LogHits`."""
-    path = context.home.job(context.job_of(job_id, user).id).log_of(rank)
-    try:
-        found, following = log_search.search(path, text, after, level=level)
-    except (FileNotFoundError, NotADirectoryError, NoFileError):
-        return {"hits": [], "next": None}
-    hits = [{"offset": one.offset, "text": one.line.decode(errors="replace")[:MOST_SHOWN]} for one in found]
-    return {"hits": hits, "next": following}
-
-
 def _metrics(
     context: Context, user: UserRecord, job_id: str, names: Sequence[str], points: int
 ) -> dict[str, Any]:
@@ -307,23 +234,6 @@ def _checkpoint_folder(context: Context, user: UserRecord, job_id: str, name: st
             f"{job.id} has no checkpoint {name[:80]!r}", f"GET /api/v1/jobs/{job.id}/checkpoints lists them"
         )
     return folder
-
-
-def until_it_ends(context: Context, job_id: str) -> IsOver:
-    """Whether a job has ended or is gone, or the service ends; the database is asked only after changes."""
-    seen: int | None = None
-    has_ended = False
-
-    async def is_over() -> bool:
-        nonlocal seen, has_ended
-        version = context.bus.version(Topic.JOBS)
-        if version != seen:
-            with contextlib.suppress(*AWAY):  # asked again next time
-                state = await run_in_threadpool(context.store.jobs.state, job_id)
-                seen, has_ended = version, state is None or state in ENDED
-        return has_ended or context.stop.is_set()
-
-    return is_over
 
 
 async def _events(

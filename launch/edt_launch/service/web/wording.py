@@ -23,6 +23,11 @@ def iso(time: float) -> str:
     return datetime.fromtimestamp(time, UTC).isoformat(timespec="seconds")
 
 
+def utc(time: float | None) -> str:
+    """A time as forms have it; empty for none."""
+    return "" if time is None else datetime.fromtimestamp(time, UTC).strftime("%Y-%m-%dT%H:%M:%S")
+
+
 def duration(seconds: float) -> str:
     """A duration in its two largest units: ``2 h 5 min``."""
     rest = max(0, round(seconds))

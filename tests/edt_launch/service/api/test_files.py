@@ -11,13 +11,10 @@ from typing import Any
 
 import httpx2
 import pytest
-from sqlalchemy.exc import OperationalError
 from starlette.testclient import TestClient
 
 from edt_launch.core.lines import LONGEST
 from edt_launch.service.api import files, schemas
-from edt_launch.service.api.files import until_it_ends
-from edt_launch.service.bus import Topic
 from edt_launch.service.states import State
 from no_files import KINDS, put
 from world import World
@@ -50,16 +47,6 @@ def job(world: World) -> str:
 def unpacked(data: bytes) -> dict[str, int]:
     with tarfile.open(fileobj=io.BytesIO(data)) as archive:
         return {member.name: member.size for member in archive if member.isfile()}
-
-
-def test_logs_of_all_ranks_or_one(world: World, job: str) -> None:
-    answer = world.ann.get(f"/jobs/{job}/logs")
-    assert answer.text == "[0] hello\n[1] wörld\n"
-    assert answer.headers["content-type"] == "text/plain; charset=utf-8"
-    assert world.ann.get(f"/jobs/{job}/logs?rank=1").text == "wörld\n"
-    assert world.ann.get(f"/jobs/{job}/logs?rank=7").text == ""
-    assert world.ann.get(f"/jobs/{job}/logs?tail=1").text == "[1] wörld\n"
-    assert world.ann.get(f"/jobs/{job}/logs?rank=../x").status_code == 422
 
 
 def test_following_ends_with_the_job(world: World, job: str) -> None:
@@ -147,19 +134,6 @@ def test_metrics_are_columns(world: World, job: str) -> None:
     schemas.Metrics.model_validate(course)
 
 
-def test_a_log_is_searched(world: World, job: str) -> None:
-    log = world.files(job).launcher_log
-    log.write_text("[0] ok\n[1] An Error (1)\n[0] no\n" + "[2] error " + "x" * 5000 + "\n")
-    answer = world.ann.get(f"/jobs/{job}/logs/search", params={"text": "error"}).json()
-    assert [hit["offset"] for hit in answer["hits"]] == [7, 31]
-    assert [len(hit["text"]) for hit in answer["hits"]] == [16, 1000]
-    assert answer["next"] is None
-    assert world.ann.get(f"/jobs/{job}/logs/search?text=(1)").json()["hits"] == answer["hits"][:1]
-    assert world.ann.get(f"/jobs/{job}/logs/search?text=x&rank=7").json() == {"hits": [], "next": None}
-    assert world.ann.get(f"/jobs/{job}/logs/search?text=").status_code == 422
-    assert world.bob.get(f"/jobs/{job}/logs/search?text=error").status_code == 403
-
-
 @pytest.mark.parametrize(
     "name",
     ["model", "nothing", "../allocation", "model/../../allocation", "/etc/passwd", "model/link", "model%00"],
@@ -239,36 +213,6 @@ def test_checkpoints_are_listed_and_fetched(world: World, job: str) -> None:
 @pytest.mark.parametrize("name", ["step-00000099", "%2e%2e", "..%2f..%2flog", "step-00000015.tmp", "step-1"])
 def test_what_is_no_checkpoint_is_not_fetched(world: World, job: str, name: str) -> None:
     assert world.ann.get(f"/jobs/{job}/checkpoints/{name}").status_code == 404
-
-
-def test_a_job_is_followed_until_it_ends(world: World) -> None:
-    job = world.submit(world.ann)["id"]
-    is_over = until_it_ends(world.context, job)
-    assert not asyncio.run(is_over())
-    world.go(job, State.STOPPED)
-    assert not asyncio.run(is_over())  # nobody has told of a change
-    world.bus.notify(Topic.JOBS)
-    assert asyncio.run(is_over())
-
-
-def test_what_is_no_job_any_more_is_over(world: World) -> None:
-    assert asyncio.run(until_it_ends(world.context, "jaaaaaaaa")())
-
-
-def test_a_database_that_does_not_answer_ends_nothing(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    job = world.submit(world.ann)["id"]
-    world.go(job, State.STOPPED)
-    found, calls = world.store.jobs.state, []
-
-    def state(job: str) -> State | None:
-        calls.append(job)
-        if len(calls) == 1:
-            raise OperationalError("SELECT", {}, Exception("gone"))
-        return found(job)
-
-    monkeypatch.setattr(world.store.jobs, "state", state)
-    is_over = until_it_ends(world.context, job)
-    assert [asyncio.run(is_over()) for _ in range(2)] == [False, True]
 
 
 @pytest.mark.parametrize(

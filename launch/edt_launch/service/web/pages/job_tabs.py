@@ -1,27 +1,28 @@
 """The tabs of a job's page: each makes its view from the answers of REST."""
 
-import contextlib
 import csv
 import io
 from collections.abc import Sequence
+from datetime import UTC
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from fastapi import Depends, Query
+from pydantic import NaiveDatetime
 
 from edt_launch.core.event_codec import read_line
-from edt_launch.core.plain_files import NoFileError
 from edt_launch.service import log_search
 from edt_launch.service.api import files as rest
 from edt_launch.service.api.jobs import explained
+from edt_launch.service.api.logs import ABSENT, Level, LogQuery, find_lines
 from edt_launch.service.context import Context
 from edt_launch.service.database.records import JobRecord, UserRecord
 from edt_launch.service.names import PLAIN
 from edt_launch.service.results import submitted_files
 from edt_launch.service.series import LOSS
 from edt_launch.service.tailing import last_lines
-from edt_launch.service.web.views import job_tabs as views
+from edt_launch.service.web.views.job_tabs import definition, events, logs, monitor, results, size
 from edt_launch.service.web.views.lives import lives
 
 MOST_EVENTS = 100
@@ -35,6 +36,9 @@ AROUND = 2**13
 
 Json = dict[str, Any]
 
+Time = NaiveDatetime | Literal[""]
+"""A field with a time in UTC; empty for none."""
+
 
 class Asked:
     """What an address asks of a tab."""
@@ -43,7 +47,9 @@ class Asked:
         self,
         rank: Annotated[str, Query(pattern="^[0-9]{0,6}$")] = "",
         text: Annotated[str, Query(max_length=256, pattern=f"^{PLAIN}$")] = "",
-        level: Annotated[rest.Level, Query()] = "",
+        level: Annotated[Level, Query()] = "",
+        since: Annotated[Time, Query()] = "",
+        until: Annotated[Time, Query()] = "",
         wrap: Annotated[str, Query(pattern="^0?$")] = "",
         at: Annotated[int | None, Query(ge=0, le=2**53)] = None,
         after: Annotated[int, Query(ge=0, le=2**53)] = 0,
@@ -53,12 +59,11 @@ class Asked:
         check: Annotated[str, Query(max_length=32)] = "",
         smooth: Annotated[str, Query(pattern=r"^0(\.[0-9]{1,2})?$")] = "0",
     ) -> None:
-        self.rank = int(rank) if rank else None
-        self.text = text.strip()
-        self.level: rest.Level = level
+        self.log_query = LogQuery(
+            text.strip(), int(rank) if rank else None, after, level, _seconds(since), _seconds(until)
+        )
         self.wraps = not wrap
         self.at = at
-        self.after = after
         self.names = name or []
         self.x = x
         self.is_log = bool(log)
@@ -74,7 +79,7 @@ async def body(
 ) -> object:
     """The view of a tab; `shown` is the job as REST shows it."""
     if tab == "size":
-        return views.size(await explained(context, job))
+        return size.size(await explained(context, job))
     make = {
         "monitor": _monitor,
         "logs": _logs,
@@ -93,12 +98,12 @@ def names_of(course: Json, asked: Sequence[str]) -> list[str]:
 def course_of(context: Context, job_id: str, asked: Sequence[str]) -> tuple[Json, list[str]]:
     """A job's course, and the values of it that are plotted."""
     path = context.home.job(job_id).output.events
-    course = context.courses.columns(path, asked, views.POINTS)
+    course = context.courses.columns(path, asked, monitor.POINTS)
     names = names_of(course, asked)
     return (
         course
         if set(names) <= course["values"].keys()
-        else context.courses.columns(path, names, views.POINTS)
+        else context.courses.columns(path, names, monitor.POINTS)
     ), names
 
 
@@ -120,54 +125,51 @@ def _harmless(name: str) -> str:
     return f"'{name}" if name.startswith(("=", "+", "-", "@")) else name
 
 
-def _monitor(context: Context, user: UserRecord, job: Json, asked: Asked) -> views.Monitor:
+def _monitor(context: Context, user: UserRecord, job: Json, asked: Asked) -> monitor.Monitor:
     course, names = course_of(context, job["id"], asked.names)
-    return views.monitor(job["id"], course, names, asked.x, is_log=asked.is_log, smooth=asked.smooth)
+    return monitor.monitor(job["id"], course, names, asked.x, is_log=asked.is_log, smooth=asked.smooth)
 
 
-def _logs(context: Context, user: UserRecord, job: Json, asked: Asked) -> views.Logs:
-    path = context.home.job(job["id"]).log_of(asked.rank)
-    found = (
-        rest.find_lines(context, user, job["id"], asked.text, asked.rank, asked.after, asked.level)
-        if asked.text or asked.level
-        else None
-    )
-    lines, around = _last(path, views.TAIL) if asked.at is None else [], None
-    if asked.at is not None:
-        around = max(0, asked.at - 2 * AROUND), asked.at + 2 * AROUND
-        with contextlib.suppress(FileNotFoundError, NotADirectoryError, PermissionError, NoFileError):
-            _, lines = log_search.lines_at(path, asked.at, AROUND, AROUND)
-    return views.logs(
-        job, asked.rank, lines, asked.at, around, asked.text, found, asked.level, wraps=asked.wraps
-    )
+def _logs(context: Context, user: UserRecord, job: Json, asked: Asked) -> logs.Logs:
+    path = context.home.job(job["id"]).log_of(asked.log_query.rank)
+    found = None if asked.log_query.is_empty else find_lines(context, user, job["id"], asked.log_query)
+    shown = logs.Shown(*_last(path, logs.TAIL)) if asked.at is None else _around(path, asked.at)
+    return logs.logs(job, asked.log_query, shown, found, wraps=asked.wraps)
 
 
-def _events(context: Context, user: UserRecord, job: Json, asked: Asked) -> views.Events:
+def _around(path: Path, at: int) -> logs.Shown:
+    try:
+        start, lines = log_search.lines_at(path, at, AROUND, AROUND)
+    except ABSENT:
+        start, lines = 0, []
+    return logs.Shown(start, lines, at, max(0, at - 2 * AROUND), at + 2 * AROUND)
+
+
+def _events(context: Context, user: UserRecord, job: Json, asked: Asked) -> events.Events:
     path = context.home.job(job["id"]).output.events
-    found = list(filter(None, map(read_line, _last(path, REACH))))
+    found = list(filter(None, map(read_line, _last(path, REACH)[1])))
     lived = lives(found, None if job["ended"] else context.clock())
-    pauses = context.courses.columns(path, (), views.POINTS)["pauses"]
-    return views.events(job, pauses, lived, views.happened(found, MOST_EVENTS))
+    pauses = context.courses.columns(path, (), monitor.POINTS)["pauses"]
+    return events.events(job, pauses, lived, events.happened(found, MOST_EVENTS))
 
 
-def _results(context: Context, user: UserRecord, job: Json, asked: Asked) -> views.Results:
+def _results(context: Context, user: UserRecord, job: Json, asked: Asked) -> results.Results:
     checkpoints = rest.list_checkpoints(context, user, job["id"])["checkpoints"]
     checked = {asked.check: rest.checked(context, user, job["id"], asked.check)} if asked.check else {}
-    return views.results(job["id"], rest.list_files(context, user, job["id"]), checkpoints, checked)
+    return results.results(job["id"], rest.list_files(context, user, job["id"]), checkpoints, checked)
 
 
-def _definition(context: Context, user: UserRecord, job: Json, asked: Asked) -> views.Definition:
+def _definition(context: Context, user: UserRecord, job: Json, asked: Asked) -> definition.Definition:
     noted = submitted_files(context.home.job(job["id"]))
-    return views.definition(job, {name: size for name, (size, _) in noted.items()})
+    return definition.definition(job, {name: size for name, (size, _) in noted.items()})
 
 
-def _last(path: Path, lines: int) -> list[bytes]:
+def _last(path: Path, lines: int) -> tuple[int, list[bytes]]:
     try:
         return last_lines(path, lines, REACH)
-    except (
-        FileNotFoundError,
-        NotADirectoryError,
-        PermissionError,
-        NoFileError,
-    ):  # the job may do as it likes
-        return []
+    except ABSENT:
+        return 0, []
+
+
+def _seconds(time: Time) -> float | None:
+    return time.replace(tzinfo=UTC).timestamp() if time else None

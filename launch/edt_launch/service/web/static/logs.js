@@ -1,14 +1,16 @@
 // Goes on with a log that the page begins: reads what is appended, and sticks to the end while that is shown.
 "use strict";
 (() => {
-  const MOST = 5000; // lines that are kept
+  const MOST = 5000, LONGEST = 131072; // lines that are kept, and bytes of one that has no end
   const log = document.getElementById("log"), note = document.getElementById("log-note");
   if (!log?.dataset.follow) return;
   const STEERING = /\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|.)|[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]/g;
   const COLOUR = /\x1b\[([0-9;]{0,32})m/, OF_MANY = /[34]8;(?:5;\d+|2;\d+;\d+;\d+)/g;
   // A line as the page begins them: in pieces of one look each, of which colours are classes; all else is text.
-  const drawn = (line) => {
-    const row = document.createElement("span");
+  const drawn = ([offset, line]) => {
+    const row = document.createElement("span"), place = document.createElement("a");
+    Object.assign(place, { className: "place", href: `${log.dataset.place}${offset}#line`, tabIndex: -1, ariaHidden: "true" });
+    row.append(place);
     let colour = "", isBold = false;
     line.replace(/\r+$/, "").split("\r").pop().split(COLOUR).forEach((part, at) => {
       if (at % 2) {
@@ -27,7 +29,7 @@
     return row;
   };
   const isAtEnd = () => log.scrollHeight - log.scrollTop - log.clientHeight < 40;
-  let isNew = true, missed = 0;
+  let isNew = true, missed = 0, offset = Number(log.dataset.start); // where the next line begins, in bytes
 
   const show = (added) => {
     const sticks = isAtEnd();
@@ -41,17 +43,22 @@
   log.addEventListener("scroll", () => { if (isAtEnd()) { missed = 0; note.textContent = ""; } });
 
   const follow = async () => {
-    const answer = await fetch(log.dataset.follow);
+    const answer = await fetch(`${log.dataset.follow}&after=${offset}`);
     if (!answer.ok) throw new Error(`${answer.status}`);
-    const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
-    let rest = "";
-    isNew = true;
+    const reader = answer.body.getReader(), text = new TextDecoder();
+    let rest = new Uint8Array();
     for (;;) {
       const { value, done } = await reader.read();
-      if (done) { if (rest) show([rest]); return; }
-      const parts = (rest + value).split("\n");
-      rest = parts.pop().slice(-65536);
-      if (parts.length) show(parts);
+      if (done) { if (rest.length) show([[offset, text.decode(rest)]]); return; }
+      const bytes = new Uint8Array(rest.length + value.length), lines = [];
+      bytes.set(rest);
+      bytes.set(value, rest.length);
+      let at = 0;
+      for (let end; (end = bytes.indexOf(10, at)) >= 0; at = end + 1) lines.push([offset + at, text.decode(bytes.subarray(at, end))]);
+      if (bytes.length - at > LONGEST) { lines.push([offset + at, text.decode(bytes.subarray(at))]); at = bytes.length; }
+      offset += at;
+      rest = bytes.subarray(at);
+      if (lines.length) show(lines);
     }
   };
   const keepOn = async () => {

@@ -1,3 +1,5 @@
+import re
+
 import pytest
 
 from browser import browser
@@ -28,7 +30,10 @@ def test_the_owner_sees_everything(world: World) -> None:
     assert "s3cret" not in definition
     assert "2 workers training" in client.get(f"/jobs/{job}?tab=events").text
     logs = client.get(f"/jobs/{job}?tab=logs").text
-    assert '[0] hello &lt;b&gt;\n[0] <span class="ansi-1">red</span>\n[0] 20%\n' in logs
+    texts = ["[0] hello &lt;b&gt;", '[0] <span class="ansi-1">red</span>', "[0] 20%"]
+    places = [f'href="/jobs/{job}?tab=logs&amp;at={offset}#line"' for offset in (0, 14, 31)]
+    line = '<span><a class="place" {} tabindex="-1" aria-hidden="true"></a>{}\n</span>'
+    assert "".join(line.format(*one) for one in zip(places, texts, strict=True)) in logs
     assert "\x1b" not in logs
     assert "[0] 10%" not in logs
     assert client.get(f"/jobs/{job}?tab=nothing").status_code == 422
@@ -105,12 +110,32 @@ def test_a_log_is_searched_and_a_line_found_is_shown_among_its_neighbours(world:
     client = browser(world, "ann")
     page = client.get(f"/jobs/{job}?tab=logs&text=error").text
     offset = 2500 * 15
-    assert f'at={offset}#log">[0] an &lt;i&gt;Error&lt;/i&gt;</a>' in page
+    assert f'at={offset}#line">[0] an &lt;i&gt;Error&lt;/i&gt;</a>' in page
     around = client.get(f"/jobs/{job}?tab=logs&at={offset}").text
-    assert "[0] line 02499\n[0] an &lt;i&gt;Error&lt;/i&gt;\n[0] line 02501\n" in around
+    lines = re.sub("<a[^>]*></a>|<span>|</span>", "", around)
+    target = '<span id="line" class="asked">[0] an &lt;i&gt;Error&lt;/i&gt;'
+    assert f"[0] line 02499\n{target}\n[0] line 02501\n" in lines
     assert "[0] line 04999" not in around
     assert "data-follow" not in around
     assert "No line has that" in client.get(f"/jobs/{job}?tab=logs&text=absent").text
+
+
+def test_a_log_is_searched_for_lines_of_some_time(world: World) -> None:
+    job = world.submit(world.ann)["id"]
+    world.files(job).launcher_log.write_text("[0] one\n[0] two\n")
+    client = browser(world, "ann")
+    address = f"/jobs/{job}?tab=logs&rank=&text=&level=&since={{}}&until={{}}"
+    assert client.get(address.format("", "")).status_code == 200
+    assert client.get(address.format("2000-01-01T00:00", "")).status_code == 422
+    at = 946684800  # the year 2000
+    rows = f"{at + 60}.0 8 launcher.log\n{at + 120}.0 16 launcher.log\n"
+    world.files(job).output.log_times.write_text(rows)
+    page = client.get(address.format("2000-01-01T00:01:30", "2000-01-01T00:03")).text
+    assert 'value="2000-01-01T00:01:30"' in page
+    assert 'at=8#line">[0] two</a>' in page
+    assert 'at=0#line">[0] one</a>' not in page
+    for nonsense in ("2000-13-01T00:00", "9999-12-31T23:59:59-12:00", "now", "1e300"):
+        assert client.get(address.format(nonsense, "")).status_code == 422
 
 
 def test_results_are_listed_and_brought(world: World) -> None:

@@ -1,0 +1,1 @@
+"""What the tabs of a job's page show."""
