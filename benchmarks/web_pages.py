@@ -1,11 +1,12 @@
 """What the service's pages cost: 1,000 jobs on 256 devices, 50 open pages, jobs that change.
 
-    python benchmarks/web_pages.py [--seconds 30] [--pages 50]
+    python benchmarks/web_pages.py [--seconds 30] [--pages 50] [--chromium /usr/bin/chromium]
 
 Prints each figure beside its budget; the exit code is 1 if one is exceeded. The service runs in a process of
 its own, without its loop, in whose place progress is noted once a second and a job is resized every five. An
 open page does what live.js does: it has a stream, and asks for its fragment and the picture again after a
-change of a job's size. Half of them show the pool, half the jobs.
+change of a job's size. Half of them show the pool, half the jobs. What pages cost a browser is measured in a
+real one, and how long they need to show the next service after the present one was killed.
 """
 
 import argparse
@@ -16,12 +17,13 @@ import http.client
 import json
 import multiprocessing
 import statistics
+import sys
 import tempfile
 import threading
 import time
 from collections.abc import Iterator
 from dataclasses import replace
-from multiprocessing.synchronize import Event
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -42,18 +44,35 @@ BUDGETS = {
     "assets of a page without ECharts: kB gzipped": 30.0,
     "open pages: percent of a core": 10.0,
     "open pages: MiB more": 50.0,
+    "pool: seconds until something is seen": 1.0,
+    "jobs: seconds until something is seen": 1.0,
+    "pool: ms of script a second in which jobs go on": 4.0,
+    "jobs: ms of script a second in which jobs go on": 4.0,
+    "pool: seconds from the next service to its state": 5.0,
 }
+
+
+PAINTED = """new Promise((done) => new PerformanceObserver((list) =>
+    done(list.getEntriesByName("first-contentful-paint")[0].startTime)
+).observe({type: "paint", buffered: true}))"""
+"""Gives the milliseconds until a page has shown a text or a picture."""
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seconds", type=float, default=30.0)
     parser.add_argument("--pages", type=int, default=50)
+    parser.add_argument("--chromium", type=Path, default=Path("/usr/bin/chromium"))
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder, serving(Path(folder)) as (port, token, pid):
-        service = psutil.Process(pid)
-        found = page_costs(port, token, service) | {"assets of a page without ECharts: kB gzipped": assets()}
-        found |= open_pages(port, token, service, options.pages, options.seconds)
+    if not options.chromium.exists():
+        sys.exit(f"{options.chromium} is not there: install Chromium, or name it by --chromium")
+    with tempfile.TemporaryDirectory() as folder:
+        with serving(Path(folder)) as (port, token, pid):
+            service = psutil.Process(pid)
+            found = page_costs(port, token, service)
+            found |= open_pages(port, token, service, options.pages, options.seconds)
+        found |= in_a_browser(Path(folder), options.chromium, options.seconds)
+    found["assets of a page without ECharts: kB gzipped"] = assets()
     is_kept = True
     for name, most in BUDGETS.items():
         is_kept &= found[name] <= most
@@ -78,6 +97,53 @@ def page_costs(port: int, token: str, service: psutil.Process) -> dict[str, floa
         found[f"{name}: kB gzipped"] = statistics.median(sizes)
         print(f"{name}: {statistics.median(took):.3f} seconds until the page has been sent")
     return found
+
+
+def in_a_browser(folder: Path, chromium: Path, seconds: float) -> dict[str, float]:
+    """What pages cost a browser that has never been there, and how long they need after a kill."""
+    from playwright.sync_api import sync_playwright
+
+    found: dict[str, float] = {}
+    with sync_playwright() as playwright, contextlib.ExitStack() as services:
+        port, token, pid = services.enter_context(serving(folder))
+        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--disable-gpu"])
+        for name in ("jobs", "pool"):
+            seen = []
+            for _ in range(5):
+                context = browser.new_context(base_url=f"http://127.0.0.1:{port}")
+                key, _, value = log_on(port, token).partition("=")
+                context.add_cookies([{"name": key, "value": value, "url": f"http://127.0.0.1:{port}"}])
+                page = context.new_page()
+                page.goto(f"/{name}")
+                seen.append(page.evaluate(PAINTED) / 1000)
+            found[f"{name}: seconds until something is seen"] = statistics.median(seen)
+            page.get_by_text("live", exact=True).wait_for()
+            page.wait_for_timeout(3000)
+            session = context.new_cdp_session(page)
+            session.send("Performance.enable")
+            times = [script_seconds(session)]
+            for _ in range(int(seconds)):
+                page.wait_for_timeout(1000)
+                times.append(script_seconds(session))
+            spent = [1000 * (after - before) for before, after in pairwise(times)]
+            usual = statistics.median(spent)
+            found[f"{name}: ms of script a second in which jobs go on"] = usual
+            resize = (sum(spent) - usual * len(spent)) * EVERY / len(spent)
+            print(f"{name}: {resize:.0f} ms of script more for a resize, with fetching and drawing anew")
+        psutil.Process(pid).kill()
+        page.get_by_text("no connection since").wait_for()
+        services.enter_context(serving(folder, port))
+        begin = time.monotonic()
+        page.get_by_text("live", exact=True).wait_for()
+        found["pool: seconds from the next service to its state"] = time.monotonic() - begin
+        browser.close()
+    return found
+
+
+def script_seconds(session: Any) -> float:
+    """Seconds that a page's scripts have run."""
+    metrics = session.send("Performance.getMetrics")["metrics"]
+    return next(float(one["value"]) for one in metrics if one["name"] == "ScriptDuration")
 
 
 def assets() -> float:
@@ -179,22 +245,22 @@ def log_on(port: int, token: str) -> str:
 
 
 @contextlib.contextmanager
-def serving(folder: Path) -> Iterator[tuple[int, str, int]]:
+def serving(folder: Path, port: int = 0) -> Iterator[tuple[int, str, int]]:
     """A service with all these jobs, in another process: its port, a token, its process number."""
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe()
-    stop = context.Event()
-    process = context.Process(target=serve, args=(folder, theirs, stop))
+    process = context.Process(target=serve, args=(folder, port, theirs))
     process.start()
+    theirs.close()
     try:
         port, token = ours.recv()
         yield port, token, process.pid or 0
     finally:
-        stop.set()
+        ours.close()  # it ends by that, and may have been killed before
         process.join()
 
 
-def serve(folder: Path, told: Any, stop: Event) -> None:
+def serve(folder: Path, port: int, told: Any) -> None:
     """The service: everything but the loop, in whose place something changes now and then."""
     import uvicorn
 
@@ -211,11 +277,13 @@ def serve(folder: Path, told: Any, stop: Event) -> None:
     make_home(settings.paths)
     store = Store.opened(f"sqlite:///{folder / 'edt.db'}")
     context = Context(settings, store, Bus(), time.time)
-    store.accounts.add_user(UserRecord("ann", True))
-    token, _ = tokens.issue(store.accounts, "ann", "benchmark", time.time())
-    ids = fill(store)
+    if store.accounts.user("ann") is None:
+        store.accounts.add_user(UserRecord("ann", True))
+        fill(store)
+    ids = [job.id for job in store.jobs.holders() if job.held]
+    token, _ = tokens.issue(store.accounts, "ann", f"benchmark {time.time()}", time.time())
     config = uvicorn.Config(
-        create_app(context), port=0, log_config=None, lifespan="off", timeout_graceful_shutdown=1
+        create_app(context), port=port, log_config=None, lifespan="off", timeout_graceful_shutdown=1
     )
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run)
@@ -225,7 +293,7 @@ def serve(folder: Path, told: Any, stop: Event) -> None:
     told.send((server.servers[0].sockets[0].getsockname()[1], token))
     gc.freeze()  # as `edt serve` does
     step = 0
-    while not stop.wait(1.0):
+    while not told.poll(1.0):
         step += 1
         change(context, ids, step)
     context.stop.set()
@@ -234,14 +302,14 @@ def serve(folder: Path, told: Any, stop: Event) -> None:
     store.close()
 
 
-def fill(store: Any) -> list[str]:
-    """Jobs that run on all devices and jobs that wait, and an hour of their history; those that run."""
+def fill(store: Any) -> None:
+    """Jobs that run on all devices and jobs that wait, and an hour of their history."""
     from edt_launch.service.database.records import AllocationRecord, HostRecord, JobRecord
     from edt_launch.service.states import State
 
     hosts = [HostRecord(f"node{number:02}", tuple(map(str, range(DEVICES)))) for number in range(HOSTS)]
     store.hosts.put(hosts)
-    now, running = time.time(), []
+    now = time.time()
     for number in range(JOBS):
         name = "".join("abcdefghij"[int(digit)] for digit in f"{number:08}")
         owner = OWNERS[number % len(OWNERS)]
@@ -252,14 +320,12 @@ def fill(store: Any) -> list[str]:
         if is_running:
             held = ((f"node{number // 2:02}", tuple(str(4 * (number % 2) + device) for device in range(4))),)
             job = replace(job, state=State.RUNNING, size=4, target=4, held=held, share=4.0, total_steps=10**6)
-            running.append(job.id)
             store.history.add(
                 AllocationRecord(job.id, owner, now - 3600 + 60 * at, 4 if at % 2 else 2, 2 if at % 2 else 4,
                                  ((held[0][0], held[0][1][: 2 if at % 2 else 4]),), "its fair share")
                 for at in range(60)
             )  # fmt: skip
         store.jobs.add(job)
-    return running
 
 
 def change(context: Any, ids: list[str], step: int) -> None:

@@ -125,8 +125,51 @@ def test_everything_works_without_scripts(site: Site) -> None:
         page.get_by_label("Workers at most").fill("3")
         page.get_by_role("button", name="Change", exact=True).click()
         page.wait_for_url(f"**/jobs/{job}")
+        assert site.world.store.jobs.get(job).wanted is Wanted.PAUSE
+        page.get_by_role("link", name="Stop").click()
+        page.get_by_role("button", name="Stop").click()
+        page.wait_for_url(f"**/jobs/{job}")
     changed = site.world.store.jobs.get(job)
-    assert (changed.wanted, changed.max) == (Wanted.PAUSE, 3)
+    assert (changed.wanted, changed.max) == (Wanted.STOP, 3)
+
+
+def test_jobs_are_found_sorted_and_cloned_by_the_keyboard_alone(site: Site) -> None:
+    job = a_running_job(site)
+    site.world.submit(site.world.ann, name="aaa")
+    site.world.submit(site.world.ann, name="zzz")
+
+    def names() -> list[str]:
+        return page.locator("tr[data-job] th a").all_inner_texts()
+
+    with site.page("ann") as page:
+        page.goto("/jobs")
+        for arrow, order in (
+            ("ascending", ["aaa", "digits", "zzz"]),
+            ("descending", ["zzz", "digits", "aaa"]),
+        ):
+            page.get_by_role("columnheader").get_by_role("link", name="Job").focus()
+            page.keyboard.press("Enter")
+            page.locator(f"th[aria-sort={arrow}]").wait_for()
+            assert names() == order
+        page.get_by_label("Name or id").focus()
+        page.keyboard.type("dig")
+        page.keyboard.press("Enter")
+        page.wait_for_url("**text=dig*")
+        assert names() == ["digits"]
+        page.get_by_role("link", name="digits").focus()
+        page.keyboard.press("Enter")
+        page.get_by_role("link", name="Clone").focus()
+        page.keyboard.press("Enter")
+        page.get_by_label("Name", exact=True).focus()
+        page.keyboard.press("Control+A")
+        page.keyboard.type("again")
+        page.keyboard.press("Enter")
+        page.get_by_role("heading", name="again").wait_for()
+        page.get_by_label("Find a job").focus()
+        page.keyboard.type(job)
+        page.keyboard.press("Enter")
+        page.get_by_role("heading", name="digits").wait_for()
+    assert site.errors == []
 
 
 def test_a_log_is_followed(site: Site) -> None:

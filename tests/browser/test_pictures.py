@@ -34,6 +34,9 @@ PHASES = {
     "first_step": 0.4,
 }
 
+LOSSES = (1500,)
+"""Seconds ago when workers failed."""
+
 OWNERS = {"digits": "ann", "speech": "bob", "ranking": "bob"}
 
 
@@ -56,7 +59,16 @@ def populate(site: Site) -> str:
         for ago, size in sizes:
             held = devices(0 if name == "digits" else 8 - size if name == "speech" else 6, size)
             changes.append(
-                AllocationRecord(job, OWNERS[name], NOW - ago, before, size, held, "its fair share")
+                AllocationRecord(
+                    job,
+                    OWNERS[name],
+                    NOW - ago,
+                    before,
+                    size,
+                    held,
+                    "its fair share",
+                    lost=int(ago in LOSSES),
+                )
             )
             before = size
         store.jobs.record(
@@ -127,6 +139,9 @@ def test_every_page_has_a_picture(site: Site, tmp_path: Path, look: str, width: 
     with site.page("admin", viewport={"width": width, "height": 800}, **LOOKS[look]) as page:
         page.locator("#chart canvas").first.wait_for()
         take(page, folder, f"pool{suffix}")
+        hues = "[...Array(8).keys()].map((hue) => edtColour(`hue-${hue}`).fill)"
+        colours = {*page.evaluate(hues), page.evaluate("getComputedStyle(document.body).backgroundColor")}
+        assert len(colours) == 9, "pictures show nothing where all colours are alike"
         page.goto(f"/jobs/{job}?name=loss&name=accuracy&x=training")
         page.locator("#plots canvas").first.wait_for()
         take(page, folder, f"job{suffix}")

@@ -32,7 +32,21 @@
     return shape && { type: "rect", shape, style: { fill: api.visual("color") } };
   };
 
-  const options = (data) => {
+  // Where something happened to a job: in the rows that it had then.
+  const ticks = (data, events, told) => {
+    const had = Map.groupBy(data.bars, ([, job]) => data.jobs[job]?.id);
+    return events.flatMap((event) =>
+      (had.get(event.job) ?? [])
+        .filter(([, , from, to]) => from <= event.time && event.time <= to)
+        .map(([row]) => ({ value: [row, 1000 * event.time], told: told(event) })));
+  };
+  const tick = (width) => (params, api) => {
+    const [middle, row] = api.coord([api.value(1), api.value(0)]), height = api.size([0, 1])[1];
+    const shape = echarts.graphic.clipRectByRect({ x: middle - width / 2, y: row - height / 2, width, height }, params.coordSys);
+    return shape && { type: "rect", shape, style: { fill: api.visual("color") } };
+  };
+
+  const options = (data, zoom) => {
     const hues = [...Array(HUES).keys()].map((hue) => edtColour(`hue-${hue}`));
     const idle = edtColour("idle"), bad = edtColour("bad-colour").fill, text = getComputedStyle(document.body).color, line = edtColour("line-colour").fill;
     const look = (job) => {
@@ -41,7 +55,8 @@
     };
     const isByHost = data.bands.length > 0, names = isByHost ? data.hosts.map((one) => one.host) : data.rows.map((row) => `${row.host} ${row.device}`);
     const total = data.hosts.reduce((sum, one) => sum + one.devices, 0);
-    const told = ({ value, seriesName, seriesType }) => {
+    const told = ({ value, data: item, seriesName, seriesType }) => {
+      if (item.told) return `${item.told}\n${clock(value[1] / 1000)}`;
       if (seriesName === "hosts") {
         const one = data.hosts[value[0]];
         return `${one.host}: ${+(value[3] * one.devices).toFixed(2)} of ${one.devices} devices used\n${clock(value[1] / 1000)} to ${clock(value[2] / 1000)}`;
@@ -63,7 +78,12 @@
         markLine: { symbol: "none", silent: true, label: { show: false }, lineStyle: { color: text, type: "dashed", width: 2 }, data: share ? [{ yAxis: ends }] : [] },
       };
     });
-    const left = 20 + 7 * Math.min(24, Math.max(4, ...names.map((name) => name.length)));
+    const called = new Map(data.jobs.map((one) => [one.id, one.name || one.id]));
+    const marks = (name, width, color, events, says) => ({
+      name, type: "custom", xAxisIndex: 1, yAxisIndex: 1, renderItem: tick(width), encode: { x: 1, y: 0 }, itemStyle: { color },
+      data: isByHost ? [] : ticks(data, events, says),
+    });
+    const left = 24 + 8 * Math.min(24, Math.max(4, ...names.map((name) => name.length)));
     const axis = { axisLabel: { color: text }, axisLine: { lineStyle: { color: line } }, splitLine: { lineStyle: { color: line } } };
     return {
       animation: false,
@@ -72,7 +92,7 @@
       tooltip: { renderMode: "richText", formatter: told },
       legend: { top: 0, left, textStyle: { color: text }, data: data.owners.map(({ owner }) => owner), type: "scroll", pageTextStyle: { color: text } },
       grid: [{ left, right: 16, top: 30, height: ABOVE - 50, outerBoundsMode: "none" }, { left, right: 16, top: ABOVE, bottom: AROUND - 16, outerBoundsMode: "none" }],
-      dataZoom: ["inside", "slider"].map((type) => ({ type, xAxisIndex: [0, 1], filterMode: "weakFilter", height: 24, textStyle: { color: text } })),
+      dataZoom: ["inside", "slider"].map((type, at) => ({ ...zoom?.[at], type, xAxisIndex: [0, 1], filterMode: "weakFilter", height: 24, textStyle: { color: text } })),
       xAxis: [0, 1].map((gridIndex) => ({ gridIndex, type: "time", min: 1000 * data.since, max: 1000 * data.until, ...axis, axisLabel: { color: text, hideOverlap: true, show: gridIndex === 1 } })),
       yAxis: [
         { gridIndex: 0, type: "value", max: total || 1, interval: Math.ceil(total / 2) || 1, ...axis },
@@ -91,14 +111,9 @@
         {
           name: "jobs", type: "custom", xAxisIndex: 1, yAxisIndex: 1, renderItem: bar(look), encode: { x: [1, 2], y: 0 },
           data: data.bars.map(([row, job, from, to]) => [row, 1000 * from, 1000 * to, job ?? -1]),
-          markLine: {
-            symbol: "none", silent: true, label: { show: false }, lineStyle: { color: text, type: "dotted", opacity: 0.6 },
-            data: [
-              ...data.resizes.map((resize) => ({ xAxis: 1000 * resize.time })),
-              ...data.losses.map((loss) => ({ xAxis: 1000 * loss.time, lineStyle: { color: bad, type: "solid", width: 2, opacity: 1 } })),
-            ],
-          },
         },
+        marks("resizes", 2, text, data.resizes, (one) => `${called.get(one.job)}: ${one.from}→${one.to}`),
+        marks("losses", 4, bad, data.losses, (one) => `${called.get(one.job)}: lost ${one.workers === 1 ? "a worker" : `${one.workers} workers`}`),
       ],
     };
   };
@@ -114,9 +129,8 @@
     place.style.height = `${Math.round(rows * row) + ABOVE + AROUND}px`;
     chart ??= echarts.init(place, null, { renderer: "canvas" });
     const zoom = chart.getOption()?.dataZoom?.map(({ start, end }) => ({ start, end }));
-    chart.resize();
-    chart.setOption(options(data), true);
-    zoom?.forEach((part, dataZoomIndex) => chart.dispatchAction({ type: "dataZoom", dataZoomIndex, ...part }));
+    if (chart.getWidth() !== place.clientWidth || chart.getHeight() !== place.clientHeight) chart.resize();
+    chart.setOption(options(data, zoom), true);
     place.dataset.bars = data.bars.length;
     place.dataset.bands = data.bands.length;
   };

@@ -8,15 +8,9 @@
   const { x } = place.dataset;
   let chart = null, timer = null;
 
-  const coloured = (name) => {
-    const probe = document.body.appendChild(Object.assign(document.createElement("span"), { className: name }));
-    const { backgroundColor } = getComputedStyle(probe);
-    probe.remove();
-    return backgroundColor;
-  };
   const options = ({ name, series }) => {
-    const hues = [...Array(8).keys()].map((hue) => coloured(`hue-${hue}`));
-    const text = getComputedStyle(document.body).color, line = coloured("line-colour");
+    const hues = [...Array(8).keys()].map((hue) => edtColour(`hue-${hue}`).fill);
+    const text = getComputedStyle(document.body).color, line = edtColour("line-colour").fill;
     const axis = { axisLabel: { color: text, hideOverlap: true }, axisLine: { lineStyle: { color: line } }, splitLine: { lineStyle: { color: line, opacity: 0.6 } }, nameTextStyle: { color: text, align: "left" } };
     const points = (one) => {
       const gaps = new Set(one.gaps); // null breaks the line; what was not reported does not

@@ -29,9 +29,9 @@
   for (const name of ["change", "htmx:after:swap"]) document.addEventListener(name, grey);
   grey();
 
-  // What the stylesheet makes of the colours of a class, light or dark: for pictures.
+  // What the stylesheet makes of the colours of a class, light or dark, and not forced ones: for pictures.
   window.edtColour = (name) => {
-    const probe = document.body.appendChild(Object.assign(document.createElement("span"), { className: name }));
+    const probe = document.body.appendChild(Object.assign(document.createElement("span"), { className: `${name} unforced` }));
     const { backgroundColor, color } = getComputedStyle(probe);
     probe.remove();
     return { fill: backgroundColor, text: color };

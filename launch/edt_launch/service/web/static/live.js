@@ -21,8 +21,8 @@
     eta: (job) => (job.eta === null ? "-" : duration(job.eta)),
     loss: (job) => (job.loss === null ? "-" : `${+job.loss.toPrecision(4)}`),
   };
-  const patch = (job) => {
-    for (const cell of document.querySelectorAll(`[data-job="${CSS.escape(job.id)}"] [data-field]`)) {
+  const patch = (job, rows) => {
+    for (const cell of rows.flatMap((row) => [...row.querySelectorAll("[data-field]")])) {
       const text = FIELDS[cell.dataset.field](job);
       if (cell.textContent !== text) cell.textContent = text;
     }
@@ -41,11 +41,12 @@
   const take = (message) => {
     const { jobs, gone } = JSON.parse(message.data);
     let isOther = !isKnown || lostAt !== null || gone.length > 0; // at first: something may have happened since the page was made
+    const rows = Map.groupBy(document.querySelectorAll("[data-job]"), (row) => row.dataset.job);
     for (const job of jobs) {
       const shape = `${job.state} ${job.wanted} ${job.target} ${job.reason} ${JSON.stringify(job.hosts)}`;
       isOther ||= states.get(job.id) !== shape;
       states.set(job.id, shape);
-      patch(job);
+      patch(job, rows.get(job.id) ?? []);
       if (isKnown) document.body.dispatchEvent(new CustomEvent("edt:job", { detail: job.id }));
     }
     gone.forEach((id) => states.delete(id));

@@ -7,7 +7,6 @@
   const { x, log, smooth } = place.dataset;
   let chart = null, timer = null;
 
-  const coloured = (name) => edtColour(name).fill;
   const smoothed = (points, weight) => {
     let kept = null;
     return points.map(([at, value]) => { if (value === null) return [at, null]; kept = kept === null ? value : weight * kept + (1 - weight) * value; return [at, kept]; });
@@ -16,8 +15,8 @@
   const exact = (value) => (typeof value === "number" ? +value.toPrecision(5) : value);
 
   const options = (data) => {
-    const hues = [...Array(8).keys()].map((hue) => coloured(`hue-${hue}`));
-    const text = getComputedStyle(document.body).color, line = coloured("line-colour"), idle = coloured("idle");
+    const hues = [...Array(8).keys()].map((hue) => edtColour(`hue-${hue}`).fill);
+    const text = getComputedStyle(document.body).color, line = edtColour("line-colour").fill, idle = edtColour("idle").fill;
     const xs = x === "clock" ? data.time.map((time) => 1000 * time) : data[x];
     const of = (name) => {
       const gaps = new Set(data.gaps[name]); // null breaks the line; what was not reported does not
