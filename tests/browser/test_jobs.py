@@ -217,6 +217,63 @@ def test_a_line_that_came_while_a_log_was_followed_has_an_address(site: Site) ->
     assert site.errors == []
 
 
+def test_a_log_goes_on_after_the_service_was_started_again_and_when_it_is_seen_again(site: Site) -> None:
+    job = a_running_job(site)
+    log = site.world.files(job).launcher_log
+    log.write_text("[0] first\n")
+    with site.page("ann") as page:
+        page.goto(f"/jobs/{job}?tab=logs")
+        shown = page.locator("#log")
+        page.get_by_text("live", exact=True).wait_for()
+        site.server.stop()
+        page.get_by_text("it is tried again").wait_for()
+        with log.open("a") as file:
+            file.write("[0] second\n")
+        site.server.start()
+        shown.get_by_text("second").wait_for()
+        page.evaluate("Object.defineProperty(document, 'hidden', {value: true, configurable: true})")
+        page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+        with log.open("a") as file:
+            file.write("[0] third\n")
+        page.wait_for_timeout(1000)
+        assert shown.get_by_text("third").count() == 0
+        page.evaluate("Object.defineProperty(document, 'hidden', {value: false, configurable: true})")
+        page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+        shown.get_by_text("third").wait_for()
+        assert shown.inner_text().split() == ["[0]", "first", "[0]", "second", "[0]", "third"]
+
+
+def test_a_session_that_was_ended_elsewhere_is_told(site: Site) -> None:
+    a_running_job(site)
+    with site.page("ann") as page:
+        page.goto("/jobs")
+        page.get_by_text("live", exact=True).wait_for()
+        with site.page("ann") as other:
+            other.goto("/account")
+            other.get_by_role("button", name="End the others").click()
+            page.get_by_role("link", name="log on again").wait_for()
+        page.get_by_role("button", name="Go on").click()
+        page.wait_for_url(lambda url: url.endswith("/logon?next=%2Fjobs"))
+
+
+def test_a_table_that_is_open_stays_so_and_plots_come_with_the_first_report(site: Site) -> None:
+    job = a_running_job(site)
+    events = site.world.files(job).output.events
+    with site.page("ann") as page:
+        page.goto(f"/jobs/{job}")
+        page.get_by_text("Nothing has been reported yet").wait_for()
+        page.get_by_text("live", exact=True).wait_for()
+        events.write_text(reported(1, loss=0.5) + reported(2, loss=0.25))
+        record(site, job, target=3)
+        page.locator("#plots[data-points='2'] canvas").first.wait_for()
+        page.get_by_text("As a table").click()
+        record(site, job, target=4)
+        page.locator("[data-field=size]").get_by_text("2→4").wait_for()
+        page.wait_for_timeout(1500)
+        assert page.locator("#points").evaluate("one => one.open")
+    assert site.errors == []
+
+
 def test_lines_of_some_time_are_found(site: Site) -> None:
     job = a_running_job(site)
     files = site.world.files(job)
@@ -277,12 +334,14 @@ def test_plots_go_on_and_keep_their_zoom(site: Site) -> None:
         page.clock.install()
         page.goto(f"/jobs/{job}")
         page.locator("#plots[data-points='50']").wait_for()
-        zoomed = "echarts.getInstanceByDom(document.getElementById('plots')).getOption().dataZoom[0].start"
+        zoomed = (
+            "echarts.getInstanceByDom(document.getElementById('plots')).getOption().dataZoom[0].startValue"
+        )
         page.evaluate(
             "echarts.getInstanceByDom(document.getElementById('plots'))"
             ".dispatchAction({type: 'dataZoom', dataZoomIndex: 0, start: 40, end: 60})"
         )
-        drawn = page.locator("#plots canvas").first.screenshot()
+        drawn, start = page.locator("#plots canvas").first.screenshot(), page.evaluate(zoomed)
         with events.open("a") as file:
             file.write(reported(60, loss=0.01))
         page.get_by_text("live", exact=True).wait_for()
@@ -290,7 +349,8 @@ def test_plots_go_on_and_keep_their_zoom(site: Site) -> None:
         page.locator("[data-field=progress]").get_by_text("60%").wait_for()
         page.clock.run_for(6000)
         page.locator("#plots[data-points='51']").wait_for()
-        assert page.evaluate(zoomed) == 40
+        assert page.evaluate(zoomed) == start > 1
+        assert "the tables below say the same" in (page.locator("#plots").get_attribute("aria-label") or "")
         assert page.locator("#plots canvas").first.screenshot() != drawn
         page.get_by_label(HOSTILE.replace("\x1b", "").strip()[:8]).check()
         page.get_by_label("Over").select_option("clock")

@@ -82,6 +82,7 @@ def test_a_host_is_drained_in_a_dialog(site: Site) -> None:
         page.keyboard.press("Enter")
         page.get_by_text("draining: drained by admin").wait_for()
         page.get_by_role("link", name="Undrain node1").wait_for()
+        page.get_by_text("Done: Drain node1").wait_for()
     assert site.errors == []
 
 

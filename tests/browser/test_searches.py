@@ -107,7 +107,7 @@ def test_trials_are_looked_at_by_pointer_and_by_keyboard(site: Site) -> None:
         assert page.get_by_label("loss to").input_value() == "0.5"
         page.get_by_label("units further to the right").press("Enter")
         page.get_by_label("Flip rate").check()
-        page.get_by_label("Across").select_option("n")
+        page.get_by_role("combobox", name="Across").select_option("n")
         assert re.search(r"axis=p.rate.*axis=p.units&axis=m&x=n&y=m&within=m", page.url)
         page.get_by_role("link", name="Trial", exact=True).click()
         page.get_by_role("button", name="Look at all trials").click()

@@ -51,7 +51,11 @@ EXPIRY = 30.0
 """Seconds after which a stream whose token expires ends."""
 
 # Of those that the application does not set itself.
-_SAFE = [(b"x-content-type-options", b"nosniff"), (b"cache-control", b"no-store")]
+_SAFE = [
+    (b"x-content-type-options", b"nosniff"),
+    (b"cache-control", b"no-store"),
+    (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
+]
 
 
 Note = Callable[[Scope, int], Awaitable[None]]

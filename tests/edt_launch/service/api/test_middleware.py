@@ -98,6 +98,7 @@ def test_who_asks_is_known_inside(passing: Passing) -> None:
     assert answer["status"] == 200
     assert passing.inside.scopes[0][USER].name == "ann"
     assert (b"x-content-type-options", b"nosniff") in answer["headers"]
+    assert (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'") in answer["headers"]
     assert (b"cache-control", b"no-store") in answer["headers"]
 
 

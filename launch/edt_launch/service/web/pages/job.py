@@ -19,7 +19,7 @@ from edt_launch.service.errors import ConflictError, ForbiddenError, InvalidErro
 from edt_launch.service.specification import JobChange
 from edt_launch.service.web import templating
 from edt_launch.service.web.pages import job_tabs
-from edt_launch.service.web.views.job import LABELS, PUBLIC, TABS, actions, job_view, question
+from edt_launch.service.web.views.job import LABELS, PUBLIC, TABS, actions, job_view, overtaken, question
 
 router = APIRouter()
 
@@ -90,14 +90,21 @@ def change(
     priority: Value = "",
     weight: Value = "",
     name: Value = "",
+    seen: Annotated[str, Form(max_length=2000)] = "",
     foresee: Annotated[bool, Form()] = False,
 ) -> Response:
     """Change a job, or show the form again with what was wrong, or with what would change."""
     given = dict(zip(LABELS, (least, most, priority, weight, name), strict=True))
     try:
+        if others := overtaken(answers.job(context.job_of(job_id, user)), seen):
+            raise ConflictError(
+                f"somebody else was first: {others}", "look at your values, and change it then"
+            )
         answer = rest.change(context, user, job_id, _changes(given), foresee)
-    except InvalidError as error:
+    except (InvalidError, ConflictError) as error:
         shown = answers.job(context.job_of(job_id, user))
+        if "set" not in actions(shown):
+            raise
         told = f"{error.detail}: {error.next_step}" if error.next_step else error.detail
         view = question(shown, "set", given=given, error=told)
         return templating.page(request, "act.html", status=error.status, view=view)

@@ -88,11 +88,11 @@
     return {
       animation: false,
       textStyle: { fontFamily: "system-ui, sans-serif" },
-      aria: { enabled: true, decal: { show: true } },
+      aria: { enabled: true, label: { enabled: false }, decal: { show: true } },
       tooltip: { renderMode: "richText", formatter: told },
       legend: { top: 0, left, textStyle: { color: text }, data: data.owners.map(({ owner }) => owner), type: "scroll", pageTextStyle: { color: text } },
       grid: [{ left, right: 16, top: 30, height: ABOVE - 50, outerBoundsMode: "none" }, { left, right: 16, top: ABOVE, bottom: AROUND - 16, outerBoundsMode: "none" }],
-      dataZoom: ["inside", "slider"].map((type, at) => ({ ...zoom?.[at], type, xAxisIndex: [0, 1], filterMode: "weakFilter", height: 24, textStyle: { color: text } })),
+      dataZoom: ["inside", "slider"].map((type) => ({ ...zoom, type, xAxisIndex: [0, 1], filterMode: "weakFilter", height: 24, textStyle: { color: text } })),
       xAxis: [0, 1].map((gridIndex) => ({ gridIndex, type: "time", min: 1000 * data.since, max: 1000 * data.until, ...axis, axisLabel: { color: text, hideOverlap: true, show: gridIndex === 1 } })),
       yAxis: [
         { gridIndex: 0, type: "value", max: total || 1, interval: Math.ceil(total / 2) || 1, ...axis },
@@ -128,7 +128,7 @@
     const row = Math.max(LEAST_ROW, Math.min(ROW, TALLEST / rows));
     place.style.height = `${Math.round(rows * row) + ABOVE + AROUND}px`;
     chart ??= echarts.init(place, null, { renderer: "canvas" });
-    const zoom = chart.getOption()?.dataZoom?.map(({ start, end }) => ({ start, end }));
+    const zoom = edtZoom(chart);
     if (chart.getWidth() !== place.clientWidth || chart.getHeight() !== place.clientHeight) chart.resize();
     chart.setOption(options(data, zoom), true);
     place.dataset.bars = data.bars.length;

@@ -20,7 +20,7 @@
     return {
       animation: false,
       textStyle: { fontFamily: "system-ui, sans-serif" },
-      aria: { enabled: true },
+      aria: { enabled: true, label: { enabled: false } },
       legend: { top: 0, type: "scroll", textStyle: { color: text }, pageTextStyle: { color: text } },
       tooltip: { trigger: "axis", renderMode: "richText", valueFormatter: (value) => (typeof value === "number" ? +value.toPrecision(5) : value) },
       dataZoom: [{ type: "inside" }, { type: "slider", height: 20, bottom: 4, textStyle: { color: text } }],

@@ -5,18 +5,28 @@
   const dialog = document.getElementById("dialog");
   const isPlain = (event) => !(event.ctrlKey || event.metaKey || event.shiftKey || event.button);
 
+  const toasts = document.getElementById("toasts");
   const say = (text) => {
     const message = Object.assign(document.createElement("p"), { textContent: text });
-    document.getElementById("toasts").replaceChildren(message);
+    (dialog?.open ? dialog : document.body).append(toasts); // what is outside an open dialog is out of reach
+    toasts.replaceChildren(message);
     setTimeout(() => message.remove(), SHOWN);
   };
   // What a program does in a page: fetch that tells what is wrong; null if anything is.
   window.edtFetch = async (address) => {
     const answer = await fetch(address).catch(() => null);
     if (answer?.ok) return answer;
+    if (answer?.status === 401) return null; // the light says that the session has ended
     const problem = await answer?.json().catch(() => null);
     if (problem?.detail) say(problem.next ? `${problem.detail}: ${problem.next}` : problem.detail);
     return null; // without an answer, the light says that there is no connection
+  };
+
+  // What a picture is zoomed to, to be kept when it is drawn anew; its end is kept at the end.
+  window.edtZoom = (chart) => {
+    const zoom = chart.getOption()?.dataZoom?.[0];
+    if (!zoom || (zoom.start === 0 && zoom.end === 100)) return {};
+    return { startValue: zoom.startValue, ...(zoom.end === 100 ? { end: 100 } : { endValue: zoom.endValue }) };
   };
 
   // Buttons for what is chosen are grey until something is.
@@ -37,11 +47,30 @@
     return { fill: backgroundColor, text: color };
   };
 
+  // What may be opened and closed stays as it is when the page around it is brought up to date.
+  const opened = new Set();
+  document.addEventListener("toggle", ({ target }) => { if (target.id) opened[target.open ? "add" : "delete"](target.id); }, true);
+  document.addEventListener("htmx:after:swap", () => { for (const id of opened) document.getElementById(id)?.setAttribute("open", ""); });
+
+  // A request for what a dialog shows; null, which is told, if there is no answer or nobody is logged on.
+  const ask = async (address, options = {}) => {
+    const answer = await fetch(address, { ...options, headers: { "HX-Request": "true" } }).catch(() => null);
+    if (answer === null) say("The service does not answer, so nothing may have been done. Try again when it does.");
+    if (!answer?.headers.has("HX-Redirect")) return answer;
+    location = `/logon?next=${encodeURIComponent(location.pathname + location.search)}`;
+    return null;
+  };
   const show = (text) => {
     const page = new DOMParser().parseFromString(text, "text/html");
+    document.body.append(toasts);
     dialog.replaceChildren(...(page.getElementById("content") ?? page.body).childNodes);
     if (!dialog.open) dialog.showModal();
+    // Never on the button that does it: what is said comes first, then what is to be filled in.
+    const first = dialog.querySelector("[role=alert]") ?? dialog.querySelector("[role=status]:not(:empty), h1");
+    first?.setAttribute("tabindex", "-1");
+    first?.focus();
   };
+  dialog?.addEventListener("close", () => document.body.append(toasts));
   document.addEventListener("click", async (event) => {
     const link = event.target.closest("a[data-dialog], a[data-close]");
     if (!link || !isPlain(event)) return;
@@ -50,8 +79,8 @@
       return;
     }
     event.preventDefault();
-    const answer = await fetch(link.href, { headers: { "HX-Request": "true" } }).catch(() => null);
-    if (answer?.ok) show(await answer.text()); else location = link.href;
+    const answer = await ask(link.href);
+    if (answer) show(await answer.text());
   });
   document.addEventListener("click", ({ target }) => {
     const copied = target.closest("button[data-copy]");
@@ -62,19 +91,22 @@
     if ("dialog" in form.dataset) {
       event.preventDefault();
       const address = event.submitter?.getAttribute("formaction") ?? form.getAttribute("action");
-      const answer = await fetch(`${address}?${new URLSearchParams(new FormData(form, event.submitter))}`, { headers: { "HX-Request": "true" } }).catch(() => null);
-      if (answer !== null) show(await answer.text());
+      const answer = await ask(`${address}?${new URLSearchParams(new FormData(form, event.submitter))}`);
+      if (answer) show(await answer.text());
       return;
     }
     if (!dialog.contains(form)) return;
     event.preventDefault();
     const body = new URLSearchParams(new FormData(form, event.submitter));
-    const answer = await fetch(form.getAttribute("action"), { method: "POST", body, headers: { "HX-Request": "true" } }).catch(() => null);
-    const logOn = answer?.headers.get("HX-Redirect");
-    if (answer === null) say("The service does not answer, so nothing may have been done. Try again when it does.");
-    else if (logOn) location = logOn;
-    else if (!answer.ok || !answer.redirected) show(await answer.text());
+    const answer = await ask(form.getAttribute("action"), { method: "POST", body });
+    if (answer === null) return;
+    if (!answer.ok || !answer.redirected) show(await answer.text());
     else if (new URL(answer.url).pathname !== location.pathname) location = answer.url;
-    else { dialog.close(); document.body.dispatchEvent(new CustomEvent("edt:changed")); }
+    else {
+      const done = dialog.querySelector("h1").textContent.replace(/\?$/, "");
+      dialog.close();
+      say(`Done: ${done.trim()}`);
+      document.body.dispatchEvent(new CustomEvent("edt:changed"));
+    }
   });
 })();

@@ -33,6 +33,12 @@
       one.textContent = left < 1 ? "now" : `in ${duration(left)}`;
     }
   }, 1000);
+  setInterval(() => {
+    for (const one of document.querySelectorAll("time:not([data-until])")) {
+      const ago = (Date.now() - Date.parse(one.dateTime)) / 1000;
+      one.textContent = Math.abs(ago) < 1 ? "now" : ago > 0 ? `${duration(ago)} ago` : `in ${duration(-ago)}`;
+    }
+  }, 10000);
   const refetch = () => {
     timer ??= setTimeout(() => { timer = null; document.body.dispatchEvent(new CustomEvent("edt:changed")); }, GATHER);
   };
@@ -62,8 +68,15 @@
     light.className = "off";
     if (source.readyState === EventSource.CLOSED) { // an answer that is no stream: the browser gives up
       source = null;
-      setTimeout(open, 2000 + 3000 * Math.random());
+      again();
     }
+  };
+  const again = async () => {
+    const answer = await fetch(location.href, { headers: { "HX-Request": "true" } }).catch(() => null);
+    const logOn = answer?.headers.get("HX-Redirect");
+    if (!logOn) { setTimeout(open, 2000 + 3000 * Math.random()); return; }
+    const link = Object.assign(document.createElement("a"), { href: logOn, textContent: "log on again" });
+    light.replaceChildren("this session has ended: ", link);
   };
   function open() {
     if (source !== null || document.hidden) return;

@@ -42,8 +42,8 @@
   };
   log.addEventListener("scroll", () => { if (isAtEnd()) { missed = 0; note.textContent = ""; } });
 
-  const follow = async () => {
-    const answer = await fetch(`${log.dataset.follow}&after=${offset}`);
+  const follow = async (signal) => {
+    const answer = await fetch(`${log.dataset.follow}&after=${offset}`, { signal });
     if (!answer.ok) throw new Error(`${answer.status}`);
     const reader = answer.body.getReader(), text = new TextDecoder();
     let rest = new Uint8Array();
@@ -61,14 +61,26 @@
       if (lines.length) show(lines);
     }
   };
+  // One stream while the page is seen; a browser has six connections for a host.
+  let stream = null, isOver = false;
   const keepOn = async () => {
+    if (stream || isOver || document.hidden) return;
+    stream = new AbortController();
+    const { signal } = stream;
     try {
-      await follow();
+      await follow(signal);
+      isOver = (await (await fetch(log.dataset.job)).json()).ended !== null;
+      if (!isOver) throw new Error("the service has ended the stream");
     } catch {
-      note.textContent = "The log cannot be read just now; it is tried again. ";
-      setTimeout(keepOn, 2000 + 3000 * Math.random());
+      if (!signal.aborted) {
+        note.textContent = "The log cannot be read just now; it is tried again. ";
+        setTimeout(keepOn, 2000 + 3000 * Math.random());
+      }
     }
+    stream = null;
+    if (signal.aborted) keepOn(); // it has been seen again meanwhile
   };
+  document.addEventListener("visibilitychange", () => { if (document.hidden) stream?.abort(); else keepOn(); });
   log.scrollTop = log.scrollHeight;
   keepOn();
 })();

@@ -39,7 +39,7 @@
     return (charts[id] ??= echarts.init(find(id), null, { renderer: "canvas" }));
   };
   const looks = () => ({ text: getComputedStyle(document.body).color, back: getComputedStyle(document.body).backgroundColor, line: edtColour("line-colour").fill, good: edtColour("hue-0").fill, fair: edtColour("hue-1").fill, bad: edtColour("bad-colour").fill });
-  const common = ({ text }) => ({ animation: false, textStyle: { fontFamily: "system-ui, sans-serif", color: text }, aria: { enabled: true } });
+  const common = ({ text }) => ({ animation: false, textStyle: { fontFamily: "system-ui, sans-serif", color: text }, aria: { enabled: true, label: { enabled: false } } });
   const coloured = ({ good, fair, text }, list, dimension, more) => {
     const { low, high } = list.find((axis) => axis.key === "m");
     return { type: "continuous", dimension, min: low, max: low < high ? high : low + 1, inRange: { color: sign > 0 ? [good, fair] : [fair, good] }, textStyle: { color: text }, text: [exact(high), exact(low)], ...more };

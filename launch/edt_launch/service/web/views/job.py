@@ -1,5 +1,6 @@
 """What the page of a job shows above its tabs, and the pages that ask before it is changed."""
 
+import json
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -109,7 +110,7 @@ def question(
         given: the values that its form was sent with.
         error: what was wrong with them.
     """
-    values = given or {name: str(job[name]) for name in LABELS} | {"weight": f"{job['weight']:g}"}
+    values = given or settings(job)
     fields = [Field(name, label, values[name], name != "name") for name, label in LABELS.items()]
     address = f"/jobs/{job['id']}"
     return Question(
@@ -119,9 +120,33 @@ def question(
         f"{address}/{action}",
         address,
         fields if action == "set" else (),
+        [("seen", json.dumps(settings(job)))] if action == "set" else (),
         error=error,
         can_foresee=action == "set",
     )
+
+
+def settings(job: Json) -> dict[str, str]:
+    """What can be changed of a job, as its form has it."""
+    return {name: str(job[name]) for name in LABELS} | {"weight": f"{job['weight']:g}"}
+
+
+def overtaken(job: Json, seen: str) -> str:
+    """What somebody else has changed since a form was shown, which has kept what was `seen`; empty: nothing.
+
+    What no form has kept is nothing either.
+    """
+    try:
+        before = json.loads(seen or "{}")
+    except ValueError:
+        return ""
+    now = settings(job)
+    found = [
+        f"{LABELS[name].partition(' (')[0]} is {now[name]} now, and was {before[name]}"
+        for name in now
+        if isinstance(before, dict) and before.get(name, now[name]) != now[name]
+    ]
+    return "; ".join(found)
 
 
 LABELS: Mapping[str, str] = {
@@ -150,8 +175,7 @@ def clone_question(
         forecast: what submitting it would do, as REST says it; None if that was not asked for.
         checkpoint: the name of the one that it goes on from; empty: it begins anew.
     """
-    own = {name: str(job[name]) for name in LABELS} | {"weight": f"{job['weight']:g}"}
-    values = given or own | {"command": shlex.join(job["command"])}
+    values = given or settings(job) | {"command": shlex.join(job["command"])}
     return Question(
         "Clone",
         job["name"] or job["id"],

@@ -1,3 +1,4 @@
+import html
 import re
 
 import pytest
@@ -234,6 +235,24 @@ def test_a_job_is_changed_and_mistakes_keep_the_form(world: World) -> None:
         assert 'role="alert"' in answer.text
         assert 'value="&lt;b&gt;"' in answer.text
     assert world.store.jobs.get(job) == changed
+
+
+def test_a_form_that_somebody_else_was_faster_than_changes_nothing(world: World) -> None:
+    job = world.submit(world.ann, name="digits", max=4)["id"]
+    client = browser(world, "ann")
+    form = client.get(f"/jobs/{job}/set").text
+    seen = html.unescape(re.findall('name="seen" value="([^"]*)"', form)[0])
+    assert client.post(f"/jobs/{job}/set", data={"priority": "3", "seen": seen}).status_code == 303
+    given = {"min": "1", "max": "2", "priority": "0", "weight": "1", "name": "mine", "seen": seen}
+    answer = client.post(f"/jobs/{job}/set", data=given)
+    assert answer.status_code == 409
+    assert "somebody else was first: Priority is 3 now, and was 0" in answer.text
+    assert 'value="mine"' in answer.text
+    assert (world.store.jobs.get(job).priority, world.store.jobs.get(job).max) == (3, 4)
+    again = html.unescape(re.findall('name="seen" value="([^"]*)"', answer.text)[0])
+    assert client.post(f"/jobs/{job}/set", data={**given, "seen": again}).status_code == 303
+    for nonsense in ("{", "[]", "7", '{"min": 1}'):
+        assert client.post(f"/jobs/{job}/set", data={"max": "3", "seen": nonsense}).status_code in (303, 409)
 
 
 @pytest.mark.parametrize(
