@@ -11,6 +11,7 @@ from edt_launch.service.database.records import JobRecord
 from edt_launch.service.states import State, Wanted
 from pages import LOOKS, Site, is_too_wide
 from tiers import full
+from world import NOW
 
 HOSTILE = '<img src=x onerror="alert(1)">\u202e\x1b[31m'
 
@@ -94,6 +95,62 @@ def test_chosen_jobs_are_paused_in_a_dialog_by_the_keyboard_alone(site: Site) ->
         dialog.wait_for(state="hidden")
     assert {site.world.store.jobs.get(job).wanted for job in (first, second)} == {Wanted.PAUSE}
     assert site.errors == []
+
+
+def test_a_dialog_says_what_is_wrong_and_is_left_again_by_the_keyboard_alone(site: Site) -> None:
+    job = a_running_job(site)
+    focused = "document.activeElement.textContent"
+    with site.page("ann") as page:
+        page.goto("/jobs")
+        page.get_by_role("button", name="Go on").focus()
+        page.keyboard.press("Enter")
+        dialog = page.get_by_role("dialog")
+        dialog.get_by_text("no job is chosen").wait_for()
+        dialog.get_by_role("link", name="Close").focus()
+        page.keyboard.press("Enter")
+        dialog.wait_for(state="hidden")
+        page.goto(f"/jobs/{job}")
+        page.get_by_role("link", name="Stop").focus()
+        page.keyboard.press("Enter")
+        dialog.get_by_role("heading", name="Stop digits?").wait_for()
+        assert page.evaluate(focused) == "Stop digits?"
+        page.keyboard.press("Enter")  # does nothing: no button has the focus
+        page.keyboard.press("Escape")
+        page.get_by_role("link", name="Change").click()
+        dialog.get_by_label("Workers at most").fill("3")
+        dialog.get_by_role("button", name="Only say what would change").click()
+        page.locator("[role=status]:focus").get_by_text("digits of ann").wait_for()
+        dialog.get_by_label("Workers at most").fill("none")
+        dialog.get_by_role("button", name="Change", exact=True).click()
+        page.locator("[role=alert]:focus").wait_for()
+    assert site.world.store.jobs.get(job).wanted is Wanted.RUN
+    assert [error for error in site.errors if "422" not in error] == []
+
+
+def test_what_is_clicked_while_the_service_is_away_is_told(site: Site) -> None:
+    job = a_running_job(site)
+    with site.page("ann") as page:
+        page.goto(f"/jobs/{job}")
+        page.get_by_role("link", name="Pause").click()
+        page.get_by_role("dialog").get_by_role("heading").wait_for()
+        site.server.stop()
+        page.get_by_role("dialog").get_by_role("button", name="Pause").click()
+        page.get_by_role("dialog").get_by_text("The service does not answer").wait_for()
+        page.keyboard.press("Escape")
+        page.get_by_role("link", name="Stop").click()
+        page.get_by_text("The service does not answer").wait_for()
+        assert page.get_by_role("heading", name="digits").is_visible()
+
+
+def test_times_go_on(site: Site) -> None:
+    job = a_running_job(site)
+    with site.page("ann") as page:
+        page.clock.install(time=NOW)
+        page.goto(f"/jobs/{job}")
+        time = page.locator("dd time").first
+        assert time.inner_text() == "now"
+        page.clock.run_for(70_000)
+        assert time.inner_text() == "1 min 10 s ago"
 
 
 def test_a_conflict_is_told_in_the_dialog(site: Site) -> None:
@@ -220,7 +277,7 @@ def test_a_line_that_came_while_a_log_was_followed_has_an_address(site: Site) ->
 def test_a_log_goes_on_after_the_service_was_started_again_and_when_it_is_seen_again(site: Site) -> None:
     job = a_running_job(site)
     log = site.world.files(job).launcher_log
-    log.write_text("[0] first\n")
+    log.write_text("[0] first\n[0] sec")
     with site.page("ann") as page:
         page.goto(f"/jobs/{job}?tab=logs")
         shown = page.locator("#log")
@@ -228,15 +285,14 @@ def test_a_log_goes_on_after_the_service_was_started_again_and_when_it_is_seen_a
         site.server.stop()
         page.get_by_text("it is tried again").wait_for()
         with log.open("a") as file:
-            file.write("[0] second\n")
+            file.write("ond\n")
         site.server.start()
         shown.get_by_text("second").wait_for()
         page.evaluate("Object.defineProperty(document, 'hidden', {value: true, configurable: true})")
-        page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+        with page.expect_event("requestfailed", lambda request: "/logs?" in request.url):
+            page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
         with log.open("a") as file:
             file.write("[0] third\n")
-        page.wait_for_timeout(1000)
-        assert shown.get_by_text("third").count() == 0
         page.evaluate("Object.defineProperty(document, 'hidden', {value: false, configurable: true})")
         page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
         shown.get_by_text("third").wait_for()
@@ -267,9 +323,8 @@ def test_a_table_that_is_open_stays_so_and_plots_come_with_the_first_report(site
         record(site, job, target=3)
         page.locator("#plots[data-points='2'] canvas").first.wait_for()
         page.get_by_text("As a table").click()
-        record(site, job, target=4)
-        page.locator("[data-field=size]").get_by_text("2→4").wait_for()
-        page.wait_for_timeout(1500)
+        record(site, job, target=4, reason="seen once the page is fetched again")
+        page.get_by_text("seen once the page is fetched again").wait_for()
         assert page.locator("#points").evaluate("one => one.open")
     assert site.errors == []
 

@@ -69,6 +69,20 @@ def test_a_token_is_made_and_revoked_with_the_keyboard_alone(site: Site) -> None
     assert site.errors == []
 
 
+def test_a_user_is_removed_and_the_token_of_a_new_one_stays_meanwhile(site: Site) -> None:
+    with site.page("admin") as page:
+        page.goto("/users")
+        page.get_by_label("Name").fill("zed")
+        page.get_by_role("button", name="Add").click()
+        token = page.locator("#fresh").inner_text()
+        page.get_by_role("link", name="Remove bob").click()
+        page.get_by_role("dialog").get_by_role("button", name="Remove").click()
+        page.get_by_text("Done: Remove bob").wait_for()
+        page.get_by_role("rowheader", name="bob").wait_for(state="detached")
+        assert page.locator("#fresh").inner_text() == token
+    assert site.errors == []
+
+
 def test_a_page_of_another_site_changes_nothing(site: Site) -> None:
     with site.page("ann") as page:
         page.route(

@@ -52,6 +52,27 @@ def test_a_resize_is_seen_without_a_reload(site: Site) -> None:
     assert site.errors == []
 
 
+def test_resizes_and_losses_are_marked_in_the_rows_of_their_job(site: Site) -> None:
+    running(site, "other", "3", ago=1800)
+    job = running(site, "first", "0", "1", "2", ago=1800)
+    give(site, job, 3, "0", "1", ago=900)
+    site.world.store.history.add(
+        [AllocationRecord(job, "ann", NOW - 300, 2, 1, (("node1", ("0",)),), "for the test", lost=1)]
+    )
+    marks = (
+        "name => echarts.getInstanceByDom(document.getElementById('chart')).getOption()"
+        ".series.find(one => one.name === name).data.map(one => [one.value[0], one.told])"
+    )
+    with site.page("ann") as page:
+        page.locator("#chart[data-bars='4']").wait_for()
+        assert page.evaluate(marks, "resizes") == [
+            *([row, "first: 3→2"] for row in (0, 1, 2)),
+            *([row, "first: 2→1"] for row in (0, 1)),
+        ]
+        assert page.evaluate(marks, "losses") == [[row, "first: lost a worker"] for row in (0, 1)]
+    assert site.errors == []
+
+
 def test_it_says_what_happens_next(site: Site) -> None:
     first = running(site, "first", "0", "1", "2", "3", ago=60)
     site.world.store.jobs.record({first: {"step": 40, "total_steps": 100, "throughput": 0.1}})

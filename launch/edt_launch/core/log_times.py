@@ -1,6 +1,6 @@
-"""How long the logs of a job were when: a row of time, size and name whenever one has grown.
+"""The sizes of a job's logs over time: a row of time, size and name whenever a log has grown.
 
-Lines of logs are what programs print, without times. By these rows those of a certain time are found.
+Programs print lines without times. The rows tell which part of a log was written when.
 """
 
 import os
@@ -13,13 +13,13 @@ from edt_launch.core.appender import Appender, Complain
 from edt_launch.core.run_dir import RunDir
 
 INTERVAL = 10.0
-"""Seconds between two looks at the logs, at least."""
+"""Seconds between two samples, at least."""
 
-LOOKS = 1000
-"""Looks in the life of a job, roughly: of one that is older, they are further apart."""
+SAMPLES = 1000
+"""Two samples are at most this part of the job's age apart, or `INTERVAL`."""
 
 MOST = 2000
-"""Entries of the folder that are looked at: a job may put there what it likes."""
+"""Entries of the folder that are sampled: a job may put there what it likes."""
 
 _NAME = re.compile(r"[\w.-]{1,64}\.log", re.ASCII)
 _ROW = re.compile(rb"(\d{1,11}\.\d) (\d{1,16}) ([\w.-]{1,68})")
@@ -33,12 +33,12 @@ class Part(NamedTuple):
 
 
 class LogTimes:
-    """Appends rows to the job's file of them.
+    """Samples the sizes of a job's logs, and appends them to its `log_times`.
 
     Args:
         paths: where the logs are, and the file.
         complain: is told when the file cannot be written.
-        now: seconds since 1970, as everywhere.
+        now: seconds since 1970, here and in the methods.
     """
 
     def __init__(self, paths: RunDir, complain: Complain, now: float) -> None:
@@ -46,20 +46,20 @@ class LogTimes:
         self._file = Appender(paths.log_times, complain)
         self._sizes: dict[str, int] = {}
         self._first = self._last = now
-        self._look(now)
+        self._sample(now)
 
     def observe(self, now: float) -> None:
-        """Look at the logs if it is time to."""
-        pause = max(INTERVAL, (now - self._first) / LOOKS)
+        """Take a sample if one is due."""
+        pause = max(INTERVAL, (now - self._first) / SAMPLES)
         if not 0 <= now - self._last < pause:  # a clock may be set back
-            self._look(now)
+            self._sample(now)
 
     def close(self, now: float) -> None:
-        """Look at the logs for the last time."""
-        self._look(now)
+        """Take the last sample."""
+        self._sample(now)
         self._file.close()
 
-    def _look(self, now: float) -> None:
+    def _sample(self, now: float) -> None:
         before, self._last = self._last, now
         try:
             with os.scandir(self._folder) as entries:
@@ -81,15 +81,15 @@ class LogTimes:
 
 
 def part(rows: Iterable[bytes], name: str, since: float | None, until: float | None) -> Part | None:
-    """Where in the log `name` the lines of a time are, with those between two looks at either end.
+    """The part of a log that was written in a period, widened to whole samples at either end.
 
     Args:
-        rows: those of `LogTimes`; what is none is passed over.
-        name: of the log's file.
+        rows: of `log_times`; malformed ones are passed over.
+        name: the log's file name.
         since, until: seconds since 1970; None for no bound.
 
     Returns:
-        The bytes; None if nothing is known of this log.
+        The part; None if no row is about this log.
     """
     start, end, is_known = 0, None, False
     for row in rows:

@@ -43,7 +43,7 @@ class RunDir:
     run = _Below("run")
     """The folder of what the job's processes read."""
     log_times = _Below("run/log_times")
-    """How long the logs were when, a row of time, size and name for each that has grown."""
+    """The sizes of the logs over time, see `log_times`."""
     allocation = _Below("run/allocation")
     """The accepted copy of the allocation."""
     launcher = _Below("run/launcher")

@@ -3,7 +3,7 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edt_launch.core.log_times import INTERVAL, LOOKS, LogTimes, Part, part
+from edt_launch.core.log_times import INTERVAL, SAMPLES, LogTimes, Part, part
 from edt_launch.core.run_dir import RunDir
 
 
@@ -50,7 +50,7 @@ def test_the_older_a_job_the_rarer_are_rows(tmp_path: Path) -> None:
         for now in range(0, 200_000, 10):
             print("on and on", file=log, flush=True)
             times.observe(float(now))
-    assert LOOKS < len(paths.log_times.read_text().splitlines()) < 5 * LOOKS
+    assert SAMPLES < len(paths.log_times.read_text().splitlines()) < 5 * SAMPLES
 
 
 def test_a_clock_that_is_set_back_stops_nothing(tmp_path: Path) -> None:

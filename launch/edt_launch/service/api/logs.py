@@ -1,7 +1,9 @@
 """What the workers of a job print: `/api/v1/jobs/ID/logs`, and searches in it."""
 
+import os
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query
@@ -9,7 +11,7 @@ from fastapi.responses import PlainTextResponse, StreamingResponse
 
 from edt_launch.core import log_times
 from edt_launch.core.log_times import Part
-from edt_launch.core.plain_files import NoFileError
+from edt_launch.core.plain_files import NoFileError, open_file
 from edt_launch.service import log_search, tailing
 from edt_launch.service.api import schemas
 from edt_launch.service.api.dependencies import ContextDep, CurrentUser
@@ -133,8 +135,16 @@ def _part(files: JobDir, wanted: LogQuery) -> Part:
         found = log_times.part(tailing.recent_lines(files.output.log_times), path.name, since, until)
     except ABSENT:
         found = None
-    if found is None and path.is_file():
+    if found is None and _has_lines(path):
         raise InvalidError(
             f"nothing says when the lines of {path.name} were printed", "search without since and until"
         )
     return found or Part(0, None)
+
+
+def _has_lines(path: Path) -> bool:
+    try:
+        with open_file(path) as file:
+            return os.fstat(file.fileno()).st_size > 0
+    except ABSENT:
+        return False

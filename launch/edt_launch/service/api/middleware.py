@@ -15,6 +15,7 @@ from starlette.datastructures import Headers
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from edt_launch.service.api import problems
 from edt_launch.service.api.authenticator import Authenticator
 from edt_launch.service.api.dependencies import USER
 from edt_launch.service.errors import (
@@ -50,12 +51,7 @@ RECHECK = 1.0
 EXPIRY = 30.0
 """Seconds after which a stream whose token expires ends."""
 
-# Of those that the application does not set itself.
-_SAFE = [
-    (b"x-content-type-options", b"nosniff"),
-    (b"cache-control", b"no-store"),
-    (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
-]
+_SAFE = [(name.lower().encode(), value.encode()) for name, value in problems.SAFE.items()]
 
 
 Note = Callable[[Scope, int], Awaitable[None]]

@@ -20,6 +20,13 @@ log = structlog.get_logger()
 
 MEDIA_TYPE = "application/problem+json"
 
+SAFE: Mapping[str, str] = {
+    "X-Content-Type-Options": "nosniff",
+    "Cache-Control": "no-store",
+    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
+}
+"""Headers of every answer that does not set them itself."""
+
 
 class Problem(BaseModel):
     """An error."""
@@ -44,7 +51,7 @@ def response(
         "next": next_step,
     }
     content = json.dumps(body).encode()
-    return Response(content, status_code=status, media_type=MEDIA_TYPE, headers=headers)
+    return Response(content, status_code=status, media_type=MEDIA_TYPE, headers={**SAFE, **(headers or {})})
 
 
 Tell = Callable[[int, str, str, str, Mapping[str, str] | None], Response]

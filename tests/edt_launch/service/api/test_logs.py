@@ -77,4 +77,8 @@ def test_times_that_say_nothing_are_told(world: World, job: str) -> None:
     assert "since, 9, is not before until, 9" in refused(since=9, until=9)
     for nonsense in ("nan", "inf", "-1", "yesterday"):
         refused(until=nonsense)
-    assert world.ann.get(f"/jobs/{job}/logs/search?since=5&rank=0").json() == {"hits": [], "next": None}
+    world.files(job).output.rank_log("2").touch()
+    world.files(job).output.rank_log("3").symlink_to("/etc/passwd")
+    for rank in (0, 2, 3):
+        answer = world.ann.get(f"/jobs/{job}/logs/search?since=5&rank={rank}")
+        assert answer.json() == {"hits": [], "next": None}

@@ -26,6 +26,7 @@ def test_the_services_own_names_and_addresses_are_answered(world: World, host: s
 def test_other_names_are_refused(world: World, host: str) -> None:
     answer = world.ann.get("/jobs", headers={"host": host})
     assert answer.status_code == 403
+    assert answer.headers["content-security-policy"] == "default-src 'none'; frame-ancestors 'none'"
     assert "is no name of this service" in answer.json()["detail"]
     assert "allowed_hosts" in answer.json()["next"]
 

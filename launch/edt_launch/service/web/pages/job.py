@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from fastapi import APIRouter, BackgroundTasks, Form, Request, Response
 from fastapi.responses import RedirectResponse
-from pydantic import ValidationError
+from pydantic import Json, ValidationError
 from starlette.concurrency import run_in_threadpool
 
 from edt_launch.service.api import jobs as rest
@@ -19,7 +19,7 @@ from edt_launch.service.errors import ConflictError, ForbiddenError, InvalidErro
 from edt_launch.service.specification import JobChange
 from edt_launch.service.web import templating
 from edt_launch.service.web.pages import job_tabs
-from edt_launch.service.web.views.job import LABELS, PUBLIC, TABS, actions, job_view, overtaken, question
+from edt_launch.service.web.views.job import LABELS, PUBLIC, TABS, actions, conflict, job_view, question
 
 router = APIRouter()
 
@@ -90,15 +90,18 @@ def change(
     priority: Value = "",
     weight: Value = "",
     name: Value = "",
-    seen: Annotated[str, Form(max_length=2000)] = "",
+    seen: Annotated[Json[dict[str, str]] | None, Form(max_length=2000)] = None,
     foresee: Annotated[bool, Form()] = False,
 ) -> Response:
-    """Change a job, or show the form again with what was wrong, or with what would change."""
+    """Change a job, or show the form again with what was wrong, or with what would change.
+
+    `seen` is how the job was when the form was made: what others have changed since is not undone.
+    """
     given = dict(zip(LABELS, (least, most, priority, weight, name), strict=True))
     try:
-        if others := overtaken(answers.job(context.job_of(job_id, user)), seen):
+        if others := conflict(answers.job(context.job_of(job_id, user)), seen or {}):
             raise ConflictError(
-                f"somebody else was first: {others}", "look at your values, and change it then"
+                f"somebody else was first: {others}", "check your values, and send the form again"
             )
         answer = rest.change(context, user, job_id, _changes(given), foresee)
     except (InvalidError, ConflictError) as error:

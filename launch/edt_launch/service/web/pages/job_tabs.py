@@ -133,16 +133,16 @@ def _monitor(context: Context, user: UserRecord, job: Json, asked: Asked) -> mon
 def _logs(context: Context, user: UserRecord, job: Json, asked: Asked) -> logs.Logs:
     path = context.home.job(job["id"]).log_of(asked.log_query.rank)
     found = None if asked.log_query.is_empty else find_lines(context, user, job["id"], asked.log_query)
-    shown = logs.Shown(*_last(path, logs.TAIL)) if asked.at is None else _around(path, asked.at)
-    return logs.logs(job, asked.log_query, shown, found, wraps=asked.wraps)
+    excerpt = logs.Excerpt(*_last(path, logs.TAIL)) if asked.at is None else _around(path, asked.at)
+    return logs.logs(job, asked.log_query, excerpt, found, wraps=asked.wraps)
 
 
-def _around(path: Path, at: int) -> logs.Shown:
+def _around(path: Path, at: int) -> logs.Excerpt:
     try:
         start, lines = log_search.lines_at(path, at, AROUND, AROUND)
     except ABSENT:
         start, lines = 0, []
-    return logs.Shown(start, lines, at, max(0, at - 2 * AROUND), at + 2 * AROUND)
+    return logs.Excerpt(start, lines, at, max(0, at - 2 * AROUND), at + 2 * AROUND)
 
 
 def _events(context: Context, user: UserRecord, job: Json, asked: Asked) -> events.Events:

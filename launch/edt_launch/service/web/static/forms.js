@@ -64,11 +64,13 @@
     const page = new DOMParser().parseFromString(text, "text/html");
     document.body.append(toasts);
     dialog.replaceChildren(...(page.getElementById("content") ?? page.body).childNodes);
-    if (!dialog.open) dialog.showModal();
-    // Never on the button that does it: what is said comes first, then what is to be filled in.
-    const first = dialog.querySelector("[role=alert]") ?? dialog.querySelector("[role=status]:not(:empty), h1");
-    first?.setAttribute("tabindex", "-1");
-    first?.focus();
+    const isNew = !dialog.open;
+    if (isNew) dialog.showModal();
+    // Never on the button that does it: on the question, and on what is said when the form was sent.
+    const said = isNew ? null : dialog.querySelector("[role=alert]") ?? dialog.querySelector("[role=status]:not(:empty)");
+    const first = said ?? dialog.querySelector("h1");
+    first.tabIndex = -1;
+    first.focus();
   };
   dialog?.addEventListener("close", () => document.body.append(toasts));
   document.addEventListener("click", async (event) => {

@@ -72,11 +72,10 @@
     }
   };
   const again = async () => {
-    const answer = await fetch(location.href, { headers: { "HX-Request": "true" } }).catch(() => null);
-    const logOn = answer?.headers.get("HX-Redirect");
-    if (!logOn) { setTimeout(open, 2000 + 3000 * Math.random()); return; }
-    const link = Object.assign(document.createElement("a"), { href: logOn, textContent: "log on again" });
-    light.replaceChildren("this session has ended: ", link);
+    const answer = await fetch("/api/v1").catch(() => null);
+    if (answer?.status !== 401) { setTimeout(open, 2000 + 3000 * Math.random()); return; }
+    const href = `/logon?next=${encodeURIComponent(location.pathname + location.search)}`;
+    light.replaceChildren("this session has ended: ", Object.assign(document.createElement("a"), { href, textContent: "log on again" }));
   };
   function open() {
     if (source !== null || document.hidden) return;

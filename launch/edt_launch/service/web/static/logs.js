@@ -49,7 +49,7 @@
     let rest = new Uint8Array();
     for (;;) {
       const { value, done } = await reader.read();
-      if (done) { if (rest.length) show([[offset, text.decode(rest)]]); return; }
+      if (done) return rest.length ? [[offset, text.decode(rest)]] : [];
       const bytes = new Uint8Array(rest.length + value.length), lines = [];
       bytes.set(rest);
       bytes.set(value, rest.length);
@@ -68,9 +68,10 @@
     stream = new AbortController();
     const { signal } = stream;
     try {
-      await follow(signal);
+      const halfLine = await follow(signal);
       isOver = (await (await fetch(log.dataset.job)).json()).ended !== null;
       if (!isOver) throw new Error("the service has ended the stream");
+      show(halfLine);
     } catch {
       if (!signal.aborted) {
         note.textContent = "The log cannot be read just now; it is tried again. ";

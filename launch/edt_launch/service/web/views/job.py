@@ -131,22 +131,13 @@ def settings(job: Json) -> dict[str, str]:
     return {name: str(job[name]) for name in LABELS} | {"weight": f"{job['weight']:g}"}
 
 
-def overtaken(job: Json, seen: str) -> str:
-    """What somebody else has changed since a form was shown, which has kept what was `seen`; empty: nothing.
-
-    What no form has kept is nothing either.
-    """
-    try:
-        before = json.loads(seen or "{}")
-    except ValueError:
-        return ""
-    now = settings(job)
-    found = [
-        f"{LABELS[name].partition(' (')[0]} is {now[name]} now, and was {before[name]}"
-        for name in now
-        if isinstance(before, dict) and before.get(name, now[name]) != now[name]
-    ]
-    return "; ".join(found)
+def conflict(job: Json, seen: Mapping[str, str]) -> str:
+    """Which of a job's `settings` differ from what was `seen` of them, in words; empty if none does."""
+    return "; ".join(
+        f"{LABELS[name].partition(' (')[0]} is {value} now, and was {seen[name]}"
+        for name, value in settings(job).items()
+        if seen.get(name, value) != value
+    )
 
 
 LABELS: Mapping[str, str] = {

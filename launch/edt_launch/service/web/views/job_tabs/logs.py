@@ -19,11 +19,11 @@ TAIL = 200
 """Lines of a log that a page begins with."""
 
 LEVELS: Mapping[str, str] = {"": "any", "warning": "warnings and errors", "error": "errors"}
-"""The least level of lines that are looked for, and how that is shown."""
+"""The least level of lines that are looked for, and how that is excerpt."""
 
 
 @dataclass(frozen=True)
-class Shown:
+class Excerpt:
     """Lines of a log that follow each other.
 
     Attributes:
@@ -92,7 +92,7 @@ class Logs:
     later: str | None
 
 
-def logs(job: Json, wanted: LogQuery, shown: Shown, found: Json | None, *, wraps: bool = True) -> Logs:
+def logs(job: Json, wanted: LogQuery, excerpt: Excerpt, found: Json | None, *, wraps: bool = True) -> Logs:
     """The tab; `found` is REST's answer to the search for what is wanted, if anything is."""
     own = f"/jobs/{job['id']}"
     of_rank = {} if wanted.rank is None else {"rank": wanted.rank}
@@ -100,7 +100,7 @@ def logs(job: Json, wanted: LogQuery, shown: Shown, found: Json | None, *, wraps
     since, until = wording.utc(wanted.since), wording.utc(wanted.until)
     asked = {"text": wanted.text, "level": wanted.level, "since": since, "until": until}
     looking = {name: value for name, value in asked.items() if value}
-    is_around = shown.at is not None
+    is_around = excerpt.at is not None
 
     def page(**more: Any) -> str:
         return f"{own}?{urlencode({**here, **more})}"
@@ -111,16 +111,16 @@ def logs(job: Json, wanted: LogQuery, shown: Shown, found: Json | None, *, wraps
     return Logs(
         rank=wanted.rank,
         ranks=range(min(job["max"], MOST_RANKS)),
-        start=shown.start,
-        lines=_lines(shown, page),
-        at=shown.at,
+        start=excerpt.start,
+        lines=_lines(excerpt, page),
+        at=excerpt.at,
         text=wanted.text,
         level=wanted.level,
         levels=LEVELS,
         since=since,
         until=until,
         wraps=wraps,
-        other_wrap=page(**looking, **({"at": shown.at} if is_around else {}), wrap="0" if wraps else ""),
+        other_wrap=page(**looking, **({"at": excerpt.at} if is_around else {}), wrap="0" if wraps else ""),
         hits=[
             Hit(wording.plain(hit["text"].encode(errors="replace")), page(at=hit["offset"]))
             for hit in found["hits"]
@@ -131,16 +131,16 @@ def logs(job: Json, wanted: LogQuery, shown: Shown, found: Json | None, *, wraps
         follow=f"{rest}?{urlencode({**of_rank, 'follow': 1})}" if is_followed else None,
         whole=f"{rest}?{urlencode(of_rank)}" if of_rank else rest,
         place=f"{page()}&at=",
-        earlier=page(at=shown.earlier) if is_around and shown.start else None,
-        later=page(at=shown.later) if is_around else None,
+        earlier=page(at=excerpt.earlier) if is_around and excerpt.start else None,
+        later=page(at=excerpt.later) if is_around else None,
     )
 
 
-def _lines(shown: Shown, page: Callable[..., str]) -> list[LogLine]:
-    offset, found = shown.start, []
-    for line in shown.lines:
+def _lines(excerpt: Excerpt, page: Callable[..., str]) -> list[LogLine]:
+    offset, found = excerpt.start, []
+    for line in excerpt.lines:
         end = offset + len(line) + 1
-        is_asked_for = shown.at is not None and offset <= shown.at < end
+        is_asked_for = excerpt.at is not None and offset <= excerpt.at < end
         found.append(LogLine(pieces(line), page(at=offset), is_asked_for))
         offset = end
     return found
