@@ -28,13 +28,14 @@ import psutil
 SERVICE = """
 import sys, time, types
 from edt_launch.service import running
+from edt_launch.service.database.job_query import JobQuery
 from edt_launch.service.bus import Topic
 
 def run(settings, store, bus, stop):
     step = 0
     while not stop.wait(1.0):
         step += 1
-        ids = [job.id for job in store.jobs.page(limit=20).jobs]
+        ids = [job.id for job in store.jobs.page(JobQuery(limit=20)).jobs]
         store.jobs.record({job: {"step": step} for job in ids})
         bus.notify(Topic.JOBS)
 

@@ -15,6 +15,7 @@ from edt_launch.agent import processes
 from edt_launch.allocator.model import Options
 from edt_launch.jobs import loop
 from edt_launch.service.bus import Bus, Topic
+from edt_launch.service.database.job_query import JobQuery
 from edt_launch.service.database.records import HostRecord, JobRecord
 from edt_launch.service.database.store import Store
 from edt_launch.service.settings import load
@@ -90,7 +91,7 @@ class Pool:
         return self.store.jobs.get(job)
 
     def rows(self) -> list[JobRecord]:
-        return list(self.store.jobs.page(limit=None).jobs)
+        return list(self.store.jobs.page(JobQuery(limit=None)).jobs)
 
     def sizes(self) -> dict[str, int]:
         """Workers that the jobs' files give them, of those that have any."""

@@ -47,7 +47,7 @@ class Service:
         """Have something done that nothing is to be answered to."""
         self.send(method, *parts, **options).json()
 
-    def pages(self, name: str, /, **query: str | bool | None) -> Iterator[Json]:
+    def pages(self, name: str, /, **query: str | float | None) -> Iterator[Json]:
         """All things of a list, page by page, oldest first."""
         after: str | None = None
         while True:
@@ -61,11 +61,12 @@ class Service:
         """Version, and who asks: `version`, `user`, `is_admin`."""
         return self.call("GET")
 
-    def jobs(
-        self, *, everything: bool = False, state: str | None = None, owner: str | None = None
-    ) -> Iterator[Json]:
-        """Live jobs and those that ended in the last hour, or all; oldest first."""
-        return self.pages("jobs", all=everything or None, state=state, owner=owner)
+    def jobs(self, *, everything: bool = False, **wanted: str | float | None) -> Iterator[Json]:
+        """Live jobs and those that ended in the last hour, or all; oldest first.
+
+        `wanted` are further parameters of `GET /jobs`; None for those that do not matter.
+        """
+        return self.pages("jobs", all=everything or None, **wanted)
 
     def job(self, job_id: str) -> Json:
         """One job."""

@@ -25,6 +25,7 @@ from edt_launch.cli.screen import (
     table,
     visible,
 )
+from edt_launch.core.failure_text import cause
 
 BAR, WIDE = 10, 100
 """Columns of a bar in a table, and of a terminal that has room for bars."""
@@ -118,18 +119,8 @@ def _since(job: Job) -> float:
 def _note(job: Job) -> str:
     """What a user may want to know of it: why it failed, or waits."""
     if job.state == "failed":
-        return visible(_cause(job.failure) or ("" if job.exit_code is None else f"exit code {job.exit_code}"))
+        return visible(cause(job.failure) or ("" if job.exit_code is None else f"exit code {job.exit_code}"))
     return visible(job.reason or "") if job.state == "queued" else ""
-
-
-def _cause(failure: str | None) -> str:
-    """The line of a failure's text that says most in few words: it may be all that there is room for."""
-    lines = (failure or "").splitlines()
-    for begin in ("cause: ", "first failure: "):
-        for line in lines:
-            if line.startswith(begin):
-                return line.removeprefix(begin)
-    return lines[0] if lines else ""
 
 
 def job_lines(job: Job, now: float, limit: int, colours: bool) -> list[str]:

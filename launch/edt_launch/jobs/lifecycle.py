@@ -177,7 +177,7 @@ def _gone(now: float, transition: Transition) -> Transition:
         now,
         transition,
         State.FAILED,
-        f"edt-launch has ended with exit code {run.exit_code}",
+        "the training has failed",
         run.exit_code,
         run.message,
     )

@@ -37,7 +37,7 @@ class ServiceError(Exception):
         cls.status, cls.title = status or cls.status, title or cls.title
 
 
-class InvalidError(ServiceError, status=422, title="the request makes no sense"):
+class InvalidError(ServiceError, status=422, title="invalid request"):
     """The request makes no sense."""
 
 
@@ -61,7 +61,7 @@ class GoneError(NotFoundError, status=410, title="gone"):
     """There was such a thing, and it has been deleted."""
 
 
-class ConflictError(ServiceError, status=409, title="not now"):
+class ConflictError(ServiceError, status=409, title="conflict"):
     """It does not fit what is there."""
 
 

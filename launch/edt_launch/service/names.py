@@ -6,6 +6,9 @@ USER = r"[A-Za-z0-9_][A-Za-z0-9_.@-]{0,63}"
 OWNER = rf"{USER}(~[0-9]{{1,10}})?"
 """Owners of jobs; what is left of the first removed user `ann` belongs to ``ann~1``."""
 
+OWNERS = rf" *{OWNER}( *, *{OWNER})* *"
+"""Several of them, with commas between."""
+
 ROOT = "-"
 """Stands for the tree's root, whose name is empty, where a name must not be."""
 

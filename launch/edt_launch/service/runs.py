@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from edt_launch.service.context import Context, may
-from edt_launch.service.database.project_records import RunRecord
+from edt_launch.service.database.project_records import ExperimentRecord, RunRecord
 from edt_launch.service.database.records import JobRecord, UserRecord
 from edt_launch.service.errors import ForbiddenError
 from edt_launch.service.outcomes import Outcome, hours_of
@@ -31,15 +31,24 @@ def may_follow(context: Context, user: UserRecord, jobs: Sequence[JobRecord]) ->
     others = [job for job in jobs if not may(user, job)]
     if not others:
         return
+    seen = experiments_of(context, user, [job.id for job in others])
+    for job in others:
+        if job.id not in seen:
+            raise ForbiddenError(f"{job.id} is a job of {job.owner}", "ask them, or an administrator")
+
+
+def experiments_of(context: Context, user: UserRecord, jobs: Sequence[str]) -> Mapping[str, ExperimentRecord]:
+    """The experiments that jobs are runs of, by the jobs' ids, as far as the user may see them."""
     store = context.store
-    runs = store.experiments.runs_of_jobs([job.id for job in others])
-    experiments = store.experiments.some({run.experiment for run in runs.values()})
+    runs = store.experiments.runs_of_jobs(jobs)
+    experiments = store.experiments.some({run.experiment for run in runs.values()}) if runs else {}
     projects = {one.project for one in experiments.values()}
     allowed = store.projects.roles(user.name, projects).keys() | store.projects.owned(user.name, projects)
-    for job in others:
-        run = runs.get(job.id)
-        if run is None or experiments[run.experiment].project not in allowed:
-            raise ForbiddenError(f"{job.id} is a job of {job.owner}", "ask them, or an administrator")
+    return {
+        job: experiments[run.experiment]
+        for job, run in runs.items()
+        if user.is_admin or experiments[run.experiment].project in allowed
+    }
 
 
 def shown(context: Context, runs: Sequence[RunRecord]) -> list[Shown]:

@@ -68,6 +68,9 @@ class Settings(BaseSettings):
     tls_self_signed: Annotated[
         bool, Field(description="Speak HTTPS with a certificate that the service makes and signs itself.")
     ] = False
+    banner: Annotated[
+        str, Field(max_length=1000, description="A line for everybody, at the top of each page.")
+    ] = ""
     public_metrics: Annotated[bool, Field(description="Let /metrics be read without a token.")] = False
 
     slots: Annotated[

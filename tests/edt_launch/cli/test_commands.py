@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from edt_launch.cli.commands.logs import moment
 from edt_launch.cli.errors import MistakenError
+from edt_launch.cli.times import moment
 from ended import Edt
 from fake_service import NOW, FakeService, hang_up, job
 
@@ -45,6 +45,11 @@ def test_ps_asks_for_what_it_is_asked_for(edt: Edt, service: FakeService) -> Non
     assert edt("ps", "--all", "--state", "queued", "-q").out == "jbbbbbbbb\n"
     assert service.asked[-1].query == {"all": "1", "state": "queued", "limit": "500"}
     assert edt("ps", "--mine", "-q").out == "jaaaaaaaa\n"
+    assert edt("ps", "--host", "n1", "--text", "x", "--experiment", "e", "--since", "1h").code == 0
+    asked = service.asked[-1].query
+    assert (asked["host"], asked["text"], asked["experiment"]) == ("n1", "x", "e")
+    assert float(asked["submitted_since"]) > 0
+    assert "is no time" in edt("ps", "--since", "x").err
 
 
 def test_ps_of_nothing_says_how_to_begin(edt: Edt, service: FakeService) -> None:

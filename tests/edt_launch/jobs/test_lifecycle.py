@@ -161,7 +161,7 @@ def test_how_a_launcher_ends_decides(before: State, exit_code: int | None, after
     assert states(transition) == [after]
     if after is State.FAILED:
         assert (transition.job.record.exit_code, transition.job.record.failure) == (exit_code, "said")
-        assert transition.job.record.reason == f"edt-launch has ended with exit code {exit_code}"
+        assert transition.job.record.reason == "the training has failed"
 
 
 def test_a_last_message_can_be_stored_whatever_the_job_writes() -> None:

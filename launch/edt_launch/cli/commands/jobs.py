@@ -15,6 +15,7 @@ from edt_launch.cli.screen import show as show_lines
 from edt_launch.cli.service import Json
 from edt_launch.cli.session import AsJson, JobName, LiveJobs, answer, connect, print_json
 from edt_launch.cli.tables import course_lines, job_lines, jobs_table
+from edt_launch.cli.times import moment
 
 POINTS = 100
 """Points of a course at most: REST's least."""
@@ -26,8 +27,15 @@ UNDER_WAY = {"stop": ENDED | {"stopping"}, "pause": {"pausing", "paused"}}
 
 def ps(
     everything: Annotated[bool, Option("--all", "-a", help="Also those that ended long ago.")] = False,
-    state: Annotated[str | None, Option(help="Only jobs in this state, such as running.")] = None,
-    owner: Annotated[str | None, Option(help="Only this user's jobs.")] = None,
+    state: Annotated[str | None, Option(help="Only jobs in these states: running,queued say.")] = None,
+    owner: Annotated[str | None, Option(help="Only these users' jobs, with commas between.")] = None,
+    text: Annotated[str | None, Option(help="Only jobs with that in the name.")] = None,
+    host: Annotated[str | None, Option(help="Only jobs that have devices of this host.")] = None,
+    experiment: Annotated[str | None, Option(help="Only runs of this experiment, by its id.")] = None,
+    search: Annotated[str | None, Option(help="Only trials of this search, by its id.")] = None,
+    since: Annotated[
+        str | None, Option(help="Only those submitted since then: 10m ago, or a time: 2026-03-01T12:30.")
+    ] = None,
     mine: Annotated[bool, Option("--mine", "-m", help="Only your own jobs.")] = False,
     watch: Annotated[bool, Option("--watch", "-w", help="Keep showing them, until q or Ctrl-C.")] = False,
     only_ids: Annotated[bool, Option("--quiet", "-q", help="Print ids only.")] = False,
@@ -42,13 +50,16 @@ def ps(
         owner = str(service.about()["user"])
 
     def ask() -> list[Json]:
-        return list(service.jobs(everything=everything, state=state, owner=owner))
+        submitted = moment("--since", since, time.time())
+        wanted = {"state": state, "owner": owner, "text": text, "host": host, "experiment": experiment}
+        found = service.jobs(everything=everything, **wanted, search=search, submitted_since=submitted)
+        return list(found)
 
     def look() -> list[str]:
         jobs = list(map(model.job, ask()))
         if only_ids:
             return [job.id for job in jobs]
-        if not jobs and (state or owner):
+        if not jobs and any((state, owner, text, host, experiment, search, since)):
             return ["no such jobs" if everything else "no such jobs; those that ended long ago: edt ps --all"]
         return jobs_table(jobs, time.time(), *terminal())
 

@@ -10,7 +10,6 @@ import sys
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
-from datetime import datetime
 from typing import Annotated, Literal
 
 from typer import Option
@@ -20,6 +19,7 @@ from edt_launch.cli.errors import MistakenError, UnreachableError
 from edt_launch.cli.screen import has_colours, note, paint, visible
 from edt_launch.cli.service import Service
 from edt_launch.cli.session import AsJson, JobName, connect
+from edt_launch.cli.times import moment
 
 RETRY = 1.0  # seconds between two attempts to reach a service that went away
 RANK = re.compile(r"\[([^\]]{1,40})\] ")
@@ -29,8 +29,6 @@ _SEQUENCE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\
 Level = Literal["warning", "error"]
 """The least level of lines that are looked for."""
 COLOURS = ("cyan", "green", "yellow")  # of the ranks, in turn
-_AGO = re.compile(r"([0-9]{1,9})([smhd])")
-_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
 def logs(
@@ -73,24 +71,6 @@ def logs(
         lines = service.found_lines(job_id, text=search, rank=rank, level=level, **times)
     is_clean = not raw and sys.stdout.isatty()
     print_lines(map(cleaned, lines) if is_clean else lines, as_json, rank=rank, flush=follow)
-
-
-def moment(option: str, text: str | None, now: float) -> float | None:
-    """The time that is meant by `10m` or `2026-03-01T12:30`, in seconds since 1970; local if it has no zone.
-
-    Raises:
-        MistakenError: it is neither.
-    """
-    if text is None:
-        return None
-    if ago := _AGO.fullmatch(text):
-        return max(0.0, now - int(ago[1]) * _SECONDS[ago[2]])
-    try:
-        return datetime.fromisoformat(text).timestamp()
-    except ValueError:
-        raise MistakenError(
-            f"{option} {text!r} is no time", "give one such as 90s, 10m, 2h, 3d or 2026-03-01T12:30"
-        ) from None
 
 
 def cleaned(line: str) -> str:

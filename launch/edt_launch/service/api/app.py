@@ -12,6 +12,7 @@ from edt_launch.service.api import (
     definitions,
     experiments,
     files,
+    job_lists,
     jobs,
     logs,
     problems,
@@ -36,6 +37,7 @@ from edt_launch.service.extensions import extensions
 
 ROUTERS: tuple[Any, ...] = (
     system,
+    job_lists,
     jobs,
     logs,
     files,

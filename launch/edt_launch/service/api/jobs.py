@@ -1,38 +1,29 @@
-"""`/api/v1/jobs`: submit, list, show, change, stop, pause, resume, explain, delete."""
+"""`/api/v1/jobs`: submit, show, change, stop, pause, resume, explain, delete."""
 
 from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
-from itertools import islice
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
-from fastapi import APIRouter, BackgroundTasks, File, Form, Header, Query, Request, Response, UploadFile
+from fastapi import APIRouter, BackgroundTasks, File, Form, Header, Query, Response, UploadFile
 from pydantic import Json
 from pydantic_core import to_json
 from starlette.concurrency import run_in_threadpool
 
-from edt_launch.cluster.allocation import HOST
 from edt_launch.service import runs
 from edt_launch.service.api import schemas, views
 from edt_launch.service.api.dependencies import ContextDep, CurrentUser, carry_out
 from edt_launch.service.api.forecast import effects, forecast, resumed, upcoming
-from edt_launch.service.api.stream import RECENT, JobList
 from edt_launch.service.context import Context
-from edt_launch.service.database.jobs import SORTS
 from edt_launch.service.database.records import JobRecord, UserRecord
 from edt_launch.service.errors import ConflictError, InvalidError
 from edt_launch.service.explanation import explain
-from edt_launch.service.home import SEARCH_ID
-from edt_launch.service.names import MOST_NAME, OWNER, PLAIN
 from edt_launch.service.specification import JobChange, JobSpec, check_framework, check_sizes
-from edt_launch.service.states import LIVE, State, Wanted
+from edt_launch.service.states import State, Wanted
 from edt_launch.service.submission import Submission, remove_files
 from edt_launch.service.upcoming import begins
 
 router = APIRouter(tags=["jobs"])
-
-MOST = 1000
-"""Jobs of one page."""
 
 Key = Annotated[
     str | None,
@@ -86,78 +77,6 @@ def _submit(context: Context, submission: Submission) -> Response:
     if is_new:
         context.changed()
     return _json(views.job(job), 201 if is_new else 200)
-
-
-@router.get("/jobs", response_model=schemas.Jobs)
-def list_jobs(
-    request: Request,
-    context: ContextDep,
-    user: CurrentUser,
-    state: Annotated[
-        str | None, Query(max_length=256, description="Only in these, with commas between.")
-    ] = None,
-    owner: Annotated[str | None, Query(pattern=f"^{OWNER}$", description="Only this user's.")] = None,
-    limit: Annotated[int, Query(ge=1, le=MOST, description="Jobs of a page.")] = MOST,
-    after: Annotated[int, Query(ge=0, le=2**53, description="`next` of the page before.")] = 0,
-    everything: Annotated[bool, Query(alias="all", description="Also those that ended long ago.")] = False,
-    text: Annotated[
-        str,
-        Query(max_length=MOST_NAME, pattern=f"^{PLAIN}$", description="In the name, or the id's beginning."),
-    ] = "",
-    newest: Annotated[bool, Query(description="The newest first, or the highest by `sort`.")] = False,
-    host: Annotated[
-        str | None, Query(max_length=255, pattern=f"^{HOST}$", description="Only on this host.")
-    ] = None,
-    search: Annotated[
-        str | None, Query(pattern=f"^{SEARCH_ID}$", description="Only this one's trials.")
-    ] = None,
-    submitted_since: Annotated[float | None, Query(ge=0, le=1e12)] = None,
-    owner_text: Annotated[
-        str, Query(max_length=MOST_NAME, pattern=f"^{PLAIN}$", description="In the owner's name.")
-    ] = "",
-    sort: Annotated[
-        Literal[SORTS],  # type: ignore[valid-type]  # one of a tuple
-        Query(description="In the order of this field; `next` is then a place in the list."),
-    ] = "number",
-) -> Response:
-    """Live jobs and those that ended in the last hour, in the order of their submission."""
-    is_plain = (host, search, submitted_since, sort, owner_text) == (None, None, None, "number", "")
-    if state is None and not everything and not text and not newest and is_plain:
-        return _recent(request.app.state.job_list_cache.latest(), user, owner, limit, after)
-    states = states_of(state)
-    if state is None and not everything:
-        states, ended_since = LIVE, context.clock() - RECENT
-    else:
-        ended_since = None
-    page = context.store.jobs.page(
-        states,
-        owner,
-        ended_since,
-        after,
-        limit,
-        newest,
-        text,
-        host,
-        search,
-        submitted_since,
-        sort,
-        owner_text,
-    )
-    return _json({"jobs": [views.job(job, user) for job in page.jobs], "next": page.next})
-
-
-def _recent(job_list: JobList, user: UserRecord, owner: str | None, limit: int, after: int) -> Response:
-    """The listing that everybody asks for again and again, of what is ready as JSON."""
-    fitting = (
-        job
-        for job in job_list.values()
-        if job.record.number > after and (owner is None or job.record.owner == owner)
-    )
-    jobs = list(islice(fitting, limit + 1))
-    last = jobs[limit - 1].record.number if len(jobs) > limit else None
-    shown = b",".join(job.to(user) for job in jobs[:limit])
-    content = b'{"jobs":[%b],"next":%b}' % (shown, to_json(last))
-    return Response(content, media_type="application/json")
 
 
 @router.get("/jobs/{job_id}", response_model=schemas.Job)
@@ -254,16 +173,6 @@ def wanting(job: JobRecord, wanted: Wanted) -> JobRecord:
 def _foreseen(context: Context, jobs: Iterable[JobRecord]) -> Response:
     changed = {job.id: job for job in jobs}
     return _json({"changes": effects(context.store, context.settings, context.clock(), changed)})
-
-
-def states_of(text: str | None) -> frozenset[State] | None:
-    """The states of a list with commas between; None for all of them."""
-    if text is None:
-        return None
-    try:
-        return frozenset(State(name.strip()) for name in text.split(","))
-    except ValueError:
-        raise InvalidError(f"state: {text!r} is none", f"use some of {', '.join(State)}") from None
 
 
 def _json(content: object, status: int = 200) -> Response:

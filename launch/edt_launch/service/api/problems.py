@@ -2,6 +2,7 @@
 
 import errno
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from http import HTTPStatus
 from typing import Any
@@ -13,8 +14,12 @@ from pydantic import BaseModel, Field, ValidationError
 from starlette.exceptions import HTTPException
 from starlette.routing import Match
 
+from edt_launch.cluster.allocation import HOST
+from edt_launch.service import names
 from edt_launch.service.database.engine import AWAY
 from edt_launch.service.errors import InvalidError, ServiceError, UnavailableError
+from edt_launch.service.home import JOB_ID, SEARCH_ID
+from edt_launch.service.project_spec import EXPERIMENT_ID
 
 log = structlog.get_logger()
 
@@ -69,13 +74,38 @@ def invalid(errors: Sequence[Any]) -> InvalidError:
     return InvalidError("; ".join(map(_told, errors[:5])), "GET /openapi.json describes every request")
 
 
+_WORDS: Mapping[str, str] = {
+    names.USER: "a user's name: letters, digits and any of _ . @ -, 64 characters at most",
+    names.OWNER: "a user's name: letters, digits and any of _ . @ -, 64 characters at most",
+    names.OWNERS: "users' names, with commas between",
+    names.VARIABLE: "a variable's name: letters, digits and _, and no digit first",
+    names.PLAIN: "one line of text",
+    HOST: "a host's name: letters, digits and any of _ . -",
+    JOB_ID: "a job's id, such as jabcdefgh",
+    SEARCH_ID: "a search's id, such as habcdefgh",
+    EXPERIMENT_ID: "an experiment's id, such as xabcdefgh",
+}
+"""What texts have to be that have to match a pattern."""
+
+_WHOLE = re.compile(r"\^(?:\((.*)\)\?|(.*))\$")
+"""A pattern of a whole text, which may be allowed to be empty."""
+
+
+def _expected(error: Any) -> str:
+    """What pydantic expects, in words."""
+    whole = _WHOLE.fullmatch(error.get("ctx", {}).get("pattern", ""))
+    words = _WORDS.get(whole[1] or whole[2]) if whole else None
+    said = str(error["msg"]).replace("Input should be", "expected").replace("String should have", "expected")
+    return f"expected {words}" if words else said
+
+
 def _told(error: Any) -> str:
     own = str(error["msg"]).removeprefix("Value error, ")
     if own.startswith("Expected UploadFile"):  # FastAPI's own words
         return f"{error['loc'][1]}: expected a file: a part of the form that has a file name"
     if own != error["msg"]:
         return own  # it names the field and the value itself
-    own = own.replace("Input should be", "expected")
+    own = _expected(error)
     if error["type"] != "json_invalid" and isinstance(error.get("input"), str | float | int):
         own = f"{error['input']!r:.80}: {own}"
     match error["loc"]:

@@ -18,6 +18,7 @@ from edt_launch.service.api.dependencies import ContextDep, CurrentUser
 from edt_launch.service.bus import Bus, Topic
 from edt_launch.service.context import Context, may
 from edt_launch.service.database.engine import AWAY
+from edt_launch.service.database.job_query import JobQuery
 from edt_launch.service.database.records import JobRecord, UserRecord
 from edt_launch.service.database.store import Store
 from edt_launch.service.states import LIVE
@@ -78,7 +79,7 @@ class JobListCache:
             versions, now = self._versions_now(), self._clock()
             is_old = self._versions is None or not 0 <= now - self._at < STALE
             if is_old or versions[0] != self._versions[0]:  # type: ignore[index]  # it is None when old
-                page = self._store.jobs.page(states=LIVE, ended_since=now - RECENT, limit=None)
+                page = self._store.jobs.page(JobQuery(states=LIVE, ended_since=now - RECENT, limit=None))
                 self._job_list = {record.id: self._shown(record) for record in page.jobs}
                 self._at = now
             elif versions != self._versions:

@@ -8,6 +8,7 @@ from edt_launch.service import passwords, sessions, tokens
 from edt_launch.service.api import schemas
 from edt_launch.service.api.dependencies import ContextDep, CurrentAdmin, CurrentToken, CurrentUser
 from edt_launch.service.context import Context
+from edt_launch.service.database.job_query import JobQuery
 from edt_launch.service.database.records import ShareRecord, UserRecord
 from edt_launch.service.errors import ConflictError, ForbiddenError, InvalidError, NotFoundError
 from edt_launch.service.names import USER as USER_NAME
@@ -100,7 +101,7 @@ def remove(
     """Let somebody no longer use the service: their tokens open nothing any more."""
     if name == user.name:
         raise ConflictError("you cannot remove yourself", "have another administrator do it")
-    if context.store.jobs.page(states=LIVE, owner=name, limit=1).jobs:
+    if context.store.jobs.page(JobQuery(states=LIVE, owners=[name], limit=1)).jobs:
         raise ConflictError(f"{name} has jobs that have not ended", "stop them first")
     if not context.store.accounts.remove_user(name):
         raise NotFoundError(f"there is no user {name!r}", "GET /api/v1/users lists them")

@@ -41,7 +41,7 @@ def job(record: JobRecord, viewer: UserRecord | None = None) -> Json:
     own = {
         "name": record.name or script_name(record.command),
         "note": note(record),
-        "share": number(record.share),
+        "share": None if record.has_ended else number(record.share),
         "throughput": number(record.throughput),
         "loss": number(record.loss),
         "eta": None if record.has_ended else eta(record),

@@ -4,10 +4,11 @@ from collections.abc import Collection, Mapping
 from dataclasses import fields
 from typing import Any
 
-from sqlalchemy import Connection, Text, and_, cast, delete, exists, func, insert, or_, select, update
+from sqlalchemy import Connection, and_, delete, exists, func, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from edt_launch.service.database.engine import Database
+from edt_launch.service.database.job_query import JobQuery
 from edt_launch.service.database.records import (
     DESIRED,
     OBSERVED,
@@ -23,8 +24,7 @@ from edt_launch.service.database.records import (
 from edt_launch.service.database.tables import jobs, transitions, trials
 from edt_launch.service.states import ENDED, HAS_LAUNCHER, LIVE, NEXT, IllegalTransitionError, State, Wanted
 
-SORTS = ("number", "name", "owner", "state", "size", "share", "priority", "submitted", "ended")
-"""Fields that jobs can be in the order of."""
+ALL = JobQuery()
 
 LAST = 10
 """States that the message about an illegal transition tells."""
@@ -80,7 +80,7 @@ class Jobs:
 
     def live(self) -> list[JobRecord]:
         """All jobs that have not ended, in the order of their submission."""
-        return list(self.page(states=LIVE, limit=None).jobs)
+        return list(self.page(JobQuery(states=LIVE, limit=None)).jobs)
 
     def holders(self) -> list[HolderRecord]:
         """All jobs that have not ended, with the devices they have; quicker than `live`."""
@@ -103,67 +103,13 @@ class Jobs:
         rows = self._database.rows(query.where(jobs.c.state.in_(sorted(HAS_LAUNCHER))))
         return {id_: dict(zip(PROGRESS, values, strict=True)) for id_, *values in rows}
 
-    def page(
-        self,
-        states: Collection[State] | None = None,
-        owner: str | None = None,
-        ended_since: float | None = None,
-        after: int = 0,
-        limit: int | None = 1000,
-        newest: bool = False,
-        text: str = "",
-        host: str | None = None,
-        search: str | None = None,
-        submitted_since: float | None = None,
-        sort: str = "number",
-        owner_text: str = "",
-    ) -> Page:
-        """Jobs in the order of their submission, or another one.
-
-        Args:
-            states: those in one of these; None for all.
-            owner: those of one user; None for all.
-            ended_since: those, too, that have ended since then, whatever `states` says.
-            after: those whose number is higher; with `newest`, lower, unless it is 0.
-            limit: so many at most; None for all.
-            newest: in the opposite order.
-            text: those whose name contains it, in whatever case, or whose id begins with it.
-            host: those that have devices of it.
-            search: the jobs of its trials, by its id.
-            submitted_since: those submitted since then.
-            sort: the field that they are in the order of, one of `SORTS`; `after` is then how many to leave
-                out. Jobs without a value are the last.
-            owner_text: those whose owner's name contains it, in whatever case.
-        """
-        query = select(jobs)
-        if sort != "number":
-            column = jobs.c[sort].desc() if newest else jobs.c[sort].asc()
-            query = query.order_by(column.nulls_last()).offset(after)
-        elif after:
-            query = query.where(jobs.c.number < after if newest else jobs.c.number > after)
-        query = query.order_by(jobs.c.number.desc() if newest else jobs.c.number)
-        if host is not None:
-            query = query.where(cast(jobs.c.held, Text).contains(f'["{host}",', autoescape=True))
-        if search is not None:
-            query = query.where(jobs.c.id.in_(select(trials.c.job).where(trials.c.search == search)))
-        if submitted_since is not None:
-            query = query.where(jobs.c.submitted >= submitted_since)
-        if text:
-            is_named = jobs.c.name.icontains(text, autoescape=True)
-            query = query.where(or_(is_named, jobs.c.id.startswith(text, autoescape=True)))
-        if owner_text:
-            query = query.where(jobs.c.owner.icontains(owner_text, autoescape=True))
-        if states is not None:
-            allowed = jobs.c.state.in_(sorted(states))
-            query = query.where(allowed if ended_since is None else or_(allowed, jobs.c.ended >= ended_since))
-        if owner is not None:
-            query = query.where(jobs.c.owner == owner)
-        if limit is not None:
-            query = query.limit(limit + 1)
-        page = [JobRecord(**row._mapping) for row in self._database.rows(query)]
+    def page(self, wanted: JobQuery = ALL) -> Page:
+        """The jobs that are looked for, and where the next page begins."""
+        page = [JobRecord(**row._mapping) for row in self._database.rows(wanted.statement())]
+        limit = wanted.limit
         if limit is None or len(page) <= limit:
             return Page(page, None)
-        return Page(page[:limit], page[limit - 1].number if sort == "number" else after + limit)
+        return Page(page[:limit], page[limit - 1].number if wanted.is_by_number else wanted.after + limit)
 
     def some(self, wanted: Collection[str]) -> Mapping[str, JobRecord]:
         """Jobs by their ids; those that are not there are left out."""

@@ -92,12 +92,14 @@ async def shared_page(request: Request, who: Hashable, template: str, view: Call
 def render(request: Request, template: str, **view: Any) -> str:
     """The text of a page, as above."""
     query = request.url.query
+    address = f"{request.url.path}?{query}" if query else request.url.path
     return ENVIRONMENT.get_template(template).render(
         base="fragment.html" if is_fragment(request) else "base.html",
         viewer=request.scope.get(USER),
         now=request.app.state.context.clock(),
         path=request.url.path,
-        address=f"{request.url.path}?{query}" if query else request.url.path,
+        address=address if request.method == "GET" else "/",  # where one comes back to
+        banner=request.app.state.context.settings.banner,
         theme=theme_of(request.headers),
         **view,
     )
@@ -120,6 +122,8 @@ def error(
         base="fragment.html" if HX in headers_asked else "base.html",
         viewer=scope.get(USER) if scope else None,
         path="",
+        address="/",
+        banner="",
         theme=theme_of(headers_asked),
         status=status,
         title=title[:1].upper() + title[1:],

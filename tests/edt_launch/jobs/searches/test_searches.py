@@ -9,6 +9,7 @@ import pytest
 
 from edt_launch.jobs.searches.controller import Controller
 from edt_launch.jobs.searches.trials import JobTrials
+from edt_launch.service.database.job_query import JobQuery
 from edt_launch.service.database.records import JobRecord
 from edt_launch.service.states import State, Wanted
 from world import World, tar
@@ -235,7 +236,7 @@ def test_a_service_that_dies_while_it_submits_submits_once(
     monkeypatch.undo()
     running.restart()
     running.look()
-    (job,) = running.world.store.jobs.page(limit=None).jobs
+    (job,) = running.world.store.jobs.page(JobQuery(limit=None)).jobs
     shown = running.play("find-rate")
     assert (shown["state"], [trial["job"] for trial in shown["trials"]]) == ("succeeded", [job.id])
 

@@ -3,6 +3,7 @@ from dataclasses import replace
 import pytest
 
 from edt_launch.service.database import execs
+from edt_launch.service.database.job_query import JobQuery
 from edt_launch.service.database.records import ExecRecord, JobRecord, TokenRecord, UserRecord
 from edt_launch.service.database.store import Store
 from edt_launch.service.states import State
@@ -77,4 +78,7 @@ def test_sessions_end_and_other_tokens_stay(store: Store) -> None:
 def test_a_page_can_begin_with_the_newest(store: Store) -> None:
     for name in ("jaaaaaaaa", "jbbbbbbbb", "jcccccccc"):
         store.jobs.add(JobRecord(name, "ann", ("x",), 1, 1, 1.0))
-    assert [job.id for job in store.jobs.page(limit=2, newest=True).jobs] == ["jcccccccc", "jbbbbbbbb"]
+    assert [job.id for job in store.jobs.page(JobQuery(limit=2, newest=True)).jobs] == [
+        "jcccccccc",
+        "jbbbbbbbb",
+    ]

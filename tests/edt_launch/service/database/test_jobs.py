@@ -4,6 +4,7 @@ from dataclasses import replace
 import pytest
 
 from edt_launch.adapters.wmla.frameworks import Framework
+from edt_launch.service.database.job_query import JobQuery
 from edt_launch.service.database.jobs import NoSuchJobError
 from edt_launch.service.database.records import JobRecord
 from edt_launch.service.database.store import Store
@@ -130,22 +131,22 @@ def test_who_has_asked_for_the_end_cannot_take_it_back(store: Store) -> None:
 
 def test_pages_follow_one_another(store: Store) -> None:
     ids = [store.jobs.add(job(n))[0].id for n in range(5)]
-    first = store.jobs.page(limit=2)
-    second = store.jobs.page(limit=2, after=first.next or 0)
-    third = store.jobs.page(limit=2, after=second.next or 0)
+    first = store.jobs.page(JobQuery(limit=2))
+    second = store.jobs.page(JobQuery(limit=2, after=first.next or 0))
+    third = store.jobs.page(JobQuery(limit=2, after=second.next or 0))
     assert [one.id for page in (first, second, third) for one in page.jobs] == ids
     assert third.next is None
-    assert store.jobs.page(limit=5).next is None
+    assert store.jobs.page(JobQuery(limit=5)).next is None
 
 
 def test_a_listing_has_live_jobs_and_those_that_ended_lately(store: Store) -> None:
     ids = [store.jobs.add(job(n))[0].id for n in range(3)]
     store.jobs.move(ids[0], State.STOPPED, "", 500.0)
     store.jobs.move(ids[1], State.STOPPED, "", 900.0)
-    assert [one.id for one in store.jobs.page(states=LIVE, ended_since=600.0).jobs] == ids[1:]
-    assert [one.id for one in store.jobs.page(states=ENDED).jobs] == ids[:2]
+    assert [one.id for one in store.jobs.page(JobQuery(states=LIVE, ended_since=600.0)).jobs] == ids[1:]
+    assert [one.id for one in store.jobs.page(JobQuery(states=ENDED)).jobs] == ids[:2]
     assert [one.id for one in store.jobs.live()] == ids[2:]
-    assert store.jobs.page(owner="bob").jobs == []
+    assert store.jobs.page(JobQuery(owners=["bob"])).jobs == []
     assert store.jobs.counts() == {State.STOPPED: 2, State.QUEUED: 1}
     assert store.jobs.state(ids[0]) is State.STOPPED
     assert store.jobs.state("jzzzzzzzz") is None

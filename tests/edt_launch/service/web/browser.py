@@ -19,10 +19,15 @@ def browser(world: World, name: str | None = None) -> TestClient:
     return client
 
 
-def made(text: str) -> str:
-    """The token that a page shows this once."""
-    found = re.search(r'<code id="fresh">(edt_[\w-]+)</code>', text)
-    assert found is not None, text
+def made(client: TestClient, path: str, **fields: str) -> str:
+    """The token that is made by a form and then shown once on the page of that path's first part."""
+    answer = client.post(path, data=fields)
+    page = f"/{path.split('/')[1]}"
+    assert (answer.status_code, answer.headers["location"]) == (303, page), answer.text
+    shown, again = client.get(page).text, client.get(page).text
+    found = re.search(r'<code id="fresh">(edt_[\w-]+)</code>', shown)
+    assert found is not None, shown
+    assert found[1] not in again
     return found[1]
 
 

@@ -7,6 +7,7 @@ import pytest
 from sqlalchemy.exc import OperationalError
 
 from browser import browser
+from edt_launch.service.database.store import Store
 from edt_launch.service.web import app, templating
 from edt_launch.service.web.app import POLICY, serves
 from world import World
@@ -130,3 +131,9 @@ def test_templates_need_no_more_than_the_policy_allows(template: Path) -> None:
         r"""\s(style|on\w+|hx-on[\w:-]*|hx-vals|hx-headers)\s*=|js:|javascript:|<style|<script>""", text
     )
     assert not re.search(r"""hx-trigger="[^"]*\[""", text)
+
+
+def test_a_banner_is_on_every_page(tmp_path: Path, store: Store) -> None:
+    world = World(tmp_path / "with", store, banner="Down <b>on Friday</b> from 18:00")
+    for page in (browser(world).get("/logon"), browser(world, "ann").get("/pool")):
+        assert "Down &lt;b&gt;on Friday&lt;/b&gt; from 18:00" in page.text

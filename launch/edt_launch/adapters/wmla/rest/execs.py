@@ -19,6 +19,7 @@ from edt_launch.adapters.wmla.submission.submitting import group_name, pool_size
 from edt_launch.service import runs
 from edt_launch.service.api.dependencies import ContextDep, CurrentUser, carry_out
 from edt_launch.service.context import Context
+from edt_launch.service.database.job_query import JobQuery
 from edt_launch.service.errors import ConflictError, InvalidError
 from edt_launch.service.states import ENDED
 from edt_launch.service.submission import remove_files
@@ -84,12 +85,13 @@ def list_execs(
     # Not each job in the states that are looked for is in the state that is asked for.
     names = states_of(state)
     is_ambiguous = names is not None and not names.isdisjoint((views.SUBMITTED, views.PENDING))
-    page = context.store.jobs.page(
+    wanted = JobQuery(
         states=None if names is None else views.behind(names),
-        owner=None if user.is_admin else user.name,
+        owners=None if user.is_admin else [user.name],
         limit=limit if by_age and not is_ambiguous else None,
         newest=by_age and is_down,
     )
+    page = context.store.jobs.page(wanted)
     execs = [lookup.shown(request, one, style) for one in lookup.with_names(context, page.jobs)]
     if names is not None:
         execs = [one for one in execs if one["state"] in names]
@@ -137,7 +139,7 @@ def delete(context: ContextDep, execution: Named, afterwards: BackgroundTasks) -
 def delete_all(context: ContextDep, user: CurrentUser, afterwards: BackgroundTasks) -> None:
     """Forget a user's execs that have ended; the others stay, and trials whose result has yet to be read."""
     # Even an administrator deletes their own alone in one go.
-    for job in context.store.jobs.page(states=ENDED, owner=user.name, limit=None).jobs:
+    for job in context.store.jobs.page(JobQuery(states=ENDED, owners=[user.name], limit=None)).jobs:
         _delete(context, job.id, afterwards)
 
 

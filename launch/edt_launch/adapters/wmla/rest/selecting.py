@@ -11,6 +11,7 @@ from edt_launch.adapters.wmla.answers import files, views
 from edt_launch.adapters.wmla.answers.views import Execution, Json
 from edt_launch.adapters.wmla.rest import lookup
 from edt_launch.service.context import Context
+from edt_launch.service.database.job_query import JobQuery
 from edt_launch.service.database.records import UserRecord
 from edt_launch.service.errors import InvalidError
 
@@ -81,12 +82,13 @@ class Selection:
         if self.application:
             return [lookup.find(context, user, self.application)]
         names = states_of(self.state)
-        page = context.store.jobs.page(
+        wanted = JobQuery(
             states=None if names is None else views.behind(names),
-            owner=None if user.is_admin else user.name,
+            owners=None if user.is_admin else [user.name],
             limit=self.start + min(self.length, MOST) if self._is_plain else None,
             newest=True,
         )
+        page = context.store.jobs.page(wanted)
         return lookup.with_names(context, page.jobs)
 
     def _fits(self, one: Execution) -> bool:

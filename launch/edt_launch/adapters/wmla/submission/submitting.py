@@ -17,6 +17,7 @@ from edt_launch.adapters.wmla.submission import catalogue
 from edt_launch.adapters.wmla.submission.args import Arguments, ArgumentsError
 from edt_launch.adapters.wmla.submission.request import NAME_LIMIT, ExecRequest, read
 from edt_launch.service.context import Context
+from edt_launch.service.database.job_query import JobQuery
 from edt_launch.service.database.records import ExecRecord, UserRecord
 from edt_launch.service.database.store import Store
 from edt_launch.service.errors import ArchiveError, InvalidError, TooLargeError
@@ -85,7 +86,9 @@ def settle(store: Store) -> None:
     reserved = store.execs.reserved()
     if not reserved:
         return
-    jobs = {job.environment.get(DRIVER_VARIABLE): job.id for job in store.jobs.page(limit=None).jobs}
+    jobs = {
+        job.environment.get(DRIVER_VARIABLE): job.id for job in store.jobs.page(JobQuery(limit=None)).jobs
+    }
     for names in reserved:
         if names.driver in jobs:
             store.execs.assign(names.number, jobs[names.driver])

@@ -13,6 +13,8 @@ from edt_launch.service.context import Context
 from edt_launch.service.database.records import TokenRecord, UserRecord
 from edt_launch.service.errors import InvalidError, NotFoundError
 from edt_launch.service.web import templating, theme
+from edt_launch.service.web.handing_over import forget, hand_over, handed_over
+from edt_launch.service.web.pages.logon import own_path
 from edt_launch.service.web.views import account as views
 
 router = APIRouter()
@@ -21,13 +23,18 @@ THEMES = {"auto": "as the system says", "light": "light", "dark": "dark"}
 
 DAY = 86400.0
 
+MOST_DAYS = 36_500
+"""Days after which a token ends at the latest, if it does by itself."""
+
 Text = Annotated[str, Form(max_length=256)]
 
 
 @router.get("/account")
 def show(request: Request, context: ContextDep, user: CurrentUser, session: CurrentToken) -> Response:
-    """The account, with its sessions and tokens."""
-    return _page(request, context, user, session)
+    """The account, with its sessions and tokens, and a token that has just been made."""
+    fresh = handed_over(request)
+    answer = _page(request, context, user, session, fresh=fresh)
+    return forget(request, answer) if fresh else answer
 
 
 @router.post("/account/end-others")
@@ -38,9 +45,11 @@ def end_others(context: ContextDep, user: CurrentUser, session: CurrentToken) ->
 
 
 @router.post("/account/theme")
-def set_theme(user: CurrentUser, chosen: Annotated[theme.Theme, Form(alias="theme")]) -> Response:
+def set_theme(
+    user: CurrentUser, chosen: Annotated[theme.Theme, Form(alias="theme")], back: Text = "/account"
+) -> Response:
     """Have this browser's pages light, dark, or as its system says."""
-    answer = RedirectResponse("/account", 303)
+    answer = RedirectResponse(own_path(back), 303)
     theme.remember(answer, chosen)
     return answer
 
@@ -55,24 +64,22 @@ def add_token(
     days: Text = "",
     scope: Text = "all",
 ) -> Response:
-    """Make a token, and show it once; or show the form again with what was wrong."""
+    """Make a token, which the account shows once; or show the form again with what was wrong."""
     try:
-        lasts = float(days) * DAY if days.strip() else None
-        ends = None if lasts is None else context.clock() + lasts
-        asked = {"name": name.strip(), "expires": ends, "scope": scope}
+        asked = {"name": name.strip(), "expires": _ends(days, context.clock()), "scope": scope}
         new = rest.add(context, user, session, schemas.NewToken.model_validate(asked))
     except ValidationError as error:
         told = problems.invalid(error.errors()).detail
-    except ValueError:
-        told = f"days: {days!r} is no number"
+    except InvalidError as error:
+        told = f"{error.detail}: {error.next_step}"
     else:
-        return _page(request, context, user, session, fresh=views.Fresh(user.name, new["token"]))
+        return hand_over(request, "/account", views.Fresh(user.name, new["token"]))
     return _page(request, context, user, session, error=told, name=name, days=days, scope=scope)
 
 
 @router.get("/account/tokens/{token_id}/revoke")
 def ask(request: Request, context: ContextDep, user: CurrentUser, token_id: str) -> Response:
-    """What revoking a token does, and the button for it."""
+    """What revoking a token, or ending a session, does, and the button for it."""
     found = next((one for one in context.store.accounts.tokens(user.name) if one.id == token_id), None)
     if found is None:
         raise NotFoundError(
@@ -89,6 +96,22 @@ def revoke(context: ContextDep, user: CurrentUser, token_id: str) -> Response:
             f"you have no token {token_id[:16]!r}", "look at your account for those that you have"
         )
     return RedirectResponse("/account", 303)
+
+
+def _ends(days: str, now: float) -> float | None:
+    """When a token ends that lasts for so many days; None if nothing is said."""
+    if not days.strip():
+        return None
+    try:
+        count = float(days)
+    except ValueError:
+        count = float("nan")
+    if not 0 < count <= MOST_DAYS:
+        raise InvalidError(
+            f"days: {days!r} is no number above 0 and at most {MOST_DAYS}",
+            "leave it empty for a token that does not end by itself",
+        )
+    return now + count * DAY
 
 
 def _page(

@@ -1,16 +1,15 @@
 """The console: applications, instance groups and hosts."""
 
-import json
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import RedirectResponse
 
 from edt_launch.service.api import cluster, shares
-from edt_launch.service.api import jobs as rest
 from edt_launch.service.api.dependencies import ContextDep, CurrentUser
+from edt_launch.service.api.job_lists import JobListQuery, jobs_page
 from edt_launch.service.context import Context
-from edt_launch.service.database.jobs import SORTS
+from edt_launch.service.database.job_query import SORTS
 from edt_launch.service.database.records import UserRecord
 from edt_launch.service.errors import InvalidError
 from edt_launch.service.names import MOST_NAME, PLAIN
@@ -45,7 +44,7 @@ async def applications(
     wanted = views.Filter(column, text.strip(), sort, after)
     who = None if user.is_admin else user.name  # others choose their own jobs alone
     return await templating.shared_page(
-        request, who, "console/applications.html", lambda: _applications(request, context, user, wanted)
+        request, who, "console/applications.html", lambda: _applications(context, user, wanted)
     )
 
 
@@ -71,24 +70,10 @@ async def hosts(request: Request, context: ContextDep, user: CurrentUser) -> Res
     return await templating.shared_page(request, is_admin, "console/hosts.html", view)
 
 
-def _applications(
-    request: Request, context: Context, user: UserRecord, wanted: views.Filter
-) -> views.Applications:
+def _applications(context: Context, user: UserRecord, wanted: views.Filter) -> views.Applications:
     asked = wanted.rest()
     if asked.get("state") == "":
         return views.applications(wanted, [], None, context.clock())
-    answer = rest.list_jobs(
-        request,
-        context,
-        user,
-        state=asked.get("state"),
-        text=asked.get("text", ""),
-        owner_text=asked.get("owner_text", ""),
-        limit=PAGE,
-        after=wanted.after,
-        everything=True,
-        newest=wanted.order.startswith("-"),
-        sort=wanted.order.removeprefix("-"),
-    )
-    page = json.loads(bytes(answer.body))
+    query = JobListQuery.model_validate({**asked, "limit": PAGE, "after": wanted.after})
+    page = jobs_page(context, user, query)
     return views.applications(wanted, page["jobs"], page["next"], context.clock())

@@ -1,28 +1,26 @@
 """All jobs."""
 
-import json
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
+from pydantic import ValidationError
 
-from edt_launch.cluster.allocation import HOST
-from edt_launch.service.api import jobs as rest
+from edt_launch.service import runs
+from edt_launch.service.api import job_lists as rest
+from edt_launch.service.api import problems
 from edt_launch.service.api.dependencies import ContextDep, CurrentUser
 from edt_launch.service.context import Context
-from edt_launch.service.database.jobs import SORTS
 from edt_launch.service.database.records import UserRecord
 from edt_launch.service.errors import InvalidError
-from edt_launch.service.home import SEARCH_ID
-from edt_launch.service.names import MOST_NAME, PLAIN
 from edt_launch.service.web import templating
-from edt_launch.service.web.views.jobs import TIMES, Filter, JobsView, jobs_view
+from edt_launch.service.web.views.jobs import TIMES, Filter, JobsView, jobs_view, refused
 
 router = APIRouter()
 
 PAGE = 100
 """Jobs of a page."""
 
-Text = Annotated[str, Query(max_length=MOST_NAME, pattern=f"^{PLAIN}$")]
+Text = Annotated[str, Query(max_length=1024)]
 
 
 @router.get("/jobs")
@@ -33,38 +31,48 @@ async def show(
     state: Text = "",
     owner: Text = "",
     text: Text = "",
-    host: Annotated[str, Query(max_length=255, pattern=f"^({HOST})?$")] = "",
-    search: Annotated[str, Query(pattern=f"^({SEARCH_ID})?$")] = "",
+    host: Text = "",
+    experiment: Text = "",
+    search: Text = "",
     last: Text = "",
-    sort: Annotated[str, Query(pattern=f"^(-?({'|'.join(SORTS)}))?$")] = "",
+    sort: Text = "",
     after: Annotated[int, Query(ge=0, le=2**53)] = 0,
 ) -> Response:
-    """A page of those that are looked for."""
-    if last and last not in TIMES:
-        raise InvalidError(f"last: {last!r} is none", f"choose one of {', '.join(TIMES)}")
-    wanted = Filter(state, owner.strip(), text.strip(), host, search, last, sort, after)
+    """A page of those that are looked for, or the filter again with what is wrong with it."""
+    wanted = Filter(
+        state=state.strip(),
+        owner=owner.strip(),
+        text=text.strip(),
+        host=host.strip(),
+        experiment=experiment.strip(),
+        search=search.strip(),
+        last=last,
+        sort=sort,
+        after=after,
+    )
+    try:
+        _query(wanted, 0.0)
+    except InvalidError as error:
+        told = f"{error.detail}: {error.next_step}" if error.next_step else error.detail
+        return templating.page(request, "jobs.html", status=error.status, view=refused(wanted, told))
     who = None if user.is_admin else user.name  # others choose their own jobs alone
-    return await templating.shared_page(
-        request, who, "jobs.html", lambda: _view(request, context, user, wanted)
-    )
+    return await templating.shared_page(request, who, "jobs.html", lambda: _view(context, user, wanted))
 
 
-def _view(request: Request, context: Context, user: UserRecord, wanted: Filter) -> JobsView:
-    answer = rest.list_jobs(
-        request,
-        context,
-        user,
-        state=None if wanted.state in ("", "all") else wanted.state,
-        owner=wanted.owner or None,
-        limit=PAGE,
-        after=wanted.after,
-        everything=wanted.state == "all",
-        text=wanted.text,
-        newest=wanted.is_descending,
-        host=wanted.host or None,
-        search=wanted.search or None,
-        submitted_since=context.clock() - TIMES[wanted.last] if wanted.last else None,
-        sort=wanted.sort.removeprefix("-") or "number",
-    )
-    page = json.loads(bytes(answer.body))
-    return jobs_view(wanted, page["jobs"], page["next"])
+def _query(wanted: Filter, now: float) -> rest.JobListQuery:
+    if wanted.last and wanted.last not in TIMES:
+        raise InvalidError(f"last: {wanted.last!r} is none", f"choose one of {', '.join(TIMES)}")
+    try:
+        asked = rest.JobListQuery.model_validate(wanted.rest(now) | {"limit": PAGE})
+    except ValidationError as error:
+        raise InvalidError(problems.invalid(error.errors()).detail) from None
+    rest.states_of(asked.state)
+    return asked
+
+
+def _view(context: Context, user: UserRecord, wanted: Filter) -> JobsView:
+    now = context.clock()
+    page = rest.jobs_page(context, user, _query(wanted, now))
+    found = runs.experiments_of(context, user, [job["id"] for job in page["jobs"]])
+    experiments = {job: (one.id, one.name) for job, one in found.items()}
+    return jobs_view(wanted, page["jobs"], page["next"], now, experiments)

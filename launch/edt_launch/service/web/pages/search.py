@@ -6,6 +6,7 @@ from fastapi import APIRouter, Query, Response
 from fastapi.responses import RedirectResponse
 
 from edt_launch.service.api.dependencies import ContextDep, CurrentUser
+from edt_launch.service.database.job_query import JobQuery
 from edt_launch.service.names import MOST_NAME, PLAIN
 from edt_launch.service.web.views.jobs import Filter
 
@@ -23,7 +24,7 @@ def search(
 ) -> Response:
     """The only job whose name has the text, or whose id begins with it; else the list of all such jobs."""
     wanted = text.strip()
-    found = context.store.jobs.page(text=wanted, limit=SEVERAL).jobs if wanted else ()
+    found = context.store.jobs.page(JobQuery(text=wanted, limit=SEVERAL)).jobs if wanted else ()
     if len(found) == 1:
         return RedirectResponse(f"/jobs/{found[0].id}", 303)
     return RedirectResponse(Filter(state="all", text=wanted).address(), 303)

@@ -13,6 +13,7 @@ from edt_launch.service.api.dependencies import ContextDep, CurrentAdmin, Curren
 from edt_launch.service.context import Context
 from edt_launch.service.errors import ConflictError, InvalidError, NotFoundError
 from edt_launch.service.web import templating
+from edt_launch.service.web.handing_over import forget, hand_over, handed_over
 from edt_launch.service.web.views import account, users
 
 router = APIRouter()
@@ -25,8 +26,10 @@ CHANGES = 100
 
 @router.get("/users")
 async def show(request: Request, context: ContextDep, user: CurrentAdmin) -> Response:
-    """Everybody who may use the service."""
-    return await _page(request, context)
+    """Everybody who may use the service, and the first token of somebody who has just been added."""
+    fresh = handed_over(request)
+    answer = await _page(request, context, fresh=fresh)
+    return forget(request, answer) if fresh else answer
 
 
 @router.post("/users")
@@ -38,7 +41,7 @@ async def add(
     name: Annotated[str, Form(max_length=256)] = "",
     is_admin: Annotated[bool, Form()] = False,
 ) -> Response:
-    """Let somebody use the service, and show their first token; or what was wrong with the form."""
+    """Let somebody use the service; or show the form again with what was wrong."""
     try:
         wanted = schemas.NewUser(name=name.strip(), is_admin=is_admin)
         new = await run_in_threadpool(rest.add, context, user, session, wanted)
@@ -47,7 +50,7 @@ async def add(
     except ConflictError as error:
         told = f"{error.detail}: {error.next_step}"
     else:
-        return await _page(request, context, fresh=account.Fresh(new["name"], new["token"]))
+        return hand_over(request, "/users", account.Fresh(new["name"], new["token"]))
     return await _page(request, context, error=told, name=name)
 
 

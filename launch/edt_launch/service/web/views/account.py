@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from urllib.parse import quote
 
 from edt_launch.service.database.records import TokenRecord
+from edt_launch.service.web import wording
 from edt_launch.service.web.views.asking import Field, Question
 
 MAY = {"all": "everything that you may", "read": "read only"}
@@ -15,6 +16,7 @@ MAY = {"all": "everything that you may", "read": "read only"}
 class Session:
     """A browser that is logged on; `used` is right to a minute."""
 
+    id: str
     began: float
     used: float
     ends: float
@@ -46,6 +48,7 @@ def browsers(tokens: Iterable[TokenRecord], this: TokenRecord, now: float) -> li
     """Those of a user's tokens that are sessions of browsers, the newest first."""
     found = [
         Session(
+            token.id,
             token.created,
             token.used or token.created,
             token.expires or token.idle_until,
@@ -97,9 +100,12 @@ def password_question(name: str, error: str = "", *, is_own: bool = False) -> Qu
 
 
 def revocation(token: TokenRecord) -> Question:
-    """The question about revoking a token."""
+    """The question about revoking a token, or ending a session."""
+    address = f"/account/tokens/{token.id}/revoke"
+    if token.idle_until is not None:
+        began = f"the browser that logged on at {wording.moment(token.created)}"
+        return Question("Log off", began, ["It can log on again."], address, "/account")
     effect = (
         "Programs that use it are refused from then on, as are tokens and browsers that were let in with it."
     )
-    address = f"/account/tokens/{token.id}/revoke"
     return Question("Revoke", token.name or token.id, [effect], address, "/account")

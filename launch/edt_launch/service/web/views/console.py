@@ -72,8 +72,13 @@ class Filter:
         """What they are sorted by."""
         return self.sort or NEWEST
 
-    def rest(self) -> dict[str, str]:
-        """Arguments of REST's list of jobs for the same."""
+    def rest(self) -> dict[str, str | int]:
+        """REST's parameters for the same."""
+        newest = {"newest": 1} if self.order.startswith("-") else {}
+        return {"all": 1, **self._found, "sort": self.order.removeprefix("-"), **newest}
+
+    @property
+    def _found(self) -> dict[str, str]:
         match self.column:
             case _ if not self.text:
                 return {}
@@ -147,9 +152,6 @@ class Applications:
 def applications(wanted: Filter, jobs: Sequence[Json], after: int | None, now: float) -> Applications:
     """The page of jobs that REST has shown for a filter; `after` is where the next page begins."""
     first = replace(wanted, after=0)
-    query = {"all": 1, **wanted.rest(), "sort": wanted.order.removeprefix("-")}
-    if wanted.order.startswith("-"):
-        query["newest"] = 1
     return Applications(
         wanted.address(),
         wanted,
@@ -159,7 +161,7 @@ def applications(wanted: Filter, jobs: Sequence[Json], after: int | None, now: f
         ],
         [Application.of(job, now) for job in jobs],
         None if after is None else replace(wanted, after=after).address(),
-        f"/api/v1/jobs?{urlencode(query)}",
+        f"/api/v1/jobs?{urlencode(wanted.rest())}",
         FILTERED,
     )
 

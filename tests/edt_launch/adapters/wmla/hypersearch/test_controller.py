@@ -11,6 +11,7 @@ from edt_launch.jobs.searches.controller import TROUBLE, Controller
 from edt_launch.jobs.searches.decide import STARTS
 from edt_launch.jobs.searches.space import Point
 from edt_launch.service.context import Context
+from edt_launch.service.database.job_query import JobQuery
 from edt_launch.service.database.records import TrialRecord, TrialState, UserRecord
 from edt_launch.service.states import State, Wanted
 from laboratory import Laboratory
@@ -252,7 +253,7 @@ def test_a_service_that_dies_while_it_submits_submits_once(
     monkeypatch.undo()
     laboratory.start_service()
     laboratory.look()
-    (job,) = laboratory.world.store.jobs.page(limit=None).jobs
+    (job,) = laboratory.world.store.jobs.page(JobQuery(limit=None)).jobs
     name = laboratory.world.store.searches.all()[0].name
     laboratory.look()
     (trial,) = laboratory.show(name)["experiments"]

@@ -1,3 +1,5 @@
+import re
+
 from browser import browser, made
 from world import NOW, World
 
@@ -13,6 +15,25 @@ def test_it_lists_the_browsers_and_ends_the_others(world: World) -> None:
     assert bob.get("/account").status_code == 200
 
 
+def test_one_of_the_other_browsers_is_logged_off(world: World) -> None:
+    client, other = browser(world, "ann"), browser(world, "ann")
+    (path,) = re.findall(
+        r'href="(/account/tokens/[^"]+/revoke)" data-dialog aria-label="Log off', client.get("/account").text
+    )
+    assert "It can log on again." in client.get(path).text
+    assert client.post(path).status_code == 303
+    assert (client.get("/account").status_code, other.get("/account").status_code) == (200, 303)
+
+
+def test_the_theme_is_set_from_any_page_and_one_stays_there(world: World) -> None:
+    client = browser(world, "ann")
+    page = client.get("/jobs?owner=ann").text
+    assert '<input type="hidden" name="back" value="/jobs?owner=ann">' in page
+    for back, goal in {"/jobs?owner=ann": "/jobs?owner=ann", "//evil.test": "/"}.items():
+        answer = client.post("/account/theme", data={"theme": "dark", "back": back})
+        assert (answer.status_code, answer.headers["location"]) == (303, goal)
+
+
 def test_a_browser_remembers_its_theme(world: World) -> None:
     client = browser(world, "ann")
     assert 'data-theme="auto"' in client.get("/account").text
@@ -25,11 +46,8 @@ def test_a_browser_remembers_its_theme(world: World) -> None:
 
 def test_a_token_is_shown_once_and_outlives_the_session(world: World) -> None:
     client = browser(world, "ann")
-    page = client.post("/account/tokens", data={"name": "<b>laptop", "days": ""})
-    assert page.status_code == 200
-    token = made(page.text)
-    assert "&lt;b&gt;laptop" in page.text
-    assert token not in client.get("/account").text
+    token = made(client, "/account/tokens", name="<b>laptop", days="")
+    assert "&lt;b&gt;laptop" in client.get("/account").text
     client.post("/logoff")
     assert world.client(token).get("/").json()["user"] == "ann"
     world.clock.now += 30 * 86400
@@ -40,7 +58,7 @@ def test_a_token_ends_with_the_one_that_the_browser_has_logged_on_with(world: Wo
     short = world.ann.post("/tokens", json={"name": "short", "expires": NOW + 3600}).json()
     client = browser(world)
     client.post("/logon", data={"secret": short["token"]})
-    first, second = (made(client.post("/account/tokens", data={"days": days}).text) for days in ("", "0.01"))
+    first, second = (made(client, "/account/tokens", days=days) for days in ("", "0.01"))
     world.clock.now += 900
     assert world.client(second).get("/").status_code == 401
     assert world.client(first).get("/").status_code == 200
@@ -50,9 +68,8 @@ def test_a_token_ends_with_the_one_that_the_browser_has_logged_on_with(world: Wo
 
 def test_a_token_may_be_for_reading_only_and_then_opens_no_page(world: World) -> None:
     client = browser(world, "ann")
-    page = client.post("/account/tokens", data={"name": "screen", "scope": "read"})
-    assert "read only" in page.text
-    token = made(page.text)
+    token = made(client, "/account/tokens", name="screen", scope="read")
+    assert "read only" in client.get("/account").text
     assert world.client(token).get("/jobs").status_code == 200
     assert world.client(token).post("/jobs/j1/stop").status_code == 403
     refused = browser(world).post("/logon", data={"secret": token})
@@ -68,6 +85,9 @@ def test_mistakes_keep_the_form(world: World) -> None:
     for data in (
         {"name": "<b>", "days": "soon"},
         {"name": "<b>", "days": "-1e9"},
+        {"name": "<b>", "days": "0"},
+        {"name": "<b>", "days": "nan"},
+        {"name": "<b>", "days": "36501"},
         {"name": "<b>" + 99 * "x"},
     ):
         page = client.post("/account/tokens", data=data)
@@ -78,7 +98,7 @@ def test_mistakes_keep_the_form(world: World) -> None:
 
 def test_a_token_is_revoked_and_nobody_elses(world: World) -> None:
     client = browser(world, "ann")
-    token = made(client.post("/account/tokens", data={"name": "old"}).text)
+    token = made(client, "/account/tokens", name="old")
     (found,) = [one for one in world.store.accounts.tokens("ann") if one.name == "old"]
     path = f"/account/tokens/{found.id}/revoke"
     assert browser(world, "bob").get(path).status_code == 404

@@ -2,15 +2,16 @@ import re
 
 import pytest
 
-from browser import browser
+from browser import browser, shown_again
 from edt_launch.service.database.records import JobRecord
 from edt_launch.service.states import State
 from edt_launch.service.web.pages.jobs import PAGE
+from lab import Lab
 from world import NOW, World
 
 
 def names(page: str) -> list[str]:
-    return re.findall(r"<bdi>(.*?)</bdi>", page)
+    return re.findall(r'<th scope="row"><a [^>]*><bdi>(.*?)</bdi>', page)
 
 
 def test_the_newest_job_is_first_and_each_is_a_link(world: World) -> None:
@@ -72,7 +73,7 @@ def test_without_jobs_it_says_how_to_submit_one(world: World) -> None:
     assert "Show all that run or wait" in browser(world, "ann").get("/jobs?text=x").text
 
 
-@pytest.mark.parametrize("query", ["state=nonsense", "after=-1", "after=x", "text=%00", "owner=%0a"])
+@pytest.mark.parametrize("query", ["state=nonsense", "after=-1", "after=x", "text=a%00b", "owner=a%0ab"])
 def test_what_makes_no_sense_is_refused_as_a_page(world: World, query: str) -> None:
     answer = browser(world, "ann").get(f"/jobs?{query}")
     assert answer.status_code == 422
@@ -116,8 +117,74 @@ def test_jobs_of_a_host_of_a_time_and_in_another_order(world: World) -> None:
     }.items():
         assert names(client.get(f"/jobs{query}").text) == found, query
     assert 'aria-sort="descending"' in client.get("/jobs?sort=-priority").text
-    for query in ("last=9+y", "sort=command", "search=../x", "host=%22"):
-        assert client.get(f"/jobs?{query}").status_code == 422, query
+    world.clock.now += 1
+    world.go(first, State.STARTING, State.SUCCEEDED)
+    assert names(client.get("/jobs?sort=-since").text) == ["first", "second"]
+    assert names(client.get("/jobs?sort=-submitted").text) == ["second", "first"]
+
+
+def test_jobs_of_several_owners(world: World) -> None:
+    for client in (world.ann, world.bob, world.admin):
+        world.submit(client, name=str(client.get("").json()["user"]))
+    page = browser(world, "ann").get("/jobs?owner=ann,+bob").text
+    assert names(page) == ["bob", "ann"]
+    assert "<code>edt ps --owner &#39;ann, bob&#39;</code>" in page
+    rest = world.ann.get("/jobs?owner=admin,bob").json()["jobs"]
+    assert [job["name"] for job in rest] == ["bob", "admin"]
+
+
+@pytest.mark.parametrize(
+    "query, told",
+    [
+        ("last=9+y", "last: &#39;9 y&#39; is none: choose one of 1 h"),
+        ("sort=command", "sort: &#39;command&#39;: expected &#39;number&#39;"),
+        ("search=../x", "search: &#39;../x&#39;: expected a search&#39;s id, such as habcdefgh"),
+        ("experiment=digits", "experiment: &#39;digits&#39;: expected an experiment&#39;s id"),
+        ("host=a+b", "host: &#39;a b&#39;: expected a host&#39;s name: letters, digits"),
+        ("owner=ann,,bob", "owner: &#39;ann,,bob&#39;: expected users&#39; names, with commas between"),
+        ("state=nonsense", "state: &#39;nonsense&#39; is none: use some of queued"),
+        ("text=" + "x" * 129, "expected at most 128 characters"),
+    ],
+)
+def test_the_filter_says_what_is_wrong_with_it(world: World, query: str, told: str) -> None:
+    answer = browser(world, "ann").get(f"/jobs?{query}")
+    shown_again(answer, 422, told)
+    field, _, value = query.replace("+", " ").partition("=")
+    assert f'value="{value}"' in answer.text or field == "last"
+
+
+def test_a_part_of_the_filter_is_taken_away_by_a_link(world: World) -> None:
+    page = browser(world, "ann").get("/jobs?owner=ann&last=1+h&state=all").text
+    found = dict(re.findall(r'<a href="([^"]*)"><bdi>(.*?)</bdi> <span aria-hidden', page))
+    assert found == {
+        "/jobs?state=all&amp;last=1+h": "Owner: ann",
+        "/jobs?state=all&amp;owner=ann": "Submitted in the last: 1 h",
+    }
+
+
+def test_runs_name_their_experiment_to_those_who_may_see_it(world: World) -> None:
+    lab = Lab(world)
+    experiment = lab.experiment(lab.definition()["id"])["id"]
+    lab.run(experiment)
+    world.submit(world.ann, name="another")
+    link = f'<a href="/experiments/{experiment}"><bdi>first</bdi></a>'
+    for name, is_seen in {"ann": True, "admin": True, "bob": False}.items():
+        assert (link in browser(world, name).get("/jobs").text) is is_seen, name
+    assert names(browser(world, "ann").get(f"/jobs?experiment={experiment}").text) == ["net"]
+    rest = world.ann.get(f"/jobs?experiment={experiment}").json()["jobs"]
+    assert [job["name"] for job in rest] == ["net"]
+
+
+def test_a_failed_job_says_what_went_wrong_to_its_owner_alone(world: World) -> None:
+    job = world.submit(world.ann, name="digits")["id"]
+    world.go(job, State.STARTING, State.RUNNING)
+    text = "the training ended with exit code 3\ncause: rank 1: no <such> file\nmore"
+    world.store.jobs.record({job: {"share": 2.0}})
+    world.store.jobs.move(job, State.FAILED, "the training has failed", NOW, exit_code=3, failure=text)
+    own, others = (browser(world, name).get("/jobs").text for name in ("ann", "bob"))
+    assert "rank 1: no &lt;such&gt; file</td>" in own
+    assert ("the training has failed</td>" in others, "exit code" in others) == (True, False)
+    assert world.ann.get(f"/jobs/{job}").json()["share"] is None
 
 
 def test_an_order_has_pages_too(world: World) -> None:

@@ -31,7 +31,7 @@ def test_others_do_not(world: World, method: str, path: str) -> None:
 
 def test_a_user_is_added_with_a_token_that_outlives_the_session(world: World) -> None:
     admin = browser(world, "admin")
-    token = made(admin.post("/users", data={"name": "eve", "is_admin": "1"}).text)
+    token = made(admin, "/users", name="eve", is_admin="1")
     admin.post("/logoff")
     told = world.client(token).get("/").json()
     assert (told["user"], told["is_admin"]) == ("eve", True)

@@ -1,0 +1,50 @@
+"""Showing a new token once, on the page that a browser is sent to: loading that again makes no second one."""
+
+from http.cookies import CookieError, SimpleCookie
+
+from fastapi import Request, Response
+from fastapi.responses import RedirectResponse
+
+from edt_launch.service import sessions
+from edt_launch.service.web.templating import is_fragment
+from edt_launch.service.web.views.account import Fresh
+
+LASTS = 60
+"""Seconds for which the browser keeps what has not been shown."""
+
+
+def hand_over(request: Request, address: str, fresh: Fresh) -> Response:
+    """Send the browser to a page, and the token along, in a cookie that only this page gets."""
+    answer = RedirectResponse(address, 303)
+    answer.set_cookie(
+        _cookie(request),
+        f"{fresh.user}:{fresh.token}",
+        max_age=LASTS,
+        path=address,
+        secure=request.url.scheme == "https",
+        httponly=True,
+        samesite="strict",
+    )
+    return answer
+
+
+def handed_over(request: Request) -> Fresh | None:
+    """What a page is to show; None for most."""
+    if is_fragment(request):
+        return None
+    try:
+        found = SimpleCookie(request.headers.get("cookie", "")).get(_cookie(request))
+    except CookieError:
+        return None
+    user, separator, token = found.value.partition(":") if found else ("", "", "")
+    return Fresh(user, token) if separator else None
+
+
+def forget(request: Request, answer: Response) -> Response:
+    """The answer that shows it, after which the browser has it no more."""
+    answer.delete_cookie(_cookie(request), path=request.url.path)
+    return answer
+
+
+def _cookie(request: Request) -> str:
+    return f"{sessions.cookie_name(request.app.state.context.url)}_fresh"
