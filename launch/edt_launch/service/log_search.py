@@ -13,6 +13,9 @@ MOST = 1000
 """Lines that one search finds."""
 
 
+_OF_RANK = re.compile(rb"\[\d+\]")
+"""What the lines of workers begin with."""
+
 _ERROR = rb"ERROR|CRITICAL|FATAL|Traceback \(most recent|\w*(?:Error|Exception):"
 
 _BEGIN = rb"(?:\b|\x1b\[[0-9;]*m)"  # a colour ends in a letter
@@ -41,6 +44,7 @@ def search(
     reach: int = REACH,
     level: str = "",
     until: int | None = None,
+    only_launcher: bool = False,
 ) -> tuple[list[Hit], int | None]:
     """The next lines that have a text, in whatever case, and where to go on; None at the end of the file.
 
@@ -52,6 +56,7 @@ def search(
         reach: bytes that are read.
         level: of `LEVELS`, the least that lines have; empty for any.
         until: lines that begin there or later are not looked at; None for the end of the file.
+        only_launcher: whether to pass over lines of workers, which begin with their rank in brackets.
 
     Raises:
         FileNotFoundError, NoFileError: it is not there, or no file.
@@ -74,7 +79,8 @@ def search(
                 offset = lines.offset - len(line) - 1
                 if until is not None and offset >= until:
                     return found, None
-                if pattern.search(line) and LEVELS[level].search(line):
+                is_other = only_launcher and _OF_RANK.match(line) is not None
+                if not is_other and pattern.search(line) and LEVELS[level].search(line):
                     found.append(Hit(offset, line))
                 if len(found) == most:
                     return found, lines.offset

@@ -5,7 +5,7 @@ the lowest, the highest and the first that is no finite number, so that spikes a
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import isfinite, isnan, nan
 from typing import Any
 
@@ -161,7 +161,7 @@ class Series:
 
     def _rows(self) -> list[Point]:
         rows = [point for bucket in self._buckets for point in bucket.points()]
-        return rows if self._last is None or rows[-1] is self._last else [*rows, self._last]
+        return rows if self._last is None or rows[-1].number == self._last.number else [*rows, self._last]
 
     def _pause(
         self,
@@ -183,7 +183,10 @@ _RENAMED = ("before", "after")
 
 @dataclass(frozen=True)
 class _Bucket:
-    """Reports that follow each other: the first, and for each value those that stay because of it."""
+    """Reports that follow each other: the first, and for each value those that stay because of it.
+
+    A gap stays if there is nothing else: beside numbers it would be narrower than what is seen of the bucket.
+    """
 
     first: Point
     lowest: tuple[Point | None, ...]
@@ -207,12 +210,15 @@ class _Bucket:
         return _Bucket(self.first, lowest, highest, gaps)
 
     def points(self) -> list[Point]:
-        found = {
-            one.number: one
-            for one in (self.first, *self.lowest, *self.highest, *self.gaps)
-            if one is not None
-        }
+        kept = (self.first, *self.lowest, *self.highest, *self.gaps)
+        found = {one.number: self._without_gaps(one) for one in kept if one is not None}
         return [found[number] for number in sorted(found)]
+
+    def _without_gaps(self, point: Point) -> Point:
+        """A point that is no gap in the values of which the bucket has numbers."""
+        values = zip(point.values, self.lowest, strict=True)
+        shown = tuple(None if _is_gap(value) and lowest is not None else value for value, lowest in values)
+        return point if shown == point.values else replace(point, values=shown)
 
 
 def _better(one: Point | None, other: Point | None, at: int, sign: int) -> Point | None:

@@ -23,12 +23,13 @@ SEVERAL = ""
 
 
 class Bar(NamedTuple):
-    """A job had a device; times are unix seconds."""
+    """A job had a device; times are unix seconds, `reason` says why it was given that."""
 
     slot: Slot
     job: str
     start: float
     end: float
+    reason: str = ""
 
 
 @dataclass(frozen=True)
@@ -48,13 +49,13 @@ def bars(changes: Iterable[AllocationRecord], since: float, until: float) -> lis
     they have the last one before.
     """
     found: list[Bar] = []
-    holders: dict[Slot, tuple[str, float]] = {}
+    holders: dict[Slot, AllocationRecord] = {}
 
     def close(slot: Slot, at: float) -> None:
-        job, start = holders.pop(slot)
-        start, end = max(start, since), min(at, until)
+        given = holders.pop(slot)
+        start, end = max(given.time, since), min(at, until)
         if start < end:
-            found.append(Bar(slot, job, start, end))
+            found.append(Bar(slot, given.job, start, end, given.reason))
 
     held: defaultdict[str, set[Slot]] = defaultdict(set)
     for change in changes:
@@ -64,9 +65,9 @@ def bars(changes: Iterable[AllocationRecord], since: float, until: float) -> lis
             close(slot, change.time)
         for slot in after - held[change.job]:
             if slot in holders:
-                held[holders[slot][0]].discard(slot)
+                held[holders[slot].job].discard(slot)
                 close(slot, change.time)
-            holders[slot] = change.job, change.time
+            holders[slot] = change
         held[change.job] = after
     for slot in list(holders):
         close(slot, until)
@@ -84,7 +85,7 @@ def merged(found: Iterable[Bar], shortest: float) -> list[Bar]:
         elif last.job == bar.job and last.end == bar.start:
             shown[-1] = last._replace(end=bar.end)
         elif bar.end - bar.start < shortest and (last.job == SEVERAL or last.end - last.start < shortest):
-            shown[-1] = last._replace(job=SEVERAL, end=bar.end)
+            shown[-1] = Bar(bar.slot, SEVERAL, last.start, bar.end)
         else:
             shown.append(bar)
     return shown

@@ -86,3 +86,12 @@ def test_lines_of_a_level_are_found(tmp_path: Path, level: str, lines: list[int]
     found, following = search(path, "", level=level)
     assert [written.index(one.line) for one in found] == lines
     assert following is None
+
+
+def test_the_lines_of_the_launcher_alone_are_found(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    path.write_bytes(b"[0] one\nfour workers\n[12] [launcher] two\n[x] three\n\n")
+    found, _ = search(path, "", only_launcher=True)
+    assert [one.line for one in found] == [b"four workers", b"[x] three", b""]
+    found, _ = search(path, "THREE", only_launcher=True)
+    assert [one.offset for one in found] == [41]

@@ -46,6 +46,7 @@ def logs(
         str | None, Option(help="Only lines printed since then: 10m ago, or a time such as 2026-03-01T12:30.")
     ] = None,
     until: Annotated[str | None, Option(help="Only lines printed before that, likewise.")] = None,
+    launcher: Annotated[bool, Option("--launcher", help="Only what edt-launch itself has printed.")] = False,
     raw: Annotated[
         bool, Option("--raw", help="Pass on what steers a terminal: colours, and whatever else there is.")
     ] = False,
@@ -60,15 +61,17 @@ def logs(
     times = {"since": moment("--since", since, time.time()), "until": moment("--until", until, time.time())}
     service = connect()
     job_id = service.resolve(job)
-    if search is None and level is None and since is None and until is None:
+    if search is None and level is None and since is None and until is None and not launcher:
         lines = output(service, job_id, rank=rank, follow=follow, tail=tail, told=say)
     elif search == "" or follow or tail is not None:
         raise MistakenError(
-            "--search needs a text; neither it nor --level, --since and --until go with --follow or --tail",
+            "--search needs a text; neither it nor --level, --since, --until and --launcher go with --follow"
+            " or --tail",
             f"for lines to come: edt logs -f {job_id} | grep TEXT",
         )
     else:
-        lines = service.found_lines(job_id, text=search, rank=rank, level=level, **times)
+        wanted = {"text": search, "rank": rank, "level": level, "launcher": launcher or None, **times}
+        lines = service.found_lines(job_id, **wanted)
     is_clean = not raw and sys.stdout.isatty()
     print_lines(map(cleaned, lines) if is_clean else lines, as_json, rank=rank, flush=follow)
 

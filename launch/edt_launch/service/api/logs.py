@@ -2,6 +2,7 @@
 
 import os
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -38,7 +39,10 @@ Time = Annotated[float | None, Query(ge=0, le=2**40, allow_inf_nan=False)]
 
 @dataclass(frozen=True)
 class LogQuery:
-    """What is searched for in a log; `since` and `until` are seconds since 1970."""
+    """What is searched for in a log; `since` and `until` are seconds since 1970.
+
+    `launcher`: only what `edt-launch` itself has printed.
+    """
 
     text: str = ""
     rank: int | None = None
@@ -46,6 +50,7 @@ class LogQuery:
     level: Level = ""
     since: float | None = None
     until: float | None = None
+    launcher: bool = False
 
     @property
     def has_bounds(self) -> bool:
@@ -55,7 +60,7 @@ class LogQuery:
     @property
     def is_empty(self) -> bool:
         """Whether nothing is searched for."""
-        return not self.text and not self.level and not self.has_bounds
+        return not (self.text or self.level or self.launcher or self.has_bounds)
 
 
 @router.get("/jobs/{job_id}/logs", response_class=PlainTextResponse)
@@ -94,16 +99,20 @@ async def search_logs(
     ] = "",
     since: Annotated[Time, Query(description="Only lines printed then or later; seconds since 1970.")] = None,
     until: Annotated[Time, Query(description="Only lines printed before that.")] = None,
+    launcher: Annotated[bool, Query(description="Only what `edt-launch` itself has printed.")] = False,
 ) -> Any:
-    """The lines of a log that have a text, a level, or were printed in some time.
+    """The lines of a log that have a text, a level, were printed in some time, or by the launcher.
 
     The first 1,000 in the next 64 MiB. When lines were printed is known to ten seconds, or a thousandth of
     the job's age: lines from shortly before and after are found, too.
     """
-    wanted = LogQuery(text, rank, after, level, since, until)
+    if launcher and rank is not None:
+        raise InvalidError(f"rank {rank} and launcher are different logs", "ask for the lines of one of them")
+    wanted = LogQuery(text, rank, after, level, since, until, launcher)
     if wanted.is_empty:
         raise InvalidError(
-            "none of text, level, since and until is given", "say what to look for, or ask for /logs"
+            "none of text, level, since, until and launcher is given",
+            "say what to look for, or ask for /logs",
         )
     return await context.reads.run(user.name, partial(find_lines, context, user, job_id, wanted))
 
@@ -115,7 +124,9 @@ def find_lines(context: Context, user: UserRecord, job_id: str, wanted: LogQuery
     after = max(wanted.after, part.start)
     path = files.log_of(wanted.rank)
     try:
-        found, following = log_search.search(path, wanted.text, after, level=wanted.level, until=part.end)
+        found, following = log_search.search(
+            path, wanted.text, after, level=wanted.level, until=part.end, only_launcher=wanted.launcher
+        )
     except ABSENT:
         return {"hits": [], "next": None}
     hits = [{"offset": one.offset, "text": one.line.decode(errors="replace")[:MOST_SHOWN]} for one in found]
@@ -128,7 +139,7 @@ def _part(files: JobDir, wanted: LogQuery) -> Part:
         return Part(0, None)
     if since is not None and until is not None and since >= until:
         raise InvalidError(
-            f"since, {since:.0f}, is not before until, {until:.0f}", "give the earlier time as since"
+            f"since, {_utc(since)}, is not before until, {_utc(until)}", "give the earlier time first"
         )
     path = files.log_of(wanted.rank)
     try:
@@ -140,6 +151,10 @@ def _part(files: JobDir, wanted: LogQuery) -> Part:
             f"nothing says when the lines of {path.name} were printed", "search without since and until"
         )
     return found or Part(0, None)
+
+
+def _utc(time: float) -> str:
+    return datetime.fromtimestamp(time, UTC).isoformat(timespec="seconds")
 
 
 def _has_lines(path: Path) -> bool:

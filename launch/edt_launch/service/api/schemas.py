@@ -472,9 +472,10 @@ class Timeline(BaseModel):
         description="With `rows=hosts`: host (index), from, to, devices that were used."
     )
     jobs: list[TimelineJob]
-    bars: list[tuple[int, int | None, float, float]] = Field(
-        description="Row, job (indices; null: several, too short to be seen), from, to."
+    bars: list[tuple[int, int | None, float, float, int]] = Field(
+        description="Row, job (null: several, too short to be seen), from, to, reason; as indices."
     )
+    reasons: list[str] = Field(description="Why jobs were given the devices of their bars.")
     idle: list[tuple[int, float, float]] = Field(
         description="Row, from, to: a device, of a host that is up now, was free while a job waited."
     )

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import random
 import threading
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, replace
@@ -34,8 +35,8 @@ STALE = 5.0
 CHUNK = 2**16
 """Bytes of an event that are sent at a time: who reads slowly does not have the service keep all of it."""
 
-RETRY = b"retry: 1500\n\n"
-"""Says after how many milliseconds whoever has lost the stream asks for it again."""
+RETRY = (1000, 3000)
+"""Milliseconds after which whoever has lost the stream asks for it again: each at another time."""
 
 PAUSE = 0.25
 """Seconds between two looks at whether anything has changed."""
@@ -136,7 +137,7 @@ def stream(request: Request, context: ContextDep, user: CurrentUser) -> Streamin
 
 
 async def _changes(context: Context, user: UserRecord, job_list_cache: JobListCache) -> AsyncIterator[bytes]:
-    yield RETRY
+    yield b"retry: %d\n\n" % random.randint(*RETRY)
     known: JobList | None = None
     seen, looked, silent = -1, 0.0, 0.0
     while not context.stop.is_set():

@@ -1,7 +1,7 @@
 """`/api/v1/timeline`: who had which device when."""
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Annotated, Any, Literal
 
@@ -15,7 +15,13 @@ from edt_launch.service.api import schemas, views
 from edt_launch.service.api.compressed import send
 from edt_launch.service.api.dependencies import ContextDep, CurrentUser
 from edt_launch.service.context import MOST_CHANGES, Context
-from edt_launch.service.database.records import AllocationRecord, HolderRecord
+from edt_launch.service.database.records import (
+    AllocationRecord,
+    HolderRecord,
+    HostRecord,
+    NamedJob,
+    TransitionRecord,
+)
 from edt_launch.service.errors import InvalidError
 from edt_launch.service.series import number
 from edt_launch.service.shared_answers import compressed
@@ -41,6 +47,11 @@ LATEST = 5
 
 Time = Annotated[float | None, Query(ge=0, le=1e12)]
 
+
+DAY = 86400.0
+
+EFFORT = 0.01
+"""Part of a processor that the hours of today may take."""
 
 PIXELS = 1200
 """Width of a picture that nothing is said about."""
@@ -139,67 +150,93 @@ def draw(
 
     It is made from the jobs that have not ended, and the changes in the window (`History.window`).
     """
-    store = context.store
+    hosts, shortest = context.store.hosts.all(), (until - since) / pixels
+    transitions = context.store.jobs.transitions_since(since, MOST_CHANGES + 1)
     exact = drawing.bars(changes, since, until)
-    found = drawing.merged(exact, (until - since) / pixels)
-    hosts = store.hosts.all()
-    present = [(host.name, device) for host in hosts for device in host.devices]
-    usable = [(host.name, device) for host in hosts if host.state == "up" for device in host.devices]
-    slots = [*present, *sorted({bar.slot for bar in found} - set(present))]
+    found = drawing.merged(exact, shortest)
+    slots = _slots(hosts, found)
+    rows = {slot: row for row, slot in enumerate(slots)}
     devices = Counter(host for host, _ in slots)
-    transitions = store.jobs.transitions_since(since, MOST_CHANGES + 1)
-    queued = [job.id for job in jobs if job.state is State.QUEUED and job.submitted <= until]
-    waits = drawing.waiting(transitions, queued, since, until)
     resized = drawing.resizes(changes, since, until)
     ids = sorted({bar.job for bar in found if bar.job} | {one.job for one in resized})
-    known, owners = store.jobs.named(ids), {change.job: change.owner for change in changes}
+    known, owners = context.store.jobs.named(ids), {change.job: change.owner for change in changes}
     used = drawing.usage(exact, lambda bar: owners[bar.job], since, until, PARTS)
-    latest = [one for one in changes if (one.before != one.after or one.lost) and since <= one.time <= until][
-        -LATEST:
-    ]
-    rows, numbers = ({thing: at for at, thing in enumerate(things)} for things in (slots, ids))
+    usable = [(host.name, device) for host in hosts if host.state == "up" for device in host.devices]
+    waits = _waits(jobs, transitions, since, until)
+    idle = drawing.merged(drawing.idle(exact, usable, waits), shortest)
+    during = [change for change in changes if since <= change.time <= until]
+    sized = [change for change in during if change.before != change.after or change.lost]
     return {
         "since": since,
         "until": until,
         "rows": [{"host": host, "device": device} for host, device in slots],
         "hosts": [{"host": host, "devices": count} for host, count in devices.items()],
         "bands": drawing.bands(exact, list(devices), since, until, PARTS),
-        "jobs": [
-            {
-                "id": job,
-                "name": known[job].name if job in known else "",
-                "owner": owners[job],
-                "number": known[job].number if job in known else 0,
-            }
-            for job in ids
+        "jobs": [_named(job, known, owners[job]) for job in ids],
+        **_bars(found[-MOST_CHANGES:], rows, ids),
+        "idle": [(rows[bar.slot], bar.start, bar.end) for bar in drawing.merged(idle, shortest)][
+            :MOST_CHANGES
         ],
-        "bars": [(rows[bar.slot], numbers.get(bar.job), bar.start, bar.end) for bar in found[-MOST_CHANGES:]],
-        "idle": [
-            (rows[bar.slot], bar.start, bar.end)
-            for bar in drawing.merged(drawing.idle(exact, usable, waits), (until - since) / pixels)
-        ][:MOST_CHANGES],
-        "resizes": [
-            {"job": one.job, "time": one.time, "from": one.before, "to": one.after} for one in resized
-        ],
-        "losses": [
-            {"job": one.job, "time": one.time, "workers": one.lost}
-            for one in changes
-            if one.lost and since <= one.time <= until
-        ],
+        "resizes": [_resize(one) for one in resized],
+        "losses": [{"job": one.job, "time": one.time, "workers": one.lost} for one in during if one.lost],
         "owners": _owners(jobs, used, until - since),
-        "changes": [
-            {
-                **{name: getattr(one, name) for name in ("time", "job", "owner", "reason")},
-                "name": known[one.job].name if one.job in known else "",
-                "from": one.before,
-                "to": one.after,
-                "hosts": views.held(one.devices),
-                "leaving": views.held(one.leaving),
-                "lost": one.lost,
-            }
-            for one in latest
-        ],
+        "changes": [_change(one, known) for one in sized[-LATEST:]],
         "complete": max(len(changes), len(transitions), len(found)) <= MOST_CHANGES,
+    }
+
+
+async def hours_today(context: Context) -> Mapping[str, float]:
+    """Hours of devices that each owner has had since midnight, UTC; made once for all who ask."""
+    return await context.drawings.get("today", partial(_hours_today, context), effort=EFFORT)
+
+
+def _hours_today(context: Context) -> Mapping[str, float]:
+    now = context.clock()
+    changes = context.recent_history.last(DAY, now)
+    owners, hours = {change.job: change.owner for change in changes}, defaultdict[str, float](float)
+    for bar in drawing.bars(changes, now - now % DAY, now):
+        hours[owners[bar.job]] += (bar.end - bar.start) / 3600
+    return dict(sorted(hours.items()))
+
+
+def _slots(hosts: Sequence[HostRecord], found: Iterable[drawing.Bar]) -> list[drawing.Slot]:
+    """The devices that there are, and then those that were used and are gone."""
+    present = [(host.name, device) for host in hosts for device in host.devices]
+    return [*present, *sorted({bar.slot for bar in found} - set(present))]
+
+
+def _waits(
+    jobs: Iterable[HolderRecord], transitions: Iterable[TransitionRecord], since: float, until: float
+) -> Sequence[drawing.Span]:
+    queued = [job.id for job in jobs if job.state is State.QUEUED and job.submitted <= until]
+    return drawing.waiting(transitions, queued, since, until)
+
+
+def _bars(found: Sequence[drawing.Bar], rows: Mapping[drawing.Slot, int], jobs: Sequence[str]) -> Json:
+    """The bars, and the reasons that they refer to."""
+    numbers = {job: number for number, job in enumerate(jobs)}
+    reasons = {reason: number for number, reason in enumerate(dict.fromkeys(bar.reason for bar in found))}
+    bars = [(rows[bar.slot], numbers.get(bar.job), bar.start, bar.end, reasons[bar.reason]) for bar in found]
+    return {"bars": bars, "reasons": list(reasons)}
+
+
+def _resize(one: drawing.Resize) -> Json:
+    return {"job": one.job, "time": one.time, "from": one.before, "to": one.after}
+
+
+def _named(job: str, known: Mapping[str, NamedJob], owner: str) -> Json:
+    name, number = (known[job].name, known[job].number) if job in known else ("", 0)
+    return {"id": job, "name": name, "owner": owner, "number": number}
+
+
+def _change(one: AllocationRecord, known: Mapping[str, NamedJob]) -> Json:
+    return {
+        **{name: getattr(one, name) for name in ("time", "job", "owner", "reason", "lost")},
+        "name": known[one.job].name if one.job in known else "",
+        "from": one.before,
+        "to": one.after,
+        "hosts": views.held(one.devices),
+        "leaving": views.held(one.leaving),
     }
 
 

@@ -61,6 +61,7 @@ def _environment() -> Environment:
         "iso": wording.iso,
         "moment": wording.moment,
         "relative": wording.relative,
+        "utc": wording.utc,
     }
     return environment
 

@@ -23,7 +23,7 @@ def test_the_last_hour_by_default(world: World) -> None:
     assert (told["since"], told["until"]) == (NOW - 3600, NOW)
     assert [row["device"] for row in told["rows"]] == ["0", "1", "2", "3"]
     ids = [job["id"] for job in told["jobs"]]
-    shown = {(row, ids[job], start - NOW, end - NOW) for row, job, start, end in told["bars"]}
+    shown = {(row, ids[job], start - NOW, end - NOW) for row, job, start, end, _ in told["bars"]}
     assert shown == {(0, first, -3600, 0), (1, first, -3600, -600), (1, second, -600, -60)}
     assert told["resizes"] == [{"job": first, "time": NOW - 600, "from": 2, "to": 1}]
     assert told["complete"]
@@ -52,7 +52,7 @@ def test_what_happened_later_or_on_hosts_that_are_gone(world: World) -> None:
     allocate(world, job, 300, 1, "0")
     told = world.ann.get("/timeline", params={"last": 600, "until": NOW - 600}).json()
     assert told["rows"][-1] == {"host": "gone", "device": "7"}
-    assert told["bars"] == [[4, 0, NOW - 900, NOW - 600]]
+    assert told["bars"] == [[4, 0, NOW - 900, NOW - 600, 0]]
 
 
 def test_free_while_a_job_waits(world: World) -> None:

@@ -12,7 +12,7 @@ from starlette.concurrency import run_in_threadpool
 from edt_launch.service.api import jobs as rest
 from edt_launch.service.api import problems
 from edt_launch.service.api import views as answers
-from edt_launch.service.api.dependencies import ContextDep, CurrentUser
+from edt_launch.service.api.dependencies import SUBJECT, ContextDep, CurrentUser
 from edt_launch.service.context import Context, may
 from edt_launch.service.database.records import UserRecord
 from edt_launch.service.errors import ConflictError, ForbiddenError, InvalidError
@@ -50,7 +50,8 @@ async def show(
     shown = answers.job(job, user)
     body = await job_tabs.body(context, user, job, shown, chosen, asked)
     view = job_view(shown, chosen, body, is_own=is_own)
-    return templating.page(request, f"job/{chosen}.html", view=view)
+    status = InvalidError.status if getattr(body, "error", "") else 200
+    return templating.page(request, f"job/{chosen}.html", status=status, view=view)
 
 
 @router.get("/jobs/{job_id}/series.csv")
@@ -103,7 +104,8 @@ def change(
             raise ConflictError(
                 f"somebody else was first: {others}", "check your values, and send the form again"
             )
-        answer = rest.change(context, user, job_id, _changes(given), foresee)
+        request.scope[SUBJECT] = " ".join(f"{field}={value}" for field, value in given.items())
+        answer = rest.change(context, user, job_id, _changes(given, seen or {}), foresee)
     except (InvalidError, ConflictError) as error:
         shown = answers.job(context.job_of(job_id, user))
         if "set" not in actions(shown):
@@ -134,9 +136,13 @@ def act(
     return RedirectResponse(f"/jobs/{job_id}", 303)
 
 
-def _changes(given: Mapping[str, str]) -> JobChange:
+def _changes(given: Mapping[str, str], seen: Mapping[str, str]) -> JobChange:
+    """The changes; the form has all of the fields that were `seen`, and a name may be taken away."""
     values = {name: value.strip() for name, value in given.items()}
+    if empty := [LABELS[name] for name in seen if name in values and name != "name" and not values[name]]:
+        raise InvalidError(f"nothing is written for {', '.join(empty)}", "write a number")
     try:
-        return JobChange.model_validate({name: value for name, value in values.items() if value})
+        wanted = {name: value for name, value in values.items() if value or (name == "name" and name in seen)}
+        return JobChange.model_validate(wanted)
     except ValidationError as error:
         raise InvalidError(problems.invalid(error.errors()).detail) from None

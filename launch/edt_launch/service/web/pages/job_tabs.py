@@ -18,6 +18,7 @@ from edt_launch.service.api.jobs import explained
 from edt_launch.service.api.logs import ABSENT, Level, LogQuery, find_lines
 from edt_launch.service.context import Context
 from edt_launch.service.database.records import JobRecord, UserRecord
+from edt_launch.service.errors import InvalidError
 from edt_launch.service.names import PLAIN
 from edt_launch.service.results import submitted_files
 from edt_launch.service.series import LOSS
@@ -34,6 +35,9 @@ REACH = 2**18
 AROUND = 2**13
 """Bytes of a log before a place that is shown, and after it."""
 
+LAUNCHER = "launcher"
+"""Stands for the launcher where a rank may be given."""
+
 Json = dict[str, Any]
 
 Time = NaiveDatetime | Literal[""]
@@ -45,7 +49,7 @@ class Asked:
 
     def __init__(
         self,
-        rank: Annotated[str, Query(pattern="^[0-9]{0,6}$")] = "",
+        rank: Annotated[str, Query(pattern=f"^([0-9]{{0,6}}|{LAUNCHER})$")] = "",
         text: Annotated[str, Query(max_length=256, pattern=f"^{PLAIN}$")] = "",
         level: Annotated[Level, Query()] = "",
         since: Annotated[Time, Query()] = "",
@@ -60,7 +64,13 @@ class Asked:
         smooth: Annotated[str, Query(pattern=r"^0(\.[0-9]{1,2})?$")] = "0",
     ) -> None:
         self.log_query = LogQuery(
-            text.strip(), int(rank) if rank else None, after, level, _seconds(since), _seconds(until)
+            text=text.strip(),
+            rank=int(rank) if rank and rank != LAUNCHER else None,
+            after=after,
+            level=level,
+            since=_seconds(since),
+            until=_seconds(until),
+            launcher=rank == LAUNCHER,
         )
         self.wraps = not wrap
         self.at = at
@@ -132,9 +142,14 @@ def _monitor(context: Context, user: UserRecord, job: Json, asked: Asked) -> mon
 
 def _logs(context: Context, user: UserRecord, job: Json, asked: Asked) -> logs.Logs:
     path = context.home.job(job["id"]).log_of(asked.log_query.rank)
-    found = None if asked.log_query.is_empty else find_lines(context, user, job["id"], asked.log_query)
+    error, found = "", None
+    try:
+        if not asked.log_query.is_empty:
+            found = find_lines(context, user, job["id"], asked.log_query)
+    except InvalidError as refused:
+        error = f"{refused.detail}: {refused.next_step}"
     excerpt = logs.Excerpt(*_last(path, logs.TAIL)) if asked.at is None else _around(path, asked.at)
-    return logs.logs(job, asked.log_query, excerpt, found, wraps=asked.wraps)
+    return logs.logs(job, asked.log_query, excerpt, found, wraps=asked.wraps, error=error)
 
 
 def _around(path: Path, at: int) -> logs.Excerpt:

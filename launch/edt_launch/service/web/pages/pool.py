@@ -13,7 +13,6 @@ from edt_launch.service.api import timeline
 from edt_launch.service.api import views as answers
 from edt_launch.service.api.dependencies import ContextDep, CurrentAdmin, CurrentUser
 from edt_launch.service.api.forecast import upcoming
-from edt_launch.service.context import MOST_CHANGES
 from edt_launch.service.errors import InvalidError
 from edt_launch.service.web import templating
 from edt_launch.service.web.views.pool import WINDOWS, PoolView, drain_question, pool_view
@@ -24,8 +23,6 @@ ACTS = {"drain": rest.drain, "undrain": rest.undrain}
 
 Back = Literal["/pool", "/console/hosts"]
 """The pages from which hosts are drained."""
-
-DAY = 86400.0
 
 
 @router.get("/")
@@ -46,27 +43,23 @@ async def show(
     if window not in WINDOWS:
         raise InvalidError(f"window: {window!r} is none", f"choose one of {', '.join(WINDOWS)}")
     had, jobs = await timeline.latest(context, WINDOWS[window]), await timeline.holders(context)
-    following = await upcoming(context)
+    following, today = await upcoming(context), sum((await timeline.hours_today(context)).values())
 
     def view() -> PoolView:
         cluster = answers.cluster(context.store.hosts.all(), jobs, context.store.jobs.suspended())
-        return pool_view(cluster, jobs, had, following, window, context.clock(), host, is_admin=user.is_admin)
+        now = context.clock()
+        return pool_view(cluster, jobs, had, following, today, window, now, host, is_admin=user.is_admin)
 
     return await templating.shared_page(request, user.is_admin, "pool.html", view)
 
 
 @router.get("/pool/usage.csv")
-def usage(context: ContextDep, user: CurrentUser) -> Response:
+async def usage(context: ContextDep, user: CurrentUser) -> Response:
     """The hours of devices that each owner has had since midnight, UTC."""
-    now = context.clock()
-    midnight = now - now % DAY
-    until = max(now, midnight + 1)
-    changes = context.store.history.window(midnight, until, MOST_CHANGES + 1)
-    had = timeline.draw(context, context.store.jobs.holders(), changes, midnight, until, timeline.PIXELS)
     text = io.StringIO()
     rows = csv.writer(text)
     rows.writerow(["owner", "device_hours"])
-    rows.writerows([one["owner"], round(one["hours"], 4)] for one in had["owners"])
+    rows.writerows([owner, round(hours, 4)] for owner, hours in (await timeline.hours_today(context)).items())
     headers = {"Content-Disposition": 'attachment; filename="usage.csv"'}
     return Response(text.getvalue(), media_type="text/csv; charset=utf-8", headers=headers)
 

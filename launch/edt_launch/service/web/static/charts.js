@@ -7,7 +7,9 @@
   let chart = null;
 
   const letter = (number) => String.fromCharCode(65 + ((number + 25) % 26));
-  const clock = (seconds) => new Date(1000 * seconds).toLocaleTimeString();
+  const clock = (seconds) => edtClock(1000 * seconds);
+
+  const wrapped = (text) => text.replace(/(.{40,60}) /g, "$1\n"); // the texts of tooltips are one line each
 
   const bar = (looks) => (params, api) => {
     const [left, middle] = api.coord([api.value(1), api.value(0)]);
@@ -64,7 +66,8 @@
       if (seriesType !== "custom") return `${seriesName}: ${+value[1].toFixed(1)} devices`;
       const row = data.rows[value[0]], one = data.jobs[value[3]];
       const who = seriesName === "idle" ? "free while a job waited" : one ? `${one.name || one.id} of ${one.owner}` : "several jobs";
-      return `${row.host} ${row.device}: ${who}\n${clock(value[1] / 1000)} to ${clock(value[2] / 1000)}`;
+      const why = data.reasons[value[4]] ? `\n${wrapped(data.reasons[value[4]])}` : "";
+      return `${row.host} ${row.device}: ${who}\n${clock(value[1] / 1000)} to ${clock(value[2] / 1000)}${why}`;
     };
     // The owners' devices, stacked, and where each would end with everybody's fair share.
     let ends = 0;
@@ -87,6 +90,7 @@
     const axis = { axisLabel: { color: text }, axisLine: { lineStyle: { color: line } }, splitLine: { lineStyle: { color: line } } };
     return {
       animation: false,
+      useUTC: true,
       textStyle: { fontFamily: "system-ui, sans-serif" },
       aria: { enabled: true, label: { enabled: false }, decal: { show: true } },
       tooltip: { renderMode: "richText", formatter: told },
@@ -110,7 +114,7 @@
         },
         {
           name: "jobs", type: "custom", xAxisIndex: 1, yAxisIndex: 1, renderItem: bar(look), encode: { x: [1, 2], y: 0 },
-          data: data.bars.map(([row, job, from, to]) => [row, 1000 * from, 1000 * to, job ?? -1]),
+          data: data.bars.map(([row, job, from, to, reason]) => [row, 1000 * from, 1000 * to, job ?? -1, reason]),
         },
         marks("resizes", 2, text, data.resizes, (one) => `${called.get(one.job)}: ${one.from}→${one.to}`),
         marks("losses", 4, bad, data.losses, (one) => `${called.get(one.job)}: lost ${one.workers === 1 ? "a worker" : `${one.workers} workers`}`),

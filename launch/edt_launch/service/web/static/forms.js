@@ -22,13 +22,6 @@
     return null; // without an answer, the light says that there is no connection
   };
 
-  // What a picture is zoomed to, to be kept when it is drawn anew; its end is kept at the end.
-  window.edtZoom = (chart) => {
-    const zoom = chart.getOption()?.dataZoom?.[0];
-    if (!zoom || (zoom.start === 0 && zoom.end === 100)) return {};
-    return { startValue: zoom.startValue, ...(zoom.end === 100 ? { end: 100 } : { endValue: zoom.endValue }) };
-  };
-
   // Buttons for what is chosen are grey until something is.
   const grey = () => {
     for (const form of document.querySelectorAll("form[data-chosen]")) {
@@ -38,14 +31,6 @@
   };
   for (const name of ["change", "htmx:after:swap"]) document.addEventListener(name, grey);
   grey();
-
-  // What the stylesheet makes of the colours of a class, light or dark, and not forced ones: for pictures.
-  window.edtColour = (name) => {
-    const probe = document.body.appendChild(Object.assign(document.createElement("span"), { className: `${name} unforced` }));
-    const { backgroundColor, color } = getComputedStyle(probe);
-    probe.remove();
-    return { fill: backgroundColor, text: color };
-  };
 
   // What may be opened and closed stays as it is when the page around it is brought up to date.
   const opened = new Set();
@@ -84,9 +69,16 @@
     const answer = await ask(link.href);
     if (answer) show(await answer.text());
   });
-  document.addEventListener("click", ({ target }) => {
-    const copied = target.closest("button[data-copy]");
-    if (copied) navigator.clipboard?.writeText(document.getElementById(copied.dataset.copy).textContent);
+  document.addEventListener("click", async ({ target }) => {
+    const button = target.closest("button[data-copy]");
+    if (!button) return;
+    const copied = document.getElementById(button.dataset.copy);
+    getSelection().selectAllChildren(copied);
+    // Over plain HTTP, browsers offer no clipboard but the one of what is selected.
+    const isDone = navigator.clipboard
+      ? await navigator.clipboard.writeText(copied.textContent).then(() => true, () => false)
+      : document.execCommand("copy");
+    say(isDone ? "Copied." : "The browser does not allow it: the text is selected, copy it by the keyboard.");
   });
   document.addEventListener("submit", async (event) => {
     const form = event.target;

@@ -64,7 +64,7 @@
   };
   const lose = () => {
     lostAt ??= new Date();
-    light.textContent = `no connection since ${lostAt.toLocaleTimeString()}: shown is the state of then`;
+    light.textContent = `no connection since ${lostAt.toISOString().slice(11, 19)} UTC: shown is the state of then`;
     light.className = "off";
     if (source.readyState === EventSource.CLOSED) { // an answer that is no stream: the browser gives up
       source = null;

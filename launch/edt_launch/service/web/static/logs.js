@@ -1,7 +1,7 @@
 // Goes on with a log that the page begins: reads what is appended, and sticks to the end while that is shown.
 "use strict";
 (() => {
-  const MOST = 5000, LONGEST = 131072; // lines that are kept, and bytes of one that has no end
+  const MOST = 5000, LONGEST = 131072, SAID = 5000; // lines that are kept, bytes of one that has no end, milliseconds
   const log = document.getElementById("log"), note = document.getElementById("log-note");
   if (!log?.dataset.follow) return;
   const STEERING = /\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|.)|[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]/g;
@@ -38,9 +38,18 @@
     while (log.childElementCount > MOST) log.firstElementChild.remove();
     missed = sticks ? 0 : missed + added.length;
     if (sticks) log.scrollTop = log.scrollHeight;
-    note.textContent = missed ? `${missed} new lines below. ` : "";
+    tell();
   };
-  log.addEventListener("scroll", () => { if (isAtEnd()) { missed = 0; note.textContent = ""; } });
+  // What screen readers read out changes every five seconds at most.
+  let next = 0, telling = null;
+  const tell = () => {
+    telling ??= setTimeout(() => {
+      telling = null;
+      next = Date.now() + SAID;
+      note.textContent = missed ? `${missed} new ${missed === 1 ? "line" : "lines"} below. ` : "";
+    }, Math.max(0, next - Date.now()));
+  };
+  log.addEventListener("scroll", () => { if (missed && isAtEnd()) { missed = 0; tell(); } });
 
   const follow = async (signal) => {
     const answer = await fetch(`${log.dataset.follow}&after=${offset}`, { signal });

@@ -3,6 +3,7 @@
 (() => {
   const begin = (place) => {
     const EVERY = 5000; // milliseconds between two looks at a job that goes on
+    const ROOM = 44; // pixels for what is written at a mark
     const { x, log, smooth } = place.dataset;
     let chart = null, timer = null;
 
@@ -11,6 +12,12 @@
       return points.map(([at, value]) => { if (value === null) return [at, null]; kept = kept === null ? value : weight * kept + (1 - weight) * value; return [at, kept]; });
     };
     const lasting = (seconds) => (seconds < 120 ? `${seconds} s` : seconds < 7200 ? `${+(seconds / 60).toFixed(1)} min` : `${+(seconds / 3600).toFixed(1)} h`);
+    const named = (pause) => (pause.from === null ? "start" : `${pause.from}→${pause.to}`);
+    const told = (pause) => {
+      const what = pause.from === null ? `starts anew with ${pause.to}` : `${pause.from}→${pause.to} workers`;
+      const long = lasting(+(pause.end - pause.start).toPrecision(3));
+      return `${what}: no step for ${long}, until ${edtClock(1000 * pause.end)}${pause.reason ? `\n${pause.reason}` : ""}`;
+    };
     const exact = (value) => (typeof value === "number" ? +value.toPrecision(5) : value);
 
     const options = (data, zoom) => {
@@ -23,9 +30,10 @@
       };
       const at = (pause) => (x === "clock" ? 1000 * pause.end : pause[x]);
       const marks = {
-        silent: true, symbol: "none", lineStyle: { color: text, type: "dotted", opacity: 0.6 },
-        label: { formatter: ({ data: mark }) => mark.name, color: text, fontSize: 10 },
-        data: data.pauses.map((pause) => ({ xAxis: at(pause), name: pause.from === null ? "start" : `${pause.from}→${pause.to}` })),
+        symbol: "none", lineStyle: { color: text, type: "dotted", opacity: 0.6 },
+        label: { show: data.pauses.length * ROOM < place.clientWidth, formatter: ({ data: mark }) => mark.name, color: text, fontSize: 10 },
+        tooltip: { trigger: "item", formatter: ({ data: mark }) => mark.told },
+        data: data.pauses.map((pause) => ({ xAxis: at(pause), name: named(pause), told: told(pause) })),
       };
       const bands = x !== "clock" ? undefined : {
         silent: true, itemStyle: { color: idle, opacity: 0.5 },
@@ -48,6 +56,7 @@
       const grids = [[46, 240], [330, 80], [452, 70]];
       return {
         animation: false,
+        useUTC: true,
         textStyle: { fontFamily: "system-ui, sans-serif" },
         aria: { enabled: true, label: { enabled: false } },
         legend: { top: 0, right: 8, textStyle: { color: text }, data: values.map((one) => one.name), type: "scroll", pageTextStyle: { color: text } },

@@ -108,4 +108,5 @@ def revocation(token: TokenRecord) -> Question:
     effect = (
         "Programs that use it are refused from then on, as are tokens and browsers that were let in with it."
     )
-    return Question("Revoke", token.name or token.id, [effect], address, "/account")
+    command = f"edt tokens revoke {token.id}"
+    return Question("Revoke", token.name or token.id, [effect], address, "/account", command=command)

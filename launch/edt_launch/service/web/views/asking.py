@@ -31,6 +31,7 @@ class Question:
         error: what was wrong with what the form was sent with; empty if nothing was.
         button: what is on the button; empty: the verb.
         can_foresee: whether there is a button that only says what would change.
+        command: does the same in a terminal; empty if there is none.
     """
 
     verb: str
@@ -43,6 +44,7 @@ class Question:
     error: str = ""
     button: str = ""
     can_foresee: bool = False
+    command: str = ""
 
     def refused(self, error: str) -> "Question":
         """The same after it could not be done."""

@@ -123,6 +123,7 @@ def question(
         [("seen", json.dumps(settings(job)))] if action == "set" else (),
         error=error,
         can_foresee=action == "set",
+        command=f"edt {action} {job['id']}{' --max 4' if action == 'set' else ''}",
     )
 
 

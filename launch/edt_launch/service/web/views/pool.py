@@ -82,7 +82,7 @@ class Tile:
 
 @dataclass(frozen=True)
 class Had:
-    """A job had a device; `job` is None for several, too short to be told apart."""
+    """A job had a device, for a reason; `job` is None for several, too short to be told apart."""
 
     slot: str
     job: str | None
@@ -91,6 +91,7 @@ class Had:
     mark: Mark | None
     start: float
     end: float
+    reason: str
 
 
 @dataclass(frozen=True)
@@ -160,13 +161,17 @@ def pool_view(
     live: Sequence[HolderRecord],
     timeline: Json,
     upcoming: Upcoming,
+    today: float,
     window: str,
     now: float,
     host: str = "",
     *,
     is_admin: bool = False,
 ) -> PoolView:
-    """The page, from what REST shows of the cluster and of the time of a window, and what happens next."""
+    """The page, from what REST shows of the cluster and of the time of a window, and what happens next.
+
+    `today` is how many hours of devices all have had since midnight.
+    """
     jobs = {job.id: job for job in live}
     is_large = len(timeline["rows"]) > MOST_SLOTS
     names = [one["host"] for one in timeline["hosts"]] if is_large else []
@@ -175,27 +180,12 @@ def pool_view(
     latest = heapq.nlargest(MOST_ROWS, bars, key=lambda bar: (bar[3], bar[2]))
     return PoolView(
         address=_address(window, host),
-        tiles=_tiles(cluster, live, now),
+        tiles=_tiles(cluster, live, today, now),
         boxes=[_box(host, jobs, now, is_admin) for host in cluster["hosts"]],
         windows=[Window(name, _address(name, host), name == window) for name in WINDOWS],
         window=window,
-        owners=[
-            Owner(
-                one["owner"], one["devices"], wording.number(one["share"], 2), wording.number(one["hours"], 2)
-            )
-            for one in timeline["owners"]
-        ],
-        changes=[
-            Change(
-                one["time"],
-                one["job"],
-                one["name"] or one["job"],
-                one["owner"],
-                wording.size(one["from"], one["to"]),
-                one["reason"],
-            )
-            for one in reversed(timeline["changes"])
-        ],
+        owners=[_owner(one) for one in timeline["owners"]],
+        changes=[_change(one) for one in reversed(timeline["changes"])],
         following=_following(upcoming),
         had=_had(timeline, latest),
         left_out=len(bars) - len(latest),
@@ -215,7 +205,17 @@ def _address(window: str, host: str) -> str:
     return f"/pool?window={window.replace(' ', '+')}{of_host}"
 
 
-def _tiles(cluster: Json, live: Sequence[HolderRecord], now: float) -> list[Tile]:
+def _owner(one: Json) -> Owner:
+    share, hours = wording.number(one["share"], 2), wording.number(one["hours"], 2)
+    return Owner(one["owner"], one["devices"], share, hours)
+
+
+def _change(one: Json) -> Change:
+    size = wording.size(one["from"], one["to"])
+    return Change(one["time"], one["job"], one["name"] or one["job"], one["owner"], size, one["reason"])
+
+
+def _tiles(cluster: Json, live: Sequence[HolderRecord], today: float, now: float) -> list[Tile]:
     counts = cluster["jobs"]
     running = sum(counts.get(state, 0) for state in (State.STARTING, State.RUNNING))
     waits = [now - (job.waiting_since or job.submitted) for job in live if job.state is State.QUEUED]
@@ -225,6 +225,7 @@ def _tiles(cluster: Json, live: Sequence[HolderRecord], now: float) -> list[Tile
         Tile("Jobs that run", str(running)),
         Tile("Jobs that wait", str(len(waits))),
         Tile("Longest wait", wording.duration(max(waits)) if waits else wording.NONE),
+        Tile("Device hours today", wording.number(today, 1)),
     ]
 
 
@@ -248,7 +249,13 @@ def drain_question(host: str, action: str, changes: Sequence[Json] | None, back:
     """The question about draining a host, or ending that; `changes` come of it."""
     effect = [DRAINS[action], *sentences(changes)]
     return Question(
-        action.capitalize(), host, effect, f"/pool/hosts/{host}/{action}", back, hidden=[("back", back)]
+        action.capitalize(),
+        host,
+        effect,
+        f"/pool/hosts/{host}/{action}",
+        back,
+        hidden=[("back", back)],
+        command=f"edt drain {host}" if action == "drain" else f"edt drain --undo {host}",
     )
 
 
@@ -277,15 +284,16 @@ def _following(upcoming: Upcoming) -> list[Next]:
     return [Next(job, upcoming.names[job], text) for _, job, text in chosen[:MOST_NEXT]]
 
 
-def _had(timeline: Json, bars: Iterable[tuple[int, int | None, float, float]]) -> list[Had]:
+def _had(timeline: Json, bars: Iterable[tuple[int, int | None, float, float, int]]) -> list[Had]:
     found = []
-    for row, job, start, end in bars:
+    for row, job, start, end, reason in bars:
         slot = timeline["rows"][row]
         place = f"{slot['host']} {slot['device']}"
         if job is None:
-            found.append(Had(place, None, "several jobs", "", None, start, end))
+            found.append(Had(place, None, "several jobs", "", None, start, end, ""))
             continue
         one = timeline["jobs"][job]
         name = one["name"] or one["id"]
-        found.append(Had(place, one["id"], name, one["owner"], Mark.of(one["number"]), start, end))
+        why = timeline["reasons"][reason]
+        found.append(Had(place, one["id"], name, one["owner"], Mark.of(one["number"]), start, end, why))
     return found

@@ -72,4 +72,5 @@ def rows(
 def removal(name: str) -> Question:
     """The question about removing somebody."""
     effect = "Their tokens and browsers are refused from then on. Their jobs stay, with another owner's name."
-    return Question("Remove", name, [effect], f"/users/{name}/remove", "/users")
+    command = f"edt users remove {name}"
+    return Question("Remove", name, [effect], f"/users/{name}/remove", "/users", command=command)

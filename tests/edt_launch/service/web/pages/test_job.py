@@ -1,9 +1,10 @@
 import html
+import json
 import re
 
 import pytest
 
-from browser import browser
+from browser import browser, shown_again
 from edt_launch.service.database.records import AllocationRecord
 from edt_launch.service.states import State, Wanted
 from world import NOW, World, tar
@@ -66,7 +67,9 @@ def test_what_is_reported_is_a_table_and_a_file(world: World) -> None:
     client = browser(world, "ann")
     page = client.get(f"/jobs/{job}?name=%3Cb%3E&x=training&log=1").text
     assert "<td>0.5</td>" in page
-    assert '<th scope="row"><bdi>&lt;b&gt;</bdi></th><td>0.5</td><td>0.5</td><td>0.5</td><td>1</td>' in page
+    best = '<strong>0.5<span class="hidden"> (best)</span></strong>'
+    row = f"<td>0.5</td><td>0.5</td><td>{best}</td><td>1</td>"
+    assert f'<th scope="row"><bdi>&lt;b&gt;</bdi></th>{row}' in page
     assert 'data-x="training" data-log="1"' in page
     assert "<b>" not in page
     csv = client.get(f"/jobs/{job}/series.csv?name=%3Cb%3E&name=%3Dloss")
@@ -127,7 +130,11 @@ def test_a_log_is_searched_for_lines_of_some_time(world: World) -> None:
     client = browser(world, "ann")
     address = f"/jobs/{job}?tab=logs&rank=&text=&level=&since={{}}&until={{}}"
     assert client.get(address.format("", "")).status_code == 200
-    assert client.get(address.format("2000-01-01T00:00", "")).status_code == 422
+    untimed = client.get(address.format("2000-01-01T00:00", ""))
+    shown_again(untimed, 422, "nothing says when the lines of launcher.log were printed", "[0] one")
+    turned = client.get(address.format("2000-01-01T00:00", "1999-01-01T00:00"))
+    told = "since, 2000-01-01T00:00:00+00:00, is not before until, 1999-01-01T00:00:00+00:00"
+    shown_again(turned, 422, f"{told}: give the earlier time first", 'value="2000-01-01T00:00:00"')
     at = 946684800  # the year 2000
     rows = f"{at + 60}.0 8 launcher.log\n{at + 120}.0 16 launcher.log\n"
     world.files(job).output.log_times.write_text(rows)
@@ -137,6 +144,28 @@ def test_a_log_is_searched_for_lines_of_some_time(world: World) -> None:
     assert 'at=0#line">[0] one</a>' not in page
     for nonsense in ("2000-13-01T00:00", "9999-12-31T23:59:59-12:00", "now", "1e300"):
         assert client.get(address.format(nonsense, "")).status_code == 422
+
+
+def test_what_the_launcher_has_printed_is_found_apart(world: World) -> None:
+    job = world.submit(world.ann)["id"]
+    world.files(job).launcher_log.write_text("[0] one\nfour workers\n")
+    page = browser(world, "ann").get(f"/jobs/{job}?tab=logs&rank=launcher").text
+    assert re.findall(r'#line">([^<]+)</a>', page) == ["four workers"]
+    assert '<option value="launcher" selected>' in page
+    hits = world.ann.get(f"/jobs/{job}/logs/search?launcher=1").json()["hits"]
+    assert [hit["text"] for hit in hits] == ["four workers"]
+    assert world.ann.get(f"/jobs/{job}/logs/search?launcher=1&rank=0").status_code == 422
+
+
+def test_a_worker_s_life_leads_to_what_it_printed(world: World) -> None:
+    job = world.submit(world.ann)["id"]
+    world.files(job).output.events.write_text(
+        '{"event": "started", "time": 60.0, "worker": 1, "rank": 0, "host": "n1", "slot": 0, "device": "0"}\n'
+        '{"event": "left", "time": 90.5, "worker": 1}\n'
+    )
+    page = browser(world, "ann").get(f"/jobs/{job}?tab=events").text
+    times = "since=1970-01-01T00:01:00&amp;until=1970-01-01T00:01:31"
+    assert f'href="/jobs/{job}?tab=logs&amp;rank=0&amp;{times}">what it printed</a>' in page
 
 
 def test_results_are_listed_and_brought(world: World) -> None:
@@ -242,7 +271,8 @@ def test_a_form_that_somebody_else_was_faster_than_changes_nothing(world: World)
     client = browser(world, "ann")
     form = client.get(f"/jobs/{job}/set").text
     seen = html.unescape(re.findall('name="seen" value="([^"]*)"', form)[0])
-    assert client.post(f"/jobs/{job}/set", data={"priority": "3", "seen": seen}).status_code == 303
+    theirs = {**json.loads(seen), "priority": "3", "seen": seen}
+    assert client.post(f"/jobs/{job}/set", data=theirs).status_code == 303
     given = {"min": "1", "max": "2", "priority": "0", "weight": "1", "name": "mine", "seen": seen}
     answer = client.post(f"/jobs/{job}/set", data=given)
     assert answer.status_code == 409
@@ -286,3 +316,16 @@ def test_a_job_that_was_deleted_is_gone(world: World) -> None:
     assert f"the job {job} has been deleted" in answer.text
     assert world.ann.get(f"/jobs/{job}").status_code == 410
     assert world.ann.get("/jobs/jbbbbbbbb").status_code == 404
+
+
+def test_fields_that_are_emptied_are_no_values_but_a_name_can_be_taken_away(world: World) -> None:
+    job = world.submit(world.ann, name="digits", max=2)["id"]
+    client = browser(world, "ann")
+    seen = {"min": "1", "max": "2", "priority": "0", "weight": "1", "name": "digits"}
+    form = {**seen, "seen": json.dumps(seen)}
+    answer = client.post(f"/jobs/{job}/set", data={**form, "max": "", "weight": " "})
+    shown_again(answer, 422, "nothing is written for Workers at most, Weight", f"edt set {job} --max 4")
+    assert client.post(f"/jobs/{job}/set", data={**form, "name": ""}).status_code == 303
+    assert world.store.jobs.get(job).name == ""
+    changes = browser(world, "admin").get("/users/changes").text
+    assert f"POST <bdi>/jobs/{job}/set min=1 max=2 priority=0 weight=1 name=</bdi>" in changes

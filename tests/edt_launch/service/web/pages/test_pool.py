@@ -89,6 +89,8 @@ def test_owners_their_hours_and_the_latest_changes(world: World) -> None:
     page = client.get("/pool").text
     assert "<td>2</td><td>2.5</td><td>1.5</td>" in page
     assert "<td>1→2</td><td>there &lt;is&gt; room</td>" in page
-    assert "starts" not in page
+    latest, _, had = page.partition('id="had"')
+    assert ("starts" in latest, "<td>starts</td>" in had) == (False, True)
     answer = client.get("/pool/usage.csv")
     assert answer.text.splitlines() == ["owner,device_hours", "ann,2.5"]
+    assert "<dt>Device hours today</dt><dd>2.5</dd>" in page

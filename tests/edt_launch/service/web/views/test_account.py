@@ -9,6 +9,6 @@ def test_browsers_are_the_sessions_that_are_not_over() -> None:
     over = TokenRecord("c", "", "ann", "browser", 1.0, 50.0, is_session=True, idle_until=8.0)
     program = TokenRecord("d", "", "ann", "laptop", 1.0)
     assert browsers([this, newer, over, program], this, 9.0) == [
-        Session(6.0, 6.0, 60.0, False),
-        Session(5.0, 7.0, 50.0, True),
+        Session("b", 6.0, 6.0, 60.0, False),
+        Session("a", 5.0, 7.0, 50.0, True),
     ]

@@ -25,7 +25,7 @@ def test_devices_show_whose_they_are() -> None:
     ]
     runs = job(1, state=State.RUNNING, name="digits", held=(("n1", ("0",)),), leaving=(("n1", ("1",)),))
     waits = job(2, waiting_since=40.0)
-    view = pool_view(views.cluster(hosts, [runs, waits]), [runs, waits], NOTHING, NONE, "1 h", 100.0)
+    view = pool_view(views.cluster(hosts, [runs, waits]), [runs, waits], NOTHING, NONE, 2.3, "1 h", 100.0)
     assert [[cell.state for cell in box.cells] for box in view.boxes] == [
         ["used", "leaving", "free"],
         ["down"],
@@ -40,6 +40,7 @@ def test_devices_show_whose_they_are() -> None:
         Tile("Jobs that run", "1"),
         Tile("Jobs that wait", "1"),
         Tile("Longest wait", "1 min"),
+        Tile("Device hours today", "2.3"),
     ]
 
 
@@ -51,10 +52,10 @@ def test_jobs_that_start_are_marked_and_administrators_drain_what_is_up() -> Non
     ]
     starts = job(1, state=State.STARTING, held=(("n1", ("0",)),))
     cluster = views.cluster(hosts, [starts])
-    view = pool_view(cluster, [starts], NOTHING, NONE, "1 h", 100.0, is_admin=True)
+    view = pool_view(cluster, [starts], NOTHING, NONE, 2.3, "1 h", 100.0, is_admin=True)
     assert view.boxes[0].cells[0].state == "starting"
     assert [box.action for box in view.boxes] == ["drain", "undrain", ""]
-    assert [box.action for box in pool_view(cluster, [starts], NOTHING, NONE, "1 h", 100.0).boxes] == [
+    assert [box.action for box in pool_view(cluster, [starts], NOTHING, NONE, 2.3, "1 h", 100.0).boxes] == [
         "",
         "",
         "",
@@ -70,17 +71,18 @@ def test_the_table_says_what_the_picture_shows() -> None:
     timeline = NOTHING | {
         "rows": [{"host": "n1", "device": "0"}],
         "jobs": [{"id": "jaaaaaaaa", "name": "", "owner": "ann", "number": 27}],
-        "bars": [(0, 0, 1.0, 2.0), (0, None, 3.0, 4.0)],
+        "bars": [(0, 0, 1.0, 2.0, 1), (0, None, 3.0, 4.0, 0)],
+        "reasons": ["", "room for it"],
     }
-    view = pool_view(views.cluster([], []), [], timeline, NONE, "7 d", 5.0)
-    assert [(had.slot, had.job, had.name, had.mark) for had in view.had] == [
-        ("n1 0", None, "several jobs", None),
-        ("n1 0", "jaaaaaaaa", "jaaaaaaaa", Mark("A", 3)),
+    view = pool_view(views.cluster([], []), [], timeline, NONE, 2.3, "7 d", 5.0)
+    assert [(had.slot, had.job, had.name, had.mark, had.reason) for had in view.had] == [
+        ("n1 0", None, "several jobs", None, ""),
+        ("n1 0", "jaaaaaaaa", "jaaaaaaaa", Mark("A", 3), "room for it"),
     ]
     assert view.chart == "/api/v1/timeline?last=604800"
     assert [window.address for window in view.windows if window.is_chosen] == ["/pool?window=7+d"]
     long = pool_view(
-        views.cluster([], []), [], timeline | {"bars": [(0, 0, 1.0, 2.0)] * 250}, NONE, "1 h", 5.0
+        views.cluster([], []), [], timeline | {"bars": [(0, 0, 1.0, 2.0, 0)] * 250}, NONE, 0.0, "1 h", 5.0
     )
     assert (len(long.had), long.left_out) == (MOST_ROWS, 50)
 
@@ -90,7 +92,7 @@ def test_what_happens_next_is_in_order() -> None:
     coming = Upcoming(
         ["j9", "j8"], starts, [(60.0, "j4"), (400.0, "j5")], {"j4": "a", "j5": "b", "j8": "j8", "j9": "c"}
     )
-    view = pool_view(views.cluster([], []), [], NOTHING, coming, "1 h", 5.0)
+    view = pool_view(views.cluster([], []), [], NOTHING, coming, 0.0, "1 h", 5.0)
     assert [(one.job, one.name, one.text) for one in view.following] == [
         ("j4", "a", "ends about 00:01 UTC"),
         ("j9", "c", "starts when j4 ends, about 00:01 UTC"),
@@ -102,14 +104,14 @@ def test_what_happens_next_is_in_order() -> None:
 def test_a_large_pool_has_a_row_a_host_and_shows_the_slots_of_one() -> None:
     rows = [{"host": f"n{at // 8}", "device": str(at % 8)} for at in range(MOST_SLOTS + 8)]
     large = NOTHING | {"rows": rows, "hosts": [{"host": f"n{at}", "devices": 8} for at in range(17)]}
-    view = pool_view(views.cluster([], []), [], large, NONE, "1 h", 5.0)
+    view = pool_view(views.cluster([], []), [], large, NONE, 0.0, "1 h", 5.0)
     assert view.chart == "/api/v1/timeline?last=3600&rows=hosts"
     assert [(one.name, one.is_chosen) for one in view.hosts[:2]] == [("all hosts", True), ("n0", False)]
-    one = pool_view(views.cluster([], []), [], large, NONE, "1 h", 5.0, "n3")
+    one = pool_view(views.cluster([], []), [], large, NONE, 0.0, "1 h", 5.0, "n3")
     assert one.chart == "/api/v1/timeline?last=3600&host=n3"
     assert [host.name for host in one.hosts if host.is_chosen] == ["n3"]
     assert one.windows[0].address == "/pool?window=15+min&host=n3"
-    assert pool_view(views.cluster([], []), [], NOTHING, NONE, "1 h", 5.0).hosts == ()
+    assert pool_view(views.cluster([], []), [], NOTHING, NONE, 2.3, "1 h", 5.0).hosts == ()
 
 
 def test_a_suspended_device_says_until_when() -> None:
@@ -117,7 +119,7 @@ def test_a_suspended_device_says_until_when() -> None:
     retried = {("n1", "0"): 130.0, ("n1", "1"): 90.0, ("n2", "0"): 130.0}
     cluster = views.cluster([HostRecord("n1", ("0", "1")), HostRecord("n2", ("0",))], [runs], retried)
     first, second, third = [
-        cell for box in pool_view(cluster, [runs], NOTHING, NONE, "1 h", 100.0).boxes for cell in box.cells
+        cell for box in pool_view(cluster, [runs], NOTHING, NONE, 0, "1 h", 100.0).boxes for cell in box.cells
     ]
     assert (first.state, first.retried) == ("suspended", 130.0)
     assert "suspended after a failure until 1970-01-01 00:02:10 UTC" in first.title

@@ -10,7 +10,10 @@ from edt_launch.service.web import wording
 
 Json = Mapping[str, Any]
 
-_SECRET = re.compile(r"secret|token|passw|key|credential|auth", re.IGNORECASE)
+_SECRET = re.compile(r"secret|token|passw|pwd|key|credential|auth|access", re.IGNORECASE)
+
+_PASSWORD = re.compile(r"(://[^/\s:@]*:)\S+@")
+"""What is secret in an address: `postgresql://ann:secret@host/name`."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +36,7 @@ def definition(job: Json, submitted: Mapping[str, int], most: int = 200) -> Defi
         job["directory"],
         job["framework"] or "",
         [
-            (name, "…" if _SECRET.search(name) else value)
+            (name, "…" if _SECRET.search(name) else _PASSWORD.sub(r"\1…@", value))
             for name, value in sorted(job["environment"].items())
         ],
         [(name, wording.amount(size)) for name, size in sorted(submitted.items())[:most]],

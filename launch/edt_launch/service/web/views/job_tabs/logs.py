@@ -19,7 +19,7 @@ TAIL = 200
 """Lines of a log that a page begins with."""
 
 LEVELS: Mapping[str, str] = {"": "any", "warning": "warnings and errors", "error": "errors"}
-"""The least level of lines that are looked for, and how that is excerpt."""
+"""The least level of lines that are looked for, and how that is shown."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,8 @@ class Logs:
     """The end of a log, or lines around a place of it.
 
     Attributes:
-        rank: whose log it is; None for all.
+        rank: whose log it is, as the form has it: a number, `launcher`, or empty for all.
+        error: what is wrong with what is searched for; empty if nothing is.
         at: the place, in bytes; None for the end.
         text, level, since, until: what is searched for; `hits` are the lines that are it, None if nothing is.
         wraps: whether long lines are wrapped; `other_wrap` is the address of the opposite.
@@ -71,7 +72,7 @@ class Logs:
         place: what an address of a line begins with, before the line's place.
     """
 
-    rank: int | None
+    rank: str
     ranks: Sequence[int]
     start: int
     lines: Sequence[LogLine]
@@ -90,9 +91,12 @@ class Logs:
     place: str
     earlier: str | None
     later: str | None
+    error: str
 
 
-def logs(job: Json, wanted: LogQuery, excerpt: Excerpt, found: Json | None, *, wraps: bool = True) -> Logs:
+def logs(
+    job: Json, wanted: LogQuery, excerpt: Excerpt, found: Json | None, *, wraps: bool = True, error: str = ""
+) -> Logs:
     """The tab; `found` is REST's answer to the search for what is wanted, if anything is."""
     own = f"/jobs/{job['id']}"
     of_rank = {} if wanted.rank is None else {"rank": wanted.rank}
@@ -100,6 +104,8 @@ def logs(job: Json, wanted: LogQuery, excerpt: Excerpt, found: Json | None, *, w
     since, until = wording.utc(wanted.since), wording.utc(wanted.until)
     asked = {"text": wanted.text, "level": wanted.level, "since": since, "until": until}
     looking = {name: value for name, value in asked.items() if value}
+    if wanted.launcher:
+        looking["rank"] = "launcher"
     is_around = excerpt.at is not None
 
     def page(**more: Any) -> str:
@@ -109,7 +115,7 @@ def logs(job: Json, wanted: LogQuery, excerpt: Excerpt, found: Json | None, *, w
     is_followed = not is_around and job["state"] not in ENDED
     rest = f"/api/v1/jobs/{job['id']}/logs"
     return Logs(
-        rank=wanted.rank,
+        rank="launcher" if wanted.launcher else "" if wanted.rank is None else str(wanted.rank),
         ranks=range(min(job["max"], MOST_RANKS)),
         start=excerpt.start,
         lines=_lines(excerpt, page),
@@ -131,8 +137,9 @@ def logs(job: Json, wanted: LogQuery, excerpt: Excerpt, found: Json | None, *, w
         follow=f"{rest}?{urlencode({**of_rank, 'follow': 1})}" if is_followed else None,
         whole=f"{rest}?{urlencode(of_rank)}" if of_rank else rest,
         place=f"{page()}&at=",
-        earlier=page(at=excerpt.earlier) if is_around and excerpt.start else None,
+        earlier=page(at=excerpt.earlier if is_around else excerpt.start) if excerpt.start else None,
         later=page(at=excerpt.later) if is_around else None,
+        error=error,
     )
 
 

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
 
+from edt_launch.service.comparison import objective_of
+from edt_launch.service.search_spec import Objective
 from edt_launch.service.web import wording
 
 Json = Mapping[str, Any]
@@ -27,7 +29,7 @@ SMOOTH = ("0", "0.6", "0.9", "0.99")
 
 @dataclass(frozen=True)
 class Value:
-    """A reported value, before thinning."""
+    """A reported value, before thinning; `best` is the better of `lowest` and `highest`, as its name says."""
 
     name: str
     is_chosen: bool
@@ -35,6 +37,7 @@ class Value:
     highest: str
     last: str
     missing: int
+    best: str
 
 
 @dataclass(frozen=True)
@@ -91,4 +94,5 @@ def _value(name: str, about: Json | None, is_chosen: bool) -> Value:
     lowest, highest, last = (
         wording.precise(about[one] if about else None) for one in ("lowest", "highest", "last")
     )
-    return Value(name, is_chosen, lowest, highest, last, about["missing"] if about else 0)
+    best = "lowest" if objective_of(name) is Objective.MINIMIZE else "highest"
+    return Value(name, is_chosen, lowest, highest, last, about["missing"] if about else 0, best)

@@ -4,6 +4,11 @@ from records import record
 
 
 def test_what_is_called_like_a_secret_is_left_out() -> None:
-    job = views.job(record(environment={"WANDB_API_KEY": "abc", "EPOCHS": "3"}))
-    assert definition.definition(job, {}).environment == [("EPOCHS", "3"), ("WANDB_API_KEY", "…")]
+    values = {"WANDB_API_KEY": "abc", "EPOCHS": "3", "STORE": "postgresql://ann:a@b/c@host/name"}
+    assert definition.definition(views.job(record(environment=values)), {}).environment == [
+        ("EPOCHS", "3"),
+        ("STORE", "postgresql://ann:…@host/name"),
+        ("WANDB_API_KEY", "…"),
+    ]
+    job = views.job(record())
     assert definition.definition(job, {"a": 1, "b": 2}, most=1).files_left_out == 1
