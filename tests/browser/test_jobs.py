@@ -251,6 +251,56 @@ def test_a_log_is_followed(site: Site) -> None:
     assert site.errors == []
 
 
+LINES = (
+    b"plain",
+    b"\x1b[31mred\x1b[0m and \x1b[1mbold \x1b[92mgreen\x1b[22m not bold\x1b[39m plain",
+    b"\x1b[38;5;31mone of many\x1b[0m \x1b[48;2;1;31;2mmore\x1b[m \x1b[1;33;41mseveral",
+    b"10%\r20%\r100%\r",
+    b"\x1b[2J\x1b]0;title\x07cleared \x08 \x7f\x00",
+    b"<b>markup</b> &amp; \xe2\x80\xaebidi \xff half",
+    b"",
+    b"\x1b[31",
+    b"\x1b[99mnothing\x1b[1;39mbold",
+)
+
+
+def test_lines_that_come_look_like_those_that_the_page_begins_with(site: Site) -> None:
+    job = a_running_job(site)
+    log = site.world.files(job).launcher_log
+    log.write_bytes(b"first\n")
+    rows = "[...document.querySelectorAll('#log > span')].map(one => one.innerHTML)"
+    with site.page("ann") as page:
+        page.goto(f"/jobs/{job}?tab=logs")
+        with log.open("ab") as file:
+            file.write(b"".join(line + b"\n" for line in (*LINES, b"the last")))
+        page.locator("#log").get_by_text("the last").wait_for()
+        came = page.evaluate(rows)
+        page.reload()
+        assert page.evaluate(rows) == came
+        assert len(came) == len(LINES) + 2
+        assert 'class="ansi-1"' in came[2]
+    assert site.errors == []
+
+
+def test_fields_that_change_look_like_those_that_the_page_begins_with(site: Site) -> None:
+    for number, seconds in enumerate((0.4, 1, 59.6, 61, 3599, 3600, 7325, 86399.7, 90061, 1e7)):
+        share, loss = 0.04 + number / 3, 10.0 ** (number - 5) / 7
+        job = a_running_job(site, share=share, loss=loss)
+        record(site, job, step=0, total_steps=1000, throughput=1000 / seconds, target=number)
+    cells = "[...page.querySelectorAll('[data-field]')].map(one => `${one.dataset.field} ${one.textContent}`)"
+    with site.page("ann") as page:
+        page.goto("/jobs")
+        page.get_by_text("live", exact=True).wait_for()
+        patched = page.evaluate(f"(page => {cells})(document)")
+        begun = page.evaluate(
+            "async () => { const page = new DOMParser().parseFromString("
+            f"await (await fetch('/jobs')).text(), 'text/html'); return {cells}; }}"
+        )
+        assert patched == begun
+        assert len(patched) == 40
+    assert site.errors == []
+
+
 def test_a_line_that_came_while_a_log_was_followed_has_an_address(site: Site) -> None:
     job = a_running_job(site)
     log = site.world.files(job).launcher_log

@@ -78,7 +78,7 @@ def _drain(context: Context, name: str, is_draining: bool, reason: str, dry_run:
     known = {host.name: host for host in context.store.hosts.all()}
     if name in known and dry_run:
         changed = replace(known[name], is_draining=is_draining)
-        return {"changes": effects(context.store, context.settings, context.clock(), hosts=[changed])}
+        return {"changes": effects(context, hosts=[changed])}
     if not context.store.hosts.drain(name, is_draining, reason, context.clock()):
         raise NotFoundError(f"there is no host {name!r}", "GET /api/v1/hosts lists them: `edt hosts`")
     context.changed(Topic.HOSTS)

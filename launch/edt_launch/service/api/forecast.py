@@ -4,7 +4,6 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from string import ascii_lowercase
-from types import MappingProxyType
 from typing import Any
 
 from edt_launch.allocator.decide import decide
@@ -66,10 +65,8 @@ def _with(
 
 
 def effects(
-    store: Store,
-    settings: Settings,
-    now: float,
-    jobs: Mapping[str, JobRecord] = MappingProxyType({}),
+    context: Context,
+    jobs: Iterable[JobRecord] = (),
     hosts: Iterable[HostRecord] = (),
     shares: Iterable[ShareRecord] = (),
 ) -> list[dict[str, Any]]:
@@ -77,8 +74,10 @@ def effects(
 
     Of the given jobs those are left out that would have none, since that is what was asked for.
     """
+    store, settings, now = context.store, context.settings, context.clock()
     present = _present(store)
-    changed = {id_: job for id_, job in {**present, **jobs}.items() if _is_candidate(job)}
+    jobs_then = present | {job.id: job for job in jobs}
+    changed = {id_: job for id_, job in jobs_then.items() if _is_candidate(job)}
     known = {host.name: host for host in store.hosts.all()}
     nodes = store.shares.all()
     before, _ = _decided(store, settings, now, present, known.values(), nodes)

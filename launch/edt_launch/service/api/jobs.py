@@ -1,6 +1,5 @@
 """`/api/v1/jobs`: submit, show, change, stop, pause, resume, explain, delete."""
 
-from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
 from typing import Annotated, Any
@@ -90,6 +89,18 @@ def change(
     context: ContextDep, user: CurrentUser, job_id: str, changes: JobChange, dry_run: DryRun = False
 ) -> Response:
     """Change a live job's bounds, priority, weight or name."""
+    desired, job = changed(context, user, job_id, changes)
+    if dry_run:
+        return _json({"changes": effects(context, [job])})
+    job = context.store.jobs.change(job.id, **desired)
+    context.changed()
+    return _json(views.job(job))
+
+
+def changed(
+    context: Context, user: UserRecord, job_id: str, changes: JobChange
+) -> tuple[dict[str, Any], JobRecord]:
+    """The fields that a user may change so, and the job as it would be then."""
     job = context.job_of(job_id, user)
     desired = {name: value for name, value in changes.model_dump().items() if value is not None}
     if job.has_ended:
@@ -102,11 +113,7 @@ def change(
         check_framework(job.framework, job.command, least, most)
     except ValueError as error:
         raise InvalidError(str(error), "change min and max together") from None
-    if dry_run:
-        return _foreseen(context, [replace(job, **desired)])
-    changed = context.store.jobs.change(job.id, **desired)
-    context.changed()
-    return _json(views.job(changed))
+    return desired, replace(job, **desired)
 
 
 @router.delete("/jobs/{job_id}", status_code=204, response_class=Response)
@@ -156,7 +163,7 @@ async def explained(context: Context, job: JobRecord) -> dict[str, Any]:
 def _set_wanted(context: Context, user: UserRecord, job_id: str, wanted: Wanted, dry_run: bool) -> Response:
     job = context.job_of(job_id, user)
     if dry_run:
-        return _foreseen(context, [wanting(job, wanted)])
+        return _json({"changes": effects(context, [wanting(job, wanted)])})
     job = context.store.jobs.set_wanted(job.id, wanted)
     if job.wanted is not wanted or (job.has_ended and wanted is not Wanted.STOP):
         state = job.state if job.has_ended else "stopping"
@@ -168,11 +175,6 @@ def _set_wanted(context: Context, user: UserRecord, job_id: str, wanted: Wanted,
 def wanting(job: JobRecord, wanted: Wanted) -> JobRecord:
     """A job of which something else is wanted, as the allocator would see it."""
     return resumed(job) if wanted is Wanted.RUN else replace(job, wanted=wanted)
-
-
-def _foreseen(context: Context, jobs: Iterable[JobRecord]) -> Response:
-    changed = {job.id: job for job in jobs}
-    return _json({"changes": effects(context.store, context.settings, context.clock(), changed)})
 
 
 def _json(content: object, status: int = 200) -> Response:

@@ -53,7 +53,7 @@ def put(
     if seen != before.version:
         raise _changed(context, name)
     if dry_run:
-        return {"changes": effects(context.store, context.settings, context.clock(), shares=[after])}
+        return {"changes": effects(context, shares=[after])}
     if not context.store.shares.put(after, seen):
         raise _changed(context, name)
     context.changed()

@@ -79,7 +79,7 @@ def test_a_page_that_says_what_is_wrong_has_the_frame_of_who_looks(world: World)
     page = client.get("/jobs/jbbbbbbbb").text
     assert 'href="/pool"' in page
     assert 'data-theme="dark"' in page
-    assert ">ann</a>" in page
+    assert ">ann</button>" in page
     inside = client.get("/jobs/jbbbbbbbb", headers={"HX-Request": "true"}).text
     assert "<html" not in inside
     assert "there is no job" in inside

@@ -1,6 +1,5 @@
 """One job: what it does, and what can be done with it."""
 
-import json
 from collections.abc import Callable, Mapping
 from typing import Annotated, Literal
 
@@ -13,15 +12,19 @@ from edt_launch.service.api import jobs as rest
 from edt_launch.service.api import problems
 from edt_launch.service.api import views as answers
 from edt_launch.service.api.dependencies import SUBJECT, ContextDep, CurrentUser
+from edt_launch.service.api.forecast import effects
 from edt_launch.service.context import Context, may
 from edt_launch.service.database.records import UserRecord
 from edt_launch.service.errors import ConflictError, ForbiddenError, InvalidError
 from edt_launch.service.specification import JobChange
+from edt_launch.service.states import Wanted
 from edt_launch.service.web import templating
 from edt_launch.service.web.pages import job_tabs
 from edt_launch.service.web.views.job import LABELS, PUBLIC, TABS, actions, conflict, job_view, question
 
 router = APIRouter()
+
+WANTED = {"stop": Wanted.STOP, "pause": Wanted.PAUSE, "resume": Wanted.RUN}
 
 ACTS: Mapping[str, Callable[[Context, UserRecord, str, bool], Response]] = {
     "stop": rest.stop,
@@ -72,12 +75,12 @@ def ask(
     action: Literal["stop", "pause", "resume", "set", "delete"],
 ) -> Response:
     """What an action would do, and the button for it."""
-    shown = answers.job(context.job_of(job_id, user))
+    job = context.job_of(job_id, user)
+    shown = answers.job(job)
     if action not in actions(shown):
         raise ConflictError(f"{job_id} is {shown['state']}", "look at its page for what can be done")
-    foreseen = json.loads(bytes(ACTS[action](context, user, job_id, True).body)) if action in ACTS else {}
-    view = question(shown, action, foreseen.get("changes"))
-    return templating.page(request, "act.html", view=view)
+    changes = effects(context, [rest.wanting(job, WANTED[action])]) if action in WANTED else None
+    return templating.page(request, "act.html", view=question(shown, action, changes))
 
 
 @router.post("/jobs/{job_id}/set")
@@ -105,7 +108,12 @@ def change(
                 f"somebody else was first: {others}", "check your values, and send the form again"
             )
         request.scope[SUBJECT] = " ".join(f"{field}={value}" for field, value in given.items())
-        answer = rest.change(context, user, job_id, _changes(given, seen or {}), foresee)
+        wanted = _changes(given, seen or {})
+        if foresee:
+            changes = effects(context, [rest.changed(context, user, job_id, wanted)[1]])
+            shown = answers.job(context.job_of(job_id, user))
+            return templating.page(request, "act.html", view=question(shown, "set", changes, given))
+        rest.change(context, user, job_id, wanted)
     except (InvalidError, ConflictError) as error:
         shown = answers.job(context.job_of(job_id, user))
         if "set" not in actions(shown):
@@ -113,10 +121,6 @@ def change(
         told = f"{error.detail}: {error.next_step}" if error.next_step else error.detail
         view = question(shown, "set", given=given, error=told)
         return templating.page(request, "act.html", status=error.status, view=view)
-    if foresee:
-        shown = answers.job(context.job_of(job_id, user))
-        view = question(shown, "set", json.loads(bytes(answer.body))["changes"], given)
-        return templating.page(request, "act.html", view=view)
     return RedirectResponse(f"/jobs/{job_id}", 303)
 
 

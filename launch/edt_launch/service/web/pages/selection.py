@@ -120,8 +120,7 @@ def _foreseen(
 ) -> Sequence[Mapping[str, Any]] | None:
     if action not in WANTED:
         return None
-    changed = {job.id: rest.wanting(job, WANTED[action]) for job in jobs}
-    return effects(context.store, context.settings, context.clock(), changed)
+    return effects(context, [rest.wanting(job, WANTED[action]) for job in jobs])
 
 
 def _priority(text: str) -> JobChange:
