@@ -1,6 +1,5 @@
 """Jobs and a job, live, in a real browser."""
 
-import json
 import time
 
 import pytest
@@ -9,23 +8,10 @@ from sqlalchemy.exc import OperationalError
 from edt_launch.service.bus import Topic
 from edt_launch.service.database.records import JobRecord
 from edt_launch.service.states import State, Wanted
+from live_jobs import HOSTILE, a_running_job, record, reported
 from pages import LOOKS, Site, is_too_wide
 from tiers import full
 from world import NOW
-
-HOSTILE = '<img src=x onerror="alert(1)">\u202e\x1b[31m'
-
-
-def a_running_job(site: Site, **fields: object) -> str:
-    job: str = site.world.submit(site.world.ann, name="digits", max=4)["id"]
-    site.world.go(job, State.STARTING, State.RUNNING)
-    record(site, job, size=2, target=2, step=10, total_steps=100, throughput=1.0, **fields)
-    return job
-
-
-def record(site: Site, job: str, **observed: object) -> None:
-    site.world.store.jobs.record({job: observed})
-    site.world.bus.notify(Topic.JOBS)
 
 
 def test_changes_are_seen_without_a_reload(site: Site) -> None:
@@ -229,59 +215,6 @@ def test_jobs_are_found_sorted_and_cloned_by_the_keyboard_alone(site: Site) -> N
     assert site.errors == []
 
 
-def test_a_log_is_followed(site: Site) -> None:
-    job = a_running_job(site)
-    log = site.world.files(job).launcher_log
-    log.write_text("".join(f"[0] line {number}\n" for number in range(100)))
-    with site.page("ann") as page:
-        page.goto(f"/jobs/{job}?tab=logs")
-        shown = page.locator("#log")
-        with log.open("a") as file:
-            file.write(f"[0] {HOSTILE} the last\n")
-        shown.get_by_text("the last").wait_for()
-        assert "<img src=x" in shown.inner_text()
-        assert "\x1b" not in shown.inner_text()
-        at_end = "one => one.scrollHeight - one.scrollTop - one.clientHeight < 40"
-        assert shown.evaluate(at_end)
-        shown.evaluate("one => { one.scrollTop = 0 }")
-        with log.open("a") as file:
-            file.write("[0] one more\n")
-        page.get_by_text("1 new line below").wait_for()
-        assert shown.evaluate("one => one.scrollTop") == 0
-    assert site.errors == []
-
-
-LINES = (
-    b"plain",
-    b"\x1b[31mred\x1b[0m and \x1b[1mbold \x1b[92mgreen\x1b[22m not bold\x1b[39m plain",
-    b"\x1b[38;5;31mone of many\x1b[0m \x1b[48;2;1;31;2mmore\x1b[m \x1b[1;33;41mseveral",
-    b"10%\r20%\r100%\r",
-    b"\x1b[2J\x1b]0;title\x07cleared \x08 \x7f\x00",
-    b"<b>markup</b> &amp; \xe2\x80\xaebidi \xff half",
-    b"",
-    b"\x1b[31",
-    b"\x1b[99mnothing\x1b[1;39mbold",
-)
-
-
-def test_lines_that_come_look_like_those_that_the_page_begins_with(site: Site) -> None:
-    job = a_running_job(site)
-    log = site.world.files(job).launcher_log
-    log.write_bytes(b"first\n")
-    rows = "[...document.querySelectorAll('#log > span')].map(one => one.innerHTML)"
-    with site.page("ann") as page:
-        page.goto(f"/jobs/{job}?tab=logs")
-        with log.open("ab") as file:
-            file.write(b"".join(line + b"\n" for line in (*LINES, b"the last")))
-        page.locator("#log").get_by_text("the last").wait_for()
-        came = page.evaluate(rows)
-        page.reload()
-        assert page.evaluate(rows) == came
-        assert len(came) == len(LINES) + 2
-        assert 'class="ansi-1"' in came[2]
-    assert site.errors == []
-
-
 def test_fields_that_change_look_like_those_that_the_page_begins_with(site: Site) -> None:
     for number, seconds in enumerate((0.4, 1, 59.6, 61, 3599, 3600, 7325, 86399.7, 90061, 1e7)):
         share, loss = 0.04 + number / 3, 10.0 ** (number - 5) / 7
@@ -301,54 +234,6 @@ def test_fields_that_change_look_like_those_that_the_page_begins_with(site: Site
     assert site.errors == []
 
 
-def test_a_line_that_came_while_a_log_was_followed_has_an_address(site: Site) -> None:
-    job = a_running_job(site)
-    log = site.world.files(job).launcher_log
-    log.write_bytes(
-        "".join(f"[0] line {number} \u00e4\n" for number in range(2000)).encode() + b"[0] \xff half"
-    )
-    with site.page("ann") as page:
-        page.goto(f"/jobs/{job}?tab=logs")
-        shown = page.locator("#log")
-        with log.open("a") as file:
-            file.write(" a line\n")
-            file.write("".join(f"[0] after it, {number}\n" for number in range(2000)))
-        row = shown.locator("span:has(a.place)").filter(has_text="half a line")
-        row.wait_for()
-        assert shown.get_by_text("line 1999").count() == 1
-        page.goto(row.locator("a").get_attribute("href") or "")
-        assert page.locator("#line").inner_text() == "[0] \ufffd half a line\n"
-        assert page.locator("#line").is_visible()
-        page.get_by_role("link", name="To the end").click()
-        shown.get_by_text("after it, 1999").wait_for()
-    assert site.errors == []
-
-
-def test_a_log_goes_on_after_the_service_was_started_again_and_when_it_is_seen_again(site: Site) -> None:
-    job = a_running_job(site)
-    log = site.world.files(job).launcher_log
-    log.write_text("[0] first\n[0] sec")
-    with site.page("ann") as page:
-        page.goto(f"/jobs/{job}?tab=logs")
-        shown = page.locator("#log")
-        page.get_by_text("live", exact=True).wait_for()
-        site.server.stop()
-        page.get_by_text("it is tried again").wait_for()
-        with log.open("a") as file:
-            file.write("ond\n")
-        site.server.start()
-        shown.get_by_text("second").wait_for()
-        page.evaluate("Object.defineProperty(document, 'hidden', {value: true, configurable: true})")
-        with page.expect_event("requestfailed", lambda request: "/logs?" in request.url):
-            page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
-        with log.open("a") as file:
-            file.write("[0] third\n")
-        page.evaluate("Object.defineProperty(document, 'hidden', {value: false, configurable: true})")
-        page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
-        shown.get_by_text("third").wait_for()
-        assert shown.inner_text().split() == ["[0]", "first", "[0]", "second", "[0]", "third"]
-
-
 def test_a_session_that_was_ended_elsewhere_is_told(site: Site) -> None:
     a_running_job(site)
     with site.page("ann") as page:
@@ -360,84 +245,6 @@ def test_a_session_that_was_ended_elsewhere_is_told(site: Site) -> None:
             page.get_by_role("link", name="log on again").wait_for()
         page.get_by_role("button", name="Go on").click()
         page.wait_for_url(lambda url: url.endswith("/logon?next=%2Fjobs"))
-
-
-def test_a_table_that_is_open_stays_so_and_plots_come_with_the_first_report(site: Site) -> None:
-    job = a_running_job(site)
-    events = site.world.files(job).output.events
-    with site.page("ann") as page:
-        page.goto(f"/jobs/{job}")
-        page.get_by_text("Nothing has been reported yet").wait_for()
-        page.get_by_text("live", exact=True).wait_for()
-        events.write_text(reported(1, loss=0.5) + reported(2, loss=0.25))
-        record(site, job, target=3)
-        page.locator("#plots[data-points='2'] canvas").first.wait_for()
-        page.get_by_text("As a table").click()
-        record(site, job, target=4, reason="seen once the page is fetched again")
-        page.get_by_text("seen once the page is fetched again").wait_for()
-        assert page.locator("#points").evaluate("one => one.open")
-    assert site.errors == []
-
-
-def test_values_that_are_reported_later_can_be_chosen_and_what_is_chosen_stays(site: Site) -> None:
-    job = a_running_job(site)
-    events = site.world.files(job).output.events
-    events.write_text(reported(1, loss=0.5) + reported(2, loss=0.25))
-    with site.page("ann") as page:
-        page.goto(f"/jobs/{job}")
-        page.get_by_text("live", exact=True).wait_for()
-        page.get_by_label("logarithmic").check()
-        page.get_by_label("Over").select_option("clock")
-        with events.open("a") as file:
-            file.write(reported(3, loss=0.2, accuracy=0.9))
-        record(site, job, target=4, reason="seen once the page is fetched again")
-        page.get_by_label("accuracy").check()
-        assert page.get_by_label("logarithmic").is_checked()
-        record(site, job, target=3, reason="and again")
-        page.get_by_text("and again").wait_for()
-        assert page.get_by_label("accuracy").is_checked()
-        page.get_by_role("button", name="Plot").click()
-        page.locator("#plots[data-x=clock][data-log='1']").wait_for()
-        assert page.get_by_role("cell", name="0.2 (best)").is_visible()
-    assert site.errors == []
-
-
-def test_pictures_are_zoomed_and_moved_by_the_keyboard_alone(site: Site) -> None:
-    job = a_running_job(site)
-    resumed = {
-        "event": "resumed",
-        "time": 1e6 + 3,
-        "generation": 2,
-        "from": 1,
-        "to": 2,
-        "pause": 1.5,
-        "phases": {},
-    }
-    site.world.files(job).output.events.write_text(
-        "".join(reported(step, loss=1 / step) for step in range(1, 3))
-        + json.dumps({**resumed, "phases": {}})
-        + "\n"
-        + "".join(reported(step, loss=1 / step) for step in range(4, 51))
-    )
-    shown = "echarts.getInstanceByDom(document.getElementById('plots')).getOption().dataZoom[0]"
-    with site.page("ann") as page:
-        page.goto(f"/jobs/{job}")
-        page.locator("#plots[data-points='49']").wait_for()
-        for name, start, end in (
-            ("Zoom in", 25, 75),
-            ("Earlier", 0, 50),
-            ("Later", 25, 75),
-            ("Zoom out", 0, 100),
-            ("Zoom in", 25, 75),
-            ("All", 0, 100),
-        ):
-            page.get_by_role("button", name=name, exact=True).focus()
-            page.keyboard.press("Enter")
-            assert page.evaluate(f"[{shown}.start, {shown}.end]") == [start, end], name
-        mark = shown.replace("dataZoom[0]", "series[0].markLine.data[0].told")
-        assert page.evaluate(mark) == "1→2 workers: no step for 1.5 s, until 13:46:43 UTC"
-        site.check_access(page)
-    assert site.errors == []
 
 
 def test_a_new_token_is_copied_and_not_made_again_by_a_reload(site: Site) -> None:
@@ -457,23 +264,6 @@ def test_a_new_token_is_copied_and_not_made_again_by_a_reload(site: Site) -> Non
     assert site.errors == []
 
 
-def test_lines_of_some_time_are_found(site: Site) -> None:
-    job = a_running_job(site)
-    files = site.world.files(job)
-    files.launcher_log.write_text("[0] early\n[0] late\n")
-    files.output.log_times.write_text("946728000.0 10 launcher.log\n946731600.0 19 launcher.log\n")
-    with site.page("ann") as page:
-        page.goto(f"/jobs/{job}?tab=logs")
-        page.get_by_label("From, UTC").fill("2000-01-01T12:30")
-        page.get_by_role("button", name="Show").click()
-        assert page.get_by_label("Found").get_by_role("link").all_inner_texts() == ["[0] late"]
-        assert page.get_by_label("From, UTC").input_value() == "2000-01-01T12:30"
-        page.get_by_label("From, UTC").fill("")
-        page.get_by_label("Until").fill("2000-01-01T11:00:00")
-        page.get_by_role("button", name="Show").click()
-        assert page.get_by_label("Found").get_by_role("link").all_inner_texts() == ["[0] early"]
-
-
 def test_a_page_says_when_the_service_is_away(site: Site) -> None:
     a_running_job(site)
     with site.page("ann") as page:
@@ -484,62 +274,6 @@ def test_a_page_says_when_the_service_is_away(site: Site) -> None:
         assert page.get_by_role("link", name="digits").is_visible()
         site.world.context.stop.clear()
         page.get_by_text("live", exact=True).wait_for()
-
-
-def reported(step: int, **values: float) -> str:
-    event = {
-        "event": "progress",
-        "time": 1e6 + step,
-        "step": step,
-        "size": 2,
-        "epoch": None,
-        "values": values,
-    }
-    return json.dumps(event) + "\n"
-
-
-def test_plots_go_on_and_keep_their_zoom(site: Site) -> None:
-    job = a_running_job(site)
-    events = site.world.files(job).output.events
-    resumed = {
-        "event": "resumed",
-        "time": 1e6 + 50,
-        "generation": 2,
-        "from": 1,
-        "to": 2,
-        "pause": 5.0,
-        "phases": {},
-    }
-    events.write_text("".join(reported(step, loss=1 / step, **{HOSTILE: 2.0}) for step in range(1, 51)))
-    with events.open("a") as file:
-        file.write(json.dumps(resumed) + "\n")
-    with site.page("ann") as page:
-        page.clock.install()
-        page.goto(f"/jobs/{job}")
-        page.locator("#plots[data-points='50']").wait_for()
-        zoomed = (
-            "echarts.getInstanceByDom(document.getElementById('plots')).getOption().dataZoom[0].startValue"
-        )
-        page.evaluate(
-            "echarts.getInstanceByDom(document.getElementById('plots'))"
-            ".dispatchAction({type: 'dataZoom', dataZoomIndex: 0, start: 40, end: 60})"
-        )
-        drawn, start = page.locator("#plots canvas").first.screenshot(), page.evaluate(zoomed)
-        with events.open("a") as file:
-            file.write(reported(60, loss=0.01))
-        page.get_by_text("live", exact=True).wait_for()
-        record(site, job, step=60)
-        page.locator("[data-field=progress]").get_by_text("60%").wait_for()
-        page.clock.run_for(6000)
-        page.locator("#plots[data-points='51']").wait_for()
-        assert page.evaluate(zoomed) == start > 1
-        assert "the tables below say the same" in (page.locator("#plots").get_attribute("aria-label") or "")
-        assert page.locator("#plots canvas").first.screenshot() != drawn
-        page.get_by_label(HOSTILE.replace("\x1b", "").strip()[:8]).check()
-        page.get_by_label("Over").select_option("clock")
-        page.get_by_role("button", name="Plot").click()
-        page.locator("#plots[data-x=clock][data-points='51']").wait_for()
-    assert site.errors == []
 
 
 @pytest.mark.full

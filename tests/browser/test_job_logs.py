@@ -1,0 +1,122 @@
+"""A job's logs, live, in a real browser."""
+
+from live_jobs import HOSTILE, a_running_job
+from pages import Site
+
+
+def test_a_log_is_followed(site: Site) -> None:
+    job = a_running_job(site)
+    log = site.world.files(job).launcher_log
+    log.write_text("".join(f"[0] line {number}\n" for number in range(100)))
+    with site.page("ann") as page:
+        page.goto(f"/jobs/{job}?tab=logs")
+        shown = page.locator("#log")
+        with log.open("a") as file:
+            file.write(f"[0] {HOSTILE} the last\n")
+        shown.get_by_text("the last").wait_for()
+        assert "<img src=x" in shown.inner_text()
+        assert "\x1b" not in shown.inner_text()
+        at_end = "one => one.scrollHeight - one.scrollTop - one.clientHeight < 40"
+        assert shown.evaluate(at_end)
+        shown.evaluate("one => { one.scrollTop = 0 }")
+        with log.open("a") as file:
+            file.write("[0] one more\n")
+        page.get_by_text("1 new line below").wait_for()
+        assert shown.evaluate("one => one.scrollTop") == 0
+    assert site.errors == []
+
+
+LINES = (
+    b"plain",
+    b"\x1b[31mred\x1b[0m and \x1b[1mbold \x1b[92mgreen\x1b[22m not bold\x1b[39m plain",
+    b"\x1b[38;5;31mone of many\x1b[0m \x1b[48;2;1;31;2mmore\x1b[m \x1b[1;33;41mseveral",
+    b"10%\r20%\r100%\r",
+    b"\x1b[2J\x1b]0;title\x07cleared \x08 \x7f\x00",
+    b"<b>markup</b> &amp; \xe2\x80\xaebidi \xff half",
+    b"",
+    b"\x1b[31",
+    b"\x1b[99mnothing\x1b[1;39mbold",
+)
+
+
+def test_lines_that_come_look_like_those_that_the_page_begins_with(site: Site) -> None:
+    job = a_running_job(site)
+    log = site.world.files(job).launcher_log
+    log.write_bytes(b"first\n")
+    rows = "[...document.querySelectorAll('#log > span')].map(one => one.innerHTML)"
+    with site.page("ann") as page:
+        page.goto(f"/jobs/{job}?tab=logs")
+        with log.open("ab") as file:
+            file.write(b"".join(line + b"\n" for line in (*LINES, b"the last")))
+        page.locator("#log").get_by_text("the last").wait_for()
+        came = page.evaluate(rows)
+        page.reload()
+        assert page.evaluate(rows) == came
+        assert len(came) == len(LINES) + 2
+        assert 'class="ansi-1"' in came[2]
+    assert site.errors == []
+
+
+def test_a_line_that_came_while_a_log_was_followed_has_an_address(site: Site) -> None:
+    job = a_running_job(site)
+    log = site.world.files(job).launcher_log
+    log.write_bytes(
+        "".join(f"[0] line {number} \u00e4\n" for number in range(2000)).encode() + b"[0] \xff half"
+    )
+    with site.page("ann") as page:
+        page.goto(f"/jobs/{job}?tab=logs")
+        shown = page.locator("#log")
+        with log.open("a") as file:
+            file.write(" a line\n")
+            file.write("".join(f"[0] after it, {number}\n" for number in range(2000)))
+        row = shown.locator("span:has(a.place)").filter(has_text="half a line")
+        row.wait_for()
+        assert shown.get_by_text("line 1999").count() == 1
+        page.goto(row.locator("a").get_attribute("href") or "")
+        assert page.locator("#line").inner_text() == "[0] \ufffd half a line\n"
+        assert page.locator("#line").is_visible()
+        page.get_by_role("link", name="To the end").click()
+        shown.get_by_text("after it, 1999").wait_for()
+    assert site.errors == []
+
+
+def test_a_log_goes_on_after_the_service_was_started_again_and_when_it_is_seen_again(site: Site) -> None:
+    job = a_running_job(site)
+    log = site.world.files(job).launcher_log
+    log.write_text("[0] first\n[0] sec")
+    with site.page("ann") as page:
+        page.goto(f"/jobs/{job}?tab=logs")
+        shown = page.locator("#log")
+        page.get_by_text("live", exact=True).wait_for()
+        site.server.stop()
+        page.get_by_text("it is tried again").wait_for()
+        with log.open("a") as file:
+            file.write("ond\n")
+        site.server.start()
+        shown.get_by_text("second").wait_for()
+        page.evaluate("Object.defineProperty(document, 'hidden', {value: true, configurable: true})")
+        with page.expect_event("requestfailed", lambda request: "/logs?" in request.url):
+            page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+        with log.open("a") as file:
+            file.write("[0] third\n")
+        page.evaluate("Object.defineProperty(document, 'hidden', {value: false, configurable: true})")
+        page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+        shown.get_by_text("third").wait_for()
+        assert shown.inner_text().split() == ["[0]", "first", "[0]", "second", "[0]", "third"]
+
+
+def test_lines_of_some_time_are_found(site: Site) -> None:
+    job = a_running_job(site)
+    files = site.world.files(job)
+    files.launcher_log.write_text("[0] early\n[0] late\n")
+    files.output.log_times.write_text("946728000.0 10 launcher.log\n946731600.0 19 launcher.log\n")
+    with site.page("ann") as page:
+        page.goto(f"/jobs/{job}?tab=logs")
+        page.get_by_label("From, UTC").fill("2000-01-01T12:30")
+        page.get_by_role("button", name="Show").click()
+        assert page.get_by_label("Found").get_by_role("link").all_inner_texts() == ["[0] late"]
+        assert page.get_by_label("From, UTC").input_value() == "2000-01-01T12:30"
+        page.get_by_label("From, UTC").fill("")
+        page.get_by_label("Until").fill("2000-01-01T11:00:00")
+        page.get_by_role("button", name="Show").click()
+        assert page.get_by_label("Found").get_by_role("link").all_inner_texts() == ["[0] early"]
