@@ -6,7 +6,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Path, Query
 
 from edt_launch.cluster.allocation import HOST
-from edt_launch.service.api import schemas, views
+from edt_launch.service.api import cluster_schemas, schemas, views
 from edt_launch.service.api.dependencies import ContextDep, CurrentAdmin, CurrentUser
 from edt_launch.service.api.forecast import effects
 from edt_launch.service.bus import Topic
@@ -16,13 +16,13 @@ from edt_launch.service.home import JOB_ID
 
 router = APIRouter(tags=["cluster"])
 
-Drained = schemas.Host | schemas.Changes
+Drained = cluster_schemas.Host | schemas.Changes
 DryRun = Annotated[bool, Query(description="Only say what it would change.")]
 
 HostName = Annotated[str, Path(max_length=255, pattern=f"^{HOST}$", description="Name of a host.")]
 
 
-@router.get("/cluster", response_model=schemas.Cluster)
+@router.get("/cluster", response_model=cluster_schemas.Cluster)
 def cluster(context: ContextDep, user: CurrentUser) -> Any:
     """The machines, and how their devices are used."""
     return views.cluster(
@@ -30,7 +30,7 @@ def cluster(context: ContextDep, user: CurrentUser) -> Any:
     )
 
 
-@router.get("/hosts", response_model=schemas.HostsNow)
+@router.get("/hosts", response_model=cluster_schemas.HostsNow)
 def hosts(context: ContextDep, user: CurrentUser) -> Any:
     """The machines, which job has which device, and how they are used."""
     known, machines = context.store.hosts.all(), context.machines
@@ -62,7 +62,7 @@ def undrain(context: ContextDep, user: CurrentAdmin, name: HostName, dry_run: Dr
     return _drain(context, name, False, "", dry_run)
 
 
-@router.get("/allocations", response_model=schemas.Allocations)
+@router.get("/allocations", response_model=cluster_schemas.Allocations)
 def allocations(
     context: ContextDep,
     user: CurrentUser,

@@ -23,7 +23,7 @@ from edt_launch.launcher.checkpoints import NAME
 from edt_launch.service import checkpoints as checkpoint_files
 from edt_launch.service import results as made
 from edt_launch.service import tailing, zipping
-from edt_launch.service.api import schemas, sse
+from edt_launch.service.api import output_schemas, schemas, sse
 from edt_launch.service.api.dependencies import ContextDep, CurrentUser
 from edt_launch.service.api.following import Offset, until_it_ends
 from edt_launch.service.checkpoints import Wholeness
@@ -75,7 +75,7 @@ def events(
     return StreamingResponse(_as_list(found), media_type="application/json")
 
 
-@router.get("/jobs/{job_id}/metrics", response_model=schemas.Metrics)
+@router.get("/jobs/{job_id}/metrics", response_model=output_schemas.Metrics)
 async def metrics(
     context: ContextDep,
     user: CurrentUser,
@@ -90,7 +90,7 @@ async def metrics(
     return Response(to_json(found), media_type="application/json")
 
 
-@router.get("/jobs/{job_id}/files", response_model=schemas.Files)
+@router.get("/jobs/{job_id}/files", response_model=output_schemas.Files)
 async def files(context: ContextDep, user: CurrentUser, job_id: str) -> Any:
     """The first 10,000 files that a job has made, as the archive of its results names them."""
     return await context.reads.run(user.name, partial(list_files, context, user, job_id))
@@ -127,13 +127,13 @@ async def results(
     return await context.reads.run(user.name, partial(_results, context, user, job_id, name or (), kind))
 
 
-@router.get("/jobs/{job_id}/checkpoints", response_model=schemas.Checkpoints)
+@router.get("/jobs/{job_id}/checkpoints", response_model=output_schemas.Checkpoints)
 async def checkpoints(context: ContextDep, user: CurrentUser, job_id: str) -> Any:
     """A job's newest 1,000 checkpoints, oldest first. Whether the checksums are right, `check` finds out."""
     return await context.reads.run(user.name, partial(list_checkpoints, context, user, job_id))
 
 
-@router.get("/jobs/{job_id}/checkpoints/{name}/check", response_model=schemas.CheckedCheckpoint)
+@router.get("/jobs/{job_id}/checkpoints/{name}/check", response_model=output_schemas.CheckedCheckpoint)
 async def check_checkpoint(context: ContextDep, user: CurrentUser, job_id: str, name: str) -> Any:
     """Read a checkpoint and see whether its checksums are right."""
     state = await context.reads.run(user.name, partial(checked, context, user, job_id, name))
@@ -159,7 +159,7 @@ def _metrics(
 
 
 def list_files(context: Context, user: UserRecord, job_id: str) -> dict[str, Any]:
-    """What a job has made, like `schemas.Files`."""
+    """What a job has made, like `output_schemas.Files`."""
     job = context.job_of(job_id, user)
     found = list(islice(made.listed(made.members(context.home.job(job.id))), MOST_FILES + 1))
     return {
@@ -210,7 +210,7 @@ def _results(
 
 
 def list_checkpoints(context: Context, user: UserRecord, job_id: str) -> dict[str, list[dict[str, Any]]]:
-    """A job's checkpoints, like `schemas.Checkpoints`."""
+    """A job's checkpoints, like `output_schemas.Checkpoints`."""
     job = context.job_of(job_id, user)
     folder = context.home.job(job.id).output.checkpoint
     newest: list[str] = []

@@ -14,7 +14,7 @@ from edt_launch.core import log_times
 from edt_launch.core.log_times import Part
 from edt_launch.core.plain_files import NoFileError, open_file
 from edt_launch.service import log_search, tailing
-from edt_launch.service.api import schemas
+from edt_launch.service.api import output_schemas
 from edt_launch.service.api.dependencies import ContextDep, CurrentUser
 from edt_launch.service.api.following import Offset, until_it_ends
 from edt_launch.service.context import Context
@@ -86,7 +86,7 @@ def logs(
     return StreamingResponse(without_pauses, media_type="text/plain; charset=utf-8")
 
 
-@router.get("/jobs/{job_id}/logs/search", response_model=schemas.LogHits)
+@router.get("/jobs/{job_id}/logs/search", response_model=output_schemas.LogHits)
 async def search_logs(
     context: ContextDep,
     user: CurrentUser,
@@ -118,7 +118,7 @@ async def search_logs(
 
 
 def find_lines(context: Context, user: UserRecord, job_id: str, wanted: LogQuery) -> dict[str, Any]:
-    """The answer of a search in a log, like `schemas.LogHits`."""
+    """The answer of a search in a log, like `output_schemas.LogHits`."""
     files = context.home.job(context.job_of(job_id, user).id)
     part = _part(files, wanted)
     after = max(wanted.after, part.start)

@@ -4,7 +4,8 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field
 
-from edt_launch.service.api.schemas import AboutValue, Change
+from edt_launch.service.api.output_schemas import AboutValue
+from edt_launch.service.api.schemas import Change
 from edt_launch.service.database.project_records import Distribution, Role
 from edt_launch.service.search_spec import Objective
 from edt_launch.service.states import State

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query
 
-from edt_launch.service.api import schemas, views
+from edt_launch.service.api import cluster_schemas, schemas, views
 from edt_launch.service.api.dependencies import ContextDep, CurrentAdmin, CurrentUser
 from edt_launch.service.api.forecast import effects
 from edt_launch.service.context import Context
@@ -25,18 +25,18 @@ PLACES = ("/api/v1/shares", "/console/consumers")
 """Below these, a node is changed."""
 
 
-@router.get("/shares", response_model=schemas.Shares)
+@router.get("/shares", response_model=cluster_schemas.Shares)
 def shares(context: ContextDep, user: CurrentUser) -> Any:
     """The owners' tree: who gets which share."""
     return {"shares": _shown(context)}
 
 
-@router.put("/shares/{name}", response_model=schemas.OwnerShare | schemas.Changes)
+@router.put("/shares/{name}", response_model=cluster_schemas.OwnerShare | schemas.Changes)
 def put(
     context: ContextDep,
     user: CurrentAdmin,
     name: NodeName,
-    change: schemas.ShareChange,
+    change: cluster_schemas.ShareChange,
     dry_run: Annotated[bool, Query(description="Only say what it would change.")] = False,
 ) -> Any:
     """Change a node of the tree, or add one; or say whose number of workers that would change (`dry_run`)."""

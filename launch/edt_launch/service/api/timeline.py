@@ -11,7 +11,7 @@ from starlette.concurrency import run_in_threadpool
 
 from edt_launch.cluster.allocation import HOST
 from edt_launch.service import timeline as drawing
-from edt_launch.service.api import schemas, views
+from edt_launch.service.api import cluster_schemas, views
 from edt_launch.service.api.compressed import send
 from edt_launch.service.api.dependencies import ContextDep, CurrentUser
 from edt_launch.service.context import MOST_CHANGES, Context
@@ -57,7 +57,7 @@ PIXELS = 1200
 """Width of a picture that nothing is said about."""
 
 
-@router.get("/timeline", response_model=schemas.Timeline)
+@router.get("/timeline", response_model=cluster_schemas.Timeline)
 async def timeline(
     request: Request,
     context: ContextDep,
@@ -117,7 +117,7 @@ def _part(picture: Json, rows: str, host: str | None) -> Json:
 
 
 async def latest(context: Context, last: float, pixels: int = PIXELS) -> Json:
-    """The picture of the last so many seconds, like `schemas.Timeline`; made once for all who ask."""
+    """The picture of the last so many seconds, like `cluster_schemas.Timeline`; made once for all who ask."""
     jobs = await holders(context)
 
     def make() -> Json:
@@ -146,7 +146,7 @@ def draw(
     until: float,
     pixels: int,
 ) -> Json:
-    """The picture of a window, like `schemas.Timeline`.
+    """The picture of a window, like `cluster_schemas.Timeline`.
 
     It is made from the jobs that have not ended, and the changes in the window (`History.window`).
     """

@@ -6,7 +6,7 @@ from fastapi import APIRouter, Path, Query, Response
 
 from edt_launch.service import sessions
 from edt_launch.service import tokens as issuing
-from edt_launch.service.api import schemas
+from edt_launch.service.api import account_schemas
 from edt_launch.service.api.dependencies import ContextDep, CurrentToken, CurrentUser
 from edt_launch.service.errors import ForbiddenError, NotFoundError
 from edt_launch.service.names import USER
@@ -14,7 +14,7 @@ from edt_launch.service.names import USER
 router = APIRouter(tags=["users"])
 
 
-@router.get("/tokens", response_model=schemas.Tokens)
+@router.get("/tokens", response_model=account_schemas.Tokens)
 def tokens(
     context: ContextDep,
     user: CurrentUser,
@@ -29,8 +29,8 @@ def tokens(
     return {"tokens": context.store.accounts.tokens(whose)}
 
 
-@router.post("/tokens", status_code=201, response_model=schemas.TokenWithSecret)
-def add(context: ContextDep, user: CurrentUser, shown: CurrentToken, new: schemas.NewToken) -> Any:
+@router.post("/tokens", status_code=201, response_model=account_schemas.TokenWithSecret)
+def add(context: ContextDep, user: CurrentUser, shown: CurrentToken, new: account_schemas.NewToken) -> Any:
     """A new token; it is told only now. It ends with the token that it is made with, if not before.
 
     One that is made in a browser ends with the token that the browser has logged on with, if it was one.
@@ -47,7 +47,7 @@ def add(context: ContextDep, user: CurrentUser, shown: CurrentToken, new: schema
     return {**vars(record), "token": token}
 
 
-@router.post("/logon-links", status_code=201, response_model=schemas.LogonLink)
+@router.post("/logon-links", status_code=201, response_model=account_schemas.LogonLink)
 def add_link(context: ContextDep, user: CurrentUser, shown: CurrentToken) -> Any:
     """A path of the service at which a browser can log on as you, once, within five minutes."""
     return sessions.link(context.store.accounts, shown, context.clock())

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Path, Query, Response
 
 from edt_launch.service import passwords, sessions, tokens
-from edt_launch.service.api import schemas
+from edt_launch.service.api import account_schemas
 from edt_launch.service.api.dependencies import ContextDep, CurrentAdmin, CurrentToken, CurrentUser
 from edt_launch.service.context import Context
 from edt_launch.service.database.job_query import JobQuery
@@ -17,14 +17,14 @@ from edt_launch.service.states import LIVE
 router = APIRouter(tags=["users"])
 
 
-@router.get("/users", response_model=schemas.Users)
+@router.get("/users", response_model=account_schemas.Users)
 def users(context: ContextDep, user: CurrentAdmin) -> Any:
     """Everybody who may use the service."""
     return {"users": context.store.accounts.users()}
 
 
-@router.post("/users", status_code=201, response_model=schemas.UserWithToken)
-def add(context: ContextDep, user: CurrentAdmin, shown: CurrentToken, new: schemas.NewUser) -> Any:
+@router.post("/users", status_code=201, response_model=account_schemas.UserWithToken)
+def add(context: ContextDep, user: CurrentAdmin, shown: CurrentToken, new: account_schemas.NewUser) -> Any:
     """Let somebody use the service; the answer has a token for them, which is told only now.
 
     The token ends with the one that it is made with.
@@ -40,7 +40,7 @@ def add(context: ContextDep, user: CurrentAdmin, shown: CurrentToken, new: schem
     return {**vars(record), "token": token, "expires": kept.expires}
 
 
-@router.get("/audit", response_model=schemas.Audit)
+@router.get("/audit", response_model=account_schemas.Audit)
 def audit(
     context: ContextDep,
     user: CurrentAdmin,
@@ -60,7 +60,7 @@ def set_password(
     user: CurrentUser,
     shown: CurrentToken,
     name: Annotated[str, Path(pattern=f"^{USER_NAME}$")],
-    new: schemas.NewPassword,
+    new: account_schemas.NewPassword,
 ) -> None:
     """Give a user a password for WMLA's interfaces; one's own, or for administrators anybody's.
 
@@ -76,7 +76,7 @@ def set_password(
     give_password(context, name, new, shown.id)
 
 
-def give_password(context: Context, name: str, new: schemas.NewPassword, spared: str) -> None:
+def give_password(context: Context, name: str, new: account_schemas.NewPassword, spared: str) -> None:
     """Set a user's password; with `revoke_tokens`, their tokens but for the `spared` one are revoked."""
     if len(new.password) < (least := context.settings.least_password):
         text = f"password: it has {len(new.password)} characters; {least} are needed"

@@ -14,7 +14,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from edt_launch.core.lines import LONGEST
-from edt_launch.service.api import files, schemas
+from edt_launch.service.api import files, output_schemas
 from edt_launch.service.states import State
 from no_files import KINDS, put
 from world import World
@@ -130,8 +130,8 @@ def test_metrics_are_columns(world: World, job: str) -> None:
         },
         "pauses": [],
     }
-    assert course.keys() == schemas.Metrics.model_fields.keys()
-    schemas.Metrics.model_validate(course)
+    assert course.keys() == output_schemas.Metrics.model_fields.keys()
+    output_schemas.Metrics.model_validate(course)
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 import pytest
 
-from edt_launch.service.api import schemas
+from edt_launch.service.api import cluster_schemas
 from edt_launch.service.database.records import AllocationRecord, HostRecord
 from edt_launch.service.states import State
 from world import NOW, World
@@ -34,7 +34,7 @@ def test_the_last_hour_by_default(world: World) -> None:
         (second, 0, 1),
         (second, 1, 0),
     ]
-    schemas.Timeline.model_validate(told)
+    cluster_schemas.Timeline.model_validate(told)
 
 
 def test_workers_that_have_failed(world: World) -> None:
@@ -96,4 +96,4 @@ def test_rows_are_slots_or_hosts_or_the_slots_of_one(world: World) -> None:
     slots = world.bob.get("/timeline?host=node1").json()
     assert [bar[0] for bar in slots["bars"]] == [0, 1]
     assert world.bob.get("/timeline?rows=racks").status_code == 422
-    schemas.Timeline.model_validate(hosts)
+    cluster_schemas.Timeline.model_validate(hosts)

@@ -6,7 +6,7 @@ from fastapi import APIRouter, Form, Request, Response
 from fastapi.responses import RedirectResponse
 from pydantic import ValidationError
 
-from edt_launch.service.api import problems, schemas
+from edt_launch.service.api import account_schemas, problems
 from edt_launch.service.api import tokens as rest
 from edt_launch.service.api.dependencies import ContextDep, CurrentToken, CurrentUser
 from edt_launch.service.context import Context
@@ -67,7 +67,7 @@ def add_token(
     """Make a token, which the account shows once; or show the form again with what was wrong."""
     try:
         asked = {"name": name.strip(), "expires": _ends(days, context.clock()), "scope": scope}
-        new = rest.add(context, user, session, schemas.NewToken.model_validate(asked))
+        new = rest.add(context, user, session, account_schemas.NewToken.model_validate(asked))
     except ValidationError as error:
         told = problems.invalid(error.errors()).detail
     except InvalidError as error:

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Depends, Form, Query, Request, Response
 from fastapi.responses import RedirectResponse
 from pydantic import ValidationError
 
-from edt_launch.service.api import cluster, problems, schemas
+from edt_launch.service.api import cluster, cluster_schemas, problems
 from edt_launch.service.api import shares as rest
 from edt_launch.service.api.dependencies import ContextDep, CurrentAdmin, CurrentUser
 from edt_launch.service.context import Context
@@ -44,13 +44,13 @@ class Given:
         settings = dict(zip(views.LABELS, (parent, weight, guarantee, limit, lends, policy), strict=True))
         self.settings = {field: value.strip() for field, value in settings.items()}
 
-    def change(self, own: str) -> schemas.ShareChange:
+    def change(self, own: str) -> cluster_schemas.ShareChange:
         """The same as REST takes it, of the node of that name; raises `InvalidError`."""
         sent: Json = {**self.settings, "limit": self.settings["limit"] or None, "version": self.version}
         if own == "":
             del sent["parent"]
         try:
-            return schemas.ShareChange.model_validate(sent)
+            return cluster_schemas.ShareChange.model_validate(sent)
         except ValidationError as error:
             raise InvalidError(problems.invalid(error.errors()).detail) from None
 

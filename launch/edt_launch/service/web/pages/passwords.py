@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from starlette.concurrency import run_in_threadpool
 
 from edt_launch.service import tokens
-from edt_launch.service.api import problems, schemas
+from edt_launch.service.api import account_schemas, problems
 from edt_launch.service.api.dependencies import ContextDep, CurrentAdmin, CurrentToken, CurrentUser
 from edt_launch.service.api.users import give_password
 from edt_launch.service.context import Context
@@ -88,7 +88,7 @@ async def _set(
     """Have `user` set the password of the user of a name; what was wrong, None for nothing."""
     try:
         await _prove(request, context, user, secret)
-        new = schemas.NewPassword(password=password)
+        new = account_schemas.NewPassword(password=password)
         await run_in_threadpool(give_password, context, name, new, session)
     except ValidationError as error:
         return problems.invalid(error.errors()).detail

@@ -7,7 +7,7 @@ from fastapi.responses import RedirectResponse
 from pydantic import ValidationError
 from starlette.concurrency import run_in_threadpool
 
-from edt_launch.service.api import problems, schemas, timeline
+from edt_launch.service.api import account_schemas, problems, timeline
 from edt_launch.service.api import users as rest
 from edt_launch.service.api.dependencies import ContextDep, CurrentAdmin, CurrentToken
 from edt_launch.service.context import Context
@@ -43,7 +43,7 @@ async def add(
 ) -> Response:
     """Let somebody use the service; or show the form again with what was wrong."""
     try:
-        wanted = schemas.NewUser(name=name.strip(), is_admin=is_admin)
+        wanted = account_schemas.NewUser(name=name.strip(), is_admin=is_admin)
         new = await run_in_threadpool(rest.add, context, user, session, wanted)
     except ValidationError as error:
         told = problems.invalid(error.errors()).detail
