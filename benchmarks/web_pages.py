@@ -268,7 +268,7 @@ def serve(folder: Path, port: int, told: Any) -> None:
     from edt_launch.service.api.app import create_app
     from edt_launch.service.bus import Bus
     from edt_launch.service.context import Context
-    from edt_launch.service.database.records import UserRecord
+    from edt_launch.service.database.account_records import UserRecord
     from edt_launch.service.database.store import Store
     from edt_launch.service.first_start import make_home
     from edt_launch.service.settings import Settings

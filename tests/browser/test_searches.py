@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from edt_launch.service.bus import Topic
-from edt_launch.service.database.records import SearchRecord, SearchState, TrialRecord, TrialState
+from edt_launch.service.database.search_records import SearchRecord, SearchState, TrialRecord, TrialState
 from pages import LOOKS, Site, is_too_wide
 from tiers import full
 from world import NOW, tar

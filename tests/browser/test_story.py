@@ -10,7 +10,8 @@ from playwright.sync_api import Browser, Page
 from edt_launch.service import tokens
 from edt_launch.service.api.app import create_app
 from edt_launch.service.context import Context
-from edt_launch.service.database.records import ShareRecord, UserRecord
+from edt_launch.service.database.account_records import UserRecord
+from edt_launch.service.database.records import ShareRecord
 from edt_launch.service.first_start import make_home
 from edt_launch.service.states import State
 from pages import PATIENCE, Server

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING
 
 from edt_launch.service.archive_entry import Limits
 from edt_launch.service.bus import Bus, Topic
+from edt_launch.service.database.account_records import UserRecord
 from edt_launch.service.database.jobs import NoSuchJobError
-from edt_launch.service.database.records import JobRecord, SearchRecord, UserRecord
+from edt_launch.service.database.records import JobRecord
+from edt_launch.service.database.search_records import SearchRecord
 from edt_launch.service.database.store import Store
 from edt_launch.service.errors import ForbiddenError, GoneError, NotFoundError, TooLargeError
 from edt_launch.service.fair_threads import FairThreads

@@ -12,10 +12,10 @@ from typing import BinaryIO
 
 from edt_launch.service import packing
 from edt_launch.service.context import Context
+from edt_launch.service.database.account_records import UserRecord
 from edt_launch.service.database.definitions import TooManyError
 from edt_launch.service.database.project_records import CodeRecord, DefinitionRecord, Role
 from edt_launch.service.database.projects import InUseError
-from edt_launch.service.database.records import UserRecord
 from edt_launch.service.database.store import Store
 from edt_launch.service.deleting import delete_folder
 from edt_launch.service.errors import ConflictError, InvalidError, NotFoundError

@@ -10,6 +10,7 @@ from pydantic import ValidationError
 
 from edt_launch.service import data_folder
 from edt_launch.service.context import Context
+from edt_launch.service.database.account_records import UserRecord
 from edt_launch.service.database.project_records import (
     CodeRecord,
     DefinitionRecord,
@@ -18,7 +19,7 @@ from edt_launch.service.database.project_records import (
     RunRecord,
     TrainingRecord,
 )
-from edt_launch.service.database.records import JobRecord, UserRecord
+from edt_launch.service.database.records import JobRecord
 from edt_launch.service.definitions import opened
 from edt_launch.service.errors import ConflictError, InvalidError, NotFoundError
 from edt_launch.service.project_spec import HOROVOD, ExperimentChange, ExperimentSpec, RunSpec, TrainingSpec

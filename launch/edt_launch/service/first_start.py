@@ -8,7 +8,8 @@ import stat
 from pathlib import Path
 
 from edt_launch.service import tokens
-from edt_launch.service.database.records import ShareRecord, UserRecord
+from edt_launch.service.database.account_records import UserRecord
+from edt_launch.service.database.records import ShareRecord
 from edt_launch.service.database.store import Store
 from edt_launch.service.deleting import delete_folder
 from edt_launch.service.home import Home

@@ -4,9 +4,9 @@ from collections.abc import Iterable
 from typing import Any, Protocol, TypeVar
 
 from edt_launch.service.context import Context
+from edt_launch.service.database.account_records import UserRecord
 from edt_launch.service.database.project_records import MemberRecord, ProjectRecord, Role
 from edt_launch.service.database.projects import InUseError
-from edt_launch.service.database.records import UserRecord
 from edt_launch.service.errors import ConflictError, ForbiddenError, InvalidError, NotFoundError
 from edt_launch.service.project_spec import MOST_MEMBERS, ProjectChange, ProjectSpec
 from edt_launch.service.submission import new_id

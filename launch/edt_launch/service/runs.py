@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from edt_launch.service.context import Context, may
+from edt_launch.service.database.account_records import UserRecord
 from edt_launch.service.database.project_records import ExperimentRecord, RunRecord
-from edt_launch.service.database.records import JobRecord, UserRecord
+from edt_launch.service.database.records import JobRecord
 from edt_launch.service.errors import ForbiddenError
 from edt_launch.service.outcomes import Outcome, hours_of
 

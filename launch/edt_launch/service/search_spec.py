@@ -7,7 +7,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
-from edt_launch.service.database.records import TrialRecord
+from edt_launch.service.database.search_records import TrialRecord
 from edt_launch.service.names import PLAIN, TEXT
 from edt_launch.service.specification import JobSpec, Name
 

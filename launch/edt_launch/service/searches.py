@@ -10,15 +10,15 @@ from typing import Any, BinaryIO
 
 from edt_launch.service.bus import Topic
 from edt_launch.service.context import Context
-from edt_launch.service.database.records import (
+from edt_launch.service.database.account_records import UserRecord
+from edt_launch.service.database.records import JobRecord
+from edt_launch.service.database.search_records import (
     SEARCH_LIVE,
-    JobRecord,
     SearchRecord,
     SearchState,
     SearchWanted,
     TrialRecord,
     TrialState,
-    UserRecord,
 )
 from edt_launch.service.deleting import delete_file
 from edt_launch.service.errors import ConflictError, InvalidError

@@ -11,8 +11,8 @@ from urllib.parse import urlsplit
 from starlette.datastructures import Headers
 
 from edt_launch.service import tokens
+from edt_launch.service.database.account_records import TokenRecord, UserRecord
 from edt_launch.service.database.accounts import Accounts
-from edt_launch.service.database.records import TokenRecord, UserRecord
 from edt_launch.service.errors import UnauthorizedError
 
 IDLE = 12 * 3600.0

@@ -17,7 +17,8 @@ from edt_launch.core.scripts import script_of
 from edt_launch.service.archive import BLOCK, unpack
 from edt_launch.service.archive_entry import Limits
 from edt_launch.service.copying import copy_folder
-from edt_launch.service.database.records import JobRecord, ShareRecord, UserRecord
+from edt_launch.service.database.account_records import UserRecord
+from edt_launch.service.database.records import JobRecord, ShareRecord
 from edt_launch.service.database.store import Store
 from edt_launch.service.deleting import delete_folder
 from edt_launch.service.errors import ConflictError, ForbiddenError, InvalidError

@@ -6,8 +6,8 @@ A hash without salt or cost is enough: nobody guesses what has so many random bi
 import hashlib
 import secrets
 
+from edt_launch.service.database.account_records import TokenRecord, UserRecord
 from edt_launch.service.database.accounts import Accounts
-from edt_launch.service.database.records import TokenRecord, UserRecord
 from edt_launch.service.errors import ForbiddenError, UnauthorizedError
 
 PREFIX = "edt_"

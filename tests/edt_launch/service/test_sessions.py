@@ -2,7 +2,7 @@ import pytest
 from starlette.datastructures import Headers
 
 from edt_launch.service import sessions, tokens
-from edt_launch.service.database.records import UserRecord
+from edt_launch.service.database.account_records import UserRecord
 from edt_launch.service.database.store import Store
 from edt_launch.service.errors import UnauthorizedError
 from edt_launch.service.sessions import IDLE, LASTS, LINK_LASTS

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from edt_launch.service.archive_entry import Limits
-from edt_launch.service.database.records import UserRecord
+from edt_launch.service.database.account_records import UserRecord
 from edt_launch.service.errors import ArchiveError, ConflictError, ForbiddenError, InvalidError, ServiceError
 from edt_launch.service.home import JOB_ID
 from edt_launch.service.specification import JobSpec

@@ -4,7 +4,7 @@ import threading
 import pytest
 
 from edt_launch.service import tokens
-from edt_launch.service.database.records import UserRecord
+from edt_launch.service.database.account_records import UserRecord
 from edt_launch.service.database.store import Store
 from edt_launch.service.errors import UnauthorizedError
 

@@ -13,7 +13,8 @@ from edt_launch.service import tokens
 from edt_launch.service.api.app import create_app
 from edt_launch.service.bus import Bus
 from edt_launch.service.context import Context
-from edt_launch.service.database.records import HostRecord, ShareRecord, UserRecord
+from edt_launch.service.database.account_records import UserRecord
+from edt_launch.service.database.records import HostRecord, ShareRecord
 from edt_launch.service.database.store import Store
 from edt_launch.service.first_start import make_home
 from edt_launch.service.home import JobDir

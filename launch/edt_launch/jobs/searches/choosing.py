@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from edt_launch.jobs.searches.space import Point, count
-from edt_launch.service.database.records import TrialRecord
+from edt_launch.service.database.search_records import TrialRecord
 from edt_launch.service.search_spec import Algorithm, Parameter, SearchSpec
 
 if TYPE_CHECKING:

@@ -27,7 +27,7 @@ from edt_launch.service.bus import Topic
 from edt_launch.service.context import Context
 from edt_launch.service.database.engine import AWAY
 from edt_launch.service.database.jobs import NoSuchJobError
-from edt_launch.service.database.records import (
+from edt_launch.service.database.search_records import (
     SearchRecord,
     SearchState,
     SearchWanted,

@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from itertools import chain, islice
 
 from edt_launch.jobs.searches.plan import Next, following
-from edt_launch.service.database.records import (
-    JobRecord,
+from edt_launch.service.database.records import JobRecord
+from edt_launch.service.database.search_records import (
     SearchRecord,
     SearchState,
     SearchWanted,

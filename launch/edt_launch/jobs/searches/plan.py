@@ -12,7 +12,7 @@ from itertools import islice
 
 from edt_launch.jobs.searches.choosing import Chooser
 from edt_launch.jobs.searches.space import Point, grid_point, size, values
-from edt_launch.service.database.records import TrialRecord
+from edt_launch.service.database.search_records import TrialRecord
 from edt_launch.service.search_spec import Algorithm, SearchSpec, Values, ranking
 
 EPSILON = 1e-9

@@ -9,7 +9,9 @@ from edt_launch.core.events import Progress
 from edt_launch.jobs.searches.decide import Outcome
 from edt_launch.service import tailing
 from edt_launch.service.context import Context
-from edt_launch.service.database.records import JobRecord, SearchRecord, TrialRecord, UserRecord
+from edt_launch.service.database.account_records import UserRecord
+from edt_launch.service.database.records import JobRecord
+from edt_launch.service.database.search_records import SearchRecord, TrialRecord
 from edt_launch.service.search_spec import SearchSpec
 from edt_launch.service.searches import key_of
 from edt_launch.service.submission import Submission

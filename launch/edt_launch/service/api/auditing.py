@@ -6,8 +6,8 @@ from starlette.types import Scope
 
 from edt_launch.service.api.dependencies import SUBJECT, USER
 from edt_launch.service.context import Context
+from edt_launch.service.database.account_records import AuditRecord
 from edt_launch.service.database.engine import AWAY
-from edt_launch.service.database.records import AuditRecord
 
 log = structlog.get_logger()
 

@@ -13,9 +13,9 @@ from edt_launch.service import sessions, tokens
 from edt_launch.service.api import problems
 from edt_launch.service.api.dependencies import TOKEN, USER
 from edt_launch.service.context import Context
+from edt_launch.service.database.account_records import TokenRecord, UserRecord
 from edt_launch.service.database.accounts import Accounts
 from edt_launch.service.database.engine import AWAY
-from edt_launch.service.database.records import TokenRecord, UserRecord
 from edt_launch.service.errors import ServiceError, UnauthorizedError
 from edt_launch.service.home import DEFINITION_ID
 

@@ -7,7 +7,7 @@ import structlog
 from fastapi import BackgroundTasks, Depends, Request
 
 from edt_launch.service.context import Context
-from edt_launch.service.database.records import TokenRecord, UserRecord
+from edt_launch.service.database.account_records import TokenRecord, UserRecord
 from edt_launch.service.errors import ForbiddenError
 from edt_launch.service.searches import Deletion
 

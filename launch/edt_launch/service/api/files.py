@@ -28,7 +28,7 @@ from edt_launch.service.api.dependencies import ContextDep, CurrentUser
 from edt_launch.service.api.following import Offset, until_it_ends
 from edt_launch.service.checkpoints import Wholeness
 from edt_launch.service.context import Context
-from edt_launch.service.database.records import UserRecord
+from edt_launch.service.database.account_records import UserRecord
 from edt_launch.service.errors import NotFoundError
 from edt_launch.service.names import TEXT
 from edt_launch.service.packing import Member, members, pack, size_of

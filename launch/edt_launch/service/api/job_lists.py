@@ -12,8 +12,8 @@ from edt_launch.service.api import schemas, views
 from edt_launch.service.api.dependencies import ContextDep, CurrentUser
 from edt_launch.service.api.stream import RECENT, JobList
 from edt_launch.service.context import Context
+from edt_launch.service.database.account_records import UserRecord
 from edt_launch.service.database.job_query import SORTS, JobQuery
-from edt_launch.service.database.records import UserRecord
 from edt_launch.service.errors import InvalidError
 from edt_launch.service.home import SEARCH_ID
 from edt_launch.service.names import MOST_NAME, OWNERS, PLAIN

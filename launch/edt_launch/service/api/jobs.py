@@ -14,7 +14,8 @@ from edt_launch.service.api import schemas, views
 from edt_launch.service.api.dependencies import ContextDep, CurrentUser, carry_out
 from edt_launch.service.api.forecast import effects, forecast, resumed, upcoming
 from edt_launch.service.context import Context
-from edt_launch.service.database.records import JobRecord, UserRecord
+from edt_launch.service.database.account_records import UserRecord
+from edt_launch.service.database.records import JobRecord
 from edt_launch.service.errors import ConflictError, InvalidError
 from edt_launch.service.explanation import explain
 from edt_launch.service.specification import JobChange, JobSpec, check_framework, check_sizes

@@ -18,7 +18,7 @@ from edt_launch.service.api import output_schemas
 from edt_launch.service.api.dependencies import ContextDep, CurrentUser
 from edt_launch.service.api.following import Offset, until_it_ends
 from edt_launch.service.context import Context
-from edt_launch.service.database.records import UserRecord
+from edt_launch.service.database.account_records import UserRecord
 from edt_launch.service.errors import InvalidError
 from edt_launch.service.home import JobDir
 from edt_launch.service.names import PLAIN

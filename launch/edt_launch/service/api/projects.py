@@ -9,8 +9,8 @@ from edt_launch.service.api import project_schemas as schemas
 from edt_launch.service.api.dependencies import ContextDep, CurrentUser
 from edt_launch.service.api.versions import Seen, tag
 from edt_launch.service.context import Context
+from edt_launch.service.database.account_records import UserRecord
 from edt_launch.service.database.project_records import ProjectRecord, Role
-from edt_launch.service.database.records import UserRecord
 from edt_launch.service.names import USER
 from edt_launch.service.project_spec import Membership, ProjectChange, ProjectSpec
 

@@ -14,8 +14,8 @@ from edt_launch.service.api.files import ValueName
 from edt_launch.service.api.forecast import changes_by
 from edt_launch.service.api.jobs import DryRun, Key
 from edt_launch.service.context import Context
+from edt_launch.service.database.account_records import UserRecord
 from edt_launch.service.database.project_records import Role
-from edt_launch.service.database.records import UserRecord
 from edt_launch.service.errors import InvalidError
 from edt_launch.service.experiments import Planned
 from edt_launch.service.foreseen import of_starting

@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, create_model
 
-from edt_launch.service.database.records import SearchState, SearchWanted, TrialState
+from edt_launch.service.database.search_records import SearchState, SearchWanted, TrialState
 from edt_launch.service.names import USER
 from edt_launch.service.search_spec import Algorithm, Objective
 from edt_launch.service.specification import Framework

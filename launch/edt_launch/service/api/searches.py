@@ -11,7 +11,8 @@ from edt_launch.service import searches
 from edt_launch.service.api import schemas, views
 from edt_launch.service.api.dependencies import ContextDep, CurrentUser, carry_out
 from edt_launch.service.context import Context, may
-from edt_launch.service.database.records import SearchRecord, TrialRecord, UserRecord
+from edt_launch.service.database.account_records import UserRecord
+from edt_launch.service.database.search_records import SearchRecord, TrialRecord
 from edt_launch.service.errors import ForbiddenError, NotFoundError
 from edt_launch.service.names import OWNER
 from edt_launch.service.search_spec import Objective, SubmittedSearch

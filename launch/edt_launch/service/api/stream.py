@@ -18,9 +18,10 @@ from edt_launch.service.api import sse, views
 from edt_launch.service.api.dependencies import ContextDep, CurrentUser
 from edt_launch.service.bus import Bus, Topic
 from edt_launch.service.context import Context, may
+from edt_launch.service.database.account_records import UserRecord
 from edt_launch.service.database.engine import AWAY
 from edt_launch.service.database.job_query import JobQuery
-from edt_launch.service.database.records import JobRecord, UserRecord
+from edt_launch.service.database.records import JobRecord
 from edt_launch.service.database.store import Store
 from edt_launch.service.states import LIVE
 

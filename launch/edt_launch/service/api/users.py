@@ -8,8 +8,9 @@ from edt_launch.service import passwords, sessions, tokens
 from edt_launch.service.api import account_schemas
 from edt_launch.service.api.dependencies import ContextDep, CurrentAdmin, CurrentToken, CurrentUser
 from edt_launch.service.context import Context
+from edt_launch.service.database.account_records import UserRecord
 from edt_launch.service.database.job_query import JobQuery
-from edt_launch.service.database.records import ShareRecord, UserRecord
+from edt_launch.service.database.records import ShareRecord
 from edt_launch.service.errors import ConflictError, ForbiddenError, InvalidError, NotFoundError
 from edt_launch.service.names import USER as USER_NAME
 from edt_launch.service.states import LIVE

@@ -12,18 +12,16 @@ from typing import Any
 from edt_launch.core.scripts import script_name
 from edt_launch.service.api import schemas
 from edt_launch.service.context import may
+from edt_launch.service.database.account_records import UserRecord
 from edt_launch.service.database.records import (
     AllocationRecord,
     Held,
     HolderRecord,
     HostRecord,
     JobRecord,
-    SearchRecord,
     ShareRecord,
-    TrialRecord,
-    TrialState,
-    UserRecord,
 )
+from edt_launch.service.database.search_records import SearchRecord, TrialRecord, TrialState
 from edt_launch.service.series import number
 from edt_launch.service.states import Wanted
 

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 
 from sqlalchemy import ColumnElement, Connection, delete, insert, or_, select, update
 
+from edt_launch.service.database.account_records import TokenRecord, UserRecord
 from edt_launch.service.database.engine import Database
-from edt_launch.service.database.records import TokenRecord, UserRecord
 from edt_launch.service.database.tables import (
     allocations,
     codes,

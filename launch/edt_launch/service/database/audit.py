@@ -4,8 +4,8 @@ from collections.abc import Collection, Sequence
 
 from sqlalchemy import delete, insert, select
 
+from edt_launch.service.database.account_records import AuditRecord
 from edt_launch.service.database.engine import Database
-from edt_launch.service.database.records import AuditRecord
 from edt_launch.service.database.tables import audit
 
 MOST = 100_000

@@ -14,13 +14,13 @@ from edt_launch.service.database.records import (
     OBSERVED,
     PROGRESS,
     SUSPENDED,
-    TRIAL_ENDS,
     HolderRecord,
     JobRecord,
     NamedJob,
     Page,
     TransitionRecord,
 )
+from edt_launch.service.database.search_records import TRIAL_ENDS
 from edt_launch.service.database.tables import jobs, transitions, trials
 from edt_launch.service.states import ENDED, HAS_LAUNCHER, LIVE, NEXT, IllegalTransitionError, State, Wanted
 

@@ -6,7 +6,6 @@
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import StrEnum
 from math import inf
 from typing import Annotated, Any
 
@@ -37,43 +36,6 @@ SUSPENDED = "suspended"
 
 RESIZE_COST = 5.0
 """Seconds that a resize is taken to cost while a job has not been resized."""
-
-
-@dataclass(frozen=True)
-class UserRecord:
-    """Somebody with jobs of their own."""
-
-    name: Str64
-    is_admin: bool = False
-    created: float = 0.0
-
-
-@dataclass(frozen=True)
-class TokenRecord:
-    """A token; only its hash is kept.
-
-    Attributes:
-        is_session: whether logging on gave it.
-        parent: id of the token that it was made with; None if a password, or the service itself, gave it.
-        idle_until: of a browser's session, when it ends if it is not used before; None for any other.
-        is_once: whether it logs a browser on, once, and opens nothing else.
-        scope: what it may do: "all", or "read".
-        used: when it was last used, to a minute; None if it never was.
-    """
-
-    id: Str16
-    hash: Str64
-    user: Str64
-    name: Str64
-    created: float
-    expires: float | None = None
-    revoked: float | None = None
-    is_session: bool = False
-    parent: Str16 | None = None
-    idle_until: float | None = None
-    is_once: bool = False
-    scope: Str16 = "all"
-    used: float | None = None
 
 
 @dataclass(frozen=True)
@@ -274,8 +236,10 @@ class NamedJob:
 DESIRED = frozenset({"name", "min", "max", "priority", "weight"})
 """Fields of a job that its owner may change."""
 
+
 PROGRESS = ("step", "total_steps", "loss", "throughput", "losses", "resizes", "restarts")
 """Observed fields that change all the time while a job runs, and are shown."""
+
 
 OBSERVED = frozenset(
     {
@@ -332,17 +296,6 @@ class AllocationRecord:
 
 
 @dataclass(frozen=True)
-class AuditRecord:
-    """Somebody has changed something: a request that was carried out, and what it was about, as its path."""
-
-    time: float
-    user: Str64
-    method: Str16
-    path: Str255
-    number: int = 0
-
-
-@dataclass(frozen=True)
 class ExecRecord:
     """What WMLA's clients call a job.
 
@@ -361,106 +314,3 @@ class ExecRecord:
     args: str
     group: Str128 | None = None
     job: Str16 | None = None
-
-
-class SearchState(StrEnum):
-    """Where a search stands; `waiting`: it cannot go on just now, and is going to."""
-
-    QUEUED = "queued"
-    RUNNING = "running"
-    WAITING = "waiting"
-    SUCCEEDED = "succeeded"
-    FAILED = "failed"
-    STOPPED = "stopped"
-
-
-class TrialState(StrEnum):
-    """Where a trial stands."""
-
-    QUEUED = "queued"
-    RUNNING = "running"
-    SUCCEEDED = "succeeded"
-    FAILED = "failed"
-    STOPPED = "stopped"
-
-
-class SearchWanted(StrEnum):
-    """What a search's owner wants of it; `force`: stop, without waiting for its trials' ends."""
-
-    RUN = "run"
-    STOP = "stop"
-    FORCE = "force"
-
-
-SEARCH_ENDS = frozenset({SearchState.STOPPED, SearchState.SUCCEEDED, SearchState.FAILED})
-SEARCH_LIVE = frozenset(SearchState) - SEARCH_ENDS
-TRIAL_ENDS = frozenset({TrialState.SUCCEEDED, TrialState.FAILED, TrialState.STOPPED})
-
-
-@dataclass(frozen=True)
-class SearchRecord:
-    """A search.
-
-    Attributes:
-        definition: what is searched how: an `search_spec.SearchSpec`.
-        file_name: what its archive was called; empty without one.
-        seed: of all that is random.
-        kind: what makes jobs of its trials; empty: `template` is a `specification.JobSpec`.
-        total: trials in all, if none of them fails; None until it has begun.
-        started: when it was started, the last time.
-    """
-
-    id: Str16
-    name: Str128
-    owner: Str64
-    definition: Mapping[str, Any]
-    file_name: Str255
-    seed: Big
-    created: float
-    kind: Str16 = ""
-    template: Mapping[str, Any] = field(default_factory=dict)
-    total: int | None = None
-    number: int = 0
-    wanted: SearchWanted = SearchWanted.RUN
-    state: SearchState = SearchState.QUEUED
-    reason: str = ""
-    started: float | None = None
-    ended: float | None = None
-
-    @property
-    def has_ended(self) -> bool:
-        """Whether nothing will happen to it, unless it is started again."""
-        return self.state in SEARCH_ENDS
-
-
-@dataclass(frozen=True)
-class TrialRecord:
-    """A trial of a search.
-
-    Attributes:
-        number: its place in the search, from 0.
-        point, parameters: its coordinates in the space that is searched, and their values.
-        budget: iterations that it may use; 0 if the algorithm gives none.
-        created: when it was chosen.
-        exec, driver, job: what it, its driver and its job are called, once it has been submitted.
-    """
-
-    search: Str16
-    number: int
-    point: Mapping[str, Any]
-    parameters: Mapping[str, Any]
-    budget: Big
-    created: float
-    exec: Str128 | None = None
-    driver: Str128 | None = None
-    job: Str16 | None = None
-    state: TrialState = TrialState.QUEUED
-    metric: float | None = None
-    reason: str = ""
-    started: float | None = None
-    ended: float | None = None
-
-    @property
-    def has_ended(self) -> bool:
-        """Whether nothing will happen to it any more."""
-        return self.state in TRIAL_ENDS

@@ -7,7 +7,7 @@ from sqlalchemy import ColumnElement, Connection, and_, delete, func, insert, or
 from sqlalchemy.exc import IntegrityError
 
 from edt_launch.service.database.engine import Database
-from edt_launch.service.database.records import (
+from edt_launch.service.database.search_records import (
     SEARCH_ENDS,
     SearchRecord,
     SearchState,

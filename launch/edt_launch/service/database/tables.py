@@ -29,7 +29,7 @@ from sqlalchemy import (
 from sqlalchemy.schema import SchemaItem
 from sqlalchemy.types import TypeEngine
 
-from edt_launch.service.database import project_records, records
+from edt_launch.service.database import account_records, project_records, records, search_records
 
 metadata = MetaData(
     naming_convention={
@@ -126,11 +126,11 @@ def _goes_with(column: str, other: str) -> ForeignKeyConstraint:
     return ForeignKeyConstraint([column], [other], ondelete="CASCADE")
 
 
-users = _table("users", records.UserRecord, Column("password", Text), key=("name",))
+users = _table("users", account_records.UserRecord, Column("password", Text), key=("name",))
 
 tokens = _table(
     "tokens",
-    records.TokenRecord,
+    account_records.TokenRecord,
     _goes_with("user", "users.name"),
     UniqueConstraint("hash"),
     Index(None, "user"),
@@ -163,7 +163,7 @@ memory = Table(
     "memory", metadata, Column("key", String(64), primary_key=True), Column("value", JSON, nullable=False)
 )
 
-audit = _table("audit", records.AuditRecord, Index(None, "user"))
+audit = _table("audit", account_records.AuditRecord, Index(None, "user"))
 
 execs = _table(
     "execs",
@@ -176,14 +176,14 @@ execs = _table(
 
 searches = _table(
     "searches",
-    records.SearchRecord,
+    search_records.SearchRecord,
     *(UniqueConstraint(name) for name in ("id", "name")),
     *(Index(None, name) for name in ("owner", "state")),
 )
 
 trials = _table(
     "trials",
-    records.TrialRecord,
+    search_records.TrialRecord,
     _goes_with("search", "searches.id"),
     Index(None, "job"),
     key=("search", "number"),

@@ -17,7 +17,8 @@ from edt_launch.jobs.searches.decide import (
     decide,
 )
 from edt_launch.jobs.searches.plan import Next, total
-from edt_launch.service.database.records import JobRecord, SearchRecord, SearchState, TrialRecord
+from edt_launch.service.database.records import JobRecord
+from edt_launch.service.database.search_records import SearchRecord, SearchState, TrialRecord
 from edt_launch.service.search_spec import SearchSpec
 from edt_launch.service.states import ENDED, State, Wanted
 

@@ -4,7 +4,7 @@ import pytest
 
 from edt_launch.jobs.searches.choosing import Chooser
 from edt_launch.jobs.searches.space import values
-from edt_launch.service.database.records import TrialRecord, TrialState
+from edt_launch.service.database.search_records import TrialRecord, TrialState
 from plays import RATE, UNITS, specified
 
 WORD = {"values": ["a", "b"]}

@@ -7,7 +7,7 @@ from hypothesis import strategies as some
 
 from edt_launch.jobs.searches.decide import HOPELESS, STARTS, Begun, End, Note, Stop, Submit
 from edt_launch.jobs.searches.plan import Next, total
-from edt_launch.service.database.records import SearchState, SearchWanted, TrialState
+from edt_launch.service.database.search_records import SearchState, SearchWanted, TrialState
 from edt_launch.service.search_spec import ranking
 from edt_launch.service.states import State
 from examples import fewer

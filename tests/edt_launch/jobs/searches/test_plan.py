@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from edt_launch.jobs.searches.plan import Next, following, slots, total
-from edt_launch.service.database.records import TrialRecord, TrialState
+from edt_launch.service.database.search_records import TrialRecord, TrialState
 from edt_launch.service.search_spec import MOST_TRIALS, Objective, SearchSpec, ranking
 from plays import UNITS, budgets, specified
 

@@ -11,7 +11,7 @@ from schemathesis.checks import (
     not_a_server_error,
 )
 
-from edt_launch.service.database.records import TrialRecord
+from edt_launch.service.database.search_records import TrialRecord
 from edt_launch.service.database.store import Store
 from edt_launch.service.states import State
 from examples import fewer

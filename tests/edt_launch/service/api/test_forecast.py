@@ -2,7 +2,8 @@ import pytest
 
 from edt_launch.service.api.forecast import forecast
 from edt_launch.service.bus import Topic
-from edt_launch.service.database.records import HostRecord, UserRecord
+from edt_launch.service.database.account_records import UserRecord
+from edt_launch.service.database.records import HostRecord
 from edt_launch.service.specification import JobSpec
 from edt_launch.service.states import State
 from edt_launch.service.submission import Submission

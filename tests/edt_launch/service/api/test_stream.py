@@ -6,7 +6,7 @@ from sqlalchemy.exc import OperationalError
 
 from edt_launch.service.api.stream import STALE, JobList, JobListCache, _changes, difference
 from edt_launch.service.bus import Topic
-from edt_launch.service.database.records import UserRecord
+from edt_launch.service.database.account_records import UserRecord
 from edt_launch.service.states import State
 from world import World
 

@@ -1,7 +1,7 @@
 import pytest
 
 from edt_launch.service.database import audit
-from edt_launch.service.database.records import AuditRecord
+from edt_launch.service.database.account_records import AuditRecord
 from edt_launch.service.database.store import Store
 
 

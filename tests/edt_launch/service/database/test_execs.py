@@ -3,8 +3,9 @@ from dataclasses import replace
 import pytest
 
 from edt_launch.service.database import execs
+from edt_launch.service.database.account_records import TokenRecord, UserRecord
 from edt_launch.service.database.job_query import JobQuery
-from edt_launch.service.database.records import ExecRecord, JobRecord, TokenRecord, UserRecord
+from edt_launch.service.database.records import ExecRecord, JobRecord
 from edt_launch.service.database.store import Store
 from edt_launch.service.states import State
 

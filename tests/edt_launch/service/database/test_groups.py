@@ -1,4 +1,5 @@
-from edt_launch.service.database.records import AllocationRecord, JobRecord, TokenRecord, UserRecord
+from edt_launch.service.database.account_records import TokenRecord, UserRecord
+from edt_launch.service.database.records import AllocationRecord, JobRecord
 from edt_launch.service.database.store import Store
 
 

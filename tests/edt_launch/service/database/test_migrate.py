@@ -9,7 +9,7 @@ from sqlalchemy import Connection, text
 from edt_launch.service.database.accounts import Accounts
 from edt_launch.service.database.engine import Database
 from edt_launch.service.database.migrate import NewerDatabaseError, migrate
-from edt_launch.service.database.records import SearchState, TrialState
+from edt_launch.service.database.search_records import SearchState, TrialState
 from edt_launch.service.database.searches import Searches
 from edt_launch.service.database.tables import metadata
 from edt_launch.service.search_spec import Algorithm, Objective, Parameter, SearchSpec

@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 from sqlalchemy import text
 
+from edt_launch.service.database.account_records import UserRecord
 from edt_launch.service.database.definitions import TooManyError
 from edt_launch.service.database.engine import Database
 from edt_launch.service.database.migrate import migrate
@@ -21,7 +22,7 @@ from edt_launch.service.database.project_records import (
     TrainingRecord,
 )
 from edt_launch.service.database.projects import InUseError
-from edt_launch.service.database.records import JobRecord, UserRecord
+from edt_launch.service.database.records import JobRecord
 from edt_launch.service.database.store import Store
 from edt_launch.service.states import State
 

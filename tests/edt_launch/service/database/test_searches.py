@@ -1,7 +1,7 @@
 from dataclasses import replace
 
-from edt_launch.service.database.records import (
-    JobRecord,
+from edt_launch.service.database.records import JobRecord
+from edt_launch.service.database.search_records import (
     SearchRecord,
     SearchState,
     SearchWanted,

@@ -3,21 +3,21 @@ from dataclasses import fields
 import pytest
 from sqlalchemy import Table
 
-from edt_launch.service.database import project_records, records, tables
+from edt_launch.service.database import account_records, project_records, records, search_records, tables
 
 
 @pytest.mark.parametrize(
     "table, record",
     [
-        (tables.users, records.UserRecord),
-        (tables.tokens, records.TokenRecord),
+        (tables.users, account_records.UserRecord),
+        (tables.tokens, account_records.TokenRecord),
         (tables.shares, records.ShareRecord),
         (tables.hosts, records.HostRecord),
         (tables.jobs, records.JobRecord),
         (tables.transitions, records.TransitionRecord),
         (tables.allocations, records.AllocationRecord),
-        (tables.searches, records.SearchRecord),
-        (tables.trials, records.TrialRecord),
+        (tables.searches, search_records.SearchRecord),
+        (tables.trials, search_records.TrialRecord),
         (tables.projects, project_records.ProjectRecord),
         (tables.members, project_records.MemberRecord),
         (tables.definitions, project_records.DefinitionRecord),

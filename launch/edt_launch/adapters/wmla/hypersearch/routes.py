@@ -14,7 +14,8 @@ from edt_launch.adapters.wmla.submission.form import FormDep
 from edt_launch.service import searches
 from edt_launch.service.api.dependencies import ContextDep, CurrentUser, carry_out
 from edt_launch.service.context import Context
-from edt_launch.service.database.records import SearchRecord, SearchWanted, UserRecord
+from edt_launch.service.database.account_records import UserRecord
+from edt_launch.service.database.search_records import SearchRecord, SearchWanted
 from edt_launch.service.errors import ConflictError, InvalidError
 from edt_launch.service.searches import Deletion
 

@@ -17,12 +17,9 @@ from edt_launch.core import plain_files
 from edt_launch.jobs.searches.decide import Outcome
 from edt_launch.service import searches
 from edt_launch.service.context import Context
-from edt_launch.service.database.records import (
-    JobRecord,
-    SearchRecord,
-    TrialRecord,
-    UserRecord,
-)
+from edt_launch.service.database.account_records import UserRecord
+from edt_launch.service.database.records import JobRecord
+from edt_launch.service.database.search_records import SearchRecord, TrialRecord
 from edt_launch.service.errors import ConflictError, InvalidError
 from edt_launch.service.home import SEARCH_ID
 from edt_launch.service.search_spec import Objective, SearchSpec

@@ -9,7 +9,7 @@ from edt_launch.adapters.wmla.hypersearch.definition import Algorithm
 from edt_launch.adapters.wmla.hypersearch.hyperparameters import DataType
 from edt_launch.jobs.searches.decide import TIME_OVER
 from edt_launch.jobs.searches.plan import total
-from edt_launch.service.database.records import SearchRecord, SearchState, TrialRecord, TrialState
+from edt_launch.service.database.search_records import SearchRecord, SearchState, TrialRecord, TrialState
 from edt_launch.service.search_spec import SearchSpec, ranking
 
 BUILT_IN = "BUILD_IN"

@@ -22,8 +22,8 @@ from edt_launch.service.api import problems
 from edt_launch.service.api.authenticator import FORM
 from edt_launch.service.api.dependencies import USER
 from edt_launch.service.context import Context
+from edt_launch.service.database.account_records import UserRecord
 from edt_launch.service.database.engine import AWAY
-from edt_launch.service.database.records import UserRecord
 from edt_launch.service.errors import ServiceError, TooLargeError, UnauthorizedError
 from edt_launch.service.fair_threads import FairThreads
 from edt_launch.service.names import USER as USER_NAME

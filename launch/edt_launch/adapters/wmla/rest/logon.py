@@ -17,7 +17,7 @@ from edt_launch.adapters.wmla.rest.authenticator import (
 from edt_launch.service import tokens
 from edt_launch.service.api.dependencies import ContextDep, CurrentUser
 from edt_launch.service.context import Context
-from edt_launch.service.database.records import UserRecord
+from edt_launch.service.database.account_records import UserRecord
 from edt_launch.service.errors import UnauthorizedError
 
 LASTS = 8 * 3600

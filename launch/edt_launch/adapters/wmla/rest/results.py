@@ -24,7 +24,7 @@ from edt_launch.core.walking import walk
 from edt_launch.service import tailing, zipping
 from edt_launch.service.api.dependencies import ContextDep, CurrentUser
 from edt_launch.service.context import Context
-from edt_launch.service.database.records import UserRecord
+from edt_launch.service.database.account_records import UserRecord
 from edt_launch.service.errors import ConflictError
 
 log = structlog.get_logger()

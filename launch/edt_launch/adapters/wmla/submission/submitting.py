@@ -17,8 +17,9 @@ from edt_launch.adapters.wmla.submission import catalogue
 from edt_launch.adapters.wmla.submission.args import Arguments, ArgumentsError
 from edt_launch.adapters.wmla.submission.request import NAME_LIMIT, ExecRequest, read
 from edt_launch.service.context import Context
+from edt_launch.service.database.account_records import UserRecord
 from edt_launch.service.database.job_query import JobQuery
-from edt_launch.service.database.records import ExecRecord, UserRecord
+from edt_launch.service.database.records import ExecRecord
 from edt_launch.service.database.store import Store
 from edt_launch.service.errors import ArchiveError, InvalidError, TooLargeError
 from edt_launch.service.names import PLAIN

@@ -10,7 +10,7 @@ from edt_launch.service.api import account_schemas, problems
 from edt_launch.service.api import tokens as rest
 from edt_launch.service.api.dependencies import ContextDep, CurrentToken, CurrentUser
 from edt_launch.service.context import Context
-from edt_launch.service.database.records import TokenRecord, UserRecord
+from edt_launch.service.database.account_records import TokenRecord, UserRecord
 from edt_launch.service.errors import InvalidError, NotFoundError
 from edt_launch.service.web import templating, theme
 from edt_launch.service.web.handing_over import forget, hand_over, handed_over

@@ -13,7 +13,7 @@ from edt_launch.service.api import views as answers
 from edt_launch.service.api.dependencies import ContextDep, CurrentUser
 from edt_launch.service.api.forecast import forecast
 from edt_launch.service.context import Context
-from edt_launch.service.database.records import UserRecord
+from edt_launch.service.database.account_records import UserRecord
 from edt_launch.service.errors import InvalidError
 from edt_launch.service.submission import Submission, like
 from edt_launch.service.web import templating

@@ -9,8 +9,8 @@ from edt_launch.service.api import cluster, shares
 from edt_launch.service.api.dependencies import ContextDep, CurrentUser
 from edt_launch.service.api.job_lists import JobListQuery, jobs_page
 from edt_launch.service.context import Context
+from edt_launch.service.database.account_records import UserRecord
 from edt_launch.service.database.job_query import SORTS
-from edt_launch.service.database.records import UserRecord
 from edt_launch.service.errors import InvalidError
 from edt_launch.service.names import MOST_NAME, PLAIN
 from edt_launch.service.web import templating

@@ -12,8 +12,8 @@ from edt_launch.service.api import cluster, cluster_schemas, problems
 from edt_launch.service.api import shares as rest
 from edt_launch.service.api.dependencies import ContextDep, CurrentAdmin, CurrentUser
 from edt_launch.service.context import Context
+from edt_launch.service.database.account_records import UserRecord
 from edt_launch.service.database.cluster import fresh
-from edt_launch.service.database.records import UserRecord
 from edt_launch.service.errors import ConflictError, InvalidError, NotFoundError
 from edt_launch.service.names import ROOT, USER
 from edt_launch.service.web import templating

@@ -13,7 +13,7 @@ from edt_launch.service.api import definitions as definitions_rest
 from edt_launch.service.api.dependencies import SUBJECT, ContextDep, CurrentUser
 from edt_launch.service.api.forecast import changes_by
 from edt_launch.service.context import Context
-from edt_launch.service.database.records import UserRecord
+from edt_launch.service.database.account_records import UserRecord
 from edt_launch.service.errors import InvalidError, ServiceError
 from edt_launch.service.foreseen import of_starting
 from edt_launch.service.project_spec import (

@@ -16,8 +16,8 @@ from edt_launch.service.api import projects as projects_rest
 from edt_launch.service.api import runs as runs_rest
 from edt_launch.service.api.dependencies import SUBJECT, ContextDep, CurrentUser
 from edt_launch.service.context import Context
+from edt_launch.service.database.account_records import UserRecord
 from edt_launch.service.database.project_records import Role
-from edt_launch.service.database.records import UserRecord
 from edt_launch.service.definitions import create as create_definition
 from edt_launch.service.errors import (
     ConflictError,

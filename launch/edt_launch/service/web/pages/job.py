@@ -14,7 +14,7 @@ from edt_launch.service.api import views as answers
 from edt_launch.service.api.dependencies import SUBJECT, ContextDep, CurrentUser
 from edt_launch.service.api.forecast import effects
 from edt_launch.service.context import Context, may
-from edt_launch.service.database.records import UserRecord
+from edt_launch.service.database.account_records import UserRecord
 from edt_launch.service.errors import ConflictError, ForbiddenError, InvalidError
 from edt_launch.service.specification import JobChange
 from edt_launch.service.states import Wanted

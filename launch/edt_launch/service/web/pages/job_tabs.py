@@ -17,7 +17,8 @@ from edt_launch.service.api import files as rest
 from edt_launch.service.api.jobs import explained
 from edt_launch.service.api.logs import ABSENT, Level, LogQuery, find_lines
 from edt_launch.service.context import Context
-from edt_launch.service.database.records import JobRecord, UserRecord
+from edt_launch.service.database.account_records import UserRecord
+from edt_launch.service.database.records import JobRecord
 from edt_launch.service.errors import InvalidError
 from edt_launch.service.names import PLAIN
 from edt_launch.service.results import submitted_files

@@ -10,7 +10,7 @@ from edt_launch.service.api import job_lists as rest
 from edt_launch.service.api import problems
 from edt_launch.service.api.dependencies import ContextDep, CurrentUser
 from edt_launch.service.context import Context
-from edt_launch.service.database.records import UserRecord
+from edt_launch.service.database.account_records import UserRecord
 from edt_launch.service.errors import InvalidError
 from edt_launch.service.web import templating
 from edt_launch.service.web.views.jobs import TIMES, Filter, JobsView, jobs_view, refused

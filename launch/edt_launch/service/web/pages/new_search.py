@@ -12,7 +12,8 @@ from edt_launch.service import searches
 from edt_launch.service.api import problems
 from edt_launch.service.api.dependencies import SUBJECT, ContextDep, CurrentUser
 from edt_launch.service.context import Context
-from edt_launch.service.database.records import SearchRecord, UserRecord
+from edt_launch.service.database.account_records import UserRecord
+from edt_launch.service.database.search_records import SearchRecord
 from edt_launch.service.errors import ConflictError, ForbiddenError, InvalidError
 from edt_launch.service.search_spec import SubmittedSearch
 from edt_launch.service.web import templating

@@ -15,7 +15,7 @@ from edt_launch.service.api import account_schemas, problems
 from edt_launch.service.api.dependencies import ContextDep, CurrentAdmin, CurrentToken, CurrentUser
 from edt_launch.service.api.users import give_password
 from edt_launch.service.context import Context
-from edt_launch.service.database.records import UserRecord
+from edt_launch.service.database.account_records import UserRecord
 from edt_launch.service.errors import (
     ForbiddenError,
     InvalidError,

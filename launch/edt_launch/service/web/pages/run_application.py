@@ -10,7 +10,8 @@ from pydantic import ValidationError
 from edt_launch.service.api import problems
 from edt_launch.service.api.dependencies import SUBJECT, ContextDep, CurrentUser
 from edt_launch.service.context import Context
-from edt_launch.service.database.records import JobRecord, UserRecord
+from edt_launch.service.database.account_records import UserRecord
+from edt_launch.service.database.records import JobRecord
 from edt_launch.service.errors import ForbiddenError, InvalidError
 from edt_launch.service.specification import JobSpec
 from edt_launch.service.submission import Submission

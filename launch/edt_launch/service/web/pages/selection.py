@@ -12,7 +12,8 @@ from edt_launch.service.api import views as answers
 from edt_launch.service.api.dependencies import SUBJECT, ContextDep, CurrentUser
 from edt_launch.service.api.forecast import effects
 from edt_launch.service.context import Context
-from edt_launch.service.database.records import JobRecord, UserRecord
+from edt_launch.service.database.account_records import UserRecord
+from edt_launch.service.database.records import JobRecord
 from edt_launch.service.errors import ConflictError, InvalidError, ServiceError
 from edt_launch.service.specification import MOST_PRIORITY, JobChange
 from edt_launch.service.states import Wanted

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from urllib.parse import quote
 
-from edt_launch.service.database.records import TokenRecord
+from edt_launch.service.database.account_records import TokenRecord
 from edt_launch.service.web import wording
 from edt_launch.service.web.views.asking import Field, Question
 

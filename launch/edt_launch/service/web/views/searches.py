@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote, urlencode
 
-from edt_launch.service.database.records import SEARCH_ENDS, SearchState, SearchWanted, TrialState
+from edt_launch.service.database.search_records import SEARCH_ENDS, SearchState, SearchWanted, TrialState
 from edt_launch.service.web import wording
 from edt_launch.service.web.views.asking import Question
 

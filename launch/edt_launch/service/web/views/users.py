@@ -4,7 +4,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from edt_launch.service.database.records import HolderRecord, ShareRecord, TokenRecord, UserRecord
+from edt_launch.service.database.account_records import TokenRecord, UserRecord
+from edt_launch.service.database.records import HolderRecord, ShareRecord
 from edt_launch.service.sessions import IDLE
 from edt_launch.service.web import wording
 from edt_launch.service.web.views.asking import Question

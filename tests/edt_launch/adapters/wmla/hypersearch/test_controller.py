@@ -11,8 +11,9 @@ from edt_launch.jobs.searches.controller import TROUBLE, Controller
 from edt_launch.jobs.searches.decide import STARTS
 from edt_launch.jobs.searches.space import Point
 from edt_launch.service.context import Context
+from edt_launch.service.database.account_records import UserRecord
 from edt_launch.service.database.job_query import JobQuery
-from edt_launch.service.database.records import TrialRecord, TrialState, UserRecord
+from edt_launch.service.database.search_records import TrialRecord, TrialState
 from edt_launch.service.states import State, Wanted
 from laboratory import Laboratory
 from searches import RATE, budgets, content

@@ -16,7 +16,7 @@ from edt_launch.adapters.wmla.hypersearch.searches import (
     restart,
 )
 from edt_launch.service import searches
-from edt_launch.service.database.records import SearchRecord, SearchState
+from edt_launch.service.database.search_records import SearchRecord, SearchState
 from edt_launch.service.errors import ConflictError, InvalidError, ServiceError
 from edt_launch.service.search_spec import Objective
 from edt_launch.service.states import State

@@ -8,7 +8,8 @@ import pytest
 from edt_launch.adapters.wmla.submission import submitting
 from edt_launch.adapters.wmla.submission.request import ExecRequest
 from edt_launch.adapters.wmla.submission.submitting import settle, submit
-from edt_launch.service.database.records import ExecRecord, JobRecord, UserRecord
+from edt_launch.service.database.account_records import UserRecord
+from edt_launch.service.database.records import ExecRecord, JobRecord
 from edt_launch.service.errors import ArchiveError, ForbiddenError, InvalidError, ServiceError, TooLargeError
 from edt_launch.service.submission import Submitter
 from world import World, tar

@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 
 from browser import browser
-from edt_launch.service.database.records import SearchRecord, SearchState, TrialRecord, TrialState
+from edt_launch.service.database.search_records import SearchRecord, SearchState, TrialRecord, TrialState
 from world import NOW, World
 
 SPEC: dict[str, Any] = {

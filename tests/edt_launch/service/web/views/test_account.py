@@ -1,4 +1,4 @@
-from edt_launch.service.database.records import TokenRecord
+from edt_launch.service.database.account_records import TokenRecord
 from edt_launch.service.sessions import IDLE
 from edt_launch.service.web.views.account import Session, browsers
 
