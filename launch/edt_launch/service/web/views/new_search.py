@@ -44,6 +44,7 @@ FIRST: Mapping[str, str] = {
 """What the form begins with."""
 
 TEXTS = frozenset({"name", "command", "code_of", "metric"})
+REQUIRED = frozenset({"command", "metric"})
 
 OPTIONS: Mapping[str, Sequence[tuple[str, str]]] = {
     "objective": [(str(one), str(one)) for one in Objective],
@@ -112,7 +113,9 @@ def new_search(given: Mapping[str, str], rows: Sequence[Row] = (), error: str = 
     """The form with what it was sent with; `error` is what was wrong, empty if nothing was."""
     values = {**FIRST, **given}
     fields = {
-        name: Field(name, label, values.get(name, ""), name not in TEXTS, OPTIONS.get(name, ()))
+        name: Field(
+            name, label, values.get(name, ""), name not in TEXTS, OPTIONS.get(name, ()), "", name in REQUIRED
+        )
         for name, label in LABELS.items()
     }
     own = ("code_of", "min", "max", "priority")
