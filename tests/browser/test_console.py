@@ -82,6 +82,24 @@ def test_a_consumer_is_changed_after_a_look_at_who_gains_and_loses(site: Site) -
     assert [error for error in site.errors if "409" not in error] == []
 
 
+def test_what_an_application_would_start_with_is_seen_while_it_is_described(site: Site) -> None:
+    a_running_job(site, "bob", "second", "0", "1", "2", "3")
+    with site.page("ann") as page:
+        page.goto("/console/run")
+        preview = page.locator("#preview")
+        preview.get_by_text("it starts at once with 1.").wait_for()
+        page.get_by_label("Name").fill("digits")
+        page.get_by_label("Workers at most").fill("4")
+        page.keyboard.press("Tab")
+        preview.get_by_text("digits starts at once with 2.").wait_for()
+        preview.get_by_text("second of bob goes from 4 to 2.").wait_for()
+        page.get_by_label("Workers at least").fill("8")
+        page.keyboard.press("Tab")
+        preview.get_by_text("max: 4 is less than min, 8").wait_for()
+        site.check_access(page)
+    assert site.errors == []
+
+
 @pytest.mark.parametrize("look", ["light", full("dark"), full("forced")])
 def test_everybody_can_use_the_console(site: Site, look: str) -> None:
     site.world.admin.put("/shares/lab", json={"guarantee": 2})

@@ -11,11 +11,9 @@ from edt_launch.service import definitions as made_definitions
 from edt_launch.service import experiments as made
 from edt_launch.service.api import definitions as definitions_rest
 from edt_launch.service.api.dependencies import SUBJECT, ContextDep, CurrentUser
-from edt_launch.service.api.forecast import changes_by
 from edt_launch.service.context import Context
 from edt_launch.service.database.records import UserRecord
 from edt_launch.service.errors import InvalidError, ServiceError
-from edt_launch.service.foreseen import of_starting
 from edt_launch.service.project_spec import (
     DefinitionSpec,
     ExperimentChange,
@@ -24,8 +22,7 @@ from edt_launch.service.project_spec import (
     TrainingSpec,
     frameworks,
 )
-from edt_launch.service.specification import JobSpec
-from edt_launch.service.submission import Submission
+from edt_launch.service.web import preview as starting
 from edt_launch.service.web import templating
 from edt_launch.service.web.pages.experiments import WRONG, experiment_of, parsed, project_of, told
 from edt_launch.service.web.views.experiment_form import FormView, add_view, draft
@@ -238,14 +235,10 @@ def preview(
     experiment_of(context, user, experiment_id)
     try:
         least, most = given.training("daaaaaaaa").bounds
-        spec = JobSpec(command=["true"], name=given.values["name"] or "it", min=least, max=most)
-        changes = changes_by(context.store, context.settings, [Submission(user, spec)], context.clock())
-        lines = of_starting(changes)
+        lines = starting.lines(context, user, name=given.values["name"], min=least, max=most)
     except InvalidError as error:
         lines = [told(error)]
-    except ValueError:  # a name that is none
-        lines = []
-    return templating.page(request, "experiments/preview.html", lines=lines)
+    return templating.page(request, "preview.html", lines=lines)
 
 
 def words(text: str) -> list[str]:
