@@ -101,8 +101,10 @@ def test_what_an_application_would_start_with_is_seen_while_it_is_described(site
     with site.page("ann") as page:
         page.goto("/console/run")
         preview = page.locator("#preview")
-        preview.get_by_text("it starts at once with 1.").wait_for()
+        preview.get_by_text("It starts at once with 1.").wait_for()
         page.get_by_label("Name").fill("digits")
+        page.keyboard.press("Tab")
+        preview.get_by_text("digits starts at once with 1.").wait_for()
         page.get_by_label("Workers at most").fill("4")
         page.keyboard.press("Tab")
         preview.get_by_text("digits starts at once with 2.").wait_for()
@@ -112,6 +114,27 @@ def test_what_an_application_would_start_with_is_seen_while_it_is_described(site
         preview.get_by_text("max: 4 is less than min, 8").wait_for()
         site.check_access(page)
     assert site.errors == []
+
+
+def test_a_consumer_is_removed_once_nothing_needs_it(site: Site) -> None:
+    site.world.admin.put("/shares/lab", json={"guarantee": 2})
+    site.world.admin.put("/shares/bob", json={"parent": "lab"})
+    with site.page("admin") as page:
+        page.goto("/console/consumers")
+        page.get_by_role("link", name="Remove lab").click()
+        dialog = page.get_by_role("dialog")
+        dialog.get_by_text("lab has others below it: bob").wait_for()
+        site.check_access(page)
+        page.keyboard.press("Escape")
+        page.get_by_role("link", name="Remove bob").focus()
+        page.keyboard.press("Enter")
+        dialog.get_by_text("has the defaults from then on").wait_for()
+        site.check_access(page)
+        by_keyboard(page, "Remove")
+        dialog.wait_for(state="hidden")
+        page.locator("tr", has_text="bob").wait_for(state="detached")
+    assert "bob" not in {node.name for node in site.world.store.shares.all()}
+    assert [error for error in site.errors if "409" not in error] == []
 
 
 @pytest.mark.parametrize("look", ["light", full("dark"), full("forced")])

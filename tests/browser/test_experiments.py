@@ -138,6 +138,22 @@ def test_a_chosen_file_is_accepted_and_taken_away_again(site: Site, path: str) -
     assert site.errors == []
 
 
+@pytest.mark.parametrize(
+    "path, most", [("experiments/{}/add", "Number of nodes, at most"), ("console/run", "Workers at most")]
+)
+def test_a_large_archive_keeps_nobody_from_seeing_what_would_change(site: Site, path: str, most: str) -> None:
+    experiment = Lab(site.world).experiment()["id"]
+    with site.page("ann") as page:
+        page.goto(f"/{path.format(experiment)}")
+        large = {"name": "net.zip", "mimeType": "application/zip", "buffer": bytes(8 * 2**20)}
+        page.locator("input[type=file]").set_input_files([large])  # type: ignore[list-item]
+        page.get_by_label(most).fill("2")
+        page.get_by_label("Name").fill("net")
+        page.keyboard.press("Tab")
+        page.locator("#preview").get_by_text("net starts at once with 2.").wait_for()
+    assert site.errors == []
+
+
 def test_forms_work_without_scripts(site: Site) -> None:
     lab = Lab(site.world)
     experiment = lab.experiment()["id"]

@@ -18,7 +18,7 @@ def lines(context: Context, user: UserRecord, **values: Any) -> list[str]:
     """Sentences about a job with these fields of `JobSpec`, or what is wrong with them."""
     try:
         spec = JobSpec(
-            command=["true"], **{"name": "it"} | {name: one for name, one in values.items() if one}
+            command=["true"], **{"name": "It"} | {name: one for name, one in values.items() if one}
         )
         context.submitter.check_priority(user, spec.priority)
     except ValidationError as error:

@@ -31,7 +31,7 @@ def test_what_starting_it_would_change_is_told(world: World) -> None:
         ("min", "5"): ("max: 4 is less than min, 5",),
         ("max", "x"): ("max: ", "integer"),
         ("priority", "2000"): ("priority: ",),
-        ("name", ""): ("it starts at once with 2.",),
+        ("name", ""): ("It starts at once with 2.",),
     }.items():
         form = {"name": "digits", "min": "1", "max": "4", "priority": "0"} | dict([change] if change else [])
         text = client.post("/console/run/preview", data=form, headers={"HX-Request": "true"}).text
