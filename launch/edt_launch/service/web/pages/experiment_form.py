@@ -12,6 +12,7 @@ from edt_launch.service import experiments as made
 from edt_launch.service.api import definitions as definitions_rest
 from edt_launch.service.api.dependencies import SUBJECT, ContextDep, CurrentUser
 from edt_launch.service.context import Context
+from edt_launch.service.database.project_records import Distribution
 from edt_launch.service.database.records import UserRecord
 from edt_launch.service.errors import InvalidError, ServiceError
 from edt_launch.service.project_spec import (
@@ -74,7 +75,7 @@ class Attributes:
         framework: Value = "",
         command: Value = "",
         definition: Value = "",
-        distribution: Value = "Elastic",
+        distribution: Value = Distribution.ELASTIC,
         least: Annotated[str, Form(alias="min", max_length=16)] = "",
         most: Annotated[str, Form(alias="max", max_length=16)] = "1",
     ) -> None:
@@ -86,8 +87,10 @@ class Attributes:
 
     def training(self, definition: str) -> TrainingSpec:
         """How a definition is run; raises `InvalidError`."""
-        values = {name: self.values[name] or None for name in ("min", "max")}
-        given = {"definition": definition, "distribution": self.values["distribution"], **values}
+        distribution = self.values["distribution"]
+        sizes = ("min", "max") if distribution == Distribution.ELASTIC else ("max",)
+        values = {name: self.values[name] or None for name in sizes}
+        given = {"definition": definition, "distribution": distribution, **values}
         training: TrainingSpec = parsed(TrainingSpec, given)
         return training
 

@@ -135,6 +135,15 @@ def test_an_existing_definition_is_added_and_taken_out(lab: Lab) -> None:
     assert "needs a training definition" in ann.get(f"{page}/edit").text
 
 
+def test_only_elastic_trainings_have_a_least_number_of_nodes(lab: Lab) -> None:
+    ann = browser(lab.world, "ann")
+    page = f"/experiments/{lab.experiment()['id']}"
+    given = {"definition": lab.definition()["id"], "distribution": "Distributed", "min": "1", "max": "4"}
+    assert "It starts at once with 4." in ann.post(f"{page}/preview", data=given).text
+    assert ann.post(f"{page}/add?tab=existing", data=given).status_code == 303
+    assert "1 GPU on 4 nodes, Distributed" in ann.get(f"{page}/edit").text
+
+
 def test_the_second_of_two_editors_is_told_who_came_first(lab: Lab) -> None:
     ann = browser(lab.world, "ann")
     lab.join("bob", "editor")
